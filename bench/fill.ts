@@ -166,10 +166,10 @@ async function submitUpTo(
     for (let done = from; done < to; progress(done)) {
       const end = Math.min(to, done + PER_TRANSACTION);
       const submissions = Array.from({ length: end - done }, (_, i) =>
-        sealSubmission(host, body(done + i), { meta: {}, idempotencyKey: null, join: false, session: null }),
+        prepareSubmission(host, body(done + i), { meta: {}, idempotencyKey: null, join: false, session: null }),
       );
       await host.ledger.transact(async (tx) => {
-        for (const submission of submissions) await decideSubmission(host, tx, credential, submission);
+        for (const submission of submissions) await recordSubmission(host, tx, credential, submission);
       });
       done = end;
     }

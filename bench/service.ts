@@ -5,7 +5,7 @@ import { answerCounts, countedSqlite } from "./counters.ts";
 // As the command line starts it: before the rest is loaded.
 limitYoungGeneration();
 const { createLogger, createRuntime, loadConfig } = await import("../src/index.ts");
-const { onSignals, serve, ServerResponse } = await import("../src/serve/index.ts");
+const { stopOnSignals: onSignals, serve, ServerResponse } = await import("../src/serve/index.ts");
 
 const [data, policies] = process.argv.slice(2) as [string, string];
 const given = [

@@ -9,7 +9,7 @@
  */
 export { ENTRY_TYPES } from "./domain/entries.ts";
 export { findHeadline, rankParameters } from "./domain/headline.ts";
-export { formatCount, MAX_LINES, moreLines, outline, type Outline } from "./domain/outline.ts";
+export { formatMemberCount, MAX_LINES, formatHiddenLines, outline, type Outline } from "./domain/outline.ts";
 export { encodeRequest } from "./domain/request.ts";
 export { clipText } from "./domain/text.ts";
-export { markedText, markText, type TextPart } from "./domain/visible-text.ts";
+export { renderMarkedText, markText, type TextPart } from "./domain/visible-text.ts";

@@ -47,27 +47,27 @@ export {
   type RecordedApproval,
   type RecordedEdit,
   buildActionHistory,
-  differingColumns,
+  findDifferingColumns,
 } from "./domain/action-history.ts";
 export {
   CHANGED_BY_POLICIES,
-  commitEffective,
+  effectiveCommitment,
   decodeEdit,
-  editMatches,
-  combineEditable,
+  matchesRecordedEdit,
+  combineEditableParameters,
   editRequest,
   type EditedValue,
-  effectiveHash,
+  effectiveRequestHash,
   effectiveRequest,
   encodeEdit,
 } from "./domain/edited-request.ts";
-export { obligedRequest } from "./domain/obligations.ts";
+export { applyDecisionObligations } from "./domain/obligations.ts";
 export { findRedactedPaths, omitRedactedEditable, redactParams, redactRow } from "./domain/policy/decide/redact.ts";
 export { SELF_RELATION_REASONS, type SelfRelation, findSelfRelation } from "./domain/approval.ts";
 export { DENIED_BY, findDeniedBy } from "./domain/denied-by.ts";
 export {
   commitQuestions,
-  commitText,
+  commitQuestionText,
   decodeQuestions,
   encodeQuestions,
   hasOpenQuestion,
@@ -76,7 +76,7 @@ export {
   MAX_QUESTIONS,
   MAX_QUESTIONS_BEFORE_OWNER,
   questionsDigest,
-  questionsMatch,
+  matchesRecordedQuestions,
   type RecordedQuestion,
   type StoredQuestion,
 } from "./domain/questions.ts";
@@ -90,7 +90,14 @@ export {
   parseStoredRequest,
 } from "./domain/request.ts";
 export { MAX_META_BYTES, commitMeta, countMetaBytes, decodeMeta } from "./domain/meta.ts";
-export { commitFacts, commitPast, decodePasts, findPast, pastMatchesCommitments, restoreFacts } from "./domain/past.ts";
+export {
+  commitFacts,
+  commitSaltedFacts,
+  decodeSaltedFacts,
+  findSaltedFacts,
+  factsMatchCommitments,
+  restoreFacts,
+} from "./domain/past.ts";
 export { commitSalted, decodeSalted, matchesCommitment } from "./domain/kept.ts";
 export { ERASABLE_PARTS, type ErasablePart, findErasureBlocker } from "./domain/erasure.ts";
 export {
@@ -104,12 +111,12 @@ export {
 export { type TokenCheckResult, type TokenClaims, checkToken, decodeToken, makeToken } from "./domain/tokens.ts";
 export { type GroupLimits, intersectLimits } from "./domain/groups.ts";
 export { type Visibility, canSee, uniteVisibility } from "./domain/visibility.ts";
-export { expandPrincipals, peopleBehind, principalsBehindVote } from "./http/resource/vote-principals.ts";
+export { expandPrincipals, principalsBehindCredential, principalsBehindVote } from "./http/resource/vote-principals.ts";
 export { confirmWithScope } from "./http/resource/confirm-scope.ts";
 
 export {
   describeReviewDenial,
-  findOutstanding,
+  findOutstandingReviewers,
   MAX_REVIEW_REASON,
   parseReviewAnswer,
   principalOfReviewer,
@@ -130,7 +137,7 @@ export {
   findPlanObstacle,
   MAX_PLAN_ACTIONS,
   type PlanMember,
-  planMemberOf,
+  toPlanMember,
   type PlanObstacle,
   remainingMembers,
   type PlanTerms,
@@ -147,14 +154,14 @@ export {
   computePermitTimes,
   permitDecisionHash,
 } from "./domain/permit.ts";
-export { findHistoryPlaces, findHistoryReads, toHistoryFact } from "./domain/policy/decide/history-facts.ts";
-export { type FactAnswer, type FactCall, findFactReads, toSourceFact } from "./domain/policy/decide/fact-reads.ts";
+export { findHistoryMemberships, findHistoryReads, toHistoryFact } from "./domain/policy/decide/history-facts.ts";
+export { type FactResult, type FactCall, findFactReads, toSourceFact } from "./domain/policy/decide/fact-reads.ts";
 export { findUnknownFactSources } from "./domain/policy/check/fact-faults.ts";
 export { givenStanding } from "./domain/policy/test/given-facts.ts";
 export { PreparationRequired } from "./contract/ledger.ts";
 export { makeSessionToken, readSessionToken, sessionId } from "./domain/session-token.ts";
 export { isTerminalCode, terminalChallenge, terminalCode } from "./domain/terminal-code.ts";
-export { type MatchedLimit, findMatchedLimits, findUsedBefore } from "./domain/policy/decide/limit-facts.ts";
+export { type MatchedLimit, findMatchedLimits, findRecordedUsage } from "./domain/policy/decide/limit-facts.ts";
 
 // Policies and decisions
 export { findUnknownChannels } from "./domain/policy/check/unknown-channels.ts";
@@ -178,7 +185,7 @@ export { Evaluation } from "./domain/policy/decide/evaluation.ts";
 export {
   type ComparedRequest,
   compareWithEarlier,
-  MAX_COMPARED,
+  MAX_COMPARED_ACTIONS,
   MAX_DIFFERENCES,
   MAX_UNUSUAL_SENTENCES,
 } from "./domain/unusual.ts";
@@ -209,13 +216,13 @@ export type {
 } from "./domain/policy/policy-types.ts";
 export type { PolicyEdit } from "./contract/policies.ts";
 export type { PolicyState } from "./contract/policy-source.ts";
-export type { Candidates, ParsedPolicy, SerializedPolicySet } from "./contract/trials.ts";
+export type { CandidatePolicies, ParsedPolicy, SerializedPolicySet } from "./contract/trials.ts";
 export type { BacktestCounts, BacktestReport } from "./contract/backtest.ts";
 export {
   BacktestResponse,
   FlipFields,
-  SpanFields,
-  parseSpan,
+  BacktestRangeFields,
+  parseBacktestRange,
   renderBacktest,
 } from "./http/resource/backtest-response.ts";
 export { parseCandidates } from "./http/resource/candidates.ts";
@@ -249,12 +256,12 @@ export {
 
 // Suggested rules
 export {
-  appendResult,
+  appendRuleResult,
   exceedsFailureRate,
-  findRulesStopped,
+  findRulesRevertedByStop,
   findSuggestedFacts,
-  isInForce,
-  resultsMeta,
+  isRuleInForce,
+  resultsMetaKey,
   type SuggestedRule,
   type SuggestedRules,
 } from "./domain/suggested-rules.ts";
@@ -293,7 +300,7 @@ export {
   type LegalHold,
   type LegalHolds,
   listActiveHolds,
-  namesAction,
+  holdNamesAction,
   openSubject,
   recordedHoldTerms,
 } from "./domain/legal-holds.ts";
@@ -308,7 +315,7 @@ export {
 } from "./domain/delegations.ts";
 export {
   HOUR_MS,
-  MAX_MEASURED,
+  MAX_MEASURED_REQUESTS,
   type RequestRate,
   throttleLimit,
   throttlePeriod,
@@ -377,9 +384,9 @@ export {
   type GateAction,
   type GateOutcome,
   type GateRequest,
-  describeFault,
+  describeRetryableFault,
   describeRefusal,
-  readFault,
+  readApiFault,
   submitAndStart,
   submitAndStartAll,
 } from "./http/resource/gate.ts";
@@ -403,12 +410,12 @@ export {
   type ApproverPlan,
   type CountedVote,
   combinePlans,
-  countNeeded,
+  countApproversNeeded,
   evaluatePlanProgress,
   strictestOversightMode,
   namedGroups,
   requiresSignature,
-  samePlans,
+  areSamePlans,
   satisfiesPlans,
   stageChannels,
 } from "./domain/approvers.ts";
@@ -426,7 +433,7 @@ export {
   utf8,
 } from "./domain/hash.ts";
 export { decodeUtf8, type JsonObject, type JsonValue, isJsonObject } from "./domain/json.ts";
-export { FOLDED_LINES as FOLD } from "./domain/outline.ts";
+export { HIDDEN_LINES_PATTERN as FOLD } from "./domain/outline.ts";
 export { findSimilarName } from "./domain/similar-name.ts";
 export { toSingleLine } from "./domain/text.ts";
 export { parseDuration, parseRfc3339 } from "./domain/time.ts";

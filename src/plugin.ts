@@ -6,7 +6,7 @@ import type { Static, TObject } from "@sinclair/typebox";
 export { Type, type Static } from "@sinclair/typebox";
 import type { Authenticator } from "./contract/authenticator.ts";
 import type { PluginCommand } from "./contract/command.ts";
-import type { CredentialIssuer } from "./contract/credentials.ts";
+import type { ToolCredentialIssuer } from "./contract/credentials.ts";
 import type { EffectSource } from "./contract/effects.ts";
 import type { ErrorKind } from "./contract/errors.ts";
 import type { Host, Logger } from "./contract/host.ts";
@@ -38,7 +38,7 @@ export interface Contributions {
   pages?: Page[];
   facades?: Facade[];
   authenticators?: Authenticator[];
-  credentialIssuers?: CredentialIssuer[];
+  credentialIssuers?: ToolCredentialIssuer[];
   gauges?: Gauge[];
   /** At most one plugin can contribute a tracer. */
   tracer?: Tracer;
@@ -107,7 +107,7 @@ export type {
   Credential,
   Host,
   Logger,
-  OwnEntry,
+  NewPluginEntry,
   Session,
   Transaction,
   VisibleActions,
@@ -178,14 +178,14 @@ export {
   type WebhookTarget,
   WEBHOOK_TARGET_OPTIONS,
 } from "./webhook/target.ts";
-export { type Answer, get, post, type Resolve, retryAfterMs, type Target } from "./webhook/send.ts";
+export { type WebhookResponse, get, post, type ResolveName, retryAfterMs, type RequestTarget } from "./webhook/send.ts";
 export { signatureHeaders } from "./webhook/sign.ts";
 
 // Metrics
 export type { Gauge } from "./contract/gauge.ts";
 
 // Credential issuers
-export type { CredentialAction, CredentialIssuer, IssuedCredential } from "./contract/credentials.ts";
+export type { ToolCredentialAction, ToolCredentialIssuer, IssuedToolCredential } from "./contract/credentials.ts";
 export { credentialIssuerOptions } from "./domain/credential-options.ts";
 
 // Traces
@@ -197,7 +197,7 @@ export {
   PolicySourceError,
   type PolicyBundle,
   type PolicyFault,
-  type PolicyOutcome,
+  type PolicyOfferOutcome,
   type PolicySource,
 } from "./contract/policy-source.ts";
 export { parsePolicies, type TextFault } from "./domain/policy/parse/parse.ts";

@@ -9,7 +9,7 @@ import {
   decodeMeta,
   decodeEdit,
   decodeQuestions,
-  effectiveHash,
+  effectiveRequestHash,
   effectiveRequest,
   findDeniedBy,
   type GrantTerms,
@@ -31,14 +31,14 @@ import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
 import { type ComparedMember, compareRequest } from "./compare-request.ts";
 import { hasWaitingAgent } from "./wait-tracker.ts";
 import type { PermitOutcome, Permit } from "./grant-permit.ts";
-import type { PreparedCredential } from "./issue-credential.ts";
+import type { UnrecordedCredential } from "./issue-credential.ts";
 import { withCurrentStatus } from "./visible-action.ts";
 import { readRejection } from "./rejection.ts";
 import type { Rejection } from "./rejection-schemas.ts";
-import { ActionRecord, OUTCOME } from "./schemas.ts";
-import { countedVotes } from "./approver-plans.ts";
-import { selfApprovalRelation } from "./self-approval.ts";
-import { readHistory, recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
+import { ActionRecord, GATE_OUTCOMES } from "./schemas.ts";
+import { toCountedVotes } from "./approver-plans.ts";
+import { findSelfApproval } from "./self-approval.ts";
+import { readVerifiedHistory, recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
 import { tracedAction } from "./traced-action.ts";
 import { describeVoting } from "./vote-standing.ts";
 
@@ -52,11 +52,11 @@ interface ShownDigests {
  * @param shown digests of what the approver sees; null for the token of a link, whose page always displays the current
  * state
  */
-export function tokenClaims(row: ActionRow, principal: string, shown: ShownDigests | null): TokenClaims {
+export function approvalTokenClaims(row: ActionRow, principal: string, shown: ShownDigests | null): TokenClaims {
   const { id, expires_at } = row;
   return {
     action_id: id,
-    request_hash: effectiveHash(row),
+    request_hash: effectiveRequestHash(row),
     ...shown,
     approver: principal,
     expires_at: expires_at ?? 0,
@@ -93,8 +93,8 @@ export function digestShownQuestions(
 }
 
 /** Returns the digest of what an approver sees. A vote by link must contain this digest. Lowercase hex. */
-export function digestShown(row: ActionRow, { questions, preview }: ShownDigests): string {
-  return sha256Hex(canonicalBytes({ preview, questions, request_hash: effectiveHash(row) }));
+export function digestShownRequest(row: ActionRow, { questions, preview }: ShownDigests): string {
+  return sha256Hex(canonicalBytes({ preview, questions, request_hash: effectiveRequestHash(row) }));
 }
 
 /**
@@ -113,11 +113,11 @@ async function readVoting(
   if (row.expires_at === null || row.expires_at <= host.clock()) return null;
   if (history === null || history.requirement === null) return null;
   const { approvers, since } = history.requirement;
-  const counted = countedVotes(host, history.approvals);
+  const counted = toCountedVotes(host, history.approvals);
   const mode = strictestOversightMode(approvers);
   const open = approvers.flatMap((plan) => evaluatePlanProgress(plan, counted, since, host.clock()).open);
   const mayVote = credential.hasScope("approvals:decide");
-  const self = mayVote ? selfApprovalRelation(host, row, credential) : null;
+  const self = mayVote ? findSelfApproval(host, row, credential) : null;
   const { grants, editable = [] } = history.newest.decision.approval ?? {};
   const terms = {
     mode,
@@ -144,7 +144,7 @@ async function readVoting(
       : {
           approval_token: makeToken(
             "approval",
-            tokenClaims(row, credential.principal, {
+            approvalTokenClaims(row, credential.principal, {
               questions: digestShownQuestions(row, history),
               preview: commitPreview(row, set),
             }),
@@ -168,7 +168,7 @@ interface RecordOptions {
   token: boolean;
   permit?: Permit | null;
   /** The credential that the start issued. */
-  issued?: PreparedCredential | null;
+  issued?: UnrecordedCredential | null;
   redecision?: ActionRecord["redecision"];
   /** Votes on the action. Default: they are read from the store. */
   votes?: readonly ApprovalRow[];
@@ -210,7 +210,7 @@ function readContent(row: ActionRow, displayed: ActionRow): Content | null {
       meta: decodeMeta(row.meta),
       questions: renderQuestions(row),
       proposed: renderOriginalRequest(displayed),
-      request_hash: row.erased_at === null ? effectiveHash(row) : null,
+      request_hash: row.erased_at === null ? effectiveRequestHash(row) : null,
       result: resultOf(row),
     };
   } catch {
@@ -252,7 +252,7 @@ function renderAction(
     status: withCurrentStatus(row, host.clock()).status,
     decision: row.decision,
     // The submitted request must not run if obligations changed it.
-    outcome: row.decision === "allow" && row.effective !== null ? "ABSTAIN" : OUTCOME[row.decision],
+    outcome: row.decision === "allow" && row.effective !== null ? "ABSTAIN" : GATE_OUTCOMES[row.decision],
     reason: row.reason,
     reason_code: row.reason_code,
     denied_by: findDeniedBy(row),
@@ -350,7 +350,7 @@ function renderReview(entry: ReviewEntry): NonNullable<ActionRecord["reviews"]>[
  * reads would appear on an action that is still pending. The row of a pending action is therefore read again after the
  * votes.
  */
-export async function readVotes(
+export async function readRowWithVotes(
   { storage }: Pick<CoreHost, "storage">,
   row: ActionRow,
 ): Promise<{ row: ActionRow; votes: readonly ApprovalRow[] }> {
@@ -365,16 +365,17 @@ export async function readVotes(
 }
 
 /** Reads the votes and the rejection of an action, and renders it. */
-export async function readRecord(
+export async function readActionRecord(
   host: CoreHost,
   row: ActionRow,
   credential: Credential,
   options: RecordOptions,
 ): Promise<ActionRecord> {
   const { votes } = options;
-  const current = votes === undefined ? await readVotes(host, row) : { row, votes };
+  const current = votes === undefined ? await readRowWithVotes(host, row) : { row, votes };
   const rejection = await readRejection(host.storage, current.row, current.votes, host.clock());
-  const history = options.token && current.row.quorum !== null ? await readHistory(host.storage, current.row) : null;
+  const history =
+    options.token && current.row.quorum !== null ? await readVerifiedHistory(host.storage, current.row) : null;
   // The same policies render the preview of the record. Reading them waits for the database if other processes write to it.
   const set = options.set ?? (await readPendingPolicySet(host, current.row));
   // No one can vote on a request that cannot be read.
@@ -393,14 +394,14 @@ export const ACTION_RESPONSE = { description: "The action.", schema: ActionRecor
  * Returns the response of a route for one action, with the approval token if this credential can use it. Throws
  * RECORD_ALTERED if the stored request, `meta` or result cannot be read.
  */
-export async function actionReply(
+export async function buildActionReply(
   host: CoreHost,
   row: ActionRow,
   credential: Credential,
   { headers = {}, ...options }: { headers?: Record<string, string> } & Omit<RecordOptions, "token"> = {},
 ): Promise<Reply> {
   host.trace()?.describeAction(tracedAction(row));
-  const record = await readRecord(host, row, credential, { token: true, ...options });
+  const record = await readActionRecord(host, row, credential, { token: true, ...options });
   if (record.altered === true) throw recordAlteredError(row, ["request, meta or result"]);
   return { status: 200, json: record, headers };
 }

@@ -34,7 +34,7 @@ export function countedVotes(host: CoreHost, approvals: readonly RecordedApprova
  * Returns the principals that a vote counts for.
  * @param delegator principal of the user on whose behalf the vote is cast
  */
-export function principalsOf(
+export function principalsOfVote(
   host: CoreHost,
   vote: Pick<Actor, "principal" | "key_id">,
   delegator: string | null,
@@ -53,7 +53,7 @@ export interface Approver {
 }
 
 /** The moment at which a vote is cast: that of a ledger transaction, or of a consistent read. */
-export type Moment = Pick<LedgerTransaction, "now" | "users">;
+export type VoteMoment = Pick<LedgerTransaction, "now" | "users">;
 
 /**
  * Returns the approver's groups and rotas for which a vote on this action can count, and whether the requester is
@@ -61,12 +61,12 @@ export type Moment = Pick<LedgerTransaction, "now" | "users">;
  * @param moment decides who is on call
  * @param only groups and rotas that count; null for all
  */
-export function readApproverStanding(
+export function readApproverEligibility(
   host: CoreHost,
   row: SubmittedAction,
   approver: Approver,
   plans: readonly ApproverPlan[],
-  moment: Moment,
+  moment: VoteMoment,
   only: readonly string[] | null = null,
 ): Pick<CountedVote, "groups" | "independent"> {
   const named = namedGroups(plans).filter((group) => only?.includes(group) ?? true);
@@ -92,7 +92,12 @@ function rotasOf(host: CoreHost, { principal, key_id }: Approver, at: number): s
  * the people who made the key, and of users who have or had the owner's name. Returns false if the submitting key has
  * no owner, because the requester is then unknown.
  */
-function isIndependent(host: CoreHost, row: SubmittedAction, groups: readonly string[], { users }: Moment): boolean {
+function isIndependent(
+  host: CoreHost,
+  row: SubmittedAction,
+  groups: readonly string[],
+  { users }: VoteMoment,
+): boolean {
   const owner = row.submitted_owner;
   if (owner === null) return false;
   const makers = host.config.approvals.trust_key_makers
@@ -140,13 +145,13 @@ export function maySelfConfirm(self: SelfRelation, plans: readonly ApproverPlan[
  * Returns why an approving vote would not count; null if it would.
  * @param votes the earlier votes
  */
-export function findIneligibility(
+export function findVoteIneligibility(
   { approvers, since }: ApprovalRequirement,
   votes: readonly CountedVote[],
   vote: CountedVote,
   now: number,
-): Ineligibility | null {
-  if (countPlans({ approvers, since }, votes, vote, now) > 0) return null;
+): VoteIneligibility | null {
+  if (countPlansAcceptingVote({ approvers, since }, votes, vote, now) > 0) return null;
   const open = approvers.map((plan) => ({ plan, groups: evaluatePlanProgress(plan, votes, since, now).open }));
   const groups = [...new Set(open.flatMap((each) => each.groups))];
   const names = groups.filter((group) => group !== null).map((group) => `"${group}"`);
@@ -162,7 +167,7 @@ export function findIneligibility(
 }
 
 /** The reason why a vote would not count, and the groups whose votes would count. */
-export interface Ineligibility {
+export interface VoteIneligibility {
   refusal: Refusal;
   groups: (string | null)[];
 }
@@ -170,7 +175,7 @@ export interface Ineligibility {
 /**
  * Returns the number of plans that count the vote in addition to the earlier votes. All plans count a break-glass vote.
  */
-export function countPlans(
+export function countPlansAcceptingVote(
   { approvers, since }: ApprovalRequirement,
   votes: readonly CountedVote[],
   vote: CountedVote,

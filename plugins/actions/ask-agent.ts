@@ -1,7 +1,7 @@
 /** Questions of approvers to the agent of a pending action, and its answers. Neither changes the action's status. */
 import {
   actionEntryFields,
-  commitText,
+  commitQuestionText,
   confirmWithScope,
   type CoreHost,
   decodeQuestions,
@@ -15,7 +15,7 @@ import {
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { newSalt } from "./salt.ts";
-import { selfApprovalRelation } from "./self-approval.ts";
+import { findSelfApproval } from "./self-approval.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotSelf } from "./voter.ts";
 import { isAgentOfAction } from "./wait-tracker.ts";
@@ -30,7 +30,7 @@ export function askQuestion(host: CoreHost, credential: Credential, id: string, 
   return host.ledger.transact(async (tx) => {
     const caller = await confirmWithScope(tx, credential, "approvals:decide");
     const row = await pendingAction(host, tx, id, caller);
-    const self = selfApprovalRelation(host, row, caller);
+    const self = findSelfApproval(host, row, caller);
     // The person behind the agent can ask questions. The agent's own keys cannot, because they could use up the maximum
     // number of questions.
     if (self === "same_key" || self === "same_agent") assertNotSelf(self);
@@ -50,7 +50,7 @@ export function askQuestion(host: CoreHost, credential: Credential, id: string, 
       );
     const question = { salt: newSalt(), text };
     const asked = { asked_by: caller.principal, asked_at: tx.now, question, answered_at: null, answer: null };
-    const entry = { phase: "ask", number: questions.length + 1, text: commitText(question) } as const;
+    const entry = { phase: "ask", number: questions.length + 1, text: commitQuestionText(question) } as const;
     return record(tx, caller, row, entry, [...questions, asked]);
   });
 }
@@ -86,7 +86,7 @@ export function answerQuestion(
       );
     const answer = { salt: newSalt(), text };
     const answered = { ...question, answered_at: tx.now, answer };
-    const entry = { phase: "answer", number: open, text: commitText(answer) } as const;
+    const entry = { phase: "answer", number: open, text: commitQuestionText(answer) } as const;
     return record(tx, caller, row, entry, questions.with(open - 1, answered));
   });
 }

@@ -4,12 +4,12 @@ import {
   canSee,
   confirmWithScope,
   type CoreHost,
-  peopleBehind,
+  principalsBehindCredential,
   SELF_RELATION_REASONS,
   toActor,
 } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
-import { selfApprovalRelation } from "./self-approval.ts";
+import { findSelfApproval } from "./self-approval.ts";
 
 /**
  * Closes the review. Throws REVIEWER_NOT_ELIGIBLE for the person who broke the glass and for the person behind the
@@ -35,13 +35,15 @@ export function reviewBreakGlass(
       );
     const row = await tx.action(use.action_id);
     if (row === null) throw notFound(id);
-    const self = selfApprovalRelation(host, row, caller);
+    const self = findSelfApproval(host, row, caller);
     if (self !== null) throw notEligible(`${SELF_RELATION_REASONS[self]}; someone else must review it`);
     if (host.keys.isUnknownOwner(caller.key.owner))
       throw notEligible("your key has no owner who is a user, so you might be the person who broke the glass; sign in");
-    const approver = peopleBehind(host, use.by);
+    const approver = principalsBehindCredential(host, use.by);
     if (
-      peopleBehind(host, { principal: caller.principal, key_id: caller.key.id }).some((each) => approver.includes(each))
+      principalsBehindCredential(host, { principal: caller.principal, key_id: caller.key.id }).some((each) =>
+        approver.includes(each),
+      )
     )
       throw notEligible("you broke the glass, or your key counts as that person; someone else must review it");
     const { agent_id, tool, operation, action_id: related_action } = use;

@@ -19,7 +19,7 @@ import {
   NON_VOTE_FIELDS,
   questionsDigest,
   rejectionHoldMs,
-  samePlans,
+  areSamePlans,
   satisfiesPlans,
   toActor,
 } from "../../src/core.ts";
@@ -31,26 +31,26 @@ import {
   recordDenial,
   isDeniedByRedecision,
   noLongerAllowedError,
-  combinedPlans,
+  combineApproverPlans,
   type Redecision,
 } from "./redecision.ts";
-import { commitPreview, digestShown } from "./action-record.ts";
-import { assertMayConfirm, countedVotes } from "./approver-plans.ts";
+import { commitPreview, digestShownRequest } from "./action-record.ts";
+import { assertMayConfirm, toCountedVotes } from "./approver-plans.ts";
 import { assertBreakGlassForm, assertMayBreakGlass, recordBreakGlass } from "./break-glass.ts";
 import { readGrantTerms, recordGrantWithVote } from "./grant-create.ts";
 import { endGrantsOnRejection } from "./grant-end.ts";
-import { releaseUses } from "./limit-usage.ts";
+import { releaseLimitUses } from "./limit-usage.ts";
 import { prefetchRedecision } from "./prefetch-redecision.ts";
 import { matchesLedger, type VerifiedHistory, verifyAgainstLedger } from "./verify-record.ts";
 import { assertNotErased, isOverdue, isStartable, rereadAction, visibleAction } from "./visible-action.ts";
 import { isSubmitter } from "./self-approval.ts";
 import {
-  assertNewPerson,
-  chooseStanding,
-  exceptEditor,
-  findStandings,
-  type Standing,
-  type StandingVoter,
+  assertPersonHasNotVoted,
+  chooseVotingCapacity,
+  excludeEditor,
+  findVotingCapacities,
+  type VotingCapacity,
+  type ProspectiveVoter,
 } from "./vote-standing.ts";
 import { findLinkedAction, verifyLinkVoter, verifyVoter, type Vote, type VoteProof, type Voter } from "./voter.ts";
 
@@ -64,7 +64,7 @@ type Ballot = { link: string; shown: string } | { credential: Credential; id: st
  * Records a vote. Returns the action and all of its votes, including this one. Throws APPROVAL_EXPIRED if the action
  * has expired, and NO_LONGER_ALLOWED if the policies now deny it; both outcomes are recorded first.
  */
-export async function voteOn(
+export async function castVoteOnAction(
   host: CoreHost,
   by: Ballot,
   vote: Vote,
@@ -88,7 +88,7 @@ export async function voteOn(
     const row = await ("link" in by ? findLinkedAction(tx, by.link) : visibleAction(tx, by.id, caller as Credential));
     const ballot = "link" in by ? by : { caller: caller as Credential, proof: by.proof };
     const prepared = await prepareVote(host, tx, row, ballot, vote);
-    if ("ends" in prepared) return endInstead(tx, prepared);
+    if ("ends" in prepared) return recordUnvotableAction(tx, prepared);
     if (vote.grant !== undefined && caller !== null) {
       const [terms, reason] = [readGrantTerms(vote.grant), vote.reason ?? null];
       const { grants: largest, facts, voter } = prepared;
@@ -113,7 +113,7 @@ function assertShownByLink(
   shown: string,
 ): string | null {
   const preview = commitPreview(row, set);
-  if (shown !== digestShown(row, { questions: questionsDigest(questions), preview }))
+  if (shown !== digestShownRequest(row, { questions: questionsDigest(questions), preview }))
     throw new Refusal(
       "TOKEN_INVALID",
       "`shown` is not the digest of the current request, preview and questions; read the link again and vote on what it shows",
@@ -134,7 +134,7 @@ export interface PreparedVote extends VoteOutcome {
 }
 
 /** An action that can no longer be voted on, because it has expired or the policies now deny it. */
-export interface EndedAction {
+export interface UnvotableAction {
   row: ActionRow;
   ends: "expired" | { redecision: Redecision; by: Voter["actor"] };
 }
@@ -149,7 +149,7 @@ export async function prepareVote(
   row: ActionRow,
   by: ConfirmedBallot,
   vote: Vote,
-): Promise<PreparedVote | EndedAction> {
+): Promise<PreparedVote | UnvotableAction> {
   assertNotErased(row);
   const stored = await tx.approvals(row.id);
   const verified = await verifyAgainstLedger(host, tx, row, stored);
@@ -183,7 +183,7 @@ export async function prepareVote(
 }
 
 /** Records the end of the action that prevented a vote. */
-export function endInstead(tx: LedgerTransaction, { row, ends }: EndedAction): Promise<ActionRow> {
+export function recordUnvotableAction(tx: LedgerTransaction, { row, ends }: UnvotableAction): Promise<ActionRow> {
   if (ends === "expired") return expirePending(tx, row);
   return recordDenial(tx, row, ends.redecision, { occasion: "vote", by: ends.by });
 }
@@ -212,7 +212,7 @@ function assertMayCarryGrant(by: Ballot, { approve, grant }: Vote): void {
   );
 }
 
-const standingVoter = ({ actor: { principal, key_id }, groups, session, self }: Voter): StandingVoter => ({
+const standingVoter = ({ actor: { principal, key_id }, groups, session, self }: Voter): ProspectiveVoter => ({
   principal,
   key_id,
   groups,
@@ -221,7 +221,7 @@ const standingVoter = ({ actor: { principal, key_id }, groups, session, self }: 
 });
 
 /** The effect of a vote that is about to be recorded. */
-interface VoteOutcome extends Pick<Standing, "groups" | "independent" | "delegation"> {
+interface VoteOutcome extends Pick<VotingCapacity, "groups" | "independent" | "delegation"> {
   /** The action before the vote. */
   row: ActionRow;
   /** The current requirement, if it is stricter than the earlier one; else null. */
@@ -247,7 +247,13 @@ function countRejection(
   voter: Voter,
 ): VoteOutcome {
   const { first, newest, approvals, requirement } = history;
-  const { standings, excluded } = findStandings(host, row, standingVoter(voter), requirement?.approvers ?? [], tx);
+  const { standings, excluded } = findVotingCapacities(
+    host,
+    row,
+    standingVoter(voter),
+    requirement?.approvers ?? [],
+    tx,
+  );
   const [standing] = standings;
   if (standing === undefined) throw new Refusal("APPROVER_NOT_ELIGIBLE", excluded.join("; "));
   return {
@@ -256,7 +262,7 @@ function countRejection(
     questions: questionsDigest(history.questions),
     status: "denied",
     ...standing,
-    approvals: countPeople(countedVotes(host, approvals).map(({ principals }) => principals)),
+    approvals: countPeople(toCountedVotes(host, approvals).map(({ principals }) => principals)),
     validForMs: 0,
     holdMs: rejectionHoldMs(newest.decision.approval ?? first.decision.approval),
     grants: null,
@@ -273,26 +279,26 @@ async function countApproval(
   row: ActionRow,
   history: VerifiedHistory,
   voter: Voter & { break_glass: boolean },
-): Promise<VoteOutcome | EndedAction> {
+): Promise<VoteOutcome | UnvotableAction> {
   const { first, newest } = history;
   const { actor, self, gesture, break_glass } = voter;
-  const earlier = countedVotes(host, history.approvals);
+  const earlier = toCountedVotes(host, history.approvals);
   const terms = { self: self !== null, signed: gesture !== null, break_glass, at: tx.now };
   const recorded = history.requirement?.approvers ?? [];
   // No one can vote twice, even if one of the votes is cast in someone else's place.
-  const before = exceptEditor(host, history, findStandings(host, row, standingVoter(voter), recorded, tx));
-  assertNewPerson(earlier, before);
+  const before = excludeEditor(host, history, findVotingCapacities(host, row, standingVoter(voter), recorded, tx));
+  assertPersonHasNotVoted(earlier, before);
   const redecision = await reevaluateAction(host, tx, row, history.basis);
   if (redecision.decision.effect === "deny") return { row, ends: { redecision, by: actor } };
-  const approvers = combinedPlans(history.requirement, redecision);
-  const isStricter = !samePlans(approvers, recorded);
+  const approvers = combineApproverPlans(history.requirement, redecision);
+  const isStricter = !areSamePlans(approvers, recorded);
   const requirement = { approvers, since: isStricter ? tx.now : (history.requirement?.since ?? tx.now) };
   // The policies may have changed since the decision, so the current ones must allow a self-confirmation too.
   assertMayConfirm({ self, gesture }, approvers);
-  const now = exceptEditor(host, history, findStandings(host, row, standingVoter(voter), approvers, tx));
+  const now = excludeEditor(host, history, findVotingCapacities(host, row, standingVoter(voter), approvers, tx));
   // An emergency approval never uses a delegation.
   const standings = break_glass ? now.standings.filter(({ delegation }) => delegation === null) : now.standings;
-  const chosen = chooseStanding(requirement, earlier, { ...now, standings }, terms);
+  const chosen = chooseVotingCapacity(requirement, earlier, { ...now, standings }, terms);
   if ("refusal" in chosen) throw chosen.refusal;
   const { vote } = chosen;
   const isApproved = satisfiesPlans(approvers, [...earlier, vote], requirement.since, tx.now);
@@ -320,7 +326,7 @@ function approvalPeriodMs(terms: readonly Decision["approval"][]): number {
  */
 function largestGrant(
   approval: Decision["approval"],
-  { standing, vote }: { standing: Standing; vote: CountedVote },
+  { standing, vote }: { standing: VotingCapacity; vote: CountedVote },
   now: number,
 ): GrantTerms | null {
   const isOwn = standing.delegation === null && !vote.break_glass;
@@ -403,7 +409,7 @@ export async function recordVote(
       ...(rejectionUntil === null ? {} : { rejection_until: rejectionUntil }),
     },
   );
-  if (status === "denied") await releaseUses(tx, row);
+  if (status === "denied") await releaseLimitUses(tx, row);
   // The conditions of both statements were checked earlier under the same lock. If a statement fails anyway, roll back
   // the transaction.
   if (!inserted || !moved) throw new Error(`the vote on ${id} lost a race that the ledger's lock excludes`);
@@ -450,7 +456,7 @@ export async function cancelVisibleAction(
   await updateStatus(tx, id, guard, "cancelled");
   // By cancelling a startable action, the admin states that it has not run.
   if (startable) await tx.releaseLimitUses(id);
-  else await releaseUses(tx, row);
+  else await releaseLimitUses(tx, row);
   return rereadAction(tx, id);
 }
 
@@ -495,7 +501,7 @@ async function transactAndReport(
 async function expirePending(tx: LedgerTransaction, row: ActionRow): Promise<ActionRow> {
   await recordExpiry(tx, row);
   await updateStatus(tx, row.id, { status: "pending_approval", expired_by: tx.now }, "expired");
-  await releaseUses(tx, row);
+  await releaseLimitUses(tx, row);
   return rereadAction(tx, row.id);
 }
 

@@ -8,7 +8,7 @@ import {
   type CompiledPolicySet,
   type ComparedRequest,
   type CoreHost,
-  MAX_COMPARED,
+  MAX_COMPARED_ACTIONS,
   effectiveRequest,
   redactRow,
 } from "../../src/core.ts";
@@ -63,7 +63,7 @@ async function readEarlier(
   const rows: ActionRow[] = [];
   let bytes = 0;
   let before_seq = decision_seq;
-  while (rows.length < MAX_COMPARED && bytes < MAX_BYTES) {
+  while (rows.length < MAX_COMPARED_ACTIONS && bytes < MAX_BYTES) {
     const page = await storage.actions({ visibility: { all: true }, agent_id, before_seq, limit: PAGE });
     rows.push(...page);
     bytes += page.reduce((sum, each) => sum + contentByteLength(each), 0);

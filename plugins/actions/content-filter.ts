@@ -2,7 +2,7 @@
 import {
   decodeEdit,
   decodeMeta,
-  decodePasts,
+  decodeSaltedFacts,
   decodeQuestions,
   type JsonObject,
   type JsonValue,
@@ -100,7 +100,7 @@ function mentions(value: JsonValue, wanted: string): boolean {
 function contentsOf(row: ActionRow): JsonObject[] {
   const requests = [parseStoredRequest(row), decodeEdit(row.effective)?.request ?? null];
   const result = row.result === null ? null : (JSON.parse(row.result) as JsonValue);
-  const read = decodePasts(row.past);
+  const read = decodeSaltedFacts(row.past);
   if (row.past !== null && read.length === 0) throw new SyntaxError("the data that decisions read was altered");
   const past = read.flatMap(({ history = [] }) => history.flatMap(({ actions }) => actions));
   const facts = read.flatMap(({ sources = [] }) => sources.map(({ value }) => value));

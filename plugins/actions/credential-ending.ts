@@ -11,12 +11,17 @@ import {
   isStopActive,
   stopApplies,
 } from "../../src/core.ts";
-import { type CredentialIssuer, type Document, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import { type ToolCredentialIssuer, type Document, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import type { CredentialEnd } from "./credential-entries.ts";
 import { reevaluateAction } from "./redecision.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
-import { CREDENTIAL_PREFIX, type OpenCredential, revocationOwner, withTimeout } from "./issue-credential.ts";
+import {
+  CREDENTIAL_DOCUMENT_PREFIX,
+  type OpenCredential,
+  revocationTextOwner,
+  withTimeout,
+} from "./issue-credential.ts";
 
 const PAGE = 100;
 const EVERY_MS = 5_000;
@@ -27,12 +32,12 @@ const GIVE_UP_AFTER = 7 * 86_400_000;
 /** Types of entries that can require a credential to end immediately. */
 const CAUSES = new Set(["execution", "stop", "agent", "api_key", "user"]);
 
-interface CredentialEnding {
+interface CredentialEndingTask {
   start(): void;
   stop(): Promise<void>;
 }
 
-export function createCredentialEnding(host: CoreHost): CredentialEnding {
+export function createCredentialEndingTask(host: CoreHost): CredentialEndingTask {
   let stopped = false;
   let unsubscribe: (() => void) | null = null;
   let lease: LeaderLease | null = null;
@@ -62,8 +67,8 @@ export function createCredentialEnding(host: CoreHost): CredentialEnding {
   /** Lists the credentials that have to end now, by issuer. */
   async function listDue(): Promise<Map<string, DueCredential[]>> {
     const due = new Map<string, DueCredential[]>();
-    for (let after = CREDENTIAL_PREFIX; !stopped;) {
-      const page = await host.documents.list({ prefix: CREDENTIAL_PREFIX, after, limit: PAGE });
+    for (let after = CREDENTIAL_DOCUMENT_PREFIX; !stopped;) {
+      const page = await host.documents.list({ prefix: CREDENTIAL_DOCUMENT_PREFIX, after, limit: PAGE });
       if (page.length === 0) break;
       lease ??= host.leaderLease("credentials");
       if (!(await lease.isLeader())) break;
@@ -231,12 +236,12 @@ async function endCredential(
 
 async function revokeCredential(
   host: CoreHost,
-  issuer: CredentialIssuer | undefined,
+  issuer: ToolCredentialIssuer | undefined,
   { action_id, issuer: name, digest, revocation, expires_at }: OpenCredential,
 ): Promise<"revoked" | "expires" | "failed"> {
   if (revocation === null) return "expires";
   const isGivenUp = host.clock() > expires_at + GIVE_UP_AFTER;
-  const text = openText(host.vault, revocationOwner(action_id, digest), revocation);
+  const text = openText(host.vault, revocationTextOwner(action_id, digest), revocation);
   try {
     if (issuer?.revoke === undefined) throw new Error(`the configuration no longer has the issuer "${name}"`);
     if (text === null) throw new Error("the stored revocation cannot be decrypted; the service's secret has changed");

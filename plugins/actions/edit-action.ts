@@ -4,15 +4,15 @@
  */
 import {
   canSee,
-  combineEditable,
+  combineEditableParameters,
   omitRedactedEditable,
   combinePlans,
-  commitEffective,
+  effectiveCommitment,
   commitFacts,
   confirmWithScope,
   type CoreHost,
-  countNeeded,
-  decideForEntry,
+  countApproversNeeded,
+  decideWithRecordedFacts,
   editRequest,
   type EditedValue,
   effectiveRequest,
@@ -27,13 +27,13 @@ import {
 } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { assertMayConfirm, countedVotes, findIneligibility, readApproverStanding } from "./approver-plans.ts";
+import { assertMayConfirm, toCountedVotes, findVoteIneligibility, readApproverEligibility } from "./approver-plans.ts";
 import { approvalExpiredError, assertPending } from "./cast-vote.ts";
-import { readUses, writeUses } from "./limit-usage.ts";
+import { readLimitUses, writeLimitUses } from "./limit-usage.ts";
 import { writePastAction } from "./past-actions.ts";
-import { readInputs } from "./read-inputs.ts";
+import { readEvaluationInputs } from "./read-inputs.ts";
 import {
-  collectFacts,
+  collectCurrentFacts,
   noLongerAllowedError,
   recordDenial,
   recordEdit,
@@ -105,7 +105,7 @@ function assertMayEdit(
   if (history.mayHaveRun)
     throw editRefusal("the action was allowed before and may have run; reject it, or approve it unchanged");
   const vote = {
-    ...readApproverStanding(host, row, { ...actor, groups }, requirement.approvers, tx),
+    ...readApproverEligibility(host, row, { ...actor, groups }, requirement.approvers, tx),
     principals,
     self: false,
     break_glass: false,
@@ -113,7 +113,7 @@ function assertMayEdit(
     signed: true,
     at: tx.now,
   };
-  const ineligible = findIneligibility(requirement, countedVotes(host, history.approvals), vote, tx.now);
+  const ineligible = findVoteIneligibility(requirement, toCountedVotes(host, history.approvals), vote, tx.now);
   if (ineligible !== null) throw ineligible.refusal;
 }
 
@@ -129,7 +129,7 @@ async function changeRequest(
   if (proposed === null) throw new Error(`the request of ${row.id} is missing`);
   // The decision's rules and the current rules must both let approvers change the member. The bounds of both apply.
   const asked = (newest.decision.approval ?? first.decision.approval)?.editable ?? [];
-  const both = combineEditable([asked, before.decision.approval?.editable ?? []]);
+  const both = combineEditableParameters([asked, before.decision.approval?.editable ?? []]);
   const editable = omitRedactedEditable(tx.activePolicies.compiled, row, both);
   const request = editRequest(proposed, changes, editable);
   if ("path" in request)
@@ -139,11 +139,11 @@ async function changeRequest(
     throw editRefusal(`${rejection.approver} rejected the changed request at ${rejection.at}; nothing was changed`);
   // Release the earlier uses, so that the action does not count against limits twice.
   await tx.releaseLimitUses(row.id);
-  const collected = await collectFacts(host, tx, row, basis);
+  const collected = await collectCurrentFacts(host, tx, row, basis);
   const base = new Evaluation(tx.activePolicies.compiled, request, collected, tx.now);
-  const { evaluation, facts } = await readInputs(host, tx, base, collected, row.id);
-  const uses = await readUses(tx, evaluation, facts);
-  const { decision, facts: decidedOn } = decideForEntry(evaluation, { ...uses.facts, ...tx.stopFacts(row) });
+  const { evaluation, facts } = await readEvaluationInputs(host, tx, base, collected, row.id);
+  const uses = await readLimitUses(tx, evaluation, facts);
+  const { decision, facts: decidedOn } = decideWithRecordedFacts(evaluation, { ...uses.facts, ...tx.stopFacts(row) });
   if (decision.effect === "deny")
     throw editRefusal(`the policies deny the changed request (${decision.reason}); nothing was changed`);
   const approvers = combinePlans([...(requirement?.approvers ?? []), ...(decision.approval?.approvers ?? [])]);
@@ -152,12 +152,12 @@ async function changeRequest(
   const committed = commitFacts(decidedOn, newSalt, row.past);
   const redecision = { decision, policySet: tx.activePolicies.digest, ...committed };
   await recordEdit(tx, { ...row, effective }, redecision, cause, {
-    edit: { previous: commitEffective(row), comment: reason },
-    quorum: Math.max(1, ...approvers.map(countNeeded)),
+    edit: { previous: effectiveCommitment(row), comment: reason },
+    quorum: Math.max(1, ...approvers.map(countApproversNeeded)),
     approvers,
   });
   await tx.deleteApprovals(row.id);
-  await writeUses(tx, selectCountedLimits(decision, uses.needs), row.id);
+  await writeLimitUses(tx, selectCountedLimits(decision, uses.needs), row.id);
   await tx.removePastAction(row.id);
   await writePastAction(tx, evaluation, decision.effect, row.id);
   return rereadAction(tx, row.id);

@@ -1,7 +1,7 @@
 /** The route with which an approver changes parameters of a pending action. */
 import type { CoreHost } from "../../src/core.ts";
 import { defineRoute, type Route } from "../../src/plugin.ts";
-import { actionReply, ACTION_RESPONSE } from "./action-record.ts";
+import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { editAction } from "./edit-action.ts";
 import * as schema from "./schemas.ts";
 
@@ -36,7 +36,7 @@ export function editRoute(host: CoreHost, tag: string): Route {
       "RECORD_ALTERED",
     ],
     handle: async ({ credential, params, body: { token, changes, reason } }) =>
-      actionReply(
+      buildActionReply(
         host,
         await editAction(host, credential, params.id, { token, changes, reason: reason ?? null }),
         credential,

@@ -15,7 +15,7 @@ import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import type { ContentFilter } from "./content-filter.ts";
 import { actionHeld, createHoldFinder } from "./held-actions.ts";
-import { verifyAgainstLedger, verifyContent } from "./verify-record.ts";
+import { verifyAgainstLedger, verifyStoredContent } from "./verify-record.ts";
 import { contentByteLength, rereadAction, visibleAction } from "./visible-action.ts";
 
 /** Rows held in memory at a time. Each may be as large as a request. */
@@ -60,7 +60,7 @@ export function* groupBySize<T extends ActionRow>(rows: readonly T[]): Iterable<
 }
 
 /** Adds the result of one transaction to a total. */
-export function addErasures(total: ErasureResult, { erased, altered, held, holds }: ErasureResult): void {
+export function addErasureResult(total: ErasureResult, { erased, altered, held, holds }: ErasureResult): void {
   total.erased += erased;
   total.altered += altered;
   total.held += held;
@@ -84,7 +84,7 @@ async function findErasable(
     const row = await tx.action(id);
     if (row === null || row.erased_at !== null || findErasureBlocker(row, tx.now) !== null) continue;
     try {
-      verifyContent(row, await verifyAgainstLedger(host, tx, row));
+      verifyStoredContent(row, await verifyAgainstLedger(host, tx, row));
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       result.altered++;
@@ -92,7 +92,7 @@ async function findErasable(
     }
     const hold = findHold(row);
     if (hold === null) erasable.push(row);
-    else addErasures(result, { erased: 0, altered: 0, held: 1, holds: [hold.id] });
+    else addErasureResult(result, { erased: 0, altered: 0, held: 1, holds: [hold.id] });
   }
   return { erasable, result };
 }
@@ -116,7 +116,7 @@ export async function eraseActions(
 }
 
 /** Erases some parts of the actions (such as the results) in one transaction, but not their requests. */
-export async function eraseParts(
+export async function eraseActionParts(
   host: CoreHost,
   tx: LedgerTransaction,
   ids: readonly string[],
@@ -142,7 +142,7 @@ export function eraseAction(host: CoreHost, credential: Credential, id: string, 
     const row = await visibleAction(tx, id, current);
     const open = row.erased_at === null ? findErasureBlocker(row, tx.now) : null;
     if (open !== null) throw new Refusal("ACTION_OPEN", `the action is ${open}`);
-    if (row.erased_at === null) verifyContent(row, await verifyAgainstLedger(host, tx, row));
+    if (row.erased_at === null) verifyStoredContent(row, await verifyAgainstLedger(host, tx, row));
     const by = toActor(current.key, current.principal);
     const { holds } = await eraseActions(host, tx, [id], { cause: "asked", reason, by });
     if (holds[0] !== undefined) throw actionHeld(id, holds[0]);
@@ -213,7 +213,7 @@ export async function eraseMatching(
     count.looked_at += rows.length;
     count.matched += due.length;
     count.open += due.length - closed.length;
-    if (reason === null) addErasures(count, await countHeld(host, closed));
+    if (reason === null) addErasureResult(count, await countHeld(host, closed));
     else
       for (const group of groupBySize(closed)) {
         const ids = group.map(({ id }) => id);
@@ -221,7 +221,7 @@ export async function eraseMatching(
           const current = await confirmWithScope(tx, credential, "actions:erase");
           return eraseActions(host, tx, ids, { cause, reason, by: toActor(current.key, current.principal) });
         });
-        addErasures(count, done);
+        addErasureResult(count, done);
       }
     before = rows.at(-1)?.decision_seq ?? 0;
     if (rows.length < PAGE) return count;

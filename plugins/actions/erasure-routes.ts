@@ -3,7 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { type CoreHost, parseRfc3339 } from "../../src/core.ts";
 import { defineRoute, type Route } from "../../src/plugin.ts";
 import { eraseAction, eraseMatching } from "./erase-actions.ts";
-import { actionReply, ACTION_RESPONSE } from "./action-record.ts";
+import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { IdParams } from "./schemas.ts";
 import { createContentFilter, createSubjectFilter, validationError } from "./content-filter.ts";
 
@@ -87,7 +87,7 @@ export function erasureRoutes(host: CoreHost, tag: string): Route[] {
       responses: { 200: ACTION_RESPONSE },
       errors: ["ACTION_NOT_FOUND", "ACTION_OPEN", "ACTION_HELD", "RECORD_ALTERED"],
       handle: async ({ credential, params, body }) =>
-        actionReply(host, await eraseAction(host, credential, params.id, body.reason), credential),
+        buildActionReply(host, await eraseAction(host, credential, params.id, body.reason), credential),
     }),
     defineRoute({
       method: "POST",

@@ -5,10 +5,17 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import { findPermitFault } from "./grant-permit.ts";
 import { isDeniedByRedecision, moreApprovalsNeededError, noLongerAllowedError } from "./redecision.ts";
 import { prefetchRedecision } from "./prefetch-redecision.ts";
-import { discardCredential, issueCredential, type PreparedCredential } from "./issue-credential.ts";
+import { discardCredential, issueCredential, type UnrecordedCredential } from "./issue-credential.ts";
 import { prefetchResult, recordResult, type ReportedResult } from "./result.ts";
 import type { ResultBody, StartBody } from "./schemas.ts";
-import { decideStart, hashText, isGenuine, isReachable, prefetchStart, type StartResult } from "./start.ts";
+import {
+  recordStart,
+  hashOptionalText,
+  isPermitGenuine,
+  canAccessAction,
+  prefetchStart,
+  type StartResult,
+} from "./start.ts";
 
 /** @param releaseQueueSlot called before a call to an issuer, which can take seconds */
 export async function startAction(
@@ -21,19 +28,19 @@ export async function startAction(
     request_hash: requestHash = null,
   }: { [name in keyof StartBody]: StartBody[name] | null },
   releaseQueueSlot: () => void = () => undefined,
-): Promise<StartResult & { issued: PreparedCredential | null }> {
-  const decideWith = (prepared: PreparedCredential | null): Promise<StartResult> => {
-    const call = { id, permit, attempt: hashText(attempt), requestHash, credential: prepared };
+): Promise<StartResult & { issued: UnrecordedCredential | null }> {
+  const decideWith = (prepared: UnrecordedCredential | null): Promise<StartResult> => {
+    const call = { id, permit, attempt: hashOptionalText(attempt), requestHash, credential: prepared };
     return host.ledger.transact(
-      async (tx) => decideStart(host, tx, await tx.confirm(credential), call),
+      async (tx) => recordStart(host, tx, await tx.confirm(credential), call),
       prefetchStart(call),
     );
   };
   const hasPermit = (row: ActionRow): boolean =>
-    permit !== null && isGenuine(findPermitFault(host, row, permit, host.clock()));
-  await prefetchRedecision(host, [id], (row) => isReachable(credential, row, hasPermit(row)));
+    permit !== null && isPermitGenuine(findPermitFault(host, row, permit, host.clock()));
+  await prefetchRedecision(host, [id], (row) => canAccessAction(credential, row, hasPermit(row)));
   let started = await decideWith(null);
-  let issued: PreparedCredential | null = null;
+  let issued: UnrecordedCredential | null = null;
   if (started.needs !== undefined) {
     // A slow issuer must not fill the queue that all decisions share, so release the slot.
     releaseQueueSlot();
@@ -61,7 +68,7 @@ export function reportResult(
   id: string,
   { success, error = null, meta = {}, attempt = null }: Omit<ResultBody, "attempt"> & { attempt?: string | null },
 ): Promise<ReportedResult> {
-  const call = { id, attempt: hashText(attempt), result: { error, meta: meta as JsonObject, success } };
+  const call = { id, attempt: hashOptionalText(attempt), result: { error, meta: meta as JsonObject, success } };
   return host.ledger.transact(
     async (tx) => recordResult(host, tx, await tx.confirm(credential), call),
     prefetchResult(call),

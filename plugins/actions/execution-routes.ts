@@ -2,7 +2,7 @@
 import { type CoreHost, type JsonObject, REPLAYED_HEADERS } from "../../src/core.ts";
 import { defineRoute, type Route } from "../../src/plugin.ts";
 import { reportResult, startAction } from "./execute.ts";
-import type { Expiry } from "./expiry.ts";
+import type { ExpiryTask } from "./expiry.ts";
 import { isDeniedByRedecision, noLongerAllowedError } from "./redecision.ts";
 import { grantPermit } from "./grant-permit.ts";
 import { actionReply, ACTION_RESPONSE, renderRedecision } from "./action-record.ts";
@@ -11,11 +11,11 @@ import { settleOutcome } from "./unknown-outcome.ts";
 import * as schema from "./schemas.ts";
 import { tracedAction, tracedExecution } from "./traced-action.ts";
 
-export function executionRoutes(host: CoreHost, tag: string, expiry: Expiry): Route[] {
+export function executionRoutes(host: CoreHost, tag: string, expiry: ExpiryTask): Route[] {
   return [permitRoute(host, tag, expiry), startRoute(host, tag), resultRoute(host, tag), settleRoute(host, tag)];
 }
 
-function permitRoute(host: CoreHost, tag: string, expiry: Expiry): Route {
+function permitRoute(host: CoreHost, tag: string, expiry: ExpiryTask): Route {
   return defineRoute({
     method: "POST",
     path: "/v1/actions/:id/permit",
@@ -51,7 +51,7 @@ function permitRoute(host: CoreHost, tag: string, expiry: Expiry): Route {
       const granted = await grantPermit(askForAgent(host, context), credential, params.id);
       const { row, permit } = granted;
       if (isDeniedByRedecision(row)) throw noLongerAllowedError(row);
-      const reply = await actionReply(host, row, credential, { permit, redecision: renderRedecision(granted) });
+      const reply = await buildActionReply(host, row, credential, { permit, redecision: renderRedecision(granted) });
       if (row.status !== "pending_approval") return reply;
       if (row.expires_at !== null) expiry.plan(row.expires_at);
       return { ...reply, status: 202, headers: { Location: `/v1/actions/${row.id}` } };
@@ -100,7 +100,7 @@ function startRoute(host: CoreHost, tag: string): Route {
       const { credential, params, body, releaseQueueSlot } = context;
       const asking = askForAgent(host, context);
       const { row, isRetry, issued } = await startAction(asking, credential, params.id, body, releaseQueueSlot);
-      return actionReply(host, row, credential, { issued, ...(isRetry ? { headers: REPLAYED_HEADERS } : {}) });
+      return buildActionReply(host, row, credential, { issued, ...(isRetry ? { headers: REPLAYED_HEADERS } : {}) });
     },
   });
 }
@@ -129,7 +129,7 @@ function resultRoute(host: CoreHost, tag: string): Route {
       const { row, isRetry } = await reportResult(host, credential, params.id, body);
       const execution = isRetry ? null : tracedExecution(row);
       if (execution !== null) host.trace()?.addExecution(tracedAction(row), execution);
-      return actionReply(host, row, credential, isRetry ? { headers: REPLAYED_HEADERS } : {});
+      return buildActionReply(host, row, credential, isRetry ? { headers: REPLAYED_HEADERS } : {});
     },
   });
 }
@@ -149,7 +149,7 @@ function settleRoute(host: CoreHost, tag: string): Route {
     errors: ["ACTION_NOT_FOUND", "OUTCOME_NOT_UNKNOWN", "ACTION_ERASED", "RECORD_ALTERED"],
     async handle({ credential, params, body: { meta = {}, ...body } }) {
       const row = await settleOutcome(host, credential, params.id, { ...body, meta: meta as JsonObject });
-      return actionReply(host, row, credential);
+      return buildActionReply(host, row, credential);
     },
   });
 }

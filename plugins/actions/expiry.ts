@@ -17,7 +17,7 @@ const RETRY_DELAY = 2_000;
 /** Minimum time between two sweeps that are triggered by reads. */
 const MIN_INTERVAL = 1_000;
 
-export interface Expiry {
+export interface ExpiryTask {
   start(): Promise<void>;
   /** Schedules a sweep at the time `at`. Milliseconds since the epoch. */
   plan(at: number): void;
@@ -26,7 +26,7 @@ export interface Expiry {
   stop(): Promise<void>;
 }
 
-export function createExpiry(host: CoreHost): Expiry {
+export function createExpiryTask(host: CoreHost): ExpiryTask {
   let timer: ReturnType<typeof setTimeout> | null = null;
   let wakeAt = Infinity;
   let lastSweepAt = -Infinity;

@@ -26,7 +26,7 @@ import {
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import type { GrantBody, GrantTermsBody } from "./grant-schemas.ts";
-import { selfApprovalRelation } from "./self-approval.ts";
+import { findSelfApproval } from "./self-approval.ts";
 
 /** Maximum number of open grants for one agent, tool and operation, because a decision tries each of them. */
 const MAX_OPEN = 20;
@@ -192,7 +192,7 @@ async function assertNotOwnAgent(host: CoreHost, caller: Credential, target: Gra
     if (key.agent_id === null || key.revoked_at !== null || (key.expires_at ?? Infinity) <= now) continue;
     const submitter = { submitted_by: key.id, submitted_agent: key.agent_id, submitted_owner: key.owner };
     const isAgents = foldName(key.agent_id) === foldName(agent_id);
-    const self = isAgents ? selfApprovalRelation(host, { agent_id, tool, operation, ...submitter }, caller) : null;
+    const self = isAgents ? findSelfApproval(host, { agent_id, tool, operation, ...submitter }, caller) : null;
     if (self !== null)
       throw new Refusal(
         "SELF_APPROVAL",

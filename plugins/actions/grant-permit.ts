@@ -7,7 +7,7 @@ import {
   confirmWithScope,
   type CoreHost,
   type DecisionEntry,
-  effectiveHash,
+  effectiveRequestHash,
   effectiveRequest,
   encodeRequest,
   type PermitFault,
@@ -17,17 +17,17 @@ import {
   toActor,
   toBase64Url,
 } from "../../src/core.ts";
-import { countedVotes } from "./approver-plans.ts";
+import { toCountedVotes } from "./approver-plans.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { approvalsAtStart } from "./plan-state.ts";
+import { readApprovalsForStart } from "./plan-state.ts";
 import { prefetchRedecision } from "./prefetch-redecision.ts";
 import {
   requireMoreApprovals,
   recordConfirmation,
   reevaluateAction,
   recordDenial,
-  resolveOutcome,
+  resolveRedecision,
   type Redecision,
 } from "./redecision.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
@@ -83,11 +83,11 @@ export async function grantPermit(host: CoreHost, credential: Credential, id: st
         "TOO_MANY_PERMITS",
         `the decisions on the action ${id} read more past data than one action can store; start it with one of its permits, or submit it again`,
       );
-    const approvals = await approvalsAtStart(host, tx, row, history);
+    const approvals = await readApprovalsForStart(host, tx, row, history);
     const redecision = await reevaluateAction(host, tx, row, history.basis);
     const cause = { occasion: "permit", by: toActor(caller.key, caller.principal) } as const;
     const now = { decision: redecision.decision, policySet: redecision.policySet };
-    const outcome = resolveOutcome(redecision, history, countedVotes(host, approvals), tx.now);
+    const outcome = resolveRedecision(redecision, history, toCountedVotes(host, approvals), tx.now);
     if (outcome === "denied") return { row: await recordDenial(tx, row, redecision, cause), grant: null, before, now };
     if (outcome === "pending_approval")
       return {
@@ -145,7 +145,7 @@ async function issuePermit(host: CoreHost, row: ActionRow, grant: Omit<PermitTer
  */
 function subjectOf(host: CoreHost, row: ActionRow): PermitSubject | null {
   const request = effectiveRequest(row);
-  const hash = effectiveHash(row);
+  const hash = effectiveRequestHash(row);
   if (request === null || encodeRequest(request).hash !== hash) return null;
   return {
     issuer: host.ledger.origin,

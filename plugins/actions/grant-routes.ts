@@ -32,7 +32,7 @@ import { createGrant } from "./grant-create.ts";
 import { endGrant } from "./grant-end.ts";
 import * as schema from "./grant-schemas.ts";
 import { suggestionRoute } from "./grant-suggestions.ts";
-import { mayGrant } from "./grant-use.ts";
+import { canCreateGrants } from "./grant-use.ts";
 import { visibleAction } from "./visible-action.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 
@@ -271,5 +271,5 @@ async function readUsages(host: CoreHost, grants: readonly Grant[], now: number)
 }
 
 function isStillAllowed(rights: Rights | null, grant: Grant): boolean {
-  return rights !== null && mayGrant(rights, grant) && isVisible(rights, grant);
+  return rights !== null && canCreateGrants(rights, grant) && isVisible(rights, grant);
 }

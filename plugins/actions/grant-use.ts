@@ -20,8 +20,8 @@ import {
   type Rights,
 } from "../../src/core.ts";
 import { toRfc3339 } from "../../src/plugin.ts";
-import { maySelfConfirm, readApproverStanding } from "./approver-plans.ts";
-import { selfApprovalRelation, type SubmittedAction } from "./self-approval.ts";
+import { maySelfConfirm, readApproverEligibility } from "./approver-plans.ts";
+import { findSelfApproval, type SubmittedAction } from "./self-approval.ts";
 
 /** A decision that requires approval, and the facts that it was made from. */
 interface UncoveredUse {
@@ -55,7 +55,7 @@ export async function findGrantedDecision(
  * usage from the first decision, because the current usage already includes this action.
  * @param first the facts of its first decision
  */
-export function reapplyGrant(
+export function redecideWithGrant(
   host: CoreHost,
   tx: LedgerTransaction,
   action: SubmittedAction,
@@ -121,14 +121,14 @@ async function findStanding(
   grant: Grant,
 ): Promise<Pick<GrantFact, "groups" | "independent" | "self"> | null> {
   const rights = await host.keys.rightsOf(tx, grant.by.key_id);
-  if (rights === null || !mayGrant(rights, grant) || !canSee(rights.visibility, action)) return null;
+  if (rights === null || !canCreateGrants(rights, grant) || !canSee(rights.visibility, action)) return null;
   const plans = decision.approval?.approvers ?? [];
-  const self = selfApprovalRelation(host, action, rights);
+  const self = findSelfApproval(host, action, rights);
   // Like a vote by the person behind the agent, their grant needs a signature, and every rule must allow
   // self-confirmation.
   if (self !== null && !(isSignedByHeldPasskey(tx, grant) && maySelfConfirm(self, plans))) return null;
   const approver = { principal: rights.principal, key_id: rights.key.id, groups: rights.groups };
-  const { groups, independent } = readApproverStanding(host, action, approver, plans, tx);
+  const { groups, independent } = readApproverEligibility(host, action, approver, plans, tx);
   return { groups: [...groups].sort(), independent, self: self !== null };
 }
 
@@ -141,7 +141,7 @@ function isSignedByHeldPasskey({ users }: Pick<LedgerTransaction, "users">, { pa
 }
 
 /** Whether the grantor still has the rights to vote and to create grants. */
-export function mayGrant({ key, principal, hasScope }: Rights, { by }: Pick<Grant, "by">): boolean {
+export function canCreateGrants({ key, principal, hasScope }: Rights, { by }: Pick<Grant, "by">): boolean {
   const isSame = principal === by.principal && key.agent_id === null;
   return isSame && hasScope("approvals:decide") && hasScope("grants:write");
 }

@@ -5,7 +5,7 @@ import {
   type LegalHold,
   type LegalHolds,
   listActiveHolds,
-  namesAction,
+  holdNamesAction,
   openSubject,
 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
@@ -34,7 +34,7 @@ export async function createHoldFinder(
     : [];
   const checks = active.map((hold) => {
     if (hold.subject === null)
-      return { hold, covers: (row: ActionRow) => namesAction(hold, { action_id: row.id, agent_id: row.agent_id }) };
+      return { hold, covers: (row: ActionRow) => holdNamesAction(hold, { action_id: row.id, agent_id: row.agent_id }) };
     const subject = readSubject(hold, stored);
     if (subject === null)
       host.log.error(

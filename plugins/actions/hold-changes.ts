@@ -26,7 +26,7 @@ import {
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import { createSubjectFilter } from "./content-filter.ts";
 import { MAX_ACTIVE_HOLDS } from "./held-actions.ts";
-import { restartRetention } from "./retention.ts";
+import { restartRetentionSweep } from "./retention.ts";
 import { newSalt } from "./salt.ts";
 import { visibleAction } from "./visible-action.ts";
 
@@ -107,7 +107,7 @@ export function releaseHold(host: CoreHost, credential: Credential, id: string, 
     record(tx, { change, hold: recordedHoldTerms(before), comment, approvals, needed, by });
     if (isReleased) {
       await forgetSubject(host, tx, id);
-      await restartRetention(host.documents.within(tx));
+      await restartRetentionSweep(host.documents.within(tx));
     }
     return findHold(tx.legalHolds, id);
   });

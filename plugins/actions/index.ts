@@ -6,21 +6,21 @@ import { breakGlassRoutes } from "./break-glass-routes.ts";
 import { createWaitTracker } from "./wait-tracker.ts";
 import { erasureRoutes } from "./erasure-routes.ts";
 import { executionRoutes } from "./execution-routes.ts";
-import { createCredentialEnding } from "./credential-ending.ts";
+import { createCredentialEndingTask } from "./credential-ending.ts";
 import { CREDENTIAL_ENTRIES } from "./credential-entries.ts";
-import { createExpiry } from "./expiry.ts";
+import { createExpiryTask } from "./expiry.ts";
 import { holdRoutes } from "./hold-routes.ts";
 import { grantRoutes } from "./grant-routes.ts";
 import { suggestedRuleRoutes } from "./suggested-rule-routes.ts";
 import { planRoutes } from "./plan-routes.ts";
 import { readRoutes } from "./read-routes.ts";
-import { createRetention } from "./retention.ts";
+import { createRetentionTask } from "./retention.ts";
 import { createReviewWorker } from "./review-worker.ts";
-import { createUnknownOutcomes } from "./unknown-outcome.ts";
+import { createUnknownOutcomeTask } from "./unknown-outcome.ts";
 import { rotaRoute } from "./rota-route.ts";
 import { submissionRoutes } from "./submission-routes.ts";
 import { voteRoutes } from "./vote-routes.ts";
-import { createWaiters } from "./wait.ts";
+import { createActionWaits } from "./wait.ts";
 
 const TAG = "actions";
 
@@ -49,13 +49,13 @@ export default defineCorePlugin({
   options: Options,
   entries: CREDENTIAL_ENTRIES,
   setup(host, options) {
-    const expiry = createExpiry(host);
+    const expiry = createExpiryTask(host);
     const waitTracker = createWaitTracker(host);
-    const waiters = createWaiters(host, options.max_waits_per_key, waitTracker);
-    const retention = createRetention(host);
-    const credentialEnding = createCredentialEnding(host);
+    const waiters = createActionWaits(host, options.max_waits_per_key, waitTracker);
+    const retention = createRetentionTask(host);
+    const credentialEnding = createCredentialEndingTask(host);
     const reviews = createReviewWorker(host);
-    const unknownOutcomes = createUnknownOutcomes(host, options.unknown_after_minutes * 60_000);
+    const unknownOutcomes = createUnknownOutcomeTask(host, options.unknown_after_minutes * 60_000);
     return {
       routes: [
         ...submissionRoutes(host, TAG, expiry, waiters),

@@ -13,7 +13,7 @@ import {
   type JsonObject,
   type LedgerTransaction,
   matchesAnyName,
-  effectiveHash,
+  effectiveRequestHash,
   effectiveRequest,
   sealText,
   sha256Hex,
@@ -22,9 +22,9 @@ import {
 } from "../../src/core.ts";
 import {
   type Credential,
-  type CredentialAction,
-  type CredentialIssuer,
-  type IssuedCredential,
+  type ToolCredentialAction,
+  type ToolCredentialIssuer,
+  type IssuedToolCredential,
   Refusal,
   toRfc3339,
 } from "../../src/plugin.ts";
@@ -37,18 +37,18 @@ const MAX_REVOCATION_BYTES = 8_192;
 const MAX_LIFETIME = 86_400_000;
 /** Maximum number of open credentials of one action, because each repeated start gets a new credential. */
 const MAX_OPEN_CREDENTIALS = 10;
-export const CREDENTIAL_PREFIX = "credential/";
+export const CREDENTIAL_DOCUMENT_PREFIX = "credential/";
 
 /** A start that needs a credential before it can be recorded. */
 export interface CredentialRequest {
-  issuer: CredentialIssuer;
-  action: CredentialAction;
+  issuer: ToolCredentialIssuer;
+  action: ToolCredentialAction;
   request_hash: string;
 }
 
 /** A credential that was created for a start that has not been recorded yet. */
-export interface PreparedCredential extends CredentialRequest {
-  credential: IssuedCredential;
+export interface UnrecordedCredential extends CredentialRequest {
+  credential: IssuedToolCredential;
   /** SHA-256 of the canonical secret, hex. */
   digest: string;
 }
@@ -65,13 +65,13 @@ export interface OpenCredential {
 }
 
 /** Binds the encrypted revocation data to this credential of this action. */
-export const revocationOwner = (actionId: string, digest: string) => ({
+export const revocationTextOwner = (actionId: string, digest: string) => ({
   purpose: "actions/credential",
   subject: `${actionId}/${digest}`,
 });
 
 const credentialKey = (actionId: string, digest: string): string =>
-  `${CREDENTIAL_PREFIX}${actionId}/${digest.slice(0, 32)}`;
+  `${CREDENTIAL_DOCUMENT_PREFIX}${actionId}/${digest.slice(0, 32)}`;
 
 /**
  * Returns the issuer and the action for which a credential must be created; null if no issuer covers the action. Throws
@@ -99,16 +99,16 @@ export function findCredentialRequest(host: CoreHost, row: ActionRow, caller: Cr
   return {
     issuer,
     action: { id, agent_id, tool, operation, params: request.params },
-    request_hash: effectiveHash(row),
+    request_hash: effectiveRequestHash(row),
   };
 }
 
 /**
  * Calls the issuer. Throws CREDENTIAL_NOT_ISSUED if it fails, exceeds the time limit, or returns an invalid credential.
  */
-export async function issueCredential(host: CoreHost, request: CredentialRequest): Promise<PreparedCredential> {
+export async function issueCredential(host: CoreHost, request: CredentialRequest): Promise<UnrecordedCredential> {
   const { issuer, action } = request;
-  let answer: Promise<IssuedCredential> | null = null;
+  let answer: Promise<IssuedToolCredential> | null = null;
   try {
     const credential = await withTimeout((signal) => (answer = issuer.issue(structuredClone(action), signal)));
     const fault = findCredentialFault(credential, issuer, host.clock());
@@ -136,7 +136,7 @@ export async function issueCredential(host: CoreHost, request: CredentialRequest
 async function revokeUnusedAnswer(
   host: CoreHost,
   request: CredentialRequest,
-  answer: Promise<IssuedCredential> | null,
+  answer: Promise<IssuedToolCredential> | null,
 ): Promise<void> {
   try {
     const credential = await answer;
@@ -164,9 +164,9 @@ export async function withTimeout<T>(call: (signal: AbortSignal) => Promise<T>):
   }
 }
 
-function findCredentialFault(credential: unknown, issuer: CredentialIssuer, now: number): string | null {
+function findCredentialFault(credential: unknown, issuer: ToolCredentialIssuer, now: number): string | null {
   if (!isJsonObject(credential as JsonObject)) return "the issuer did not return an object";
-  const { secret, expires_at, revocation } = credential as unknown as IssuedCredential;
+  const { secret, expires_at, revocation } = credential as unknown as IssuedToolCredential;
   if (!isJsonObject(secret) || canonicalText(secret).length > MAX_SECRET_BYTES)
     return `\`secret\` must be an object of at most ${MAX_SECRET_BYTES} bytes as JSON`;
   if (!Number.isSafeInteger(expires_at) || expires_at <= now || expires_at > now + MAX_LIFETIME)
@@ -187,15 +187,18 @@ export async function recordCredential(
   tx: LedgerTransaction,
   row: ActionRow,
   caller: Credential,
-  { issuer, credential, digest, request_hash }: PreparedCredential,
+  { issuer, credential, digest, request_hash }: UnrecordedCredential,
 ): Promise<void> {
-  if (request_hash !== effectiveHash(row))
+  if (request_hash !== effectiveRequestHash(row))
     throw new Refusal(
       "CREDENTIAL_NOT_ISSUED",
       "the request changed while its credential was issued; start the action again",
     );
   const documents = host.documents.within(tx);
-  const others = await documents.list({ prefix: `${CREDENTIAL_PREFIX}${row.id}/`, limit: MAX_OPEN_CREDENTIALS });
+  const others = await documents.list({
+    prefix: `${CREDENTIAL_DOCUMENT_PREFIX}${row.id}/`,
+    limit: MAX_OPEN_CREDENTIALS,
+  });
   if (others.length >= MAX_OPEN_CREDENTIALS)
     throw new Refusal(
       "CREDENTIAL_NOT_ISSUED",
@@ -207,7 +210,7 @@ export async function recordCredential(
     issuer: issuer.name,
     digest,
     expires_at,
-    revocation: revocation === null ? null : sealText(host.vault, revocationOwner(row.id, digest), revocation),
+    revocation: revocation === null ? null : sealText(host.vault, revocationTextOwner(row.id, digest), revocation),
   };
   const written = await documents.put(credentialKey(row.id, digest), { ...open }, null);
   if (written === null) throw new Error(`the issuer "${issuer.name}" issued the same credential twice`);

@@ -12,7 +12,7 @@ import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import { readRejection } from "./rejection.ts";
 import { assertNotErased, rereadAction, visibleAction } from "./visible-action.ts";
-import { selfApprovalRelation } from "./self-approval.ts";
+import { findSelfApproval } from "./self-approval.ts";
 import { assertNotSelf } from "./voter.ts";
 
 /**
@@ -28,7 +28,7 @@ export function liftRejection(
     const current = await confirmWithScope(tx, credential, "approvals:decide");
     const row = await visibleAction(tx, id, current);
     assertNotErased(row);
-    assertNotSelf(selfApprovalRelation(host, row, current));
+    assertNotSelf(findSelfApproval(host, row, current));
     const votes = await tx.approvals(id);
     await verifyAgainstLedger(host, tx, row, votes);
     if (row.rejection_until === null || row.rejection_until <= tx.now)

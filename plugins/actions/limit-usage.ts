@@ -19,7 +19,7 @@ interface LimitUses {
   needs: readonly MatchedLimit[];
 }
 
-export async function readUses(
+export async function readLimitUses(
   reader: Pick<StorageReader, "limitUsed">,
   evaluation: Evaluation,
   facts: Facts,
@@ -29,12 +29,12 @@ export async function readUses(
   const limits: LimitFact[] = [];
   for (const need of needs) {
     const { policy, limit, basis } = need;
-    limits.push({ policy, limit, basis, used: await readUse(reader, need) });
+    limits.push({ policy, limit, basis, used: await readLimitUse(reader, need) });
   }
   return { facts: { ...facts, limits }, needs };
 }
 
-export async function readUse(
+export async function readLimitUse(
   reader: Pick<StorageReader, "limitUsed">,
   { policy, limit, subject, since, unit }: MatchedLimit,
 ): Promise<number> {
@@ -52,7 +52,7 @@ export const limitSpan = ({ policy, limit, subject, since }: MatchedLimit): Limi
 /** Transactions that have already removed outdated uses. */
 const pruned = new WeakSet<LedgerTransaction>();
 
-export async function writeUses(
+export async function writeLimitUses(
   tx: LedgerTransaction,
   needs: readonly MatchedLimit[],
   actionId: string,
@@ -71,7 +71,7 @@ export async function writeUses(
  * Releases the limit uses of an action that ended without being started. An action that may have run still counts.
  * @param row the row before the action ended
  */
-export async function releaseUses(tx: LedgerTransaction, row: ActionRow): Promise<void> {
+export async function releaseLimitUses(tx: LedgerTransaction, row: ActionRow): Promise<void> {
   if (row.status !== "pending_approval" || (await mayHaveStarted(tx, row))) return;
   await tx.releaseLimitUses(row.id);
 }

@@ -2,18 +2,18 @@
 import type { Static } from "@sinclair/typebox";
 import {
   type CoreHost,
-  effectiveHash,
+  effectiveRequestHash,
   effectiveRequest,
   presentRequest,
   redactRow,
   requiresSignature,
 } from "../../src/core.ts";
 import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
-import { voteOn } from "./cast-vote.ts";
+import { castVoteOnAction } from "./cast-vote.ts";
 import {
-  readVotes,
+  readRowWithVotes,
   commitPreview,
-  digestShown,
+  digestShownRequest,
   digestShownQuestions,
   renderGrantLimits,
   readPendingPolicySet,
@@ -23,19 +23,19 @@ import {
 } from "./action-record.ts";
 import { withCurrentStatus } from "./visible-action.ts";
 import { compareRequest } from "./compare-request.ts";
-import { LinkAnswer, LinkBody, LinkVerdictBody } from "./link-schemas.ts";
-import { readHistory } from "./verify-record.ts";
+import { LinkResponse, LinkBody, LinkVoteBody } from "./link-schemas.ts";
+import { readVerifiedHistory } from "./verify-record.ts";
 import { readLink } from "./voter.ts";
 
-async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof LinkAnswer>> {
+async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof LinkResponse>> {
   const { row: linked, approver, refusal } = await readLink(host, token);
-  const { row, votes } = await readVotes(host, linked);
+  const { row, votes } = await readRowWithVotes(host, linked);
   const displayed = redactRow((await host.policies.current()).compiled, row);
   const { params, context } = effectiveRequest(displayed) ?? { params: {}, context: {} };
   const { id, agent_id, tool, operation, reason, risk_level, policy, rule } = row;
   const set = await readPendingPolicySet(host, row);
   const { status } = withCurrentStatus(row, host.clock());
-  const history = status === "pending_approval" ? await readHistory(host.storage, row) : null;
+  const history = status === "pending_approval" ? await readVerifiedHistory(host.storage, row) : null;
   return {
     approver,
     refusal: refusal?.message ?? null,
@@ -43,7 +43,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
     shown:
       set === undefined || history === null
         ? null
-        : digestShown(row, { questions: digestShownQuestions(row, history), preview: commitPreview(row, set) }),
+        : digestShownRequest(row, { questions: digestShownQuestions(row, history), preview: commitPreview(row, set) }),
     signature_required: requiresSignature(history?.requirement?.approvers ?? []),
     action: {
       id,
@@ -63,7 +63,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
       ...(status === "pending_approval"
         ? await compareRequest(host, row, host.groups.visibility(host.groups.of(approver)))
         : {}),
-      request_hash: effectiveHash(row),
+      request_hash: effectiveRequestHash(row),
       approvals: renderVotes(votes),
       approvals_needed: row.quorum,
       expires_at: row.expires_at === null ? null : toRfc3339(row.expires_at),
@@ -84,7 +84,7 @@ export function linkRoutes(host: CoreHost, tag: string): Route[] {
       bodyLimit: 4096,
       description:
         "Changes nothing. The token is in the body, so that it does not appear in logs and browser histories.",
-      responses: { 200: { description: "The action, and the approver of the link.", schema: LinkAnswer } },
+      responses: { 200: { description: "The action, and the approver of the link.", schema: LinkResponse } },
       errors: ["TOKEN_MALFORMED", "TOKEN_INVALID", "RECORD_ALTERED", "STORAGE_UNAVAILABLE"],
       handle: async ({ body }) => ({ status: 200, json: await linkAnswer(host, body.token) }),
     }),
@@ -94,11 +94,11 @@ export function linkRoutes(host: CoreHost, tag: string): Route[] {
       tag,
       summary: "Approve or deny by link",
       scope: null,
-      body: LinkVerdictBody,
+      body: LinkVoteBody,
       bodyLimit: 32_768,
       description:
         "Votes as the person to whom the link was sent. The vote must contain the `shown` of POST /v1/approval-link, so that it covers what that response showed.",
-      responses: { 200: { description: "The action after the vote.", schema: LinkAnswer } },
+      responses: { 200: { description: "The action after the vote.", schema: LinkResponse } },
       errors: [
         "SELF_APPROVAL",
         "VOTE_SIGNATURE_REQUIRED",
@@ -117,7 +117,7 @@ export function linkRoutes(host: CoreHost, tag: string): Route[] {
         "STORAGE_UNAVAILABLE",
       ],
       async handle({ body }) {
-        await voteOn(host, { link: body.token, shown: body.shown }, body);
+        await castVoteOnAction(host, { link: body.token, shown: body.shown }, body);
         return { status: 200, json: await linkAnswer(host, body.token) };
       },
     }),

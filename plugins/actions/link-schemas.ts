@@ -15,7 +15,7 @@ export const LinkBody = Type.Object(
 );
 export type LinkBody = Static<typeof LinkBody>;
 
-export const LinkVerdictBody = Type.Object(
+export const LinkVoteBody = Type.Object(
   {
     approve: ApprovalBody.properties.approve,
     reason: ApprovalBody.properties.reason,
@@ -33,7 +33,7 @@ export const LinkVerdictBody = Type.Object(
   { additionalProperties: false },
 );
 
-export const LinkAnswer = Type.Object(
+export const LinkResponse = Type.Object(
   {
     shown: orNull(
       Type.String({

@@ -2,7 +2,7 @@
 import {
   type Effect,
   Evaluation,
-  findHistoryPlaces,
+  findHistoryMemberships,
   findHistoryReads,
   type HistoryFact,
   type LedgerTransaction,
@@ -46,7 +46,7 @@ export async function writePastAction(
   effect: Effect,
   actionId: string,
 ): Promise<void> {
-  const places = findHistoryPlaces(evaluation, effect);
+  const places = findHistoryMemberships(evaluation, effect);
   if (places.length === 0) return;
   // Prune before the first insert of the batch, so that all inserts of the batch are sent together.
   if (!pruned.has(tx)) {

@@ -6,8 +6,8 @@ import { type Static, Type } from "@sinclair/typebox";
 import { canSee, type CoreHost, decodeEdit, invalidCursor, redactRow } from "../../src/core.ts";
 import { type Credential, decodeCursor } from "../../src/plugin.ts";
 import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
-import { selfApprovalRelation } from "./self-approval.ts";
-import { readHistory } from "./verify-record.ts";
+import { findSelfApproval } from "./self-approval.ts";
+import { readVerifiedHistory } from "./verify-record.ts";
 import { describeVoting } from "./vote-standing.ts";
 
 /** Maximum number of pending actions that one request reads, by earliest deadline. */
@@ -51,7 +51,7 @@ export const PendingFilter = Type.Object({
 export type PendingFilter = Static<typeof PendingFilter>;
 
 /** Whether the query has a filter or an order that the store's own list does not support. */
-export function isFiltered({ view, agent_id, tool, operation, risk_level, q, sort }: PendingFilter): boolean {
+export function needsFullScan({ view, agent_id, tool, operation, risk_level, q, sort }: PendingFilter): boolean {
   const isSorted = sort !== undefined && sort !== "deadline";
   return isSorted || [view, agent_id, tool, operation, risk_level, q].some((value) => value !== undefined);
 }
@@ -82,7 +82,7 @@ function sortKey({ sort = "deadline" }: PendingFilter, row: ActionRow): SortKey 
   return [risk, expires_at ?? 0, seq];
 }
 
-export function compareKeys(a: SortKey, b: SortKey): number {
+export function compareSortKeys(a: SortKey, b: SortKey): number {
   return a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
 }
 
@@ -103,7 +103,7 @@ export function parseSortKey(list: string, { sort = "deadline" }: PendingFilter,
  * Returns the pending actions that the credential can see and that match the filter, in the filter's order.
  * @param approver the approver for whom `view=mine` lists actions
  */
-export async function findMatches(
+export async function findMatchingActions(
   host: CoreHost,
   credential: Credential,
   filter: PendingFilter,
@@ -134,7 +134,7 @@ export async function findMatches(
   return { matches: matches.sort(byKey), isComplete: false };
 }
 
-const byKey = (a: Match, b: Match): number => compareKeys(a.key, b.key);
+const byKey = (a: Match, b: Match): number => compareSortKeys(a.key, b.key);
 
 function matchesText({ agent_id, tool, operation, risk_level, q = "" }: PendingFilter, row: ActionRow): boolean {
   if (agent_id !== undefined && row.agent_id !== agent_id) return false;
@@ -193,8 +193,8 @@ async function canApprove(
   moment: Parameters<typeof describeVoting>[4],
 ): Promise<boolean> {
   if (!credential.hasScope("approvals:decide") || !canSee(credential.visibility, row)) return false;
-  const history = await readHistory(host.storage, row);
+  const history = await readVerifiedHistory(host.storage, row);
   if (history === null || history.requirement === null) return false;
-  const about = { ...history, requirement: history.requirement, self: selfApprovalRelation(host, row, credential) };
+  const about = { ...history, requirement: history.requirement, self: findSelfApproval(host, row, credential) };
   return describeVoting(host, row, credential, about, moment).blocked === null;
 }

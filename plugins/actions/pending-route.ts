@@ -15,12 +15,12 @@ import {
   type Route,
 } from "../../src/plugin.ts";
 import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
-import { readRecord } from "./action-record.ts";
+import { readActionRecord } from "./action-record.ts";
 import {
-  compareKeys,
-  findMatches,
+  compareSortKeys,
+  findMatchingActions,
   formatSortKey,
-  isFiltered,
+  needsFullScan,
   parseSortKey,
   type PendingApprover,
   PendingFilter,
@@ -67,7 +67,7 @@ export function pendingRoute(host: CoreHost, tag: string): Route {
     async handle({ query, credential, reserveResponseBytes }) {
       const { compiled: set } = await host.policies.current();
       const read =
-        isFiltered(query) || query.user_id !== undefined
+        needsFullScan(query) || query.user_id !== undefined
           ? await readMatches(host, query, credential)
           : readByDeadline(host, query, credential);
       const [{ items, next_cursor }, total] = await Promise.all([
@@ -78,7 +78,7 @@ export function pendingRoute(host: CoreHost, tag: string): Route {
             read: read.page,
             size: contentByteLength,
             position: read.position,
-            render: (row) => readRecord(host, row, credential, { token: false, set }),
+            render: (row) => readActionRecord(host, row, credential, { token: false, set }),
             turn: host.waitForReadSlot,
             hold: reserveResponseBytes,
           },
@@ -119,8 +119,8 @@ async function readMatches(host: CoreHost, query: Query, credential: Credential)
   const from = query.cursor === undefined ? null : parseSortKey(LIST, query, query.cursor);
   const now = host.clock();
   const approver = query.user_id === undefined ? credential : await readUser(host, query, query.user_id, credential);
-  const { matches, isComplete } = await findMatches(host, credential, query, now, approver);
-  const first = from === null ? 0 : matches.findIndex(({ key }) => compareKeys(key, from) > 0);
+  const { matches, isComplete } = await findMatchingActions(host, credential, query, now, approver);
+  const first = from === null ? 0 : matches.findIndex(({ key }) => compareSortKeys(key, from) > 0);
   const remaining = first < 0 ? [] : matches.slice(first);
   const places = new Map(remaining.map(({ id }, place) => [id, place]));
   return {

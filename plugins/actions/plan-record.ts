@@ -8,7 +8,7 @@ import {
 } from "../../src/core.ts";
 import type { Credential, Reply } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { approvalMac, readRecord } from "./action-record.ts";
+import { approvalMac, readActionRecord } from "./action-record.ts";
 import { PlanRecord } from "./plan-schemas.ts";
 import { verifyPlan, type VerifiedPlan } from "./plan-state.ts";
 import { planTokenClaims } from "./plan-vote.ts";
@@ -21,7 +21,7 @@ export const PLAN_RESPONSE = { description: "The plan, with its actions.", schem
  * Returns the response of a route for one plan. Throws RECORD_ALTERED if the store differs from the ledger.
  * @param rows all actions of the plan, in order
  */
-export async function planReply(
+export async function buildPlanReply(
   host: CoreHost,
   rows: readonly ActionRow[],
   credential: Credential,
@@ -34,7 +34,7 @@ export async function planReply(
   for (const row of rows) {
     // People vote on the displayed text, so it must match the record.
     if (row.erased_at === null && !hasRecordedRequest(row)) throw recordAlteredError(row, ["request"]);
-    actions.push(await readRecord(host, withCurrentStatus(row, now), credential, { token: false, set }));
+    actions.push(await readActionRecord(host, withCurrentStatus(row, now), credential, { token: false, set }));
   }
   const { id, ordered, stop_on_failure } = plan.terms;
   const failure = findPlanFailure(plan.terms, plan.members);

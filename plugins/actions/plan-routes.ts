@@ -10,16 +10,16 @@ import {
   type VoteStatement,
 } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
-import type { Expiry } from "./expiry.ts";
+import type { ExpiryTask } from "./expiry.ts";
 import { cancelPlan } from "./plan-cancel.ts";
 import { planListRoute } from "./plan-list-route.ts";
-import { PLAN_RESPONSE, planReply } from "./plan-record.ts";
+import { PLAN_RESPONSE, buildPlanReply } from "./plan-record.ts";
 import * as schema from "./plan-schemas.ts";
 import { readVisiblePlanRows, verifyPlan } from "./plan-state.ts";
 import { type PlanAnswer, planVotes, voteOnPlan } from "./plan-vote.ts";
 import { askForAgent } from "./read-inputs.ts";
 import { CancelBody, SESSION_HEADER } from "./schemas.ts";
-import { readStatement, signerOf } from "./signed-vote-routes.ts";
+import { readVoteStatement, signerOf } from "./signed-vote-routes.ts";
 import { VoteChallenge } from "./signed-vote-schemas.ts";
 import { submitPlan } from "./submit-plan.ts";
 
@@ -45,7 +45,7 @@ const VOTE_ERRORS = [
   "RECORD_ALTERED",
 ] as const;
 
-export function planRoutes(host: CoreHost, tag: string, expiry: Expiry): Route[] {
+export function planRoutes(host: CoreHost, tag: string, expiry: ExpiryTask): Route[] {
   return [
     defineRoute({
       method: "POST",
@@ -80,7 +80,7 @@ export function planRoutes(host: CoreHost, tag: string, expiry: Expiry): Route[]
         const { rows, origin } = await submitPlan(askForAgent(host, context), credential, body, call);
         for (const { status, expires_at } of rows)
           if (status === "pending_approval" && expires_at !== null) expiry.plan(expires_at);
-        const reply = await planReply(host, rows, credential, origin === "replayed" ? REPLAYED_HEADERS : {});
+        const reply = await buildPlanReply(host, rows, credential, origin === "replayed" ? REPLAYED_HEADERS : {});
         return { ...reply, headers: { ...reply.headers, Location: `/v1/plans/${rows[0]?.plan_id ?? ""}` } };
       },
     }),
@@ -96,7 +96,7 @@ export function planRoutes(host: CoreHost, tag: string, expiry: Expiry): Route[]
       responses: { 200: PLAN_RESPONSE },
       errors: ["PLAN_NOT_FOUND", "RECORD_ALTERED"],
       handle: async ({ credential, params }) =>
-        planReply(host, await readVisiblePlanRows(host.storage, params.id, credential), credential),
+        buildPlanReply(host, await readVisiblePlanRows(host.storage, params.id, credential), credential),
     }),
     defineRoute({
       method: "POST",
@@ -113,7 +113,7 @@ export function planRoutes(host: CoreHost, tag: string, expiry: Expiry): Route[]
       errors: [...VOTE_ERRORS, "TOKEN_MALFORMED", "TOKEN_INVALID", "TOKEN_OTHER_ACTION", "TOKEN_OTHER_APPROVER"],
       async handle({ credential, params, body: { token, ...answer } }) {
         await voteOnPlan(host, credential, params.id, answer, { token });
-        return planReply(host, await readVisiblePlanRows(host.storage, params.id, credential), credential);
+        return buildPlanReply(host, await readVisiblePlanRows(host.storage, params.id, credential), credential);
       },
     }),
     defineRoute({
@@ -130,7 +130,7 @@ export function planRoutes(host: CoreHost, tag: string, expiry: Expiry): Route[]
       responses: { 200: PLAN_RESPONSE },
       errors: ["PLAN_NOT_FOUND", "NOT_THE_SUBMITTER", "ACTION_NOT_PENDING", "RECORD_ALTERED"],
       handle: async ({ credential, params, body }) =>
-        planReply(host, await cancelPlan(host, credential, params.id, body.reason ?? null), credential),
+        buildPlanReply(host, await cancelPlan(host, credential, params.id, body.reason ?? null), credential),
     }),
     ...signedPlanRoutes(host, tag),
   ];
@@ -188,7 +188,7 @@ function signedPlanRoutes(host: CoreHost, tag: string): Route[] {
           throw new Refusal("VOTE_SIGNATURE_INVALID", "the plan has changed since you signed; read it and sign again");
         };
         await voteOnPlan(host, credential, params.id, answer, { gestureFor });
-        return planReply(host, await readVisiblePlanRows(host.storage, params.id, credential), credential);
+        return buildPlanReply(host, await readVisiblePlanRows(host.storage, params.id, credential), credential);
       },
     }),
   ];
@@ -201,13 +201,13 @@ async function readPlanStatements(
   host: CoreHost,
   credential: Credential,
   id: string,
-  answer: PlanAnswer,
+  answer: PlanVote,
   nonce: string,
 ): Promise<VoteStatement[]> {
   const rows = await readVisiblePlanRows(host.storage, id, credential);
   const plan = await verifyPlan(host, host.storage, rows, host.clock());
   const statements: VoteStatement[] = [];
-  for (const { row, vote } of planVotes(plan, answer))
-    statements.push(await readStatement(host, row, credential, vote, nonce));
+  for (const { row, vote } of listPlannedVotes(plan, answer))
+    statements.push(await readVoteStatement(host, row, credential, vote, nonce));
   return statements;
 }

@@ -57,7 +57,7 @@ const Strikes = Type.Array(Type.Object({ position: Position, reason: Type.Option
 });
 
 /** An approver's answer to a plan. */
-export const PlanAnswer = {
+export const PlanVoteFields = {
   approve: Type.Boolean({ description: "False rejects every pending action of the plan." }),
   reason: Type.Optional(Reason),
   strikes: Type.Optional(Strikes),
@@ -70,14 +70,14 @@ export const PlanApprovalBody = Type.Object(
       maxLength: 4096,
       description: "The plan's `approval_token`, as returned to this credential.",
     }),
-    ...PlanAnswer,
+    ...PlanVoteFields,
   },
   closed,
 );
 
-export const PlanChallengeBody = Type.Object(PlanAnswer, closed);
+export const PlanChallengeBody = Type.Object(PlanVoteFields, closed);
 
-export const SignedPlanBody = Type.Object({ nonce: Nonce, response: PasskeyResponse, ...PlanAnswer }, closed);
+export const SignedPlanBody = Type.Object({ nonce: Nonce, response: PasskeyResponse, ...PlanVoteFields }, closed);
 
 export const PlanSummary = Type.Object(
   {

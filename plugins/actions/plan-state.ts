@@ -13,7 +13,7 @@ import {
   MAX_PLAN_ACTIONS,
   type PlanEntry,
   type PlanMember,
-  planMemberOf,
+  toPlanMember,
   type PlanObstacle,
   type PlanTerms,
   type RecordedApproval,
@@ -74,7 +74,7 @@ export async function verifyPlan(
         rows[i]?.id === action_id && histories[i]?.first.commitment === commitment && rows[i]?.plan_position === i + 1,
     );
   if (!isComplete) throw recordAlteredError(first, ["plan"]);
-  const members = rows.map((action, i) => planMemberOf({ ...(histories[i] as VerifiedHistory), action }, now));
+  const members = rows.map((action, i) => toPlanMember({ ...(histories[i] as VerifiedHistory), action }, now));
   const { id, ordered, stop_on_failure } = entry.plan;
   const terms = { id, ordered, stop_on_failure };
   return { entry, terms, rows, histories, members, digest: actionListDigest(terms, members) };
@@ -97,7 +97,7 @@ export async function readPlanEntry(reader: Pick<StorageReader, "entries">, row:
  * action start, and RECORD_ALTERED.
  * @param row an action that matches its entries
  */
-export async function approvalsAtStart(
+export async function readApprovalsForStart(
   host: Pick<CoreHost, "log">,
   tx: Reader & { readonly now: number },
   row: ActionRow,

@@ -17,7 +17,13 @@ import {
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { approvalMac, commitPreview } from "./action-record.ts";
-import { type EndedAction, endInstead, type PreparedVote, prepareVote, recordVote } from "./cast-vote.ts";
+import {
+  type UnvotableAction,
+  recordUnvotableAction,
+  type PreparedVote,
+  prepareVote,
+  recordVote,
+} from "./cast-vote.ts";
 import { planObstacleError, readVisiblePlanRows, verifyPlan, type VerifiedPlan } from "./plan-state.ts";
 import { prefetchRedecision } from "./prefetch-redecision.ts";
 import { noLongerAllowedError } from "./redecision.ts";
@@ -25,7 +31,7 @@ import { withActionPosition, withActionPositionAsync } from "./submit-plan.ts";
 import { assertToken, type Vote } from "./voter.ts";
 
 /** An approver's answer to a plan. */
-export interface PlanAnswer {
+export interface PlanVote {
   /** False rejects every pending action. */
   approve: boolean;
   reason?: string;
@@ -84,7 +90,7 @@ function digestOf(digests: readonly (string | null)[]): string | null {
  * Returns the votes that an answer casts, rejections of struck actions first. Throws ACTION_NOT_PENDING if there is
  * nothing to vote on, or if an action that was struck out is not pending.
  */
-export function planVotes({ terms, members, rows }: VerifiedPlan, answer: PlanAnswer): PlannedVote[] {
+export function listPlannedVotes({ terms, members, rows }: VerifiedPlan, answer: PlanVote): PlannedVote[] {
   const { approve, reason, strikes = [] } = answer;
   if (!approve && strikes.length > 0)
     throw new Refusal("VALIDATION_FAILED", "`strikes` need `approve: true`; a rejection covers the whole plan", {
@@ -125,7 +131,7 @@ export async function voteOnPlan(
   host: CoreHost,
   credential: Credential,
   id: string,
-  answer: PlanAnswer,
+  answer: PlanVote,
   proof: PlanProof,
 ): Promise<void> {
   if (answer.approve) await prefetchPlan(host, credential, id);
@@ -142,14 +148,14 @@ export async function voteOnPlan(
         ),
       );
     if (answer.approve) assertNotFailed(plan);
-    const prepared = await prepareVotes(host, tx, caller, planVotes(plan, answer), proof);
+    const prepared = await prepareVotes(host, tx, caller, listPlannedVotes(plan, answer), proof);
     const ended = prepared.filter((each) => "ends" in each.ballot);
     if (ended.length === 0) {
       for (const { ballot } of prepared) await recordVote(tx, ballot as PreparedVote, NO_IDS);
       return null;
     }
     // A changed list of actions voids the vote, so record only the changes.
-    for (const { ballot } of ended) await endInstead(tx, ballot as EndedAction);
+    for (const { ballot } of ended) await recordUnvotableAction(tx, ballot as UnvotableAction);
     const [first] = ended;
     const row = first === undefined ? null : await tx.action(first.row.id);
     return first === undefined || row === null ? null : { i: first.i, row };
@@ -174,7 +180,7 @@ function assertNotFailed({ terms, members }: VerifiedPlan): void {
   if (terms.stop_on_failure && failed !== undefined) throw planObstacleError(terms, { kind: "stopped", by: failed });
 }
 
-type PreparedPlanVote = PlannedVote & { ballot: PreparedVote | EndedAction };
+type PreparedPlanVote = PlannedVote & { ballot: PreparedVote | UnvotableAction };
 
 /** Checks every vote, without recording it. Leaves out approvals that must come from other people. */
 async function prepareVotes(

@@ -5,7 +5,7 @@
 import { type ActionRequest, type CoreHost, effectiveRequest, Evaluation } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { prefetchFacts } from "./read-inputs.ts";
-import { credentialFacts } from "./submit.ts";
+import { submitterFacts } from "./submit.ts";
 
 /**
  * Reads the facts that the latest policies need for these actions. The job evaluates everything again. If it needs other
@@ -36,7 +36,7 @@ async function prefetchFor(host: CoreHost, row: ActionRow): Promise<void> {
   const reader = { now: host.clock(), users, key: (id: string) => host.storage.key(id) };
   const submitter = await host.keys.rightsOf(reader, row.submitted_by);
   if (submitter === null) return;
-  const facts = credentialFacts(submitter, agent, null);
+  const facts = submitterFacts(submitter, agent, null);
   await prefetchFacts(host, new Evaluation(host.policies.latest().compiled, request, facts, host.clock()));
 }
 

@@ -1,7 +1,7 @@
 /** Routes for questions: an approver asks the agent of a pending action, and the agent answers. */
 import { type CoreHost, MAX_QUESTIONS } from "../../src/core.ts";
 import { defineRoute, type Route } from "../../src/plugin.ts";
-import { actionReply, ACTION_RESPONSE } from "./action-record.ts";
+import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { answerQuestion, askQuestion } from "./ask-agent.ts";
 import * as schema from "./schemas.ts";
 
@@ -28,7 +28,7 @@ export function questionRoutes(host: CoreHost, tag: string): Route[] {
       responses: { 200: ACTION_RESPONSE },
       errors: [...ERRORS, "SELF_APPROVAL", "TOO_MANY_QUESTIONS"],
       handle: async ({ credential, params, body }) =>
-        actionReply(host, await askQuestion(host, credential, params.id, body.question), credential),
+        buildActionReply(host, await askQuestion(host, credential, params.id, body.question), credential),
     }),
     defineRoute({
       method: "POST",
@@ -44,7 +44,7 @@ export function questionRoutes(host: CoreHost, tag: string): Route[] {
       responses: { 200: ACTION_RESPONSE },
       errors: [...ERRORS, "NOT_THE_SUBMITTER", "QUESTION_NOT_OPEN"],
       handle: async ({ credential, params, body }) =>
-        actionReply(host, await answerQuestion(host, credential, params.id, body), credential),
+        buildActionReply(host, await answerQuestion(host, credential, params.id, body), credential),
     }),
   ];
 }

@@ -2,7 +2,7 @@
 import {
   type CoreHost,
   Evaluation,
-  type FactAnswer,
+  type FactResult,
   type FactCall,
   type Facts,
   findFactReads,
@@ -22,13 +22,13 @@ type Sources = Pick<CoreHost, "factSources">;
  * again.
  * @param own id of the action that is being decided
  */
-export async function readInputs(
+export async function readEvaluationInputs(
   host: Sources,
   reader: Pick<StorageReader, "pastActions">,
   evaluation: Evaluation,
   facts: Facts,
   own: string,
-  lookUp: (calls: readonly FactCall[]) => FactAnswer[] | Promise<FactAnswer[]> = (calls) => takeRecent(host, calls),
+  lookUp: (calls: readonly FactCall[]) => FactResult[] | Promise<FactResult[]> = (calls) => takeRecent(host, calls),
 ): Promise<{ evaluation: Evaluation; facts: Facts }> {
   const { compiled, request, now } = evaluation;
   const reads = findFactReads(evaluation);
@@ -44,7 +44,7 @@ export async function readInputs(
   return { evaluation: new Evaluation(compiled, request, known, now), facts: known };
 }
 
-function takeRecent({ factSources }: Sources, calls: readonly FactCall[]): FactAnswer[] {
+function takeRecent({ factSources }: Sources, calls: readonly FactCall[]): FactResult[] {
   return calls.map((call) => {
     const answer = factSources.recent(call);
     if (answer !== null) return answer;

@@ -19,17 +19,17 @@ import {
   toRfc3339,
 } from "../../src/plugin.ts";
 import type { ActionFilter, ActionRow } from "../../src/storage/index.ts";
-import type { Expiry } from "./expiry.ts";
-import { actionReply, readRecord, ACTION_RESPONSE, readPendingPolicySet } from "./action-record.ts";
+import type { ExpiryTask } from "./expiry.ts";
+import { buildActionReply, readActionRecord, ACTION_RESPONSE, readPendingPolicySet } from "./action-record.ts";
 import { withCurrentStatus, isOverdue, contentByteLength, visibleAction } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
 import { createActionSearch, isSearch } from "./search-actions.ts";
-import { refreshCredential, type Waiters } from "./wait.ts";
+import { refreshCredential, type ActionWaits } from "./wait.ts";
 
 const LIST = "actions";
 const SCOPES = ["actions:read", "actions:read_own"] as const;
 
-export function readRoutes(host: CoreHost, tag: string, expiry: Expiry, waiters: Waiters): Route[] {
+export function readRoutes(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: ActionWaits): Route[] {
   return [
     defineRoute({
       method: "GET",
@@ -58,7 +58,7 @@ export function readRoutes(host: CoreHost, tag: string, expiry: Expiry, waiters:
             position: (row) => row.decision_seq,
             render(row) {
               if (isOverdue(row, now)) expiry.notice();
-              return readRecord(host, row, credential, { token: false, set });
+              return readActionRecord(host, row, credential, { token: false, set });
             },
             turn: host.waitForReadSlot,
             hold: holdResponse,
@@ -86,10 +86,10 @@ export function readRoutes(host: CoreHost, tag: string, expiry: Expiry, waiters:
         const row = withCurrentStatus(stored, host.clock());
         if (row !== stored) expiry.notice();
         if (query.wait === undefined || row.status !== "pending_approval")
-          return actionReply(host, row, credential, { set: await readPendingPolicySet(host, row) });
+          return buildActionReply(host, row, credential, { set: await readPendingPolicySet(host, row) });
         waiters.assertCapacity(credential);
         const latest = await waiters.waitWhilePending(row, waiters.grantedMs(query.wait), context);
-        return actionReply(host, latest ?? row, await refreshCredential(host, credential));
+        return buildActionReply(host, latest ?? row, await refreshCredential(host, credential));
       },
     }),
     defineRoute({

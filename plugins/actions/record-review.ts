@@ -7,7 +7,7 @@ import {
   approvalValidityMs,
   commitDigest,
   type CoreHost,
-  findOutstanding,
+  findOutstandingReviewers,
   type LedgerTransaction,
   MAX_REVIEW_REASON,
   rejectionHoldMs,
@@ -17,7 +17,7 @@ import {
 } from "../../src/core.ts";
 import { Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { releaseUses } from "./limit-usage.ts";
+import { releaseLimitUses } from "./limit-usage.ts";
 import { recordDenial, reevaluateAction, type Redecision } from "./redecision.ts";
 import type { ReviewOutcome } from "./review-calls.ts";
 import { isOverdue } from "./visible-action.ts";
@@ -45,10 +45,12 @@ export function recordReview(host: CoreHost, review: FinishedReview): Promise<vo
     const history = await verifyAgainstLedger(host, tx, row, await tx.approvals(row.id));
     const { asked } = history;
     if (asked === null || asked.seq !== review.asked) return;
-    const isAwaited = findOutstanding(asked.reviewers, asked.reviews).some(({ name }) => name === review.reviewer);
+    const isAwaited = findOutstandingReviewers(asked.reviewers, asked.reviews).some(
+      ({ name }) => name === review.reviewer,
+    );
     if (!isAwaited) return;
     const reviews = [...asked.reviews, { reviewer: review.reviewer, answer: review.outcome.answer }];
-    const outstanding = findOutstanding(asked.reviewers, reviews).length;
+    const outstanding = findOutstandingReviewers(asked.reviewers, reviews).length;
     if (review.outcome.answer === "deny") return applyDenial(tx, row, history, { ...review, outstanding });
     // Once a person has asked the agent a question, a person decides, so no machine reviewer approves instead.
     const mayApprove = history.questions.length === 0 && reviewsApprove(asked.reviewers, reviews);
@@ -106,7 +108,7 @@ async function applyDenial(
     reason_code: "REVIEWER_DENIED",
     rejection_until,
   });
-  await releaseUses(tx, row);
+  await releaseLimitUses(tx, row);
 }
 
 async function applyApproval(

@@ -6,8 +6,8 @@ import {
   actionEntryFields,
   commitFacts,
   type CoreHost,
-  decideForEntry,
-  effectiveHash,
+  decideWithRecordedFacts,
+  effectiveRequestHash,
   effectiveRequest,
   type Decision,
   type DecisionEntry,
@@ -15,7 +15,7 @@ import {
   type Facts,
   findMatchedLimits,
   findSuggestedFacts,
-  findUsedBefore,
+  findRecordedUsage,
   type LedgerTransaction,
   type LimitFact,
   type RecordedFacts,
@@ -24,7 +24,7 @@ import {
   type ApprovalRequirement,
   type ApproverPlan,
   combinePlans,
-  countNeeded,
+  countApproversNeeded,
   type CountedVote,
   reviewsApprove,
   satisfiesPlans,
@@ -32,9 +32,9 @@ import {
 import type { VerifiedHistory } from "./verify-record.ts";
 import { Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionChange, ActionRow } from "../../src/storage/index.ts";
-import { reapplyGrant } from "./grant-use.ts";
-import { readUse, releaseUses } from "./limit-usage.ts";
-import { readInputs } from "./read-inputs.ts";
+import { redecideWithGrant } from "./grant-use.ts";
+import { readLimitUse, releaseLimitUses } from "./limit-usage.ts";
+import { readEvaluationInputs } from "./read-inputs.ts";
 import { rereadAction } from "./visible-action.ts";
 import { newSalt } from "./salt.ts";
 
@@ -68,20 +68,20 @@ export async function reevaluateAction(
   const { compiled, digest } = tx.activePolicies;
   const request = effectiveRequest(row);
   if (request === null) throw new Error(`the request of ${row.id} is missing`);
-  const collected = await collectFacts(host, tx, row, basis);
+  const collected = await collectCurrentFacts(host, tx, row, basis);
   const base = new Evaluation(compiled, request, collected, tx.now);
-  const { evaluation, facts: now } = await readInputs(host, tx, base, collected, row.id);
+  const { evaluation, facts: now } = await readEvaluationInputs(host, tx, base, collected, row.id);
   const counted = restoreFacts(basis.facts, row.past);
   const limits: LimitFact[] = [];
   for (const need of findMatchedLimits(evaluation)) {
     const { policy, limit, basis } = need;
-    limits.push({ policy, limit, basis, used: findUsedBefore(counted, need) ?? (await readUse(tx, need)) });
+    limits.push({ policy, limit, basis, used: findRecordedUsage(counted, need) ?? (await readLimitUse(tx, need)) });
   }
   const facts: Facts = { ...now, limits };
-  const decided = decideForEntry(evaluation, { ...facts, ...tx.stopFacts(row) });
+  const decided = decideWithRecordedFacts(evaluation, { ...facts, ...tx.stopFacts(row) });
   if (decided.decision.reason_code === "STOPPED") throw stoppedError(row, decided.decision);
   if (isUndecided(decided)) throw factsUnavailableError(row, decided.decision);
-  const final = (await reapplyGrant(host, tx, row, evaluation, decided, counted)) ?? decided;
+  const final = (await redecideWithGrant(host, tx, row, evaluation, decided, counted)) ?? decided;
   return { decision: final.decision, policySet: digest, ...commitFacts(final.facts, newSalt, row.past) };
 }
 
@@ -89,7 +89,7 @@ export async function reevaluateAction(
  * Collects the facts of this moment, without limits, histories and facts of sources. Obligations may no longer change the
  * request, because its submitter has been answered.
  */
-export async function collectFacts(
+export async function collectCurrentFacts(
   host: CoreHost,
   tx: LedgerTransaction,
   row: ActionRow,
@@ -141,7 +141,7 @@ async function keyFacts(tx: LedgerTransaction, id: string): Promise<Pick<Facts, 
  * Returns the effect of a redecision on a startable action, at its start or for a permit.
  * @param votes the approving votes
  */
-export function resolveOutcome(
+export function resolveRedecision(
   { decision }: Redecision,
   { requirement, asked, edit }: Pick<VerifiedHistory, "requirement" | "asked" | "edit">,
   votes: readonly CountedVote[],
@@ -157,7 +157,7 @@ export function resolveOutcome(
 }
 
 /** Combines the plans of the action and of its redecision. Changed policies can only add requirements. */
-export function combinedPlans(
+export function combineApproverPlans(
   requirement: Pick<ApprovalRequirement, "approvers"> | null,
   { decision }: Redecision,
 ): ApproverPlan[] {
@@ -173,7 +173,7 @@ export async function recordDenial(
 ): Promise<ActionRow> {
   const { reason } = redecision.decision;
   await recordRedecision(tx, row, redecision, cause, { status: "denied", reason, reason_code: "NO_LONGER_ALLOWED" });
-  await releaseUses(tx, row);
+  await releaseLimitUses(tx, row);
   return rereadAction(tx, row.id);
 }
 
@@ -192,12 +192,12 @@ export async function requireMoreApprovals(
   const { reason, approval } = redecision.decision;
   if (approval === null) throw new Error(`the redecision of ${row.id} requires no approval`);
   const isPending = row.status === "pending_approval";
-  const approvers = combinedPlans(requirement, redecision);
+  const approvers = combineApproverPlans(requirement, redecision);
   const change = {
     status: "pending_approval",
     reason,
     reason_code: "MORE_APPROVALS_NEEDED",
-    quorum: Math.max(...approvers.map(countNeeded)),
+    quorum: Math.max(...approvers.map(countApproversNeeded)),
     expires_at: isPending ? row.expires_at : tx.now + approval.expires_in_ms,
     approved_until: null,
     waited_ms: null,
@@ -233,7 +233,7 @@ export async function recordEdit(
     reason_code: "MORE_APPROVALS_NEEDED",
     quorum,
     effective: row.effective,
-    effective_hash: effectiveHash(row),
+    effective_hash: effectiveRequestHash(row),
   } as const;
   await recordRedecision(tx, row, redecision, cause, change, approvers, edit);
 }

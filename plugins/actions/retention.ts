@@ -14,7 +14,7 @@ import {
   USE_RETENTION_MS,
 } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { addErasures, eraseActions, eraseParts, type ErasureResult, groupBySize } from "./erase-actions.ts";
+import { addErasureResult, eraseActions, eraseActionParts, type ErasureResult, groupBySize } from "./erase-actions.ts";
 import { hasUnreadableHold } from "./held-actions.ts";
 
 const DAY = 86_400_000;
@@ -48,7 +48,7 @@ interface Retention {
  * Makes the next sweep scan the ledger from its start. Called after the release of a hold, because earlier sweeps
  * skipped the actions that the hold covered.
  */
-export async function restartRetention(documents: ReturnType<CoreHost["documents"]["within"]>): Promise<void> {
+export async function restartRetentionSweep(documents: ReturnType<CoreHost["documents"]["within"]>): Promise<void> {
   for (const kind of KINDS) {
     const stored = await documents.get(positionKey(kind));
     // Write even without an earlier position, so that a sweep that is running cannot store its own.
@@ -56,7 +56,7 @@ export async function restartRetention(documents: ReturnType<CoreHost["documents
   }
 }
 
-export function createRetention(host: CoreHost): Retention {
+export function createRetentionTask(host: CoreHost): Retention {
   return new RetentionSweeps(host);
 }
 
@@ -129,7 +129,7 @@ class RetentionSweeps implements Retention {
       const overdue = unerased.filter((row) => row.created_at < due && row[kind] !== null);
       for (const group of groupBySize(overdue)) {
         const result = await eraseGroup(host, kind, limit, group);
-        addErasures(done, result);
+        addErasureResult(done, result);
         // Someone may restore the altered row.
         if (result.altered > 0) firstRemaining = Math.min(firstRemaining, position);
       }
@@ -178,7 +178,7 @@ function eraseGroup(host: CoreHost, kind: Kind, limit: number, rows: readonly Ac
   return host.ledger.transact((tx) =>
     kind === "request"
       ? eraseActions(host, tx, ids, { cause: "retention", reason, by: null })
-      : eraseParts(host, tx, ids, kind, reason),
+      : eraseActionParts(host, tx, ids, kind, reason),
   );
 }
 

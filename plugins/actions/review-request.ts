@@ -2,7 +2,7 @@
 import {
   canonicalBytes,
   type CoreHost,
-  effectiveHash,
+  effectiveRequestHash,
   effectiveRequest,
   type JsonObject,
   presentRequest,
@@ -51,7 +51,7 @@ export async function readReviewedAction(host: CoreHost, row: ActionRow): Promis
       policy: row.policy,
       rule: row.rule,
       submitted_by: principalOfKey({ id: row.submitted_by, owner: row.submitted_owner }),
-      request_hash: effectiveHash(row),
+      request_hash: effectiveRequestHash(row),
       preview,
       shown_first,
       created_at: toRfc3339(row.created_at),
@@ -66,7 +66,7 @@ export async function readReviewedAction(host: CoreHost, row: ActionRow): Promis
  * Returns what one reviewer is sent.
  * @param asked sequence number of the entry that made the action pending
  */
-export function sealReviewRequest(
+export function buildReviewRequest(
   view: ReviewedAction,
   { name, may_approve }: RequiredReviewer,
   asked: number,

@@ -8,7 +8,7 @@ import {
   createRepeatingTask,
   type DecisionEntry,
   decodeEntry,
-  findOutstanding,
+  findOutstandingReviewers,
   type LeaderLease,
   type RedecisionEntry,
   type RequiredReviewer,
@@ -16,10 +16,10 @@ import {
 import { Refusal } from "../../src/plugin.ts";
 import type { ActionRow, EntryRow } from "../../src/storage/index.ts";
 import { createReviewCalls } from "./review-calls.ts";
-import { readReviewedAction, type ReviewedAction, sealReviewRequest } from "./review-request.ts";
+import { readReviewedAction, type ReviewedAction, buildReviewRequest } from "./review-request.ts";
 import { recordReview } from "./record-review.ts";
 import { isOverdue } from "./visible-action.ts";
-import { hasRecordedRequest, matchesLedger, readHistory } from "./verify-record.ts";
+import { hasRecordedRequest, matchesLedger, readVerifiedHistory } from "./verify-record.ts";
 
 const PAGE = 100;
 /** Actions under review at a time. */
@@ -154,9 +154,9 @@ class LedgerReviewWorker implements ReviewWorker {
       return host.log.error("an action in the store differs from the ledger, so machine reviewers do not see it", {
         action: id,
       });
-    const asked = (await readHistory(host.storage, row))?.asked ?? null;
+    const asked = (await readVerifiedHistory(host.storage, row))?.asked ?? null;
     if (asked === null) return;
-    const outstanding = findOutstanding(asked.reviewers, asked.reviews);
+    const outstanding = findOutstandingReviewers(asked.reviewers, asked.reviews);
     if (outstanding.length === 0) return;
     const view = await readReviewedAction(host, row);
     // Record the answers independently, so that one failure to record does not prevent the others.
@@ -175,7 +175,7 @@ class LedgerReviewWorker implements ReviewWorker {
     const { host } = this;
     const { signal } = this.stopping;
     const reviewer = host.reviewers.find(required.name);
-    const sealed = sealReviewRequest(view, required, asked);
+    const sealed = buildReviewRequest(view, required, asked);
     const outcome = await this.calls.call(reviewer, sealed.request, signal);
     // The call was aborted without an answer, so the next worker calls the reviewer again.
     if (signal.aborted && outcome.answer === null) return;

@@ -5,7 +5,7 @@ import {
   EditableParameter,
   LedgerEntry,
   MAX_ANSWER_LENGTH,
-  MAX_COMPARED,
+  MAX_COMPARED_ACTIONS,
   MAX_DIFFERENCES,
   MAX_QUESTION_LENGTH,
   MAX_QUESTIONS,
@@ -155,7 +155,7 @@ export type CancelBody = Static<typeof CancelBody>;
 const Status = Type.Union(ACTION_STATUSES.map((status) => Type.Literal(status)));
 const Effect = Type.Union([Type.Literal("allow"), Type.Literal("deny"), Type.Literal("require_approval")]);
 /** The decision in the vocabulary of gates (`EXECUTE`, `ABSTAIN` and `HALT`). */
-export const OUTCOME = { allow: "EXECUTE", require_approval: "ABSTAIN", deny: "HALT" } as const;
+export const GATE_OUTCOMES = { allow: "EXECUTE", require_approval: "ABSTAIN", deny: "HALT" } as const;
 const Outcome = Type.Union([Type.Literal("EXECUTE"), Type.Literal("ABSTAIN"), Type.Literal("HALT")], {
   description:
     "Equivalent of `decision`: EXECUTE for allow, ABSTAIN for require_approval or a request that obligations changed, HALT for deny. Votes do not change it; `status` says whether the action may run now.",
@@ -535,7 +535,7 @@ export const ActionRecord = Type.Object(
     ),
     unusual: Type.Optional(
       Type.Array(Type.String(), {
-        description: `For an approver of a pending action: what is unusual about it, as sentences that are safe to display. Names a tool, operation, recipient or value that the agent did not use before, and an amount above the 99th percentile of earlier ones. At most ${MAX_UNUSUAL_SENTENCES}. Compared with at most ${MAX_COMPARED} earlier actions of the agent. Never affects a decision.`,
+        description: `For an approver of a pending action: what is unusual about it, as sentences that are safe to display. Names a tool, operation, recipient or value that the agent did not use before, and an amount above the 99th percentile of earlier ones. At most ${MAX_UNUSUAL_SENTENCES}. Compared with at most ${MAX_COMPARED_ACTIONS} earlier actions of the agent. Never affects a decision.`,
       }),
     ),
     differs_from: Type.Optional(DiffersFrom),
@@ -559,7 +559,7 @@ export const ActionRecord = Type.Object(
     ),
     compared_with: Type.Optional(
       Type.Integer({
-        description: `Number of earlier actions of the agent with which the request was compared: the newest ones that the approver may see, at most ${MAX_COMPARED}.`,
+        description: `Number of earlier actions of the agent with which the request was compared: the newest ones that the approver may see, at most ${MAX_COMPARED_ACTIONS}.`,
       }),
     ),
     altered: Type.Optional(
@@ -613,7 +613,7 @@ export const GateQuery = Type.Object(
   { additionalProperties: false },
 );
 
-export const GateAnswer = Type.Object(
+export const GateResponse = Type.Object(
   {
     is_permission: Type.Literal(false, {
       description: "Always false: this response does not permit the action to run. Submit the action and start it.",

@@ -19,7 +19,7 @@ export type SubmittedAction = Pick<
 >;
 
 /** Returns why a vote of this credential would be a self-approval; null if it would not be. */
-export function selfApprovalRelation(
+export function findSelfApproval(
   host: CoreHost,
   row: SubmittedAction,
   { key }: { key: Pick<RecordedKey, "id" | "agent_id" | "owner"> },
@@ -68,7 +68,7 @@ function isOwner(
 }
 
 /** Returns why a person's vote by link would be a self-approval; null if it would not be. A link has no key. */
-export function selfRelationOfOwner(host: CoreHost, row: ActionRow, owner: string): SelfRelation | null {
+export function findSelfApprovalByLink(host: CoreHost, row: ActionRow, owner: string): SelfRelation | null {
   return relationOfKey(host, row, { id: "", agent_id: null, owner }) ?? relationToUnknown(host, row, owner);
 }
 

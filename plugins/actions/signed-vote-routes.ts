@@ -16,8 +16,8 @@ import { type Credential, defineRoute, Refusal, type Route, toRfc3339 } from "..
 import type { ActionRow } from "../../src/storage/index.ts";
 import { assertNotErased, visibleAction } from "./visible-action.ts";
 import { SignedVotesBody, SignedVotesResult, VoteChallenge, VoteChallengeBody } from "./signed-vote-schemas.ts";
-import { readHistory, recordAlteredError } from "./verify-record.ts";
-import { voteOn } from "./cast-vote.ts";
+import { readVerifiedHistory, recordAlteredError } from "./verify-record.ts";
+import { castVoteOnAction } from "./cast-vote.ts";
 import { type Vote, voteStatement } from "./voter.ts";
 
 type Votes = Static<typeof VoteChallengeBody>["votes"];
@@ -107,13 +107,13 @@ async function readStatements(
   const statements: VoteStatement[] = [];
   for (const vote of votes) {
     const row = await visibleAction(host.storage, vote.action_id, credential);
-    statements.push(await readStatement(host, row, credential, vote, nonce));
+    statements.push(await readVoteStatement(host, row, credential, vote, nonce));
   }
   return statements;
 }
 
 /** Returns the statement that the credential signs for a vote on this action. */
-export async function readStatement(
+export async function readVoteStatement(
   host: CoreHost,
   row: ActionRow,
   credential: Credential,
@@ -121,7 +121,7 @@ export async function readStatement(
   nonce: string,
 ): Promise<VoteStatement> {
   assertNotErased(row);
-  const history = await readHistory(host.storage, row);
+  const history = await readVerifiedHistory(host.storage, row);
   if (history === null) throw recordAlteredError(row, ["entries"]);
   const { compiled: set } = await host.policies.current();
   return voteStatement(host, row, credential, vote, nonce, { history, set });
@@ -142,7 +142,7 @@ async function castSignedVotes(
     const gesture: Gesture = { kind: "passkey", decision, nonce, preview, votes: digests, ...assertion };
     const { action_id } = vote;
     try {
-      const { row, grant } = await voteOn(host, { credential, id: action_id, proof: { gesture } }, vote);
+      const { row, grant } = await castVoteOnAction(host, { credential, id: action_id, proof: { gesture } }, vote);
       results.push({ action_id, status: row.status, grant_id: grant?.id ?? null, error: null });
     } catch (error) {
       if (!(error instanceof Refusal) || votes.length === 1) throw error;

@@ -2,7 +2,7 @@
 import {
   actionEntryFields,
   canSee,
-  effectiveHash,
+  effectiveRequestHash,
   type CoreHost,
   type ExecutionEntry,
   type LedgerTransaction,
@@ -19,18 +19,18 @@ import {
   reevaluateAction,
   recordDenial,
   isDeniedByRedecision,
-  resolveOutcome,
+  resolveRedecision,
   type Redecision,
 } from "./redecision.ts";
-import { countedVotes } from "./approver-plans.ts";
+import { toCountedVotes } from "./approver-plans.ts";
 import {
   type CredentialRequest,
   findCredentialRequest,
-  type PreparedCredential,
+  type UnrecordedCredential,
   recordCredential,
 } from "./issue-credential.ts";
 import { assertBeforeStartDeadline, assertStartable, findPermitFault } from "./grant-permit.ts";
-import { approvalsAtStart } from "./plan-state.ts";
+import { readApprovalsForStart } from "./plan-state.ts";
 import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
 import { assertNotErased, isOverdue, actionNotFound } from "./visible-action.ts";
 
@@ -41,7 +41,7 @@ interface StartCall {
   /** SHA-256 of the caller's `attempt`, hex. */
   attempt: string | null;
   /** The credential that was created for this start; null if none has been created. */
-  credential: PreparedCredential | null;
+  credential: UnrecordedCredential | null;
   /** Hash of the request that the caller is going to run; null if the caller did not send one. */
   requestHash: string | null;
 }
@@ -66,16 +66,17 @@ export interface StartResult {
  * action could still start. An action that was denied or stopped since the first response must not run.
  * @param caller the caller's credential, checked again under the ledger's lock
  */
-export async function decideStart(
+export async function recordStart(
   host: CoreHost,
   tx: LedgerTransaction,
   caller: Credential,
   { id, permit, attempt, requestHash, credential }: StartCall,
 ): Promise<StartResult> {
-  const call = { permit: hashText(permit), attempt };
+  const call = { permit: hashOptionalText(permit), attempt };
   const row = await tx.action(id);
   const fault = row === null || permit === null ? null : findPermitFault(host, row, permit, tx.now);
-  if (row === null || !isReachable(caller, row, permit !== null && isGenuine(fault))) throw actionNotFound(id);
+  if (row === null || !canAccessAction(caller, row, permit !== null && isPermitGenuine(fault)))
+    throw actionNotFound(id);
   assertNotErased(row);
   const votes = row.quorum === null ? [] : await tx.approvals(id);
   const history = await verifyAgainstLedger(host, tx, row, votes);
@@ -87,7 +88,7 @@ export async function decideStart(
       "PERMIT_REQUIRED",
       "another key submitted the action; send a `permit` of the action, or get one from POST /v1/actions/{id}/permit",
     );
-  if (permit !== null && !isGenuine(fault))
+  if (permit !== null && !isPermitGenuine(fault))
     throw new Refusal(
       "PERMIT_INVALID",
       "the permit was not issued for this action by this log; get one from POST /v1/actions/{id}/permit",
@@ -105,9 +106,9 @@ export async function decideStart(
     );
   assertRunsEffective(row, requestHash);
   const by = toActor(caller.key, caller.principal);
-  const approvals = await approvalsAtStart(host, tx, row, history);
+  const approvals = await readApprovalsForStart(host, tx, row, history);
   const redecision = await reevaluateAction(host, tx, row, history.basis);
-  const outcome = resolveOutcome(redecision, history, countedVotes(host, approvals), tx.now);
+  const outcome = resolveRedecision(redecision, history, toCountedVotes(host, approvals), tx.now);
   const cause = { occasion: "start", by } as const;
   if (repeated) {
     if (outcome !== "confirmed") throw startRevokedError(outcome, redecision);
@@ -145,11 +146,12 @@ export async function decideStart(
 }
 
 /** Whether the key can see the action, or has a genuine permit for it and is bound to no agent. */
-export const isReachable = ({ key, visibility }: Credential, row: ActionRow, hasPermit: boolean): boolean =>
+export const canAccessAction = ({ key, visibility }: Credential, row: ActionRow, hasPermit: boolean): boolean =>
   canSee(visibility, row) || (hasPermit && key.agent_id === null);
 
 /** Whether the log issued the permit for the action, even if it has expired. */
-export const isGenuine = (fault: ReturnType<typeof findPermitFault>): boolean => fault === null || fault === "expired";
+export const isPermitGenuine = (fault: ReturnType<typeof findPermitFault>): boolean =>
+  fault === null || fault === "expired";
 
 export const prefetchStart =
   ({ id }: StartCall): Prefetch =>
@@ -160,7 +162,7 @@ export const prefetchStart =
  * parameters.
  */
 function assertRunsEffective(row: ActionRow, requestHash: string | null): void {
-  const hash = effectiveHash(row);
+  const hash = effectiveRequestHash(row);
   if (requestHash === hash || (requestHash === null && row.effective === null)) return;
   throw new Refusal(
     "REQUEST_EDITED",
@@ -208,6 +210,6 @@ function startRevokedError(outcome: "denied" | "pending_approval", { decision }:
     : new Refusal("MORE_APPROVALS_NEEDED", `the current policies require more approvals: ${because}`);
 }
 
-export function hashText(text: string | null): string | null {
+export function hashOptionalText(text: string | null): string | null {
   return text === null ? null : sha256Hex(utf8(text));
 }

@@ -26,10 +26,10 @@ import {
   type Route,
 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import type { Expiry } from "./expiry.ts";
-import { readUses } from "./limit-usage.ts";
+import type { ExpiryTask } from "./expiry.ts";
+import { readLimitUses } from "./limit-usage.ts";
 import { issueFirstPermit, grantPermit, type Permit } from "./grant-permit.ts";
-import { actionReply, ACTION_RESPONSE } from "./action-record.ts";
+import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { findActiveRejection } from "./rejection.ts";
 import { withCurrentStatus } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
@@ -37,18 +37,18 @@ import { SESSION_HEADER } from "./schemas.ts";
 import { readSession } from "./agent-sessions.ts";
 import { askForAgent, readInputs } from "./read-inputs.ts";
 import {
-  assertBinding,
-  decideSubmission,
-  credentialFacts,
-  readFactsAhead,
+  assertAgentBinding,
+  recordSubmission,
+  submitterFacts,
+  prefetchSubmissionFacts,
   readMeta,
   prefetchSubmission,
   requestFromBody,
-  sealSubmission,
-  type SealedSubmission,
+  prepareSubmission,
+  type PreparedSubmission,
   type SubmissionResult,
 } from "./submit.ts";
-import { refreshCredential, type Waiters } from "./wait.ts";
+import { refreshCredential, type ActionWaits } from "./wait.ts";
 
 const PREFER = Type.Object({
   Prefer: Type.Optional(
@@ -96,11 +96,11 @@ const SUBMISSION_ERRORS = [
   "INVALID_SESSION_TOKEN",
 ] as const;
 
-export function submissionRoutes(host: CoreHost, tag: string, expiry: Expiry, waiters: Waiters): Route[] {
+export function submissionRoutes(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: ActionWaits): Route[] {
   return [submitRoute(host, tag, expiry, waiters), gateRoute(host, tag, expiry)];
 }
 
-function submitRoute(host: CoreHost, tag: string, expiry: Expiry, waiters: Waiters): Route {
+function submitRoute(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: ActionWaits): Route {
   return defineRoute({
     method: "POST",
     path: "/v1/actions",
@@ -133,7 +133,7 @@ function submitRoute(host: CoreHost, tag: string, expiry: Expiry, waiters: Waite
         join: query.join === "open",
         session: readSession(host, headers, credential),
       });
-      const result = await recordSubmission(asking, expiry, credential, submission);
+      const result = await submitAction(asking, expiry, credential, submission);
       const waited = await waitIfPreferred(host, waiters, result.row, context);
       const isNew = result.origin === "created" && waited.row === result.row;
       const { row, permit } = await permitIfPreferred(asking, waited, headers, isNew);
@@ -147,13 +147,13 @@ function submitRoute(host: CoreHost, tag: string, expiry: Expiry, waiters: Waite
         ...(applied.length === 0 ? {} : { "Preference-Applied": applied.join(", ") }),
         Location: `/v1/actions/${row.id}`,
       };
-      const reply = await actionReply(host, shown, waited.credential, { headers: responseHeaders, permit });
+      const reply = await buildActionReply(host, shown, waited.credential, { headers: responseHeaders, permit });
       return { ...reply, status: shown.status === "pending_approval" ? 202 : 200 };
     },
   });
 }
 
-function gateRoute(host: CoreHost, tag: string, expiry: Expiry): Route {
+function gateRoute(host: CoreHost, tag: string, expiry: ExpiryTask): Route {
   return defineRoute({
     method: "POST",
     path: "/v1/gate/decide",
@@ -167,24 +167,24 @@ function gateRoute(host: CoreHost, tag: string, expiry: Expiry): Route {
     idempotent: true,
     description:
       "The response does not permit the action to run. If the rules allow the action but a limit applies to it, the outcome is ABSTAIN (`LIMIT_APPLIES`), because a preview counts nothing. With `record=true` the action is submitted and counted.",
-    responses: { 200: { description: "The decision.", schema: schema.GateAnswer } },
+    responses: { 200: { description: "The decision.", schema: schema.GateResponse } },
     errors: SUBMISSION_ERRORS,
     async handle(context) {
       const { body, credential, headers, query } = context;
       const asking = askForAgent(host, context);
       const request = requestFromBody(body);
       const meta = readMeta(body, headers, host.trace());
-      assertBinding(host, credential, request.agent_id);
+      assertAgentBinding(host, credential, request.agent_id);
       const session = readSession(host, headers, credential);
       const preview = await prepareEvaluation(asking, credential, request, session);
       if (query.record !== true) return previewDecision(host, preview, request);
-      const submission = sealSubmission(host, body, {
+      const submission = prepareSubmission(host, body, {
         meta,
         idempotencyKey: readIdempotencyKey(headers),
         join: false,
         session,
       });
-      const { row, origin } = await recordSubmission(asking, expiry, credential, submission);
+      const { row, origin } = await submitAction(asking, expiry, credential, submission);
       const reply = gateReply(row, {
         action_id: row.id,
         policy_hash: row.policy_hash,
@@ -198,15 +198,15 @@ function gateRoute(host: CoreHost, tag: string, expiry: Expiry): Route {
 }
 
 /** Decides and records the submission under the ledger's lock. Resolves after the entry is durable. */
-async function recordSubmission(
+async function submitAction(
   host: CoreHost,
-  expiry: Expiry,
+  expiry: ExpiryTask,
   credential: Credential,
-  submission: SealedSubmission,
+  submission: PreparedSubmission,
 ): Promise<SubmissionResult> {
-  await readFactsAhead(host, credential, submission);
+  await prefetchSubmissionFacts(host, credential, submission);
   const result = await host.ledger.transact(
-    async (tx) => decideSubmission(host, tx, await tx.confirm(credential), submission),
+    async (tx) => recordSubmission(host, tx, await tx.confirm(credential), submission),
     prefetchSubmission(credential, submission),
   );
   const { status, expires_at } = result.row;
@@ -228,7 +228,7 @@ interface WaitResult {
  */
 async function waitIfPreferred(
   host: CoreHost,
-  waiters: Waiters,
+  waiters: ActionWaits,
   row: ActionRow,
   context: Omit<RequestContext<unknown, unknown, unknown, Credential>, "params" | "query" | "body">,
 ): Promise<WaitResult> {
@@ -273,12 +273,12 @@ async function prepareEvaluation(
   const { digest, compiled } = await host.policies.current();
   const now = host.clock();
   const baseFacts = {
-    ...credentialFacts(credential, await host.agents.facts(request.agent_id), session),
+    ...submitterFacts(credential, await host.agents.facts(request.agent_id), session),
     ...(await host.stops.facts(request)),
     ...findSuggestedFacts(await host.suggestedRules.list(), compiled),
   };
   const base = new Evaluation(compiled, request, baseFacts, now);
-  const { evaluation, facts } = await readInputs(host, host.storage, base, baseFacts, "", (calls) =>
+  const { evaluation, facts } = await readEvaluationInputs(host, host.storage, base, baseFacts, "", (calls) =>
     host.factSources.read(calls),
   );
   return { evaluation, facts, policySet: compiled, digest, now };
@@ -290,7 +290,7 @@ async function previewDecision(
   { evaluation, facts: baseFacts, policySet, digest, now }: Preview,
   request: ActionRequest,
 ): Promise<Reply> {
-  const { facts, needs } = await readUses(host.storage, evaluation, baseFacts);
+  const { facts, needs } = await readLimitUses(host.storage, evaluation, baseFacts);
   const { hash } = encodeRequest(request);
   const { decision: byPolicies, obliged } = decideForEntry(evaluation, facts);
   const hashes =
@@ -343,7 +343,7 @@ type RecordedDecision = Pick<
 
 function gateReply(recorded: RecordedDecision, members: object): Reply {
   const { decision, reason, reason_code, risk_level, policy, rule, policy_version } = recorded;
-  const outcome = schema.OUTCOME[decision];
+  const outcome = schema.GATE_OUTCOMES[decision];
   const answer = { outcome, decision, reason, reason_code, risk_level, policy, rule, policy_version };
   return { status: 200, json: { is_permission: false, ...answer, ...members } };
 }

@@ -16,12 +16,12 @@ import { readSession } from "./agent-sessions.ts";
 import type { PlanBody } from "./plan-schemas.ts";
 import { readVisiblePlanRows, verifyPlan } from "./plan-state.ts";
 import {
-  assertBinding,
-  decideSubmission,
-  readFactsAhead,
+  assertAgentBinding,
+  recordSubmission,
+  prefetchSubmissionFacts,
   readMeta,
-  type SealedSubmission,
-  sealSubmission,
+  type PreparedSubmission,
+  prepareSubmission,
 } from "./submit.ts";
 import { assertNotErased } from "./visible-action.ts";
 
@@ -40,7 +40,7 @@ interface SealedPlan {
   agent_id: string;
   ordered: boolean;
   stop_on_failure: boolean;
-  submissions: SealedSubmission[];
+  submissions: PreparedSubmission[];
   call: IdempotentCall | null;
 }
 
@@ -56,7 +56,7 @@ export async function submitPlan(
   const session = readSession(host, headers, credential);
   const plan = sealPlan(host, body, { headers, idempotencyKey, session });
   const { call } = plan;
-  await Promise.all(plan.submissions.map((submission) => readFactsAhead(host, credential, submission)));
+  await Promise.all(plan.submissions.map((submission) => prefetchSubmissionFacts(host, credential, submission)));
   return host.ledger.transact(
     async (tx) => recordPlan(host, tx, await tx.confirm(credential), plan),
     () => (call === null ? {} : { idempotency: idempotencyLookup(credential, call) }),
@@ -70,7 +70,7 @@ function sealPlan(
     headers,
     idempotencyKey,
     session,
-  }: Pick<SealedSubmission, "session"> & { headers: Headers; idempotencyKey: string | null },
+  }: Pick<PreparedSubmission, "session"> & { headers: Headers; idempotencyKey: string | null },
 ): SealedPlan {
   const id = host.newId();
   const { actions, ordered = false, stop_on_failure = false } = body;
@@ -82,7 +82,7 @@ function sealPlan(
           errors: [{ pointer: "/agent_id", detail: `must be ${agent_id}, as in the first action` }],
         });
       const plan = { id, position: i + 1 };
-      return sealSubmission(host, action, {
+      return prepareSubmission(host, action, {
         meta: readMeta(action, headers, host.trace()),
         idempotencyKey: null,
         join: false,
@@ -102,7 +102,7 @@ async function recordPlan(
   plan: SealedPlan,
 ): Promise<PlanResult> {
   const { id, agent_id, ordered, stop_on_failure, submissions, call } = plan;
-  assertBinding(host, credential, agent_id);
+  assertAgentBinding(host, credential, agent_id);
   const earlier = await findCreatedResource(tx, credential, call);
   if (earlier !== null && call !== null)
     return { rows: await readEarlier(host, tx, credential, plan, earlier, call), origin: "replayed" };
@@ -115,7 +115,7 @@ async function recordPlan(
   tx.record({ type: "plan", v: 1, at: toRfc3339(tx.now), agent_id, plan: listed, by }, credential.key.id);
   const rows: ActionRow[] = [];
   for (const [i, submission] of submissions.entries())
-    rows.push((await withActionPositionAsync(i, decideSubmission(host, tx, credential, submission))).row);
+    rows.push((await withActionPositionAsync(i, recordSubmission(host, tx, credential, submission))).row);
   await recordCreatedResource(tx, credential, call, id);
   return { rows, origin: "created" };
 }

@@ -8,7 +8,7 @@ import {
   commitMeta,
   type CoreHost,
   countMetaBytes,
-  decideForEntry,
+  decideWithRecordedFacts,
   type Decision,
   type DecisionEntry,
   type DecisionForEntry,
@@ -38,14 +38,14 @@ import { type Credential, isTraceparent, Refusal, type RequestTrace, toRfc3339 }
 import type { ActionRow } from "../../src/storage/index.ts";
 import { recordResubmission } from "./wait-tracker.ts";
 import { findJoinableAction } from "./join.ts";
-import { readUses, limitSpan, writeUses } from "./limit-usage.ts";
+import { readLimitUses, limitSpan, writeLimitUses } from "./limit-usage.ts";
 import { historySpans, writePastAction } from "./past-actions.ts";
-import { prefetchFacts, readInputs } from "./read-inputs.ts";
+import { prefetchFacts, readEvaluationInputs } from "./read-inputs.ts";
 import { findGrantedDecision } from "./grant-use.ts";
 import { findActiveRejection } from "./rejection.ts";
 import { assertNotErased, rereadAction } from "./visible-action.ts";
 import { newSalt } from "./salt.ts";
-import { checkRequestRate, recordThrottling } from "./throttle.ts";
+import { checkRequestRate, recordThrottle } from "./throttle.ts";
 import type { SubmittedAction } from "./self-approval.ts";
 import type { ActionBody } from "./schemas.ts";
 
@@ -92,7 +92,7 @@ export function readMeta(
  * Returns the facts about the agent and its credential.
  * @param agent null if the agent is not known yet
  */
-export function credentialFacts(
+export function submitterFacts(
   credential: Pick<Credential, "key" | "groups" | "roles" | "workload">,
   agent: AgentFacts | null,
   session: SessionFact | null,
@@ -109,7 +109,11 @@ export function credentialFacts(
   };
 }
 
-export function assertBinding({ config }: Pick<CoreHost, "config">, credential: Credential, agentId: string): void {
+export function assertAgentBinding(
+  { config }: Pick<CoreHost, "config">,
+  credential: Credential,
+  agentId: string,
+): void {
   const bound = credential.key.agent_id;
   if (bound === agentId || (bound === null && config.agents === "any")) return;
   if (bound === null)
@@ -144,7 +148,7 @@ export interface SubmissionResult {
 }
 
 /** A submission, prepared before the lock is acquired. */
-export interface SealedSubmission {
+export interface PreparedSubmission {
   id: string;
   /** 32 random bytes, hex. */
   salt: string;
@@ -161,7 +165,7 @@ export interface SealedSubmission {
   session: SessionFact | null;
 }
 
-export function sealSubmission(
+export function prepareSubmission(
   host: Pick<CoreHost, "newId">,
   body: ActionBody,
   {
@@ -177,7 +181,7 @@ export function sealSubmission(
     plan?: DecisionEntry["plan"];
     session: SessionFact | null;
   },
-): SealedSubmission {
+): PreparedSubmission {
   const request = requestFromBody(body);
   return {
     id: host.newId(),
@@ -197,14 +201,14 @@ export function sealSubmission(
  * Returns the earlier action if the idempotency key was used before, or if the request joins an open action.
  * @param credential the key, checked again under the lock
  */
-export async function decideSubmission(
+export async function recordSubmission(
   host: CoreHost,
   tx: LedgerTransaction,
   credential: Credential,
-  submission: SealedSubmission,
+  submission: PreparedSubmission,
 ): Promise<SubmissionResult> {
   const { id, request, sealed, call, join, session } = submission;
-  assertBinding(host, credential, request.agent_id);
+  assertAgentBinding(host, credential, request.agent_id);
   const earlier = await findCreatedResource(tx, credential, call);
   if (call !== null && earlier !== null) {
     const row = await rereadAction(tx, earlier);
@@ -221,7 +225,7 @@ export async function decideSubmission(
   const { compiled, source } = tx.activePolicies;
   const commit = source?.["commit"];
   const baseFacts: Facts = {
-    ...credentialFacts(credential, await tx.agentFacts(request.agent_id), session),
+    ...submitterFacts(credential, await tx.agentFacts(request.agent_id), session),
     ...tx.stopFacts(request),
     ...findSuggestedFacts(tx.suggestedRules, compiled),
     ...(commit === undefined ? {} : { policy_commit: commit }),
@@ -237,10 +241,10 @@ export async function decideSubmission(
     decision,
     obliged,
   });
-  if (throttling !== null) recordThrottling(host, tx, credential, row, throttling);
+  if (throttling !== null) recordThrottle(host, tx, credential, row, throttling);
   const grantUse = facts.grant === undefined ? null : findGrantUse(facts.grant, evaluation);
   const counted = selectCountedLimits(decision, uses.needs);
-  await writeUses(tx, grantUse === null ? counted : [...counted, grantUse], id);
+  await writeLimitUses(tx, grantUse === null ? counted : [...counted, grantUse], id);
   await writePastAction(tx, evaluation, decision.effect, id);
   await tx.insertAction(row);
   await recordCreatedResource(tx, credential, call, id);
@@ -270,7 +274,7 @@ async function applyVotes(
     const more = { ...facts, rejection };
     // Use a new evaluation: a second pass would share the step limit of the first one, and its result could then differ
     // from a replay.
-    return decideForEntry(new Evaluation(evaluation.compiled, evaluation.request, more, tx.now), more);
+    return decideWithRecordedFacts(new Evaluation(evaluation.compiled, evaluation.request, more, tx.now), more);
   }
   const granted = await findGrantedDecision(
     host,
@@ -299,9 +303,9 @@ function submittedAction({ agent_id, tool, operation }: ActionRequest, { key }: 
  * Prefetches the rows that the decision will read, as far as they are known before the lock is acquired. The agent is
  * not known yet, so limits that depend on the agent's row are read under the lock.
  */
-export function prefetchSubmission(credential: Credential, { request, call, session }: SealedSubmission): Prefetch {
+export function prefetchSubmission(credential: Credential, { request, call, session }: PreparedSubmission): Prefetch {
   return ({ now, activePolicies: { compiled } }) => {
-    const evaluation = new Evaluation(compiled, request, credentialFacts(credential, null, session), now);
+    const evaluation = new Evaluation(compiled, request, submitterFacts(credential, null, session), now);
     return {
       ...(call === null ? {} : { idempotency: idempotencyLookup(credential, call) }),
       ...(compiled.hasLimits ? { limits: findMatchedLimits(evaluation).map(limitSpan) } : {}),
@@ -314,19 +318,19 @@ export function prefetchSubmission(credential: Credential, { request, call, sess
  * Prefetches the facts that the latest policies need for a submission. If the transaction needs other facts, for
  * example because the policies have changed, the service reads them and runs the transaction again.
  */
-export async function readFactsAhead(
+export async function prefetchSubmissionFacts(
   host: CoreHost,
   credential: Credential,
-  { request, session }: SealedSubmission,
+  { request, session }: PreparedSubmission,
 ): Promise<void> {
   const { compiled } = host.policies.latest();
   if (!compiled.hasFacts) return;
-  assertBinding(host, credential, request.agent_id);
-  const facts = credentialFacts(credential, await host.agents.facts(request.agent_id), session);
+  assertAgentBinding(host, credential, request.agent_id);
+  const facts = submitterFacts(credential, await host.agents.facts(request.agent_id), session);
   await prefetchFacts(host, new Evaluation(compiled, request, facts, host.clock()));
 }
 
-interface DecidedSubmission extends SealedSubmission {
+interface DecidedSubmission extends PreparedSubmission {
   facts: RecordedFacts;
   past: string | null;
   decision: Decision;

@@ -1,12 +1,12 @@
 /** Counts the results of actions that suggested rules allowed, and reverts a rule when too many of its actions fail. */
 import {
   type Actor,
-  appendResult,
+  appendRuleResult,
   buildSuggestedRuleEntry,
   exceedsFailureRate,
-  isInForce,
+  isRuleInForce,
   type LedgerTransaction,
-  resultsMeta,
+  resultsMetaKey,
 } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import type { VerifiedHistory } from "./verify-record.ts";
@@ -28,9 +28,9 @@ export async function countSuggestedResult(
 ): Promise<void> {
   for (const policy of suggestedPoliciesOf(history)) {
     const rule = tx.suggestedRules.get(policy);
-    if (rule === undefined || !isInForce(rule)) continue;
-    const results = appendResult((await tx.meta(resultsMeta(policy))) ?? "", success);
-    await tx.putMeta(resultsMeta(policy), results);
+    if (rule === undefined || !isRuleInForce(rule)) continue;
+    const results = appendRuleResult((await tx.meta(resultsMetaKey(policy))) ?? "", success);
+    await tx.putMeta(resultsMetaKey(policy), results);
     if (success || !exceedsFailureRate(results, rule)) continue;
     tx.record(buildSuggestedRuleEntry(rule, { change: "reverted", cause: "failure", related_action: id, by }, tx.now));
     tx.bumpEpoch();

@@ -6,10 +6,10 @@ import {
   closed,
   confirmWithScope,
   type CoreHost,
-  isInForce,
+  isRuleInForce,
   type LedgerTransaction,
   orNull,
-  resultsMeta,
+  resultsMetaKey,
   type SuggestedRule,
   type SuggestedRules,
   text,
@@ -156,7 +156,7 @@ export function suggestedRuleRoutes(host: CoreHost, tag: string): Route[] {
           const before = findRule(tx.suggestedRules, policy, caller);
           if (before.reverted === null)
             throw new Refusal("SUGGESTED_RULE_NOT_REVERTED", `the rule of "${policy}" is not reverted`);
-          await tx.putMeta(resultsMeta(policy), "");
+          await tx.putMeta(resultsMetaKey(policy), "");
           return recordChange(tx, before, caller, { change: "restored", comment: reason });
         });
         return { status: 200, json: await render(host, rule) };
@@ -195,13 +195,13 @@ async function render(host: CoreHost, rule: SuggestedRule): Promise<RuleRecord> 
   const { policy, in_place_of, tool, operation, agents, max_failed, reverted } = rule;
   return {
     policy,
-    status: reverted !== null ? "reverted" : isInForce(rule) ? "active" : "inactive",
+    status: reverted !== null ? "reverted" : isRuleInForce(rule) ? "active" : "inactive",
     in_place_of,
     tool,
     operation,
     agents,
     max_failed,
-    results: (await host.storage.meta(resultsMeta(policy))) ?? "",
+    results: (await host.storage.meta(resultsMetaKey(policy))) ?? "",
     reverted:
       reverted === null
         ? null

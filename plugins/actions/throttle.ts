@@ -3,7 +3,7 @@ import {
   type CoreHost,
   type LedgerTransaction,
   HOUR_MS,
-  MAX_MEASURED,
+  MAX_MEASURED_REQUESTS,
   type RequestRate,
   throttleLimit,
   throttlePeriod,
@@ -13,7 +13,7 @@ import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 
 /** Usage of a key that has just made its last permitted request for approval in this hour. */
-export interface Throttling {
+export interface ThrottledUsage {
   requests: number;
   usual: RequestRate;
 }
@@ -26,13 +26,13 @@ export async function checkRequestRate(
   { config }: Pick<CoreHost, "config">,
   tx: LedgerTransaction,
   { key }: Credential,
-): Promise<Throttling | null> {
+): Promise<ThrottledUsage | null> {
   const settings = config.approvals.throttle;
   const { hour, since } = throttlePeriod(tx.now);
   // Most keys are below the minimum, so their history does not have to be read.
   const first = await tx.approvalRequests(key.id, hour, hour + HOUR_MS, settings.minimum);
   if (settings.times === 0 || first.requests + 1 < settings.minimum) return null;
-  const usual = await tx.approvalRequests(key.id, since, hour, MAX_MEASURED);
+  const usual = await tx.approvalRequests(key.id, since, hour, MAX_MEASURED_REQUESTS);
   const limit = throttleLimit(usual, settings);
   if (limit === null) return null;
   const { requests } = await tx.approvalRequests(key.id, hour, hour + HOUR_MS, limit);
@@ -49,12 +49,12 @@ export async function checkRequestRate(
  * Records that the key is throttled until the end of the hour. The preceding entry is the decision on the key's last
  * request.
  */
-export function recordThrottling(
+export function recordThrottle(
   { config }: Pick<CoreHost, "config">,
   tx: LedgerTransaction,
   { key, principal }: Credential,
   { id, agent_id }: Pick<ActionRow, "id" | "agent_id">,
-  { requests, usual }: Throttling,
+  { requests, usual }: ThrottledUsage,
 ): void {
   const { times, minimum } = config.approvals.throttle;
   tx.record({

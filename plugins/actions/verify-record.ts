@@ -11,11 +11,11 @@ import {
   type CoreHost,
   type DecisionEntry,
   decodeEntry,
-  differingColumns,
+  findDifferingColumns,
   encodeRequest,
   type ErasablePart,
   equalBytes,
-  pastMatchesCommitments,
+  factsMatchCommitments,
   type ExecutionEntry,
   hashLeaf,
   matchesCommitment,
@@ -25,10 +25,10 @@ import {
   type ReviewEntry,
   toHex,
   type ApprovalRequirement,
-  questionsMatch,
+  matchesRecordedQuestions,
   type RecordedApproval,
   type RecordedEdit,
-  editMatches,
+  matchesRecordedEdit,
   type RecordedQuestion,
 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
@@ -117,13 +117,16 @@ export async function verifyAgainstLedger(
  * commitments in the entries. Without this check, altered content could be erased although the original mentions a
  * person under a legal hold.
  */
-export function verifyContent(row: ActionRow, { first, past, result, questions, erasedParts }: VerifiedHistory): void {
+export function verifyStoredContent(
+  row: ActionRow,
+  { first, past, result, questions, erasedParts }: VerifiedHistory,
+): void {
   const matches = {
     request: hasRecordedRequest(row),
     meta: matchesCommitment(first.meta, row.meta),
     result: hasRecordedResult(row, result),
-    questions: questionsMatch(questions, row.questions),
-    past: pastMatchesCommitments(past, row.past),
+    questions: matchesRecordedQuestions(questions, row.questions),
+    past: factsMatchCommitments(past, row.past),
   };
   const altered = Object.entries(matches)
     .filter(([part, isRecorded]) => !(isRecorded || (erasedParts as readonly string[]).includes(part)))
@@ -164,7 +167,7 @@ export function hasRecordedRequest({ request, request_hash }: Pick<ActionRow, "r
 }
 
 /** Returns the content of the action's entries, for its record; null if they cannot be read. */
-export async function readHistory(reader: Reader, row: ActionRow): Promise<VerifiedHistory | null> {
+export async function readVerifiedHistory(reader: Reader, row: ActionRow): Promise<VerifiedHistory | null> {
   return (await alteredIn(reader, row)).recorded;
 }
 
@@ -225,21 +228,21 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
     result: history.result,
     erasedParts: history.erasedParts,
   };
-  const altered = differingColumns(history.action, row);
+  const altered = findDifferingColumns(history.action, row);
   if (history.action.erased_at === null) {
     if (commitDigest(row.salt, row.request_hash) !== first.commitment) altered.push("request_hash");
-    if (!editMatches(history.edit, row)) altered.push("effective");
+    if (!matchesRecordedEdit(history.edit, row)) altered.push("effective");
   }
   if (votes === undefined) return { recorded, altered };
   // Approvers and policies rely on the request, `meta` and the questions, so they must match.
   if (!hasRecordedRequest(row)) altered.push("request");
   const { erasedParts } = history;
   if (!erasedParts.includes("meta") && !matchesCommitment(first.meta, row.meta)) altered.push("meta");
-  if (!erasedParts.includes("questions") && !questionsMatch(history.questions, row.questions))
+  if (!erasedParts.includes("questions") && !matchesRecordedQuestions(history.questions, row.questions))
     altered.push("questions");
   const votesMatch =
     votes.length === history.votes.length &&
-    history.votes.every((vote) => votes.some((stored) => differingColumns(vote, stored).length === 0));
+    history.votes.every((vote) => votes.some((stored) => findDifferingColumns(vote, stored).length === 0));
   if (!votesMatch) altered.push("approvals");
   return { recorded, altered };
 }

@@ -1,11 +1,11 @@
 /** Routes that vote on, cancel and list pending actions. */
 import type { CoreHost } from "../../src/core.ts";
 import { defineRoute, type Route } from "../../src/plugin.ts";
-import { cancelAction, voteOn } from "./cast-vote.ts";
+import { cancelAction, castVoteOnAction } from "./cast-vote.ts";
 import { linkRoutes } from "./link-routes.ts";
 import { signedVoteRoutes } from "./signed-vote-routes.ts";
 import { pendingRoute } from "./pending-route.ts";
-import { actionReply, ACTION_RESPONSE } from "./action-record.ts";
+import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { renderGrant } from "./grant-routes.ts";
 import { questionRoutes } from "./question-routes.ts";
 import { editRoute } from "./edit-route.ts";
@@ -51,9 +51,9 @@ export function voteRoutes(host: CoreHost, tag: string): Route[] {
         "TOO_MANY_GRANTS",
       ],
       async handle({ credential, params, body }) {
-        const { row, votes, grant } = await voteOn(host, { credential, id: params.id, proof: body }, body);
+        const { row, votes, grant } = await castVoteOnAction(host, { credential, id: params.id, proof: body }, body);
         const newGrant = grant === null ? {} : { newGrant: await renderGrant(host, grant) };
-        return actionReply(host, row, credential, { votes, ...newGrant });
+        return buildActionReply(host, row, credential, { votes, ...newGrant });
       },
     }),
     defineRoute({
@@ -70,7 +70,7 @@ export function voteRoutes(host: CoreHost, tag: string): Route[] {
       responses: { 200: ACTION_RESPONSE },
       errors: ["ACTION_NOT_FOUND", "SELF_APPROVAL", "REJECTION_NOT_HELD", "ACTION_ERASED", "RECORD_ALTERED"],
       handle: async ({ credential, params, body }) =>
-        actionReply(host, await liftRejection(host, credential, params.id, body.reason ?? null), credential),
+        buildActionReply(host, await liftRejection(host, credential, params.id, body.reason ?? null), credential),
     }),
     editRoute(host, tag),
     ...questionRoutes(host, tag),
@@ -91,7 +91,7 @@ export function voteRoutes(host: CoreHost, tag: string): Route[] {
       responses: { 200: ACTION_RESPONSE },
       errors: ["NOT_THE_SUBMITTER", "ACTION_NOT_FOUND", "ACTION_NOT_PENDING", "APPROVAL_EXPIRED"],
       handle: async ({ credential, params, body }) =>
-        actionReply(host, await cancelAction(host, credential, params.id, body.reason ?? null), credential),
+        buildActionReply(host, await cancelAction(host, credential, params.id, body.reason ?? null), credential),
     }),
   ];
 }

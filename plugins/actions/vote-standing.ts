@@ -19,19 +19,19 @@ import {
 import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import {
-  countedVotes,
-  countPlans,
-  findIneligibility,
-  type Ineligibility,
+  toCountedVotes,
+  countPlansAcceptingVote,
+  findVoteIneligibility,
+  type VoteIneligibility,
   maySelfConfirm,
-  type Moment,
-  principalsOf,
-  readApproverStanding,
+  type VoteMoment,
+  principalsOfVote,
+  readApproverEligibility,
 } from "./approver-plans.ts";
-import { selfApprovalRelation } from "./self-approval.ts";
+import { findSelfApproval } from "./self-approval.ts";
 
 /** The person, key or link that is about to vote. */
-export interface StandingVoter {
+export interface ProspectiveVoter {
   principal: string;
   key_id: string;
   groups: readonly string[];
@@ -41,15 +41,15 @@ export interface StandingVoter {
 }
 
 /** The groups and principals that a vote can count for: with one delegation, or without any. */
-export interface Standing extends Pick<CountedVote, "groups" | "independent" | "principals"> {
+export interface VotingCapacity extends Pick<CountedVote, "groups" | "independent" | "principals"> {
   /** The delegation that is used, and the principal of the user who gave it. */
   delegation: { id: string; from: string } | null;
 }
 
 /** All possible standings of a vote, and the reasons why delegations do not apply. */
-interface Standings {
+interface VotingCapacities {
   /** Sorted: first the standing without a delegation, then by the age of the delegation. */
-  standings: Standing[];
+  standings: VotingCapacity[];
   /** The reasons, as sentences for the approver. */
   excluded: string[];
 }
@@ -58,7 +58,7 @@ interface Standings {
 function standingVoterOf(
   { principal, key, groups, session }: Omit<Credential, "epoch">,
   self: SelfRelation | null,
-): StandingVoter {
+): ProspectiveVoter {
   return { principal, key_id: key.id, groups, session: session ?? null, self };
 }
 
@@ -66,35 +66,35 @@ function standingVoterOf(
  * Returns the possible standings of a vote. The person behind the agent can neither use delegations nor give them for
  * this action.
  */
-export function findStandings(
+export function findVotingCapacities(
   host: CoreHost,
   row: ActionRow,
-  voter: StandingVoter,
+  voter: ProspectiveVoter,
   plans: readonly ApproverPlan[],
-  moment: Moment,
-): Standings {
+  moment: VoteMoment,
+): VotingCapacities {
   const { session, self } = voter;
   const seesItself = session === null || canSee(session.visibility, row);
-  const { groups: own, independent: isIndependent } = readApproverStanding(host, row, voter, plans, moment);
-  const standings: Standing[] = seesItself
-    ? [{ groups: own, independent: isIndependent, principals: principalsOf(host, voter, null), delegation: null }]
+  const { groups: own, independent: isIndependent } = readApproverEligibility(host, row, voter, plans, moment);
+  const standings: VotingCapacity[] = seesItself
+    ? [{ groups: own, independent: isIndependent, principals: principalsOfVote(host, voter, null), delegation: null }]
     : [];
   const excluded: string[] = [];
   for (const { delegation, user, groups: theirs, visibility } of self === null ? (session?.delegators ?? []) : []) {
     const from = principalOfUser(user.id);
     const why = canSee(visibility, row)
-      ? selfApprovalRelation(host, row, { key: { id: user.id, agent_id: null, owner: user.name } }) === null
+      ? findSelfApproval(host, row, { key: { id: user.id, agent_id: null, owner: user.name } }) === null
         ? null
         : "is the person behind the agent, so no one can approve on their behalf"
       : "delegated other agents and tools to you";
     if (why !== null) excluded.push(`${user.name} (${from}) ${why}`);
     if (why !== null) continue;
     const delegator = { principal: from, key_id: user.id, groups: theirs };
-    const standing = readApproverStanding(host, row, delegator, plans, moment, delegation.groups);
+    const standing = readApproverEligibility(host, row, delegator, plans, moment, delegation.groups);
     standings.push({
       groups: [...new Set([...(seesItself ? own : []), ...standing.groups])].sort(),
       independent: isIndependent && standing.independent,
-      principals: principalsOf(host, voter, from),
+      principals: principalsOfVote(host, voter, from),
       delegation: { id: delegation.id, from },
     });
   }
@@ -102,13 +102,13 @@ export function findStandings(
 }
 
 /** Leaves out standings that include the person who changed the request, because another person has to approve it. */
-export function exceptEditor(
+export function excludeEditor(
   host: CoreHost,
   { edit }: { edit: RecordedEdit | null },
-  { standings, excluded }: Standings,
-): Standings {
+  { standings, excluded }: VotingCapacities,
+): VotingCapacities {
   if (edit === null || edit.by === null) return { standings, excluded };
-  const editor = principalsOf(host, edit.by, null);
+  const editor = principalsOfVote(host, edit.by, null);
   const others = isOfUnknownPerson(editor)
     ? []
     : standings.filter(({ principals }) => isNewPerson([editor], principals));
@@ -124,20 +124,20 @@ type VoteTerms = Pick<CountedVote, "self" | "signed" | "break_glass" | "at">;
  * vote counts for no plan, returns the reason.
  * @param earlier the earlier votes
  */
-export function chooseStanding(
+export function chooseVotingCapacity(
   requirement: ApprovalRequirement,
   earlier: readonly CountedVote[],
-  { standings, excluded }: Standings,
+  { standings, excluded }: VotingCapacities,
   terms: VoteTerms,
-): { standing: Standing; vote: CountedVote } | Ineligibility {
+): { standing: VotingCapacity; vote: CountedVote } | VoteIneligibility {
   const people = earlier.map(({ principals }) => principals);
   const fresh = standings.filter(({ principals }) => isNewPerson(people, principals));
   const options = fresh.map((standing) => ({ standing, vote: { ...standing, ...terms } }));
-  const counted = options.map(({ vote }) => countPlans(requirement, earlier, vote, terms.at));
+  const counted = options.map(({ vote }) => countPlansAcceptingVote(requirement, earlier, vote, terms.at));
   const best = options[counted.indexOf(Math.max(...counted))];
   const vote = best?.vote ?? null;
   if (best !== undefined && vote !== null) {
-    const ineligible = findIneligibility(requirement, earlier, vote, terms.at);
+    const ineligible = findVoteIneligibility(requirement, earlier, vote, terms.at);
     if (ineligible === null) return best;
     return explain(ineligible, standings.length > fresh.length ? [...excluded, DELEGATOR_VOTED] : excluded);
   }
@@ -150,7 +150,7 @@ export function chooseStanding(
 }
 
 /** Throws ALREADY_VOTED if every possible standing includes a person who has already approved. */
-export function assertNewPerson(earlier: readonly CountedVote[], { standings }: Standings): void {
+export function assertPersonHasNotVoted(earlier: readonly CountedVote[], { standings }: VotingCapacities): void {
   const people = earlier.map(({ principals }) => principals);
   if (standings.length > 0 && standings.every(({ principals }) => !isNewPerson(people, principals)))
     throw samePersonError();
@@ -158,7 +158,7 @@ export function assertNewPerson(earlier: readonly CountedVote[], { standings }: 
 
 const DELEGATOR_VOTED = "a user who delegated to you has already voted, so your vote on their behalf would not count";
 
-function explain({ refusal, groups }: Ineligibility, reasons: readonly string[]): Ineligibility {
+function explain({ refusal, groups }: VoteIneligibility, reasons: readonly string[]): VoteIneligibility {
   if (reasons.length === 0) return { refusal, groups };
   return { refusal: new Refusal("APPROVER_NOT_ELIGIBLE", [refusal.message, ...reasons].join("; ")), groups };
 }
@@ -196,7 +196,7 @@ export function describeVoting(
     edit: RecordedEdit | null;
     self: SelfRelation | null;
   },
-  moment: Moment,
+  moment: VoteMoment,
 ): VotingTerms {
   const { principal } = credential;
   const refuse = (code: string, detail: string): VotingTerms => ({
@@ -211,7 +211,7 @@ export function describeVoting(
   if (row.plan_id !== null)
     return refuse("PLAN_VOTE_REQUIRED", `approve the plan ${row.plan_id}, or reject this action`);
   const voter = standingVoterOf(credential, self);
-  const standings = exceptEditor(host, { edit }, findStandings(host, row, voter, plans, moment));
+  const standings = excludeEditor(host, { edit }, findVotingCapacities(host, row, voter, plans, moment));
   const { session } = voter;
   const may_break_glass =
     session !== null &&
@@ -221,7 +221,7 @@ export function describeVoting(
     standings.standings.some(({ delegation }) => delegation === null);
   // It is not known yet whether the vote will be signed, so assume that it will.
   const terms = { self: self !== null, signed: true, break_glass: false, at: moment.now };
-  const chosen = chooseStanding(requirement, countedVotes(host, approvals), standings, terms);
+  const chosen = chooseVotingCapacity(requirement, toCountedVotes(host, approvals), standings, terms);
   if ("standing" in chosen)
     return { blocked: null, on_behalf_of: chosen.standing.delegation?.from ?? null, may_break_glass };
   const { refusal, groups } = chosen;

@@ -25,9 +25,9 @@ import { readGrantTerms } from "./grant-create.ts";
 import type { GrantTermsBody } from "./grant-schemas.ts";
 import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
 import { type ActionRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
-import { approvalMac, commitPreview, linkMac, tokenClaims } from "./action-record.ts";
+import { approvalMac, commitPreview, linkMac, approvalTokenClaims } from "./action-record.ts";
 import { recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
-import { selfRelationOfOwner, selfApprovalRelation } from "./self-approval.ts";
+import { findSelfApprovalByLink, findSelfApproval } from "./self-approval.ts";
 
 /** A verified voter. */
 export interface Voter {
@@ -73,7 +73,7 @@ export function verifyVoter(
   { vote, proof }: { vote: Vote; proof: VoteProof },
   { history, set }: { history: VerifiedHistory; set: CompiledPolicySet },
 ): Voter {
-  const self = selfApprovalRelation(host, row, caller);
+  const self = findSelfApproval(host, row, caller);
   const gesture = "gesture" in proof ? proof.gesture : null;
   // Check this first, so that the person behind the agent gets this refusal instead of one about the token.
   assertMayConfirm({ self, gesture }, history.requirement?.approvers ?? []);
@@ -93,7 +93,7 @@ export function verifyTokenVoter(
   token: string,
   shown: ShownAction,
 ): Voter {
-  const self = selfApprovalRelation(host, row, caller);
+  const self = findSelfApproval(host, row, caller);
   assertNotSelf(self);
   assertApprovalToken(host, row, caller, token, shown);
   return {
@@ -114,7 +114,7 @@ function assertApprovalToken(
   { history, set }: ShownAction,
 ): void {
   const shown = { questions: questionsDigest(history.questions), preview: commitPreview(row, set) };
-  const claims = tokenClaims(row, caller.principal, shown);
+  const claims = approvalTokenClaims(row, caller.principal, shown);
   assertToken(checkToken("approval", token, claims, approvalMac(host)));
 }
 
@@ -186,7 +186,7 @@ export async function verifyLinkVoter(
   token: string,
 ): Promise<Voter> {
   const principal = readClaims(token).approver;
-  assertToken(checkToken("link", token, tokenClaims(row, principal, null), linkMac(host)));
+  assertToken(checkToken("link", token, approvalTokenClaims(row, principal, null), linkMac(host)));
   const owner = principal.slice("owner:".length);
   if (!host.channels.notifiesPerson(await readChannels(tx, row), owner)) {
     throw new Refusal(
@@ -199,7 +199,7 @@ export async function verifyLinkVoter(
   const groups = host.groups.of(principal);
   if (!canSee(host.groups.visibility(groups), row))
     throw new Refusal("APPROVER_NOT_ELIGIBLE", `the groups of ${principal} do not cover this agent and tool`);
-  assertNotSelf(selfRelationOfOwner(host, row, owner));
+  assertNotSelf(findSelfApprovalByLink(host, row, owner));
   const actor = { key_id: LINK_KEY_ID, principal, agent_id: null, owner };
   return { actor, self: null, groups, gesture: null, preview: null, session: null };
 }

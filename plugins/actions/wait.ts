@@ -10,7 +10,7 @@ interface WaitingRequest {
   credential: Credential;
 }
 
-export interface Waiters {
+export interface ActionWaits {
   /**
    * Resolves with the action when it is no longer pending, `ms` milliseconds have passed, the client disconnects or the
    * service stops. For the action's agent, it also resolves when an approver asks a question.
@@ -36,7 +36,7 @@ export async function refreshCredential(host: Pick<CoreHost, "keys">, credential
   );
 }
 
-export function createWaiters(host: CoreHost, maxPerKey: number, asks: WaitTracker): Waiters {
+export function createActionWaits(host: CoreHost, maxPerKey: number, asks: WaitTracker): ActionWaits {
   const waiting = new Map<string, Set<() => void>>();
   const perKey = new Map<string, number>();
   // Use one listener for all waits, because joining each request's signal with this long-lived one leaks memory in

@@ -118,11 +118,11 @@ export async function suspendAgent(host: CoreHost, request: ChangeRequest, reaso
       before.suspended_at !== null ? null : { suspended_at: now, suspended_reason: reason },
     );
     const why = cancellationCause(row, caller);
-    return { row, why, more: await host.containment.cancelOpen(tx, { agent_id: row.id }, why) };
+    return { row, why, more: await host.openActionCanceller.cancelPage(tx, { agent_id: row.id }, why) };
   });
   const { row, why } = first;
   for (let more = first.more; more;)
-    more = await host.ledger.transact((tx) => host.containment.cancelOpen(tx, { agent_id: row.id }, why));
+    more = await host.ledger.transact((tx) => host.openActionCanceller.cancelPage(tx, { agent_id: row.id }, why));
   return row;
 }
 
@@ -136,7 +136,7 @@ export async function resumeAgent(host: CoreHost, request: ChangeRequest): Promi
       const before = await tx.agent(request.params.id);
       if (before !== null && before.suspended_at !== null) {
         assertIfMatch(request.headers, agentEtag(before));
-        if (await host.containment.cancelOpen(tx, { agent_id: before.id }, cancellationCause(before, caller)))
+        if (await host.openActionCanceller.cancelPage(tx, { agent_id: before.id }, cancellationCause(before, caller)))
           return null;
       }
       const resumed = await change(tx, request, "resumed", (row) =>

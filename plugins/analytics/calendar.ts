@@ -13,7 +13,7 @@ interface Zone {
 }
 
 /** Returns null if the runtime's time zone data does not contain the name. */
-export function loadZone(name: string): Zone | null {
+export function createZoneCalendar(name: string): Zone | null {
   try {
     utcOffset(name, 0);
   } catch {

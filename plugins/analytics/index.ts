@@ -10,7 +10,7 @@ import {
 } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionCounts } from "../../src/storage/index.ts";
-import { intervalBoundaries, loadZone, type Interval } from "./calendar.ts";
+import { intervalBoundaries, createZoneCalendar, type Interval } from "./calendar.ts";
 import { oversightRoute } from "./oversight.ts";
 
 const HOUR = 3_600_000;
@@ -142,7 +142,7 @@ async function analytics(host: CoreHost, query: Query, { visibility }: Credentia
     throw new Refusal("INVALID_RANGE", `since (${toRfc3339(since)}) must be earlier than until (${toRfc3339(until)})`, {
       errors: [{ parameter: "since", detail: "a time before `until`" }],
     });
-  const zone = loadZone(query.time_zone ?? "UTC");
+  const zone = createZoneCalendar(query.time_zone ?? "UTC");
   if (zone === null) {
     throw new Refusal(
       "VALIDATION_FAILED",

@@ -283,11 +283,11 @@ async function revoke(host: CoreHost, id: string, credential: Credential): Promi
     tx.record(buildKeyEntry("revoked", key, tx.now, by));
     tx.bumpEpoch();
     const why = { by, comment: `the key "${key.name}", which submitted it, was revoked` };
-    const more = await host.containment.cancelOpen(tx, { key_id: id }, why);
+    const more = await host.openActionCanceller.cancelPage(tx, { key_id: id }, why);
     return { row: { ...key, revoked_at: tx.now }, why, more };
   });
   for (let more = moreLeft; more;)
-    more = await host.ledger.transact((tx) => host.containment.cancelOpen(tx, { key_id: id }, why));
+    more = await host.ledger.transact((tx) => host.openActionCanceller.cancelPage(tx, { key_id: id }, why));
   return { status: 200, json: renderKey(row) };
 }
 

@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { UnreadableRequest } from "../../src/core.ts";
 import { definePlugin, defineRoute, type Facade, type FacadeCall, Refusal, type Reply } from "../../src/plugin.ts";
 import { evaluate, evaluateAll } from "./evaluate.ts";
-import { cancelTask, requestAccess, task } from "./requests.ts";
+import { cancelTask, requestAccess, readTask } from "./requests.ts";
 
 const Options = Type.Object(
   {
@@ -68,7 +68,7 @@ export default definePlugin({
           evaluateAll(call, { requests, answers }),
         ),
         facade("/access/v1/requests", ["POST"], "AuthZEN access requests", requestAccess),
-        facade("/access/v1/requests/:id", ["GET"], "AuthZEN task", task),
+        facade("/access/v1/requests/:id", ["GET"], "AuthZEN task", readTask),
         facade("/access/v1/requests/:id/cancel", ["POST"], "AuthZEN task, cancelled", cancelTask),
       ],
       routes: [

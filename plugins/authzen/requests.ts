@@ -1,5 +1,5 @@
 /** Access requests and their tasks (Access Request and Approval Profile, draft 1). Both are represented by the pending action. */
-import { type GateAction, readFault } from "../../src/core.ts";
+import { type GateAction, readApiFault } from "../../src/core.ts";
 import type { FacadeCall, Reply } from "../../src/plugin.ts";
 import { requestsSameAccess, readObject, readBody, readEvaluation } from "./read-evaluations.ts";
 
@@ -37,7 +37,7 @@ export async function requestAccess(call: FacadeCall, requests: string): Promise
   return { ...taskReply(action, requests), status: 202 };
 }
 
-export async function task(call: FacadeCall, requests: string): Promise<Reply> {
+export async function readTask(call: FacadeCall, requests: string): Promise<Reply> {
   const action = await actionOf(call, call.params["id"] ?? "");
   return action === null ? unknownTask() : taskReply(action, requests);
 }
@@ -47,7 +47,7 @@ export async function cancelTask(call: FacadeCall, requests: string): Promise<Re
   const answer = await call.callApi("POST", `/v1/actions/${encodeURIComponent(id)}/cancel`, { json: {} });
   if (answer.status === 200) return taskReply(answer.json as GateAction, requests);
   if (answer.status === 404) return unknownTask();
-  const { status, detail } = readFault(answer);
+  const { status, detail } = readApiFault(answer);
   return status === 409 ? problem(409, "invalid_task_state", detail) : { status, json: { error: detail } };
 }
 

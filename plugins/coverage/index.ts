@@ -20,7 +20,7 @@ import {
 } from "../../src/plugin.ts";
 import { listExecutions } from "./executions.ts";
 import * as schema from "./schemas.ts";
-import { listNewest, listStatements, recordStatement } from "./statements.ts";
+import { listNewestStatements, listStatements, recordStatement } from "./statements.ts";
 
 const TAG = "coverage";
 const scopes = defineScopes("coverage", ["write"]);
@@ -109,7 +109,7 @@ function gauges(host: CoreHost): Gauge[] {
       help: "Effects in the newest coverage statement of each source, and actions without an effect (missing).",
       labels: ["source", "result"],
       async read() {
-        return (await listNewest(host)).flatMap(({ source, effects, actions }) =>
+        return (await listNewestStatements(host)).flatMap(({ source, effects, actions }) =>
           Object.entries({
             matched: effects.matched,
             unmatched: effects.unmatched,
@@ -124,7 +124,7 @@ function gauges(host: CoreHost): Gauge[] {
       help: "End of the window of the newest coverage statement of each source, as a Unix time.",
       labels: ["source"],
       read: async () =>
-        (await listNewest(host)).map(({ source, to }) => ({
+        (await listNewestStatements(host)).map(({ source, to }) => ({
           labels: { source },
           value: (parseRfc3339(to) ?? 0) / 1000,
         })),

@@ -97,7 +97,7 @@ export async function listStatements(
 }
 
 /** Returns the newest statement of each source. */
-export async function listNewest(host: CoreHost): Promise<StatementRecord[]> {
+export async function listNewestStatements(host: CoreHost): Promise<StatementRecord[]> {
   const documents = await host.documents.list({ prefix: NEWEST, limit: 100 });
   return Promise.all(documents.map((document) => readStatement(host, seqOf(document))));
 }

@@ -5,11 +5,11 @@
  */
 import { AwsClient } from "aws4fetch";
 import {
-  type CredentialAction,
-  type CredentialIssuer,
+  type ToolCredentialAction,
+  type ToolCredentialIssuer,
   credentialIssuerOptions,
   definePlugin,
-  type IssuedCredential,
+  type IssuedToolCredential,
   type Static,
   Type,
 } from "../../src/plugin.ts";
@@ -39,7 +39,7 @@ export default definePlugin({
   }),
 });
 
-function createAwsIssuer(name: string, options: AwsIssuerOptions): CredentialIssuer {
+function createAwsIssuer(name: string, options: AwsIssuerOptions): ToolCredentialIssuer {
   const fault = findPolicyFault(options.policy);
   if (fault !== null) throw new Error(`the policy of the issuer "${name}" ${fault}`);
   const {
@@ -59,7 +59,7 @@ function createAwsIssuer(name: string, options: AwsIssuerOptions): CredentialIss
   });
   const endpoint = options.endpoint ?? `https://sts.${region}.amazonaws.com/`;
 
-  async function issue(action: CredentialAction, signal: AbortSignal): Promise<IssuedCredential> {
+  async function issue(action: ToolCredentialAction, signal: AbortSignal): Promise<IssuedToolCredential> {
     const body = new URLSearchParams({
       Action: "AssumeRole",
       Version: "2011-06-15",
@@ -86,7 +86,7 @@ function createAwsIssuer(name: string, options: AwsIssuerOptions): CredentialIss
 /**
  * Parses the response of `AssumeRole` (AWS STS API reference, version 2011-06-15). Throws Error if a member is missing.
  */
-function toCredential(answer: string, region: string): IssuedCredential {
+function toCredential(answer: string, region: string): IssuedToolCredential {
   const member = (name: string): string => {
     const value = memberOf(answer, name);
     if (value === null) throw new Error(`the response of STS has no ${name}`);

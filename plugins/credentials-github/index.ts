@@ -4,11 +4,11 @@
  */
 import { createPrivateKey, type KeyObject, sign } from "node:crypto";
 import {
-  type CredentialAction,
-  type CredentialIssuer,
+  type ToolCredentialAction,
+  type ToolCredentialIssuer,
   credentialIssuerOptions,
   definePlugin,
-  type IssuedCredential,
+  type IssuedToolCredential,
   type Static,
   Type,
 } from "../../src/plugin.ts";
@@ -47,7 +47,7 @@ export default definePlugin({
   }),
 });
 
-function createGitHubIssuer(name: string, options: GitHubIssuerOptions): CredentialIssuer {
+function createGitHubIssuer(name: string, options: GitHubIssuerOptions): ToolCredentialIssuer {
   const key = readPrivateKey(name, options.private_key);
   const api = options.api_url.replace(/\/$/, "");
   const call = (path: string, method: string, token: string, body: unknown, signal: AbortSignal): Promise<Response> =>
@@ -65,7 +65,7 @@ function createGitHubIssuer(name: string, options: GitHubIssuerOptions): Credent
       redirect: "error",
     });
 
-  async function issue(action: CredentialAction, signal: AbortSignal): Promise<IssuedCredential> {
+  async function issue(action: ToolCredentialAction, signal: AbortSignal): Promise<IssuedToolCredential> {
     const repositories = repositoriesFor(options, action);
     const { permissions, app_id, installation_id } = options;
     const path = `/app/installations/${installation_id}/access_tokens`;
@@ -92,7 +92,10 @@ function createGitHubIssuer(name: string, options: GitHubIssuerOptions): Credent
   return { name, tools: options.tools, operations: options.operations, issue, revoke };
 }
 
-function repositoriesFor({ repositories, repository_param }: GitHubIssuerOptions, action: CredentialAction): string[] {
+function repositoriesFor(
+  { repositories, repository_param }: GitHubIssuerOptions,
+  action: ToolCredentialAction,
+): string[] {
   if (repository_param === undefined) return [...repositories];
   const named = Object.hasOwn(action.params, repository_param) ? action.params[repository_param] : undefined;
   // GitHub ignores the case of repository names.

@@ -5,7 +5,7 @@
  */
 import { randomBytes } from "node:crypto";
 import postgres from "postgres";
-import type { CredentialAction, CredentialIssuer, IssuedCredential, Logger } from "../../src/plugin.ts";
+import type { ToolCredentialAction, ToolCredentialIssuer, IssuedToolCredential, Logger } from "../../src/plugin.ts";
 import type { RoleIssuerOptions } from "./issuer-options.ts";
 import { scramVerifier } from "./scram-verifier.ts";
 
@@ -21,7 +21,7 @@ const LOGIN_ROLE = "^assent_[0-9a-f]{32}_[0-9a-f]{12}$";
 /** SQLSTATE that `DROP ROLE` returns for a role that owns objects or has rights. */
 const DEPENDENT_OBJECTS = "2BP01";
 
-export interface RoleIssuer extends CredentialIssuer {
+export interface RoleIssuer extends ToolCredentialIssuer {
   revoke(loginRole: string): Promise<void>;
   /**
    * Drops expired login roles now and every hour. Such roles remain if a process crashed before it recorded the start
@@ -43,7 +43,7 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
   const address = targetOf(options);
   let cleanup: ReturnType<typeof setInterval> | null = null;
 
-  async function issue(action: CredentialAction): Promise<IssuedCredential> {
+  async function issue(action: ToolCredentialAction): Promise<IssuedToolCredential> {
     const user = `assent_${action.id.replaceAll("-", "").toLowerCase()}_${randomBytes(6).toString("hex")}`;
     const password = randomBytes(24).toString("base64url");
     const expires_at = Date.now() + options.valid_seconds * 1000;

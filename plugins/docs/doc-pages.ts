@@ -10,7 +10,7 @@ const HOLD = ["default-src 'none'", "img-src 'self' data:", "base-uri 'none'", "
 const SANDBOX = "allow-scripts allow-forms allow-downloads allow-popups allow-popups-to-escape-sandbox";
 
 /** Headers of a page that contains a frame. */
-export const PAGE_HEADERS: Readonly<Record<string, string>> = {
+export const DOC_PAGE_HEADERS: Readonly<Record<string, string>> = {
   "Content-Security-Policy": [
     ...HOLD,
     "script-src 'self'",
@@ -67,7 +67,7 @@ export function renderFramedPage(base: string, title: string, frame: string): st
   );
 }
 
-export function swaggerFrame(base: string): string {
+export function renderSwaggerFrame(base: string): string {
   return html(
     base,
     "API",
@@ -78,7 +78,7 @@ export function swaggerFrame(base: string): string {
   );
 }
 
-export function redocFrame(base: string): string {
+export function renderRedocFrame(base: string): string {
   return html(
     base,
     "API reference",

@@ -11,9 +11,9 @@ import {
   FRAMED_ASSET_HEADERS,
   frameHeaders,
   renderFramedPage,
-  PAGE_HEADERS,
-  redocFrame,
-  swaggerFrame,
+  DOC_PAGE_HEADERS,
+  renderRedocFrame,
+  renderSwaggerFrame,
 } from "./doc-pages.ts";
 
 /**
@@ -59,7 +59,7 @@ export default definePlugin({
   name: "docs",
   setup(host) {
     const assets = createAssets("/docs/assets", ASSETS);
-    const serve = (page: (base: string) => string | Promise<string>, headers = PAGE_HEADERS): Page["serve"] =>
+    const serve = (page: (base: string) => string | Promise<string>, headers = DOC_PAGE_HEADERS): Page["serve"] =>
       createDocument(async () => page(await assets.base()), headers);
     let text: string | null = null;
     const document = (): string => (text ??= JSON.stringify(host.openapi({ tags: TAGS, description: ABOUT })));
@@ -86,7 +86,7 @@ export default definePlugin({
       ],
       pages: [
         { path: "/docs", title: "API", serve: serve((base) => renderFramedPage(base, "API", "/docs/frame")) },
-        { path: "/docs/frame", title: "API, in its frame", serve: serve(swaggerFrame, frameHeaders()) },
+        { path: "/docs/frame", title: "API, in its frame", serve: serve(renderSwaggerFrame, frameHeaders()) },
         {
           path: "/redoc",
           title: "API reference",
@@ -95,7 +95,7 @@ export default definePlugin({
         {
           path: "/redoc/frame",
           title: "API reference, in its frame",
-          serve: serve(redocFrame, frameHeaders({ styles: true })),
+          serve: serve(renderRedocFrame, frameHeaders({ styles: true })),
         },
         { path: "/docs/errors", title: "Errors", serve: serve((base) => errorsPage(base, host.errors)) },
         assets.page,

@@ -38,7 +38,7 @@ export function toEventJson(row: EntryRow): string {
 /** Resolves to the tool of an action, which only its decision entry contains. */
 type ToolOf = (actionId: string) => Promise<string | null>;
 
-export function toolLookup(host: CoreHost): ToolOf {
+export function createToolLookup(host: CoreHost): ToolOf {
   const tools = new Map<string, string>();
   return async (actionId) => {
     const tool = tools.get(actionId);

@@ -2,8 +2,8 @@
 import type { CoreHost } from "../../src/core.ts";
 import { type Credential, Refusal, type Reply, type RequestContext } from "../../src/plugin.ts";
 import { createFeed, type Feed } from "./feed.ts";
-import { createFilter, toolLookup } from "./filter.ts";
-import { poll } from "./poll.ts";
+import { createFilter, createToolLookup } from "./filter.ts";
+import { pollEvents } from "./poll.ts";
 import type { EventsQuery, PageQuery } from "./schemas.ts";
 import { createStream } from "./stream.ts";
 
@@ -23,7 +23,7 @@ export class LedgerEvents {
   private readonly host: CoreHost;
   private readonly limits: StreamLimits;
   private readonly feed: Feed;
-  private readonly toolOf: ReturnType<typeof toolLookup>;
+  private readonly toolOf: ReturnType<typeof createToolLookup>;
   /** Number of open streams by key. */
   private readonly open = new Map<string, number>();
   private total = 0;
@@ -31,7 +31,7 @@ export class LedgerEvents {
   constructor(host: CoreHost, limits: StreamLimits) {
     this.host = host;
     this.limits = limits;
-    this.toolOf = toolLookup(host);
+    this.toolOf = createToolLookup(host);
     this.feed = createFeed(host);
   }
 
@@ -51,7 +51,7 @@ export class LedgerEvents {
     checkAgent(query);
     const size = await this.sizeAfter(query.after);
     const filter = createFilter(query, credential, this.toolOf);
-    return { status: 200, json: await poll(this.host, query, filter, size, reserveResponseBytes) };
+    return { status: 200, json: await pollEvents(this.host, query, filter, size, reserveResponseBytes) };
   }
 
   /**

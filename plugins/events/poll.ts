@@ -12,7 +12,7 @@ import type { Event, EventPage, PageQuery } from "./schemas.ts";
 const MAX_SCANNED = 10 * ENTRIES_PER_PAGE;
 
 /** @param size number of ledger entries; greater than `query.after` */
-export async function poll(
+export async function pollEvents(
   host: CoreHost,
   query: PageQuery,
   filter: EventFilter,

@@ -8,7 +8,7 @@ import {
   get,
   parseJson,
   readTarget,
-  type Resolve,
+  type ResolveName,
   TARGET_OPTIONS,
   Type,
 } from "../../src/plugin.ts";
@@ -48,7 +48,7 @@ export default definePlugin({
  * @param resolve replaces DNS in
  * tests
  */
-export function createHttpSource(name: string, options: Options, resolve?: Resolve): FactSource {
+export function createHttpSource(name: string, options: Options, resolve?: ResolveName): FactSource {
   const label = `fact source "${name}"`;
   const address = parseAddress(label, options.url);
   const timeoutMs = options.timeout_seconds * 1000;

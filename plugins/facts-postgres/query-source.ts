@@ -164,6 +164,6 @@ function readRows({ count, items }: Rows, rows: QueryOptions["rows"]): ReturnTyp
   } catch {
     throw new ReadError("a row has two columns of one name, or a number beyond 2^53");
   }
-  if (!Array.isArray(values) || values.length !== count) throw new ReadError("the rows are no JSON");
+  if (!Array.isArray(values) || values.length !== count) throw new ReadError("the rows are not valid JSON");
   return rows === "one" ? (values[0] ?? null) : values;
 }

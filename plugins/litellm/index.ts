@@ -4,7 +4,7 @@
  */
 import { Type } from "@sinclair/typebox";
 import {
-  describeFault,
+  describeRetryableFault,
   describeRefusal,
   type GateRequest,
   readJsonObject,
@@ -47,7 +47,7 @@ export default definePlugin({
               title: "LiteLLM generic guardrail",
               methods: ["POST"],
               serve: (call) => answer(call, tool, wait_seconds),
-              fault: ({ code }) => blocked(describeFault(code).message),
+              fault: ({ code }) => blocked(describeRetryableFault(code).message),
             },
           ],
         }

@@ -4,7 +4,7 @@
  */
 import { Type } from "@sinclair/typebox";
 import {
-  describeFault,
+  describeRetryableFault,
   describeRefusal,
   type GateRequest,
   isJsonObject,
@@ -70,7 +70,7 @@ function docker(tool: string, wait: number): Facade {
         })),
       );
     },
-    fault: ({ status, code }) => reply({ allowed: false, ...describeFault(code) }, status),
+    fault: ({ status, code }) => reply({ allowed: false, ...describeRetryableFault(code) }, status),
   };
 }
 
@@ -113,7 +113,7 @@ function toolhive(tool: string | null, wait: number): Facade {
       });
       return reply(answered, uid);
     },
-    fault: ({ code }) => reply({ allowed: false, ...describeFault(code) }),
+    fault: ({ code }) => reply({ allowed: false, ...describeRetryableFault(code) }),
   };
 }
 

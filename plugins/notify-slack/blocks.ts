@@ -27,7 +27,7 @@ export const MAX_TEXT = 3000;
 /** Limit that this plugin sets: Slack allows 50 blocks, but rejects messages that are very long in total. */
 const MAX_CODE_BLOCKS = 3;
 
-export interface Shown {
+export interface RenderedSlackMessage {
   /** Text for notifications and screen readers. */
   text: string;
   blocks: object[];
@@ -40,36 +40,43 @@ export interface Shown {
 export function renderBlocks(
   message: ApprovalMessage | ClosedMessage | ThrottleMessage,
   { brief = false, votes = false } = {},
-): Shown {
+): RenderedSlackMessage {
   const title = messageTitle(message);
-  const blocks: object[] = [{ type: "header", text: plain(title, MAX_HEADER) }];
-  if (!("link" in message)) blocks.push({ type: "section", text: plain(describeOutcome(message), MAX_TEXT) });
+  const blocks: object[] = [{ type: "header", text: plainText(title, MAX_HEADER) }];
+  if (!("link" in message)) blocks.push({ type: "section", text: plainText(describeOutcome(message), MAX_TEXT) });
   const facts = messageFacts(message.action);
   blocks.push(...fieldSections(facts));
   blocks.push(
-    ...(brief ? [note("The request is too long for Slack. The approval page shows it.")] : code(message, facts)),
+    ...(brief
+      ? [renderNote("The request is too long for Slack. The approval page shows it.")]
+      : renderContent(message, facts)),
   );
   if ("link" in message) blocks.push(...grantOffers(message), ...decision(message, votes), ...otherRequests(message));
   return { text: within(title, MAX_TEXT), blocks };
 }
 
 /** Renders a reminder, for the thread of the request's message. */
-export function renderReminder(message: ApprovalMessage, votes: boolean): Shown {
+export function renderReminder(message: ApprovalMessage, votes: boolean): RenderedSlackMessage {
   const title = messageTitle(message);
   return {
     text: within(title, MAX_TEXT),
-    blocks: [{ type: "section", text: plain(title, MAX_TEXT) }, ...decision(message, votes)],
+    blocks: [{ type: "section", text: plainText(title, MAX_TEXT) }, ...decision(message, votes)],
   };
 }
 
-export function renderNoticeBlocks(message: NoticeMessage): Shown {
+export function renderNoticeBlocks(message: NoticeMessage): RenderedSlackMessage {
   const { title, opening, facts } = renderNotice(message);
-  const open = { type: "button", action_id: "open_console", text: plain("Open the console", 75), url: message.link };
+  const open = {
+    type: "button",
+    action_id: "open_console",
+    text: plainText("Open the console", 75),
+    url: message.link,
+  };
   return {
     text: within(title, MAX_TEXT),
     blocks: [
-      { type: "header", text: plain(title, MAX_HEADER) },
-      { type: "section", text: plain(opening, MAX_TEXT) },
+      { type: "header", text: plainText(title, MAX_HEADER) },
+      { type: "section", text: plainText(opening, MAX_TEXT) },
       ...fieldSections(facts),
       { type: "actions", elements: [open] },
     ],
@@ -78,7 +85,7 @@ export function renderNoticeBlocks(message: NoticeMessage): Shown {
 
 /** Renders facts as fields, with as many fields per section as Slack accepts. */
 export function fieldSections(facts: readonly [name: string, value: string][]): object[] {
-  const fields = facts.map(([name, value]) => plain(`${name}\n${value}`, MAX_FIELD));
+  const fields = facts.map(([name, value]) => plainText(`${name}\n${value}`, MAX_FIELD));
   return Array.from({ length: Math.ceil(fields.length / MAX_FIELDS) }, (_, i) => ({
     type: "section",
     fields: fields.slice(i * MAX_FIELDS, (i + 1) * MAX_FIELDS),
@@ -91,10 +98,10 @@ function decision(message: ApprovalMessage, votes: boolean): object[] {
     type: "button",
     action_id: "open_approval",
     ...(voteButtons.length === 0 ? { style: "primary" } : {}),
-    text: plain("Open the approval page", 75),
+    text: plainText("Open the approval page", 75),
     url: message.link,
   };
-  return [{ type: "actions", elements: [...voteButtons, page] }, note(describeLink(message))];
+  return [{ type: "actions", elements: [...voteButtons, page] }, renderNote(describeLink(message))];
 }
 
 /** Returns the buttons that open the form; none for channels and plans, whose links contain no token. */
@@ -102,8 +109,8 @@ function renderVoteButtons({ to, link }: ApprovalMessage): object[] {
   const value = encodeVoteButton(to, link);
   if (value === null) return [];
   return [
-    { type: "button", action_id: VOTE_ACTIONS.approve, style: "primary", text: plain("Approve…", 75), value },
-    { type: "button", action_id: VOTE_ACTIONS.deny, style: "danger", text: plain("Deny…", 75), value },
+    { type: "button", action_id: VOTE_ACTIONS.approve, style: "primary", text: plainText("Approve…", 75), value },
+    { type: "button", action_id: VOTE_ACTIONS.deny, style: "danger", text: plainText("Deny…", 75), value },
   ];
 }
 
@@ -112,7 +119,7 @@ function grantOffers({ action }: ApprovalMessage): object[] {
   const lines = grantLines(action);
   if (lines.length === 0) return [];
   const text = ["Your approval can also cover later requests. The approval page offers:", ...lines].join("\n• ");
-  return [{ type: "section", text: plain(text, MAX_TEXT) }];
+  return [{ type: "section", text: plainText(text, MAX_TEXT) }];
 }
 
 /** Lists the other requests of a digest. Each has its own block, because their links are long. */
@@ -120,18 +127,18 @@ function otherRequests(message: ApprovalMessage): object[] {
   const lines = otherRequestLines(message);
   return message.others.map(({ link }, i) => ({
     type: "section",
-    text: plain(lines[2 * i] ?? "", MAX_TEXT),
+    text: plainText(lines[2 * i] ?? "", MAX_TEXT),
     accessory: {
       type: "button",
       action_id: `open_approval_${i + 2}`,
-      text: plain("Open the approval page", 75),
+      text: plainText("Open the approval page", 75),
       url: link,
     },
   }));
 }
 
 /** Renders parameters and context as code, and a hint if some of their lines or of the facts' lines are collapsed. */
-export function code(
+export function renderContent(
   { action }: { action: Parameters<typeof requestSections>[0] },
   facts: readonly [name: string, value: string][],
 ): object[] {
@@ -152,17 +159,17 @@ export function code(
       });
     cut ||= parts.length > room || lines.some((line) => FOLD.test(line));
   }
-  if (cut) blocks.push(note("Some lines are collapsed. The approval page shows all of them."));
+  if (cut) blocks.push(renderNote("Some lines are collapsed. The approval page shows all of them."));
   return blocks;
 }
 
 /** Renders a line of small text. */
-export function note(text: string): object {
-  return { type: "context", elements: [plain(text, MAX_TEXT)] };
+export function renderNote(text: string): object {
+  return { type: "context", elements: [plainText(text, MAX_TEXT)] };
 }
 
 /** Renders plain text of at most `max` characters. */
-export function plain(text: string, max: number): object {
+export function plainText(text: string, max: number): object {
   return { type: "plain_text", emoji: false, text: within(text, max) };
 }
 

@@ -17,7 +17,7 @@ import {
 } from "../../src/plugin.ts";
 import { createInteractions } from "./interactions.ts";
 import { createSlackCall, type SlackCall, SlackError } from "./slack-api.ts";
-import { renderBlocks, renderNoticeBlocks, renderReminder, type Shown } from "./blocks.ts";
+import { renderBlocks, renderNoticeBlocks, renderReminder, type RenderedSlackMessage } from "./blocks.ts";
 
 /** Errors for an earlier message that was deleted or cannot be changed. The notifier then posts a new message. */
 const LOST = [
@@ -79,7 +79,12 @@ export function createNotifier(options: SlackOptions): Notifier {
   const call = connect(options);
   const votes = options.signing_secret !== undefined;
 
-  async function post(channel: string, shown: Shown, signal: AbortSignal, more: object = {}): Promise<DeliveryResult> {
+  async function post(
+    channel: string,
+    shown: RenderedSlackMessage,
+    signal: AbortSignal,
+    more: object = {},
+  ): Promise<DeliveryResult> {
     const answer = await call(
       "chat.postMessage",
       { channel, ...shown, ...INERT, ...more, unfurl_links: false, unfurl_media: false },
@@ -123,7 +128,7 @@ const INERT = { parse: "none", link_names: false, mrkdwn: false };
 async function withoutRefusal(
   message: ApprovalMessage | ClosedMessage | ThrottleMessage,
   votes: boolean,
-  send: (shown: Shown) => Promise<DeliveryResult>,
+  send: (shown: RenderedSlackMessage) => Promise<DeliveryResult>,
 ): Promise<DeliveryResult> {
   try {
     return await send(renderBlocks(message, { votes }));

@@ -9,7 +9,7 @@ import type { SlackCall } from "./slack-api.ts";
 import { readVoteButton, readVoteForm, tokenOf, VOTE_ACTIONS, type VoteButton } from "./vote-button.ts";
 import {
   describeStatus,
-  type LinkAnswer,
+  type LinkResponse,
   REASON_BLOCK,
   REASON_INPUT,
   renderNoticeView,
@@ -81,7 +81,7 @@ async function viewFor(call: FacadeCall, button: VoteButton, approve: boolean): 
   const answer = await call.callApi("POST", "/v1/approval-link", { json: { token: tokenOf(button) } });
   const page = button.link;
   if (answer.status !== 200) return renderNoticeView("Not possible", detailOf(answer), page);
-  const link = answer.json as LinkAnswer;
+  const link = answer.json as LinkResponse;
   if (link.shown === null)
     return renderNoticeView("Settled", `The request is no longer pending: ${link.action.status}.`);
   if (link.signature_required)
@@ -117,7 +117,7 @@ async function submit(call: FacadeCall, { user, view }: Payload): Promise<Reply>
 
 /** Replaces the form with a notice of the request's status. */
 function updated(title: string, text: string, { json }: ApiResponse): Reply {
-  const view = renderNoticeView(title, `${text} ${describeStatus((json as LinkAnswer).action)}`);
+  const view = renderNoticeView(title, `${text} ${describeStatus((json as LinkResponse).action)}`);
   return { status: 200, json: { response_action: "update", view } };
 }
 

@@ -1,6 +1,6 @@
 /** Renders the forms and notices that open in Slack when a person presses a button. */
 import { type MessageAction, messageFacts, requestSections } from "../../src/plugin.ts";
-import { code, fieldSections, MAX_TEXT, note, plain } from "./blocks.ts";
+import { renderContent, fieldSections, MAX_TEXT, renderNote, plainText } from "./blocks.ts";
 import type { VoteForm } from "./vote-button.ts";
 
 /** Slack's limits, in characters. */
@@ -12,7 +12,7 @@ export const REASON_BLOCK = "reason";
 export const REASON_INPUT = "text";
 
 /** The members of the response to `POST /v1/approval-link` that this module reads. */
-export interface LinkAnswer {
+export interface LinkResponse {
   shown: string | null;
   approver: string;
   refusal: string | null;
@@ -29,35 +29,35 @@ export interface LinkAnswer {
  * Renders the form. It displays the same request and preview as the approval page, because `form.shown` is their
  * digest.
  */
-export function renderVoteForm({ action, approver }: LinkAnswer, form: VoteForm): object {
+export function renderVoteForm({ action, approver }: LinkResponse, form: VoteForm): object {
   const verb = form.approve ? "Approve" : "Deny";
   const facts = factsOf(action);
   const blocks = fieldSections(facts);
   const voter = approver.replace(/^owner:/, "");
   blocks.push(
-    ...code({ action }, facts),
-    note(`Your vote counts for ${voter}. To see everything, open the approval page.`),
+    ...renderContent({ action }, facts),
+    renderNote(`Your vote counts for ${voter}. To see everything, open the approval page.`),
     {
       type: "input",
       block_id: REASON_BLOCK,
       optional: true,
-      label: plain("Reason", MAX_TITLE),
-      hint: plain("Recorded with your vote. The agent gets the reason of a denial.", MAX_TEXT),
+      label: plainText("Reason", MAX_TITLE),
+      hint: plainText("Recorded with your vote. The agent gets the reason of a denial.", MAX_TEXT),
       element: { type: "plain_text_input", action_id: REASON_INPUT, multiline: true, max_length: MAX_REASON },
     },
   );
   return {
     type: "modal",
     callback_id: VOTE_VIEW,
-    title: plain(`${verb} the request`, MAX_TITLE),
-    submit: plain(verb, MAX_TITLE),
-    close: plain("Cancel", MAX_TITLE),
+    title: plainText(`${verb} the request`, MAX_TITLE),
+    submit: plainText(verb, MAX_TITLE),
+    close: plainText("Cancel", MAX_TITLE),
     private_metadata: JSON.stringify(form),
     blocks,
   };
 }
 
-function factsOf(action: LinkAnswer["action"]): [string, string][] {
+function factsOf(action: LinkResponse["action"]): [string, string][] {
   const { approvals, approvals_needed, proposed, shown_first } = action;
   const facts = messageFacts({
     ...action,
@@ -74,7 +74,7 @@ function factsOf(action: LinkAnswer["action"]): [string, string][] {
 }
 
 /** Returns a sentence with the status of the request. */
-export function describeStatus({ status, approvals, approvals_needed }: LinkAnswer["action"]): string {
+export function describeStatus({ status, approvals, approvals_needed }: LinkResponse["action"]): string {
   const votes = approvals.filter(({ approve }) => approve).length;
   return status === "pending_approval"
     ? `The request is still pending: ${votes} of ${approvals_needed ?? 1} approvals.`
@@ -86,14 +86,14 @@ export function describeStatus({ status, approvals, approvals_needed }: LinkAnsw
  * @param page address of the approval page, for actions that are not possible in Slack
  */
 export function renderNoticeView(title: string, text: string, page: string | null = null): object {
-  const open = { type: "button", action_id: "open_approval", text: plain("Open the approval page", 75), url: page };
+  const open = { type: "button", action_id: "open_approval", text: plainText("Open the approval page", 75), url: page };
   return {
     type: "modal",
-    title: plain(title, MAX_TITLE),
-    close: plain("Close", MAX_TITLE),
+    title: plainText(title, MAX_TITLE),
+    close: plainText("Close", MAX_TITLE),
     blocks: [
-      { type: "section", text: plain(text, MAX_TEXT) },
-      ...(page === null ? [] : [{ type: "actions", elements: [open] }, note("The page opens in your browser.")]),
+      { type: "section", text: plainText(text, MAX_TEXT) },
+      ...(page === null ? [] : [{ type: "actions", elements: [open] }, renderNote("The page opens in your browser.")]),
     ],
   };
 }

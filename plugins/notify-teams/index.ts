@@ -1,13 +1,13 @@
 /** A notifier that posts adaptive cards to Microsoft Teams, through a workflow's webhook. */
 import {
-  type Answer,
+  type WebhookResponse,
   definePlugin,
   type Message,
   type Notifier,
   NotifierError,
   post,
   readAddress,
-  type Resolve,
+  type ResolveName,
   type Static,
   Type,
   retryAfterMs,
@@ -41,7 +41,10 @@ export default definePlugin({
  * Creates the notifier. Throws Error for an address that cannot be used.
  * @param resolve replaces DNS in tests
  */
-export function createNotifier(destinations: Record<string, Static<typeof Destination>>, resolve?: Resolve): Notifier {
+export function createNotifier(
+  destinations: Record<string, Static<typeof Destination>>,
+  resolve?: ResolveName,
+): Notifier {
   const targets = new Map(
     Object.entries(destinations).map(([name, { url, allow_private: allowPrivate = false }]) => [
       name,
@@ -71,7 +74,7 @@ export function createNotifier(destinations: Record<string, Static<typeof Destin
 }
 
 /** Throws NotifierError unless the response is a success. */
-function judge({ host }: URL, { status, retryAfter }: Answer): void {
+function judge({ host }: URL, { status, retryAfter }: WebhookResponse): void {
   if (status >= 200 && status < 300) return;
   throw new NotifierError(`${host} responded with status ${status}`, {
     permanent: PERMANENT.includes(status),

@@ -4,7 +4,7 @@
 import type { Static } from "@sinclair/typebox";
 import { findSimilarName } from "../../src/core.ts";
 import {
-  type Answer,
+  type WebhookResponse,
   definePlugin,
   type Feed,
   type Message,
@@ -12,7 +12,7 @@ import {
   NotifierError,
   post,
   readWebhookTarget,
-  type Resolve,
+  type ResolveName,
   signatureHeaders,
   Type,
   WEBHOOK_TARGET_OPTIONS,
@@ -56,7 +56,10 @@ function assertTypes(name: string, events: readonly string[], types: readonly st
  * Creates the notifier. Throws Error for invalid options that the schema cannot express.
  * @param resolve replaces DNS in tests
  */
-export function createNotifier(destinations: Record<string, Static<typeof Destination>>, resolve?: Resolve): Notifier {
+export function createNotifier(
+  destinations: Record<string, Static<typeof Destination>>,
+  resolve?: ResolveName,
+): Notifier {
   const targets = new Map(
     Object.entries(destinations).map(([name, options]) => [name, readWebhookTarget(`destination "${name}"`, options)]),
   );
@@ -100,7 +103,7 @@ function feedOf(to: string, events: readonly string[] | undefined, agents: reado
  * Throws NotifierError unless the response is a success. Only 410 Gone is permanent: the receiver can fix other errors
  * while the message is retried.
  */
-function judge({ url }: WebhookTarget["target"], { status, retryAfter }: Answer, now: number): void {
+function judge({ url }: WebhookTarget["target"], { status, retryAfter }: WebhookResponse, now: number): void {
   if (status >= 200 && status < 300) return;
   const redirect = status >= 300 && status < 400 ? ", and redirects are not followed" : "";
   throw new NotifierError(`${url.host} responded with status ${status}${redirect}`, {

@@ -6,7 +6,7 @@
 import type { TracerProvider } from "@opentelemetry/api";
 import { definePlugin, type Tracer, Type } from "../../src/plugin.ts";
 import { createRequestTracer } from "./request-tracer.ts";
-import { globalProvider, openProvider } from "./providers.ts";
+import { globalProvider, startProvider } from "./providers.ts";
 
 const Options = Type.Object(
   {
@@ -34,7 +34,7 @@ export default definePlugin({
   async setup(_host, options) {
     if (options.traces === "off") return {};
     if (options.traces === "global") return { tracer: tracerOf(globalProvider()) };
-    const { provider, shutdown } = await openProvider(options);
+    const { provider, shutdown } = await startProvider(options);
     return { tracer: tracerOf(provider), stop: () => shutdown() };
   },
 });

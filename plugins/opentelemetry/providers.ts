@@ -17,7 +17,7 @@ export function globalProvider(): TracerProvider {
 }
 
 /** Creates a provider that exports with OTLP over HTTP. Rejects with a readable Error if the SDK is not installed. */
-export async function openProvider(options: {
+export async function startProvider(options: {
   endpoint?: string;
   service_name: string;
 }): Promise<{ provider: TracerProvider; shutdown(): Promise<void> }> {

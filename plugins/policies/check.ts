@@ -15,7 +15,7 @@ import {
   text,
 } from "../../src/core.ts";
 import { defineRoute, type Route } from "../../src/plugin.ts";
-import { findUnknownNames } from "./policy-record.ts";
+import { findUnconfiguredNames } from "./policy-record.ts";
 import { Change } from "./schemas.ts";
 import { findVersion, parseStoredDocument } from "./stored-policies.ts";
 
@@ -211,7 +211,7 @@ export function editorRoutes(host: CoreHost, tag: string, bodyLimit: number): Ro
 async function check(host: CoreHost, { yaml, tests }: CheckBody, signal: AbortSignal) {
   const found = await host.policies.trials.check({ yaml, tests: tests ?? null }, signal);
   const { documents, faults, warnings } = found;
-  const unknown = findUnknownNames(host, documents);
+  const unknown = findUnconfiguredNames(host, documents);
   return {
     faults: faults.map(renderFault),
     warnings: [...warnings, ...unknown.map(({ message }) => ({ detail: message }))].map(renderFault),

@@ -22,9 +22,9 @@ import {
   parseStoredDocument,
   findPolicy,
   findVersion,
-  planSave,
-  save,
-  type PlannedSave,
+  planPolicySave,
+  savePolicy,
+  type PlannedPolicySave,
 } from "./stored-policies.ts";
 
 /** Errors of routes that change one existing policy. */
@@ -114,7 +114,7 @@ export function createPolicy(
         );
       return { row, replayed: true };
     }
-    const plan = await planSave(tx, read, host);
+    const plan = await planPolicySave(tx, read, host);
     if (plan.outcome !== "created")
       throw new Refusal(
         "POLICY_NAME_TAKEN",
@@ -145,14 +145,14 @@ export function updatePolicy(
         { errors: [{ pointer: "/policy", detail: `"${row.name}"` }] },
       );
     }
-    const plan = await planSave(tx, read, host);
+    const plan = await planPolicySave(tx, read, host);
     await saveAll(host, tx, [plan], caller, activate, { change: "update", policy: row.name });
     return readSaved(tx, plan);
   });
 }
 
 /** Reads the policy in the batch that wrote it, because it could be deleted before the response is sent. */
-async function readSaved(tx: LedgerTransaction, plan: PlannedSave): Promise<PolicyRow> {
+async function readSaved(tx: LedgerTransaction, plan: PlannedPolicySave): Promise<PolicyRow> {
   const row = await tx.policy(plan.id);
   if (row === null) throw new Error(`the policy ${plan.id} is missing in the batch that wrote it`);
   return row;
@@ -163,11 +163,11 @@ export function importPolicies(
   host: CoreHost,
   read: readonly ParsedPolicy[],
   { credential, activate }: Save,
-): Promise<{ plans: PlannedSave[]; policySet: string | null }> {
+): Promise<{ plans: PlannedPolicySave[]; policySet: string | null }> {
   return host.ledger.transact(async (tx) => {
     const caller = await confirmWriter(tx, credential, activate);
-    const plans: PlannedSave[] = [];
-    for (const policy of read) plans.push(await planSave(tx, policy, host));
+    const plans: PlannedPolicySave[] = [];
+    for (const policy of read) plans.push(await planPolicySave(tx, policy, host));
     const policySet = await saveAll(host, tx, plans, caller, activate, { change: "import" });
     return { plans, policySet };
   });
@@ -176,7 +176,7 @@ export function importPolicies(
 async function saveAll(
   host: CoreHost,
   tx: LedgerTransaction,
-  plans: readonly PlannedSave[],
+  plans: readonly PlannedPolicySave[],
   caller: Credential,
   activate: boolean,
   source: Record<string, string>,
@@ -188,7 +188,7 @@ async function saveAll(
   const set = await host.policies.plan(tx, edits);
   const changes: PolicyChange[] = [];
   for (const plan of plans) {
-    const outcome = await save(tx, plan, caller);
+    const outcome = await savePolicy(tx, plan, caller);
     const activated = activate && plan.row?.active_version !== plan.version;
     if (activated)
       await tx.updatePolicy(plan.id, { managed_by: null, active_version: plan.version, updated_at: tx.now });

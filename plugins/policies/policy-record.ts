@@ -11,7 +11,7 @@ import {
 import { type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { PolicyRow, PolicyVersionRow } from "../../src/storage/index.ts";
 import { policyEtag } from "./policy-changes.ts";
-import { parseStoredDocument, findVersion, configuredManager } from "./stored-policies.ts";
+import { parseStoredDocument, findVersion, findManagingSource } from "./stored-policies.ts";
 import * as schema from "./schemas.ts";
 
 export const POLICY_RESPONSE = { description: "The policy.", schema: schema.PolicyRecord };
@@ -40,7 +40,7 @@ async function head(host: CoreHost, row: PolicyRow, version: PolicyVersionRow) {
     name,
     description: parseStoredDocument(version).description ?? null,
     mode: parseStoredDocument(effective).mode ?? ("enforce" as const),
-    managed_by: configuredManager(row, host.policies.sources),
+    managed_by: findManagingSource(row, host.policies.sources),
     baseline: isBaselinePolicy(row, host.policies.baselines),
     status: active_version === null ? ("inactive" as const) : ("active" as const),
     active_version,
@@ -73,7 +73,7 @@ export async function renderPolicy(
 }
 
 /** Finds names of channels, reviewers and fact sources that the configuration does not define. */
-export function findUnknownNames(host: CoreHost, documents: readonly PolicyDocument[]): { message: string }[] {
+export function findUnconfiguredNames(host: CoreHost, documents: readonly PolicyDocument[]): { message: string }[] {
   return [
     ...findUnknownChannels(documents, host.channels.names()),
     ...findUnknownReviewers(documents, host.reviewers.names()),
@@ -82,7 +82,9 @@ export function findUnknownNames(host: CoreHost, documents: readonly PolicyDocum
 }
 
 export function listWarnings(host: CoreHost, documents: readonly PolicyDocument[]): string[] {
-  return [...findUnknownNames(host, documents), ...documents.flatMap(findRuleWarnings)].map(({ message }) => message);
+  return [...findUnconfiguredNames(host, documents), ...documents.flatMap(findRuleWarnings)].map(
+    ({ message }) => message,
+  );
 }
 
 export async function renderSummary(

@@ -1,6 +1,6 @@
 /** Reports which decisions a policy in shadow mode would have changed, from its recorded results. */
 import { Type } from "@sinclair/typebox";
-import { type CoreHost, FlipFields, parseSpan, renderBacktest, SpanFields } from "../../src/core.ts";
+import { type CoreHost, FlipFields, parseBacktestRange, renderBacktest, BacktestRangeFields } from "../../src/core.ts";
 import { defineRoute, type Route } from "../../src/plugin.ts";
 import { findPolicy } from "./stored-policies.ts";
 import { PolicyParams } from "./schemas.ts";
@@ -8,7 +8,7 @@ import { PolicyParams } from "./schemas.ts";
 /** Time limit of one request, in milliseconds. The response says where to continue. */
 const BUDGET = 20_000;
 
-const ShadowQuery = Type.Object(SpanFields, { additionalProperties: false });
+const ShadowQuery = Type.Object(BacktestRangeFields, { additionalProperties: false });
 
 const Shadow = Type.Object(
   {
@@ -34,7 +34,7 @@ export function shadowRoute(host: CoreHost, tag: string): Route {
     errors: ["POLICY_NOT_FOUND", "INVALID_RANGE"],
     async handle({ params, query, credential, signal }) {
       const row = await findPolicy(host.storage, params.id);
-      const span = parseSpan(query, host.clock());
+      const span = parseBacktestRange(query, host.clock());
       const report = await host.policies.shadowReport(row.name, {
         ...span,
         visibility: credential.visibility,

@@ -24,20 +24,20 @@ export async function findVersion(reader: Reader, row: PolicyRow, version: numbe
 }
 
 /** Returns the configured source that manages the policy; null if its source is no longer configured. */
-export function configuredManager({ managed_by }: PolicyRow, sources: readonly string[]): string | null {
+export function findManagingSource({ managed_by }: PolicyRow, sources: readonly string[]): string | null {
   return managed_by !== null && sources.includes(managed_by) ? managed_by : null;
 }
 
 /** Throws POLICY_MANAGED for a policy from a source, because the next load from the source would undo a change. */
 export function assertNotManaged(row: PolicyRow, sources: readonly string[]): void {
-  if (row.active_version === null || configuredManager(row, sources) === null) return;
+  if (row.active_version === null || findManagingSource(row, sources) === null) return;
   throw new Refusal(
     "POLICY_MANAGED",
     `the policy "${row.name}" is managed by ${row.managed_by} and read-only in the API; change it in its source`,
   );
 }
 
-export interface PlannedSave {
+export interface PlannedPolicySave {
   id: string;
   name: string;
   version: number;
@@ -47,11 +47,11 @@ export interface PlannedSave {
 }
 
 /** Plans how to save a policy. Writes nothing. Throws POLICY_MANAGED. */
-export async function planSave(
+export async function planPolicySave(
   tx: LedgerTransaction,
   read: ParsedPolicy,
   { newId, policies }: Pick<CoreHost, "newId" | "policies">,
-): Promise<PlannedSave> {
+): Promise<PlannedPolicySave> {
   const name = read.document.policy;
   const row = await tx.policyByName(name);
   if (row === null) return { id: newId(), name, version: 1, outcome: "created", read, row };
@@ -69,9 +69,9 @@ export async function planSave(
  * Saves the policy. Resolves to what was written: a new version, only the policy's row (a deleted policy was restored
  * with its version), or nothing.
  */
-export async function save(
+export async function savePolicy(
   tx: LedgerTransaction,
-  plan: PlannedSave,
+  plan: PlannedPolicySave,
   caller: Credential,
 ): Promise<"version" | "row" | "nothing"> {
   const { id, name, version, row, read } = plan;

@@ -12,7 +12,7 @@ import {
   renderDiffTotals,
   type SetDiff,
 } from "../../src/core.ts";
-import { type PolicyFault, type PolicyOutcome, toRfc3339 } from "../../src/plugin.ts";
+import { type PolicyFault, type PolicyOfferOutcome, toRfc3339 } from "../../src/plugin.ts";
 import { GithubClient, GithubError } from "./github-client.ts";
 import { hideOtherPolicies } from "./other-policies.ts";
 import type { GithubOptions } from "./options.ts";
@@ -41,7 +41,7 @@ export class CommitReport {
   }
 
   /** Sends the report in the background. A failure is logged, and does not affect the policies. */
-  send(outcome: PolicyOutcome): void {
+  send(outcome: PolicyOfferOutcome): void {
     const { commit } = outcome.source;
     if (commit === undefined) return;
     this.sending = this.sending.then(async () => {
@@ -64,7 +64,7 @@ export class CommitReport {
     await this.sending;
   }
 
-  private async report(commit: string, outcome: PolicyOutcome): Promise<void> {
+  private async report(commit: string, outcome: PolicyOfferOutcome): Promise<void> {
     const { signal } = this.stopping;
     if (signal.aborted) return;
     const { isNew, policy_set } = outcome;
@@ -94,7 +94,7 @@ export class CommitReport {
     return { ...place, file: path, message: message.replaceAll(url, "the repository") };
   }
 
-  private async readChange({ previous, policy_set }: PolicyOutcome): Promise<Change> {
+  private async readChange({ previous, policy_set }: PolicyOfferOutcome): Promise<Change> {
     const [rows, before, after] = await Promise.all([
       this.host.storage.policies(),
       this.host.policies.byDigest(previous),
@@ -143,7 +143,7 @@ function diffOwn({ own, before, after }: Change): SetDiff {
   return diffPolicySets(ownPolicies(before), ownPolicies(after));
 }
 
-function renderApplied({ policy_set }: PolicyOutcome): string {
+function renderApplied({ policy_set }: PolicyOfferOutcome): string {
   return `## Policies applied\n\nThis commit decides now, as policy set ${markdownCell(policy_set ?? "")}.`;
 }
 

@@ -5,7 +5,7 @@ import type { CoreHost } from "../../src/core.ts";
 import {
   parsePolicyFolder,
   type PolicyBundle,
-  type PolicyOutcome,
+  type PolicyOfferOutcome,
   type PolicySource,
   PolicySourceError,
   testPolicyFolder,
@@ -14,7 +14,7 @@ import { GitError } from "./git.ts";
 import { CommitReport } from "./commit-report.ts";
 import type { RepositoryOptions } from "./options.ts";
 import { Poller } from "./poller.ts";
-import { openRemote, type Remote } from "./remote-repository.ts";
+import { openRemote, type RemoteRepository } from "./remote-repository.ts";
 import { RemoteError, type Repository } from "./repository.ts";
 
 export class GitSource implements PolicySource {
@@ -22,7 +22,7 @@ export class GitSource implements PolicySource {
   readonly baseline: boolean;
   private readonly host: CoreHost;
   private readonly options: RepositoryOptions;
-  private readonly remote: Remote;
+  private readonly remote: RemoteRepository;
   /** URL, ref and path of the repository, recorded with each bundle in addition to the commit. */
   readonly location: Readonly<Record<string, string>>;
   /** The last loaded commit, whether it was accepted or not; null if the last load did not reach the remote. */
@@ -35,7 +35,7 @@ export class GitSource implements PolicySource {
   private readonly report: CommitReport | null;
 
   /** @param name name of the source, recorded as the manager of its policies */
-  constructor(name: string, host: CoreHost, options: RepositoryOptions, remote: Remote) {
+  constructor(name: string, host: CoreHost, options: RepositoryOptions, remote: RemoteRepository) {
     this.name = name;
     this.baseline = options.baseline;
     this.report =
@@ -91,7 +91,7 @@ export class GitSource implements PolicySource {
     };
   }
 
-  settled(outcome: PolicyOutcome): void {
+  settled(outcome: PolicyOfferOutcome): void {
     this.report?.send(outcome);
   }
 

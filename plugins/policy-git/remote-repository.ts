@@ -4,7 +4,7 @@ import { posix } from "node:path";
 import type { RepositoryOptions } from "./options.ts";
 import { openRepository, RemoteError, type Repository } from "./repository.ts";
 
-export interface Remote {
+export interface RemoteRepository {
   /** URL without credentials. */
   readonly url: string;
   /** Folder in the repository; empty for its root. */
@@ -19,7 +19,7 @@ const SSH_ONLY = /^(ssh:\/\/|[^/:]+@[^/:]+:)/;
  * Reads the options of a repository. Throws an error if they contradict each other.
  * @param given the option "url"
  */
-export function readRemote(options: RepositoryOptions, given: string): Remote {
+export function readRemote(options: RepositoryOptions, given: string): RemoteRepository {
   const { url, username, password } = withoutCredentials(given);
   if (url.startsWith("-") || /^ext::/i.test(url)) throw new Error(`"${url}" is not the address of a repository`);
   if (options.password !== undefined && options.password_file !== undefined)
@@ -39,7 +39,7 @@ export function readRemote(options: RepositoryOptions, given: string): Remote {
  * @param mirror folder of the local mirror
  */
 export function openRemote(
-  { url, username, password }: Remote,
+  { url, username, password }: RemoteRepository,
   options: RepositoryOptions,
   mirror: string,
 ): Repository {

@@ -11,7 +11,7 @@ import {
   type TreeFile,
 } from "../../src/plugin.ts";
 import { runGit, GitError, type GitOptions } from "./git.ts";
-import { assertDescends, assertSigned, CommitRejected, type Mirror } from "./signed.ts";
+import { assertDescends, assertSigned, CommitRejected, type MirrorFolder } from "./signed.ts";
 
 interface RepositoryOptions {
   /** URL without credentials. */
@@ -249,7 +249,7 @@ class GitRepository implements Repository {
   private async verify(commit: string, accepted: string | null): Promise<void> {
     const { signers, folder, timeoutMs, url } = this.options;
     if (signers === null) return;
-    const mirror: Mirror = {
+    const mirror: MirrorFolder = {
       folder,
       timeoutMs,
       deepen: async (of, by) => {

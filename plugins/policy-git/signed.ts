@@ -13,7 +13,7 @@ const KIND = /^gpgsig(?:-sha256)? -----BEGIN ([A-Z ]+)-----$/gm;
 /** Thrown for a commit that must not be accepted. The message completes "the commit …". */
 export class CommitRejected extends Error {}
 
-export interface Mirror {
+export interface MirrorFolder {
   folder: string;
   timeoutMs: number;
   /** Fetches this number of additional ancestors of the commit, without their files; null for all. */
@@ -21,7 +21,7 @@ export interface Mirror {
 }
 
 /** @param signers lines of OpenSSH public keys */
-export async function assertSigned(mirror: Mirror, commit: string, signers: readonly string[]): Promise<void> {
+export async function assertSigned(mirror: MirrorFolder, commit: string, signers: readonly string[]): Promise<void> {
   const { folder: dir, timeoutMs } = mirror;
   const text = (await runGit(["cat-file", "commit", commit], { dir, timeoutMs })).toString("utf8");
   const header = text.slice(0, text.indexOf("\n\n"));
@@ -61,7 +61,7 @@ export async function assertSigned(mirror: Mirror, commit: string, signers: read
  * Throws CommitRejected unless the commit descends from the last accepted one. A signature does not prove that a commit
  * is the newest: anyone who can push could otherwise restore an older commit.
  */
-export async function assertDescends(mirror: Mirror, commit: string, accepted: string): Promise<void> {
+export async function assertDescends(mirror: MirrorFolder, commit: string, accepted: string): Promise<void> {
   if (commit === accepted) return;
   for (const by of [0, ...STEPS, null]) {
     if (by !== 0) await mirror.deepen(commit, by);
@@ -73,7 +73,7 @@ export async function assertDescends(mirror: Mirror, commit: string, accepted: s
   );
 }
 
-async function isAncestor({ folder: dir, timeoutMs }: Mirror, older: string, newer: string): Promise<boolean> {
+async function isAncestor({ folder: dir, timeoutMs }: MirrorFolder, older: string, newer: string): Promise<boolean> {
   try {
     await runGit(["merge-base", "--is-ancestor", older, newer], { dir, timeoutMs });
     return true;
@@ -84,7 +84,7 @@ async function isAncestor({ folder: dir, timeoutMs }: Mirror, older: string, new
   }
 }
 
-async function isShallow({ folder: dir, timeoutMs }: Mirror): Promise<boolean> {
+async function isShallow({ folder: dir, timeoutMs }: MirrorFolder): Promise<boolean> {
   const answer = await runGit(["rev-parse", "--is-shallow-repository"], { dir, timeoutMs });
   return answer.toString("utf8").trim() === "true";
 }

@@ -8,21 +8,21 @@ import {
   type CompiledPolicySet,
   type CoreHost,
   parseCandidates,
-  parseSpan,
+  parseBacktestRange,
   policySetDigest,
   renderBacktest,
   type SerializedPolicySet,
-  SpanFields,
+  BacktestRangeFields,
 } from "../../src/core.ts";
 import { type Credential, Refusal, type Reply, type RequestContext } from "../../src/plugin.ts";
-import { assertReadsNoRedacted } from "./redacted-candidates.ts";
+import { assertCandidatesReadNoRedacted } from "./redacted-candidates.ts";
 
 const PROGRESS_EVERY_MS = 500;
 export const NDJSON = "application/x-ndjson";
 
 /** Members of a request body that select the range of a backtest. */
 export const RangeFields = {
-  ...SpanFields,
+  ...BacktestRangeFields,
   yaml: Type.Optional(Type.String({ description: "Candidates as YAML, one or more documents." })),
   alone: Type.Optional(
     Type.Boolean({
@@ -68,7 +68,7 @@ export function createBacktests(host: CoreHost, limits: BacktestLimits): Backtes
     const active = body.replace_sources === true ? await withoutSources(host, compiled) : compiled;
     const candidates = parseCandidates(body);
     const set = await host.policies.trials.withCandidates(active, candidates, body.alone === true, signal);
-    await assertReadsNoRedacted(host, compiled, candidates, credential, signal);
+    await assertCandidatesReadNoRedacted(host, compiled, candidates, credential, signal);
     return set;
   }
 
@@ -82,7 +82,7 @@ export function createBacktests(host: CoreHost, limits: BacktestLimits): Backtes
       throw wrong("/policy_set", "send either `policy_set` or a candidate");
     if (body.alone === true && body.replace_sources === true)
       throw wrong("/replace_sources", "send either `alone` or `replace_sources`");
-    const span = parseSpan(body, host.clock());
+    const span = parseBacktestRange(body, host.clock());
     const compiled = await candidate(body, { credential, signal });
     if (running >= limits.max_running) {
       throw new Refusal(

@@ -14,8 +14,8 @@ import { type ActionRow, type EntryRow, StorageError } from "../../src/storage/i
 import { reevaluateEntry, isReplayable, renderReevaluation, type Reevaluation } from "./reevaluate.ts";
 import { createBacktests, NDJSON } from "./backtest-requests.ts";
 import { compareFields } from "./compare.ts";
-import { assertReadsNoRedacted } from "./redacted-candidates.ts";
-import { Answer, RangeBody, ReplayBody, ReplayedRange } from "./schemas.ts";
+import { assertCandidatesReadNoRedacted } from "./redacted-candidates.ts";
+import { ReplayAnswer, RangeBody, ReplayBody, ReplayedRange } from "./schemas.ts";
 
 const Options = Type.Object(
   {
@@ -68,7 +68,7 @@ export default defineCorePlugin({
           responses: {
             200: {
               description: "The comparison of one decision, or the report of a backtest.",
-              schema: Type.Union([Answer, ReplayedRange], { discriminator: { propertyName: "kind" } }),
+              schema: Type.Union([ReplayAnswer, ReplayedRange], { discriminator: { propertyName: "kind" } }),
             },
           },
           errors: [
@@ -224,7 +224,7 @@ async function candidate(
   if (policy === undefined) return compiled;
   const candidates = { policy, pointer: "/policy" };
   const set = await host.policies.trials.withCandidates(compiled, candidates, false, signal);
-  await assertReadsNoRedacted(host, compiled, candidates, credential, signal);
+  await assertCandidatesReadNoRedacted(host, compiled, candidates, credential, signal);
   return set;
 }
 

@@ -7,10 +7,10 @@ import { type Credential, Refusal } from "../../src/plugin.ts";
  * past requests would reveal the value. A caller that may activate policies can remove `redact` anyway.
  * @param candidates valid policies
  */
-export async function assertReadsNoRedacted(
+export async function assertCandidatesReadNoRedacted(
   { policies }: CoreHost,
   active: CompiledPolicySet,
-  candidates: Candidates,
+  candidates: CandidatePolicies,
   credential: Pick<Credential, "hasScope">,
   signal: AbortSignal,
 ): Promise<void> {

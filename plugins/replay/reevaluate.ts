@@ -2,8 +2,8 @@
 import {
   type ActionRequest,
   commitDigest,
-  commitEffective,
-  commitPast,
+  effectiveCommitment,
+  commitSaltedFacts,
   commitSalted,
   type CompiledPolicySet,
   type CoreHost,
@@ -12,14 +12,14 @@ import {
   type DecisionEntry,
   decodeEntry,
   decodeEdit,
-  decodePasts,
+  decodeSaltedFacts,
   decodeSalted,
-  effectiveHash,
+  effectiveRequestHash,
   effectiveRequest,
   encodeEntry,
   encodeRequest,
   type Facts,
-  obligedRequest,
+  applyDecisionObligations,
   findDeniedBy,
   findPast,
   omitRedactedUsage,
@@ -77,7 +77,7 @@ export async function reevaluateEntry(
     ),
     field(
       "request_hash",
-      isOfEdited(entry, action) ? effectiveHash(action) : action.request_hash,
+      isOfEdited(entry, action) ? effectiveRequestHash(action) : action.request_hash,
       encodeRequest(request).hash,
     ),
     field("commitment", entry.commitment, rebuilt.commitment),
@@ -117,7 +117,7 @@ export function renderReevaluation(
  * changed request.
  */
 function isOfEdited({ commitment }: DecidedEntry, action: ActionRow): boolean {
-  return action.effective !== null && commitment === commitEffective(action);
+  return action.effective !== null && commitment === effectiveCommitment(action);
 }
 
 function saltOf(entry: DecidedEntry, action: ActionRow): string {
@@ -163,7 +163,7 @@ function rebuiltEffective(
   request: ActionRequest,
   decision: Decision,
 ): Pick<DecisionEntry, "effective"> {
-  const obliged = obligedRequest(request, decision);
+  const obliged = applyDecisionObligations(request, decision);
   return obliged === null ? {} : { effective: commitDigest(salt, encodeRequest(obliged).hash) };
 }
 
@@ -174,8 +174,9 @@ function metaOf({ meta }: ActionRow): string | null {
 }
 
 function rebuiltFacts(recorded: RecordedFacts, past: string | null): RecordedFacts {
-  const kept = recorded.past === undefined ? null : (findPast(recorded.past, past) ?? decodePasts(past)[0] ?? null);
-  return kept === null ? recorded : { ...recorded, past: commitPast(kept) };
+  const kept =
+    recorded.past === undefined ? null : (findSaltedFacts(recorded.past, past) ?? decodeSaltedFacts(past)[0] ?? null);
+  return kept === null ? recorded : { ...recorded, past: commitSaltedFacts(kept) };
 }
 
 /** Whether the entry is a decision or a redecision. */

@@ -100,7 +100,7 @@ const COMPARISON = {
   recorded: Outcome,
   replayed: Outcome,
 };
-export const Answer = Type.Object(
+export const ReplayAnswer = Type.Object(
   {
     kind: Type.Literal("decision", { description: "One decision was replayed." }),
     action_id: Type.String(),

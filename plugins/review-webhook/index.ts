@@ -8,7 +8,7 @@ import {
   post,
   readReviewResponse,
   readWebhookTarget,
-  type Resolve,
+  type ResolveName,
   type Reviewer,
   signatureHeaders,
   REVIEWER_NAME,
@@ -40,7 +40,7 @@ export default definePlugin({
  * Creates the reviewer. Throws Error for invalid options that the schema cannot express.
  * @param resolve replaces DNS in tests
  */
-export function createWebhookReviewer(name: string, options: Static<typeof Options>, resolve?: Resolve): Reviewer {
+export function createWebhookReviewer(name: string, options: Static<typeof Options>, resolve?: ResolveName): Reviewer {
   const { target, keys, headers } = readWebhookTarget(`reviewer "${name}"`, options);
   return {
     name,

@@ -6,7 +6,7 @@ import {
   countPeople,
   isNewPerson,
   findCreatedResource,
-  findRulesStopped,
+  findRulesRevertedByStop,
   type IdempotentCall,
   isStopActive,
   listActiveStops,
@@ -79,7 +79,7 @@ function revertSuggestedRules(
   stop: Pick<Stop, "id" | "agent" | "tool" | "policy" | "reason">,
   by: ReturnType<typeof toActor>,
 ): void {
-  for (const rule of findRulesStopped(tx.suggestedRules, stop)) {
+  for (const rule of findRulesRevertedByStop(tx.suggestedRules, stop)) {
     const change = { change: "reverted", cause: "stop", related_stop: stop.id, comment: stop.reason, by } as const;
     tx.record(buildSuggestedRuleEntry(rule, change, tx.now));
     tx.bumpEpoch();

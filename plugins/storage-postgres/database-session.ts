@@ -28,7 +28,7 @@ export interface SessionOptions {
   onNotify?(payload: string): void;
 }
 
-export interface Result {
+export interface QueryResult {
   rows: SqlRow[];
   count: number;
   command: string;
@@ -36,9 +36,9 @@ export interface Result {
 
 export interface Session {
   /** Runs a prepared statement. Rejects with the error from Postgres, or StorageError. */
-  query(sql: string, values: SqlValue[]): Promise<Result>;
+  query(sql: string, values: SqlValue[]): Promise<QueryResult>;
   /** Runs statements without parameters in one message, so that all of them run on the same connection. */
-  script(sql: string): Promise<Result[]>;
+  script(sql: string): Promise<QueryResult[]>;
   /** Why the session can no longer be used; null while it can be used. */
   readonly lost: StorageError | null;
   /** Resolves when the session is lost. */
@@ -154,7 +154,7 @@ class PostgresSession implements Session {
     return this.socket;
   }
 
-  query(sql: string, values: SqlValue[]): Promise<Result> {
+  query(sql: string, values: SqlValue[]): Promise<QueryResult> {
     return this.answer(() =>
       this.client.unsafe(sql, values as never[], { prepare: true }).then((result) => ({
         rows: result as unknown as SqlRow[],
@@ -164,7 +164,7 @@ class PostgresSession implements Session {
     );
   }
 
-  script(sql: string): Promise<Result[]> {
+  script(sql: string): Promise<QueryResult[]> {
     return this.answer(() =>
       this.client.unsafe(sql).then((result) => {
         const all = (isResult(result[0]) ? result : [result]) as unknown as (SqlRow[] & {

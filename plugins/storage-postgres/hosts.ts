@@ -15,7 +15,7 @@ const MOST_TELLING: readonly StorageErrorKind[] = ["corrupt", "readonly"];
  * not respond until the connection timeout. Retries rejected hosts until all have responded, because one of them may be
  * promoted. Rejects with StorageError once every host was rejected.
  */
-export function connectFirstUsable(
+export function connectToUsableHost(
   addresses: readonly Address[],
   open: (address: Address) => Promise<Session>,
 ): Promise<Session> {

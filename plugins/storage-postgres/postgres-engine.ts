@@ -15,7 +15,7 @@ import {
   db,
   postgresDialect,
   prepareReads,
-  type MovedHead,
+  type WrittenHead,
   type SqlEngine,
   type SqlPurpose,
   type SqlQuery,
@@ -25,14 +25,20 @@ import {
 } from "../../src/storage/sql/index.ts";
 import { toStorageError } from "./postgres-errors.ts";
 import type { Address } from "./dial.ts";
-import { connectFirstUsable } from "./hosts.ts";
+import { connectToUsableHost } from "./hosts.ts";
 import { findIndexFaults } from "./integrity.ts";
 import { createAnnouncer } from "./announcer.ts";
 import { findSchemaFaults } from "./schema-faults.ts";
 import { createPool, type Pool } from "./pool.ts";
 import { createProcessTable } from "./process-table.ts";
 import { assertSessionPooling, checkServer } from "./server.ts";
-import { parseAddresses, openSession, type Result, type Session, type SessionOptions } from "./database-session.ts";
+import {
+  parseAddresses,
+  openSession,
+  type QueryResult,
+  type Session,
+  type SessionOptions,
+} from "./database-session.ts";
 
 interface EngineOptions extends Omit<SessionOptions, "name" | "onNotify"> {
   poolSize: number;
@@ -92,7 +98,7 @@ export class PostgresEngine implements SqlEngine {
   constructor(options: EngineOptions) {
     this.options = options;
     this.processes = createProcessTable(reads, () =>
-      connectFirstUsable(parseAddresses(options), async (address) => {
+      connectToUsableHost(parseAddresses(options), async (address) => {
         const ms = PROCESS_PATIENCE;
         const sessionOptions = {
           ...options,
@@ -198,7 +204,7 @@ export class PostgresEngine implements SqlEngine {
   private async session(name: string, more: Partial<SessionOptions> = {}): Promise<Session> {
     const addresses = parseAddresses(this.options);
     const open = (mayBeStandby: boolean): Promise<Session> =>
-      connectFirstUsable(addresses, (address) =>
+      connectToUsableHost(addresses, (address) =>
         this.sessionAt({ ...this.options, ...more, name }, address, mayBeStandby),
       );
     // Prefer the primary, because a standby may lag behind, and an audit would then miss the newest entries.
@@ -293,7 +299,7 @@ export class PostgresEngine implements SqlEngine {
  * Waits for all responses. If several statements failed, rejects with the error of the first, because it caused the
  * others.
  */
-async function answersOf(start: Promise<unknown>, queries: readonly Promise<Result>[]): Promise<SqlRow[][]> {
+async function answersOf(start: Promise<unknown>, queries: readonly Promise<QueryResult>[]): Promise<SqlRow[][]> {
   await Promise.allSettled([start, ...queries]);
   await start;
   const rows: SqlRow[][] = [];
@@ -338,7 +344,7 @@ function transactionOf(
 }
 
 /** Returns a condition that is true if the stored head is this one. */
-function isStoredHead({ size, epoch, root }: MovedHead): string {
+function isStoredHead({ size, epoch, root }: WrittenHead): string {
   const bytes = `decode('${Buffer.from(root).toString("hex")}', 'hex')`;
   return `exists (select 1 from ledger_head where id = 1 and size = ${size} and epoch = ${epoch} and root = ${bytes})`;
 }
@@ -365,7 +371,7 @@ async function listen(options: EngineOptions, changed: (size?: number) => void):
   const onNotify = (payload: string): void => changed(/^\d{1,15}$/.test(payload) ? Number(payload) : undefined);
 
   async function connect(): Promise<Session> {
-    const listener = await connectFirstUsable(parseAddresses(options), async (address) => {
+    const listener = await connectToUsableHost(parseAddresses(options), async (address) => {
       const candidate = await openSession({ ...options, name: "assent listener", onNotify }, address);
       try {
         // A standby rejects LISTEN.

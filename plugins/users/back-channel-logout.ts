@@ -1,7 +1,7 @@
 /** OpenID Connect Back-Channel Logout 1.0: ends sessions when the provider ends a login. */
 import { type CoreHost, isJsonObject, type JsonValue, sha256Hex, utf8 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
-import { markUsed } from "./challenges.ts";
+import { markValueUsed } from "./challenges.ts";
 import { ERRORS } from "./user-errors.ts";
 import { LOGOUT_SECONDS, type Provider } from "./provider.ts";
 import type { Sessions } from "./sessions.ts";
@@ -13,7 +13,7 @@ const EVENT = "http://schemas.openid.net/event/backchannel-logout";
  * and USERS_PROVIDER_UNAVAILABLE if it cannot be verified now.
  * @param form body of the request: `logout_token=…`
  */
-export async function endByLogoutToken(
+export async function endSessionsByLogoutToken(
   host: CoreHost,
   sessions: Sessions,
   provider: Provider,
@@ -33,7 +33,7 @@ export async function endByLogoutToken(
   if (sub === null && sid === null) throw invalid("the token has neither sub nor sid");
   const used = `logout-${sha256Hex(utf8(JSON.stringify([provider.options.issuer, jti])))}`;
   const isNew = await host.ledger.transact(async (tx) => {
-    const isFirst = await markUsed(host, tx, used, (iat + LOGOUT_SECONDS) * 1000);
+    const isFirst = await markValueUsed(host, tx, used, (iat + LOGOUT_SECONDS) * 1000);
     if (isFirst) await sessions.endLogin(tx, provider.options.id, { sub, sid });
     return isFirst;
   });

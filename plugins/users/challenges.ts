@@ -57,12 +57,12 @@ export async function useChallenge(host: CoreHost, tx: LedgerTransaction, challe
 
 /** Records that a random value was used, until it expires. Throws USERS_CHALLENGE_INVALID if it was used before. */
 async function useOnce(host: CoreHost, tx: LedgerTransaction, value: string, expiresAt: number): Promise<void> {
-  if (!(await markUsed(host, tx, value, expiresAt)))
+  if (!(await markValueUsed(host, tx, value, expiresAt)))
     throw new Refusal(ERRORS.CHALLENGE_INVALID, "this response was used before; start again");
 }
 
 /** Records that a value was used, until it expires. Returns false if it was used before, in any process. */
-export async function markUsed(
+export async function markValueUsed(
   host: CoreHost,
   tx: LedgerTransaction,
   value: string,

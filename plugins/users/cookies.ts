@@ -52,7 +52,7 @@ export function sessionCookie({ user_id, session_id, secret }: SessionCookie, si
 }
 
 /** Returns the `Set-Cookie` value that removes the session cookie. */
-export function endedSessionCookie(site: Site): string {
+export function clearSessionCookie(site: Site): string {
   return setCookie(NAME, "", site, 0, "Strict");
 }
 

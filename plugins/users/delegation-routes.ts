@@ -19,8 +19,8 @@ import {
   revokeDelegation,
   visibleDelegation,
 } from "./delegations.ts";
-import { TAG } from "./session-routes.ts";
-import { ownUser } from "./user-changes.ts";
+import { OPENAPI_TAG } from "./session-routes.ts";
+import { requireOwnUser } from "./user-changes.ts";
 import { ERRORS } from "./user-errors.ts";
 
 const Names = (description: string) =>
@@ -109,7 +109,7 @@ function readRoutes(host: CoreHost): Route[] {
     defineRoute({
       method: "GET",
       path: "/v1/delegations",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "List delegations, newest first",
       description: "A user lists their own delegations; with `users:read` or `users:manage`, those of all users.",
       scope: host.scopes,
@@ -137,7 +137,7 @@ function readRoutes(host: CoreHost): Route[] {
     defineRoute({
       method: "GET",
       path: "/v1/delegations/:id",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Show a delegation",
       scope: host.scopes,
       params: Params,
@@ -151,7 +151,7 @@ function readRoutes(host: CoreHost): Route[] {
     defineRoute({
       method: "GET",
       path: "/v1/users/:id/delegates",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "List to whom and what a user can delegate",
       description: "Only for the user, in a session. Lists approvers by name and id.",
       scope: "approvals:decide",
@@ -160,7 +160,7 @@ function readRoutes(host: CoreHost): Route[] {
       responses: { 200: { description: "A page of users, and all groups.", schema: DelegateList } },
       errors: [ERRORS.SESSION_REQUIRED, "INVALID_CURSOR"],
       async handle({ params: { id }, query, credential }) {
-        ownUser(credential, id);
+        requireOwnUser(credential, id);
         const { rows, next_cursor } = slicePage("delegates", listDelegates(await host.users.list(), id), query);
         const delegates = rows.map(({ id: user, name }) => ({ id: user, name }));
         return {
@@ -195,7 +195,7 @@ function changeRoutes(host: CoreHost): Route[] {
     defineRoute({
       method: "POST",
       path: "/v1/delegations/:id/revoke",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Revoke a delegation",
       description:
         "For the delegation's two users in a session, and for callers with `users:manage`. Takes effect in every process before the response is sent.",

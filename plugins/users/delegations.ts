@@ -15,7 +15,7 @@ import {
 } from "../../src/core.ts";
 import { ERRORS } from "./user-errors.ts";
 import { recordDelegation, recordDelegationEnd } from "./delegation-entries.ts";
-import { liveUser, sessionRequired } from "./user-changes.ts";
+import { requireActiveUser, sessionRequired } from "./user-changes.ts";
 
 /** Maximum number of open delegations from a user, and to a user, because a vote tries each of them. */
 const MAX_OPEN = 20;
@@ -50,7 +50,7 @@ export function createDelegation(
     if (!caller.hasScope("approvals:decide"))
       throw new Refusal("INSUFFICIENT_SCOPE", "you cannot approve, so there is nothing to delegate");
     const { to, groups = null, agents = null, tools = null, comment = null } = terms;
-    assertMayReceive(liveUser(tx.users, to), from);
+    assertMayReceive(requireActiveUser(tx.users, to), from);
     const known = delegableGroups(host, caller);
     const unknown = groups?.find((group) => !known.includes(group));
     if (unknown !== undefined) throw invalid(`"${unknown}" is neither one of your groups nor a rota`);

@@ -80,7 +80,7 @@ export async function verifyRegistration(
   };
 }
 
-export const SIGN_IN = "sign-in";
+export const SIGN_IN_PURPOSE = "sign-in";
 
 /**
  * Returns the options for `navigator.credentials.get`.
@@ -103,7 +103,7 @@ export async function assertionOptions(
 }
 
 /** Returns the credential id in a result of `navigator.credentials.get`. It is not verified yet. */
-export function passkeyIdIn(response: unknown): string {
+export function readPasskeyId(response: unknown): string {
   return (response as AuthenticationResponseJSON).id;
 }
 

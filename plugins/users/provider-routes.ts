@@ -1,12 +1,12 @@
 /** Routes for signing in at an identity provider. Browsers navigate to them. */
 import type { CoreHost } from "../../src/core.ts";
 import { defineRoute, Refusal, type Reply, type Route } from "../../src/plugin.ts";
-import { endByLogoutToken } from "./back-channel-logout.ts";
+import { endSessionsByLogoutToken } from "./back-channel-logout.ts";
 import { ERRORS } from "./user-errors.ts";
 import type { Provider } from "./provider.ts";
-import { finishProviderSignIn, spentCookie, startProviderSignIn } from "./provider-sign-in.ts";
+import { finishProviderSignIn, clearSignInCookie, startProviderSignIn } from "./provider-sign-in.ts";
 import * as schema from "./schemas.ts";
-import { readBrowserName, TAG } from "./session-routes.ts";
+import { readBrowserName, OPENAPI_TAG } from "./session-routes.ts";
 import type { Sessions } from "./sessions.ts";
 import { requireSecureSite, type Site } from "./site.ts";
 
@@ -29,7 +29,7 @@ export function providerRoutes(host: CoreHost, sessions: Sessions, providers: re
     defineRoute({
       method: "GET",
       path: "/v1/sign-in/:provider",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Start a sign-in at a provider",
       description: "For browsers to navigate to. If it fails and they accept HTML, they are sent to the sign-in page.",
       scope: null,
@@ -51,7 +51,7 @@ export function providerRoutes(host: CoreHost, sessions: Sessions, providers: re
     defineRoute({
       method: "GET",
       path: "/v1/sign-in/:provider/callback",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Finish a sign-in at a provider",
       description: "The provider redirects browsers to it.",
       scope: null,
@@ -80,7 +80,7 @@ export function providerRoutes(host: CoreHost, sessions: Sessions, providers: re
     defineRoute({
       method: "POST",
       path: "/v1/sign-in/:provider/logout",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "End sessions with a logout token",
       description: "The provider calls it: OpenID Connect Back-Channel Logout 1.0.",
       scope: null,
@@ -90,7 +90,7 @@ export function providerRoutes(host: CoreHost, sessions: Sessions, providers: re
       responses: { 200: { description: "The sessions have ended, in every process." } },
       errors: [ERRORS.PROVIDER_UNKNOWN, ERRORS.PROVIDER_UNAVAILABLE, ERRORS.LOGOUT_INVALID],
       async handle({ params, body }) {
-        await endByLogoutToken(host, sessions, find(params.provider), body);
+        await endSessionsByLogoutToken(host, sessions, find(params.provider), body);
         return { status: 200, headers: { "Cache-Control": "no-store" } };
       },
     }),
@@ -120,6 +120,9 @@ async function forBrowser(request: Request, site: Site | null, work: () => Promi
     const acceptsPages = /\btext\/html\b/.test(request.headers.get("accept") ?? "");
     if (!(error instanceof Refusal) || !error.code.startsWith("USERS_") || !acceptsPages) throw error;
     const headers = { Location: `/sign-in?failed=${error.code}`, "Cache-Control": "no-store" };
-    return { status: 303, headers: { ...headers, ...(site === null ? {} : { "Set-Cookie": spentCookie(site) }) } };
+    return {
+      status: 303,
+      headers: { ...headers, ...(site === null ? {} : { "Set-Cookie": clearSignInCookie(site) }) },
+    };
   }
 }

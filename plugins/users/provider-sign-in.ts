@@ -45,7 +45,7 @@ export async function startProviderSignIn(
 }
 
 /** Returns the `Set-Cookie` value that removes the sign-in's cookie. */
-export function spentCookie(site: Site): string {
+export function clearSignInCookie(site: Site): string {
   return setCookie(COOKIE, "", site, 0, "Lax");
 }
 

@@ -1,17 +1,17 @@
 /** Routes that sign users in, and that read and end the caller's session. */
 import { type CoreHost } from "../../src/core.ts";
 import { defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
-import { endedSessionCookie } from "./cookies.ts";
+import { clearSessionCookie } from "./cookies.ts";
 import { findEnrolment } from "./user-changes.ts";
 import { ERRORS } from "./user-errors.ts";
-import { assertionOptions, registrationOptions, SIGN_IN } from "./passkeys.ts";
+import { assertionOptions, registrationOptions, SIGN_IN_PURPOSE } from "./passkeys.ts";
 import * as schema from "./schemas.ts";
 import { assertSameSite, type IdentifiedSession, type Sessions } from "./sessions.ts";
-import { enrol, enrolmentPurpose, signInWithPasskey } from "./sign-in.ts";
+import { enrolUser, enrolmentPurpose, signInWithPasskey } from "./sign-in.ts";
 import { requireSecureSite, type Site } from "./site.ts";
 import { confirmTerminal, signInTerminal, terminalOptions } from "./terminal-sign-in.ts";
 
-export const TAG = "users";
+export const OPENAPI_TAG = "users";
 const CEREMONY_ERRORS = [ERRORS.INSECURE, ERRORS.CROSS_SITE];
 const ANSWER_ERRORS = [...CEREMONY_ERRORS, ERRORS.CHALLENGE_INVALID, ERRORS.PASSKEY_INVALID];
 
@@ -35,7 +35,7 @@ function methodsRoute(host: CoreHost, providers: readonly { id: string; name: st
   return defineRoute({
     method: "GET",
     path: "/v1/sign-in-methods",
-    tag: TAG,
+    tag: OPENAPI_TAG,
     summary: "List the ways to sign in",
     scope: null,
     responses: { 200: { description: "The ways to sign in.", schema: schema.SignInMethods } },
@@ -56,7 +56,7 @@ function ownSessionRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "GET",
       path: "/v1/session",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Show the signed-in user",
       description: "For a request with a session cookie. `GET /v1/me` describes an API key.",
       scope: null,
@@ -80,7 +80,7 @@ function ownSessionRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "DELETE",
       path: "/v1/session",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Sign out",
       scope: null,
       responses: { 204: { description: "The session has ended." } },
@@ -88,7 +88,7 @@ function ownSessionRoutes(host: CoreHost, sessions: Sessions): Route[] {
       async handle({ request }) {
         const { session, site } = await identify(sessions, request);
         await host.ledger.transact((tx) => sessions.end(tx, session, null, "the user signed out"));
-        return { status: 204, headers: { "Set-Cookie": endedSessionCookie(site) } };
+        return { status: 204, headers: { "Set-Cookie": clearSessionCookie(site) } };
       },
     }),
   ];
@@ -99,7 +99,7 @@ function passkeyRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "POST",
       path: "/v1/session/passkey/options",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Start a sign-in with a passkey",
       scope: null,
       responses: { 200: { description: "Options for `navigator.credentials.get`.", schema: schema.Ceremony } },
@@ -107,14 +107,14 @@ function passkeyRoutes(host: CoreHost, sessions: Sessions): Route[] {
       async handle({ request }) {
         return {
           status: 200,
-          json: { options: await assertionOptions(host, requireSamePage(host, request), SIGN_IN) },
+          json: { options: await assertionOptions(host, requireSamePage(host, request), SIGN_IN_PURPOSE) },
         };
       },
     }),
     defineRoute({
       method: "POST",
       path: "/v1/session/passkey",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Sign in with a passkey",
       scope: null,
       body: schema.SignInBody,
@@ -143,7 +143,7 @@ function enrolmentRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "POST",
       path: "/v1/enrolment/options",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Start an enrolment with a link or a recovery code",
       scope: null,
       body: schema.EnrolmentStart,
@@ -161,7 +161,7 @@ function enrolmentRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "POST",
       path: "/v1/enrolment",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Add a passkey with a link or a recovery code, and sign in",
       scope: null,
       body: schema.EnrolmentBody,
@@ -169,7 +169,7 @@ function enrolmentRoutes(host: CoreHost, sessions: Sessions): Route[] {
       errors: [...ANSWER_ERRORS, ERRORS.LINK_INVALID, ERRORS.TOO_MANY_PASSKEYS],
       async handle({ request, body: { token, response, name = "Passkey" } }) {
         const answer = { token, response, name };
-        const done = await enrol(host, sessions, requireSamePage(host, request), answer, readBrowserName(request));
+        const done = await enrolUser(host, sessions, requireSamePage(host, request), answer, readBrowserName(request));
         const { user, session_id, recovery_codes } = done;
         return {
           status: 201,
@@ -186,7 +186,7 @@ function terminalRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "POST",
       path: "/v1/session/terminal/confirm/options",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Start the confirmation of a terminal",
       description: "For a request with the session cookie of a browser.",
       scope: null,
@@ -206,7 +206,7 @@ function terminalRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "POST",
       path: "/v1/session/terminal/confirm",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Confirm the sign-in of a terminal",
       description: "For a request with the session cookie of a browser.",
       scope: null,
@@ -222,7 +222,7 @@ function terminalRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "POST",
       path: "/v1/session/terminal",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Sign in a terminal",
       description:
         "`assent watch` repeats this until the user has confirmed the sign-in in a browser. The session ends with the browser's session, and can only read, vote and ask questions.",

@@ -19,7 +19,7 @@ import {
   type User,
 } from "../../src/core.ts";
 import {
-  endedSessionCookie,
+  clearSessionCookie,
   hasSessionCookie,
   readSessionCookie,
   sessionCookie,
@@ -409,7 +409,7 @@ export class Sessions {
 
   /** Ends a session whose previous secret was used after it expired, because two parties have the cookie. */
   private async endReplayed(session: StoredSession): Promise<void> {
-    this.host.log.warn("a session was ended because a replaced cookie was sent again", { user: session.user_id });
+    this.host.log.warn("ended a session because a replaced cookie was sent again", { user: session.user_id });
     await this.host.ledger.transact((tx) => this.end(tx, session, null, "a replaced cookie was sent again"));
   }
 
@@ -441,7 +441,7 @@ function newSecret(): string {
 
 function ended(site: Site): Refusal {
   return new Refusal("MISSING_CREDENTIAL", "your session has ended; sign in again", {
-    headers: { "Set-Cookie": endedSessionCookie(site) },
+    headers: { "Set-Cookie": clearSessionCookie(site) },
   });
 }
 

@@ -24,12 +24,12 @@ export async function signInWithPasskey(
   response: unknown,
   browser: string,
 ): Promise<SignedIn> {
-  const id = passkeyIdIn(response);
+  const id = readPasskeyId(response);
   const found = findUserByPasskey(await host.users.list(), id);
   const passkey = found?.passkeys.find((each) => each.id === id);
   if (found === null || passkey === undefined || found.ended_at !== null) throw unknown();
   assertNotManaged(found);
-  const { counter, challenge } = await verifyAssertion(host, site, response, found, passkey, SIGN_IN);
+  const { counter, challenge } = await verifyAssertion(host, site, response, found, passkey, SIGN_IN_PURPOSE);
   const signedIn = await host.ledger.transact(async (tx) => {
     const user = findUserByPasskey(tx.users, id);
     if (user === null || user.ended_at !== null) throw unknown();
@@ -40,7 +40,7 @@ export async function signInWithPasskey(
     return { user, session_id: session.id, cookie: session.cookie };
   });
   if (signedIn !== null) return signedIn;
-  throw copiedPasskey(host, found);
+  throw copiedPasskeyError(host, found);
 }
 
 /** Returns the purpose of an enrolment's challenge. */
@@ -52,7 +52,7 @@ export function enrolmentPurpose(token: string): string {
  * Adds the passkey of an enrolment by link or recovery code, and signs the user in. The link or code cannot be used
  * again afterwards.
  */
-export async function enrol(
+export async function enrolUser(
   host: CoreHost,
   sessions: Sessions,
   site: Site,

@@ -78,7 +78,7 @@ export async function confirmTerminal(
     await documents.put(PREFIX + challenge, confirmation, null);
     return confirmation.expires_at;
   });
-  if (expiresAt === null) throw copiedPasskey(host, { id: user_id });
+  if (expiresAt === null) throw copiedPasskeyError(host, { id: user_id });
   return expiresAt;
 }
 

@@ -53,13 +53,13 @@ export function recordUser(
 }
 
 /** Returns the user. Throws USERS_NOT_FOUND for an unknown id, and USERS_ENDED for a deactivated user. */
-export function liveUser(users: Users, id: string): User {
-  const user = knownUser(users, id);
+export function requireActiveUser(users: Users, id: string): User {
+  const user = requireUser(users, id);
   if (user.ended_at !== null) throw new Refusal(ERRORS.ENDED, `the user ${id} was deactivated at ${user.ended_at}`);
   return user;
 }
 
-export function knownUser(users: Users, id: string): User {
+export function requireUser(users: Users, id: string): User {
   const user = users.get(id);
   if (user === undefined) throw new Refusal(ERRORS.NOT_FOUND, `there is no user ${id}`);
   return user;
@@ -90,7 +90,7 @@ export function changeUser(
 ): Promise<User> {
   return host.ledger.transact(async (tx) => {
     const caller = await confirmWithScope(tx, credential, "users:manage");
-    const before = liveUser(tx.users, id);
+    const before = requireActiveUser(tx.users, id);
     assertNotManaged(before);
     assertMayGive(caller, [...before.roles, ...(change.roles ?? [])]);
     const user = { ...before, ...change };
@@ -105,7 +105,7 @@ export function createLink(host: CoreHost, credential: Credential, id: string): 
   const token = newToken();
   return host.ledger.transact(async (tx) => {
     const caller = await confirmWithScope(tx, credential, "users:manage");
-    const before = liveUser(tx.users, id);
+    const before = requireActiveUser(tx.users, id);
     assertNotManaged(before);
     // Otherwise, a stolen session of an admin could add a passkey of its own to the admin.
     if (caller.session?.user.id === id)
@@ -121,7 +121,7 @@ export function createLink(host: CoreHost, credential: Credential, id: string): 
  * Deactivates a user: revokes their keys, and ends their sessions, grants and delegations. Cancels the actions that
  * they or these keys submitted and that have not started.
  */
-export async function endUser(
+export async function deactivateUser(
   host: CoreHost,
   sessions: Sessions,
   credential: Credential,
@@ -130,11 +130,11 @@ export async function endUser(
 ): Promise<{ user: User; revoked_keys: string[] }> {
   const done = await host.ledger.transact(async (tx) => {
     const caller = await confirmWithScope(tx, credential, "users:manage");
-    const before = liveUser(tx.users, id);
+    const before = requireActiveUser(tx.users, id);
     assertMayGive(caller, before.roles);
     if (isAdmin(before)) await assertNotLastAdmin(host, tx, before);
     const by = toActor(caller.key, caller.principal);
-    return { by, ...(await endUserIn(host, sessions, tx, before, by, reason)) };
+    return { by, ...(await deactivateUserWithin(host, sessions, tx, before, by, reason)) };
   });
   await cancelOpen(host, [id, ...done.revoked_keys], done.by, done.user);
   return { user: done.user, revoked_keys: done.revoked_keys };
@@ -143,7 +143,7 @@ export async function endUser(
 /**
  * Deactivates a user within a ledger transaction: revokes their keys, and ends their sessions, grants and delegations.
  */
-export async function endUserIn(
+export async function deactivateUserWithin(
   host: CoreHost,
   sessions: Sessions,
   tx: LedgerTransaction,
@@ -185,7 +185,7 @@ export async function cancelOpen(host: CoreHost, keys: readonly string[], by: Ac
   const author = by?.key_id === user.id ? null : by;
   const why = { by: author, comment: `the user "${user.name}", whose key submitted it, was deactivated` };
   for (const key_id of keys) {
-    while (await host.ledger.transact((tx) => host.containment.cancelOpen(tx, { key_id }, why)));
+    while (await host.ledger.transact((tx) => host.openActionCanceller.cancelPage(tx, { key_id }, why)));
   }
 }
 
@@ -257,13 +257,13 @@ export function sessionRequired(): Refusal {
 }
 
 /** Returns the credential's session. Throws USERS_SESSION_REQUIRED. */
-export function sessionOf({ session }: Credential): Session {
+export function requireSession({ session }: Credential): Session {
   if (session === undefined) throw sessionRequired();
   return session;
 }
 
 /** Returns the user of the credential's session. Throws USERS_SESSION_REQUIRED unless it is the user with this id. */
-export function ownUser({ session }: Credential, id: string): User {
+export function requireOwnUser({ session }: Credential, id: string): User {
   if (session?.user.id !== id) throw sessionRequired();
   return session.user;
 }

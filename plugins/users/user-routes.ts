@@ -27,7 +27,7 @@ function listRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "GET",
       path: "/v1/users",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "List users, newest first",
       scope: ["users:read", "users:manage"],
       query: schema.ListQuery,
@@ -49,7 +49,7 @@ function listRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "POST",
       path: "/v1/users",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Create a user, with a link to enrol a passkey",
       scope: "users:manage",
       body: schema.CreateBody,
@@ -74,7 +74,7 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "GET",
       path: "/v1/users/:id",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Show a user",
       scope: ["users:read", "users:manage"],
       params: schema.UserParams,
@@ -82,13 +82,13 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
       errors: [ERRORS.NOT_FOUND],
       handle: async ({ params }) => ({
         status: 200,
-        json: await describeUser(sessions, knownUser(await host.users.list(), params.id)),
+        json: await describeUser(sessions, requireUser(await host.users.list(), params.id)),
       }),
     }),
     defineRoute({
       method: "PATCH",
       path: "/v1/users/:id",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Change a user's name, roles or groups",
       scope: "users:manage",
       params: schema.UserParams,
@@ -103,7 +103,7 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "POST",
       path: "/v1/users/:id/link",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Create a link to enrol a passkey",
       description: "It replaces an earlier link. The first person who opens it can sign in as this user.",
       scope: "users:manage",
@@ -119,7 +119,7 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "POST",
       path: "/v1/users/:id/end",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Deactivate a user, and end their sessions and keys",
       description:
         "Takes effect in every process before the response is sent. Revokes the keys that the user created or owns, and cancels what was submitted with them and has not started.",
@@ -129,14 +129,14 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
       responses: { 200: { description: "The user and the revoked keys.", schema: schema.EndedUser } },
       errors: [...changeErrors, ERRORS.LAST_ADMIN],
       async handle({ params, body, credential }) {
-        const done = await endUser(host, sessions, credential, params.id, body.reason ?? null);
+        const done = await deactivateUser(host, sessions, credential, params.id, body.reason ?? null);
         return { status: 200, json: { user: schema.renderUser(done.user), revoked_keys: done.revoked_keys } };
       },
     }),
     defineRoute({
       method: "POST",
       path: "/v1/users/:id/resume",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Reactivate a deactivated user",
       description: "Sessions and keys are not restored.",
       scope: "users:manage",
@@ -159,7 +159,7 @@ function rightsRoute(host: CoreHost): Route {
   return defineRoute({
     method: "GET",
     path: "/v1/users/:id/rights",
-    tag: TAG,
+    tag: OPENAPI_TAG,
     summary: "Show what a user can approve now",
     description: "For the user, and for callers with `users:read` or `users:manage`.",
     scope: host.scopes,
@@ -174,7 +174,7 @@ function rightsRoute(host: CoreHost): Route {
           "this is another user; reading their rights needs the scope users:read",
         );
       const users = await host.users.list();
-      knownUser(users, id);
+      requireUser(users, id);
       const reader = { key: (key: string) => host.storage.key(key), users, now: host.clock() };
       return {
         status: 200,
@@ -193,7 +193,7 @@ function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "GET",
       path: "/v1/users/:id/sessions",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "List a user's sessions",
       description: "For the user, and for callers with `users:read` or `users:manage`.",
       scope: host.scopes,
@@ -202,7 +202,7 @@ function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {
       errors: [ERRORS.NOT_FOUND],
       async handle({ params, credential }) {
         if (!credential.hasScope("users:read")) assertOwnOrManaged(credential, params.id);
-        knownUser(await host.users.list(), params.id);
+        requireUser(await host.users.list(), params.id);
         const now = host.clock();
         const open = (await sessions.list(params.id)).filter((session) => !sessions.isExpired(session, now));
         const current = credential.session?.id ?? null;
@@ -212,7 +212,7 @@ function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "DELETE",
       path: "/v1/users/:id/sessions",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "End all sessions of a user",
       description,
       scope: host.scopes,
@@ -222,7 +222,7 @@ function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {
       async handle({ params, credential }) {
         await host.ledger.transact(async (tx) => {
           const caller = await confirmOwnOrManaged(tx, credential, params.id);
-          knownUser(tx.users, params.id);
+          requireUser(tx.users, params.id);
           await sessions.endAll(tx, params.id, toActor(caller.key, caller.principal), null);
         });
         return { status: 204 };
@@ -231,7 +231,7 @@ function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {
     defineRoute({
       method: "DELETE",
       path: "/v1/users/:id/sessions/:session_id",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "End a session",
       description,
       scope: host.scopes,

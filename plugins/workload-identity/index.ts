@@ -6,7 +6,7 @@ import { type CoreHost, defineCorePlugin, findUserByIdentity } from "../../src/c
 import type { Credential } from "../../src/plugin.ts";
 import { ERRORS } from "./token-errors.ts";
 import { IssuerKeys } from "./issuer-keys.ts";
-import { nameClaims } from "./named-claims.ts";
+import { selectNamedClaims } from "./named-claims.ts";
 import { assertIssuers, Options, type WorkloadOptions } from "./issuer-options.ts";
 import { compileSubject } from "./subject-pattern.ts";
 import { invalidToken, type Issuer, type VerifiedToken, verifyToken } from "./verify-token.ts";
@@ -82,7 +82,7 @@ async function identify(
 
 function readClaims({ options }: Issuer, payload: VerifiedToken["payload"]): VerifiedToken["payload"] {
   try {
-    return nameClaims(options, payload);
+    return selectNamedClaims(options, payload);
   } catch (error) {
     if (error instanceof RangeError) throw invalidToken(error.message);
     throw error;

@@ -2,7 +2,7 @@
 import { errorText } from "../client/govern.ts";
 import type { ActionRecord } from "../client/index.ts";
 import { checkFramework } from "./framework.ts";
-import { createGate, NotRun, type GateOptions } from "./gate.ts";
+import { createGate, ToolNotRunError, type GateOptions } from "./gate.ts";
 
 checkFramework("@anthropic-ai/claude-agent-sdk");
 
@@ -52,7 +52,7 @@ export function assentHooks(options: GateOptions) {
       started.set(call, action);
       return {};
     } catch (error) {
-      const permissionDecisionReason = error instanceof NotRun ? error.message : errorText(error);
+      const permissionDecisionReason = error instanceof ToolNotRunError ? error.message : errorText(error);
       return { hookSpecificOutput: { ...answer, permissionDecision: "deny" as const, permissionDecisionReason } };
     }
   }

@@ -9,7 +9,7 @@ import {
   type RefusalOutcome,
 } from "../client/index.ts";
 import { refuseUnknownOptions } from "../client/unknown-options.ts";
-import { snapshotObject } from "../client/snapshot.ts";
+import { copyJsonObject } from "../client/snapshot.ts";
 
 type Json = Record<string, unknown>;
 
@@ -47,7 +47,7 @@ const OPTIONS: Readonly<Record<keyof GateOptions, true>> = {
  * A tool call of the framework. The ids of the run, the thread and the call go into `meta`, which is not part of the
  * request.
  */
-export interface Call {
+export interface FrameworkCall {
   name: string;
   args: unknown;
   meta?: Json | undefined;
@@ -56,13 +56,13 @@ export interface Call {
 }
 
 /** Thrown when the tool did not run. The message tells the model why, and whether to retry. */
-export class NotRun extends Error {
+export class ToolNotRunError extends Error {
   readonly state: "pending" | "refused" | "unavailable";
   /** Kind of refusal; null unless `state` is "refused". */
   readonly outcome: RefusalOutcome | null;
   readonly action: ActionRecord | null;
   constructor(
-    state: NotRun["state"],
+    state: ToolNotRunError["state"],
     message: string,
     { action = null, outcome = null }: { action?: ActionRecord | null; outcome?: RefusalOutcome | null } = {},
     cause?: unknown,
@@ -87,28 +87,28 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
     throw new TypeError("the adapter needs a tool: policies know the tools by it");
   const assent = options.assent ?? createAssent();
 
-  async function requestOf({ name, args, signal }: Call) {
+  async function requestOf({ name, args, signal }: FrameworkCall) {
     const { tool, operation } =
       typeof options.tool === "function" ? options.tool(name) : { tool: options.tool, operation: name };
     return {
       agent_id: options.agent ?? (await assent.agent({ signal })),
       tool,
       operation,
-      params: snapshotObject(args),
-      context: snapshotObject(options.context),
+      params: copyJsonObject(args),
+      context: copyJsonObject(options.context),
     };
   }
 
   /**
-   * Starts the action and returns the arguments to run with. Throws NotRun if it must not run, or the reason of an
+   * Starts the action and returns the arguments to run with. Throws ToolNotRunError if it must not run, or the reason of an
    * aborted signal.
    * @param appliesEdits whether the caller runs the returned arguments, which an approver may have changed
    */
-  async function start(call: Call, appliesEdits = false): Promise<{ action: ActionRecord; params: Json }> {
+  async function start(call: FrameworkCall, appliesEdits = false): Promise<{ action: ActionRecord; params: Json }> {
     try {
       const request = await requestOf(call);
       const { state, action, outcome, message } = await admit(assent, request, {
-        meta: snapshotObject(call.meta, "meta"),
+        meta: copyJsonObject(call.meta, "meta"),
         approvalTimeout: options.approvalTimeout ?? call.approvalTimeout,
         appliesEdits,
         signal: call.signal,
@@ -117,13 +117,13 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
       const params = action.proposed == null ? request.params : action.params;
       if (state === "started") return { action, params: structuredClone(params) };
       if (state === "pending") options.onPending?.(action);
-      throw new NotRun(state, message, { action, outcome });
+      throw new ToolNotRunError(state, message, { action, outcome });
     } catch (error) {
-      if (error instanceof NotRun) throw error;
+      if (error instanceof ToolNotRunError) throw error;
       call.signal?.throwIfAborted();
       const why =
         error instanceof AssentError ? `the approval service said nothing usable (${error.code})` : String(error);
-      throw new NotRun("unavailable", `Not run: ${why}. It was not refused; try again later.`, {}, error);
+      throw new ToolNotRunError("unavailable", `Not run: ${why}. It was not refused; try again later.`, {}, error);
     }
   }
 
@@ -133,11 +133,11 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
    * gets its own refusal.
    * @param idempotencyKey a key that stays the same for these calls whenever the run is resumed
    */
-  async function plan(calls: readonly Call[], idempotencyKey: string): Promise<void> {
+  async function plan(calls: readonly FrameworkCall[], idempotencyKey: string): Promise<void> {
     const [first] = calls;
     try {
       const requests = await Promise.all(calls.map(requestOf));
-      const meta = snapshotObject(first?.meta, "meta");
+      const meta = copyJsonObject(first?.meta, "meta");
       await assent.submitPlan(requests, { meta, idempotencyKey, signal: first?.signal });
     } catch {
       first?.signal?.throwIfAborted();
@@ -151,11 +151,11 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
     /**
      * Resolves to true if the call requires approval. False does not permit the call: `run` requests a decision again.
      */
-    async needsApproval(call: Call): Promise<boolean> {
+    async needsApproval(call: FrameworkCall): Promise<boolean> {
       try {
         const action = await assent.submit(await requestOf(call), {
           join: true,
-          meta: snapshotObject(call.meta, "meta"),
+          meta: copyJsonObject(call.meta, "meta"),
           signal: call.signal,
         });
         if (action.status !== "pending_approval") return false;
@@ -167,9 +167,9 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
       }
     },
     /**
-     * Starts the action, runs it and reports the result. Throws NotRun if the tool did not run, or the error of `run`.
+     * Starts the action, runs it and reports the result. Throws ToolNotRunError if the tool did not run, or the error of `run`.
      */
-    async run<T>(call: Call, run: (params: Json) => T | Promise<T>): Promise<T> {
+    async run<T>(call: FrameworkCall, run: (params: Json) => T | Promise<T>): Promise<T> {
       const { action, params } = await start(call, true);
       return await runAdmitted(assent, action, {}, () => run(params));
     },

@@ -1,7 +1,7 @@
 /** Google ADK: an agent callback that runs every tool call instead of the framework. */
 import { errorText } from "../client/govern.ts";
 import { checkFramework } from "./framework.ts";
-import { createGate, NotRun, type GateOptions } from "./gate.ts";
+import { createGate, ToolNotRunError, type GateOptions } from "./gate.ts";
 
 checkFramework("@google/adk");
 
@@ -41,7 +41,7 @@ export function assentCallbacks(options: GateOptions) {
           ? (value as Record<string, unknown>)
           : { result: value ?? null };
       } catch (error) {
-        if (error instanceof NotRun) return { status: "not_run", message: error.message };
+        if (error instanceof ToolNotRunError) return { status: "not_run", message: error.message };
         return { error: error instanceof Error ? error.message : errorText(error) };
       }
     },

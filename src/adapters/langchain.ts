@@ -1,6 +1,6 @@
 /** LangChain agents on LangGraph: a middleware around every tool call. */
 import { checkFramework } from "./framework.ts";
-import { createGate, NotRun, type GateOptions } from "./gate.ts";
+import { createGate, ToolNotRunError, type GateOptions } from "./gate.ts";
 
 checkFramework("langchain");
 
@@ -58,7 +58,7 @@ export function wrapToolCall<Message>(options: LangChainOptions<Message>) {
           handler({ ...request, toolCall: { ...toolCall, args: params } }),
         );
       } catch (error) {
-        if (!(error instanceof NotRun)) throw error;
+        if (!(error instanceof ToolNotRunError)) throw error;
         if (error.state !== "pending" || error.action === null || options.interrupt === undefined)
           return options.message({ tool_call_id: id, name, status: "error", content: error.message });
         // `interrupt` throws on the first run. In a resumed graph it returns a value that anyone could have supplied,

@@ -1,6 +1,6 @@
 /** Mastra: wraps the `execute` of a tool definition. */
 import { checkFramework } from "./framework.ts";
-import { createGate, NotRun, type GateOptions } from "./gate.ts";
+import { createGate, ToolNotRunError, type GateOptions } from "./gate.ts";
 
 checkFramework("@mastra/core");
 
@@ -47,7 +47,8 @@ export function governTool<Definition extends ToolDefinition>(
           execute(params, context),
         );
       } catch (error) {
-        if (!(error instanceof NotRun) || error.state !== "pending" || agent?.suspend === undefined) throw error;
+        if (!(error instanceof ToolNotRunError) || error.state !== "pending" || agent?.suspend === undefined)
+          throw error;
         return await agent.suspend({ action_id: error.action?.id, message: error.message });
       }
     },

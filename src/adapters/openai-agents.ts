@@ -1,6 +1,6 @@
 /** OpenAI Agents SDK: wraps the options of a function tool. */
 import { checkFramework } from "./framework.ts";
-import { createGate, NotRun, evaluateNeedsApproval, type GateOptions } from "./gate.ts";
+import { createGate, ToolNotRunError, evaluateNeedsApproval, type GateOptions } from "./gate.ts";
 
 checkFramework("@openai/agents");
 
@@ -47,7 +47,7 @@ export function governTool<Options extends ToolOptions>(options: Options, gateOp
         return await gate.run(call, (params) => execute(params, context, details));
       } catch (error) {
         // Replaces the SDK's error text, which does not tell the model what to do.
-        if (error instanceof NotRun) return error.message;
+        if (error instanceof ToolNotRunError) return error.message;
         throw error;
       }
     },

@@ -2,23 +2,23 @@
 import type { ActionRow, EntryRow } from "../contract/storage.ts";
 import {
   buildActionHistory,
-  findPlaceTime,
+  findHistoryTime,
   parseEntryTime,
   type ActionEntry,
   type RecordedLifecycle,
 } from "../domain/action-history.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import { canonicalText } from "../domain/canonical.ts";
-import { editMatches, effectiveRequest } from "../domain/edited-request.ts";
-import { obligedRequest } from "../domain/obligations.ts";
+import { matchesRecordedEdit, effectiveRequest } from "../domain/edited-request.ts";
+import { applyDecisionObligations } from "../domain/obligations.ts";
 import { decodeEntry, type DecisionEntry, type RedecisionEntry } from "../domain/entries.ts";
 import { type GrantTarget, isGrantFor } from "../domain/grants.ts";
 import { toHex } from "../domain/hash.ts";
 import { matchesCommitment } from "../domain/kept.ts";
-import { pastMatchesCommitments, restoreEntry, restoreFacts } from "../domain/past.ts";
+import { factsMatchCommitments, restoreEntry, restoreFacts } from "../domain/past.ts";
 import { recomputeLimitUses, USE_RETENTION_MS } from "../domain/limit-uses.ts";
-import { recomputeHistoryPlaces } from "../domain/policy/decide/history-facts.ts";
-import { questionsMatch } from "../domain/questions.ts";
+import { recomputeHistoryMemberships } from "../domain/policy/decide/history-facts.ts";
+import { matchesRecordedQuestions } from "../domain/questions.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import type { MatchedLimit } from "../domain/policy/decide/limit-facts.ts";
 import { decide } from "../domain/policy/decide/decide.ts";
@@ -28,7 +28,7 @@ import type { ExceptionalVotesAuditor } from "./exceptional-votes.ts";
 import type { GrantsAuditor } from "./grants.ts";
 import { createRecordedHistoriesCheck, type CheckRecordedHistories } from "./recorded-histories.ts";
 import {
-  withSubject,
+  prefixFaults,
   reportDifferences,
   forEachConcurrently,
   retryWhileFaulty,
@@ -79,7 +79,7 @@ export async function auditActions(audit: ActionsAudit): Promise<number> {
       await retryWhileFaulty(`action ${given.id}`, fault, async (report) => {
         row = row === null ? given : await store.action(given.id);
         if (row === null) report(`action ${given.id} disappeared from the store during the audit`);
-        else counted = await auditAction(audit, row, checkHistories, withSubject(`action ${given.id}`, report));
+        else counted = await auditAction(audit, row, checkHistories, prefixFaults(`action ${given.id}`, report));
       });
       entries += counted.entries;
       votes += counted.votes;
@@ -134,7 +134,8 @@ async function auditAction(
   if (history.action.erased_at !== null) checkErased(row, fault);
   else {
     request = openRequest(row, (entryOf(first as EntryRow) as DecisionEntry).commitment, fault);
-    if (!editMatches(history.edit, row)) fault("its effective request does not match the commitment in the ledger");
+    if (!matchesRecordedEdit(history.edit, row))
+      fault("its effective request does not match the commitment in the ledger");
     checkObligations(row, request, entryOf(first as EntryRow) as DecisionEntry, fault);
     for (const part of history.erasedParts)
       if (row[part] !== null) fault(`its ${part} was erased, but is still in the store`);
@@ -254,7 +255,7 @@ function checkObligations(
   { decision, effective }: DecisionEntry,
   fault: ReportFault,
 ): void {
-  const obliged = request === null ? null : obligedRequest(request, decision);
+  const obliged = request === null ? null : applyDecisionObligations(request, decision);
   const commitment = obliged === null ? undefined : commitDigest(salt, encodeRequest(obliged).hash);
   if (request !== null && commitment !== effective) fault("its request was not changed as its obligations say");
 }
@@ -284,14 +285,14 @@ function checkCommitments(
   history: RecordedLifecycle,
   fault: ReportFault,
 ): void {
-  if (!pastMatchesCommitments(history.past, past))
+  if (!factsMatchCommitments(history.past, past))
     fault("the history that its decisions read does not match the commitment in the ledger");
   const [first] = entries;
   const commitment = first?.type === "decision" ? first.meta : null;
   const { erasedParts } = history;
   if (!erasedParts.includes("meta") && !matchesCommitment(commitment, meta))
     fault("its meta does not match the commitment in the ledger");
-  if (!erasedParts.includes("questions") && !questionsMatch(history.questions, questions))
+  if (!erasedParts.includes("questions") && !matchesRecordedQuestions(history.questions, questions))
     fault("its questions and answers do not match the commitments in the ledger");
 }
 
@@ -308,7 +309,7 @@ async function checkVotes(
   for (const vote of history.votes) {
     const storedVote = stored.find(({ seq }) => seq === vote.seq);
     if (storedVote === undefined) fault(`the vote of entry ${vote.seq} is not in the store`);
-    else reportDifferences(vote, storedVote, withSubject(`the vote of entry ${vote.seq}`, fault));
+    else reportDifferences(vote, storedVote, prefixFaults(`the vote of entry ${vote.seq}`, fault));
   }
 }
 
@@ -353,8 +354,8 @@ async function checkPlaces(
   const set = copying === undefined ? null : await compiled(entry.policy_set);
   if (copying === undefined || set === null) return;
   const { id } = history.action;
-  const at = findPlaceTime(history);
-  for (const place of recomputeHistoryPlaces(set, request, entry, parseEntryTime(entry.at), at)) {
+  const at = findHistoryTime(history);
+  for (const place of recomputeHistoryMemberships(set, request, entry, parseEntryTime(entry.at), at)) {
     if (place.until + USE_RETENTION_MS <= totals.latest) continue;
     const { policy, basis, subject } = place;
     const before = { policy, basis, subject, at, action_id: id.slice(0, -1) };

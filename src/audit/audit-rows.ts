@@ -15,7 +15,7 @@ import type {
 } from "../contract/storage.ts";
 import {
   buildActionHistory,
-  findPlaceTime,
+  findHistoryTime,
   parseEntryTime,
   type ActionEntry,
   type RecordedLifecycle,
@@ -33,10 +33,10 @@ import {
 import { COVERAGE_ENTRY } from "../domain/effects/coverage-statement.ts";
 import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
 import { restoreEntry } from "../domain/past.ts";
-import { recomputeHistoryPlaces } from "../domain/policy/decide/history-facts.ts";
+import { recomputeHistoryMemberships } from "../domain/policy/decide/history-facts.ts";
 import { recomputeLimitUses } from "../domain/limit-uses.ts";
 import { effectiveRequest } from "../domain/edited-request.ts";
-import { withSubject, reportDifferences, checkEachRow, type AuditedStore, type ReportFault } from "./report.ts";
+import { prefixFaults, reportDifferences, checkEachRow, type AuditedStore, type ReportFault } from "./report.ts";
 import type { PoliciesAuditor } from "./policies.ts";
 import type { GrantsAuditor } from "./grants.ts";
 import type { LegalHoldsAuditor } from "./legal-holds.ts";
@@ -44,7 +44,7 @@ import type { SuggestedRulesAuditor } from "./suggested-rules.ts";
 import type { PlansAuditor } from "./plans.ts";
 import type { StopsAuditor } from "./stops.ts";
 import { createProofReader } from "../ledger/reader.ts";
-import { UNRECORDED_META } from "./unrecorded.ts";
+import { UNRECORDED_META_NAMES } from "./unrecorded.ts";
 
 const KINDS: readonly DeliveryKind[] = [
   "approval_requested",
@@ -74,16 +74,16 @@ interface RowsAudit {
 
 export async function auditRows(audit: RowsAudit, copying: StorageCopying, fault: ReportFault): Promise<void> {
   await checkEachRow(copying, "limit_uses", fault, (row, report) =>
-    checkUse(audit, row as unknown as LimitUseRow, withSubject("a use of a limit", report)),
+    checkUse(audit, row as unknown as LimitUseRow, prefixFaults("a use of a limit", report)),
   );
   await checkEachRow(copying, "past_actions", fault, (row, report) =>
-    checkPastAction(audit, row as unknown as PastActionRef, withSubject("an action of a history", report)),
+    checkPastAction(audit, row as unknown as PastActionRef, prefixFaults("an action of a history", report)),
   );
   await checkEachRow(copying, "idempotency", fault, (row, report) =>
-    checkIdempotency(audit, row as unknown as IdempotencyRow, withSubject("an idempotency key", report)),
+    checkIdempotency(audit, row as unknown as IdempotencyRow, prefixFaults("an idempotency key", report)),
   );
   await checkEachRow(copying, "deliveries", fault, (row, report) =>
-    checkDelivery(audit, row as unknown as DeliveryRow, withSubject(`the message ${String(row["id"])}`, report)),
+    checkDelivery(audit, row as unknown as DeliveryRow, prefixFaults(`the message ${String(row["id"])}`, report)),
   );
   await checkEachRow(copying, "meta", fault, (row, report) => checkMeta(audit, row, report));
 }
@@ -101,7 +101,7 @@ async function checkUse(audit: RowsAudit, row: LimitUseRow, fault: ReportFault):
   const request = effectiveRequest(action);
   // The amount came from the erased request, so only the time can be compared.
   if (request === null)
-    return reportDifferences({ at: parseEntryTime(entry.at) }, row, withSubject(`action ${row.action_id}`, fault));
+    return reportDifferences({ at: parseEntryTime(entry.at) }, row, prefixFaults(`action ${row.action_id}`, fault));
   const uses = history === null ? [] : recomputeLimitUses(set, request, entry, parseEntryTime(entry.at), history);
   const use = uses.find(({ policy, limit }) => policy === row.policy && limit === row.limit_name);
   if (use === undefined)
@@ -110,7 +110,7 @@ async function checkUse(audit: RowsAudit, row: LimitUseRow, fault: ReportFault):
   reportDifferences(
     { subject, amount, until, at: parseEntryTime(entry.at) },
     row,
-    withSubject(`action ${row.action_id}`, fault),
+    prefixFaults(`action ${row.action_id}`, fault),
   );
 }
 
@@ -121,13 +121,13 @@ async function checkPastAction(audit: RowsAudit, row: PastActionRef, fault: Repo
   const { action, entry, history } = found;
   const set = await audit.policies.compiled(entry.policy_set);
   if (set === null) return;
-  const report = withSubject(`action ${row.action_id}`, fault);
+  const report = prefixFaults(`action ${row.action_id}`, fault);
   const request = effectiveRequest(action);
   const decidedAt = parseEntryTime(entry.at);
-  const at = history === null ? decidedAt : findPlaceTime(history);
+  const at = history === null ? decidedAt : findHistoryTime(history);
   // The owner may have come from the erased request, so only the time can be compared.
   if (request === null) return reportDifferences({ at }, row, report);
-  const places = recomputeHistoryPlaces(set, request, entry, decidedAt, at);
+  const places = recomputeHistoryMemberships(set, request, entry, decidedAt, at);
   const place = places.find(({ policy }) => policy === row.policy);
   if (place === undefined)
     return fault(`the action ${row.action_id} does not belong to the history of "${row.policy}"`);
@@ -161,7 +161,7 @@ async function checkIdempotency(
   fault: ReportFault,
 ): Promise<void> {
   const { key_id, route, resource_id, created_at } = row;
-  const report = withSubject(`${route} ${resource_id}`, fault);
+  const report = prefixFaults(`${route} ${resource_id}`, fault);
   // Reads, by route, what the resource records for the row's columns.
   const recordedBy: Record<string, () => Promise<object | null>> = {
     "POST /v1/actions": async () => {
@@ -250,8 +250,8 @@ async function checkMeta(
   fault: ReportFault,
 ): Promise<void> {
   const [name, value] = [String(row["name"]), String(row["value"])];
-  const report = withSubject(`the fact ${name}`, fault);
-  if (UNRECORDED_META.some((pattern) => name === pattern || (pattern.endsWith(":") && name.startsWith(pattern))))
+  const report = prefixFaults(`the fact ${name}`, fault);
+  if (UNRECORDED_META_NAMES.some((pattern) => name === pattern || (pattern.endsWith(":") && name.startsWith(pattern))))
     return;
   if (name === "log_vkey") {
     if (keys !== null && keys().first !== value) report("it differs from the log's first key");

@@ -9,8 +9,8 @@ import type { LogKeys } from "../domain/log-keys.ts";
 import { tilesBetween } from "../domain/tiles.ts";
 import { auditActions } from "./actions.ts";
 import { auditRows } from "./audit-rows.ts";
-import { FoldedEntries } from "./folded-entries.ts";
-import { auditLedger, reportUnreadable, type AuditReport } from "./ledger.ts";
+import { ExpectedRows } from "./folded-entries.ts";
+import { auditLedger, reportUnreadableData, type AuditReport } from "./ledger.ts";
 import { createKeysAuditor } from "./log-keys.ts";
 import { createFaultCollector, retryWhileFaulty, type AuditedStore, type ReportFault } from "./report.ts";
 
@@ -43,7 +43,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
   const faults: string[] = [];
   const signing = createKeysAuditor(store, options.vkey ?? null, options.verify);
   const origin = await readOrigin(store, options.vkey);
-  const entries = new FoldedEntries(store, signing, origin, createFaultCollector(faults));
+  const entries = new ExpectedRows(store, signing, origin, createFaultCollector(faults));
   const ledger = await auditLedger(store, {
     from: 0,
     verify: options.verify,
@@ -58,7 +58,9 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
   await checkDirectory(audit);
   await checkPolicies(audit);
   const fault = createFaultCollector(faults);
-  await reportUnreadable("the integrity of the store", fault, async () => (await store.inspect?.())?.forEach(fault));
+  await reportUnreadableData("the integrity of the store", fault, async () =>
+    (await store.inspect?.())?.forEach(fault),
+  );
   if (store.copying !== undefined) await checkCopiedTables(audit, store.copying, ledger.entries);
   const { directory, policies, users, credentials, totals, erased } = entries;
   return {
@@ -78,7 +80,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
 interface TablesAudit {
   store: AuditedStore;
   /** All entries of the ledger. */
-  entries: FoldedEntries;
+  entries: ExpectedRows;
   options: StoreAuditOptions;
   /** Receives the faults. */
   faults: string[];
@@ -103,7 +105,7 @@ async function checkActions({ store, entries, options, faults }: TablesAudit): P
   const { totals, policies, grants, exceptional } = entries;
   const fault = createFaultCollector(faults);
   let actions = 0;
-  await reportUnreadable("the actions", fault, async () => {
+  await reportUnreadableData("the actions", fault, async () => {
     actions = await auditActions({
       store,
       totals,
@@ -148,7 +150,7 @@ async function checkCopiedTables(
   const keys = options.vkey === undefined ? null : signing.logKeys;
   const rows = { store, policies, stops, holds, grants, suggested, plans, keys, verify: options.verify };
   const rowFault = createFaultCollector(faults);
-  await reportUnreadable("the rows about actions", rowFault, () => auditRows(rows, copying, rowFault));
+  await reportUnreadableData("the rows about actions", rowFault, () => auditRows(rows, copying, rowFault));
   await retryWhileFaulty("the head", createFaultCollector(faults), async (fault) => {
     const head = await store.head();
     // While the service runs, the store may have newer entries. If the head is too large, the ledger audit has reported

@@ -4,11 +4,11 @@ import { parseEntryTime } from "../domain/action-history.ts";
 import { decodeEntry, type AgentEntry, type KeyEntry, type UserEntry } from "../domain/entries.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { hasScope, canCreateApprovers } from "../domain/scopes.ts";
-import { reportUnreadable } from "./ledger.ts";
+import { reportUnreadableData } from "./ledger.ts";
 import { UserNames } from "../domain/user-names.ts";
 import { hasEnrolled } from "../domain/users.ts";
 import {
-  withSubject,
+  prefixFaults,
   reportDifferences,
   forEachConcurrently,
   type AuditedStore,
@@ -62,7 +62,7 @@ export class DirectoryAuditor {
   async check(fault: ReportFault): Promise<void> {
     this.warningTexts = [];
     const each = (what: string, check: (id: string, fault: ReportFault) => Promise<void>) => (id: string) =>
-      reportUnreadable(`${what} ${id}`, fault, () => check(id, withSubject(`${what} ${id}`, fault)));
+      reportUnreadableData(`${what} ${id}`, fault, () => check(id, prefixFaults(`${what} ${id}`, fault)));
     await forEachConcurrently(
       this.keyRows.keys(),
       each("the API key", (id, report) => this.checkKey(id, report)),

@@ -12,7 +12,7 @@ import { scopesOfRoles } from "../domain/roles.ts";
 import { hasScope, type Scope } from "../domain/scopes.ts";
 import { listKeyMakers, principalsOfKeys, type RecordedKey } from "../domain/standing.ts";
 import { UserNames } from "../domain/user-names.ts";
-import { userAsKey, type Users } from "../domain/users.ts";
+import { toRecordedKey, type Users } from "../domain/users.ts";
 import type { EntryBody } from "./report.ts";
 
 export interface ExceptionalVotesAuditor {
@@ -36,7 +36,7 @@ export function createExceptionalVotesAuditor(users: () => Users): ExceptionalVo
 
   const keyOf = (id: string): RecordedKey | null => {
     const user = users().get(id);
-    return keys.get(id) ?? (user === undefined ? null : userAsKey(user));
+    return keys.get(id) ?? (user === undefined ? null : toRecordedKey(user));
   };
 
   function userMay(id: string, scope: Scope): boolean {

@@ -21,7 +21,7 @@ import { createUsersAuditor } from "./users.ts";
 
 const PAGE = 256;
 
-export class FoldedEntries {
+export class ExpectedRows {
   readonly directory: DirectoryAuditor;
   readonly policies: PoliciesAuditor;
   readonly stops = createStopsAuditor();

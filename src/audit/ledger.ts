@@ -69,7 +69,7 @@ export async function auditLedger(reader: StorageReader, options: AuditOptions):
     };
   const from = Math.max(0, Math.min(options.from, head.size));
   let counted = 0;
-  await reportUnreadable("the entries", fault, async () => {
+  await reportUnreadableData("the entries", fault, async () => {
     counted = await checkEntries(reader, from, head, options, fault);
     // Another process may have appended entries since the head was read. The entry after the head is then not a fault.
     const behind = (await reader.entries(head.size, head.size + 1)).length > 0;
@@ -78,19 +78,19 @@ export async function auditLedger(reader: StorageReader, options: AuditOptions):
   });
   // The missing entries were already reported. Their tiles and nodes cannot exist either, so do not check them.
   if (from + counted < head.size) return { size: head.size, entries: counted, signedSize: null, faults };
-  await reportUnreadable("the tiles", fault, () => checkTiles(reader, from, head.size, fault));
-  await reportUnreadable("the head", fault, () => checkHead(reader, head, fault));
+  await reportUnreadableData("the tiles", fault, () => checkTiles(reader, from, head.size, fault));
+  await reportUnreadableData("the head", fault, () => checkHead(reader, head, fault));
   const { keys, verify, allowUnsigned = false } = options;
   let signedSize: number | null = null;
   if (keys !== undefined)
-    await reportUnreadable("the newest checkpoint", fault, async () => {
+    await reportUnreadableData("the newest checkpoint", fault, async () => {
       signedSize = await checkCheckpoint(reader, { keys: keys(), verify, allowUnsigned }, fault);
     });
   return { size: head.size, entries: counted, signedSize, faults };
 }
 
 /** Reports data that cannot be read or decoded as a fault. Rethrows if the store is unavailable, which is not a fault. */
-export async function reportUnreadable(
+export async function reportUnreadableData(
   what: string,
   fault: (message: string) => void,
   work: () => Promise<void>,

@@ -11,7 +11,7 @@ import {
   HELD_SUBJECTS,
   type LegalHold,
   listActiveHolds,
-  namesAction,
+  holdNamesAction,
   NO_LEGAL_HOLDS,
   openSubject,
 } from "../domain/legal-holds.ts";
@@ -40,7 +40,7 @@ export function createLegalHoldsAuditor(): LegalHoldsAuditor {
         holds = applyLegalHoldEntry(holds, body as unknown as LegalHoldEntry & { seq: number });
         active = listActiveHolds(holds);
       } else if (ERASURES.includes(String(body["type"])) && active.length > 0) {
-        const hold = active.find((each) => namesAction(each, body as unknown as ErasureEntry));
+        const hold = active.find((each) => holdNamesAction(each, body as unknown as ErasureEntry));
         if (hold !== undefined)
           throw new RangeError(`the legal hold ${hold.id} was active and should have prevented this erasure`);
       }

@@ -6,8 +6,8 @@ import { parseVkey } from "../domain/checkpoint.ts";
 import type { LogKeyEntry, PermitKeyEntry } from "../domain/entries.ts";
 import { equalBytes, toHex } from "../domain/hash.ts";
 import { openHandover, listVkeys, appendLogKey, type LogKeys } from "../domain/log-keys.ts";
-import { withSubject, type AuditedStore, type EntryBody, type ReportFault } from "./report.ts";
-import { reportUnreadable } from "./ledger.ts";
+import { prefixFaults, type AuditedStore, type EntryBody, type ReportFault } from "./report.ts";
+import { reportUnreadableData } from "./ledger.ts";
 import { createProofReader } from "../ledger/reader.ts";
 
 export interface KeysAuditor {
@@ -34,8 +34,8 @@ export function createKeysAuditor(store: AuditedStore, pin: string | null, verif
     if (!listVkeys(logKeys).includes(pin)) fault(`${pin} is not a key of the log; its first key is ${logKeys.first}`);
     const proofs = createProofReader(store);
     for (const entry of logEntries) {
-      const report = withSubject(`the change of the log's key at ${entry.seq}`, fault);
-      await reportUnreadable("the handover", report, async () => {
+      const report = prefixFaults(`the change of the log's key at ${entry.seq}`, fault);
+      await reportUnreadableData("the handover", report, async () => {
         const { size, root } = openHandover(entry, verify);
         if (!equalBytes(await proofs.rootAt(size), root))
           report(`the ledger does not contain the tree of size ${size} that the handover signed`);
@@ -50,7 +50,7 @@ export function createKeysAuditor(store: AuditedStore, pin: string | null, verif
     let present = (await store.meta("permit_key")) ?? permitEntries[0]?.previous;
     const had = new Set([present]);
     for (const { seq, at, public_key, previous, previous_until } of permitEntries) {
-      const report = withSubject(`the change of the permit key at ${seq}`, fault);
+      const report = prefixFaults(`the change of the permit key at ${seq}`, fault);
       if (previous !== present) report(`it replaces the key ${previous}, but permits were signed with ${present}`);
       if (had.has(public_key)) report("the new key had already signed permits");
       if (parseEntryTime(previous_until) < parseEntryTime(at))
@@ -74,8 +74,8 @@ export function createKeysAuditor(store: AuditedStore, pin: string | null, verif
     },
     logKeys: () => logKeys,
     async check(fault) {
-      await reportUnreadable("the log's keys", fault, () => checkLogKeys(fault));
-      await reportUnreadable("the permit keys", fault, () => checkPermitKeys(fault));
+      await reportUnreadableData("the log's keys", fault, () => checkLogKeys(fault));
+      await reportUnreadableData("the permit keys", fault, () => checkPermitKeys(fault));
     },
   };
 }

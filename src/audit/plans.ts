@@ -6,8 +6,8 @@ import { parseEntryTime } from "../domain/action-history.ts";
 import {
   actionListDigest,
   findPlanObstacle,
-  planMemberOf,
-  type MemberHistory,
+  toPlanMember,
+  type PlanMemberHistory,
   type PlanMember,
   type PlanTerms,
 } from "../domain/action-plan.ts";
@@ -28,7 +28,7 @@ export interface PlansAuditor {
   submission(id: string): { key_id: string; created_at: number } | undefined;
 }
 
-type Member = MemberHistory & { action: { id: string } };
+type Member = PlanMemberHistory & { action: { id: string } };
 
 interface Plan {
   terms: PlanTerms;
@@ -123,7 +123,7 @@ export function createPlansAuditor(): PlansAuditor {
 }
 
 function membersAt({ members }: Plan, at: number): PlanMember[] {
-  return members.map((member) => planMemberOf(member, at));
+  return members.map((member) => toPlanMember(member, at));
 }
 
 /** Returns the fault of an entry about an action of the plan; null if the entry is valid. */

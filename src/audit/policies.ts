@@ -8,8 +8,8 @@ import type { JsonValue } from "../domain/json.ts";
 import { compilePolicySet, emptyPolicySet, type CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { parsePolicies } from "../domain/policy/parse/parse.ts";
 import type { PolicySetDocument } from "../domain/policy/policy-types.ts";
-import { reportUnreadable } from "./ledger.ts";
-import { withSubject, reportDifferences, type AuditedStore, type EntryBody, type ReportFault } from "./report.ts";
+import { reportUnreadableData } from "./ledger.ts";
+import { prefixFaults, reportDifferences, type AuditedStore, type EntryBody, type ReportFault } from "./report.ts";
 
 /** Number of cached compiled sets. */
 const MAX_CACHED_SETS = 16;
@@ -59,8 +59,8 @@ export class PoliciesAuditor {
     const rows = await this.store.policies();
     for (const row of rows) {
       const what = `the policy ${row.name}`;
-      await reportUnreadable(what, fault, () =>
-        this.checkPolicy(row, active.get(row.name) ?? null, members, withSubject(what, fault)),
+      await reportUnreadableData(what, fault, () =>
+        this.checkPolicy(row, active.get(row.name) ?? null, members, prefixFaults(what, fault)),
       );
     }
     const [ids, names] = [new Set(rows.map(({ id }) => id)), new Set(rows.map(({ name }) => name))];
@@ -117,12 +117,12 @@ export class PoliciesAuditor {
     const members = new Map<string, string>();
     let done = 0;
     for (const [digest, set] of this.sets) {
-      await reportUnreadable(`the policy set ${digest}`, fault, async () => {
+      await reportUnreadableData(`the policy set ${digest}`, fault, async () => {
         const row = await this.store.policySet(digest);
         if (row === null) return fault(`the policy set ${digest} made decisions but is not in the store`);
         if (sha256Hex(utf8(row.document)) !== digest)
           return fault(`the policy set ${digest} was altered: its document has a different digest`);
-        reportDifferences({ created_at: set.created_at }, row, withSubject(`the policy set ${digest}`, fault));
+        reportDifferences({ created_at: set.created_at }, row, prefixFaults(`the policy set ${digest}`, fault));
         const { policies: listed } = JSON.parse(row.document) as PolicySetDocument;
         for (const { policy, version, definition } of listed) {
           const name = memberKey(policy, version);
@@ -154,7 +154,7 @@ export class PoliciesAuditor {
     if (versions.length !== row.latest_version)
       fault(`it has ${versions.length} versions, but its latest version is ${row.latest_version}`);
     for (const version of versions) {
-      const report = withSubject(`version ${version.version}`, fault);
+      const report = prefixFaults(`version ${version.version}`, fault);
       const entry = history.versions.get(version.version);
       if (entry === undefined) report("it is in the store but not in the ledger");
       else reportDifferences(entry, version, report);

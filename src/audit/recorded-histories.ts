@@ -3,7 +3,7 @@
  * without comparing them with entries, so someone could change a row, let a decision read it, and change it back.
  */
 import type { ActionRow } from "../contract/storage.ts";
-import { decodePasts } from "../domain/past.ts";
+import { decodeSaltedFacts } from "../domain/past.ts";
 import type { PastAction } from "../domain/policy/policy-types.ts";
 import type { AuditedStore, ReportFault } from "./report.ts";
 
@@ -46,7 +46,7 @@ export function createRecordedHistoriesCheck(store: Pick<AuditedStore, "action">
 
 /** Returns each past action once, unless decisions read it with different names. */
 function listPastActions(past: string | null): PastAction[] {
-  const actions = decodePasts(past).flatMap(({ history = [] }) => history.flatMap((fact) => fact.actions));
+  const actions = decodeSaltedFacts(past).flatMap(({ history = [] }) => history.flatMap((fact) => fact.actions));
   return [
     ...new Map(actions.map((one) => [JSON.stringify([one.id, one.agent, one.tool, one.operation]), one])).values(),
   ];

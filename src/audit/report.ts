@@ -1,6 +1,6 @@
 /** Helpers that all parts of the store audit use. */
 import type { CopiedRow, CopiedTable, StorageCopying, StorageReader } from "../contract/storage.ts";
-import { reportUnreadable } from "./ledger.ts";
+import { reportUnreadableData } from "./ledger.ts";
 
 /** A store to audit. Without `copying`, the audit skips tables that no method of `StorageReader` lists. */
 export type AuditedStore = StorageReader & { readonly copying?: StorageCopying; inspect?(): Promise<string[]> };
@@ -37,7 +37,7 @@ export async function retryWhileFaulty(
   for (let attempt = 1; ; attempt++) {
     const faults: string[] = [];
     const report: ReportFault = (message) => void faults.push(message);
-    await reportUnreadable(what, report, async () => {
+    await reportUnreadableData(what, report, async () => {
       await before();
       await check(report);
     });
@@ -94,7 +94,7 @@ export async function checkEachRow(
 }
 
 /** Returns a function that prefixes the reported faults with the subject. */
-export function withSubject(what: string, fault: ReportFault): ReportFault {
+export function prefixFaults(what: string, fault: ReportFault): ReportFault {
   return (message) => fault(`${what}: ${message}`);
 }
 

@@ -11,15 +11,15 @@ import type {
   SuggestedRuleEntry,
 } from "../domain/entries.ts";
 import {
-  appendResult,
+  appendRuleResult,
   applySuggestedRuleEntry,
   exceedsFailureRate,
-  findRulesStopped,
-  isInForce,
-  isUseOf,
+  findRulesRevertedByStop,
+  isRuleInForce,
+  isUseOfRule,
   listSuggestedTerms,
   NO_SUGGESTED_RULES,
-  resultsMeta,
+  resultsMetaKey,
 } from "../domain/suggested-rules.ts";
 import type { PolicySetDocument } from "../domain/policy/policy-types.ts";
 import type { EntryBody, ReportFault } from "./report.ts";
@@ -48,9 +48,9 @@ export function createSuggestedRulesAuditor(): SuggestedRulesAuditor {
     if (suggested.length === 0) return;
     for (const policy of suggested) {
       const rule = rules.get(policy);
-      if (rule === undefined || !isInForce(rule))
+      if (rule === undefined || !isRuleInForce(rule))
         throw new RangeError(`the suggested rule of ${policy} allowed it, which was not in force`);
-      if (entry.type === "decision" && !isUseOf(rule, entry as unknown as DecisionEntry))
+      if (entry.type === "decision" && !isUseOfRule(rule, entry as unknown as DecisionEntry))
         throw new RangeError(`the suggested rule of ${policy} is for other agents, or another tool or operation`);
     }
     if (decision.effect !== "allow" || !suggested.includes(decision.policy ?? ""))
@@ -67,8 +67,8 @@ export function createSuggestedRulesAuditor(): SuggestedRulesAuditor {
   function foldResult({ action_id, success }: ExecutionEntry): void {
     for (const policy of policiesOf(action_id)) {
       const rule = rules.get(policy);
-      if (rule === undefined || !isInForce(rule)) continue;
-      const counted = appendResult(results.get(policy) ?? "", success === true);
+      if (rule === undefined || !isRuleInForce(rule)) continue;
+      const counted = appendRuleResult(results.get(policy) ?? "", success === true);
       results.set(policy, counted);
       if (success !== true && exceedsFailureRate(counted, rule)) expect("failure", policy);
     }
@@ -100,7 +100,8 @@ export function createSuggestedRulesAuditor(): SuggestedRulesAuditor {
         foldDecision(body as unknown as DecisionEntry | RedecisionEntry);
       if (type === "execution" && body["phase"] === "result") foldResult(body as unknown as ExecutionEntry);
       if (type === "stop" && body["change"] === "placed")
-        for (const { policy } of findRulesStopped(rules, (body as unknown as StopEntry).stop)) expect("stop", policy);
+        for (const { policy } of findRulesRevertedByStop(rules, (body as unknown as StopEntry).stop))
+          expect("stop", policy);
       if (missing.length > 0)
         throw new RangeError(`the entry before had to revert the suggested rule of ${missing.join(", ")}`);
     },
@@ -114,7 +115,7 @@ export function createSuggestedRulesAuditor(): SuggestedRulesAuditor {
         if (isActive && !active.has(policy))
           fault(`the suggested rule of ${policy} is recorded as active, but it is not`);
       for (const [policy, recorded] of results)
-        if ((await reader.meta(resultsMeta(policy))) !== recorded)
+        if ((await reader.meta(resultsMetaKey(policy))) !== recorded)
           fault(`the results of the suggested rule of ${policy} differ from the ledger`);
     },
   };

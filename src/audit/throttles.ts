@@ -1,7 +1,7 @@
 /** Recomputes each throttling from the earlier decisions: its hour, its number of requests, and the usual rate. */
 import { parseEntryTime } from "../domain/action-history.ts";
 import type { DecisionEntry, ThrottleEntry } from "../domain/entries.ts";
-import { HOUR_MS, MAX_MEASURED, type RequestRate, throttleLimit, throttlePeriod } from "../domain/throttle.ts";
+import { HOUR_MS, MAX_MEASURED_REQUESTS, type RequestRate, throttleLimit, throttlePeriod } from "../domain/throttle.ts";
 import type { EntryBody } from "./report.ts";
 
 export interface ThrottlesAuditor {
@@ -55,8 +55,8 @@ export function createThrottlesAuditor(): ThrottlesAuditor {
 function measure(hours: readonly (readonly [start: number, requests: number])[]): RequestRate {
   const rate: RequestRate = { requests: 0, hours: 0 };
   for (const [, requests] of hours.toReversed()) {
-    if (rate.requests === MAX_MEASURED) break;
-    rate.requests = Math.min(MAX_MEASURED, rate.requests + requests);
+    if (rate.requests === MAX_MEASURED_REQUESTS) break;
+    rate.requests = Math.min(MAX_MEASURED_REQUESTS, rate.requests + requests);
     rate.hours += 1;
   }
   return rate;

@@ -10,7 +10,7 @@ interface UnrecordedColumn {
   why: string;
 }
 
-export const UNRECORDED: readonly UnrecordedColumn[] = [
+export const UNRECORDED_COLUMNS: readonly UnrecordedColumn[] = [
   { table: "api_keys", column: "prefix", why: "identifies the key to people; the ledger contains no part of a key" },
   { table: "api_keys", column: "last_used_at", why: "uses of a key are not recorded, and no decision depends on them" },
   {
@@ -64,7 +64,7 @@ export const UNRECORDED: readonly UnrecordedColumn[] = [
 ];
 
 /** Names in `meta` whose values the ledger does not record. A name that ends in a colon is a prefix. */
-export const UNRECORDED_META = [
+export const UNRECORDED_META_NAMES = [
   "secret_fingerprint",
   "environment",
   "settled_incarnation",

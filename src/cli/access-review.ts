@@ -1,6 +1,14 @@
 /** `assent access-review` shows who can approve, who approved, and which users and keys are unused. */
-import { EXIT, parse, safe, usage, printJson, type Command, type Output } from "./command.ts";
-import { privilegedClient, withServiceErrors } from "./remote.ts";
+import {
+  EXIT_CODES,
+  parseArguments,
+  toPrintable,
+  usageError,
+  printJson,
+  type Command,
+  type Output,
+} from "./command.ts";
+import { createPrivilegedClient, withServiceErrors } from "./remote.ts";
 
 interface Patterns {
   agents: string[] | null;
@@ -43,17 +51,17 @@ examples:
   assent access-review --days 30
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, { days: { type: "string" }, json: { type: "boolean" } });
-    if (positionals.length > 0) throw usage("assent access-review takes no arguments, only flags");
+    const { values, positionals } = parseArguments(args, { days: { type: "string" }, json: { type: "boolean" } });
+    if (positionals.length > 0) throw usageError("assent access-review takes no arguments, only flags");
     const { days: given = "90", json = false } = values;
     const days = given.replace(/d$/, "");
     if (!/^[1-9]\d{0,2}$/.test(days) || Number(days) > 366)
-      throw usage(`--days must be a whole number from 1 to 366; got \`${given}\``);
-    const service = await privilegedClient();
+      throw usageError(`--days must be a whole number from 1 to 366; got \`${given}\``);
+    const service = await createPrivilegedClient();
     const review = await withServiceErrors(() => service.call<ReviewView>("GET", `/v1/access-review?days=${days}`));
     if (json) printJson(io, review);
     else showReview(io, review);
-    return EXIT.ok;
+    return EXIT_CODES.ok;
   },
 };
 
@@ -71,7 +79,7 @@ function showReview(io: Output, { since, until, open_reviews, rows }: ReviewView
       row.ended_at === null ? (row.unused ? "UNUSED" : `last used ${row.last_used_at ?? "never"}`) : "ended";
     const of = groups.length === 0 ? "" : ` (${groups.join(", ")})`;
     const also = delegators.length === 0 ? "" : `, also for ${delegators.join(", ")}`;
-    io.out(safe(`${kind} ${name}${of}: ${describePower(row)}${also}; ${votes}; ${state}`));
+    io.out(toPrintable(`${kind} ${name}${of}: ${describePower(row)}${also}; ${votes}; ${state}`));
   }
 }
 

@@ -1,7 +1,23 @@
 import type { ActionQuery, ActionRecord } from "../client/index.ts";
-import { CommandError, EXIT, parse, safe, table, usage, printJson, type Command } from "./command.ts";
+import {
+  CommandError,
+  EXIT_CODES,
+  parseArguments,
+  toPrintable,
+  printTable,
+  usageError,
+  printJson,
+  type Command,
+} from "./command.ts";
 import { GRANT_OPTIONS, grantTerms, type GrantView, showGrant } from "./grants.ts";
-import { client, privilegedClient, actionExitCode, jsonFlag, withServiceErrors, showAction } from "./remote.ts";
+import {
+  createClient,
+  createPrivilegedClient,
+  actionExitCode,
+  jsonFlag,
+  withServiceErrors,
+  printAction,
+} from "./remote.ts";
 import { requestSummary } from "./request-summary.ts";
 import { parseSeconds } from "./times.ts";
 import { showForVote, voteOnShown } from "./vote-on-shown.ts";
@@ -28,7 +44,7 @@ examples:
   assent submit --agent ops-bot --tool shell --operation run --params @command.json --wait 60
 `,
   async run(args, io) {
-    const { values } = parse(args, {
+    const { values } = parseArguments(args, {
       agent: { type: "string" },
       tool: { type: "string" },
       operation: { type: "string" },
@@ -39,12 +55,12 @@ examples:
       json: { type: "boolean" },
     });
     const { agent, tool, operation, wait } = values;
-    if (tool === undefined || operation === undefined) throw usage("--tool and --operation are needed");
+    if (tool === undefined || operation === undefined) throw usageError("--tool and --operation are needed");
     const seconds = wait === undefined ? undefined : parseSeconds("--wait", wait, MAX_WAIT);
     const params = await jsonFlag("params", values.params);
     const context = await jsonFlag("context", values.context);
     const key = values["idempotency-key"];
-    const service = await client();
+    const service = await createClient();
     const action = await withServiceErrors(async () =>
       service.submit(
         {
@@ -60,7 +76,7 @@ examples:
         },
       ),
     );
-    showAction(io, action, values.json === true);
+    printAction(io, action, values.json === true);
     return actionExitCode(action);
   },
 };
@@ -83,25 +99,25 @@ examples:
   assent ${verb} 019346a0-0000-7000-8000-000000000000 --reason "checked with the customer"
 ${approve ? EXAMPLE_WITH_GRANT : ""}`,
     async run(args, io) {
-      const { values, positionals } = parse(args, {
+      const { values, positionals } = parseArguments(args, {
         reason: { type: "string" },
         yes: { type: "boolean" },
         json: { type: "boolean" },
         ...(approve ? GRANT_OPTIONS : {}),
       });
       const grant = approve ? grantTerms(values) : undefined;
-      const service = await privilegedClient();
+      const service = await createPrivilegedClient();
       const text = onlyId(positionals, verb);
       const shown = await showForVote(service, await withServiceErrors(() => completeId(service, text)), io);
       if (values.yes !== true && canAsk(io) && !(await askYesOrNo(`${verb} this request?`))) {
         io.err("did not vote");
-        return EXIT.failure;
+        return EXIT_CODES.failure;
       }
       const action = await voteOnShown(service, shown, approve, { reason: values.reason, grant });
-      showAction(io, action, values.json === true);
+      printAction(io, action, values.json === true);
       if (values.json !== true && action.new_grant !== undefined)
         showGrant(io, action.new_grant as unknown as GrantView, false);
-      return EXIT.ok;
+      return EXIT_CODES.ok;
     },
   };
 }
@@ -132,22 +148,23 @@ examples:
   assent edit 019346a0-0000-7000-8000-000000000000 params.amount=90 --reason "the rest was paid already"
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, { reason: { type: "string" }, json: { type: "boolean" } });
+    const { values, positionals } = parseArguments(args, { reason: { type: "string" }, json: { type: "boolean" } });
     const [id, ...given] = positionals;
-    if (id === undefined || given.length === 0) throw usage("assent edit takes one action id and PATH=VALUE");
+    if (id === undefined || given.length === 0) throw usageError("assent edit takes one action id and PATH=VALUE");
     const changes = Object.fromEntries(given.map(toChange));
-    const service = await privilegedClient();
+    const service = await createPrivilegedClient();
     const action = await withServiceErrors(async () =>
       service.edit(await completeId(service, id), changes, { reason: values.reason }),
     );
-    showAction(io, action, values.json === true);
-    return EXIT.ok;
+    printAction(io, action, values.json === true);
+    return EXIT_CODES.ok;
   },
 };
 
 function toChange(text: string): [path: string, value: string | number | boolean] {
   const [, path, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
-  if (path === undefined || value === undefined) throw usage(`"${text}" is not PATH=VALUE, such as params.amount=90`);
+  if (path === undefined || value === undefined)
+    throw usageError(`"${text}" is not PATH=VALUE, such as params.amount=90`);
   try {
     const parsed: unknown = JSON.parse(value);
     if (typeof parsed === "string" || typeof parsed === "number" || typeof parsed === "boolean") return [path, parsed];
@@ -168,12 +185,12 @@ examples:
   assent ask 019346a0-0000-7000-8000-000000000000 "Which customer asked for this?"
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, { json: { type: "boolean" } });
+    const { values, positionals } = parseArguments(args, { json: { type: "boolean" } });
     const [id, question] = idAndText(positionals, "ask", "a question");
-    const service = await privilegedClient();
+    const service = await createPrivilegedClient();
     const action = await withServiceErrors(async () => service.ask(await completeId(service, id), question));
-    showAction(io, action, values.json === true);
-    return EXIT.ok;
+    printAction(io, action, values.json === true);
+    return EXIT_CODES.ok;
   },
 };
 
@@ -188,20 +205,20 @@ examples:
   assent answer 019346a0-0000-7000-8000-000000000000 "Customer 4711, ticket T-1001"
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, { question: { type: "string" }, json: { type: "boolean" } });
+    const { values, positionals } = parseArguments(args, { question: { type: "string" }, json: { type: "boolean" } });
     const [id, text] = idAndText(positionals, "answer", "a text");
     const { question } = values;
     if (question !== undefined && !/^[1-9]$/.test(question))
-      throw usage(`--question must be the number of a question (1 to 9); got "${question}"`);
+      throw usageError(`--question must be the number of a question (1 to 9); got "${question}"`);
     const number = question === undefined ? undefined : Number(question);
-    const service = await client();
+    const service = await createClient();
     const action = await withServiceErrors(async () => service.answer(await completeId(service, id), text, { number }));
-    showAction(io, action, values.json === true);
-    return EXIT.ok;
+    printAction(io, action, values.json === true);
+    return EXIT_CODES.ok;
   },
 };
 
-export const lift: Command = {
+export const liftRejectionCommand: Command = {
   summary: "lift the rejection of an action",
   help: `usage: assent lift ID [--reason TEXT] [--json]
 
@@ -212,13 +229,13 @@ examples:
   assent lift 019346a0-0000-7000-8000-000000000000 --reason "rejected by mistake"
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, { reason: { type: "string" }, json: { type: "boolean" } });
+    const { values, positionals } = parseArguments(args, { reason: { type: "string" }, json: { type: "boolean" } });
     const id = onlyId(positionals, "lift");
     const action = await withServiceErrors(async () =>
-      (await privilegedClient()).liftRejection(id, { reason: values.reason }),
+      (await createPrivilegedClient()).liftRejection(id, { reason: values.reason }),
     );
-    showAction(io, action, values.json === true);
-    return EXIT.ok;
+    printAction(io, action, values.json === true);
+    return EXIT_CODES.ok;
   },
 };
 
@@ -231,7 +248,7 @@ examples:
   assent actions 019346a0-0000-7000-8000-000000000000
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, {
+    const { values, positionals } = parseArguments(args, {
       status: { type: "string" },
       agent: { type: "string" },
       tool: { type: "string" },
@@ -239,16 +256,16 @@ examples:
       json: { type: "boolean" },
     });
     if (positionals.length > 0) {
-      const action = await withServiceErrors(async () => (await client()).action(onlyId(positionals, "actions")));
-      showAction(io, action, values.json === true);
-      return EXIT.ok;
+      const action = await withServiceErrors(async () => (await createClient()).action(onlyId(positionals, "actions")));
+      printAction(io, action, values.json === true);
+      return EXIT_CODES.ok;
     }
     const { status, agent, tool, limit } = values;
     const query = { status: status as ActionQuery["status"], agent_id: agent, tool, limit };
-    const page = await withServiceErrors(async () => (await client()).actionsPage(query));
+    const page = await withServiceErrors(async () => (await createClient()).actionsPage(query));
     if (values.json === true) printJson(io, page);
-    else table(io, ["id", "status", "agent", "tool", "operation", "created", "request"], page.actions.map(row));
-    return EXIT.ok;
+    else printTable(io, ["id", "status", "agent", "tool", "operation", "created", "request"], page.actions.map(row));
+    return EXIT_CODES.ok;
   },
 };
 
@@ -256,9 +273,9 @@ function row(action: ActionRecord): string[] {
   return [
     action.id,
     action.status,
-    safe(action.agent_id),
-    safe(action.tool),
-    safe(action.operation),
+    toPrintable(action.agent_id),
+    toPrintable(action.tool),
+    toPrintable(action.operation),
     action.created_at,
     requestSummary(action),
   ];
@@ -268,25 +285,25 @@ function row(action: ActionRecord): string[] {
  * Returns the id of the only pending action whose id begins with `prefix`. Throws if there are several, because a vote
  * must be for exactly one.
  */
-async function completeId(service: Awaited<ReturnType<typeof client>>, prefix: string): Promise<string> {
+async function completeId(service: Awaited<ReturnType<typeof createClient>>, prefix: string): Promise<string> {
   if (!/^[0-9a-f]{8}[0-9a-f-]{0,27}$/.test(prefix)) return prefix;
   const matches: string[] = [];
   for await (const { id } of service.actions({ status: "pending_approval" }))
     if (id.startsWith(prefix)) matches.push(id);
   if (matches.length === 1) return matches[0] as string;
   if (matches.length === 0) throw new CommandError(`no pending action has an id that begins with "${prefix}"`);
-  throw usage(`${matches.length} pending actions have an id that begins with "${prefix}"; give more characters`);
+  throw usageError(`${matches.length} pending actions have an id that begins with "${prefix}"; give more characters`);
 }
 
 function idAndText(positionals: string[], verb: string, what: string): [id: string, text: string] {
   const [id, text, ...more] = positionals;
   if (id === undefined || text === undefined || more.length > 0)
-    throw usage(`assent ${verb} takes one action id and ${what}; put the text in quotes`);
+    throw usageError(`assent ${verb} takes one action id and ${what}; put the text in quotes`);
   return [id, text];
 }
 
 function onlyId(positionals: string[], verb: string): string {
   const [id, ...more] = positionals;
-  if (id === undefined || more.length > 0) throw usage(`assent ${verb} takes one action id`);
+  if (id === undefined || more.length > 0) throw usageError(`assent ${verb} takes one action id`);
   return id;
 }

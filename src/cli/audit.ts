@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Config } from "../config/index.ts";
 import { nullIfCorrupt, type Storage } from "../contract/storage.ts";
-import { vkeyAt } from "../domain/log-keys.ts";
+import { vkeyAtSize } from "../domain/log-keys.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
 import { auditStore, type StoreAuditReport } from "../audit/audit-store.ts";
@@ -14,10 +14,10 @@ import {
 } from "../ledger/sign/kept-checkpoint.ts";
 import { createProofReader } from "../ledger/reader.ts";
 import { LedgerTampered } from "../ledger/tampered.ts";
-import { EXIT, parse, usage, CommandError, printJson, type Command } from "./command.ts";
-import { configFrom } from "./serve.ts";
+import { EXIT_CODES, parseArguments, usageError, CommandError, printJson, type Command } from "./command.ts";
+import { loadServeConfig } from "./serve.ts";
 import { readRepairs, repairStore, formatRepair } from "./repair.ts";
-import { assertCurrent, progress, withStore } from "./with-store.ts";
+import { assertCurrentSchema, createProgressReporter, withStore } from "./with-store.ts";
 
 export const audit: Command = {
   summary: "check a whole store against its ledger",
@@ -41,7 +41,7 @@ examples:
   DATABASE_URL=postgres://... assent audit --checkpoint kept.txt --key "$VKEY"
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, {
+    const { values, positionals } = parseArguments(args, {
       config: { type: "string" },
       key: { type: "string" },
       checkpoint: { type: "string" },
@@ -49,17 +49,17 @@ examples:
       repair: { type: "boolean" },
       copy: { type: "string" },
     });
-    if (positionals.length > 0) throw usage("assent audit takes no arguments");
+    if (positionals.length > 0) throw usageError("assent audit takes no arguments");
     const note = values.checkpoint === undefined ? null : read(values.checkpoint);
-    if (values.copy !== undefined && values.repair !== true) throw usage("--copy needs --repair");
-    const config = configFrom(process.env, values.config);
+    if (values.copy !== undefined && values.repair !== true) throw usageError("--copy needs --repair");
+    const config = loadServeConfig(process.env, values.config);
     if (values.repair === true) {
       const output = values.json === true ? { ...io, out: io.err } : io;
       if ((await repairStore(config, values.copy, output)) === null)
         output.out("there are no rows after the head; nothing was deleted");
     }
     const report = await withStore(config, { readOnly: true }, async (storage) => {
-      await assertCurrent(storage);
+      await assertCurrentSchema(storage);
       const storedKey = await storage.meta("log_vkey");
       const vkey = values.key ?? storedKey;
       // Read the saved checkpoints before the store. In the other order, a running service could save a checkpoint that
@@ -68,7 +68,7 @@ examples:
       if (values.checkpoint !== undefined && note !== null) kept.notes.push({ path: values.checkpoint, note });
       const done = await auditStore(storage, {
         verify: verifyEd25519,
-        progress: progress(io),
+        progress: createProgressReporter(io),
         ...(vkey === null ? {} : { vkey }),
       });
       if (storedKey === null && done.size > 0)
@@ -79,7 +79,7 @@ examples:
       done.warnings.push(...kept.warnings);
       done.warnings.push(...(await unsignedWarning(storage, done)));
       const contained = await compareKept(storage, done, kept.notes);
-      const signer = done.signedSize === null ? null : vkeyAt(done.logKeys, done.signedSize);
+      const signer = done.signedSize === null ? null : vkeyAtSize(done.logKeys, done.signedSize);
       return { ...done, vkey: signer, contained, repairs: await readRepairs(storage) };
     });
     if (values.json === true) printJson(io, report);
@@ -106,7 +106,7 @@ examples:
       for (const repair of report.repairs) io.out(formatRepair(repair));
       for (const warning of report.warnings) io.err(`warning: ${warning}`);
     } else for (const fault of report.faults) io.out(fault);
-    return report.faults.length === 0 ? EXIT.ok : EXIT.unverified;
+    return report.faults.length === 0 ? EXIT_CODES.ok : EXIT_CODES.unverified;
   },
 };
 

@@ -12,8 +12,8 @@ import {
 import { join, resolve } from "node:path";
 import { isLogKeyFile } from "../identity/log-keyring.ts";
 import { PERMIT_KEY_FILES } from "../identity/permit-keys.ts";
-import { CommandError, EXIT, parse, printJson, usage, type Command } from "./command.ts";
-import { configFrom } from "./serve.ts";
+import { CommandError, EXIT_CODES, parseArguments, printJson, usageError, type Command } from "./command.ts";
+import { loadServeConfig } from "./serve.ts";
 import { withStore } from "./with-store.ts";
 
 /** Files of the data folder that a restored store needs to sign entries and permits and to verify approval links. */
@@ -34,11 +34,11 @@ examples:
   assent backup /backups/assent-$(date +%F)
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, { config: { type: "string" }, json: { type: "boolean" } });
+    const { values, positionals } = parseArguments(args, { config: { type: "string" }, json: { type: "boolean" } });
     const [given, ...more] = positionals;
-    if (given === undefined || more.length > 0) throw usage("assent backup takes one folder");
+    if (given === undefined || more.length > 0) throw usageError("assent backup takes one folder");
     const folder = resolve(given);
-    const config = configFrom(process.env, values.config);
+    const config = loadServeConfig(process.env, values.config);
     const size = await withStore(config, { readOnly: true }, async (storage) => {
       if (storage.backup === undefined)
         throw new CommandError(
@@ -65,7 +65,7 @@ examples:
     else io.out(`wrote ${files.join(", ")} to ${folder}: about ${size} entries`);
     if (secretFiles.length > 0)
       io.err("the folder contains the service's secrets: store it where only you can read it");
-    return EXIT.ok;
+    return EXIT_CODES.ok;
   },
 };
 

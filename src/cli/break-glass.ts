@@ -1,6 +1,14 @@
 /** `assent break-glass` lists emergency approvals and closes their reviews. */
-import { EXIT, parse, safe, usage, printJson, type Command, type Output } from "./command.ts";
-import { client, privilegedClient, readAllPages, withServiceErrors } from "./remote.ts";
+import {
+  EXIT_CODES,
+  parseArguments,
+  toPrintable,
+  usageError,
+  printJson,
+  type Command,
+  type Output,
+} from "./command.ts";
+import { createClient, createPrivilegedClient, readAllPages, withServiceErrors } from "./remote.ts";
 
 interface UseView {
   id: string;
@@ -33,36 +41,36 @@ examples:
   assent break-glass --review 019346a0-0000-7000-8000-000000000000 --comment "the outage was real"
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, {
+    const { values, positionals } = parseArguments(args, {
       all: { type: "boolean" },
       review: { type: "string" },
       comment: { type: "string" },
       json: { type: "boolean" },
     });
     const { all = false, review, comment, json = false } = values;
-    if (positionals.length > 0) throw usage("assent break-glass takes no arguments, only flags");
-    if ((review === undefined) !== (comment === undefined)) throw usage("--review and --comment go together");
+    if (positionals.length > 0) throw usageError("assent break-glass takes no arguments, only flags");
+    if ((review === undefined) !== (comment === undefined)) throw usageError("--review and --comment go together");
     if (review !== undefined) {
       const path = `/v1/break-glass/${encodeURIComponent(review)}/review`;
-      const service = await privilegedClient();
+      const service = await createPrivilegedClient();
       const use = await withServiceErrors(() => service.call<UseView>("POST", path, { comment }));
       showUse(io, use, json);
-      return EXIT.ok;
+      return EXIT_CODES.ok;
     }
-    const service = await client();
+    const service = await createClient();
     const path = `/v1/break-glass?limit=50${all ? "" : "&status=open"}`;
     const listed = await readAllPages<UseView>(service, path, "break_glass");
     if (json) printJson(io, { break_glass: listed });
     else if (listed.length === 0) io.out(all ? "there are no emergency approvals" : "no review is open");
     else for (const use of listed) showUse(io, use, false);
-    return EXIT.ok;
+    return EXIT_CODES.ok;
   },
 };
 
 function showUse(io: Output, use: UseView, json: boolean): void {
   if (json) return printJson(io, use);
   const { id, status, action_id, agent_id, tool, operation, approver, reason, used_at, review } = use;
-  io.out(safe(`${status}  ${tool} ${operation} by ${agent_id}`));
+  io.out(toPrintable(`${status}  ${tool} ${operation} by ${agent_id}`));
   const lines = [
     ["id", id],
     ["action", action_id],
@@ -75,5 +83,5 @@ function showUse(io: Output, use: UseView, json: boolean): void {
           ["comment", review.comment],
         ]),
   ];
-  for (const [name = "", value = ""] of lines) io.out(`  ${name.padEnd(9)} ${safe(value)}`);
+  for (const [name = "", value = ""] of lines) io.out(`  ${name.padEnd(9)} ${toPrintable(value)}`);
 }

@@ -4,11 +4,19 @@ import { parseArgs, type ParseArgsConfig } from "node:util";
 import { findSimilarName } from "../domain/similar-name.ts";
 
 /** Exit codes. They are stable, because scripts rely on them. docs/cli.md lists them. */
-export const EXIT = { ok: 0, failure: 1, usage: 2, denied: 3, pending: 4, unreachable: 5, unverified: 6 } as const;
+export const EXIT_CODES = {
+  ok: 0,
+  failure: 1,
+  usage: 2,
+  denied: 3,
+  pending: 4,
+  unreachable: 5,
+  unverified: 6,
+} as const;
 
 export class CommandError extends Error {
   readonly exit: number;
-  constructor(message: string, exit: number = EXIT.failure) {
+  constructor(message: string, exit: number = EXIT_CODES.failure) {
     super(message);
     this.name = "CommandError";
     this.exit = exit;
@@ -31,12 +39,12 @@ export interface Command {
   /** Complete help text: usage, options, examples. */
   help: string;
   /** Subcommands with their own help text, such as `create` in `assent keys create`. */
-  verbs?: Readonly<Record<string, Verb>>;
+  subcommands?: Readonly<Record<string, Subcommand>>;
   /** Resolves to the exit code. */
   run(args: string[], io: Output): Promise<number>;
 }
 
-export type Verb = Omit<Command, "verbs">;
+export type Subcommand = Omit<Command, "verbs">;
 
 type Options = NonNullable<ParseArgsConfig["options"]>;
 type Parsed<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true; args: string[] }>>;
@@ -45,7 +53,7 @@ type Parsed<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allow
  * Parses options like `util.parseArgs`. For an unknown option, throws CommandError with EXIT.usage and suggests a
  * similar option.
  */
-export function parse<T extends Options>(args: string[], options: T): Parsed<T> {
+export function parseArguments<T extends Options>(args: string[], options: T): Parsed<T> {
   try {
     return parseArgs({ args, options, allowPositionals: true });
   } catch (error) {
@@ -55,18 +63,18 @@ export function parse<T extends Options>(args: string[], options: T): Parsed<T> 
     const meant = flag === undefined || flags.includes(flag) ? null : findSimilarName(flag, flags);
     throw new CommandError(
       `${message.charAt(0).toLowerCase()}${message.slice(1)}${meant === null ? "" : `; did you mean --${meant}?`}`,
-      EXIT.usage,
+      EXIT_CODES.usage,
     );
   }
 }
 
-export function usage(message: string): CommandError {
-  return new CommandError(message, EXIT.usage);
+export function usageError(message: string): CommandError {
+  return new CommandError(message, EXIT_CODES.usage);
 }
 
 /** Parses the value of a `--port` option. Throws a usage error unless it is a number from 0 to 65535. */
 export function parsePort(text: string): number {
-  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535) throw usage(`--port must be 0 to 65535; got "${text}"`);
+  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535) throw usageError(`--port must be 0 to 65535; got "${text}"`);
   return Number(text);
 }
 
@@ -81,7 +89,7 @@ export function parseChoice<const T extends string>(
 ): T {
   const choice = given === undefined ? words[0] : words.find((word) => word === given);
   if (choice === undefined)
-    throw usage(`${flag} takes ${words.slice(0, -1).join(", ")} or ${words.at(-1)}, not "${given}"`);
+    throw usageError(`${flag} must be ${words.slice(0, -1).join(", ")} or ${words.at(-1)}; got "${given}"`);
   return choice;
 }
 
@@ -97,7 +105,7 @@ export function parseFormat<const T extends string>(
 }
 
 /** Prints rows with bold headings on a terminal, and as tab-separated values elsewhere. */
-export function table(io: Output, headings: string[], rows: string[][]): void {
+export function printTable(io: Output, headings: string[], rows: string[][]): void {
   if (!io.fancy) {
     for (const row of rows) io.out(row.join("\t"));
     return;
@@ -114,7 +122,7 @@ export function table(io: Output, headings: string[], rows: string[][]): void {
 
 const COLOURS: Readonly<Record<string, number>> = { green: 32, red: 31, yellow: 33, dim: 2 };
 
-export function colour(io: Output, name: "green" | "red" | "yellow" | "dim", text: string): string {
+export function colourText(io: Output, name: "green" | "red" | "yellow" | "dim", text: string): string {
   return io.fancy ? `\u001b[${COLOURS[name]}m${text}\u001b[0m` : text;
 }
 
@@ -132,4 +140,4 @@ export function printJson(io: Output, value: unknown): void {
 }
 
 /** Makes text from a service or a file safe to print, because it could otherwise control the terminal. */
-export const safe = replaceControls;
+export const toPrintable = replaceControls;

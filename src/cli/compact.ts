@@ -1,5 +1,5 @@
-import { CommandError, EXIT, parse, printJson, usage, type Command } from "./command.ts";
-import { configFrom } from "./serve.ts";
+import { CommandError, EXIT_CODES, parseArguments, printJson, usageError, type Command } from "./command.ts";
+import { loadServeConfig } from "./serve.ts";
 import { withStore } from "./with-store.ts";
 
 export const compact: Command = {
@@ -18,9 +18,9 @@ examples:
   assent compact
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, { config: { type: "string" }, json: { type: "boolean" } });
-    if (positionals.length > 0) throw usage("assent compact takes no arguments");
-    const config = configFrom(process.env, values.config);
+    const { values, positionals } = parseArguments(args, { config: { type: "string" }, json: { type: "boolean" } });
+    if (positionals.length > 0) throw usageError("assent compact takes no arguments");
+    const config = loadServeConfig(process.env, values.config);
     // SQLite writes a temporary file with the whole store, so put it on the same disk, in the same private folder.
     // SQLite reads this variable when the first database is opened.
     process.env["SQLITE_TMPDIR"] ??= config.data;
@@ -33,6 +33,6 @@ examples:
     });
     if (values.json === true) printJson(io, { compacted: true });
     else io.out("the store was rewritten: its file contains no copies of erased data");
-    return EXIT.ok;
+    return EXIT_CODES.ok;
   },
 };

@@ -3,10 +3,18 @@ import { equalBytes, toHex } from "../domain/hash.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
 import { auditLedger } from "../audit/ledger.ts";
 import { readLogKeys } from "../ledger/sign/log-key-book.ts";
-import { UNFINISHED_COPY } from "../runtime/open-store.ts";
-import { CommandError, EXIT, parse, printJson, usage, type Command, type Output } from "./command.ts";
-import { configFrom } from "./serve.ts";
-import { progress, withStore } from "./with-store.ts";
+import { UNFINISHED_COPY_KEY } from "../runtime/open-store.ts";
+import {
+  CommandError,
+  EXIT_CODES,
+  parseArguments,
+  printJson,
+  usageError,
+  type Command,
+  type Output,
+} from "./command.ts";
+import { loadServeConfig } from "./serve.ts";
+import { createProgressReporter, withStore } from "./with-store.ts";
 
 const PAGE = 500;
 /** Tables whose rows never change. A resumed copy skips their rows that the target already contains. */
@@ -30,18 +38,18 @@ examples:
   DATABASE_URL=postgres://... assent copy --to ./data
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, {
+    const { values, positionals } = parseArguments(args, {
       to: { type: "string" },
       config: { type: "string" },
       json: { type: "boolean" },
     });
     if (values.to === undefined || positionals.length > 0)
-      throw usage("assent copy needs --to with a postgres:// URL or a folder");
-    const from = configFrom(process.env, values.config);
+      throw usageError("assent copy needs --to with a postgres:// URL or a folder");
+    const from = loadServeConfig(process.env, values.config);
     const isUrl = /^postgres(ql)?:\/\//.test(values.to);
-    if (!isUrl && values.to.includes("://")) throw usage("--to must be a postgres:// URL or a folder");
+    if (!isUrl && values.to.includes("://")) throw usageError("--to must be a postgres:// URL or a folder");
     // Ignore the configured plugins, because they include the storage of the source.
-    const to = configFrom(
+    const to = loadServeConfig(
       { ...process.env, DATABASE_URL: isUrl ? values.to : "", ...(isUrl ? {} : { ASSENT_DATA: values.to }) },
       values.config,
     );
@@ -50,13 +58,13 @@ examples:
     const size = await withStore(from, {}, (source) => withStore(to, {}, (target) => copyStore(source, target, io)));
     if (values.json === true) {
       printJson(io, { entries: size, verified: true });
-      return EXIT.ok;
+      return EXIT_CODES.ok;
     }
     io.out(`copied ${size} entries and verified the copy`);
     io.out(
       `start the service on it with ${isUrl ? "DATABASE_URL, ASSENT_SECRET, ASSENT_LOG_KEY and ASSENT_PERMIT_KEY (from the data folder: secret, log-key.pem, permit-key.pem)" : "ASSENT_DATA"}`,
     );
-    return EXIT.ok;
+    return EXIT_CODES.ok;
   },
 };
 
@@ -70,12 +78,12 @@ async function copyStore(source: Storage, target: Storage, io: Output): Promise<
     root: toHex(head.root),
     epoch: head.epoch,
   });
-  const begun = await target.meta(UNFINISHED_COPY);
+  const begun = await target.meta(UNFINISHED_COPY_KEY);
   if (begun === null || begun === "") await assertEmpty(target);
   else if (vkeyOf(begun) !== vkeyOf(state))
     throw new CommandError("the target contains an unfinished copy of another log; give an empty database");
-  await target.write((tx) => tx.putMeta(UNFINISHED_COPY, state));
-  const reportProgress = progress(io);
+  await target.write((tx) => tx.putMeta(UNFINISHED_COPY_KEY, state));
+  const reportProgress = createProgressReporter(io);
   for (const table of COPIED_TABLES) {
     // If the source has changed since the copy began, copy tables again unless they are append-only.
     const resume = begun === state || APPEND_ONLY.includes(table);
@@ -83,7 +91,7 @@ async function copyStore(source: Storage, target: Storage, io: Output): Promise<
   }
   await write.finish(head, await source.checkpoint());
   await assertSame(source, target, reportProgress);
-  await target.write((tx) => tx.putMeta(UNFINISHED_COPY, ""));
+  await target.write((tx) => tx.putMeta(UNFINISHED_COPY_KEY, ""));
   return head.size;
 }
 
@@ -92,7 +100,7 @@ async function copyTable(
   read: StorageCopying,
   write: StorageCopying,
   resume: boolean,
-  reportProgress: ReturnType<typeof progress>,
+  reportProgress: ReturnType<typeof createProgressReporter>,
 ): Promise<void> {
   const total = await read.count(table);
   let last = resume && table !== "meta" ? await write.last(table) : null;
@@ -101,7 +109,7 @@ async function copyTable(
     const rows = await read.read(table, last, PAGE);
     if (rows.length === 0) break;
     last = rows.at(-1) ?? null;
-    await write.write(table, table === "meta" ? rows.filter((row) => row["name"] !== UNFINISHED_COPY) : rows);
+    await write.write(table, table === "meta" ? rows.filter((row) => row["name"] !== UNFINISHED_COPY_KEY) : rows);
     done += rows.length;
     reportProgress(table, Math.min(done, total), total);
   }
@@ -117,7 +125,7 @@ async function assertEmpty(target: Storage): Promise<void> {
 async function assertSame(
   source: Storage,
   target: Storage,
-  reportProgress: ReturnType<typeof progress>,
+  reportProgress: ReturnType<typeof createProgressReporter>,
 ): Promise<void> {
   const [from, to] = [await source.head(), await target.head()];
   const first = await target.meta("log_vkey");
@@ -134,7 +142,7 @@ async function assertSame(
     // The target has one additional row in `meta`, which marks the copy as unfinished.
     if (
       copiedRows - (table === "meta" ? 1 : 0) !==
-      sourceRows - (table === "meta" && (await source.meta(UNFINISHED_COPY)) !== null ? 1 : 0)
+      sourceRows - (table === "meta" && (await source.meta(UNFINISHED_COPY_KEY)) !== null ? 1 : 0)
     )
       faults.push(`${table}: ${sourceRows} rows in the source, ${copiedRows} in the copy`);
   }

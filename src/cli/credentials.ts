@@ -8,7 +8,7 @@ import { isHttpUrl } from "../client/url.ts";
 import { isObject } from "../hook/payload.ts";
 import { userFolder } from "../hook/hook-config.ts";
 import { readSettings, writeSettings } from "../hook/install/settings-files.ts";
-import { CommandError, safe, usage } from "./command.ts";
+import { CommandError, toPrintable, usageError } from "./command.ts";
 import { readSecret } from "./secret-input.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
@@ -86,7 +86,7 @@ function readFile(path: string): string | null {
 export function serviceUrl(): string {
   const url = process.env["ASSENT_URL"];
   if (!url) return readLogin()?.url ?? DEFAULT_URL;
-  if (!isHttpUrl(url)) throw usage(`ASSENT_URL must be an http or https URL; got "${safe(url)}"`);
+  if (!isHttpUrl(url)) throw usageError(`ASSENT_URL must be an http or https URL; got "${toPrintable(url)}"`);
   return url;
 }
 
@@ -94,14 +94,14 @@ export function serviceUrl(): string {
  * Returns ASSENT_API_KEY, or else the key from `assent login`, or else null. Never returns a key that was stored for
  * another service.
  */
-export function availableKey(url: string): string | null {
+export function findAvailableKey(url: string): string | null {
   const apiKey = process.env["ASSENT_API_KEY"];
   if (apiKey) return apiKey;
   const login = readLogin();
   if (login === null) return null;
   if (login.url !== url)
-    throw usage(
-      `you are logged in to ${login.url}, and ASSENT_URL is ${safe(url)}: set ASSENT_API_KEY to a key of that service`,
+    throw usageError(
+      `you are logged in to ${login.url}, and ASSENT_URL is ${toPrintable(url)}: set ASSENT_API_KEY to a key of that service`,
     );
   return login.apiKey;
 }
@@ -110,12 +110,12 @@ export function availableKey(url: string): string | null {
  * Returns the key for one command. Asks for it on the terminal if no key is known. A command that needs `privileges`
  * (votes, keys, stops) ignores the stored key, because a stored key cannot have privileges.
  */
-export async function keyFor(url: string, privileges: boolean): Promise<string> {
-  const apiKey = privileges ? process.env["ASSENT_API_KEY"] || null : availableKey(url);
+export async function requireKey(url: string, privileges: boolean): Promise<string> {
+  const apiKey = privileges ? process.env["ASSENT_API_KEY"] || null : findAvailableKey(url);
   if (apiKey !== null) return apiKey;
   if (process.stdin.isTTY === true && process.stderr.isTTY === true) {
     const entered = (await readSecret(`API key for ${url} (not displayed, not stored): `)).trim();
     if (entered !== "") return entered;
   }
-  throw usage("set ASSENT_API_KEY to the key that this command acts with");
+  throw usageError("set ASSENT_API_KEY to the key that this command acts with");
 }

@@ -1,6 +1,14 @@
 /** `assent delegations` lists and revokes delegations. */
-import { EXIT, parse, safe, usage, printJson, type Command, type Output } from "./command.ts";
-import { privilegedClient, readAllPages, withServiceErrors } from "./remote.ts";
+import {
+  EXIT_CODES,
+  parseArguments,
+  toPrintable,
+  usageError,
+  printJson,
+  type Command,
+  type Output,
+} from "./command.ts";
+import { createPrivilegedClient, readAllPages, withServiceErrors } from "./remote.ts";
 
 interface DelegationView {
   id: string;
@@ -35,7 +43,7 @@ examples:
   assent delegations --revoke 019346a0-0000-7000-8000-000000000000 --comment "back early"
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, {
+    const { values, positionals } = parseArguments(args, {
       all: { type: "boolean" },
       user: { type: "string" },
       revoke: { type: "string" },
@@ -43,14 +51,14 @@ examples:
       json: { type: "boolean" },
     });
     const { all = false, user, revoke, comment, json = false } = values;
-    if (positionals.length > 0) throw usage("assent delegations takes no arguments, only flags");
-    if (comment !== undefined && revoke === undefined) throw usage("--comment is only for --revoke");
-    const service = await privilegedClient();
+    if (positionals.length > 0) throw usageError("assent delegations takes no arguments, only flags");
+    if (comment !== undefined && revoke === undefined) throw usageError("--comment is only for --revoke");
+    const service = await createPrivilegedClient();
     if (revoke !== undefined) {
       const path = `/v1/delegations/${encodeURIComponent(revoke)}/revoke`;
       const body = comment === undefined ? {} : { comment };
       show(io, await withServiceErrors(() => service.call<DelegationView>("POST", path, body)), json);
-      return EXIT.ok;
+      return EXIT_CODES.ok;
     }
     const query = new URLSearchParams({ limit: "50", ...(user === undefined ? {} : { user_id: user }) });
     const path = `/v1/delegations?${query.toString()}`;
@@ -59,7 +67,7 @@ examples:
     if (json) printJson(io, { delegations: listed });
     else if (listed.length === 0) io.out(all ? "there are no delegations" : "no delegation is active or scheduled");
     else for (const delegation of listed) show(io, delegation, false);
-    return EXIT.ok;
+    return EXIT_CODES.ok;
   },
 };
 
@@ -80,5 +88,5 @@ function show(io: Output, delegation: DelegationView, json: boolean): void {
     ["comment", comment],
     ["ended", ended === null ? null : `${ended.cause} at ${ended.at} by ${ended.by}`],
   ];
-  for (const [name, value] of lines) if (value !== null) io.out(`  ${name.padEnd(9)} ${safe(value)}`);
+  for (const [name, value] of lines) if (value !== null) io.out(`  ${name.padEnd(9)} ${toPrintable(value)}`);
 }

@@ -3,15 +3,24 @@ import { existsSync } from "node:fs";
 import { ConfigError, loadConfig, type Config } from "../config/index.ts";
 import { AssentError, createAssent, type Assent } from "../client/index.ts";
 import { findUnknownChannels } from "../domain/policy/check/unknown-channels.ts";
-import { privilegesIn } from "../domain/scopes.ts";
+import { selectPrivileges } from "../domain/scopes.ts";
 import { configFiles } from "../hook/hook-config.ts";
 import { loadPolicyFolder } from "../policies/folder.ts";
-import { colour, CommandError, EXIT, parse, safe, usage, printJson, type Command } from "./command.ts";
-import { availableKey, serviceUrl } from "./credentials.ts";
+import {
+  colourText,
+  CommandError,
+  EXIT_CODES,
+  parseArguments,
+  toPrintable,
+  usageError,
+  printJson,
+  type Command,
+} from "./command.ts";
+import { findAvailableKey, serviceUrl } from "./credentials.ts";
 import { programCommand } from "./invocation.ts";
 import { describeFailedChecks, readReadiness } from "./readiness.ts";
 import type { Me } from "./remote.ts";
-import { assertCurrent, assertStorable, withStore } from "./with-store.ts";
+import { assertCurrentSchema, assertStorageUsable, withStore } from "./with-store.ts";
 
 /** Timeout of one request in seconds. Short, because a person waits at the terminal. */
 const TIMEOUT = 10;
@@ -46,8 +55,8 @@ examples:
   ASSENT_URL=https://assent.example.com assent doctor
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, { config: { type: "string" }, json: { type: "boolean" } });
-    if (positionals.length > 0) throw usage("assent doctor takes options only");
+    const { values, positionals } = parseArguments(args, { config: { type: "string" }, json: { type: "boolean" } });
+    if (positionals.length > 0) throw usageError("assent doctor takes options only");
     const { config, findings } = checkConfig(values.config);
     if (config !== null) findings.push(...(await checkStore(config)), ...(await checkNotifications(config)));
     findings.push(...(await checkService()));
@@ -62,10 +71,10 @@ examples:
     else
       for (const { check, state, text, fix } of findings) {
         const mark = { ok: "green", problem: "red", note: "yellow" } as const;
-        io.out(`${colour(io, mark[state], state.padEnd(7))}  ${check.padEnd(13)}  ${safe(text)}`);
-        if (fix !== undefined) io.out(`${" ".repeat(24)}${safe(fix)}`);
+        io.out(`${colourText(io, mark[state], state.padEnd(7))}  ${check.padEnd(13)}  ${toPrintable(text)}`);
+        if (fix !== undefined) io.out(`${" ".repeat(24)}${toPrintable(fix)}`);
       }
-    return findings.some(({ state }) => state === "problem") ? EXIT.failure : EXIT.ok;
+    return findings.some(({ state }) => state === "problem") ? EXIT_CODES.failure : EXIT_CODES.ok;
   },
 };
 
@@ -100,12 +109,12 @@ function checkConfig(file: string | undefined): { config: Config | null; finding
 async function checkStore(config: Config): Promise<Finding[]> {
   const check = "store";
   try {
-    await assertStorable(config);
+    await assertStorageUsable(config);
     const isNew = config.database_url === null && !existsSync(config.data);
     if (isNew)
       return [{ check, state: "note", text: `${config.data} does not exist; the first "assent serve" creates it` }];
     const keys = await withStore(config, { readOnly: true }, async (storage) => {
-      await assertCurrent(storage);
+      await assertCurrentSchema(storage);
       return (await storage.keys()).length;
     });
     return [{ check, state: "ok", text: `can be read and has the current schema; it contains ${keys} API keys` }];
@@ -165,7 +174,7 @@ async function checkService(): Promise<Finding[]> {
   let apiKey: string | null;
   try {
     url = serviceUrl();
-    apiKey = availableKey(url);
+    apiKey = findAvailableKey(url);
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     return [{ check: "key", state: "problem", text: error.message }];
@@ -233,7 +242,7 @@ async function checkClock(url: string): Promise<Finding[]> {
 
 function checkKey({ key, scopes }: Me): Finding[] {
   const check = "key";
-  const privileges = privilegesIn(scopes);
+  const privileges = selectPrivileges(scopes);
   const details = [
     `"${key.name}"`,
     key.agent_id === null ? null : `for the agent ${key.agent_id}`,

@@ -1,6 +1,6 @@
 import { parseDuration, toRfc3339 } from "../domain/time.ts";
-import { EXIT, parse, usage, printJson, type Command, type Output } from "./command.ts";
-import { privilegedClient, readSecretFlag, showAction, withServiceErrors } from "./remote.ts";
+import { EXIT_CODES, parseArguments, usageError, printJson, type Command, type Output } from "./command.ts";
+import { createPrivilegedClient, readSecretFlag, printAction, withServiceErrors } from "./remote.ts";
 import { parsePast } from "./times.ts";
 
 interface Count {
@@ -49,7 +49,7 @@ examples:
   assent erase --older-than 365d --reason "kept for a year" --yes
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, {
+    const { values, positionals } = parseArguments(args, {
       "older-than": { type: "string" },
       until: { type: "string" },
       agent: { type: "string" },
@@ -62,13 +62,13 @@ examples:
       json: { type: "boolean" },
     });
     const { reason, yes = false, json = false, ...which } = values;
-    if (yes && reason === undefined) throw usage("--reason is needed: it is recorded with each erasure");
+    if (yes && reason === undefined) throw usageError("--reason is needed: it is recorded with each erasure");
     const [id, ...more] = positionals;
-    if (more.length > 0) throw usage("assent erase takes one action id, or options that select actions");
+    if (more.length > 0) throw usageError("assent erase takes one action id, or options that select actions");
     if (id !== undefined && Object.values(which).some((value) => value !== undefined))
-      throw usage("give either one action id or options that select actions, not both");
+      throw usageError("give either one action id or options that select actions, not both");
     if (id !== undefined) {
-      const service = await privilegedClient();
+      const service = await createPrivilegedClient();
       const action = await withServiceErrors(() =>
         yes
           ? service.call<Awaited<ReturnType<typeof service.action>>>(
@@ -78,30 +78,30 @@ examples:
             )
           : service.action(id),
       );
-      showAction(io, action, json);
+      printAction(io, action, json);
       if (!yes && !json) io.err("nothing was erased; add --yes to erase its parameters, context and result");
-      return EXIT.ok;
+      return EXIT_CODES.ok;
     }
     const conditions = await selection(which);
     const count = await eraseAll({ ...conditions, ...(yes ? { dry_run: false, reason } : {}) }, io);
     if (json) printJson(io, { dry_run: !yes, ...count });
     else io.out(describeCount(count, yes));
-    return count.altered > 0 || (yes && count.held > 0) ? EXIT.failure : EXIT.ok;
+    return count.altered > 0 || (yes && count.held > 0) ? EXIT_CODES.failure : EXIT_CODES.ok;
   },
 };
 
 async function selection(given: Record<string, string | undefined>): Promise<Record<string, unknown>> {
   const { "older-than": age, until, agent, value, number, at, subject } = given;
-  if (age !== undefined && until !== undefined) throw usage("give either --older-than or --until");
-  if (value !== undefined && number !== undefined) throw usage("give either --value or --number");
+  if (age !== undefined && until !== undefined) throw usageError("give either --older-than or --until");
+  if (value !== undefined && number !== undefined) throw usageError("give either --value or --number");
   if (at !== undefined && value === undefined && number === undefined)
-    throw usage("--at goes with --value or --number");
+    throw usageError("--at goes with --value or --number");
   if (subject !== undefined && (value !== undefined || number !== undefined))
-    throw usage("give either --subject, or --value or --number");
+    throw usageError("give either --subject, or --value or --number");
   const wanted: Record<string, unknown> = {};
   if (age !== undefined) {
     const ms = parseDuration(age);
-    if (ms === null || ms === 0) throw usage(`--older-than must be a duration such as 90d or 12h; got "${age}"`);
+    if (ms === null || ms === 0) throw usageError(`--older-than must be a duration such as 90d or 12h; got "${age}"`);
     wanted["until"] = toRfc3339(Date.now() - ms);
   }
   if (until !== undefined) wanted["until"] = toRfc3339(parsePast("--until", until));
@@ -109,20 +109,22 @@ async function selection(given: Record<string, string | undefined>): Promise<Rec
   if (value !== undefined) wanted["value"] = await readSecretFlag(value);
   if (number !== undefined) {
     if (number.trim() === "" || !Number.isFinite(Number(number)))
-      throw usage(`--number must be a number; got "${number}"`);
+      throw usageError(`--number must be a number; got "${number}"`);
     wanted["value"] = Number(number);
   }
   if (at !== undefined) wanted["pointer"] = at;
   if (subject !== undefined) wanted["subject"] = await readSecretFlag(subject);
   if (Object.keys(wanted).length === 0)
-    throw usage("select actions with an action id, --older-than, --until, --agent, --value, --number or --subject");
+    throw usageError(
+      "select actions with an action id, --older-than, --until, --agent, --value, --number or --subject",
+    );
   return wanted;
 }
 
 /** Repeats the request until all actions were examined, because one request examines only a few thousand. */
 async function eraseAll(wanted: Record<string, unknown>, io: Output): Promise<Count> {
   const total: Count = { looked_at: 0, matched: 0, open: 0, altered: 0, held: 0, holds: [], erased: 0 };
-  const service = await privilegedClient();
+  const service = await createPrivilegedClient();
   for (let before: number | null | undefined; before !== null;) {
     const body = { ...wanted, ...(before === undefined ? {} : { before }) };
     const part = await withServiceErrors(() =>

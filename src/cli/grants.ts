@@ -1,8 +1,17 @@
 /** `assent grants` lists and revokes grants. Also defines the options of `assent approve` that create a grant. */
 import type { GrantTerms } from "../client/index.ts";
 import { parseDuration } from "../domain/time.ts";
-import { colour, EXIT, parse, safe, usage, printJson, type Command, type Output } from "./command.ts";
-import { client, privilegedClient, withServiceErrors } from "./remote.ts";
+import {
+  colourText,
+  EXIT_CODES,
+  parseArguments,
+  toPrintable,
+  usageError,
+  printJson,
+  type Command,
+  type Output,
+} from "./command.ts";
+import { createClient, createPrivilegedClient, withServiceErrors } from "./remote.ts";
 
 /** A grant in the form that the service returns. */
 export interface GrantView {
@@ -42,7 +51,7 @@ examples:
   assent grants --revoke 019346a0-0000-7000-8000-000000000000 --reason "the release is done"
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, {
+    const { values, positionals } = parseArguments(args, {
       all: { type: "boolean" },
       agent: { type: "string" },
       suggest: { type: "string" },
@@ -52,30 +61,30 @@ examples:
     });
     const { all = false, agent, suggest, revoke, reason, json = false } = values;
     const [id, ...more] = positionals;
-    if (more.length > 0) throw usage("assent grants takes one grant id");
+    if (more.length > 0) throw usageError("assent grants takes one grant id");
     if (suggest !== undefined) {
       if (all || agent !== undefined || id !== undefined || revoke !== undefined || reason !== undefined)
-        throw usage("--suggest takes only --json");
+        throw usageError("--suggest takes only --json");
       await showSuggestions(io, suggest, json);
-      return EXIT.ok;
+      return EXIT_CODES.ok;
     }
     if (revoke !== undefined) {
-      if (all || agent !== undefined || id !== undefined) throw usage("--revoke takes only --reason");
+      if (all || agent !== undefined || id !== undefined) throw usageError("--revoke takes only --reason");
       const body = reason === undefined ? {} : { reason };
-      const service = await privilegedClient();
+      const service = await createPrivilegedClient();
       showGrant(
         io,
         await withServiceErrors(() => service.call<GrantView>("POST", `${pathOf(revoke)}/revoke`, body)),
         json,
       );
-      return EXIT.ok;
+      return EXIT_CODES.ok;
     }
-    if (reason !== undefined) throw usage("--reason is only for --revoke");
-    const service = await client();
+    if (reason !== undefined) throw usageError("--reason is only for --revoke");
+    const service = await createClient();
     if (id !== undefined)
       showGrant(io, await withServiceErrors(() => service.call<GrantView>("GET", pathOf(id))), json);
     else await listGrants(io, service, { all, agent, json });
-    return EXIT.ok;
+    return EXIT_CODES.ok;
   },
 };
 
@@ -83,7 +92,7 @@ const pathOf = (id: string): string => `/v1/grants/${encodeURIComponent(id)}`;
 
 async function listGrants(
   io: Output,
-  service: Awaited<ReturnType<typeof client>>,
+  service: Awaited<ReturnType<typeof createClient>>,
   { all, agent, json }: { all: boolean; agent: string | undefined; json: boolean },
 ): Promise<void> {
   const query = new URLSearchParams({
@@ -114,17 +123,18 @@ interface Suggestions {
  * it.
  */
 async function showSuggestions(io: Output, action: string, json: boolean): Promise<void> {
-  const service = await privilegedClient();
+  const service = await createPrivilegedClient();
   const path = `/v1/actions/${encodeURIComponent(action)}/grant-suggestions`;
   const { considered, suggestions } = await withServiceErrors(() => service.call<Suggestions>("GET", path));
   if (json) return printJson(io, { considered, suggestions });
   if (suggestions.length === 0) io.out("a person rejected a similar request, so there is no scope to suggest");
   for (const { scope, covered, requests } of suggestions) {
     io.out(
-      `${scope === null ? "every request" : safe(scope)}: would have covered ${covered} of the last ${considered}`,
+      `${scope === null ? "every request" : toPrintable(scope)}: would have covered ${covered} of the last ${considered}`,
     );
-    for (const { created_at, status, summary } of requests) io.out(`  ${created_at}  ${status}  ${safe(summary)}`);
-    const flag = scope === null ? "" : ` --scope '${safe(scope).replaceAll("'", `'\\''`)}'`;
+    for (const { created_at, status, summary } of requests)
+      io.out(`  ${created_at}  ${status}  ${toPrintable(summary)}`);
+    const flag = scope === null ? "" : ` --scope '${toPrintable(scope).replaceAll("'", `'\\''`)}'`;
     io.out(`  assent approve ${action} --for 8h --count 20${flag}`);
   }
 }
@@ -134,7 +144,9 @@ export function showGrant(io: Output, grant: GrantView, json: boolean): void {
   if (json) return printJson(io, grant);
   const { status, sum, used, ended } = grant;
   const tint = status === "active" ? "green" : "red";
-  io.out(`${colour(io, tint, status)}  ${safe(grant.tool)} ${safe(grant.operation)} by ${safe(grant.agent_id)}`);
+  io.out(
+    `${colourText(io, tint, status)}  ${toPrintable(grant.tool)} ${toPrintable(grant.operation)} by ${toPrintable(grant.agent_id)}`,
+  );
   const lines: [string, string | null][] = [
     ["id", grant.id],
     ["scope", grant.scope ?? "every request"],
@@ -145,7 +157,7 @@ export function showGrant(io: Output, grant: GrantView, json: boolean): void {
     ["ended", ended === null ? null : `${ended.cause} at ${ended.at}${ended.by === null ? "" : ` by ${ended.by}`}`],
     ["comment", ended?.comment ?? null],
   ];
-  for (const [name, value] of lines) if (value !== null) io.out(`  ${name.padEnd(9)} ${safe(value)}`);
+  for (const [name, value] of lines) if (value !== null) io.out(`  ${name.padEnd(9)} ${toPrintable(value)}`);
 }
 
 /** Options of `assent approve` that create a grant, in the form that `parse` expects. */
@@ -166,12 +178,13 @@ export function grantTerms(flags: GrantFlags): GrantTerms | undefined {
   if (given.length === 0) return undefined;
   const { for: duration, count, scope, sum, "at-most": atMost } = flags;
   if (typeof duration !== "string" || typeof count !== "string")
-    throw usage(`--${given[0] ?? ""} grants later actions, which also needs --for and --count`);
-  if (parseDuration(duration) === null) throw usage(`--for must be a duration such as 30m or 8h; got "${duration}"`);
-  if (!/^[1-9]\d{0,4}$/.test(count)) throw usage(`--count must be a number of uses; got "${count}"`);
-  if ((sum === undefined) !== (atMost === undefined)) throw usage("--sum and --at-most go together");
+    throw usageError(`--${given[0] ?? ""} grants later actions, which also needs --for and --count`);
+  if (parseDuration(duration) === null)
+    throw usageError(`--for must be a duration such as 30m or 8h; got "${duration}"`);
+  if (!/^[1-9]\d{0,4}$/.test(count)) throw usageError(`--count must be a number of uses; got "${count}"`);
+  if ((sum === undefined) !== (atMost === undefined)) throw usageError("--sum and --at-most go together");
   if (atMost !== undefined && (atMost === "" || !Number.isFinite(Number(atMost))))
-    throw usage(`--at-most must be a number; got "${String(atMost)}"`);
+    throw usageError(`--at-most must be a number; got "${String(atMost)}"`);
   return {
     for: duration,
     count: Number(count),

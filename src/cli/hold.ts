@@ -1,5 +1,14 @@
-import { EXIT, colour, parse, safe, usage, printJson, type Command, type Output } from "./command.ts";
-import { privilegedClient, readSecretFlag, withServiceErrors } from "./remote.ts";
+import {
+  EXIT_CODES,
+  colourText,
+  parseArguments,
+  toPrintable,
+  usageError,
+  printJson,
+  type Command,
+  type Output,
+} from "./command.ts";
+import { createPrivilegedClient, readSecretFlag, withServiceErrors } from "./remote.ts";
 
 interface HoldView {
   id: string;
@@ -42,7 +51,7 @@ examples:
   assent hold --release 019346a0-0000-7000-8000-000000000000 --reason "case 4711 was settled"
 `,
   async run(args, io) {
-    const { values } = parse(args, {
+    const { values } = parseArguments(args, {
       action: { type: "string" },
       agent: { type: "string" },
       subject: { type: "string" },
@@ -54,16 +63,16 @@ examples:
     const { action, agent, subject, reason, list = false, release, json = false } = values;
     const scopes = [action, agent, subject].filter((scope) => scope !== undefined).length;
     if (list) {
-      if (scopes > 0 || release !== undefined || reason !== undefined) throw usage("--list takes only --json");
+      if (scopes > 0 || release !== undefined || reason !== undefined) throw usageError("--list takes only --json");
       return listHolds(io, json);
     }
     if (scopes + (release === undefined ? 0 : 1) !== 1)
-      throw usage("give exactly one of --action, --agent, --subject, --release and --list");
-    if (reason === undefined) throw usage("--reason is needed: it is recorded in the ledger");
+      throw usageError("give exactly one of --action, --agent, --subject, --release and --list");
+    if (reason === undefined) throw usageError("--reason is needed: it is recorded in the ledger");
     if (release !== undefined) {
       const released = await send(`/v1/holds/${encodeURIComponent(release)}/release`, { reason });
       showHold(io, released, json);
-      return released.status === "active" ? EXIT.pending : EXIT.ok;
+      return released.status === "active" ? EXIT_CODES.pending : EXIT_CODES.ok;
     }
     const body = {
       reason,
@@ -72,29 +81,29 @@ examples:
       ...(subject === undefined ? {} : { subject: await readSecretFlag(subject) }),
     };
     showHold(io, await send("/v1/holds", body), json);
-    return EXIT.ok;
+    return EXIT_CODES.ok;
   },
 };
 
 function send(path: string, body: object): Promise<HoldView> {
-  return withServiceErrors(async () => (await privilegedClient()).call<HoldView>("POST", path, body));
+  return withServiceErrors(async () => (await createPrivilegedClient()).call<HoldView>("POST", path, body));
 }
 
 async function listHolds(io: Output, json: boolean): Promise<number> {
   const page = await withServiceErrors(async () =>
-    (await privilegedClient()).call<{ holds: HoldView[] }>("GET", "/v1/holds"),
+    (await createPrivilegedClient()).call<{ holds: HoldView[] }>("GET", "/v1/holds"),
   );
   if (json) printJson(io, page);
   else if (page.holds.length === 0) io.out("no legal hold is active");
   else for (const active of page.holds) showHold(io, active, false);
-  return EXIT.ok;
+  return EXIT_CODES.ok;
 }
 
 function showHold(io: Output, view: HoldView, json: boolean): void {
   if (json) return printJson(io, view);
   const { status, scope, release } = view;
   const covered = view[scope] ?? "not displayed";
-  io.out(`${colour(io, status === "active" ? "yellow" : "green", status)}  ${scope} ${safe(covered)}`);
+  io.out(`${colourText(io, status === "active" ? "yellow" : "green", status)}  ${scope} ${toPrintable(covered)}`);
   const lines: [string, string | null][] = [
     ["id", view.id],
     ["reason", view.reason],
@@ -107,5 +116,5 @@ function showHold(io: Output, view: HoldView, json: boolean): void {
         : `requested by ${release.asked.map(({ by }) => by).join(", ")}; ${release.needed} people are needed`,
     ],
   ];
-  for (const [name, value] of lines) if (value !== null) io.out(`  ${name.padEnd(9)} ${safe(value)}`);
+  for (const [name, value] of lines) if (value !== null) io.out(`  ${name.padEnd(9)} ${toPrintable(value)}`);
 }

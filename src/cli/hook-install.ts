@@ -18,9 +18,19 @@ import {
   type Scope,
   type HookInstallation,
 } from "../hook/install/host-settings.ts";
-import { disabledReason } from "../hook/install/disabled-hooks.ts";
-import { colour, CommandError, EXIT, parseChoice, parse, safe, usage, type Output, type Verb } from "./command.ts";
-import { withReport } from "./json-report.ts";
+import { findDisabledReason } from "../hook/install/disabled-hooks.ts";
+import {
+  colourText,
+  CommandError,
+  EXIT_CODES,
+  parseChoice,
+  parseArguments,
+  toPrintable,
+  usageError,
+  type Output,
+  type Subcommand,
+} from "./command.ts";
+import { withJsonReport } from "./json-report.ts";
 
 export function settingsFolders(): SettingsFolders {
   const home = homedir();
@@ -50,7 +60,7 @@ function commandFor(scope: Scope): string {
 }
 
 export function parseHost(value: string | undefined): Host {
-  if (!isHost(value)) throw usage(`--host takes one of ${HOSTS.join(", ")}`);
+  if (!isHost(value)) throw usageError(`--host takes one of ${HOSTS.join(", ")}`);
   return value;
 }
 
@@ -138,7 +148,7 @@ export function applyChange(io: Output, { path, before, after }: SettingsChange,
   const lines = lineDiff(before, after);
   io.out(`${path}${lines.length === 0 ? ": nothing changes" : isDryRun ? " would change:" : ":"}`);
   for (const line of lines)
-    io.out(colour(io, line.startsWith("+") ? "green" : "red", safe(line.replaceAll("\t", "    "))));
+    io.out(colourText(io, line.startsWith("+") ? "green" : "red", toPrintable(line.replaceAll("\t", "    "))));
   if (isDryRun || lines.length === 0) return false;
   withCommandError(() => writeSettings(path, before, after));
   return true;
@@ -146,11 +156,11 @@ export function applyChange(io: Output, { path, before, after }: SettingsChange,
 
 /** Throws CommandError if another setting of the host disables its hooks. */
 export function assertHookEnabled(host: Host, command?: string): void {
-  const off = disabledReason(host, settingsFolders(), readTextOrNull, command);
+  const off = findDisabledReason(host, settingsFolders(), readTextOrNull, command);
   if (off !== null) throw new CommandError(`the hook is installed but disabled: ${off}; remove that setting`);
 }
 
-export const install: Verb = {
+export const install: Subcommand = {
   summary: "write the hook into a host's settings",
   help: `usage: assent hook install --host HOST [--scope ${SCOPES.join("|")}] [--command COMMAND] [--dry-run] [--json]
        assent hook install --host HOST [--scope SCOPE] --uninstall [--json]
@@ -171,7 +181,7 @@ examples:
   assent hook install --host cursor --dry-run
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, {
+    const { values, positionals } = parseArguments(args, {
       host: { type: "string" },
       scope: { type: "string" },
       command: { type: "string" },
@@ -179,13 +189,13 @@ examples:
       uninstall: { type: "boolean" },
       json: { type: "boolean" },
     });
-    if (positionals.length > 0) throw usage("assent hook install takes options only");
+    if (positionals.length > 0) throw usageError("assent hook install takes options only");
     const host = parseHost(values.host);
     const scope = parseChoice("--scope", values.scope, SCOPES);
     if (values.uninstall === true)
-      return withReport(io, values.json, async (report) => {
+      return withJsonReport(io, values.json, async (report) => {
         applyChange(report, planUninstall(host, scope, values.command), values["dry-run"]);
-        return EXIT.ok;
+        return EXIT_CODES.ok;
       });
     const change = planInstall(host, scope, values.command);
     if (values["dry-run"] !== true) {
@@ -195,13 +205,14 @@ examples:
           `the hook would deny each call, so it is not installed: ${faults.join("; ")}; "assent hook setup --host ${host}" sets everything up`,
         );
     }
-    return withReport(io, values.json, async (report) => {
-      if (!applyChange(report, change, values["dry-run"])) return EXIT.ok;
+    return withJsonReport(io, values.json, async (report) => {
+      if (!applyChange(report, change, values["dry-run"])) return EXIT_CODES.ok;
       assertHookEnabled(host, values.command);
-      if (host === "codex") io.err(CODEX_TRUST);
-      return EXIT.ok;
+      if (host === "codex") io.err(CODEX_TRUST_HINT);
+      return EXIT_CODES.ok;
     });
   },
 };
 
-export const CODEX_TRUST = "Codex runs a hook only after you trust it: start codex and accept the hook with /hooks";
+export const CODEX_TRUST_HINT =
+  "Codex runs a hook only after you trust it: start codex and accept the hook with /hooks";

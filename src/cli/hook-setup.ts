@@ -6,15 +6,30 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { loadConfig, MissingApiKeyError, userConfigFile, type HookConfig } from "../hook/hook-config.ts";
 import { HOSTS, type Host } from "../hook/hosts/answers.ts";
-import { askPolicies, checkConfig, createCheckClient, everydayCalls } from "../hook/install/check-service.ts";
+import {
+  evaluateTypicalCalls,
+  checkConfig,
+  createCheckClient,
+  typicalToolCalls,
+} from "../hook/install/check-service.ts";
 import { testInstalledHook } from "../hook/install/diagnose-hook.ts";
 import { readSettings, writeSettings } from "../hook/install/settings-files.ts";
 import { installedCommands, SCOPES, settingsFile, type Scope } from "../hook/install/host-settings.ts";
-import { colour, CommandError, EXIT, parseChoice, parse, safe, usage, type Output, type Verb } from "./command.ts";
+import {
+  colourText,
+  CommandError,
+  EXIT_CODES,
+  parseChoice,
+  parseArguments,
+  toPrintable,
+  usageError,
+  type Output,
+  type Subcommand,
+} from "./command.ts";
 import {
   applyChange,
   assertHookEnabled,
-  CODEX_TRUST,
+  CODEX_TRUST_HINT,
   parseHost,
   settingsFolders,
   planInstall,
@@ -22,12 +37,12 @@ import {
 } from "./hook-install.ts";
 import { isServiceReady, agentKeyRequest, LocalService, readPackForOneApprover } from "./local-service.ts";
 import { serviceUrl } from "./credentials.ts";
-import { withReport } from "./json-report.ts";
+import { withJsonReport } from "./json-report.ts";
 import { REQUEST_TIMEOUT, withServiceErrors } from "./remote.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-export const setup: Verb = {
+export const setup: Subcommand = {
   summary: "set up a coding agent: service, key, policies, hook, proof",
   help: `usage: assent hook setup --host HOST [--agent AGENT] [--owner OWNER] [--scope ${SCOPES.join("|")}] [--command COMMAND] [--json]
        assent hook setup --host HOST [--scope SCOPE] [--command COMMAND] --undo [--json]
@@ -58,7 +73,7 @@ examples:
   assent hook setup --host claude-code --undo
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, {
+    const { values, positionals } = parseArguments(args, {
       host: { type: "string" },
       agent: { type: "string" },
       owner: { type: "string" },
@@ -67,7 +82,7 @@ examples:
       undo: { type: "boolean" },
       json: { type: "boolean" },
     });
-    if (positionals.length > 0) throw usage("assent hook setup takes options only");
+    if (positionals.length > 0) throw usageError("assent hook setup takes options only");
     const host = parseHost(values.host);
     const scope =
       values.scope === undefined
@@ -77,7 +92,7 @@ examples:
         : parseChoice("--scope", values.scope, SCOPES);
     const { command } = values;
     const { agent = null, owner = null } = values;
-    return withReport(io, values.json, (report) =>
+    return withJsonReport(io, values.json, (report) =>
       values.undo === true
         ? Promise.resolve(undo(report, host, scope, command))
         : setUp(report, { host, scope, command, agent, owner }),
@@ -110,8 +125,8 @@ async function setUp(
     throw error;
   }
   assertHookEnabled(host, command);
-  if (host === "codex") io.err(CODEX_TRUST);
-  return EXIT.ok;
+  if (host === "codex") io.err(CODEX_TRUST_HINT);
+  return EXIT_CODES.ok;
 }
 
 /** Removes the variables that a host does not pass to its hook. ASSENT_API_KEY may be an admin key in this shell. */
@@ -123,7 +138,7 @@ function withoutCredentials(env: Variables): Variables {
 }
 
 function done(io: Output, text: string): void {
-  io.out(`${colour(io, "green", "ok   ")} ${safe(text)}`);
+  io.out(`${colourText(io, "green", "ok   ")} ${toPrintable(text)}`);
 }
 
 /** Finds or starts the service, and writes a configuration with a key that the service accepts. */
@@ -139,11 +154,11 @@ async function prepareKey(
   let key: string | null = null;
   if (await isServiceReady(url)) done(io, `the service runs at ${url}`);
   else {
-    if (!isLoopback(url)) throw new CommandError(`no service is ready at ${url}`, EXIT.unreachable);
+    if (!isLoopback(url)) throw new CommandError(`no service is ready at ${url}`, EXIT_CODES.unreachable);
     if (local.url !== null && local.url !== url)
       throw new CommandError(
         `no service is ready at ${url}, and the one in ${local.folder} is for ${local.url}`,
-        EXIT.unreachable,
+        EXIT_CODES.unreachable,
       );
     key = await startLocal(io, local, url, before === null ? { agent: wanted ?? host, owner } : null);
   }
@@ -196,7 +211,7 @@ async function startLocal(
     if (wanted === null)
       throw new CommandError(
         `no service is ready at ${url}, which the hook's configuration names; start it, or run setup with --undo first`,
-        EXIT.unreachable,
+        EXIT_CODES.unreachable,
       );
     if (!io.watched)
       throw new CommandError(
@@ -250,7 +265,7 @@ function saveConfig(env: Variables, url: string, key: string, agent: string): Ho
 }
 
 async function preparePolicies(io: Output, config: HookConfig, agent: string, host: Host): Promise<void> {
-  const ask = () => withServiceErrors(() => askPolicies(config, agent, host, settingsFolders().home));
+  const ask = () => withServiceErrors(() => evaluateTypicalCalls(config, agent, host, settingsFolders().home));
   let answers = await ask();
   let refused = answers.filter(({ decision }) => decision !== "allow");
   if (refused.length > 0) {
@@ -280,13 +295,13 @@ async function prove(io: Output, host: Host, scope: Scope, command: string | und
   if (line === undefined) throw new CommandError("the hook is not in the settings that were written");
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "assent-hook-")));
   try {
-    for (const [call, tool] of Object.entries(everydayCalls(folder))) {
+    for (const [call, tool] of Object.entries(typicalToolCalls(folder))) {
       // This call cannot be simulated, because only Codex can report the folder of a command to the hook.
       if (host === "codex" && tool.tool === "Bash") continue;
       const refusal = await testInstalledHook(host, line, tool, folder, env);
       if (refusal !== null)
         throw new CommandError(
-          `${call} was denied by the hook (${line}): ${safe(refusal)}; the hook was removed again`,
+          `${call} was denied by the hook (${line}): ${toPrintable(refusal)}; the hook was removed again`,
         );
       done(io, `${call} was allowed through the hook`);
     }
@@ -306,7 +321,7 @@ function undo(io: Output, host: Host, scope: Scope, command: string | undefined)
     io.out(
       `${others.join(", ")} still ${others.length === 1 ? "has" : "have"} the hook, so its key and the service stay`,
     );
-    return EXIT.ok;
+    return EXIT_CODES.ok;
   }
   const path = userConfigFile(process.env);
   if (path !== null && readSettings(path) !== null) {
@@ -315,7 +330,7 @@ function undo(io: Output, host: Host, scope: Scope, command: string | undefined)
   }
   const local = new LocalService(settingsFolders().home, process.env);
   if (local.stop()) io.out(`stopped the service; its store stays in ${local.folder}`);
-  return EXIT.ok;
+  return EXIT_CODES.ok;
 }
 
 function existsIn(path: string, host: Host, command: string | undefined): boolean {

@@ -3,11 +3,21 @@ import { HOSTS } from "../hook/hosts/answers.ts";
 import { diagnoseHook } from "../hook/install/diagnose-hook.ts";
 import { hookCommand } from "../hook/install/hook-program.ts";
 import { HookState, stateFolder } from "../hook/hook-state.ts";
-import { colour, EXIT, parse, safe, table, usage, printJson, type Output, type Verb } from "./command.ts";
+import {
+  colourText,
+  EXIT_CODES,
+  parseArguments,
+  toPrintable,
+  printTable,
+  usageError,
+  printJson,
+  type Output,
+  type Subcommand,
+} from "./command.ts";
 import { parseHost, install, settingsFolders } from "./hook-install.ts";
 import { setup } from "./hook-setup.ts";
 
-const doctor: Verb = {
+const doctor: Subcommand = {
   summary: "test that the hook denies a call",
   help: `usage: assent hook doctor --host HOST [--command COMMAND] [--json]
 
@@ -22,12 +32,12 @@ examples:
   assent hook doctor --host claude-code
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, {
+    const { values, positionals } = parseArguments(args, {
       host: { type: "string" },
       command: { type: "string" },
       json: { type: "boolean" },
     });
-    if (positionals.length > 0) throw usage("assent hook doctor takes options only");
+    if (positionals.length > 0) throw usageError("assent hook doctor takes options only");
     const findings = await diagnoseHook(
       parseHost(values.host),
       values.command ?? hookCommand(),
@@ -38,17 +48,17 @@ examples:
     else
       for (const { kind, text } of findings) {
         const mark = {
-          ok: colour(io, "green", "ok   "),
-          wrong: colour(io, "red", "wrong"),
-          info: colour(io, "yellow", "note "),
+          ok: colourText(io, "green", "ok   "),
+          wrong: colourText(io, "red", "wrong"),
+          info: colourText(io, "yellow", "note "),
         }[kind];
-        io.out(`${mark} ${safe(text)}`);
+        io.out(`${mark} ${toPrintable(text)}`);
       }
-    return findings.some(({ kind }) => kind === "wrong") ? EXIT.failure : EXIT.ok;
+    return findings.some(({ kind }) => kind === "wrong") ? EXIT_CODES.failure : EXIT_CODES.ok;
   },
 };
 
-const status: Verb = {
+const status: Subcommand = {
   summary: "list sessions, including those that never called the hook",
   help: `usage: assent hook status [--json]
 
@@ -59,36 +69,36 @@ examples:
   assent hook status
 `,
   async run(args, io) {
-    const { values } = parse(args, { json: { type: "boolean" } });
+    const { values } = parseArguments(args, { json: { type: "boolean" } });
     const sessions = await new HookState(stateFolder(process.env)).sessions();
     if (values.json) {
       printJson(io, sessions);
-      return EXIT.ok;
+      return EXIT_CODES.ok;
     }
     if (sessions.length === 0) {
       io.err("no host of this user has called the hook in the last seven days");
-      return EXIT.ok;
+      return EXIT_CODES.ok;
     }
     const time = (at: number | null): string => (at === null ? "-" : new Date(at).toISOString());
-    table(
+    printTable(
       io,
       ["host", "session", "began", "last call", "calls"],
       sessions.map(({ host, session, started, last_call: last, calls }) => [
         host,
-        safe(session),
+        toPrintable(session),
         time(started),
         time(last),
         calls === 0 ? "never asked" : String(calls),
       ]),
     );
-    return EXIT.ok;
+    return EXIT_CODES.ok;
   },
 };
 
-export const hookVerbs: Readonly<Record<string, Verb>> = { setup, install, doctor, status };
+export const hookSubcommands: Readonly<Record<string, Subcommand>> = { setup, install, doctor, status };
 
-export function runVerb(verb: string, args: string[], io: Output): Promise<number> {
-  if (!Object.hasOwn(hookVerbs, verb))
-    throw usage(`assent hook takes --host, ${Object.keys(hookVerbs).join(", ")}, not "${verb}"`);
-  return (hookVerbs[verb] as Verb).run(args, io);
+export function runSubcommand(verb: string, args: string[], io: Output): Promise<number> {
+  if (!Object.hasOwn(hookSubcommands, verb))
+    throw usageError(`assent hook has no subcommand "${verb}"; use --host, ${Object.keys(hookSubcommands).join(", ")}`);
+  return (hookSubcommands[verb] as Subcommand).run(args, io);
 }

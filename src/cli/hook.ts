@@ -3,8 +3,8 @@ import { runHookd } from "../hook/hookd.ts";
 import { HOSTS } from "../hook/hosts/answers.ts";
 import { createSocketFolder, socketPath } from "../hook/hookd-socket.ts";
 import { VERSION } from "../version.ts";
-import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";
-import { hookVerbs, runVerb } from "./hook-verbs.ts";
+import { CommandError, EXIT_CODES, parseArguments, usageError, type Command } from "./command.ts";
+import { hookSubcommands, runSubcommand } from "./hook-verbs.ts";
 import { parseSeconds } from "./times.ts";
 
 export const hook: Command = {
@@ -26,13 +26,14 @@ examples:
   assent-hook --host claude-code < event.json
   assent hook setup --host claude-code
 `,
-  verbs: hookVerbs,
+  subcommands: hookSubcommands,
   async run(args, io) {
     const [verb, ...rest] = args;
-    if (verb === undefined) throw usage("assent hook takes --host, setup, install, doctor or status");
-    if (!verb.startsWith("--")) return runVerb(verb, rest, io);
+    if (verb === undefined)
+      throw usageError("assent hook needs --host or a subcommand; use setup, install, doctor or status");
+    if (!verb.startsWith("--")) return runSubcommand(verb, rest, io);
     await (await import("../hook/launcher.ts")).runHook(args);
-    return Number(process.exitCode ?? EXIT.failure);
+    return Number(process.exitCode ?? EXIT_CODES.failure);
   },
 };
 
@@ -51,9 +52,9 @@ examples:
   assent hookd --idle 3600
 `,
   async run(args) {
-    const { values, positionals } = parse(args, { idle: { type: "string", default: "15m" } });
+    const { values, positionals } = parseArguments(args, { idle: { type: "string", default: "15m" } });
     const idle = parseSeconds("--idle", values.idle, MAX_IDLE);
-    if (positionals.length > 0 || idle === 0) throw usage("--idle takes a duration above 0");
+    if (positionals.length > 0 || idle === 0) throw usageError("--idle takes a duration above 0");
     const path = socketPath(process.env, VERSION);
     if (path === null)
       throw new CommandError("hookd has no folder for its socket; set XDG_RUNTIME_DIR to a folder that you own");
@@ -65,6 +66,6 @@ examples:
       throw new CommandError(`hookd cannot listen: ${error instanceof Error ? error.message : String(error)}`);
     }
     if (!hasRun) throw new CommandError(`another hookd already listens on ${path}`);
-    return EXIT.ok;
+    return EXIT_CODES.ok;
   },
 };

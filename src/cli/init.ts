@@ -5,9 +5,17 @@ import { join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ConfigError, ENVIRONMENT_VARIABLES, loadConfig } from "../config/index.ts";
 import { renderEditorSchema, type EditorSchema } from "../config/editor-schemas.ts";
-import { CommandError, EXIT, parse, printJson, usage, type Command, type Output } from "./command.ts";
+import {
+  CommandError,
+  EXIT_CODES,
+  parseArguments,
+  printJson,
+  usageError,
+  type Command,
+  type Output,
+} from "./command.ts";
 import { programCommand } from "./invocation.ts";
-import { assertStorable } from "./with-store.ts";
+import { assertStorageUsable } from "./with-store.ts";
 
 /** Folder of the package's example policies. */
 const POLICIES = fileURLToPath(new URL("../../policies/", import.meta.url));
@@ -37,8 +45,8 @@ examples:
   assent init && assent serve
   assent init approvals`,
   async run(args, io) {
-    const { values, positionals } = parse(args, { json: { type: "boolean" } });
-    if (positionals.length > 1) throw usage("assent init takes one folder");
+    const { values, positionals } = parseArguments(args, { json: { type: "boolean" } });
+    if (positionals.length > 1) throw usageError("assent init takes one folder");
     const folder = positionals[0] ?? ".";
     const files = (await write(folder)).map((path) => join(folder, path));
     if (values.json === true) printJson(io, { files });
@@ -49,7 +57,7 @@ examples:
     io.err(`\nNext: ${cd}${program} policy test policies\n      ${cd}${program} serve`);
     const obstacle = await storageFault(folder);
     if (obstacle !== null) io.err(`\nBefore "serve" works here: ${obstacle}`);
-    return EXIT.ok;
+    return EXIT_CODES.ok;
   },
 };
 
@@ -59,7 +67,7 @@ examples:
  */
 async function storageFault(folder: string): Promise<string | null> {
   try {
-    await assertStorable(loadConfig({ cwd: resolve(folder), env: process.env, file: "assent.yaml" }).config);
+    await assertStorageUsable(loadConfig({ cwd: resolve(folder), env: process.env, file: "assent.yaml" }).config);
     return null;
   } catch (error) {
     if (error instanceof CommandError || error instanceof ConfigError) return error.message;
@@ -75,7 +83,7 @@ export function isUninitialized(env: Record<string, string | undefined>): boolea
 }
 
 /** Writes the files of `assent init` into the working folder, for the first start of the service. */
-export async function initializeHere(io: Output): Promise<void> {
+export async function initializeWorkingFolder(io: Output): Promise<void> {
   await write(".");
   io.out(
     `There was no assent.yaml and no policies folder here. Created both; edit the example policies in ./policies.`,
@@ -86,7 +94,8 @@ export async function initializeHere(io: Output): Promise<void> {
 async function write(folder: string): Promise<string[]> {
   const files = await contents();
   const existing = [...files.keys()].find((path) => existsSync(join(folder, path)));
-  if (existing !== undefined) throw usage(`${join(folder, existing)} already exists; init does not overwrite files`);
+  if (existing !== undefined)
+    throw usageError(`${join(folder, existing)} already exists; init does not overwrite files`);
   const paths: string[] = [];
   try {
     for (const [path, text] of files) {

@@ -30,7 +30,7 @@ export function programCommand(
 }
 
 /** Returns the program and arguments that start this program from any folder, for use by another program. */
-export function programWords(): string[] {
+export function programArguments(): string[] {
   const source = import.meta.url.endsWith(".ts");
   const bin = fileURLToPath(new URL(`./bin.${source ? "ts" : "js"}`, import.meta.url));
   const isDeno = process.versions["deno"] !== undefined;

@@ -1,11 +1,11 @@
 /** Reports the results of commands that print their steps as lines. */
-import { EXIT, printJson, type Output } from "./command.ts";
+import { EXIT_CODES, printJson, type Output } from "./command.ts";
 
 /**
  * Runs a command. With `json`, collects its lines and prints one object at the end instead: whether everything
  * succeeded, and the lines.
  */
-export async function withReport(
+export async function withJsonReport(
   io: Output,
   json: boolean | undefined,
   work: (io: Output) => Promise<number>,
@@ -14,6 +14,6 @@ export async function withReport(
   const lines: string[] = [];
   const collect = (text: string): void => void lines.push(...text.split("\n").filter((line) => line !== ""));
   const code = await work({ ...io, fancy: false, out: collect });
-  printJson(io, { done: code === EXIT.ok, lines });
+  printJson(io, { done: code === EXIT_CODES.ok, lines });
   return code;
 }

@@ -1,11 +1,21 @@
 import { createRuntime } from "../runtime/runtime.ts";
 import { PRESETS, SCOPES } from "../domain/scopes.ts";
 import { toRfc3339 } from "../domain/time.ts";
-import { CommandError, EXIT, parse, safe, table, usage, printJson, type Command, type Output } from "./command.ts";
-import { privilegedClient, readAllPages, withServiceErrors } from "./remote.ts";
+import {
+  CommandError,
+  EXIT_CODES,
+  parseArguments,
+  toPrintable,
+  printTable,
+  usageError,
+  printJson,
+  type Command,
+  type Output,
+} from "./command.ts";
+import { createPrivilegedClient, readAllPages, withServiceErrors } from "./remote.ts";
 import { rotateLog } from "./rotate-log.ts";
 import { rotatePermit } from "./rotate-permit.ts";
-import { configFrom, startRuntime } from "./serve.ts";
+import { loadServeConfig, startRuntime } from "./serve.ts";
 import { parseFuture } from "./times.ts";
 
 interface KeyView {
@@ -63,14 +73,14 @@ examples:
     if (verb === "revoke") return revoke(rest, io);
     if (verb === "rotate-permit") return rotatePermit(rest, io);
     if (verb === "rotate-log") return rotateLog(rest, io);
-    throw usage(
-      `assent keys takes create, list, revoke, rotate-permit or rotate-log${verb === undefined ? "" : `, not "${verb}"`}`,
+    throw usageError(
+      `${verb === undefined ? "assent keys needs a subcommand" : `assent keys has no subcommand "${verb}"`}; use create, list, revoke, rotate-permit or rotate-log`,
     );
   },
 };
 
 async function create(args: string[], io: Output): Promise<number> {
-  const { values, positionals } = parse(args, {
+  const { values, positionals } = parseArguments(args, {
     preset: { type: "string" },
     scope: { type: "string", multiple: true },
     agent: { type: "string" },
@@ -81,7 +91,7 @@ async function create(args: string[], io: Output): Promise<number> {
     config: { type: "string" },
   });
   const [name, ...more] = positionals;
-  if (name === undefined || more.length > 0) throw usage("assent keys create takes one name");
+  if (name === undefined || more.length > 0) throw usageError("assent keys create takes one name");
   const body = {
     name,
     ...(values.preset === undefined ? {} : { preset: values.preset }),
@@ -95,19 +105,21 @@ async function create(args: string[], io: Output): Promise<number> {
   const view =
     values.local === true
       ? await createLocalAdminKey(name, values.config)
-      : await withServiceErrors(async () => (await privilegedClient()).call<KeyView>("POST", "/v1/api-keys", body));
+      : await withServiceErrors(async () =>
+          (await createPrivilegedClient()).call<KeyView>("POST", "/v1/api-keys", body),
+        );
   if (values.json === true) printJson(io, view);
   else {
     for (const warning of view.warnings ?? []) io.err(`warning: ${warning}`);
     io.err("this key is printed once; store it:");
     io.out(view.key ?? "");
   }
-  return EXIT.ok;
+  return EXIT_CODES.ok;
 }
 
 /** Creates an admin key directly in the ledger. The lock of the store ensures that no service is running. */
 async function createLocalAdminKey(name: string, file: string | undefined): Promise<KeyView> {
-  const config = configFrom(process.env, file);
+  const config = loadServeConfig(process.env, file);
   const runtime = await startRuntime(() => createRuntime({ ...config, log: { level: "error" } }));
   try {
     return await runtime.createAdminKey(name);
@@ -119,38 +131,38 @@ async function createLocalAdminKey(name: string, file: string | undefined): Prom
 }
 
 async function list(args: string[], io: Output): Promise<number> {
-  const { values } = parse(args, { json: { type: "boolean" } });
-  const service = await privilegedClient();
+  const { values } = parseArguments(args, { json: { type: "boolean" } });
+  const service = await createPrivilegedClient();
   const api_keys = await readAllPages<KeyView>(service, "/v1/api-keys?limit=1000", "api_keys");
   if (values.json === true) printJson(io, api_keys);
   else {
     const state = (key: KeyView): string => (key.revoked_at === null ? (key.expires_at ?? "live") : "revoked");
-    table(
+    printTable(
       io,
       ["id", "name", "begins", "state", "agent", "owner", "scopes"],
       api_keys.map((key) => [
         key.id,
-        safe(key.name),
+        toPrintable(key.name),
         key.prefix,
         state(key),
-        safe(key.agent_id ?? "-"),
-        safe(key.owner ?? "-"),
+        toPrintable(key.agent_id ?? "-"),
+        toPrintable(key.owner ?? "-"),
         key.scopes.join(" "),
       ]),
     );
   }
-  return EXIT.ok;
+  return EXIT_CODES.ok;
 }
 
 async function revoke(args: string[], io: Output): Promise<number> {
-  const { values, positionals } = parse(args, { json: { type: "boolean" } });
+  const { values, positionals } = parseArguments(args, { json: { type: "boolean" } });
   const [id, ...more] = positionals;
   if (id === undefined || more.length > 0)
-    throw usage('assent keys revoke takes one key id; "assent keys list" prints them');
+    throw usageError('assent keys revoke takes one key id; "assent keys list" prints them');
   const key = await withServiceErrors(async () =>
-    (await privilegedClient()).call<KeyView>("DELETE", `/v1/api-keys/${encodeURIComponent(id)}`),
+    (await createPrivilegedClient()).call<KeyView>("DELETE", `/v1/api-keys/${encodeURIComponent(id)}`),
   );
   if (values.json === true) printJson(io, key);
-  else io.out(`revoked ${safe(key.name)} (${key.id})`);
-  return EXIT.ok;
+  else io.out(`revoked ${toPrintable(key.name)} (${key.id})`);
+  return EXIT_CODES.ok;
 }

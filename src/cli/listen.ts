@@ -1,11 +1,11 @@
-import type { Listening } from "../serve/index.ts";
+import type { RunningServer } from "../serve/index.ts";
 import { CommandError } from "./command.ts";
 
 /**
  * Resolves when the server listens. Throws CommandError with the cause, and the option that selects another port.
  * @param portOption name of that option, such as `--port`
  */
-export async function listen(starting: Promise<Listening>, portOption: string): Promise<Listening> {
+export async function listen(starting: Promise<RunningServer>, portOption: string): Promise<RunningServer> {
   try {
     return await starting;
   } catch (error) {

@@ -9,9 +9,9 @@ import { fileURLToPath } from "node:url";
 import { ConfigError, loadConfig, type Config } from "../config/index.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { CommandError } from "./command.ts";
-import { programWords } from "./invocation.ts";
+import { programArguments } from "./invocation.ts";
 import { startRuntime } from "./serve.ts";
-import { assertStorable } from "./with-store.ts";
+import { assertStorageUsable } from "./with-store.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
@@ -89,7 +89,7 @@ policies: ./policies
     show: (adminKey: string) => void,
   ): Promise<string> {
     const config = this.config();
-    await assertStorable(config);
+    await assertStorageUsable(config);
     const runtime = await startRuntime(() => createRuntime({ ...config, log: { level: "error" } }));
     try {
       const maker = await runtime.createAdminKey(`${TEMPORARY_KEY_PREFIX}${randomBytes(6).toString("hex")}`);
@@ -127,7 +127,7 @@ policies: ./policies
     const url = this.url as string;
     const logFile = join(this.folder, "service.log");
     const log = openSync(logFile, "a", 0o600);
-    const [program, ...args] = programWords() as [string, ...string[]];
+    const [program, ...args] = programArguments() as [string, ...string[]];
     const bin = args.at(-1) as string;
     const child = spawn(program, [...args, "serve", "--config", this.configFile], {
       // A service that runs from its sources needs the TypeScript loader of the clone, so start it in the clone's

@@ -1,9 +1,17 @@
 /** `assent login` stores the key that commands use when ASSENT_API_KEY is not set. `assent logout` removes it. */
 import { createAssent } from "../client/index.ts";
-import { privilegesIn } from "../domain/scopes.ts";
+import { selectPrivileges } from "../domain/scopes.ts";
 import { isHttpUrl } from "../client/url.ts";
 import { removeLogin, serviceUrl, writeLogin } from "./credentials.ts";
-import { CommandError, EXIT, parse, printJson, safe, usage, type Command } from "./command.ts";
+import {
+  CommandError,
+  EXIT_CODES,
+  parseArguments,
+  printJson,
+  toPrintable,
+  usageError,
+  type Command,
+} from "./command.ts";
 import { withServiceErrors, type Me } from "./remote.ts";
 import { readSecret } from "./secret-input.ts";
 
@@ -31,25 +39,25 @@ examples:
   assent login --url https://assent.example.com < key.txt
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, { url: { type: "string" }, json: { type: "boolean" } });
+    const { values, positionals } = parseArguments(args, { url: { type: "string" }, json: { type: "boolean" } });
     if (positionals.length > 0)
-      throw usage("assent login takes no arguments: a key on a command line is visible to other users");
+      throw usageError("assent login takes no arguments: a key on a command line is visible to other users");
     if (values.url !== undefined && !isHttpUrl(values.url))
-      throw usage(`--url must be an http or https URL; got "${safe(values.url)}"`);
+      throw usageError(`--url must be an http or https URL; got "${toPrintable(values.url)}"`);
     const url = (values.url ?? serviceUrl()).replace(/\/+$/, "");
     const apiKey = await inputKey(url);
     const service = createAssent({ url, apiKey, timeout: TIMEOUT, retries: 0 });
     const { key, scopes } = await withServiceErrors(() => service.call<Me>("GET", "/v1/me"));
-    const privileges = privilegesIn(scopes);
+    const privileges = selectPrivileges(scopes);
     if (privileges.length > 0)
       throw new CommandError(
-        `the key "${safe(key.name)}" is not stored, because it has ${safe(privileges.join(", "))}: an agent that reads it could use that, for example to approve its own requests. Log in with a key of the preset agent or auditor; approve and the like ask for such a key each time`,
+        `the key "${toPrintable(key.name)}" is not stored, because it has ${toPrintable(privileges.join(", "))}: an agent that reads it could use that, for example to approve its own requests. Log in with a key of the preset agent or auditor; approve and the like ask for such a key each time`,
       );
     const path = writeLogin({ url, apiKey });
     if (values.json === true) printJson(io, { url, key: key.name, file: path });
-    else io.out(`logged in to ${url} with the key "${safe(key.name)}", stored in ${path}`);
+    else io.out(`logged in to ${url} with the key "${toPrintable(key.name)}", stored in ${path}`);
     if (process.env["ASSENT_API_KEY"]) io.err("ASSENT_API_KEY is set, and takes precedence over the stored key");
-    return EXIT.ok;
+    return EXIT_CODES.ok;
   },
 };
 
@@ -63,12 +71,12 @@ examples:
   assent logout
 `,
   run(args, io) {
-    const { values, positionals } = parse(args, { json: { type: "boolean" } });
-    if (positionals.length > 0) throw usage("assent logout takes no arguments");
+    const { values, positionals } = parseArguments(args, { json: { type: "boolean" } });
+    if (positionals.length > 0) throw usageError("assent logout takes no arguments");
     const path = removeLogin();
     if (values.json === true) printJson(io, { removed: path });
     else io.out(path === null ? "no key is stored" : `removed ${path}; "assent keys revoke" makes its key invalid`);
-    return Promise.resolve(EXIT.ok);
+    return Promise.resolve(EXIT_CODES.ok);
   },
 };
 
@@ -82,6 +90,6 @@ async function inputKey(url: string): Promise<string> {
     }
   const apiKey = text.trim();
   if (apiKey === "" || /\s/.test(apiKey) || text.length > MAX_INPUT)
-    throw usage("standard input has to contain one API key");
+    throw usageError("standard input has to contain one API key");
   return apiKey;
 }

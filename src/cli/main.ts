@@ -3,7 +3,7 @@ import type { CoreCommand } from "../contract/command.ts";
 import { limitYoungGeneration } from "../serve/young-space.ts";
 import { findSimilarName } from "../domain/similar-name.ts";
 import { programCommand } from "./invocation.ts";
-import { CommandError, EXIT, type Command, type Output } from "./command.ts";
+import { CommandError, EXIT_CODES, type Command, type Output } from "./command.ts";
 
 /** Commands are loaded on demand, because most of them need few modules. */
 const COMMANDS: Readonly<Record<CoreCommand, () => Promise<Command>>> = {
@@ -22,7 +22,7 @@ const COMMANDS: Readonly<Record<CoreCommand, () => Promise<Command>>> = {
   edit: async () => (await import("./actions.ts")).edit,
   ask: async () => (await import("./actions.ts")).ask,
   answer: async () => (await import("./actions.ts")).answer,
-  lift: async () => (await import("./actions.ts")).lift,
+  lift: async () => (await import("./actions.ts")).liftRejectionCommand,
   actions: async () => (await import("./actions.ts")).actions,
   grants: async () => (await import("./grants.ts")).grants,
   delegations: async () => (await import("./delegations.ts")).delegations,
@@ -72,25 +72,25 @@ export async function run(args: string[], io: Output): Promise<number> {
   try {
     if (name === "--version" || name === "-v") {
       io.out((await import("../version.ts")).VERSION);
-      return EXIT.ok;
+      return EXIT_CODES.ok;
     }
     if (name === undefined || name === "help" || name === "--help" || name === "-h") {
       const about = rest[0];
       io.out(about === undefined ? await overview() : helpOf(await find(about), rest.slice(1)));
-      return name === undefined ? EXIT.usage : EXIT.ok;
+      return name === undefined ? EXIT_CODES.usage : EXIT_CODES.ok;
     }
     command = await find(name);
     const end = rest.indexOf("--");
     if ((end < 0 ? rest : rest.slice(0, end)).some((arg) => arg === "--help" || arg === "-h")) {
       io.out(helpOf(command, rest));
-      return EXIT.ok;
+      return EXIT_CODES.ok;
     }
     return await command.run(rest, io);
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     io.err(`assent: ${error.message}`);
-    if (error.exit === EXIT.usage && command !== undefined) {
-      const verb = Object.hasOwn(command.verbs ?? {}, rest[0] ?? "") ? ` ${rest[0]}` : "";
+    if (error.exit === EXIT_CODES.usage && command !== undefined) {
+      const verb = Object.hasOwn(command.subcommands ?? {}, rest[0] ?? "") ? ` ${rest[0]}` : "";
       io.err(`run "${programCommand()} ${name}${verb} --help" for its usage`);
     }
     return error.exit;
@@ -98,7 +98,7 @@ export async function run(args: string[], io: Output): Promise<number> {
 }
 
 /** Returns the help of the named subcommand, or of the command if no subcommand is named. */
-function helpOf({ help, verbs }: Command, [verb]: string[]): string {
+function helpOf({ help, subcommands: verbs }: Command, [verb]: string[]): string {
   return verb !== undefined && verbs !== undefined && Object.hasOwn(verbs, verb)
     ? (verbs[verb] as { help: string }).help
     : help;
@@ -113,7 +113,7 @@ async function find(name: string): Promise<Command> {
   const meant = findSimilarName(name, [...Object.keys(COMMANDS), ...commands.keys()]);
   throw new CommandError(
     `there is no command "${name}"${meant === null ? `; "${programCommand()} help" lists them` : `; did you mean "${meant}"?`}${failure === null ? "" : ` (plugins could not be loaded: ${failure})`}`,
-    EXIT.usage,
+    EXIT_CODES.usage,
   );
 }
 

@@ -1,5 +1,5 @@
-import { EXIT, parse, printJson, usage, type Command } from "./command.ts";
-import { configFrom } from "./serve.ts";
+import { EXIT_CODES, parseArguments, printJson, usageError, type Command } from "./command.ts";
+import { loadServeConfig } from "./serve.ts";
 import { withStore } from "./with-store.ts";
 
 export const migrate: Command = {
@@ -18,20 +18,20 @@ examples:
   DATABASE_URL=postgres://... assent migrate
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, {
+    const { values, positionals } = parseArguments(args, {
       config: { type: "string" },
       check: { type: "boolean" },
       json: { type: "boolean" },
     });
-    if (positionals.length > 0) throw usage("assent migrate takes no arguments");
-    const config = configFrom(process.env, values.config);
+    if (positionals.length > 0) throw usageError("assent migrate takes no arguments");
+    const config = loadServeConfig(process.env, values.config);
     if (values.check !== true) {
       await withStore(config, {}, async (storage) => {
         const { applied, known } = await storage.schema();
         if (values.json === true) printJson(io, { applied, known });
         else io.out(`the store has schema ${applied}`);
       });
-      return EXIT.ok;
+      return EXIT_CODES.ok;
     }
     return withStore(config, { readOnly: true }, async (storage) => {
       const { applied, known: newest } = await storage.schema();
@@ -42,7 +42,7 @@ examples:
           `the store has schema ${applied}, this version ${newest}: ${newest - applied} ${newest - applied === 1 ? "migration is pending" : "migrations are pending"}`,
         );
       else io.out(`the store has schema ${applied}, this version knows ${newest}: a newer version migrated it`);
-      return applied === newest ? EXIT.ok : EXIT.failure;
+      return applied === newest ? EXIT_CODES.ok : EXIT_CODES.failure;
     });
   },
 };

@@ -2,8 +2,16 @@
 import { readFile } from "node:fs/promises";
 import type { ActionRequest, PlanQuery, PlanRecord, PlanSummary } from "../client/index.ts";
 import { parseJson } from "../domain/json.ts";
-import { EXIT, parse, safe, usage, printJson, type Command, type Output } from "./command.ts";
-import { actionExitCode, client, privilegedClient, withServiceErrors } from "./remote.ts";
+import {
+  EXIT_CODES,
+  parseArguments,
+  toPrintable,
+  usageError,
+  printJson,
+  type Command,
+  type Output,
+} from "./command.ts";
+import { actionExitCode, createClient, createPrivilegedClient, withServiceErrors } from "./remote.ts";
 
 export const plan: Command = {
   summary: "submit several actions as a plan, list and show plans, vote on them and cancel them",
@@ -30,7 +38,7 @@ examples:
   assent plan approve 019346a0-0000-7000-8000-000000000000 --strike 2="not today"
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, {
+    const { values, positionals } = parseArguments(args, {
       strike: { type: "string", multiple: true },
       reason: { type: "string" },
       "idempotency-key": { type: "string" },
@@ -42,29 +50,30 @@ examples:
     const json = values.json === true;
     if (verb === "list" && target === undefined) {
       await listPlans(io, { agent_id: values.agent }, toLimit(values.limit), json);
-      return EXIT.ok;
+      return EXIT_CODES.ok;
     }
     if (target === undefined || more.length > 0)
-      throw usage("assent plan takes submit FILE, list, or show, approve, reject or cancel ID");
+      throw usageError("assent plan takes submit FILE, list, or show, approve, reject or cancel ID");
     if (verb === "submit") {
       const record = await submitFile(target, values["idempotency-key"]);
       showPlan(io, record, json);
       return exitCodeOf(record);
     }
-    if (verb === "show") showPlan(io, await withServiceErrors(async () => (await client()).plan(target)), json);
+    if (verb === "show") showPlan(io, await withServiceErrors(async () => (await createClient()).plan(target)), json);
     else if (verb === "approve" || verb === "reject") {
       const strikes = (values.strike ?? []).map(toStrike);
       if (verb === "reject" && strikes.length > 0)
-        throw usage("--strike goes with approve; reject rejects the whole plan");
-      const service = await privilegedClient();
+        throw usageError("--strike goes with approve; reject rejects the whole plan");
+      const service = await createPrivilegedClient();
       const shown = await withServiceErrors(() => service.plan(target));
       const how = { reason: values.reason, ...(verb === "approve" ? { strikes } : {}), token: shown.approval_token };
       showPlan(io, await withServiceErrors(() => service.votePlan(target, verb === "approve", how)), json);
     } else if (verb === "cancel") {
-      const service = await client();
+      const service = await createClient();
       showPlan(io, await withServiceErrors(() => service.cancelPlan(target, { reason: values.reason })), json);
-    } else throw usage(`assent plan has no ${verb}; it takes submit, list, show, approve, reject or cancel`);
-    return EXIT.ok;
+    } else
+      throw usageError(`assent plan has no subcommand "${verb}"; use submit, list, show, approve, reject or cancel`);
+    return EXIT_CODES.ok;
   },
 };
 
@@ -76,7 +85,7 @@ interface PlanFile {
 
 async function submitFile(path: string, idempotencyKey: string | undefined): Promise<PlanRecord> {
   const { actions, ordered, stop_on_failure: stopOnFailure } = await readPlanFile(path);
-  const service = await client();
+  const service = await createClient();
   return withServiceErrors(async () => {
     const isNamed = actions.every(({ agent_id }) => agent_id !== undefined);
     const agent_id = isNamed ? "" : await service.agent();
@@ -87,18 +96,18 @@ async function submitFile(path: string, idempotencyKey: string | undefined): Pro
 
 async function readPlanFile(path: string): Promise<PlanFile> {
   const text = path === "-" ? await readStandardInput() : await readFile(path, "utf8").catch(() => null);
-  if (text === null) throw usage(`the file ${path} cannot be read`);
+  if (text === null) throw usageError(`the file ${path} cannot be read`);
   let file: unknown;
   try {
     file = parseJson(text);
   } catch (error) {
-    throw usage(`${path} is not JSON: ${error instanceof Error ? error.message : String(error)}`);
+    throw usageError(`${path} is not JSON: ${error instanceof Error ? error.message : String(error)}`);
   }
   const { actions, ordered, stop_on_failure, ...unknown } = file as Record<string, unknown>;
   const [name] = Object.keys(unknown);
   if (name !== undefined)
-    throw usage(`${path} has the unknown member "${name}"; it takes actions, ordered and stop_on_failure`);
-  if (!Array.isArray(actions)) throw usage(`${path} must have an array "actions"`);
+    throw usageError(`${path} has the unknown member "${name}"; it can have actions, ordered and stop_on_failure`);
+  if (!Array.isArray(actions)) throw usageError(`${path} must have an array "actions"`);
   return { actions, ordered, stop_on_failure } as PlanFile;
 }
 
@@ -111,7 +120,7 @@ async function readStandardInput(): Promise<string> {
 function toStrike(text: string): { position: number; reason?: string } {
   const [, position, reason] = /^(\d{1,3})(?:=(.*))?$/s.exec(text) ?? [];
   if (position === undefined)
-    throw usage(`--strike must be the number of an action, with an optional reason after =; got "${text}"`);
+    throw usageError(`--strike must be the number of an action, with an optional reason after =; got "${text}"`);
   return { position: Number(position), ...(reason === undefined ? {} : { reason }) };
 }
 
@@ -119,12 +128,12 @@ const DEFAULT_LISTED = 20;
 
 function toLimit(text: string | undefined): number {
   const limit = text === undefined ? DEFAULT_LISTED : Number(text);
-  if (!Number.isInteger(limit) || limit < 1) throw usage(`--limit must be at least 1; got ${text}`);
+  if (!Number.isInteger(limit) || limit < 1) throw usageError(`--limit must be at least 1; got ${text}`);
   return limit;
 }
 
 async function listPlans(io: Output, query: PlanQuery, limit: number, json: boolean): Promise<void> {
-  const service = await client();
+  const service = await createClient();
   const found: PlanSummary[] = [];
   await withServiceErrors(async () => {
     for await (const one of service.plans(query)) {
@@ -138,26 +147,28 @@ async function listPlans(io: Output, query: PlanQuery, limit: number, json: bool
     const counts = new Map<string, number>();
     for (const { status } of actions) counts.set(status, (counts.get(status) ?? 0) + 1);
     const states = [...counts].map(([status, count]) => `${count} ${status}`).join(", ");
-    io.out(`${id}  ${created_at}  ${safe(agent_id)}  ${states}`);
+    io.out(`${id}  ${created_at}  ${toPrintable(agent_id)}  ${states}`);
   }
 }
 
 function exitCodeOf({ actions }: PlanRecord): number {
   const codes = actions.map(actionExitCode);
-  return [EXIT.denied, EXIT.pending].find((code) => codes.includes(code)) ?? EXIT.ok;
+  return [EXIT_CODES.denied, EXIT_CODES.pending].find((code) => codes.includes(code)) ?? EXIT_CODES.ok;
 }
 
 function showPlan(io: Output, record: PlanRecord, json: boolean): void {
   if (json) return printJson(io, record);
   const terms = [record.ordered ? "in this order" : "in any order", record.stop_on_failure ? "stops at a failure" : ""];
-  io.out(`plan ${record.id} of ${safe(record.agent_id)}, ${terms.filter(Boolean).join(", ")}`);
+  io.out(`plan ${record.id} of ${toPrintable(record.agent_id)}, ${terms.filter(Boolean).join(", ")}`);
   for (const [
     i,
     { status, tool, operation, params, id, approvals, approvals_needed: needed },
   ] of record.actions.entries()) {
     const votes =
       needed === null ? "" : `, ${approvals.filter(({ approve }) => approve).length} of ${needed} approvals`;
-    io.out(`${String(i + 1).padStart(3)}  ${status}  ${safe(tool)} ${safe(operation)} ${safe(JSON.stringify(params))}`);
+    io.out(
+      `${String(i + 1).padStart(3)}  ${status}  ${toPrintable(tool)} ${toPrintable(operation)} ${toPrintable(JSON.stringify(params))}`,
+    );
     io.out(`     ${id}${votes}`);
   }
   if (record.stopped !== null)

@@ -3,14 +3,14 @@ import { collectDeclarations } from "../runtime/plugins/declarations.ts";
 import { loadPluginsByPath, PluginLoadError } from "../runtime/plugins/loader.ts";
 import { PluginError, assertUniqueNames } from "../runtime/plugins/plugin-options.ts";
 import type { Plugin } from "../plugin.ts";
-import { CommandError, EXIT, safe, type Command } from "./command.ts";
-import { client, withServiceErrors } from "./remote.ts";
-import { configFrom } from "./serve.ts";
+import { CommandError, EXIT_CODES, toPrintable, type Command } from "./command.ts";
+import { createClient, withServiceErrors } from "./remote.ts";
+import { loadServeConfig } from "./serve.ts";
 
 /** Returns the commands by name. Throws CommandError if the configuration or one of its plugins cannot be loaded. */
 export async function pluginCommands(): Promise<Map<string, Command>> {
   try {
-    const plugins = await loadPluginsByPath(configFrom(process.env, undefined));
+    const plugins = await loadPluginsByPath(loadServeConfig(process.env, undefined));
     assertUniqueNames(plugins);
     collectDeclarations(plugins);
     return new Map(
@@ -33,15 +33,15 @@ function commandOf({ name }: Plugin, { summary, help, run }: NonNullable<Plugin[
       try {
         code = await run(args, {
           // Escape control characters, because a plugin may print text from the service.
-          out: (line) => io.out(safe(line)),
-          err: (line) => io.err(safe(line)),
-          call: (method, path, body) => withServiceErrors(async () => (await client()).call(method, path, body)),
+          out: (line) => io.out(toPrintable(line)),
+          err: (line) => io.err(toPrintable(line)),
+          call: (method, path, body) => withServiceErrors(async () => (await createClient()).call(method, path, body)),
         });
       } catch (error) {
         if (error instanceof CommandError) throw error;
         throw new CommandError(`plugin "${name}": ${error instanceof Error ? error.message : String(error)}`);
       }
-      return Number.isInteger(code) ? code : EXIT.failure;
+      return Number.isInteger(code) ? code : EXIT_CODES.failure;
     },
   };
 }

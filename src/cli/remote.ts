@@ -2,8 +2,8 @@
 import { AssentError, createAssent, type ActionRecord, type Assent } from "../client/index.ts";
 import { requestSections } from "../delivery/approval-message-text.ts";
 import { parseJson, type JsonObject } from "../domain/json.ts";
-import { keyFor, serviceUrl } from "./credentials.ts";
-import { CommandError, EXIT, colour, safe, usage, printJson, type Output } from "./command.ts";
+import { requireKey, serviceUrl } from "./credentials.ts";
+import { CommandError, EXIT_CODES, colourText, toPrintable, usageError, printJson, type Output } from "./command.ts";
 
 type Rejection = NonNullable<ActionRecord["rejection"]>;
 
@@ -20,17 +20,17 @@ export interface Me {
 }
 
 /** Returns a client with the key from ASSENT_API_KEY, from `assent login`, or from the terminal. */
-export async function client(): Promise<Assent> {
+export async function createClient(): Promise<Assent> {
   const url = serviceUrl();
-  return createAssent({ url, apiKey: await keyFor(url, false), timeout: REQUEST_TIMEOUT });
+  return createAssent({ url, apiKey: await requireKey(url, false), timeout: REQUEST_TIMEOUT });
 }
 
 /**
  * Returns a client for commands that vote, stop, erase or manage keys. Unlike `client`, it never uses a stored key.
  */
-export async function privilegedClient(): Promise<Assent> {
+export async function createPrivilegedClient(): Promise<Assent> {
   const url = serviceUrl();
-  return createAssent({ url, apiKey: await keyFor(url, true), timeout: REQUEST_TIMEOUT });
+  return createAssent({ url, apiKey: await requireKey(url, true), timeout: REQUEST_TIMEOUT });
 }
 
 /** Runs the work. Converts AssentError to CommandError with the matching exit code. */
@@ -40,8 +40,8 @@ export async function withServiceErrors<T>(work: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (!(error instanceof AssentError)) throw error;
     throw new CommandError(
-      error.status === 0 ? error.message : `${error.code}: ${safe(error.message)}`,
-      error.status === 0 ? EXIT.unreachable : EXIT.failure,
+      error.status === 0 ? error.message : `${error.code}: ${toPrintable(error.message)}`,
+      error.status === 0 ? EXIT_CODES.unreachable : EXIT_CODES.failure,
     );
   }
 }
@@ -63,26 +63,25 @@ export async function readAllPages<T>(service: Assent, path: string, member: str
 }
 
 export function actionExitCode(action: ActionRecord): number {
-  if (action.status === "pending_approval") return EXIT.pending;
-  return ["denied", "expired", "cancelled", "failed"].includes(action.status) ? EXIT.denied : EXIT.ok;
+  if (action.status === "pending_approval") return EXIT_CODES.pending;
+  return ["denied", "expired", "cancelled", "failed"].includes(action.status) ? EXIT_CODES.denied : EXIT_CODES.ok;
 }
 
 /** @param isComplete whether to print all lines of the request instead of collapsing it */
-export function showAction(io: Output, action: ActionRecord, json: boolean, isComplete = false): void {
+export function printAction(io: Output, action: ActionRecord, json: boolean, isComplete = false): void {
   if (json) {
     printJson(io, action);
     return;
   }
-  const tint = { [EXIT.ok]: "green", [EXIT.pending]: "yellow", [EXIT.denied]: "red" }[actionExitCode(action)] as
-    | "green"
-    | "yellow"
-    | "red";
+  const tint = { [EXIT_CODES.ok]: "green", [EXIT_CODES.pending]: "yellow", [EXIT_CODES.denied]: "red" }[
+    actionExitCode(action)
+  ] as "green" | "yellow" | "red";
   const lines = [
-    `${colour(io, tint, action.status)}  ${safe(action.tool)} ${safe(action.operation)} by ${safe(action.agent_id)}`,
-    ...(typeof action.preview === "string" ? [`  request   ${safe(action.preview)}`] : []),
+    `${colourText(io, tint, action.status)}  ${toPrintable(action.tool)} ${toPrintable(action.operation)} by ${toPrintable(action.agent_id)}`,
+    ...(typeof action.preview === "string" ? [`  request   ${toPrintable(action.preview)}`] : []),
     `  id        ${action.id}`,
-    `  reason    ${safe(action.reason)}`,
-    `  decided   ${action.decision}${action.policy === null ? "" : ` by ${safe(action.policy)} / ${safe(action.rule ?? "")}`}`,
+    `  reason    ${toPrintable(action.reason)}`,
+    `  decided   ${action.decision}${action.policy === null ? "" : ` by ${toPrintable(action.policy)} / ${toPrintable(action.rule ?? "")}`}`,
     ...(action.unusual ?? []).map((sentence) => `  unusual   ${sentence}`),
     ...(action.erased_at === null ? requestLines(action, isComplete) : [`  erased    ${action.erased_at}`]),
     ...(action.approvals_needed === null
@@ -90,23 +89,23 @@ export function showAction(io: Output, action: ActionRecord, json: boolean, isCo
       : [`  approvals ${action.approvals.filter(({ approve }) => approve).length} of ${action.approvals_needed}`]),
     ...action.approvals.map(
       ({ approve, approver, reason }) =>
-        `  vote      ${approve ? "approved" : "rejected"} by ${safe(approver)}${reason === null ? "" : `: ${safe(reason)}`}`,
+        `  vote      ${approve ? "approved" : "rejected"} by ${toPrintable(approver)}${reason === null ? "" : `: ${toPrintable(reason)}`}`,
     ),
     ...(action.proposed === null
       ? []
       : [
-          `  changed   by ${safe(action.proposed.edited_by)}; proposed: ${safe(JSON.stringify(action.proposed.params))}`,
+          `  changed   by ${toPrintable(action.proposed.edited_by)}; proposed: ${toPrintable(JSON.stringify(action.proposed.params))}`,
         ]),
     ...action.questions.flatMap(({ number, asked_by, question, answer }) => [
-      `  question ${number} by ${safe(asked_by)}: ${safe(question)}`,
-      answer === null ? "  answer    none so far" : `  answer    ${safe(answer)}`,
+      `  question ${number} by ${toPrintable(asked_by)}: ${toPrintable(question)}`,
+      answer === null ? "  answer    none so far" : `  answer    ${toPrintable(answer)}`,
     ]),
     ...(action.grant === null ? [] : [`  grant     ${action.grant}`]),
     ...(action.denied_by === null ? [] : [`  denied by ${action.denied_by.replace("_", " ")}`]),
     ...(action.rejection === null ? [] : rejectionLines(action.rejection)),
     ...(action.status === "pending_approval" && action.expires_at !== null ? [`  expires   ${action.expires_at}`] : []),
     ...(action.status === "approved" && action.approved_until !== null ? [`  until     ${action.approved_until}`] : []),
-    ...(typeof action.result?.error === "string" ? [`  error     ${safe(action.result.error)}`] : []),
+    ...(typeof action.result?.error === "string" ? [`  error     ${toPrintable(action.result.error)}`] : []),
     `  record    ${action.decision_hash}`,
   ];
   for (const line of lines) io.out(line);
@@ -123,7 +122,7 @@ function requestLines({ params, context, shown_first = [] }: ActionRecord, isCom
 
 function rejectionLines({ action_id, approver, reason, rejected_at, holds_until }: Rejection): string[] {
   return [
-    `  rejected  by ${safe(approver)} at ${rejected_at}${reason === null ? "" : `: ${safe(reason)}`}`,
+    `  rejected  by ${toPrintable(approver)} at ${rejected_at}${reason === null ? "" : `: ${toPrintable(reason)}`}`,
     `  rejection ${action_id}, ${holds_until === null ? "the same request can be submitted again" : `refuses the same request until ${holds_until}`}`,
   ];
 }
@@ -139,10 +138,12 @@ export async function jsonFlag(name: string, value: string | undefined): Promise
     // Use the strict parser, because parsers disagree on the value of duplicate keys.
     parsed = parseJson(await textFlag(value, (text) => text));
   } catch (error) {
-    throw usage(`--${name} takes a JSON object, @file or -: ${error instanceof Error ? error.message : String(error)}`);
+    throw usageError(
+      `--${name} takes a JSON object, @file or -: ${error instanceof Error ? error.message : String(error)}`,
+    );
   }
   if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed))
-    throw usage(`--${name} takes a JSON object`);
+    throw usageError(`--${name} takes a JSON object`);
   return parsed as Record<string, unknown>;
 }
 
@@ -156,7 +157,7 @@ export async function textFlag(value: string, plain: (value: string) => string |
   }
   if (!value.startsWith("@")) return plain(value);
   return readFile(value.slice(1), "utf8").catch((error: Error) => {
-    throw usage(`"${value.slice(1)}" cannot be read: ${error.message}`);
+    throw usageError(`"${value.slice(1)}" cannot be read: ${error.message}`);
   });
 }
 

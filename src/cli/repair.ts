@@ -8,7 +8,7 @@ import type { Config } from "../config/index.ts";
 import type { RemovedRow, Storage } from "../contract/storage.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { CommandError, type Output } from "./command.ts";
-import { assertCurrent, withStore } from "./with-store.ts";
+import { assertCurrentSchema, withStore } from "./with-store.ts";
 
 /** Name of the row in `meta` that lists the repairs: a JSON array, oldest first. */
 const REPAIRS = "repairs";
@@ -27,7 +27,7 @@ interface Repair {
 /** Deletes the rows after the head. Resolves to null if there are none. Rejects with CommandError. */
 export async function repairStore(config: Config, file: string | undefined, io: Output): Promise<Repair | null> {
   return withStore(config, {}, async (storage) => {
-    await assertCurrent(storage);
+    await assertCurrentSchema(storage);
     const { size } = await storage.head();
     if (storage.cutBack === undefined) {
       if ((await storage.entries(size, size + 1)).length === 0) return null;

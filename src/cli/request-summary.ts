@@ -1,7 +1,7 @@
 /** Summarizes an action in one line. */
 import type { ActionRecord } from "../client/index.ts";
 import { rankParameters } from "../domain/headline.ts";
-import { markedText } from "../domain/visible-text.ts";
+import { renderMarkedText } from "../domain/visible-text.ts";
 
 const MAX_LENGTH = 160;
 /** Maximum length of one parameter, so that a long one does not displace the next. */
@@ -17,7 +17,7 @@ export function requestSummary(action: ActionRecord): string {
   if (action.erased_at !== null) return "erased";
   // The preview is safe to display as it is.
   if (typeof action.preview === "string") return clip(action.preview);
-  return clip(markedText(clip((tellingText(action) ?? parametersText(action)).replace(/\s+/g, " ").trim())));
+  return clip(renderMarkedText(clip((tellingText(action) ?? parametersText(action)).replace(/\s+/g, " ").trim())));
 }
 
 /**

@@ -2,22 +2,22 @@ import { MAX_PERMIT_SECONDS } from "../domain/permit.ts";
 import { VaultError } from "../identity/key-files.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { createRuntime } from "../runtime/runtime.ts";
-import { CommandError, EXIT, parse, usage, printJson, type Output } from "./command.ts";
-import { configFrom, startRuntime } from "./serve.ts";
+import { CommandError, EXIT_CODES, parseArguments, usageError, printJson, type Output } from "./command.ts";
+import { loadServeConfig, startRuntime } from "./serve.ts";
 
 /** Rotates the key directly in the store. The lock of an embedded store ensures that no service is running. */
 export async function rotatePermit(args: string[], io: Output): Promise<number> {
-  const { values, positionals } = parse(args, {
+  const { values, positionals } = parseArguments(args, {
     key: { type: "string" },
     "at-once": { type: "boolean" },
     config: { type: "string" },
     json: { type: "boolean" },
   });
   if (positionals.length > 0)
-    throw usage("assent keys rotate-permit takes no arguments; --key names the new key's file");
-  const config = configFrom(process.env, values.config);
+    throw usageError("assent keys rotate-permit takes no arguments; --key names the new key's file");
+  const config = loadServeConfig(process.env, values.config);
   if (config.permits.key !== null && values.key === undefined)
-    throw usage(
+    throw usageError(
       "permits.key is configured: --key must name the file of the new key, which you then configure in the service",
     );
   const runtime = await startRuntime(() =>
@@ -37,7 +37,7 @@ export async function rotatePermit(args: string[], io: Output): Promise<number> 
     if (values.key !== undefined)
       io.err("give the new key to every process with permits.key or ASSENT_PERMIT_KEY, and restart it");
     else if (config.database_url !== null) io.err("restart every process that uses this data folder");
-    return EXIT.ok;
+    return EXIT_CODES.ok;
   } catch (error) {
     if (error instanceof VaultError) throw new CommandError(error.message);
     throw error;

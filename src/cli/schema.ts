@@ -1,5 +1,5 @@
 import { renderEditorSchema, EDITOR_SCHEMA_FILES, type EditorSchema } from "../config/editor-schemas.ts";
-import { EXIT, parse, usage, type Command } from "./command.ts";
+import { EXIT_CODES, parseArguments, usageError, type Command } from "./command.ts";
 
 const NAMES = Object.keys(EDITOR_SCHEMA_FILES);
 
@@ -15,11 +15,11 @@ examples:
   assent schema policy > policy.schema.json
   assent schema config > assent.schema.json`,
   run(args, io) {
-    const { positionals } = parse(args, {});
+    const { positionals } = parseArguments(args, {});
     const [name] = positionals;
     if (positionals.length !== 1 || name === undefined || !NAMES.includes(name))
-      throw usage(`assent schema takes one of ${NAMES.join(", ")}`);
+      throw usageError(`assent schema takes one of ${NAMES.join(", ")}`);
     io.out(renderEditorSchema(name as EditorSchema).trimEnd());
-    return Promise.resolve(EXIT.ok);
+    return Promise.resolve(EXIT_CODES.ok);
   },
 };

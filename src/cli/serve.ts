@@ -9,13 +9,13 @@ import { PluginError } from "../runtime/plugins/plugin-options.ts";
 import { PluginLoadError } from "../runtime/plugins/loader.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { reportStrayErrors } from "../delivery/notifier-errors.ts";
-import { onSignals, serve as serveHttp, ServerResponse, type Listening } from "../serve/index.ts";
+import { stopOnSignals, serve as serveHttp, ServerResponse, type RunningServer } from "../serve/index.ts";
 import { chooseKeyOutput, showFirstKeys } from "./first-keys.ts";
-import { initializeHere, isUninitialized } from "./init.ts";
+import { initializeWorkingFolder, isUninitialized } from "./init.ts";
 import { listen } from "./listen.ts";
-import { assertStorable } from "./with-store.ts";
+import { assertStorageUsable } from "./with-store.ts";
 import { unlimitYoungGeneration } from "../serve/young-space.ts";
-import { CommandError, parse, parsePort, type Command } from "./command.ts";
+import { CommandError, parseArguments, parsePort, type Command } from "./command.ts";
 
 export const serve: Command = {
   summary: "run the service",
@@ -41,7 +41,7 @@ examples:
   ASSENT_DATA=/var/lib/assent assent serve --config /etc/assent.yaml
 `,
   async run(args, io) {
-    const { values } = parse(args, {
+    const { values } = parseArguments(args, {
       config: { type: "string" },
       host: { type: "string" },
       port: { type: "string" },
@@ -58,10 +58,10 @@ examples:
     };
     const place = chooseKeyOutput(values["first-keys"], env);
     if (values.config === undefined && isUninitialized(env)) {
-      await assertStorable(configFrom(env, undefined));
-      await initializeHere(io);
+      await assertStorageUsable(loadServeConfig(env, undefined));
+      await initializeWorkingFolder(io);
     }
-    const config = configFrom(env, values.config);
+    const config = loadServeConfig(env, values.config);
     if (config.plugins?.length === 0)
       throw new CommandError(
         "the configuration has no plugins, so there is nothing to serve; remove the key `plugins` to use the built-in ones",
@@ -75,7 +75,7 @@ examples:
       }),
     );
     reportStrayErrors(runtime.host.log);
-    let listening: Listening;
+    let listening: RunningServer;
     try {
       listening = await listen(serveHttp(runtime.fetch, config.server), "--port or ASSENT_PORT");
     } catch (error) {
@@ -102,7 +102,7 @@ examples:
     }
     return new Promise<number>((resolve) => {
       // Install the handlers before the address is printed, because a reader may send a signal as soon as it appears.
-      onSignals(async () => {
+      stopOnSignals(async () => {
         // Shut down in this order: end long-polling requests and report unready, close connections, close the ledger.
         runtime.beginStop();
         await pause(config.server.drain_seconds * 1000);
@@ -115,7 +115,7 @@ examples:
   },
 };
 
-export function configFrom(
+export function loadServeConfig(
   env: Record<string, string | undefined>,
   file: string | undefined,
 ): ReturnType<typeof loadConfig>["config"] {

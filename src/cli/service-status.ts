@@ -26,10 +26,10 @@ examples:
   assent status
   ASSENT_URL=https://assent.example assent status --json`,
   async run(args, io) {
-    const { values, positionals } = parse(args, { json: { type: "boolean" } });
-    if (positionals.length > 0) throw usage("assent status takes no arguments");
+    const { values, positionals } = parseArguments(args, { json: { type: "boolean" } });
+    if (positionals.length > 0) throw usageError("assent status takes no arguments");
     const url = serviceUrl();
-    const apiKey = availableKey(url);
+    const apiKey = findAvailableKey(url);
     const service = createAssent({ url, apiKey, timeout: TIMEOUT, retries: 0 });
     return withServiceErrors(async () => {
       const readiness = await readReadiness(service);

@@ -4,7 +4,7 @@ import type { Output } from "./command.ts";
 const UPDATE_INTERVAL_MS = 100;
 
 /** Runs the work and shows its messages on one line of standard error. Clears the line when the work is done. */
-export async function withStatus<T>(io: Output, work: (say: (text: string) => void) => Promise<T>): Promise<T> {
+export async function withStatusLine<T>(io: Output, work: (say: (text: string) => void) => Promise<T>): Promise<T> {
   if (!io.watched) return work(() => undefined);
   let last = -Infinity;
   let shown = false;

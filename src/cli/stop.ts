@@ -1,6 +1,15 @@
 import { parseDuration, toRfc3339 } from "../domain/time.ts";
-import { EXIT, colour, parse, safe, usage, printJson, type Command, type Output } from "./command.ts";
-import { client, privilegedClient, withServiceErrors } from "./remote.ts";
+import {
+  EXIT_CODES,
+  colourText,
+  parseArguments,
+  toPrintable,
+  usageError,
+  printJson,
+  type Command,
+  type Output,
+} from "./command.ts";
+import { createClient, createPrivilegedClient, withServiceErrors } from "./remote.ts";
 import { parseFuture } from "./times.ts";
 
 interface StopView {
@@ -44,7 +53,7 @@ examples:
   assent stop --lift 019346a0-0000-7000-8000-000000000000 --reason "the key was revoked"
 `,
   async run(args, io) {
-    const { values } = parse(args, {
+    const { values } = parseArguments(args, {
       reason: { type: "string" },
       agent: { type: "string" },
       tool: { type: "string" },
@@ -59,17 +68,17 @@ examples:
     const which = { agent, tool, policy, until, for: length };
     const narrowed = Object.values(which).some((value) => value !== undefined);
     if ((lift !== undefined || list) && (narrowed || (lift !== undefined && list) || (list && reason !== undefined)))
-      throw usage("--list takes no other options, and --lift takes only --reason");
+      throw usageError("--list takes no other options, and --lift takes only --reason");
     if (list) return listStops(io, json);
     if (lift !== undefined) {
       const path = `/v1/stop/${encodeURIComponent(lift)}/lift`;
       const lifted = await withServiceErrors(async () =>
-        (await privilegedClient()).call<StopView>("POST", path, reason === undefined ? {} : { reason }),
+        (await createPrivilegedClient()).call<StopView>("POST", path, reason === undefined ? {} : { reason }),
       );
       show(io, lifted, json);
-      return lifted.status === "holds" ? EXIT.pending : EXIT.ok;
+      return lifted.status === "holds" ? EXIT_CODES.pending : EXIT_CODES.ok;
     }
-    if (reason === undefined) throw usage("--reason is needed: it is recorded with the stop");
+    if (reason === undefined) throw usageError("--reason is needed: it is recorded with the stop");
     const body = {
       reason,
       ...(agent === undefined ? {} : { agent }),
@@ -79,38 +88,40 @@ examples:
     };
     show(
       io,
-      await withServiceErrors(async () => (await privilegedClient()).call<StopView>("POST", "/v1/stop", body)),
+      await withServiceErrors(async () => (await createPrivilegedClient()).call<StopView>("POST", "/v1/stop", body)),
       json,
     );
-    return EXIT.ok;
+    return EXIT_CODES.ok;
   },
 };
 
 function endOf(until: string | undefined, length: string | undefined): { until?: string } {
-  if (until !== undefined && length !== undefined) throw usage("give either --until or --for");
+  if (until !== undefined && length !== undefined) throw usageError("give either --until or --for");
   if (until !== undefined) return { until: toRfc3339(parseFuture("--until", until)) };
   const ms = length === undefined ? null : parseDuration(length);
   if (length !== undefined && (ms === null || ms === 0))
-    throw usage(`--for must be a duration such as 30m or 12h; got "${length}"`);
+    throw usageError(`--for must be a duration such as 30m or 12h; got "${length}"`);
   return ms === null ? {} : { until: toRfc3339(Date.now() + ms) };
 }
 
 async function listStops(io: Output, json: boolean): Promise<number> {
-  const page = await withServiceErrors(async () => (await client()).call<{ stops: StopView[] }>("GET", "/v1/stop"));
+  const page = await withServiceErrors(async () =>
+    (await createClient()).call<{ stops: StopView[] }>("GET", "/v1/stop"),
+  );
   if (json) printJson(io, page);
   else if (page.stops.length === 0) io.out("no stop is active");
   else for (const active of page.stops) show(io, active, false);
-  return EXIT.ok;
+  return EXIT_CODES.ok;
 }
 
 function show(io: Output, view: StopView, json: boolean): void {
   if (json) return printJson(io, view);
   const { status, agent, tool, policy, lift } = view;
   const parts = Object.entries({ agent, tool, policy }).flatMap(([name, value]) =>
-    value === null ? [] : [`${name} ${safe(value)}`],
+    value === null ? [] : [`${name} ${toPrintable(value)}`],
   );
   const covers = parts.length === 0 ? "everything" : parts.join(", ");
-  io.out(`${colour(io, status === "holds" ? "red" : "green", status)}  ${covers}`);
+  io.out(`${colourText(io, status === "holds" ? "red" : "green", status)}  ${covers}`);
   const lines: [string, string | null][] = [
     ["id", view.id],
     ["reason", view.reason],
@@ -123,5 +134,5 @@ function show(io: Output, view: StopView, json: boolean): void {
         : `requested by ${lift.asked.map(({ by }) => by).join(", ")}; ${lift.needed} people are needed`,
     ],
   ];
-  for (const [name, value] of lines) if (value !== null) io.out(`  ${name.padEnd(9)} ${safe(value)}`);
+  for (const [name, value] of lines) if (value !== null) io.out(`  ${name.padEnd(9)} ${toPrintable(value)}`);
 }

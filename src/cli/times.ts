@@ -1,6 +1,6 @@
 /** Times and durations in options: `2026-01-31`, `2026-01-31T09:00:00Z`, `2h`, `90`. */
 import { parseDuration, parseRfc3339 } from "../domain/time.ts";
-import { usage } from "./command.ts";
+import { usageError } from "./command.ts";
 
 /**
  * Returns a time in milliseconds. A duration means that long ago. A date means its start in UTC. Throws a usage error
@@ -26,7 +26,7 @@ function parseMoment(flag: string, text: string, { now, direction }: { now: numb
       : now + direction * duration;
   // A duration can lead to a year that RFC 3339 cannot express.
   if (at !== null && Math.abs(at - now) < MAX_DISTANCE) return at;
-  throw usage(
+  throw usageError(
     `${flag} must be a time such as 2026-01-31T00:00:00Z, a date, or a duration such as 2h (${direction < 0 ? "2 hours ago" : "2 hours from now"}); got "${text}"`,
   );
 }
@@ -42,6 +42,6 @@ const MAX_DISTANCE = 2000 * 366 * 86_400_000;
 export function parseSeconds(flag: string, text: string, max: number): number {
   const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1000 : parseDuration(text);
   if (ms === null || ms > max * 1000)
-    throw usage(`${flag} must be seconds or a duration such as 2h, at most ${max} seconds; got "${text}"`);
+    throw usageError(`${flag} must be seconds or a duration such as 2h, at most ${max} seconds; got "${text}"`);
   return Math.ceil(ms / 1000);
 }

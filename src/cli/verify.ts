@@ -14,7 +14,16 @@ import { principalOfUser } from "../domain/owner.ts";
 import type { Passkey } from "../domain/users.ts";
 import { verifyPasskeySignature } from "../identity/passkey-signature.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
-import { CommandError, EXIT, colour, parse, safe, usage, printJson, type Command } from "./command.ts";
+import {
+  CommandError,
+  EXIT_CODES,
+  colourText,
+  parseArguments,
+  toPrintable,
+  usageError,
+  printJson,
+  type Command,
+} from "./command.ts";
 import { textFlag } from "./remote.ts";
 
 interface Verified {
@@ -63,7 +72,7 @@ examples:
   assent verify decision.tlog-proof --entry entry.json --key @log.vkey
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, {
+    const { values, positionals } = parseArguments(args, {
       key: { type: "string" },
       witness: { type: "string", multiple: true },
       entry: { type: "string" },
@@ -71,8 +80,8 @@ examples:
       json: { type: "boolean" },
     });
     const [file, ...more] = positionals;
-    if (file === undefined || more.length > 0) throw usage("assent verify takes one proof file, or -");
-    if (values.key === undefined) throw usage("--key is required: without a pinned key, a proof shows nothing");
+    if (file === undefined || more.length > 0) throw usageError("assent verify takes one proof file, or -");
+    if (values.key === undefined) throw usageError("--key is required: without a pinned key, a proof shows nothing");
     const vkey = (await textFlag(values.key, (key) => key)).trim();
     const proof = await textFlag(file === "-" ? "-" : `@${file}`, (text) => text);
     const entry = values.entry === undefined ? null : await entryIn(values.entry);
@@ -87,7 +96,7 @@ examples:
     if (values.json === true) printJson(io, { verified: true, ...verified, signature });
     else {
       io.out(
-        `${colour(io, "green", "verified")}: entry ${verified.index} is in the log ${verified.origin} of size ${verified.size}`,
+        `${colourText(io, "green", "verified")}: entry ${verified.index} is in the log ${verified.origin} of size ${verified.size}`,
       );
       for (const { vkey: next, index } of verified.moved)
         io.out(`at entry ${index} the log's previous key authorized the new key ${next}`);
@@ -97,7 +106,7 @@ examples:
       if (signature !== null) io.out(signature);
       if (verified.request !== null) io.out(`the entry commits to this request: ${JSON.stringify(verified.request)}`);
     }
-    return EXIT.ok;
+    return EXIT_CODES.ok;
   },
 };
 
@@ -108,7 +117,8 @@ examples:
 async function checkVote(verified: Verified, enrolment: string | undefined, vkey: string): Promise<string | null> {
   const entry = verified.entry as (ApprovalEntry & { seq: number }) | null;
   if (entry?.type !== "approval" || entry.gesture === null || entry.by === null) {
-    if (enrolment !== undefined) throw usage("--enrolment is for the proof of a vote that was signed with a passkey");
+    if (enrolment !== undefined)
+      throw usageError("--enrolment is for the proof of a vote that was signed with a passkey");
     return null;
   }
   if (enrolment === undefined)
@@ -123,7 +133,7 @@ async function checkVote(verified: Verified, enrolment: string | undefined, vkey
     verifyPasskeySignature,
   );
   if (fault !== null)
-    throw new CommandError(`NOT VERIFIED: the signature of the vote is not valid: ${fault}`, EXIT.unverified);
+    throw new CommandError(`NOT VERIFIED: the signature of the vote is not valid: ${fault}`, EXIT_CODES.unverified);
   const signer = `signed by ${entry.by.principal} with the passkey ${passkey.id}`;
   return entry.grant === null ? signer : `${signer}\nthe signature covers a grant of ${describeGrant(entry.grant)}`;
 }
@@ -132,8 +142,8 @@ function describeGrant({ count, for_ms, scope, sum, ends_on_failure }: VotedGran
   const minutes = Math.round(for_ms / 60_000);
   return [
     `up to ${count} later actions for ${minutes} minutes`,
-    scope === null ? "" : `, where ${safe(scope)}`,
-    sum === null ? "" : `, with at most ${sum.at_most} as the sum of ${safe(sum.of)}`,
+    scope === null ? "" : `, where ${toPrintable(scope)}`,
+    sum === null ? "" : `, with at most ${sum.at_most} as the sum of ${toPrintable(sum.of)}`,
     ends_on_failure ? ", until one fails" : "",
   ].join("");
 }
@@ -153,14 +163,14 @@ function findEnrolledPasskey(
   )
     throw new CommandError(
       `NOT VERIFIED: --enrolment is not an entry of ${principal} before the vote that has the passkey`,
-      EXIT.unverified,
+      EXIT_CODES.unverified,
     );
   return passkey;
 }
 
 async function entryIn(path: string): Promise<Uint8Array> {
   const bytes = await readFile(path).catch((error: Error) => {
-    throw usage(`"${path}" cannot be read: ${error.message}`);
+    throw usageError(`"${path}" cannot be read: ${error.message}`);
   });
   return new Uint8Array(bytes);
 }
@@ -176,7 +186,7 @@ export function verifyProofText(
     parseVkey(vkey);
     witnesses.forEach(parseWitnessVkey);
   } catch (error) {
-    throw usage(error instanceof Error ? error.message : String(error));
+    throw usageError(error instanceof Error ? error.message : String(error));
   }
   try {
     const { note, ...verified } = proof.trimStart().startsWith("{")
@@ -191,7 +201,7 @@ export function verifyProofText(
       error instanceof SyntaxError ||
       error instanceof TypeError
     ) {
-      throw new CommandError(`NOT VERIFIED: ${error.message}`, EXIT.unverified);
+      throw new CommandError(`NOT VERIFIED: ${error.message}`, EXIT_CODES.unverified);
     }
     throw error;
   }
@@ -214,7 +224,7 @@ function cosigners(note: string, witnesses: readonly string[]): Verified["witnes
 type Unwitnessed = Omit<Verified, "witnesses"> & { note: string };
 
 function checkText(proof: string, vkey: string, entry: Uint8Array | null): Unwitnessed {
-  if (entry === null) throw usage("a .tlog-proof does not contain the entry; give its bytes with --entry");
+  if (entry === null) throw usageError("a .tlog-proof does not contain the entry; give its bytes with --entry");
   const leafHash = hashLeaf(entry);
   const { index, checkpoint, keys } = verifyTlogProof(proof, leafHash, vkey, verifyEd25519);
   return {

@@ -1,7 +1,7 @@
 /** Shows a request before a vote, and votes on exactly what it showed. */
 import type { ActionRecord, ApproveOptions, Assent } from "../client/index.ts";
 import { CommandError, type Output } from "./command.ts";
-import { showAction, withServiceErrors } from "./remote.ts";
+import { printAction, withServiceErrors } from "./remote.ts";
 
 /** A pending request as the approver saw it, with the token that binds the vote to it. */
 export type ShownRequest = ActionRecord & { approval_token: string };
@@ -12,7 +12,7 @@ export type ShownRequest = ActionRecord & { approval_token: string };
  */
 export async function showForVote(service: Assent, id: string, io: Output): Promise<ShownRequest> {
   const action = await withServiceErrors(() => service.action(id));
-  showAction({ ...io, out: (line) => io.err(line) }, action, false, true);
+  printAction({ ...io, out: (line) => io.err(line) }, action, false, true);
   const { approval_token: token, approval_terms: terms, status } = action;
   if (token !== undefined) return { ...action, approval_token: token };
   const reason =

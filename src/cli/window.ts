@@ -1,19 +1,19 @@
 /** The flags --from and --to, which select a time window. */
-import { usage } from "./command.ts";
+import { usageError } from "./command.ts";
 import { parsePast } from "./times.ts";
 
 /** Returns the window in milliseconds. Throws CommandError unless both flags are times and `from` is earlier. */
-export function parseWindow(values: { from?: string | undefined; to?: string | undefined }): {
+export function parseTimeWindow(values: { from?: string | undefined; to?: string | undefined }): {
   from: number;
   to: number;
 } {
   const now = Date.now();
   const [from, to] = [parseTime("from", values.from, now), parseTime("to", values.to, now)];
-  if (from >= to) throw usage(`--from must be earlier than --to; got \`${values.from}\` and \`${values.to}\``);
+  if (from >= to) throw usageError(`--from must be earlier than --to; got \`${values.from}\` and \`${values.to}\``);
   return { from, to };
 }
 
 function parseTime(flag: string, given: string | undefined, now: number): number {
-  if (given === undefined) throw usage(`--${flag} is required`);
+  if (given === undefined) throw usageError(`--${flag} is required`);
   return parsePast(`--${flag}`, given, now);
 }

@@ -5,7 +5,7 @@ import { createLogger } from "../serve/log.ts";
 import { loadPlugins, PluginLoadError } from "../runtime/plugins/loader.ts";
 import { PluginError } from "../runtime/plugins/plugin-options.ts";
 import { createStorage } from "../runtime/plugins/create-storage.ts";
-import { CommandError, EXIT, type Output } from "./command.ts";
+import { CommandError, EXIT_CODES, type Output } from "./command.ts";
 import { programCommand } from "./invocation.ts";
 
 /** Opens the store, runs the work and closes the store. Throws CommandError for problems that an operator can fix. */
@@ -31,7 +31,7 @@ export async function withStore<T>(
  * Throws CommandError if the configured storage does not work on this machine. Does not open the store or write
  * anything.
  */
-export async function assertStorable(config: Config): Promise<void> {
+export async function assertStorageUsable(config: Config): Promise<void> {
   try {
     await storageFor(config);
   } catch (error) {
@@ -46,14 +46,14 @@ async function storageFor(config: Config): Promise<Storage | null> {
 
 function toCommandError(error: unknown): unknown {
   if (error instanceof StorageError && error.kind === "corrupt")
-    return new CommandError(error.message, EXIT.unverified);
+    return new CommandError(error.message, EXIT_CODES.unverified);
   return [StorageError, PluginError, PluginLoadError].some((kind) => error instanceof kind)
     ? new CommandError((error as Error).message)
     : error;
 }
 
 /** Throws CommandError unless the store has exactly the migrations that this version knows. */
-export async function assertCurrent(storage: Storage): Promise<void> {
+export async function assertCurrentSchema(storage: Storage): Promise<void> {
   const { applied, known: newest } = await storage.schema();
   if (applied < newest)
     throw new CommandError(
@@ -69,7 +69,7 @@ export async function assertCurrent(storage: Storage): Promise<void> {
  * Reports the progress of long-running work on standard error: on one line of a terminal, in steps of a tenth
  * elsewhere.
  */
-export function progress(io: Output): (part: string, done: number, total: number) => void {
+export function createProgressReporter(io: Output): (part: string, done: number, total: number) => void {
   let lastLine = "";
   return (part, done, total) => {
     const share = total === 0 ? 100 : Math.floor((done / total) * 100);

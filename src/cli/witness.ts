@@ -6,9 +6,9 @@ import { formatWitnessVkey } from "../domain/cosignature.ts";
 import type { FetchHandler } from "../http/handler.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
 import { createWitness, witnessFolder, type Witness } from "../ledger/witness/witness.ts";
-import { onSignals, serve as serveHttp } from "../serve/index.ts";
+import { stopOnSignals, serve as serveHttp } from "../serve/index.ts";
 import { listen } from "./listen.ts";
-import { CommandError, EXIT, parse, usage, type Command } from "./command.ts";
+import { CommandError, EXIT_CODES, parseArguments, usageError, type Command } from "./command.ts";
 import { textFlag } from "./remote.ts";
 
 /** Maximum size of a request in bytes. A proof has at most 63 lines, and a checkpoint a few signatures. */
@@ -32,28 +32,28 @@ examples:
   assent witness --name witness.example.com/w1 --log "$VKEY"
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, {
+    const { values, positionals } = parseArguments(args, {
       name: { type: "string" },
       log: { type: "string", multiple: true },
       data: { type: "string" },
       host: { type: "string" },
       port: { type: "string" },
     });
-    if (positionals.length > 0) throw usage("assent witness takes no arguments");
+    if (positionals.length > 0) throw usageError("assent witness takes no arguments");
     const { name, host = "127.0.0.1", data = "witness" } = values;
-    if (name === undefined || !isNoteName(name)) throw usage('--name is needed: a name without spaces and "+"');
+    if (name === undefined || !isNoteName(name)) throw usageError('--name is needed: a name without spaces and "+"');
     const logs = await Promise.all((values.log ?? []).map((log) => textFlag(log, (key) => key.trim())));
-    if (logs.length === 0) throw usage("--log is needed: the verifier key of a log to witness");
+    if (logs.length === 0) throw usageError("--log is needed: the verifier key of a log to witness");
     for (const vkey of logs) {
       try {
         parseVkey(vkey);
       } catch (error) {
-        throw usage((error as Error).message);
+        throw usageError((error as Error).message);
       }
     }
     const port = Number(values.port ?? 8001);
     if (!Number.isInteger(port) || port < 0 || port > 65_535)
-      throw usage(`--port must be from 0 to 65535; got "${values.port}"`);
+      throw usageError(`--port must be from 0 to 65535; got "${values.port}"`);
     mkdirSync(data, { recursive: true, mode: 0o700 });
     const unlock = lock(data);
     try {
@@ -66,13 +66,13 @@ examples:
         verify: verifyEd25519,
       });
       const listening = await listen(serveHttp(createHandler(cosigner), { host, port }), "--port");
-      const stopped = new Promise<void>((resolve) => onSignals(() => listening.stop().then(resolve)));
+      const stopped = new Promise<void>((resolve) => stopOnSignals(() => listening.stop().then(resolve)));
       io.out(
         `the verifier key of this witness; readers who trust it pin it:\n\n  ${formatWitnessVkey(name, signer.publicKey)}\n`,
       );
       io.out(`the witness is listening on ${listening.url}`);
       await stopped;
-      return EXIT.ok;
+      return EXIT_CODES.ok;
     } finally {
       unlock();
     }

@@ -1,8 +1,8 @@
 /** The client's methods that submit an action, wait for it, start it and report its result. */
-import { RequestRefused, ServiceUnavailable, timeoutError, unreadableAnswer } from "./client-errors.ts";
+import { RequestRefused, ServiceUnavailable, timeoutError, unreadableResponse } from "./client-errors.ts";
 import { openQuestion } from "./open-question.ts";
 import { equalJson } from "./snapshot.ts";
-import { deadline, pause, computeBackoff } from "./transport.ts";
+import { createTimeout, pause, computeBackoff } from "./transport.ts";
 import type { ApiCalls } from "./api-calls.ts";
 import type {
   ActionPage,
@@ -58,7 +58,7 @@ export function submissionCalls({ call, record, listOf, sessionHeader }: ApiCall
       const { params: asked } = action.proposed ?? action;
       const answered = [action.agent_id, action.tool, action.operation, asked, action.context];
       if (equalJson([whom.agent_id, whom.tool, whom.operation, ran, why], answered)) return action;
-      throw unreadableAnswer(200, `${action.id} is not the action that was requested`);
+      throw unreadableResponse(200, `${action.id} is not the action that was requested`);
     },
     /**
      * Returns the decision that a request would get. Records nothing. The response does not permit running the action.
@@ -95,7 +95,7 @@ export function executionCalls({ record, action, transport }: ApiCalls) {
      */
     async wait(id: string, { timeout = Infinity, signal }: WaitOptions = {}): Promise<ActionRecord> {
       const end = performance.now() + timeout * 1000;
-      const limit = deadline(timeout + GRACE, [transport.signal, signal]);
+      const limit = createTimeout(timeout + GRACE, [transport.signal, signal]);
       try {
         for (let failures = 0; ;) {
           const begun = performance.now();
@@ -136,7 +136,7 @@ export function executionCalls({ record, action, transport }: ApiCalls) {
         repeatFor: START_AGAIN,
       });
       if (started.status !== "executing")
-        throw unreadableAnswer(200, `${id} is ${started.status} after it was started`);
+        throw unreadableResponse(200, `${id} is ${started.status} after it was started`);
       return started;
     },
     /** Reports the result. Retries if the response is missing; the service keeps the first result. */

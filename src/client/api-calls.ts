@@ -1,6 +1,6 @@
 /** The requests that the client's methods consist of: JSON calls, actions, lists and the session token. */
-import { RequestRefused, unreadableAnswer } from "./client-errors.ts";
-import { isObject, type Call, type Transport } from "./transport.ts";
+import { RequestRefused, unreadableResponse } from "./client-errors.ts";
+import { isObject, type TransportCall, type Transport } from "./transport.ts";
 import type { ActionRecord, CallOptions } from "./action-types.ts";
 
 /** Requests a session token again when it is older than this. A token is valid for a day. Milliseconds. */
@@ -15,17 +15,22 @@ export function createApiCalls(
 ) {
   let tokenFrom = -Infinity;
 
-  async function call<T>(method: string, path: string, body?: unknown, details: Call = {}): Promise<T> {
+  async function call<T>(method: string, path: string, body?: unknown, details: TransportCall = {}): Promise<T> {
     return (await transport.send(method, path, { ...details, body })).json as T;
   }
 
   /** Calls a route of the action `id`, or of all actions if `id` is null. Returns the action in the response. */
-  async function record(id: string | null, method: string, verb: string, details: Call): Promise<ActionRecord> {
+  async function record(
+    id: string | null,
+    method: string,
+    verb: string,
+    details: TransportCall,
+  ): Promise<ActionRecord> {
     const path = id === null ? "" : `/${encodeURIComponent(id)}`;
     const { json } = await transport.send(method, `/v1/actions${path}${verb}`, details);
     if (!isObject(json) || typeof json["id"] !== "string" || typeof json["status"] !== "string")
-      throw unreadableAnswer(200, "it is not an action");
-    if (id !== null && json["id"] !== id) throw unreadableAnswer(200, `it is about ${json["id"]}, not ${id}`);
+      throw unreadableResponse(200, "it is not an action");
+    if (id !== null && json["id"] !== id) throw unreadableResponse(200, `it is about ${json["id"]}, not ${id}`);
     return json as unknown as ActionRecord;
   }
 
@@ -43,7 +48,7 @@ export function createApiCalls(
       if (name !== undefined && performance.now() - tokenFrom > SESSION_TOKEN_AGE) {
         const details = { signal, repeatable: true };
         const issued = await call<{ token?: string }>("POST", "/v1/agent-sessions", { name }, details);
-        if (typeof issued?.token !== "string") throw unreadableAnswer(200, "it has no session token");
+        if (typeof issued?.token !== "string") throw unreadableResponse(200, "it has no session token");
         [token, tokenFrom] = [issued.token, performance.now()];
       }
       return token === undefined ? {} : { "assent-session": token };
@@ -75,10 +80,10 @@ export function createApiCalls(
           signal,
         });
         const items = page?.[name];
-        if (!Array.isArray(items)) throw unreadableAnswer(200, "it is not a list");
+        if (!Array.isArray(items)) throw unreadableResponse(200, "it is not a list");
         yield* items as Item[];
         if (typeof page?.["next_cursor"] !== "string") return;
-        if (page["next_cursor"] === cursor) throw unreadableAnswer(200, "its pages have no end");
+        if (page["next_cursor"] === cursor) throw unreadableResponse(200, "its pages have no end");
         cursor = page["next_cursor"];
       }
     },

@@ -71,10 +71,10 @@ export function errorFromResponse(status: number, problem: Problem, retryAfter: 
   if (status === 429 || status >= 500) return new ServiceUnavailable(message, facts);
   if (status === 401 || (status === 403 && ABOUT_THE_KEY.has(code))) return new Unauthorized(message, facts);
   if (status >= 400) return new RequestRefused(message, facts);
-  return unreadableAnswer(status, "it is neither a success nor a refusal");
+  return unreadableResponse(status, "it is neither a success nor a refusal");
 }
 
-export function unreadableAnswer(status: number, why: string): ServiceUnavailable {
+export function unreadableResponse(status: number, why: string): ServiceUnavailable {
   return new ServiceUnavailable(
     `the answer (${status}) cannot be read as the service's: ${why}; does something else answer at this address?`,
     { status, code: "UNREADABLE_ANSWER" },

@@ -1,6 +1,6 @@
 /** Follows the ledger's events and reconnects when the connection ends (HTML standard, section 9.2). */
-import { AssentError, RequestRefused, Unauthorized, unreadableAnswer } from "./client-errors.ts";
-import { deadline, pause, computeBackoff, readResponse, type Transport } from "./transport.ts";
+import { AssentError, RequestRefused, Unauthorized, unreadableResponse } from "./client-errors.ts";
+import { createTimeout, pause, computeBackoff, readResponse, type Transport } from "./transport.ts";
 import type { EventQuery, LedgerEvent } from "./action-types.ts";
 
 /** Seconds without data after which a connection counts as lost. The service sends a comment every 15 seconds. */
@@ -20,7 +20,7 @@ export async function* followEvents(
   const signals = [transport.signal, signal];
   let last: number | null = after ?? null;
   for (let failures = 0; ;) {
-    const limit = deadline(SILENCE, signals);
+    const limit = createTimeout(SILENCE, signals);
     try {
       limit.rethrowAbort();
       const response = await limit.race(
@@ -36,7 +36,7 @@ export async function* followEvents(
       );
       if (!response.ok) await limit.race(readResponse(response));
       if (!/^text\/event-stream\b/.test(response.headers.get("content-type") ?? ""))
-        throw unreadableAnswer(response.status, "it is not an event stream");
+        throw unreadableResponse(response.status, "it is not an event stream");
       for await (const { id, name, data } of blocksOf(response, limit)) {
         failures = 0;
         const seq = /^\d{1,16}$/.test(id) ? Number(id) : null;
@@ -69,7 +69,7 @@ interface Block {
 }
 
 /** Yields the stream's blocks that have an id or data. Closes the connection when the consumer stops. */
-async function* blocksOf(response: Response, limit: ReturnType<typeof deadline>): AsyncGenerator<Block> {
+async function* blocksOf(response: Response, limit: ReturnType<typeof createTimeout>): AsyncGenerator<Block> {
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   if (reader === undefined) return;
   let text = "";
@@ -82,7 +82,7 @@ async function* blocksOf(response: Response, limit: ReturnType<typeof deadline>)
       limit.extend(Infinity);
       if (done) return;
       text += value;
-      if (text.length > LARGEST) throw unreadableAnswer(200, "an event has no end");
+      if (text.length > LARGEST) throw unreadableResponse(200, "an event has no end");
       // A CR at the end of a chunk may be the first half of a CRLF.
       const lines = text.split(/\r\n|\n|\r(?!$)/);
       text = lines.pop() as string;
@@ -108,6 +108,6 @@ function eventOf(data: string): LedgerEvent {
   try {
     return JSON.parse(data) as LedgerEvent;
   } catch {
-    throw unreadableAnswer(200, "an event is not JSON");
+    throw unreadableResponse(200, "an event is not JSON");
   }
 }

@@ -3,7 +3,7 @@ import { admit, type Admission } from "./admit.ts";
 import { createAssent, type Assent } from "./client.ts";
 import { refuseUnknownOptions } from "./unknown-options.ts";
 import type { RefusalOutcome } from "./refusal.ts";
-import { snapshotObject } from "./snapshot.ts";
+import { copyJsonObject } from "./snapshot.ts";
 import type { ActionRecord, ActionResult } from "./action-types.ts";
 
 /** Thrown when the action must not run. The message says why and what to do next. */
@@ -104,19 +104,19 @@ export function govern<P extends object, T>(
   let shared: Assent | undefined;
   return async function governed(given, how = {}) {
     const assent = options.assent ?? (shared ??= createAssent());
-    const params = snapshotObject(given);
+    const params = copyJsonObject(given);
     const { context } = options;
     const request = {
       agent_id: options.agent ?? (await assent.agent({ signal: how.signal ?? options.signal })),
       tool: options.tool,
       operation: options.operation,
       params,
-      context: snapshotObject(typeof context === "function" ? context(copyOf<P>(params)) : context, "the context"),
+      context: copyJsonObject(typeof context === "function" ? context(copyOf<P>(params)) : context, "the context"),
     };
     const call = async (again: GovernedCallOptions): Promise<T | Pending<T>> => {
       const signal = again.signal ?? options.signal;
       const admission = await admit(assent, request, {
-        meta: snapshotObject({ ...options.meta, ...again.meta }, "meta"),
+        meta: copyJsonObject({ ...options.meta, ...again.meta }, "meta"),
         approvalTimeout: again.approvalTimeout ?? options.approvalTimeout,
         appliesEdits: true,
         signal,

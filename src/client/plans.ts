@@ -1,5 +1,5 @@
 /** Plans: several actions that people decide on together. Loaded on first use. */
-import { RequestRefused, unreadableAnswer } from "./client-errors.ts";
+import { RequestRefused, unreadableResponse } from "./client-errors.ts";
 import { equalJson } from "./snapshot.ts";
 import { isObject, type Transport } from "./transport.ts";
 import type { ActionRequest, PlanRecord, PlanVoteOptions, SubmitPlanOptions, VoteOptions } from "./action-types.ts";
@@ -48,7 +48,7 @@ export async function submitPlan(
     context,
   ]);
   if (equalJson(requested, answered)) return plan;
-  throw unreadableAnswer(200, `${plan.id} is not the plan that was asked for`);
+  throw unreadableResponse(200, `${plan.id} is not the plan that was asked for`);
 }
 
 /** Reads a plan. */
@@ -92,6 +92,6 @@ export async function cancelPlan(
 
 function readPlan({ json }: { json: unknown }): PlanRecord {
   if (!isObject(json) || typeof json["id"] !== "string" || !Array.isArray(json["actions"]))
-    throw unreadableAnswer(200, "it is not a plan");
+    throw unreadableResponse(200, "it is not a plan");
   return json as unknown as PlanRecord;
 }

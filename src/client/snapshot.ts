@@ -8,7 +8,7 @@ const DEEPEST = 200;
  * Throws TypeError for values that JSON would change: dates, maps, class instances, functions, bigints, NaN, holes,
  * lone surrogates, circular values.
  */
-export function snapshot(value: unknown, where = "the arguments", depth = 0): unknown {
+export function copyJson(value: unknown, where = "the arguments", depth = 0): unknown {
   if (value === null || typeof value === "boolean") return value;
   if (typeof value === "string") {
     if (/\p{Surrogate}/u.test(value)) throw notJson(where, "holds half of a surrogate pair");
@@ -20,7 +20,7 @@ export function snapshot(value: unknown, where = "the arguments", depth = 0): un
   }
   if (typeof value !== "object") throw notJson(where, `is of the type ${typeof value}`);
   if (depth >= DEEPEST) throw notJson(where, "is nested too deeply, or holds itself");
-  if (Array.isArray(value)) return Array.from(value, (item, at) => snapshot(item, `${where}[${at}]`, depth + 1));
+  if (Array.isArray(value)) return Array.from(value, (item, at) => copyJson(item, `${where}[${at}]`, depth + 1));
   const prototype: unknown = Object.getPrototypeOf(value);
   // An object of another realm, such as a frame, has another Object.prototype.
   if (prototype !== null && Object.getPrototypeOf(prototype) !== null)
@@ -30,8 +30,8 @@ export function snapshot(value: unknown, where = "the arguments", depth = 0): un
     const member = (value as Record<string, unknown>)[name];
     if (member === undefined) continue;
     // Assigning `__proto__` would set the prototype instead of a member.
-    Object.defineProperty(copy, snapshot(name, where) as string, {
-      value: snapshot(member, `${where}.${name}`, depth + 1),
+    Object.defineProperty(copy, copyJson(name, where) as string, {
+      value: copyJson(member, `${where}.${name}`, depth + 1),
       enumerable: true,
       configurable: true,
       writable: true,
@@ -41,10 +41,10 @@ export function snapshot(value: unknown, where = "the arguments", depth = 0): un
 }
 
 /** Copies an object like `snapshot`. Throws TypeError for other values. */
-export function snapshotObject(value: unknown, where?: string): Record<string, unknown> {
-  const copy = snapshot(value ?? {}, where);
+export function copyJsonObject(value: unknown, where?: string): Record<string, unknown> {
+  const copy = copyJson(value ?? {}, where);
   if (typeof copy === "object" && copy !== null && !Array.isArray(copy)) return copy as Record<string, unknown>;
-  throw notJson(where ?? "the arguments", "is no object");
+  throw notJson(where ?? "the arguments", "is not an object");
 }
 
 /** Returns true if two values have the same JSON. Ignores the order of members. */

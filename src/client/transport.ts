@@ -5,7 +5,7 @@ import {
   ServiceUnavailable,
   timeoutError,
   Unauthorized,
-  unreadableAnswer,
+  unreadableResponse,
   type Problem,
 } from "./client-errors.ts";
 
@@ -20,7 +20,7 @@ interface TransportOptions {
   retries: number;
 }
 
-export interface Call {
+export interface TransportCall {
   query?: object | undefined;
   body?: unknown;
   headers?: Record<string, string> | undefined;
@@ -41,7 +41,7 @@ export type Transport = ReturnType<typeof createTransport>;
 export function createTransport(options: TransportOptions) {
   const base = options.url.replace(/\/+$/, "");
 
-  async function open(method: string, path: string, call: Call, signal: AbortSignal): Promise<Response> {
+  async function open(method: string, path: string, call: TransportCall, signal: AbortSignal): Promise<Response> {
     const body = call.body === undefined ? undefined : JSON.stringify(call.body);
     return options.fetch(base + path + queryOf(call.query), {
       method,
@@ -59,9 +59,9 @@ export function createTransport(options: TransportOptions) {
     });
   }
 
-  async function once(method: string, path: string, call: Call): Promise<{ json: unknown; headers: Headers }> {
+  async function once(method: string, path: string, call: TransportCall): Promise<{ json: unknown; headers: Headers }> {
     const seconds = options.timeout + (call.wait ?? 0);
-    const limit = deadline(seconds, [options.signal, call.signal]);
+    const limit = createTimeout(seconds, [options.signal, call.signal]);
     try {
       limit.rethrowAbort();
       return await limit.race(
@@ -96,7 +96,7 @@ export function createTransport(options: TransportOptions) {
      * Returns the response's JSON (undefined for an empty body) and headers. Throws AssentError, or the reason of an
      * aborted signal.
      */
-    async send(method: string, path: string, call: Call = {}): Promise<{ json: unknown; headers: Headers }> {
+    async send(method: string, path: string, call: TransportCall = {}): Promise<{ json: unknown; headers: Headers }> {
       const repeatable = call.repeatable ?? method === "GET";
       const until = performance.now() + (call.repeatFor ?? Infinity) * 1000;
       for (let attempt = 0; ; attempt++) {
@@ -133,7 +133,7 @@ export async function readResponse(response: Response): Promise<unknown> {
     json = undefined;
   }
   if (!response.ok) throw errorFromResponse(status, isObject(json) ? (json as Problem) : {}, retryAfterOf(headers));
-  if (json === undefined) throw unreadableAnswer(status, "it is not JSON");
+  if (json === undefined) throw unreadableResponse(status, "it is not JSON");
   return json;
 }
 
@@ -161,7 +161,7 @@ type Signals = (AbortSignal | undefined)[];
  * Returns a signal that aborts after `seconds` or with the first of `signals`. Does not use AbortSignal.any, which
  * leaks memory on long-lived signals.
  */
-export function deadline(seconds: number, signals: Signals) {
+export function createTimeout(seconds: number, signals: Signals) {
   const controller = new AbortController();
   let over = false;
   const end = () => {
@@ -203,7 +203,7 @@ export function deadline(seconds: number, signals: Signals) {
 
 /** Waits this number of seconds. Throws the reason of the first signal that aborts. */
 export async function pause(seconds: number, signals: Signals): Promise<void> {
-  const limit = deadline(seconds, signals);
+  const limit = createTimeout(seconds, signals);
   try {
     if (!limit.signal.aborted)
       await new Promise<void>((resolve) => {

@@ -26,12 +26,12 @@ const RETRY_DELAY_MS = 10_000;
 /** Interval at which a process that does not hold the lease tries to acquire it. Milliseconds. */
 const LEASE_RETRY_MS = 5_000;
 
-export interface SumFolder {
+export interface SumUpdater {
   start(): void;
   stop(): Promise<void>;
 }
 
-export interface SumFolderOptions {
+export interface SumUpdaterOptions {
   upkeep: NonNullable<Storage["upkeep"]>;
   ledger: Pick<Ledger, "onGrowth">;
   log: Logger;
@@ -39,7 +39,7 @@ export interface SumFolderOptions {
   lease: LeaderLease;
 }
 
-export function createSumFolder({ upkeep, ledger, log, lease }: SumFolderOptions): SumFolder {
+export function createSumUpdater({ upkeep, ledger, log, lease }: SumUpdaterOptions): SumUpdater {
   /** Announced size of the ledger, and the size up to which this process knows that all entries are processed. */
   let size = 0;
   let done = 0;

@@ -12,9 +12,9 @@ import type { Rota } from "../domain/rota.ts";
 import type { Scope } from "../domain/scopes.ts";
 import type { GroupSubject } from "../domain/groups.ts";
 import type { RecordedKey } from "../domain/standing.ts";
-import type { Containment } from "./containment.ts";
-import type { FactAnswer, FactCall } from "../domain/policy/decide/fact-reads.ts";
-import type { CredentialIssuer } from "./credentials.ts";
+import type { OpenActionCanceller } from "./containment.ts";
+import type { FactResult, FactCall } from "../domain/policy/decide/fact-reads.ts";
+import type { ToolCredentialIssuer } from "./credentials.ts";
 import type { FactSource } from "./fact-source.ts";
 import type { Gauge } from "./gauge.ts";
 import type { DocumentReader, DocumentWriter } from "./plugin-documents.ts";
@@ -317,7 +317,7 @@ export interface CoreHost extends Host {
   readonly breakGlass: BreakGlassList;
   /** Available after start. */
   readonly suggestedRules: SuggestedRuleList;
-  readonly containment: Containment;
+  readonly openActionCanceller: OpenActionCanceller;
   /** Returns the trace of the running request; null if it is not traced. */
   trace(): RequestTrace | null;
   /** Available after start. */
@@ -326,7 +326,7 @@ export interface CoreHost extends Host {
   readonly permits: Permits;
   readonly channels: Channels;
   /** Issuers of all plugins. Available after start. */
-  readonly credentialIssuers: readonly CredentialIssuer[];
+  readonly credentialIssuers: readonly ToolCredentialIssuer[];
   /** Gauges of all plugins. Available after start. */
   readonly gauges: readonly Gauge[];
   /** Available after start. */

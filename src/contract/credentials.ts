@@ -7,7 +7,7 @@
 import type { JsonObject } from "../domain/json.ts";
 
 /** The started action. Its request was verified against the ledger. */
-export interface CredentialAction {
+export interface ToolCredentialAction {
   readonly id: string;
   readonly agent_id: string;
   readonly tool: string;
@@ -15,7 +15,7 @@ export interface CredentialAction {
   readonly params: JsonObject;
 }
 
-export interface IssuedCredential {
+export interface IssuedToolCredential {
   /**
    * The secret for the tool, such as a user name and a password. At most 16 KiB as JSON. Must contain at least 128
    * random bits. Otherwise it could be guessed from its SHA-256, which is in the ledger.
@@ -31,7 +31,7 @@ export interface IssuedCredential {
 }
 
 /** Issues a short-lived credential to a tool for one action. */
-export interface CredentialIssuer {
+export interface ToolCredentialIssuer {
   /** Unique among all issuers. Recorded with each credential. */
   readonly name: string;
   /**
@@ -44,7 +44,7 @@ export interface CredentialIssuer {
    * If the promise rejects, or does not resolve before `signal` aborts, the action does not start. A credential that a
    * failed call created must expire by itself.
    */
-  issue(action: CredentialAction, signal: AbortSignal): Promise<IssuedCredential>;
+  issue(action: ToolCredentialAction, signal: AbortSignal): Promise<IssuedToolCredential>;
   /**
    * Revokes a credential. Called only for credentials with a `revocation`, and again until a call resolves, even after the
    * credential has expired. Must be idempotent.

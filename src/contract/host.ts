@@ -138,7 +138,7 @@ export interface VisibleActions {
 }
 
 /** An entry of a type that the plugin defines. The core adds the version, the time and the actor. */
-export interface OwnEntry {
+export interface NewPluginEntry {
   /** One of the types in the plugin's `entries`. */
   type: PluginEntryType;
   /**
@@ -161,7 +161,7 @@ export interface Transaction<Caller extends Credential | null = Credential | nul
   /** The plugin's own documents. Writes commit with the transaction or not at all. */
   readonly documents: DocumentWriter;
   /** Adds an entry to the ledger. Throws TypeError if the plugin does not declare the type or the data does not match it. */
-  record(entry: OwnEntry): AppendedEntry;
+  record(entry: NewPluginEntry): AppendedEntry;
 }
 
 /**

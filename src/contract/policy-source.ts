@@ -34,7 +34,7 @@ export interface PolicyOffer {
 }
 
 /** Result of an attempt to apply the content that a source offered. */
-export interface PolicyOutcome {
+export interface PolicyOfferOutcome {
   /** The `source` of the `PolicyBundle`. */
   source: Readonly<Record<string, string>>;
   /** Reasons for the rejection; empty if the content was accepted. */
@@ -98,7 +98,7 @@ export interface PolicySource {
   /** Calls `changed` when the content might have changed. Late or unnecessary calls are fine. Returns a function that stops watching. */
   watch?(changed: () => void): () => Promise<void>;
   /** Called with the outcome of the content that `load` returned or failed to return. Must not throw. */
-  settled?(outcome: PolicyOutcome): void;
+  settled?(outcome: PolicyOfferOutcome): void;
 }
 
 /** The active policy set, compared with the sources' content. */

@@ -1,10 +1,10 @@
 /** Suggested policies with their evidence, as `PolicyTrials.suggest` returns them. */
-import type { EvidenceBar } from "../domain/suggestions/past-request.ts";
+import type { MinimumEvidence } from "../domain/suggestions/past-request.ts";
 import type { Evidence } from "../domain/suggestions/evidence.ts";
 import type { Effect, RecordedFacts } from "../domain/policy/policy-types.ts";
 import type { PastRequest } from "../domain/suggestions/past-request.ts";
 
-export interface SuggestionRange extends EvidenceBar {
+export interface SuggestionRange extends MinimumEvidence {
   /** Earliest creation time of the actions, in milliseconds. Inclusive. */
   since: number;
   /** Latest creation time of the actions. Exclusive. */

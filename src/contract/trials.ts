@@ -8,7 +8,7 @@ import type { SuggestionRange, SuggestionReport } from "./suggestions.ts";
 import type { BacktestRange, BacktestReport } from "./backtest.ts";
 
 /** Unparsed policies: one as JSON with its JSON pointer in the request body, or one or more as YAML. */
-export type Candidates = { policy: unknown; pointer: string } | { yaml: string };
+export type CandidatePolicies = { policy: unknown; pointer: string } | { yaml: string };
 
 /** A policy that was parsed and compiled. */
 export interface ParsedPolicy {
@@ -85,14 +85,14 @@ export interface RedactedRead {
  */
 export interface PolicyTrials {
   /** Parses at least one policy. Names must be unique. Rejects with POLICY_INVALID. */
-  read(candidates: Candidates, signal: AbortSignal): Promise<ParsedPolicy[]>;
+  read(candidates: CandidatePolicies, signal: AbortSignal): Promise<ParsedPolicy[]>;
   /**
    * Builds the set in which the candidates replace active policies of the same name or are added to them. With `alone`,
    * the set contains only the candidates. Rejects with POLICY_INVALID.
    */
   withCandidates(
     active: CompiledPolicySet | SerializedPolicySet,
-    candidates: Candidates,
+    candidates: CandidatePolicies,
     alone: boolean,
     signal: AbortSignal,
   ): Promise<SerializedPolicySet>;

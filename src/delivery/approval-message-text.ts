@@ -6,7 +6,7 @@ import type { ApprovalMessage, ClosedMessage, MessageAction, ThrottleMessage } f
 import type { JsonObject } from "../domain/json.ts";
 import { outlineLines } from "../domain/outline.ts";
 import { clipText } from "../domain/text.ts";
-import { markedText } from "../domain/visible-text.ts";
+import { renderMarkedText } from "../domain/visible-text.ts";
 
 type ClosedOutcome = "approved" | "denied" | "expired" | "cancelled";
 
@@ -176,7 +176,7 @@ function operationOf({ tool, operation }: MessageAction): string {
 }
 
 export function renderText(text: string, max: number): string {
-  return clipText(markedText(text), max);
+  return clipText(renderMarkedText(text), max);
 }
 
 /**
@@ -189,7 +189,7 @@ export function describeLink({ action, person }: ApprovalMessage): string {
     return "The page shows the whole plan, and asks you to sign in. Opening it decides nothing.";
   return person === null
     ? "The page asks for your key. Opening it decides nothing."
-    : `This link is yours alone and decides as ${person}: do not pass it on. Opening it decides nothing.`;
+    : `This link is personal and votes as ${person}: do not pass it on. Opening it decides nothing.`;
 }
 
 /** Formats a time to the second in UTC, because readers are in different time zones. */

@@ -3,9 +3,9 @@ import type { DeliveryRow, StorageTransaction } from "../contract/storage.ts";
 import { evaluatePlanProgress } from "../domain/approvers.ts";
 import type { DecisionEntry, EntryBody } from "../domain/entries.ts";
 import { isApprovalRequest } from "./message.ts";
-import type { BatchEntries, Cause, NewDelivery, OutboxOptions } from "./new-delivery.ts";
-import { openedStages, readActionEntries } from "./opened-stages.ts";
-import { approvalRequests, expiryOf, type Urgency } from "./request-schedule.ts";
+import type { BatchEntries, DeliveryCause, NewDelivery, OutboxOptions } from "./new-delivery.ts";
+import { findOpenedStages, readActionEntries } from "./opened-stages.ts";
+import { buildApprovalRequests, requestExpiry, type Urgency } from "./request-schedule.ts";
 
 /**
  * Returns the requests that the entry causes: of a pending action, of the stage that a vote opened, or of a new decision.
@@ -16,13 +16,13 @@ export async function newApprovalRequests(
   options: OutboxOptions,
   tx: StorageTransaction,
   body: EntryBody,
-  cause: Cause,
+  cause: DeliveryCause,
   { entries: before, earlier: ofPlan }: { entries: BatchEntries; earlier: readonly NewDelivery[] },
 ): Promise<NewDelivery[]> {
   if (body.type === "decision" && body.status === "pending_approval") {
     const approvers = body.decision.approval?.approvers ?? [];
     const stages = approvers.flatMap((plan) => evaluatePlanProgress(plan, [], cause.now, cause.now).stages);
-    return approvalRequests(options, body, cause, {
+    return buildApprovalRequests(options, body, cause, {
       submitter: body.submitted_by.owner,
       urgencies: urgenciesOfPlan(body, before, cause.now),
       earlier: ofPlan,
@@ -31,7 +31,7 @@ export async function newApprovalRequests(
   }
   if ((body.type !== "redecision" && body.type !== "approval") || body.status !== "pending_approval") return [];
   const entries = await readActionEntries(tx, body, cause, before);
-  const { stages, closed } = openedStages(options.channels, entries);
+  const { stages, closed } = findOpenedStages(options.channels, entries);
   if (body.type === "approval" && stages.length === 0) return [];
   const submitter = entries[0]?.type === "decision" ? entries[0].submitted_by.owner : null;
   // After a vote, the earlier requests are still open, so their recipients are not notified again.
@@ -42,8 +42,8 @@ export async function newApprovalRequests(
     body.type === "redecision"
       ? body
       : { action_id: body.action_id, expires_at: newest?.expires_at ?? null, decision: null };
-  const urgencies = [{ expiresAt: expiryOf(request, cause.now), risk: newest?.decision.risk_level ?? null }];
-  return approvalRequests(options, request, cause, { submitter, urgencies, earlier, stages });
+  const urgencies = [{ expiresAt: requestExpiry(request, cause.now), risk: newest?.decision.risk_level ?? null }];
+  return buildApprovalRequests(options, request, cause, { submitter, urgencies, earlier, stages });
 }
 
 /** Returns the urgency of each pending action of the plan, because one notice is for all of them. */
@@ -51,7 +51,7 @@ function urgenciesOfPlan(body: DecisionEntry, batch: BatchEntries, now: number):
   const isNotified = (other: EntryBody): other is DecisionEntry =>
     other.type === "decision" && other.status === "pending_approval" && other.plan?.id === body.plan?.id;
   const all = body.plan == null ? [body] : batch.map(({ body: other }) => other).filter(isNotified);
-  return all.map((entry) => ({ expiresAt: expiryOf(entry, now), risk: entry.decision.risk_level }));
+  return all.map((entry) => ({ expiresAt: requestExpiry(entry, now), risk: entry.decision.risk_level }));
 }
 
 /**
@@ -61,7 +61,7 @@ async function openRequests(
   tx: StorageTransaction,
   actionId: string,
   closed: ReadonlySet<string>,
-  { now }: Cause,
+  { now }: DeliveryCause,
 ): Promise<DeliveryRow[]> {
   const open: DeliveryRow[] = [];
   for (const row of await tx.deliveriesOfAction(actionId)) {

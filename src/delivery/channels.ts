@@ -110,7 +110,7 @@ export function readChannels(
  * Returns the channels that are notified of stops, of emergency approvals, or of gaps in coverage. Throws ChannelError for a channel that is
  * not configured.
  */
-export function noticeChannelNames(
+export function readNoticeChannels(
   key: "stop" | "break_glass" | "coverage",
   named: readonly string[] | null,
   channels: ReadonlyMap<string, Channel>,
@@ -166,7 +166,7 @@ function duration(channel: string, key: string, text: string): number {
  * Returns the channels that a decision can notify: those that the policy lists, and the channels that these escalate
  * to.
  */
-export function reachableChannels(channels: ReadonlyMap<string, Channel>, named: readonly string[]): Channel[] {
+export function listReachableChannels(channels: ReadonlyMap<string, Channel>, named: readonly string[]): Channel[] {
   const direct = named.flatMap((name) => channels.get(name) ?? []);
   const escalations = direct.flatMap(({ escalate }) => (escalate === null ? [] : (channels.get(escalate.to) ?? [])));
   return [...new Set([...direct, ...escalations])];
@@ -181,7 +181,7 @@ export function createChannels(channels: () => ReadonlyMap<string, Channel>): Ch
       ),
     notifiesPerson(named, owner) {
       const identity = ownerIdentity(owner);
-      return reachableChannels(channels(), named).some(({ recipients }) =>
+      return listReachableChannels(channels(), named).some(({ recipients }) =>
         recipients.some(({ person }) => person !== null && ownerIdentity(person) === identity),
       );
     },

@@ -9,7 +9,7 @@ import type { Logger } from "../contract/host.ts";
 import type { Ledger, LedgerTransaction } from "../contract/ledger.ts";
 import { NotifierError, type Message, type Notifier } from "../contract/notifier.ts";
 import { StorageError, type DeliveryChange, type DeliveryRow, type Storage } from "../contract/storage.ts";
-import { readReference, errorText } from "./notifier-answer.ts";
+import { readDeliveryReference, shortErrorText } from "./notifier-answer.ts";
 import { NotifierCallFailure, createNotifierCalls } from "./notifier-calls.ts";
 import { createDestinations, type ClosedDestination, MAX_PROBE_PAUSE_MS } from "./destinations.ts";
 import { collectDigest } from "./digest.ts";
@@ -114,7 +114,7 @@ class StoreCourier implements Courier {
     this.needsRound = false;
     this.round = this.runRound()
       .catch((error: unknown) => {
-        this.options.log.warn("deliveries could not be read; trying again", { error: errorText(error) });
+        this.options.log.warn("deliveries could not be read; trying again", { error: shortErrorText(error) });
         return RETRY_AFTER_ERROR_MS;
       })
       .then((delayMs) => {
@@ -180,7 +180,7 @@ class StoreCourier implements Courier {
       if (!this.stopping)
         this.options.log.warn("the result of a delivery could not be stored; the delivery is repeated", {
           delivery: row.id,
-          error: errorText(error),
+          error: shortErrorText(error),
         });
       await this.pause(RETRY_AFTER_ERROR_MS);
     } finally {
@@ -213,7 +213,7 @@ class StoreCourier implements Courier {
     const build = (other: DeliveryRow): ReturnType<StoreCourier["build"]> => this.build(other);
     const { message, others } = await collectDigest({ storage, channels, build, now: clock() }, row, built);
     try {
-      const reference = readReference(await this.calls.call(row.notifier, message));
+      const reference = readDeliveryReference(await this.calls.call(row.notifier, message));
       const hasten = this.destinations.recordSuccess(row.destination);
       const delivered = ({ attempts }: DeliveryRow): DeliveryChange => ({
         state: "delivered",
@@ -248,7 +248,7 @@ class StoreCourier implements Courier {
       this.options.log.error("a message could not be built", {
         delivery: row.id,
         kind: row.kind,
-        error: errorText(error),
+        error: shortErrorText(error),
       });
       return null;
     }
@@ -268,7 +268,7 @@ class StoreCourier implements Courier {
     const next = now + delay(attempts, expiresWithAction(row) ? MAX_PROBE_PAUSE_MS : MAX_RETRY_MS);
     const permanent = notifierError?.permanent === true;
     const dead = permanent || next > row.give_up_at;
-    const last_error = errorText(cause);
+    const last_error = shortErrorText(cause);
     this.options.log[dead ? "error" : "warn"](
       dead ? "a delivery failed permanently" : "a delivery failed and will be retried",
       { delivery: row.id, destination: row.destination, kind: row.kind, attempts, error: last_error },
@@ -278,7 +278,7 @@ class StoreCourier implements Courier {
       const until = now + delay(this.destinations.recordFailure(row.destination), MAX_PROBE_PAUSE_MS);
       // Events must arrive in order, so later events must not overtake this one.
       const events = row.kind === "event" && !dead ? next : until;
-      closed = { until, events, last_error: errorText(`its destination failed: ${last_error}`) };
+      closed = { until, events, last_error: shortErrorText(`its destination failed: ${last_error}`) };
       this.destinations.close(row.destination, closed);
     }
     const change = { state: dead ? "dead" : "waiting", attempts, next_at: next, last_error, updated_at: now } as const;

@@ -30,12 +30,12 @@ import type { CoverageStatement } from "../domain/effects/coverage-statement.ts"
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { redactRow } from "../domain/policy/decide/redact.ts";
 import { presentRequest } from "../domain/policy/decide/shown-first.ts";
-import { decodeEdit, effectiveHash, effectiveRequest } from "../domain/edited-request.ts";
+import { decodeEdit, effectiveRequestHash, effectiveRequest } from "../domain/edited-request.ts";
 import { decodeQuestions } from "../domain/questions.ts";
 import { toHex } from "../domain/hash.ts";
 import { principalOfOwner, principalOfKey } from "../domain/owner.ts";
 import { toRfc3339 } from "../domain/time.ts";
-import { makeToken, type Mac } from "../domain/tokens.ts";
+import { makeToken, type ComputeMac } from "../domain/tokens.ts";
 import { suggestGrants } from "../policies/suggest-grants.ts";
 
 /** A message that no longer needs to be sent, with the reason. */
@@ -50,7 +50,7 @@ export interface MessageBuilder {
 interface MessageOptions {
   storage: Storage;
   clock(): number;
-  mac: Mac;
+  mac: ComputeMac;
   /** Returns the active policies, which define the members that approvers see first. */
   policies(): Promise<CompiledPolicySet>;
   /** Returns the service's address that people use, without a trailing slash. */
@@ -160,7 +160,7 @@ class StoredMessageBuilder implements MessageBuilder {
     if (principal === null) return `${url}/approve#${action.id}`;
     const claims = {
       action_id: action.id,
-      request_hash: effectiveHash(action),
+      request_hash: effectiveRequestHash(action),
       approver: principal,
       expires_at: action.expires_at ?? 0,
     };
@@ -285,7 +285,7 @@ function describe(row: ActionRow, votes: readonly ApprovalRow[], set: CompiledPo
     policy: row.policy,
     rule: row.rule,
     submitted_by: principalOfKey({ id: row.submitted_by, owner: row.submitted_owner }),
-    request_hash: effectiveHash(row),
+    request_hash: effectiveRequestHash(row),
     ...presentRequest(set, { ...row, ...request }),
     plan: row.plan_id === null ? null : { id: row.plan_id, position: row.plan_position ?? 0 },
     edited_by: decodeEdit(row.effective)?.by ?? null,

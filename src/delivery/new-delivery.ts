@@ -27,7 +27,7 @@ export type NewDelivery = Omit<DeliveryRow, "position">;
 export type BatchEntries = readonly { seq: number; body: EntryBody }[];
 
 /** The entry that causes a delivery: its sequence number and the time of its batch. */
-export interface Cause {
+export interface DeliveryCause {
   seq: number;
   now: number;
 }
@@ -35,7 +35,7 @@ export interface Cause {
 export function newDelivery(
   { newId }: OutboxOptions,
   kind: DeliveryKind,
-  { seq, now }: Cause,
+  { seq, now }: DeliveryCause,
   recipient: Recipient,
   values: Partial<NewDelivery> = {},
 ): NewDelivery {

@@ -3,8 +3,8 @@ import type { DeliveryKind, StorageTransaction } from "../contract/storage.ts";
 import { COVERAGE_ENTRY, type CoverageStatement, hasGap } from "../domain/effects/coverage-statement.ts";
 import type { BreakGlassEntry, EntryBody, ExecutionEntry } from "../domain/entries.ts";
 import {
-  type Cause,
-  isEnded,
+  type DeliveryCause,
+  isDeactivatedUser,
   isSamePerson,
   type NewDelivery,
   newDelivery,
@@ -13,11 +13,11 @@ import {
 } from "./new-delivery.ts";
 
 /** Returns the notices of an entry, other than those of a request for approval. */
-export async function entryNotices(
+export async function newEntryNotices(
   options: OutboxOptions,
   tx: StorageTransaction,
   body: EntryBody,
-  cause: Cause,
+  cause: DeliveryCause,
 ): Promise<NewDelivery[]> {
   switch (body.type) {
     case "stop":
@@ -45,7 +45,7 @@ async function breakGlassNotices(
   options: OutboxOptions,
   tx: StorageTransaction,
   { related_action }: BreakGlassEntry,
-  cause: Cause,
+  cause: DeliveryCause,
 ): Promise<NewDelivery[]> {
   const notified = (await tx.deliveriesOfAction(related_action)).flatMap(({ channel }) => channel ?? []);
   const owner = (await tx.action(related_action))?.submitted_owner ?? null;
@@ -62,14 +62,14 @@ function noticesTo(
   names: readonly string[],
   options: OutboxOptions,
   kind: DeliveryKind,
-  cause: Cause,
+  cause: DeliveryCause,
   action_id: string | null,
 ): NewDelivery[] {
   const notices = new Map<string, NewDelivery>();
   for (const channel of names.flatMap((name) => options.channels.get(name) ?? []))
     for (const recipient of channel.recipients) {
       const key = recipientKey(recipient.notifier, recipient.to, recipient.person);
-      if (!notices.has(key) && !isEnded(options, recipient))
+      if (!notices.has(key) && !isDeactivatedUser(options, recipient))
         notices.set(key, newDelivery(options, kind, cause, recipient, { action_id, channel: channel.name }));
     }
   return [...notices.values()];
@@ -79,7 +79,7 @@ async function unknownOutcomeNotices(
   options: OutboxOptions,
   tx: StorageTransaction,
   { action_id }: ExecutionEntry,
-  cause: Cause,
+  cause: DeliveryCause,
 ): Promise<NewDelivery[]> {
   const owner = (await tx.action(action_id))?.submitted_owner ?? null;
   return noticesToPerson(options, "outcome_unknown", owner, cause, action_id);
@@ -90,7 +90,7 @@ function noticesToPerson(
   options: OutboxOptions,
   kind: DeliveryKind,
   owner: string | null,
-  cause: Cause,
+  cause: DeliveryCause,
   action_id: string,
 ): NewDelivery[] {
   if (owner === null) return [];
@@ -98,7 +98,7 @@ function noticesToPerson(
   for (const channel of options.channels.values())
     for (const recipient of channel.recipients) {
       const { person } = recipient;
-      if (person === null || !isSamePerson(options, person, owner) || isEnded(options, recipient)) continue;
+      if (person === null || !isSamePerson(options, person, owner) || isDeactivatedUser(options, recipient)) continue;
       const key = recipientKey(recipient.notifier, recipient.to, person);
       if (!notices.has(key))
         notices.set(key, newDelivery(options, kind, cause, recipient, { action_id, channel: channel.name }));

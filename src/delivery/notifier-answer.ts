@@ -12,7 +12,7 @@ const LONE_SURROGATE = /\p{Cs}/gu;
  * Returns a shortened error message for any thrown value. Removes approval links, which a notifier may quote from its
  * message, and lone surrogates, which cannot be stored.
  */
-export function errorText(error: unknown): string {
+export function shortErrorText(error: unknown): string {
   let text: unknown;
   try {
     text = error instanceof Error ? error.message : String(error);
@@ -28,7 +28,7 @@ export function errorText(error: unknown): string {
  * Returns the reference in the result of a notifier, or null if it is missing or cannot be stored. Never throws,
  * because the message was delivered even if the result is invalid.
  */
-export function readReference(answer: DeliveryResult | void): string | null {
+export function readDeliveryReference(answer: DeliveryResult | void): string | null {
   try {
     const { reference } = answer ?? {};
     return typeof reference === "string" &&

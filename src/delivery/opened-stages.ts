@@ -1,10 +1,10 @@
 /** The stages of approval that an entry opens, from the entries of its action. */
 import type { StorageTransaction } from "../contract/storage.ts";
-import { type ActionEntry, buildActionHistory, countRecorded } from "../domain/action-history.ts";
+import { type ActionEntry, buildActionHistory, toRecordedVote } from "../domain/action-history.ts";
 import { type ApproverPlan, evaluatePlanProgress, stageChannels } from "../domain/approvers.ts";
 import { decodeEntry } from "../domain/entries.ts";
-import { reachableChannels } from "./channels.ts";
-import type { BatchEntries, Cause, OutboxOptions } from "./new-delivery.ts";
+import { listReachableChannels } from "./channels.ts";
+import type { BatchEntries, DeliveryCause, OutboxOptions } from "./new-delivery.ts";
 
 /** A stage of an approval, with the channels that are notified when it opens. */
 export type NotifyingStage = ReturnType<typeof evaluatePlanProgress>["stages"][number];
@@ -13,7 +13,7 @@ export type NotifyingStage = ReturnType<typeof evaluatePlanProgress>["stages"][n
 export async function readActionEntries(
   tx: StorageTransaction,
   { action_id }: { action_id: string },
-  { seq }: Cause,
+  { seq }: DeliveryCause,
   batch: BatchEntries,
 ): Promise<ActionEntry[]> {
   const stored = (await tx.entriesOfAction(action_id)).map(({ bytes }) => decodeEntry<ActionEntry>(bytes));
@@ -23,7 +23,7 @@ export async function readActionEntries(
   return [...stored, ...unstored].filter(({ type }) => !type.includes(":"));
 }
 
-export function approversIn(entry: ActionEntry): readonly ApproverPlan[] {
+export function approverPlansOf(entry: ActionEntry): readonly ApproverPlan[] {
   if (entry.type === "decision") return entry.decision.approval?.approvers ?? [];
   return entry.type === "redecision" ? (entry.approvers ?? []) : [];
 }
@@ -32,15 +32,15 @@ export function approversIn(entry: ActionEntry): readonly ApproverPlan[] {
  * Returns the stages that the last of these entries opened, including alternatives that open later, and the channels
  * that only earlier stages notify.
  */
-export function openedStages(
+export function findOpenedStages(
   channels: OutboxOptions["channels"],
   entries: readonly ActionEntry[],
 ): { stages: NotifyingStage[]; closed: ReadonlySet<string> } {
-  const named = stageChannels(entries.flatMap(approversIn));
+  const named = stageChannels(entries.flatMap(approverPlansOf));
   const history = named.length === 0 ? null : buildActionHistory(entries, "");
   if (history === null || history.requirement === null) return { stages: [], closed: new Set() };
   const { approvers, since } = history.requirement;
-  const votes = history.approvals.map(countRecorded);
+  const votes = history.approvals.map(toRecordedVote);
   const earlier = entries.at(-1)?.type === "approval" ? votes.slice(0, -1) : null;
   const after = approvers.map((plan) => evaluatePlanProgress(plan, votes, since, since));
   const opened = after.filter(
@@ -50,7 +50,7 @@ export function openedStages(
   );
   const always = entries.flatMap((entry) => ("decision" in entry ? (entry.decision.approval?.notify ?? []) : []));
   const open = new Set([
-    ...reachableChannels(channels, always).map(({ name }) => name),
+    ...listReachableChannels(channels, always).map(({ name }) => name),
     ...after.flatMap(({ isMet, stages }) => (isMet ? [] : stages.flatMap(({ notify }) => notify))),
   ]);
   return {

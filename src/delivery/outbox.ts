@@ -8,8 +8,8 @@ import { matchesAnyName } from "../domain/policy/compile/name-patterns.ts";
 import type { AfterEntries } from "../ledger/commit/batch.ts";
 import { newApprovalRequests } from "./approval-requests.ts";
 import { type NewDelivery, newDelivery, type OutboxOptions } from "./new-delivery.ts";
-import { entryNotices } from "./notices.ts";
-import { isEnding, notifyAfterReview, notifyOfEnd } from "./request-end.ts";
+import { newEntryNotices } from "./notices.ts";
+import { endsApprovalRequest, notifyAfterReview, notifyOfEnd } from "./request-end.ts";
 
 export interface Outbox {
   /** Writes the notifications of a batch; null if no channel or feed is configured. */
@@ -33,10 +33,10 @@ export function createOutbox(options: OutboxOptions): Outbox {
           for (const request of requests) await tx.insertDelivery(request);
           if (plan !== null) requestsOfPlans.set(plan, [...earlier, ...requests]);
         }
-        for (const notice of await entryNotices(options, tx, body, cause)) await tx.insertDelivery(notice);
+        for (const notice of await newEntryNotices(options, tx, body, cause)) await tx.insertDelivery(notice);
         if (body.type === "review" && body.status === "pending_approval")
           await notifyAfterReview(options, tx, body, now);
-        if (isEnding(body)) await notifyOfEnd(options, tx, body, cause, entries);
+        if (endsApprovalRequest(body)) await notifyOfEnd(options, tx, body, cause, entries);
         for (const { notifier, feed } of feeds) {
           if (!feedIncludes(feed, body)) continue;
           const action_id = "action_id" in body ? body.action_id : null;

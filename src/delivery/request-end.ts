@@ -8,14 +8,14 @@ import type { Recipient } from "./channels.ts";
 import { expiresWithAction, isApprovalRequest } from "./message.ts";
 import {
   type BatchEntries,
-  type Cause,
+  type DeliveryCause,
   type NewDelivery,
   newDelivery,
   type OutboxOptions,
   recipientKey,
 } from "./new-delivery.ts";
-import { approversIn, readActionEntries } from "./opened-stages.ts";
-import { noticeTime } from "./request-schedule.ts";
+import { approverPlansOf, readActionEntries } from "./opened-stages.ts";
+import { computeNoticeTime } from "./request-schedule.ts";
 
 type EndingEntry = ApprovalEntry | RedecisionEntry | ReviewEntry;
 
@@ -32,13 +32,16 @@ export async function notifyAfterReview(
   for (const delivery of await tx.deliveriesOfAction(action_id))
     if (delivery.state === "scheduled" && delivery.kind === "approval_requested")
       await tx.updateDelivery(delivery.id, delivery, {
-        ...scheduleAt(noticeTime(channels.get(delivery.channel ?? "") ?? null, { at: now, expiresAt, risk }), now),
+        ...scheduleAt(
+          computeNoticeTime(channels.get(delivery.channel ?? "") ?? null, { at: now, expiresAt, risk }),
+          now,
+        ),
         updated_at: now,
       });
 }
 
 /** Returns whether the entry ends a request for approval, including a later denial of an approved action. */
-export function isEnding(body: EntryBody): body is EndingEntry {
+export function endsApprovalRequest(body: EntryBody): body is EndingEntry {
   if (body.type === "redecision") return body.status === "denied";
   if (body.type === "review") return body.status !== "pending_approval";
   return (
@@ -66,7 +69,7 @@ export async function notifyOfEnd(
   options: OutboxOptions,
   tx: StorageTransaction,
   entry: EndingEntry,
-  cause: Cause,
+  cause: DeliveryCause,
   batch: BatchEntries,
 ): Promise<void> {
   const notified = new Set<string>();
@@ -106,7 +109,7 @@ async function findNextOfPlan(
   { channels }: OutboxOptions,
   tx: StorageTransaction,
   { action_id }: EndingEntry,
-  cause: Cause,
+  cause: DeliveryCause,
   batch: BatchEntries,
 ): Promise<{ action: ActionRow; channelOf(delivery: DeliveryRow): string | null } | null> {
   const plan = (await tx.action(action_id))?.plan_id ?? null;
@@ -119,7 +122,7 @@ async function findNextOfPlan(
   if (action === undefined) return null;
   const entries = await readActionEntries(tx, { action_id: action.id }, cause, batch);
   const always = entries.flatMap((entry) => ("decision" in entry ? (entry.decision.approval?.notify ?? []) : []));
-  const named = [...always, ...stageChannels(entries.flatMap(approversIn))];
+  const named = [...always, ...stageChannels(entries.flatMap(approverPlansOf))];
   const escalations = named.flatMap((name) => channels.get(name)?.escalate?.to ?? []);
   const notified = [...named, ...escalations].flatMap((name) => channels.get(name) ?? []);
   return {
@@ -137,7 +140,7 @@ function takeOver(
   options: OutboxOptions,
   delivery: DeliveryRow,
   { id, expires_at }: ActionRow,
-  cause: Cause,
+  cause: DeliveryCause,
 ): NewDelivery {
   const { kind, notifier, recipient: to, person, channel, next_at } = delivery;
   const expiresAt = expires_at ?? cause.now;

@@ -7,8 +7,8 @@ import { shiftsBetween } from "../domain/rota.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 import type { Channel, ChannelRecipient, Recipient } from "./channels.ts";
 import {
-  type Cause,
-  isEnded,
+  type DeliveryCause,
+  isDeactivatedUser,
   isSamePerson,
   type NewDelivery,
   newDelivery,
@@ -26,7 +26,7 @@ export interface Urgency {
   risk: string | null;
 }
 
-export const expiryOf = ({ expires_at }: Pick<ApprovalRequest, "expires_at">, now: number): number =>
+export const requestExpiry = ({ expires_at }: Pick<ApprovalRequest, "expires_at">, now: number): number =>
   parseRfc3339(expires_at ?? "") ?? now;
 
 /**
@@ -36,10 +36,10 @@ export const expiryOf = ({ expires_at }: Pick<ApprovalRequest, "expires_at">, no
  * @param earlier earlier deliveries, whose recipients are not notified again
  * @param stages stages that open now, or later if the earlier stages are not met
  */
-export function approvalRequests(
+export function buildApprovalRequests(
   options: OutboxOptions,
   entry: ApprovalRequest,
-  cause: Cause,
+  cause: DeliveryCause,
   {
     submitter,
     urgencies,
@@ -54,7 +54,7 @@ export function approvalRequests(
 ): NewDelivery[] {
   const { channels } = options;
   const { now } = cause;
-  const expiresAt = expiryOf(entry, now);
+  const expiresAt = requestExpiry(entry, now);
   // Machine reviewers answer first, so that people are not notified of actions that a machine resolves.
   const isReviewed = (entry.decision?.approval?.reviewers ?? []).some(({ name }) => options.reviewers.includes(name));
   const firstAt = isReviewed ? now + Math.min(REVIEW_DEADLINE_MS, Math.floor((expiresAt - now) / 4)) : now;
@@ -64,7 +64,7 @@ export function approvalRequests(
   const requestsOf = (channel: Channel, from: number): NewDelivery[] =>
     recipientsOf(channel, from, expiresAt).flatMap(({ recipient, at }) => {
       const key = recipientKey(recipient.notifier, recipient.to, recipient.person);
-      if (notified.has(key) || isSubmitter(recipient) || isEnded(options, recipient)) return [];
+      if (notified.has(key) || isSubmitter(recipient) || isDeactivatedUser(options, recipient)) return [];
       notified.add(key);
       return requestAndReminder(options, entry.action_id, cause, {
         channel,
@@ -116,7 +116,7 @@ function recipientsOf(
 function requestAndReminder(
   options: OutboxOptions,
   action_id: string,
-  cause: Cause,
+  cause: DeliveryCause,
   {
     channel,
     recipient,
@@ -136,7 +136,7 @@ function requestAndReminder(
 ): NewDelivery[] {
   const { now } = cause;
   const kind = dueAt > firstAt ? "approval_escalated" : "approval_requested";
-  const at = Math.min(...urgencies.map((urgency) => noticeTime(channel, { at: dueAt, ...urgency })));
+  const at = Math.min(...urgencies.map((urgency) => computeNoticeTime(channel, { at: dueAt, ...urgency })));
   const request = { action_id, channel: channel.name };
   // The courier sends the message that expires first.
   const giveUpAt = (from: number): number => Math.min(from + DELIVERY_RETRY_MS, expiresAt);
@@ -171,7 +171,7 @@ function requestAndReminder(
  * Returns when a request is sent: after the quiet hours of the channel, and with its next digest. The delay is at most
  * half of the time to vote.
  */
-export function noticeTime(
+export function computeNoticeTime(
   channel: Pick<Channel, "quiet" | "digest"> | null,
   notice: { at: number } & Urgency,
 ): number {
@@ -185,7 +185,7 @@ export function noticeTime(
 /**
  * Returns a failed delivery for a channel that is not configured, so that the list of deliveries displays the mistake.
  */
-function undeliverable(options: OutboxOptions, name: string, action_id: string, cause: Cause): NewDelivery {
+function undeliverable(options: OutboxOptions, name: string, action_id: string, cause: DeliveryCause): NewDelivery {
   return newDelivery(
     options,
     "approval_requested",

@@ -20,7 +20,7 @@ import type {
 import type { Effect, ReasonCode, Risk } from "./policy/policy-types.ts";
 import type { ErasablePart } from "./erasure.ts";
 import { questionsDigest, type RecordedQuestion } from "./questions.ts";
-import { describeReviewDenial, findOutstanding, type RequiredReviewer, reviewsApprove } from "./reviews.ts";
+import { describeReviewDenial, findOutstandingReviewers, type RequiredReviewer, reviewsApprove } from "./reviews.ts";
 import { parseRfc3339 } from "./time.ts";
 
 /** An entry about an action, with its sequence number. */
@@ -398,11 +398,11 @@ function applyReview(
   if (before !== "pending_approval") faults.push(`the review of entry ${seq} is about an action that was ${before}`);
   if (asked === null || entry.asked !== asked.seq)
     return void faults.push(`the review of entry ${seq} answers another request`);
-  if (!findOutstanding(asked.reviewers, asked.reviews).some(({ name }) => name === reviewer))
+  if (!findOutstandingReviewers(asked.reviewers, asked.reviews).some(({ name }) => name === reviewer))
     faults.push(`the review of entry ${seq} is by a reviewer that had already answered or was not called`);
   history.asked = { ...asked, reviews: [...asked.reviews, entry] };
   const { reviewers, reviews } = history.asked;
-  if (entry.outstanding !== findOutstanding(reviewers, reviews).length)
+  if (entry.outstanding !== findOutstandingReviewers(reviewers, reviews).length)
     faults.push(`the review of entry ${seq} counts other outstanding reviews than its action has`);
   if ((entry.answer === null) === (entry.fault === null))
     faults.push(`the review of entry ${seq} must have either an answer or a fault`);
@@ -454,7 +454,7 @@ function applyApproval(history: RecordedLifecycle, entry: ApprovalEntry & { seq:
   history.approvals.push({ principal, key_id, on_behalf_of, plan: entry.plan, ...standing, at });
   if (entry.status !== "approved" || history.requirement === null) return;
   const { approvers, since } = history.requirement;
-  const votes = history.approvals.map(countRecorded);
+  const votes = history.approvals.map(toRecordedVote);
   if (!satisfiesPlans(approvers, votes, since, at))
     history.faults.push(`entry ${entry.seq} approves it without the votes that its decision requires`);
 }
@@ -495,7 +495,7 @@ function startDeadline({ approved_until }: DecisionEntry | ApprovalEntry | Revie
 }
 
 /** Returns the time of the action in the histories of policies. Milliseconds. */
-export function findPlaceTime({ action, edit, confirmedAt }: RecordedLifecycle): number {
+export function findHistoryTime({ action, edit, confirmedAt }: RecordedLifecycle): number {
   const decidedAt = edit?.at ?? action.created_at;
   return Math.max(decidedAt, confirmedAt ?? decidedAt);
 }
@@ -511,7 +511,7 @@ export function parseEntryTime(text: string): number {
  * Returns the columns in which `row` differs from `recorded`. Skips columns that are undefined in `recorded`, because
  * the entries do not determine them.
  */
-export function differingColumns(recorded: object, row: object): string[] {
+export function findDifferingColumns(recorded: object, row: object): string[] {
   const stored = row as Record<string, unknown>;
   return Object.entries(recorded)
     .filter(([column, value]) => value !== undefined && stored[column] !== value)

@@ -90,7 +90,7 @@ export function findPlanObstacle(
  * Returns the member with its status at `now` (milliseconds), after applying its deadlines. Throws if the action is not
  * part of a plan.
  */
-export function planMemberOf({ action, approvals, commitment }: MemberHistory, now: number): PlanMember {
+export function toPlanMember({ action, approvals, commitment }: PlanMemberHistory, now: number): PlanMember {
   const { id, plan_position: position } = action;
   if (position === null) throw new RangeError(`the action ${id} belongs to no plan`);
   const status = statusAt(action, now);
@@ -99,13 +99,13 @@ export function planMemberOf({ action, approvals, commitment }: MemberHistory, n
 }
 
 /** The members of an action's history that determine its plan member. */
-export interface MemberHistory extends Pick<RecordedLifecycle, "commitment"> {
+export interface PlanMemberHistory extends Pick<RecordedLifecycle, "commitment"> {
   /** The approving votes, in order. */
   approvals: readonly Pick<RecordedApproval, "plan">[];
   action: Pick<RecordedLifecycle["action"], "id" | "plan_position" | "status" | "expires_at" | "approved_until">;
 }
 
-function statusAt({ status, expires_at, approved_until }: MemberHistory["action"], now: number): ActionStatus {
+function statusAt({ status, expires_at, approved_until }: PlanMemberHistory["action"], now: number): ActionStatus {
   const deadline = status === "pending_approval" ? expires_at : status === "approved" ? approved_until : null;
   return deadline !== null && deadline <= now ? "expired" : status;
 }

@@ -89,7 +89,7 @@ interface OpenStage {
 }
 
 /** Returns the plan for `quorum: n`, which requires n people of any group. */
-export function anyApprovers(count: number, mode: OversightMode = "maker_checker"): ApproverPlan {
+export function createQuorumPlan(count: number, mode: OversightMode = "maker_checker"): ApproverPlan {
   return {
     exclude_requester_groups: false,
     mode,
@@ -145,7 +145,7 @@ export function satisfiesPlans(
 }
 
 /** Returns the smallest number of people that can satisfy the plan. */
-export function countNeeded(plan: ApproverPlan): number {
+export function countApproversNeeded(plan: ApproverPlan): number {
   return stepsOf(plan).reduce((sum, step) => sum + Math.min(...step.map(({ approvers }) => countVotes(approvers))), 0);
 }
 
@@ -179,7 +179,7 @@ export function combinePlans(plans: readonly ApproverPlan[]): ApproverPlan[] {
 }
 
 /** Returns true if the two lists have the same requirements. */
-export function samePlans(a: readonly ApproverPlan[], b: readonly ApproverPlan[]): boolean {
+export function areSamePlans(a: readonly ApproverPlan[], b: readonly ApproverPlan[]): boolean {
   return canonicalText(a as unknown as JsonValue) === canonicalText(b as unknown as JsonValue);
 }
 
@@ -202,7 +202,7 @@ function implies(plan: ApproverPlan, other: ApproverPlan): boolean {
   if (other.exclude_requester_groups && !plan.exclude_requester_groups) return false;
   if (other.signature !== undefined && plan.signature === undefined) return false;
   if (other.mode === "maker_checker" && plan.mode !== "maker_checker") return false;
-  return countNeeded(plan) >= countVotes(stage.approvers);
+  return countApproversNeeded(plan) >= countVotes(stage.approvers);
 }
 
 function stepsOf({ stages }: ApproverPlan): ApproverStage[][] {

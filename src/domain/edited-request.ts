@@ -49,13 +49,16 @@ export function decodeEdit(text: string | null): StoredEdit | null {
 }
 
 /** Returns the row's commitment to the request that may run: the effective request, or else the submitted one. */
-export function commitEffective({ effective, salt, request_hash }: Omit<RequestColumns, "request">): string {
+export function effectiveCommitment({ effective, salt, request_hash }: Omit<RequestColumns, "request">): string {
   const edit = decodeEdit(effective);
   return edit === null ? commitDigest(salt, request_hash) : commitDigest(edit.salt, encodeRequest(edit.request).hash);
 }
 
 /** Returns the hash of the request that may run. */
-export function effectiveHash({ effective, request_hash }: Pick<RequestColumns, "effective" | "request_hash">): string {
+export function effectiveRequestHash({
+  effective,
+  request_hash,
+}: Pick<RequestColumns, "effective" | "request_hash">): string {
   const edit = decodeEdit(effective);
   return edit === null ? request_hash : encodeRequest(edit.request).hash;
 }
@@ -144,7 +147,7 @@ const MAX_EDITED_LENGTH = 1000;
  * Combines the parameters that several rules let approvers change. The result contains the parameters that all rules
  * name, within the bounds of every rule.
  */
-export function combineEditable(lists: readonly (readonly EditableParameter[])[]): EditableParameter[] {
+export function combineEditableParameters(lists: readonly (readonly EditableParameter[])[]): EditableParameter[] {
   const [first = [], ...others] = lists;
   return first.flatMap((terms) => {
     const all = [terms, ...others.flatMap((list) => list.find(({ path }) => path === terms.path) ?? [])];
@@ -168,7 +171,7 @@ function combineBounds(path: string, all: readonly EditableParameter[]): Editabl
 }
 
 /** Returns true if the row's effective request and its hash match the commitments in the entries. */
-export function editMatches(
+export function matchesRecordedEdit(
   recorded: { commitment: string; at: number; by: { principal: string } | null; comment: string | null } | null,
   row: { effective: string | null; effective_hash: string | null },
 ): boolean {

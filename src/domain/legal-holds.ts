@@ -69,7 +69,7 @@ export function listActiveHolds(holds: LegalHolds): LegalHold[] {
  * Returns true if the hold names this action or its agent. Ignores the subject of a hold, because that depends on the
  * action's content.
  */
-export function namesAction(
+export function holdNamesAction(
   { action, agent }: Pick<LegalHoldTerms, "action" | "agent">,
   held: { action_id: string; agent_id: string },
 ): boolean {

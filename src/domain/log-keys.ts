@@ -40,7 +40,7 @@ export function currentVkey({ first, changes }: LogKeys): string {
 }
 
 /** Returns the key that signs a checkpoint of this size. */
-export function vkeyAt({ first, changes }: LogKeys, size: number): string {
+export function vkeyAtSize({ first, changes }: LogKeys, size: number): string {
   return changes.findLast(({ seq }) => seq < size)?.vkey ?? first;
 }
 
@@ -51,7 +51,7 @@ export function listVkeys({ first, changes }: LogKeys): string[] {
 /** Verifies a note of this log with the key for the checkpoint's size, and returns the checkpoint. Throws NoteError. */
 export function openLogCheckpoint(note: string, keys: LogKeys, verify: VerifySignature): Checkpoint {
   const { size } = parseCheckpoint(readNote(note).text);
-  return openCheckpoint(note, vkeyAt(keys, size), verify);
+  return openCheckpoint(note, vkeyAtSize(keys, size), verify);
 }
 
 const handoverLine = (previous: string, vkey: string): string => `log-key ${previous} ${vkey}`;

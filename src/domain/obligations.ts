@@ -31,7 +31,7 @@ export function combineObligations(lists: readonly (readonly Obligation[])[]): O
     });
   }
   for (const obligation of combined.values()) {
-    const detail = findConflict(obligation);
+    const detail = findObligationConflict(obligation);
     if (detail !== null) return { path: obligation.path, detail };
   }
   return [...combined.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
@@ -42,7 +42,7 @@ function tighter(a: number | undefined, b: number | undefined, choose: typeof Ma
 }
 
 /** Returns why no value can satisfy the obligation; null if one can. */
-export function findConflict({ max, min, set }: Omit<Obligation, "path">): string | null {
+export function findObligationConflict({ max, min, set }: Omit<Obligation, "path">): string | null {
   if (max !== undefined && min !== undefined && min > max) return `it must be at least ${min} and at most ${max}`;
   if (set === undefined || (max === undefined && min === undefined)) return null;
   const isWithin = typeof set === "number" && set <= (max ?? set) && set >= (min ?? set);
@@ -77,7 +77,7 @@ export function applyObligations(
  * Applies the decision's obligations to the request. Returns null if they do not change it.
  * @example obligedRequest(request, decision)?.params // null: `request` itself may run
  */
-export function obligedRequest(
+export function applyDecisionObligations(
   request: ActionRequest,
   { obligations = [] }: Pick<Decision, "obligations">,
 ): ActionRequest | null {

@@ -2,7 +2,7 @@
  * Builds entries about open actions: actions that wait for approval, and actions that may start but have not started.
  */
 import type { Actor, ApprovalEntry } from "./entries.ts";
-import { commitEffective } from "./edited-request.ts";
+import { effectiveCommitment } from "./edited-request.ts";
 import { toRfc3339 } from "./time.ts";
 
 interface RecordedAction {
@@ -20,7 +20,7 @@ export function actionEntryFields(action: Omit<RecordedAction, "quorum">, now: n
     action_id: action.id,
     at: toRfc3339(now),
     agent_id: action.agent_id,
-    commitment: commitEffective(action),
+    commitment: effectiveCommitment(action),
   };
 }
 

@@ -4,7 +4,7 @@
  * module, including the console.
  */
 import { clipText } from "./text.ts";
-import { markedText } from "./visible-text.ts";
+import { renderMarkedText } from "./visible-text.ts";
 
 export type Outline =
   | { kind: "value"; text: string }
@@ -129,19 +129,19 @@ export function outlineLines(value: unknown, options: OutlineOptions = {}): stri
     if (node.kind === "value") lines.push(`${opening}${node.text}`);
     else if (node.kind === "empty") lines.push(`${opening}${node.list ? "[]" : "{}"}`);
     else if (node.kind === "members") {
-      if (label !== "") lines.push(`${opening}${formatCount(node)}`);
+      if (label !== "") lines.push(`${opening}${formatMemberCount(node)}`);
       for (const { name, value: member } of node.members)
-        write(member, inner, node.list ? `${name} ` : `${markedText(name)}: `);
-      if (node.more > 0) lines.push(`${inner}${moreLines(node.more)}`);
+        write(member, inner, node.list ? `${name} ` : `${renderMarkedText(name)}: `);
+      if (node.more > 0) lines.push(`${inner}${formatHiddenLines(node.more)}`);
     } else {
-      const wrapped = node.text.split("\n").flatMap((line) => wrap(markedText(line)));
+      const wrapped = node.text.split("\n").flatMap((line) => wrap(renderMarkedText(line)));
       const quote = node.kind === "text" && node.quoted ? '"' : "";
       if (wrapped.length === 1 && node.more === 0) lines.push(`${opening}${quote}${wrapped[0] as string}${quote}`);
       else {
         // The bar distinguishes the lines of a string from members.
         if (label !== "") lines.push(opening.trimEnd());
         lines.push(...wrapped.map((line) => `${inner}| ${line}`));
-        if (node.more > 0) lines.push(`${inner}${moreLines(node.more)}`);
+        if (node.more > 0) lines.push(`${inner}${formatHiddenLines(node.more)}`);
       }
     }
   };
@@ -154,22 +154,22 @@ function wrap(line: string): string[] {
 }
 
 /** Matches a line that stands for hidden lines. */
-export const FOLDED_LINES = /^ *… [\d,]+ more lines?$/;
+export const HIDDEN_LINES_PATTERN = /^ *… [\d,]+ more lines?$/;
 /**
  * Returns the line that stands for hidden lines.
  * @example
- * moreLines(2); // "… 2 more lines"
+ * formatHiddenLines(2); // "… 2 more lines"
  */
-export const moreLines = (count: number): string =>
+export const formatHiddenLines = (count: number): string =>
   `… ${count.toLocaleString("en")} more ${count === 1 ? "line" : "lines"}`;
 
 /**
  * Formats the size of a list or object, such as "2 items" or "1 member", which is displayed even if the value is
  * collapsed.
  * @example
- * formatCount({ list: true, count: 2 }); // "2 items"
+ * formatMemberCount({ list: true, count: 2 }); // "2 items"
  */
-export function formatCount({ list, count }: { list: boolean; count: number }): string {
+export function formatMemberCount({ list, count }: { list: boolean; count: number }): string {
   return `${count.toLocaleString("en")} ${list ? "item" : "member"}${count === 1 ? "" : "s"}`;
 }
 

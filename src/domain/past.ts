@@ -14,7 +14,7 @@ const COMMITTED = ["attributes", "history", "limits", "sources"] as const;
 type CommittedFacts = Pick<Facts, (typeof COMMITTED)[number]>;
 
 /** The facts that a commitment covers, with a salt of 32 random bytes in hex. */
-export interface Past extends CommittedFacts {
+export interface SaltedFacts extends CommittedFacts {
   salt: string;
 }
 
@@ -32,12 +32,12 @@ export function commitFacts(
   const { attributes: _, history: __, limits: ___, sources: ____, ...others } = facts;
   const read = selectCommitted(facts);
   if (Object.keys(read).length === 0) return { facts: others, past: kept };
-  const pasts = decodePasts(kept);
+  const pasts = decodeSaltedFacts(kept);
   const text = canonicalText(read as unknown as JsonValue);
   const same = pasts.find((past) => canonicalText(selectCommitted(past) as unknown as JsonValue) === text);
-  if (same !== undefined) return { facts: { ...others, past: commitPast(same) }, past: kept };
-  const past: Past = { ...read, salt: newSalt() };
-  return { facts: { ...others, past: commitPast(past) }, past: encodePasts([...pasts, past]) };
+  if (same !== undefined) return { facts: { ...others, past: commitSaltedFacts(same) }, past: kept };
+  const past: SaltedFacts = { ...read, salt: newSalt() };
+  return { facts: { ...others, past: commitSaltedFacts(past) }, past: encodeSaltedFacts([...pasts, past]) };
 }
 
 /** Returns the members that the commitment covers, without empty members. */
@@ -50,24 +50,24 @@ function hasContent(value: unknown): boolean {
 }
 
 /** Returns SHA-256(salt ‖ SHA-256(canonical members without the salt)). */
-export function commitPast(past: Past): string {
+export function commitSaltedFacts(past: SaltedFacts): string {
   return commitSalted(past as unknown as SaltedMembers);
 }
 
 /** Decodes the row's string, in order of the entries. Returns [] if the service did not write the string. */
-export function decodePasts(text: string | null): Past[] {
+export function decodeSaltedFacts(text: string | null): SaltedFacts[] {
   try {
-    const read = JSON.parse(text ?? "[]") as Past | Past[];
+    const read = JSON.parse(text ?? "[]") as SaltedFacts | SaltedFacts[];
     const pasts = (Array.isArray(read) ? read : [read]).map((past) => ({ ...selectCommitted(past), salt: past.salt }));
     const whole = pasts.every((past) => Object.keys(past).length > 1 && SALT.test(past.salt) && hasExpectedTypes(past));
-    return whole && (text === null || encodePasts(pasts) === text) ? pasts : [];
+    return whole && (text === null || encodeSaltedFacts(pasts) === text) ? pasts : [];
   } catch {
     return [];
   }
 }
 
 /** Whether the members have the types that their readers expect. Someone may have altered the row. */
-function hasExpectedTypes({ attributes, history = [], limits = [], sources = [] }: Past): boolean {
+function hasExpectedTypes({ attributes, history = [], limits = [], sources = [] }: SaltedFacts): boolean {
   return (
     (attributes === undefined || isJsonObject(attributes)) &&
     [history, limits, sources].every(isListOfObjects) &&
@@ -80,7 +80,7 @@ const SALT = /^[0-9a-f]{64}$/;
 const isListOfObjects = (value: unknown): boolean => Array.isArray(value) && value.every(isJsonObject);
 
 /** Encodes the values for the row; null if there are none. */
-export function encodePasts(pasts: readonly Past[]): string | null {
+export function encodeSaltedFacts(pasts: readonly SaltedFacts[]): string | null {
   if (pasts.length === 0) return null;
   return canonicalText((pasts.length === 1 ? pasts[0] : pasts) as unknown as JsonValue);
 }
@@ -92,7 +92,7 @@ export function encodePasts(pasts: readonly Past[]): string | null {
 export function restoreFacts(recorded: RecordedFacts, past: string | null): Facts {
   const { past: commitment, ...facts } = recorded;
   if (commitment === undefined) return facts;
-  const opened = findPast(commitment, past);
+  const opened = findSaltedFacts(commitment, past);
   return opened === null ? facts : { ...facts, ...selectCommitted(opened) };
 }
 
@@ -102,22 +102,22 @@ export function restoreEntry<Entry extends { facts: RecordedFacts }>(entry: Entr
 }
 
 /** Returns the values that match the commitment; null if `past` does not contain them. */
-export function findPast(commitment: string, past: string | null): Past | null {
-  return decodePasts(past).find((one) => commitmentOf(one) === commitment) ?? null;
+export function findSaltedFacts(commitment: string, past: string | null): SaltedFacts | null {
+  return decodeSaltedFacts(past).find((one) => commitmentOf(one) === commitment) ?? null;
 }
 
 /** Returns true if `past` contains exactly the values of these commitments, in the same order. */
-export function pastMatchesCommitments(commitments: readonly string[], past: string | null): boolean {
-  const pasts = decodePasts(past);
+export function factsMatchCommitments(commitments: readonly string[], past: string | null): boolean {
+  const pasts = decodeSaltedFacts(past);
   if (pasts.length === 0 && past !== null) return false;
   const expected = [...new Set(commitments)];
   return pasts.length === expected.length && pasts.every((one, i) => commitmentOf(one) === expected[i]);
 }
 
 /** Returns the commitment; null if the salt is invalid. */
-function commitmentOf(past: Past): string | null {
+function commitmentOf(past: SaltedFacts): string | null {
   try {
-    return commitPast(past);
+    return commitSaltedFacts(past);
   } catch {
     return null;
   }

@@ -43,7 +43,7 @@ export interface StoredQuestion extends Omit<RecordedQuestion, "question" | "ans
 }
 
 /** Returns SHA-256(salt ‖ SHA-256(canonical `{text}`)) in hex. */
-export function commitText({ salt, text }: SaltedText): string {
+export function commitQuestionText({ salt, text }: SaltedText): string {
   return commitSalted({ salt, text });
 }
 
@@ -72,13 +72,13 @@ export function decodeQuestions(text: string | null): StoredQuestion[] {
 export function commitQuestions(text: string | null): RecordedQuestion[] {
   return decodeQuestions(text).map((one) => ({
     ...one,
-    question: commitText(one.question),
-    answer: one.answer === null ? null : commitText(one.answer),
+    question: commitQuestionText(one.question),
+    answer: one.answer === null ? null : commitQuestionText(one.answer),
   }));
 }
 
 /** Returns true if the row's string contains exactly the questions and answers that the entries commit to. */
-export function questionsMatch(recorded: readonly RecordedQuestion[], text: string | null): boolean {
+export function matchesRecordedQuestions(recorded: readonly RecordedQuestion[], text: string | null): boolean {
   try {
     return encodeQuestions(decodeQuestions(text)) === text && sameJson(commitQuestions(text), recorded);
   } catch {

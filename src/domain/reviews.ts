@@ -60,7 +60,7 @@ export function combineReviewers(
 }
 
 /** Returns the reviewers that have not answered. */
-export function findOutstanding(
+export function findOutstandingReviewers(
   required: readonly RequiredReviewer[],
   reviews: readonly RecordedReview[],
 ): RequiredReviewer[] {

@@ -81,7 +81,7 @@ const PRIVILEGES = /^admin$|:(?:decide|break_glass|manage|provision|write|activa
  * Returns those of the scopes with which an agent could approve its own requests, change its restrictions, leave its
  * session or receive credentials.
  */
-export function privilegesIn(scopes: readonly string[]): string[] {
+export function selectPrivileges(scopes: readonly string[]): string[] {
   return scopes.filter((scope) => PRIVILEGES.test(scope));
 }
 

@@ -7,7 +7,7 @@
  */
 import { canonicalBytes } from "./canonical.ts";
 import { equalBytes, fromBase64Url, toBase64Url, toHex } from "./hash.ts";
-import type { Mac } from "./tokens.ts";
+import type { ComputeMac } from "./tokens.ts";
 
 const PREFIX = "ses1_";
 const DOMAIN = "assent-session/1";
@@ -29,7 +29,7 @@ interface SessionClaims {
  * Returns the id of the session with a name. An issuer always gets the same session for the same key and name, so that
  * a restarted process continues the session.
  */
-export function sessionId(issuedBy: string, keyId: string, name: string, mac: Mac): string {
+export function sessionId(issuedBy: string, keyId: string, name: string, mac: ComputeMac): string {
   return toHex(mac(canonicalBytes([DOMAIN, "id", issuedBy, keyId, name]))).slice(0, ID_DIGITS);
 }
 
@@ -40,11 +40,11 @@ const listClaims = ({ session_id, key_id, issued_by, expires_at }: SessionClaims
   expires_at,
 ];
 
-const macOf = (claims: SessionClaims, mac: Mac): Uint8Array =>
+const macOf = (claims: SessionClaims, mac: ComputeMac): Uint8Array =>
   mac(canonicalBytes([DOMAIN, "token", ...listClaims(claims)]));
 
 /** Creates the token for the claims. */
-export function makeSessionToken(claims: SessionClaims, mac: Mac): string {
+export function makeSessionToken(claims: SessionClaims, mac: ComputeMac): string {
   return `${PREFIX}${toBase64Url(canonicalBytes(listClaims(claims)))}.${toBase64Url(macOf(claims, mac))}`;
 }
 
@@ -52,7 +52,7 @@ export function makeSessionToken(claims: SessionClaims, mac: Mac): string {
  * Returns the claims of a token that this service issued; null for any other string. Does not check the expiry or the
  * key.
  */
-export function readSessionToken(token: string, mac: Mac): SessionClaims | null {
+export function readSessionToken(token: string, mac: ComputeMac): SessionClaims | null {
   if (!token.startsWith(PREFIX) || token.length > MAX_LENGTH) return null;
   const [payload, signature, ...rest] = token.slice(PREFIX.length).split(".");
   if (payload === undefined || signature === undefined || rest.length > 0) return null;

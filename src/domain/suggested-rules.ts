@@ -79,7 +79,7 @@ function transition(
 }
 
 /** Returns true if the rule can allow actions: its policy is enforced, and no reversal is in effect. */
-export function isInForce(rule: SuggestedRule | undefined): boolean {
+export function isRuleInForce(rule: SuggestedRule | undefined): boolean {
   return rule !== undefined && rule.active && rule.reverted === null;
 }
 
@@ -89,18 +89,18 @@ export function findSuggestedFacts(
   { suggested }: Pick<CompiledPolicySet, "suggested">,
 ): Pick<Facts, "suggested"> {
   if (suggested.length === 0) return {};
-  const names = suggested.filter((name) => isInForce(rules.get(name)));
+  const names = suggested.filter((name) => isRuleInForce(rules.get(name)));
   return names.length === 0 ? {} : { suggested: names };
 }
 
 /** Returns the rules in force that a stop reverts, because the stop covers them for at least one of their agents. */
-export function findRulesStopped(
+export function findRulesRevertedByStop(
   rules: SuggestedRules,
   { agent, tool, policy }: Pick<Stop, "agent" | "tool" | "policy">,
 ): SuggestedRule[] {
   return [...rules.values()].filter(
     (rule) =>
-      isInForce(rule) &&
+      isRuleInForce(rule) &&
       (policy === null || policy === rule.policy || policy === rule.in_place_of.policy) &&
       rule.agents.some((id) => stopApplies({ agent, tool, policy }, { agent_id: id, tool: rule.tool })),
   );
@@ -126,7 +126,7 @@ function suggestedTermsOf({ policy, mode, suggested, rules }: PolicyDocument): S
  * Appends the result of a use to the results since the rule last came into force. The oldest result is first; `s` is a
  * success, `f` a failure.
  */
-export function appendResult(results: string, success: boolean): string {
+export function appendRuleResult(results: string, success: boolean): string {
   return `${results}${success ? "s" : "f"}`.slice(-COUNTED_RESULTS);
 }
 
@@ -137,10 +137,10 @@ export function exceedsFailureRate(results: string, { max_failed }: Pick<Suggest
 }
 
 /** Returns the key in the store's `meta` table under which the results of a suggested rule are stored. */
-export const resultsMeta = (policy: string): string => `suggested_results:${policy}`;
+export const resultsMetaKey = (policy: string): string => `suggested_results:${policy}`;
 
 /** Returns true if the names of an action equal the names of the rule, regardless of case. */
-export function isUseOf(
+export function isUseOfRule(
   rule: Pick<SuggestedRuleTerms, "tool" | "operation" | "agents">,
   action: { agent_id: string; tool: string; operation: string },
 ): boolean {

@@ -12,7 +12,7 @@ const MIN_HOURS = 3;
  * Maximum number of requests from which the usual number is computed, which are the newest requests. Limits the time of
  * a decision.
  */
-export const MAX_MEASURED = 10_000;
+export const MAX_MEASURED_REQUESTS = 10_000;
 
 /** Number of requests for approval, and number of clock hours in which they were made. */
 export interface RequestRate {

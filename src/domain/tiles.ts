@@ -81,7 +81,7 @@ export function encodeEntryBundle(entries: readonly Uint8Array[]): Uint8Array {
     throw new RangeError(`a bundle has at most ${TILE_WIDTH} entries, not ${entries.length}`);
   const parts: Uint8Array[] = [];
   for (const entry of entries) {
-    if (entry.length > 0xffff) throw new RangeError(`an entry of ${entry.length} bytes does not fit a bundle`);
+    if (entry.length > 0xffff) throw new RangeError(`an entry of ${entry.length} bytes is too large for a bundle`);
     parts.push(Uint8Array.of(Math.floor(entry.length / 256), entry.length % 256), entry);
   }
   return concatBytes(...parts);

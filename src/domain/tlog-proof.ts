@@ -86,7 +86,7 @@ export function verifyTlogProof(
   const { checkpoint, keys } = openCheckpointFromPin(proof.checkpoint, vkey, logKeysIn(proof.extra), verify);
   const root = rootFromInclusion(proof.index, checkpoint.size, leafHash, proof.path);
   if (root === null)
-    throw new ProofError(`the path does not fit index ${proof.index} of a log of size ${checkpoint.size}`);
+    throw new ProofError(`the path has the wrong length for index ${proof.index} in a log of size ${checkpoint.size}`);
   if (!equalBytes(root, checkpoint.root))
     throw new ProofError("the path does not lead from this leaf to the checkpoint's root");
   return { index: proof.index, checkpoint, keys };

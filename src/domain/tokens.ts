@@ -34,9 +34,9 @@ export interface TokenClaims {
   expires_at: number;
 }
 
-export type Mac = (message: Uint8Array) => Uint8Array;
+export type ComputeMac = (message: Uint8Array) => Uint8Array;
 
-function computeMac(kind: TokenKind, claims: TokenClaims, mac: Mac): Uint8Array {
+function computeMac(kind: TokenKind, claims: TokenClaims, mac: ComputeMac): Uint8Array {
   return mac(
     canonicalBytes([
       FORMS[kind].domain,
@@ -50,7 +50,7 @@ function computeMac(kind: TokenKind, claims: TokenClaims, mac: Mac): Uint8Array 
   );
 }
 
-export function makeToken(kind: TokenKind, claims: TokenClaims, mac: Mac): string {
+export function makeToken(kind: TokenKind, claims: TokenClaims, mac: ComputeMac): string {
   const payload = toBase64Url(canonicalBytes([claims.action_id, claims.approver, claims.expires_at]));
   return `${FORMS[kind].prefix}${payload}.${toBase64Url(computeMac(kind, claims, mac))}`;
 }
@@ -61,7 +61,7 @@ export type TokenCheckResult = "ok" | "malformed" | "altered" | "other_action" |
  * Checks that `token` matches exactly these claims. Does not check the expiry, because `expires_at` is the action's
  * deadline, which the statement that updates the action checks.
  */
-export function checkToken(kind: TokenKind, token: string, expected: TokenClaims, mac: Mac): TokenCheckResult {
+export function checkToken(kind: TokenKind, token: string, expected: TokenClaims, mac: ComputeMac): TokenCheckResult {
   const parts = decodeToken(kind, token);
   if (parts === null) return "malformed";
   // Return this fault without verifying the MAC, because the request hash of the other action is unknown here. Either

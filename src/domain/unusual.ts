@@ -38,7 +38,7 @@ export interface Comparison {
 }
 
 /** Maximum number of earlier actions that a request is compared with. */
-export const MAX_COMPARED = 300;
+export const MAX_COMPARED_ACTIONS = 300;
 /** Maximum number of members in `differs_from`, and maximum number of sentences in `unusual`. */
 export const MAX_DIFFERENCES = 16;
 export const MAX_UNUSUAL_SENTENCES = 8;

@@ -145,7 +145,7 @@ export function findUserByPasskey(users: Users, id: string): User | null {
 }
 
 /** Returns a user in the form of a recorded key, because the creators of keys and voters are recorded as keys. */
-export function userAsKey(user: User): RecordedKey {
+export function toRecordedKey(user: User): RecordedKey {
   return {
     id: user.id,
     name: user.name,

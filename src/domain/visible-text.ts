@@ -102,9 +102,9 @@ export function markText(text: string, { lines = false }: { lines?: boolean } = 
  * Returns the string as one line in which every mark is written as text, such as `[U+202E]` or `pаypal [Cyrillic а
  * U+0430]`.
  * @example
- * markedText("a\u202eb"); // "a[U+202E]b"
+ * renderMarkedText("a\u202eb"); // "a[U+202E]b"
  */
-export function markedText(text: string): string {
+export function renderMarkedText(text: string): string {
   return markText(text)
     .map((part) => (part.mark === null ? part.text : markInBrackets(part)))
     .join("");

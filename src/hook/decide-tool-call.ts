@@ -11,7 +11,7 @@ import { parseAnswerCommand, sendAnswer } from "./answer-command.ts";
 import { toCanonicalAction } from "./action/canonical-action.ts";
 import { HookConfigError, type HookConfig } from "./hook-config.ts";
 import type { HookEnvironment, HookEvent } from "./hook-event.ts";
-import { needsDecision, DIALECTS, detectHost, type HookAnswer, type Host } from "./hosts/answers.ts";
+import { needsDecision, HOST_DIALECTS, detectHost, type HookAnswer, type Host } from "./hosts/answers.ts";
 import { readEvent } from "./hosts/host-events.ts";
 import { truncate, PayloadError, readPayload, rejectAmbiguousJson, type JsonObject } from "./payload.ts";
 import type { HookState } from "./hook-state.ts";
@@ -53,7 +53,7 @@ export async function decideHookCall(question: HookRequest, dependencies: Decisi
     // Set this only after the check: ambiguous JSON does not determine the event, so it must be denied.
     mustDecide = needsDecision(payload);
     const event = readEvent(host, payload, question.environment);
-    const { allow, deny } = DIALECTS[host];
+    const { allow, deny } = HOST_DIALECTS[host];
     switch (event.kind) {
       case "ignored":
         return allow();
@@ -71,7 +71,7 @@ export async function decideHookCall(question: HookRequest, dependencies: Decisi
   } catch (error) {
     // Do not deny an event that follows a call: the call has already run, and some hosts display a denial as the tool's
     // output.
-    return mustDecide ? DIALECTS[host].deny(denyReason(error)) : DIALECTS[host].allow();
+    return mustDecide ? HOST_DIALECTS[host].deny(denyReason(error)) : HOST_DIALECTS[host].allow();
   }
 }
 

@@ -19,7 +19,7 @@ export function stateFolder(env: Readonly<Record<string, string | undefined>>): 
 /**
  * Session id that `assent hook doctor` uses. It is not recorded, because it does not prove that a host calls the hook.
  */
-export const CANARY_SESSION = "assent-doctor";
+export const DOCTOR_SESSION = "assent-doctor";
 
 interface SessionRecord {
   host: Host;
@@ -60,7 +60,7 @@ export class HookState {
 
   async recordSession(host: Host, session: string | null, event: "start" | "call"): Promise<void> {
     const path = await this.pathFor("sessions", [host, session]);
-    if (path === null || session === null || session === CANARY_SESSION) return;
+    if (path === null || session === null || session === DOCTOR_SESSION) return;
     const previous = await readSession(path);
     const now = Date.now();
     const next: SessionRecord = {

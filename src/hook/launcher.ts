@@ -8,7 +8,7 @@ import { createConnection } from "node:net";
 import { callingCodexPath } from "./codex-process.ts";
 import {
   needsDecision,
-  DIALECTS,
+  HOST_DIALECTS,
   detectHost,
   isHost,
   readAnswer,
@@ -53,11 +53,11 @@ export async function runHook(args: readonly string[]): Promise<void> {
     ended = true;
     const code = writeAnswer(answer);
     process.exitCode = code;
-    const remaining = DIALECTS[host].deadline * 1000 - (performance.now() - startedAt);
+    const remaining = HOST_DIALECTS[host].deadline * 1000 - (performance.now() - startedAt);
     drainInput(Math.max(remaining, 1_000), () => process.exit(code));
   };
   const deny = (reason: string): void =>
-    end(mustAnswer ? DIALECTS[host].deny(`Not run: ${reason}.`) : DIALECTS[host].allow());
+    end(mustAnswer ? HOST_DIALECTS[host].deny(`Not run: ${reason}.`) : HOST_DIALECTS[host].allow());
   const denyOnFailure = (): void => deny("the hook failed");
   process.on("uncaughtException", denyOnFailure);
   process.on("unhandledRejection", denyOnFailure);
@@ -79,7 +79,7 @@ export async function runHook(args: readonly string[]): Promise<void> {
     mustAnswer = needsDecision(value);
     if (isLarge) return deny("the call is larger than 4 MiB");
     clearTimeout(limit);
-    const maxSeconds = Math.min(DIALECTS[host].deadline, DIALECTS[options.host].deadline);
+    const maxSeconds = Math.min(HOST_DIALECTS[host].deadline, HOST_DIALECTS[options.host].deadline);
     // A wait that is shorter than the host's limit still needs time for everything else.
     const seconds = options.wait === null ? maxSeconds : Math.min(options.wait + WAIT_OVERHEAD, maxSeconds);
     const remaining = (): number => seconds - (performance.now() - startedAt) / 1000;

@@ -6,7 +6,7 @@ import { createBodyReader, type BodyLimits, type BodyReader } from "./body.ts";
 import { createParameterReader, type ParameterReader } from "./query.ts";
 
 /** A route with its compiled readers. */
-export interface Endpoint {
+export interface CompiledRoute {
   route: Route;
   body: BodyReader;
   query: ParameterReader<Record<string, unknown>>;
@@ -14,9 +14,9 @@ export interface Endpoint {
 }
 
 /** The targets of one path. */
-export interface Address {
+export interface PathTargets {
   path: string;
-  methods: Map<Method, Endpoint>;
+  methods: Map<Method, CompiledRoute>;
   page: Page | null;
   facade: Facade | null;
 }
@@ -27,9 +27,9 @@ interface ServedContributions {
   facades: readonly Facade[];
 }
 
-export function listAddresses({ routes, pages, facades }: ServedContributions, limits: BodyLimits): Address[] {
-  const addresses = new Map<string, Address>();
-  const addressAt = (path: string): Address => {
+export function listPathTargets({ routes, pages, facades }: ServedContributions, limits: BodyLimits): PathTargets[] {
+  const addresses = new Map<string, PathTargets>();
+  const addressAt = (path: string): PathTargets => {
     const address = addresses.get(path) ?? { path, methods: new Map(), page: null, facade: null };
     addresses.set(path, address);
     return address;
@@ -52,7 +52,7 @@ export function acceptsMethod({ methods }: Facade, method: string): boolean {
 }
 
 /** Returns the value of the header `Allow`. */
-export function allowHeader(address: Address): string {
+export function allowHeader(address: PathTargets): string {
   const methods: string[] = [...address.methods.keys()];
   if (address.page !== null && !methods.includes("GET")) methods.push("GET");
   if (address.facade !== null && address.facade.methods !== "any") methods.push(...address.facade.methods);

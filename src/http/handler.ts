@@ -12,7 +12,7 @@ import type { CompletedRequest, Method, Reply, RequestContext, Route } from "../
 import type { Tracing, TraceStage } from "../contract/tracer.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import type { Scope } from "../domain/scopes.ts";
-import { listAddresses, allowHeader, acceptsMethod, type Address, type Endpoint } from "./addresses.ts";
+import { listPathTargets, allowHeader, acceptsMethod, type PathTargets, type CompiledRoute } from "./addresses.ts";
 import { readBytes } from "./body.ts";
 import { clientAddress } from "./client-address.ts";
 import { createCors, type Cors } from "./cors.ts";
@@ -22,15 +22,15 @@ import { acceptRequestId, commonHeaders } from "./headers.ts";
 import {
   UNLIMITED_SHARE,
   type RequestByteBudget,
-  type Queue,
+  type RequestQueue,
   type QueueSlot,
   type RequestByteShare,
 } from "./in-flight.ts";
 import {
-  SMALL_RESPONSE,
+  SMALL_RESPONSE_BYTES,
   streamReservedResponse,
-  type ResponseShare,
-  type ResponsesInFlight,
+  type ResponseByteShare,
+  type ResponseByteBudget,
 } from "./responses-in-flight.ts";
 import { toProblem } from "./problem.ts";
 import { createRateLimits, type RateLimitHeaders, type RateLimits } from "./rate-limit.ts";
@@ -55,8 +55,8 @@ interface FetchOptions {
   /** The traces; null without a tracing plugin. */
   tracing: Tracing | null;
   inFlight: RequestByteBudget;
-  responses: ResponsesInFlight;
-  queue: Queue;
+  responses: ResponseByteBudget;
+  queue: RequestQueue;
   /** The response class of the server, if it has a faster one than the global. */
   Response?: typeof Response;
 }
@@ -78,7 +78,7 @@ class RequestHandler {
   private readonly cors: Cors | null;
   private readonly limits: RateLimits;
   private readonly checkGateway: ReturnType<typeof createGatewayCheck>;
-  private readonly match: Router<Address>;
+  private readonly match: Router<PathTargets>;
 
   constructor(options: FetchOptions) {
     const { config } = options;
@@ -88,7 +88,7 @@ class RequestHandler {
     this.cors = createCors(config.server.cors_origins);
     this.limits = createRateLimits(config.rate_limits);
     this.checkGateway = createGatewayCheck(options.facades);
-    const addresses = listAddresses(options, {
+    const addresses = listPathTargets(options, {
       bytes: config.server.max_body_bytes,
       values: config.server.max_json_values,
     });
@@ -178,14 +178,14 @@ class RequestHandler {
     if (endpoint === undefined)
       throw new Refusal(
         "METHOD_NOT_ALLOWED",
-        `${target.path} takes ${allowHeader(target)}, not ${clip(request.method)}`,
+        `${target.path} accepts ${allowHeader(target)}; got ${clip(request.method)}`,
         { headers: { Allow: allowHeader(target) } },
       );
     return this.respond(call, await this.runRoute(endpoint, request, call, params, info), request);
   }
 
   private async runRoute(
-    endpoint: Endpoint,
+    endpoint: CompiledRoute,
     request: Request,
     call: Call,
     params: Params,
@@ -376,7 +376,7 @@ class RequestHandler {
       body = null;
     }
     if (typeof body === "string" || body instanceof Uint8Array) {
-      if (body.length > SMALL_RESPONSE) headers["Content-Length"] = String(Buffer.byteLength(body));
+      if (body.length > SMALL_RESPONSE_BYTES) headers["Content-Length"] = String(Buffer.byteLength(body));
       const isGet = request?.method === "GET";
       return new this.Response(this.holdResponse(call, body, isGet), { status: call.status, headers });
     }
@@ -388,7 +388,7 @@ class RequestHandler {
    * of a POST must be returned even if the limit is reached.
    */
   private holdResponse(call: Call, body: string | Uint8Array, isGet: boolean): BodyInit {
-    if (body.length <= SMALL_RESPONSE || !isGet) return body as BodyInit;
+    if (body.length <= SMALL_RESPONSE_BYTES || !isGet) return body as BodyInit;
     const bytes = typeof body === "string" ? utf8(body) : body;
     const share = this.options.responses.share(call.keyId ?? "");
     // Release the bytes that were counted while the response was built, because they are counted again now.
@@ -430,7 +430,7 @@ interface Call {
   /** Bytes of the request body. */
   share: RequestByteShare;
   /** Bytes of the response while it is built. */
-  response?: ResponseShare;
+  response?: ResponseByteShare;
   slot?: QueueSlot;
 }
 

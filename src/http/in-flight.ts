@@ -61,7 +61,7 @@ export function overloadedRefusal(why: string, headers: Record<string, string> =
 }
 
 /** Counts requests of agents that are waiting for the ledger. */
-export interface Queue {
+export interface RequestQueue {
   /** Throws OVERLOADED if the queue is full. */
   assertRoom(): void;
   /** Enters the queue. Throws OVERLOADED if it is full. */
@@ -80,7 +80,7 @@ export interface QueueSlot {
   without<T>(work: () => Promise<T>): Promise<T>;
 }
 
-export function createQueue(maxLength: number): Queue {
+export function createRequestQueue(maxLength: number): RequestQueue {
   let length = 0;
   function assertRoom(): void {
     // Keep the connection open, because reconnecting takes longer than reading the small body.

@@ -7,23 +7,23 @@ import { Refusal } from "../contract/errors.ts";
 import { overloadedRefusal } from "./in-flight.ts";
 
 /** The bytes that one response occupies. */
-export interface ResponseShare {
+export interface ResponseByteShare {
   /** Reserves bytes. Throws TOO_MANY_BYTES or OVERLOADED if the limit is reached. */
   hold(bytes: number): void;
   /** Releases all reserved bytes. More calls have no effect. */
   release(): void;
 }
 
-export interface ResponsesInFlight {
+export interface ResponseByteBudget {
   /** @param key the id of the key whose responses are counted together; "" for all requests without a key */
-  share(key: string): ResponseShare;
+  share(key: string): ResponseByteShare;
   readonly bytes: number;
 }
 
 /** Smaller responses are never refused, because they use less memory than their request. */
-export const SMALL_RESPONSE = 16_384;
+export const SMALL_RESPONSE_BYTES = 16_384;
 
-export function createResponsesInFlight(limits: { total: number; perKey: number }): ResponsesInFlight {
+export function createResponseByteBudget(limits: { total: number; perKey: number }): ResponseByteBudget {
   let bytes = 0;
   const byKey = new Map<string, number>();
   return {
@@ -35,7 +35,7 @@ export function createResponsesInFlight(limits: { total: number; perKey: number 
       return {
         hold(more) {
           const ofKey = byKey.get(key) ?? 0;
-          if (held + more > SMALL_RESPONSE) {
+          if (held + more > SMALL_RESPONSE_BYTES) {
             // Always admit a key's only response. Otherwise a page above the limit could never be read.
             if (ofKey > held && ofKey + more > limits.perKey)
               throw new Refusal(
@@ -67,7 +67,7 @@ export function createResponsesInFlight(limits: { total: number; perKey: number 
 }
 
 /** Size of the chunks that are passed to the connection. Bytes. */
-const PIECE = 65_536;
+const CHUNK_BYTES = 65_536;
 
 /**
  * Streams a complete response as fast as its client reads. Releases the response's share when the client has read it,
@@ -75,7 +75,7 @@ const PIECE = 65_536;
  */
 export function streamReservedResponse(
   bytes: Uint8Array,
-  share: ResponseShare,
+  share: ResponseByteShare,
   stallMs: number,
 ): ReadableStream<Uint8Array> {
   let at = 0;
@@ -97,7 +97,7 @@ export function streamReservedResponse(
       start: watch,
       pull(stream) {
         watch(stream);
-        stream.enqueue(bytes.subarray(at, (at += PIECE)));
+        stream.enqueue(bytes.subarray(at, (at += CHUNK_BYTES)));
         if (at < bytes.length) return;
         end();
         stream.close();

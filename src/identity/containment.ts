@@ -2,7 +2,7 @@
  * Cancels the open actions of a suspended agent or a revoked key. It is safe if this happens late, because every vote
  * and start is evaluated again and denied. Cancelled actions stay cancelled when the agent is resumed.
  */
-import type { Containment } from "../contract/containment.ts";
+import type { OpenActionCanceller } from "../contract/containment.ts";
 import type { LedgerTransaction } from "../contract/ledger.ts";
 import { nullIfCorrupt, type ActionGuard, type ActionRow } from "../contract/storage.ts";
 import { mayHaveRun } from "../domain/limit-uses.ts";
@@ -11,8 +11,8 @@ import { cancellationEntry } from "../domain/open-actions.ts";
 /** Number of actions that one ledger transaction cancels. */
 const PAGE = 200;
 
-export const containment: Containment = {
-  async cancelOpen(tx, owner, why) {
+export const openActionCanceller: OpenActionCanceller = {
+  async cancelPage(tx, owner, why) {
     const rows = await tx.openActionsOf(owner, tx.now, PAGE);
     for (const row of rows) {
       const approvals = (await tx.approvals(row.id)).filter(({ approve }) => approve).length;

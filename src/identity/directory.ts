@@ -31,7 +31,7 @@ import { applySuggestedRuleEntry, NO_SUGGESTED_RULES, type SuggestedRules } from
 import type { RecordedKey } from "../domain/standing.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 import { UserNames } from "../domain/user-names.ts";
-import { applyUserEntry, hasEnrolled, userAsKey, type User, type Users } from "../domain/users.ts";
+import { applyUserEntry, hasEnrolled, toRecordedKey, type User, type Users } from "../domain/users.ts";
 
 const PAGE = 500;
 
@@ -131,7 +131,7 @@ export class Directory {
   /** Returns a key, or a user in the form of a key; null if the id is unknown. */
   key(id: string): RecordedKey | null {
     const user = this.userMap.get(id);
-    return this.keys.get(id) ?? (user === undefined ? null : userAsKey(user));
+    return this.keys.get(id) ?? (user === undefined ? null : toRecordedKey(user));
   }
 
   /** Returns the keys with this name, including revoked ones. */

@@ -78,7 +78,7 @@ export function readSecret(path: string, log: Logger): string | null {
   }
 }
 
-export function readOrCreate(path: string, log: Logger, create: () => string): string {
+export function readOrCreateSecret(path: string, log: Logger, create: () => string): string {
   const text = readSecret(path, log);
   if (text !== null) return text;
   const value = create();

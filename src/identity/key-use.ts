@@ -16,7 +16,7 @@ interface KeyUse {
   stop(): Promise<void>;
 }
 
-export function createKeyUse(storage: Pick<Storage, "write">, log: Logger): KeyUse {
+export function createKeyUseRecorder(storage: Pick<Storage, "write">, log: Logger): KeyUse {
   const noted = new Map<string, number>();
   let unwritten = new Map<string, number>();
   let timer: ReturnType<typeof setTimeout> | null = null;

@@ -19,7 +19,7 @@ import { intersectVisibility, type GroupVisibility, type Visibility } from "../d
 import type { Users } from "../domain/users.ts";
 import type { Directory } from "./directory.ts";
 import { groupsOfUser, rightsOfUser, type UserService } from "./users.ts";
-import { assertUnexpired, workloadOfKey } from "./workloads.ts";
+import { assertUnexpired, toWorkloadCredential } from "./workloads.ts";
 
 const CACHE_LIMIT = 10_000;
 
@@ -102,7 +102,7 @@ export class KeyService implements Keys {
       const row = await tx.key(credential.key.id);
       if (row === null) throw endedKeyRefusal(credential.key);
       current = toCredential(row, epoch, this.options.groups, this.inheritedRights(row));
-      if (credential.workload !== undefined) current = workloadOfKey(current, credential.workload);
+      if (credential.workload !== undefined) current = toWorkloadCredential(current, credential.workload);
     }
     if (!this.isLive(current.key, now)) throw endedKeyRefusal(current.key);
     let altered = this.options.directory.altered(current.key);
@@ -174,7 +174,7 @@ export class KeyService implements Keys {
     const credential = await this.readKey(bearer.key_id, epoch);
     if (credential === null) return null;
     this.options.used(credential.key.id, this.options.clock());
-    return workloadOfKey(credential, { claims, expires_at, user_id: null });
+    return toWorkloadCredential(credential, { claims, expires_at, user_id: null });
   }
 
   private isLive(key: KeyRow, now: number): boolean {

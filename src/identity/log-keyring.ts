@@ -14,7 +14,7 @@ import {
   generatePrivateKey,
   moveIntoPlace,
   rawPublicKey,
-  readOrCreate,
+  readOrCreateSecret,
   readPrivateKey,
   readSecret,
   VaultError,
@@ -87,7 +87,7 @@ export function openLogKeyring({ data, ledger }: Pick<Config, "data" | "ledger">
     return keys.get(hex) ?? null;
   }
 
-  const publicKey = add(ledger.key ?? readOrCreate(files.now, log, generatePrivateKey));
+  const publicKey = add(ledger.key ?? readOrCreateSecret(files.now, log, generatePrivateKey));
   if (ledger.next_key !== null) add(ledger.next_key);
   return {
     publicKey,
@@ -96,7 +96,7 @@ export function openLogKeyring({ data, ledger }: Pick<Config, "data" | "ledger">
       return key && { name, publicKey: wanted, sign: (message) => new Uint8Array(sign(null, message, key)) };
     },
     next() {
-      if (ledger.key === null) return add(readOrCreate(files.next, log, generatePrivateKey));
+      if (ledger.key === null) return add(readOrCreateSecret(files.next, log, generatePrivateKey));
       if (ledger.next_key === null)
         throw new VaultError(
           `ledger.key names the log's key: ${CREATE_KEY_HINT}, give it to every process as ledger.next_key (ASSENT_LOG_NEXT_KEY), restart each of them, and run this command with it, too`,

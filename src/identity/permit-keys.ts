@@ -27,7 +27,7 @@ import {
   generatePrivateKey,
   moveIntoPlace,
   rawPublicKey,
-  readOrCreate,
+  readOrCreateSecret,
   readPrivateKey,
   readSecret,
   VaultError,
@@ -92,7 +92,7 @@ export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitK
   const waiting = config.permits.key === null ? readSecret(files.next, log) : null;
   if (waiting !== null && publicHex(waiting) === directory.permitKeys().at(-1)?.public_key)
     moveIntoPlace(files.next, files.now);
-  const privateKey = readPrivateKey(config.permits.key ?? readOrCreate(files.now, log, generatePrivateKey), NAME);
+  const privateKey = readPrivateKey(config.permits.key ?? readOrCreateSecret(files.now, log, generatePrivateKey), NAME);
   const publicKey = rawPublicKey(privateKey);
   if (options.isLogKey(publicKey))
     throw new VaultError(`the permit key is the key of the log: permits have one of their own, ${CREATE_KEY_HINT}`);

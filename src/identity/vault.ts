@@ -13,7 +13,7 @@ import { describeWeakness } from "./secret-strength.ts";
 
 export function openVault(config: Config, log: Logger): Vault {
   const secret =
-    config.secret ?? readOrCreate(join(config.data, "secret"), log, () => randomBytes(32).toString("base64url"));
+    config.secret ?? readOrCreateSecret(join(config.data, "secret"), log, () => randomBytes(32).toString("base64url"));
   if (secret.length < 32)
     throw new VaultError(
       "the token secret is shorter than 32 characters; set ASSENT_SECRET or delete the file in the data folder",

@@ -4,7 +4,7 @@ import type { Credential, Workload } from "../contract/host.ts";
 import { hasScope, PRESETS } from "../domain/scopes.ts";
 
 /** Returns a workload's credential from the credential of its key. It has at most the scopes of an agent. */
-export function workloadOfKey(credential: Credential, workload: Workload): Credential {
+export function toWorkloadCredential(credential: Credential, workload: Workload): Credential {
   const { hasScope: keyHasScope } = credential;
   return {
     ...credential,

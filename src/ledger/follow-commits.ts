@@ -4,9 +4,9 @@
  */
 import type { Logger } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
-import type { RollCall } from "./commit/roll-call.ts";
+import type { HistoryAgreement } from "./commit/roll-call.ts";
 import type { HeadReader } from "./head-reader.ts";
-import type { Tail } from "./tail.ts";
+import type { LedgerTail } from "./tail.ts";
 
 /** Interval at which the head is read, because an announcement of a commit can be lost. Milliseconds. */
 const CATCH_UP_INTERVAL_MS = 500;
@@ -16,9 +16,9 @@ const POLL_INTERVAL_MS = 250;
 interface CommitFollowerOptions {
   storage: Pick<Storage, "exclusive" | "watch">;
   heads: HeadReader;
-  tail: Tail;
+  tail: LedgerTail;
   /** The roll call; null if no other process can use the store. */
-  rollCall: RollCall | null;
+  rollCall: HistoryAgreement | null;
   /** Signs heads that other processes committed, and keeps the checkpoints outside the store. */
   keepSeen(): Promise<void>;
   log: Logger;

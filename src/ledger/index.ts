@@ -18,7 +18,7 @@ import { NO_STOPS } from "../domain/stops.ts";
 import { NO_USERS } from "../domain/users.ts";
 import type { BatchContext } from "./commit/batch.ts";
 import type { LedgerClock } from "./commit/clock.ts";
-import { RollCall } from "./commit/roll-call.ts";
+import { HistoryAgreement } from "./commit/roll-call.ts";
 import { Sequencer, type SequencerOptions } from "./commit/sequencer.ts";
 import { CommitFollower } from "./follow-commits.ts";
 import type { HeadReader } from "./head-reader.ts";
@@ -33,7 +33,7 @@ import {
   type CheckpointFile,
 } from "./sign/kept-checkpoint.ts";
 import { proveLogKeys, viewLogKeys, type LogKeyBook } from "./sign/log-key-book.ts";
-import { Tail, type Listener } from "./tail.ts";
+import { LedgerTail, type Listener } from "./tail.ts";
 import { LedgerTampered } from "./tampered.ts";
 import { openCheckpointLog, type AppendedCheckpoints } from "./witness/appended-checkpoints.ts";
 import { witnessedCheckpoint } from "./witness/witnesses.ts";
@@ -132,13 +132,13 @@ class ProcessLedger implements OpenLedger {
   readonly checkpoint: () => Promise<SignedCheckpoint>;
   private readonly options: LedgerOptions;
   private readonly proofs: ProofReader;
-  private readonly tail: Tail;
+  private readonly tail: LedgerTail;
   private readonly kept: readonly CheckpointFile[];
   private readonly appended: AppendedCheckpoints | null;
   private readonly checkpoints: Checkpoints;
   private readonly checkpointStore: CheckpointStore;
   /** The roll call; null if no other process can use the store. */
-  private readonly rollCall: RollCall | null;
+  private readonly rollCall: HistoryAgreement | null;
   private readonly sequencer: Sequencer;
   private readonly follower: CommitFollower;
   private readonly batchListeners = new Set<(lockedMs: number) => void>();
@@ -150,7 +150,7 @@ class ProcessLedger implements OpenLedger {
     this.options = options;
     this.origin = options.origin;
     this.proofs = createProofReader(storage);
-    this.tail = new Tail(storage, start.size, log, (newest) => clock.observeEntryTime(newest.created_at));
+    this.tail = new LedgerTail(storage, start.size, log, (newest) => clock.observeEntryTime(newest.created_at));
     this.kept = keptCheckpoints(options);
     this.checkpoints = this.createCheckpoints(signed);
     this.checkpointStore = new CheckpointStore(storage, this.checkpoints, log);
@@ -222,10 +222,10 @@ class ProcessLedger implements OpenLedger {
     return openCheckpointLog(checkpointLog.path, checkpointLog.everyMs, newest, clock.now, log);
   }
 
-  private createRollCall(): RollCall | null {
+  private createRollCall(): HistoryAgreement | null {
     const { storage, heads, instance, acceptRollback, log } = this.options;
     if (storage.processes === undefined) return null;
-    return new RollCall({
+    return new HistoryAgreement({
       storage: { write: (work) => storage.write(work), processes: storage.processes },
       instance,
       newest: () => {

@@ -10,7 +10,7 @@ export type Listener = (entries: readonly EntryRow[]) => void;
 
 const PAGE = 256;
 
-export class Tail {
+export class LedgerTail {
   private readonly reader: Pick<StorageReader, "entries">;
   private readonly log: Logger;
   private readonly newest: (entry: EntryRow) => void;

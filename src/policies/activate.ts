@@ -23,7 +23,7 @@ import {
   precompilePolicySet,
 } from "../domain/policy/compile/compile.ts";
 import type { PolicyDocument } from "../domain/policy/policy-types.ts";
-import { listSuggestedTerms, resultsMeta, type SuggestedRuleTerms } from "../domain/suggested-rules.ts";
+import { listSuggestedTerms, resultsMetaKey, type SuggestedRuleTerms } from "../domain/suggested-rules.ts";
 import { clipText } from "../domain/text.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import {
@@ -31,9 +31,9 @@ import {
   assertBaselineLoaded,
   findReplacedBySuggestions,
   findUnloadedBaseline,
-  isTakenByOther,
-  readBasis,
-  assertNoClashes,
+  isOwnedByOther,
+  readAcceptedBundle,
+  assertNoNameConflicts,
   type SourceNames,
 } from "./baseline.ts";
 import { recordPolicySet } from "./record-policy-set.ts";
@@ -122,7 +122,7 @@ async function recordSuggestedRules(
     const before = tx.suggestedRules.get(rule.policy);
     if (before?.active === true && isSameRule(before, rule)) continue;
     record(rule, "activated");
-    await tx.putMeta(resultsMeta(rule.policy), "");
+    await tx.putMeta(resultsMetaKey(rule.policy), "");
   }
   for (const rule of tx.suggestedRules.values())
     if (rule.active && !terms.has(rule.policy)) record(rule, "deactivated");
@@ -168,7 +168,7 @@ export async function recordRefusal(
   faults: readonly string[],
   basis: { value: string | null },
 ): Promise<boolean> {
-  if (Object.keys(source).length === 0 || (await readBasis(tx, sourceName)) !== basis.value) return false;
+  if (Object.keys(source).length === 0 || (await readAcceptedBundle(tx, sourceName)) !== basis.value) return false;
   const refusal = canonicalText({ source, faults: sha256Hex(utf8(faults.join("\n"))) });
   if ((await tx.meta(refusedMeta(sourceName))) === refusal) return false;
   await tx.putMeta(refusedMeta(sourceName), refusal);
@@ -194,7 +194,7 @@ export async function recordRefusal(
 }
 
 /** The effect of an accepted bundle. */
-export interface Activation {
+export interface BundleActivation {
   digest: string;
   /** Digest of the set that was active before. */
   previous: string | null;
@@ -215,14 +215,14 @@ export async function activateBundle(
   bundle: PolicyBundle,
   by: Credential | null,
   basis?: { value: string | null },
-): Promise<Activation | null> {
-  const lastAccepted = await readBasis(tx, sourceName);
+): Promise<BundleActivation | null> {
+  const lastAccepted = await readAcceptedBundle(tx, sourceName);
   if (basis !== undefined && basis.value !== lastAccepted) return null;
   const confirmed = by === null ? null : await tx.confirm(by);
   const stored = new Map((await tx.policies()).map((row) => [row.name, row]));
   const wasRefused = (await readRefusedSource(tx, sourceName)) !== null;
   await assertBaselineLoaded(tx, sourceName, names.baselines);
-  assertNoClashes(sourceName, names, bundle, stored);
+  assertNoNameConflicts(sourceName, names, bundle, stored);
   const plan = await planVersions(tx, newId, sourceName, bundle, stored);
   const edits = new Map<string, PolicyEdit | null>(
     plan.map(({ row, document }) => [row.name, { version: row.latest_version, definition: document }]),
@@ -230,7 +230,7 @@ export async function activateBundle(
   const location = names.baselines.get(sourceName);
   const isBaseline = location !== undefined;
   const replaced = isBaseline ? findReplacedBySuggestions(tx, bundle) : [];
-  const takenOver = isBaseline ? plan.filter(({ row }) => isTakenByOther(row, sourceName, names.sources)) : [];
+  const takenOver = isBaseline ? plan.filter(({ row }) => isOwnedByOther(row, sourceName, names.sources)) : [];
   const dropped = [...stored.values()].filter(
     (row) =>
       row.active_version !== null &&
@@ -246,7 +246,7 @@ export async function activateBundle(
   if (planned.digest === null) planned.text = canonicalText(planned.document as unknown as JsonValue);
   const digest = planned.digest ?? sha256Hex(utf8(planned.text));
   const changes: PolicyChange[] = [];
-  const result: Activation = {
+  const result: BundleActivation = {
     digest,
     previous: tx.activePolicies.digest,
     displaced: [...takenOver.map(({ row }) => row.name), ...replaced],

@@ -9,7 +9,7 @@ import { Evaluation } from "../domain/policy/decide/evaluation.ts";
 import {
   isExceeded,
   findMatchedLimits,
-  findUsedBefore,
+  findRecordedUsage,
   type MatchedLimit,
 } from "../domain/policy/decide/limit-facts.ts";
 import type { Effect, Facts } from "../domain/policy/policy-types.ts";
@@ -34,7 +34,7 @@ export function findUnrecordedLimits(
 ): UnrecordedLimit[] {
   if (!set.hasLimits) return [];
   return findMatchedLimits(new Evaluation(set, request, facts, now)).flatMap((need) => {
-    if (findUsedBefore(facts, need) !== null) return [];
+    if (findRecordedUsage(facts, need) !== null) return [];
     const policy = set.policies.find(({ name }) => name === need.policy);
     const compiled = policy?.limits.find(({ rule }) => rule.name === need.limit);
     return policy === undefined || policy.shadow || compiled === undefined ? [] : [{ ...need, compiled }];

@@ -6,7 +6,7 @@ import { markdownCell } from "./markdown.ts";
 export type DatedReport = BacktestReport & { since: string; until: string };
 
 /** Returns a sentence about a limit whose usage was not recorded. */
-export function countedLimitText(
+export function unrecordedLimitText(
   { policy, limit, decisions }: BacktestReport["counted"][number],
   format: (name: string) => string,
 ): string {
@@ -45,7 +45,7 @@ export function renderBacktestMarkdown({
         `| ${count} | ${outcome(from)} | ${outcome(to)} | ${examples.map(({ action_id, tool, operation, agent_id }) => `${markdownCell(action_id)} ${markdownCell(agent_id)}: ${markdownCell(`${tool} ${operation}`)}`).join("<br>")} |`,
     ),
     ...(unlisted > 0 ? ["", `${unlisted} more flips of other kinds.`] : []),
-    ...counted.flatMap((limit) => ["", `${countedLimitText(limit, markdownCell)}.`]),
+    ...counted.flatMap((limit) => ["", `${unrecordedLimitText(limit, markdownCell)}.`]),
     ...(next === null ? [] : ["", "The limit was reached: older decisions in the range were not evaluated."]),
   ].join("\n");
 }

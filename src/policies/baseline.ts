@@ -40,7 +40,7 @@ function replacesRuleOf({ suggested }: PolicyDocument, policies: { has(name: str
 }
 
 /** Returns the digest and source of the bundle that was last accepted from a policy source by any process, as JSON. */
-export function readBasis(reader: Pick<StorageReader, "meta">, sourceName: string): Promise<string | null> {
+export function readAcceptedBundle(reader: Pick<StorageReader, "meta">, sourceName: string): Promise<string | null> {
   return reader.meta(`policy_source:${sourceName}`);
 }
 
@@ -59,7 +59,7 @@ export async function findUnloadedBaseline(
   baselines: Baselines,
 ): Promise<string | null> {
   for (const [name, location] of baselines) {
-    const basis = await readBasis(reader, name);
+    const basis = await readAcceptedBundle(reader, name);
     if (basis === null || !isAcceptedBaseline(JSON.parse(basis) as AcceptedBundle, location)) return name;
   }
   return null;
@@ -84,7 +84,7 @@ export async function assertBaselineLoaded(
  * replace a rule of the baseline. A baseline can take over names from everyone except other baselines. Policies of
  * sources that are no longer configured can be taken over.
  */
-export function assertNoClashes(
+export function assertNoNameConflicts(
   sourceName: string,
   { sources, baselines }: SourceNames,
   bundle: PolicyBundle,
@@ -101,7 +101,7 @@ export function assertNoClashes(
     const fault = (message: string): number => faults.push({ file: origin, line: null, column: null, message });
     const name = document.policy;
     const row = stored.get(name);
-    const isTaken = row !== undefined && isTakenByOther(row, sourceName, sources);
+    const isTaken = row !== undefined && isOwnedByOther(row, sourceName, sources);
     if (protectedNames.has(name))
       fault(`policy "${name}" belongs to the baseline of "${row?.managed_by ?? ""}"; choose another name`);
     else if (isTaken && !isBaseline)
@@ -120,7 +120,7 @@ export function assertNoClashes(
 }
 
 /** Returns true if the policy is active and belongs to the API or to another configured source. */
-export function isTakenByOther(
+export function isOwnedByOther(
   { active_version, managed_by }: PolicyRow,
   sourceName: string,
   sources: readonly string[],

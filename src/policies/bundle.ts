@@ -6,7 +6,7 @@ import { PolicySourceError, type PolicyBundle, type PolicyFault } from "../contr
 import { validatePolicyDocument } from "../domain/policy/parse/parse.ts";
 
 /** Validates a bundle. Throws PolicySourceError with all faults. */
-export function checkBundle(sourceName: string, bundle: PolicyBundle): void {
+export function validateBundle(sourceName: string, bundle: PolicyBundle): void {
   if (!Array.isArray(bundle?.policies))
     throw new PolicySourceError(
       `the policy source "${sourceName}" did not return a list of policies; return { policies: [{ document, origin }], source }`,

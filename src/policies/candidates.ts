@@ -11,7 +11,7 @@ import {
   type CompiledPolicySet,
 } from "../domain/policy/compile/compile.ts";
 import { parsePolicies, validatePolicyDocument } from "../domain/policy/parse/parse.ts";
-import type { Candidates, ParsedPolicy } from "../contract/trials.ts";
+import type { CandidatePolicies, ParsedPolicy } from "../contract/trials.ts";
 import type { PolicyDocument, PolicySetDocument } from "../domain/policy/policy-types.ts";
 
 /** @param pointer the JSON pointer of the policy in the body, for errors */
@@ -103,7 +103,7 @@ function invalidPolicy(errors: FieldError[]): Refusal {
 }
 
 /** Parses and compiles the policies of a request. Throws the Refusal `POLICY_INVALID`. */
-export function parseCandidatePolicies(candidates: Candidates): ParsedPolicy[] {
+export function parseCandidatePolicies(candidates: CandidatePolicies): ParsedPolicy[] {
   return "yaml" in candidates
     ? parseYamlPolicies(candidates.yaml)
     : [parseJsonPolicy(candidates.policy, candidates.pointer)];

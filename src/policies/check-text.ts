@@ -5,7 +5,7 @@ import type { PolicyTestResults, CheckedText, PolicyTexts } from "../contract/tr
 import { listNamedValues, listTools } from "../domain/policy/check/expression-names.ts";
 import { parsePolicyTests, type PolicyTest } from "../domain/policy/parse/parse.ts";
 import type { PolicyDocument } from "../domain/policy/policy-types.ts";
-import { runPolicyTestInTurns } from "./run-in-turns.ts";
+import { runPolicyTestWithYields } from "./run-in-turns.ts";
 import { fieldError, readYamlPolicies } from "./candidates.ts";
 import type { YieldIfSlow } from "./yield-if-slow.ts";
 
@@ -52,7 +52,7 @@ async function runTest(documents: readonly PolicyDocument[], test: PolicyTest, y
     const failure = `the environment "${test.environment}" needs shared data, which only a folder of policies has`;
     return [{ name: `environment ${test.environment}`, pointer: "/environment", failure, effect: null }];
   }
-  const results = await runPolicyTestInTurns(documents, test, yieldIfSlow);
+  const results = await runPolicyTestWithYields(documents, test, yieldIfSlow);
   return results.map(({ name, pointer, failure, decision }) => ({
     name,
     pointer,

@@ -34,7 +34,7 @@ const OVERHEAD = 256;
 const MAX_WAITING = 2_000;
 
 interface Kept {
-  answer: FactAnswer;
+  answer: FactResult;
   /** Time of the read by `performance.now()`, which does not go back when the machine's clock does. */
   readAt: number;
   usableMs: number;
@@ -205,9 +205,9 @@ function createState(source: FactSource): SourceState {
 function keep(
   state: SourceState,
   key: string,
-  answer: FactAnswer,
+  answer: FactResult,
   { length = 0, usableMs = 0, readAt = performance.now() } = {},
-): FactAnswer {
+): FactResult {
   const { kept } = state;
   const forget = (old: string): void => {
     state.memory -= kept.get(old)?.size ?? 0;

@@ -13,7 +13,7 @@ import {
   parsePolicyTests,
   parseSharedData,
   type PolicyTest,
-  type RulePlace,
+  type RulePosition,
   type TextFault,
 } from "../domain/policy/parse/parse.ts";
 import {
@@ -25,8 +25,8 @@ import {
 import { countTestDecisions } from "../domain/policy/test/run-tests.ts";
 import { failedTest, type TestResult } from "../domain/policy/test/test-result.ts";
 import type { PolicyDocument } from "../domain/policy/policy-types.ts";
-import type { Place } from "../domain/policy/parse/yaml.ts";
-import { runPolicyTestInTurns } from "./run-in-turns.ts";
+import type { SourcePosition } from "../domain/policy/parse/yaml.ts";
+import { runPolicyTestWithYields } from "./run-in-turns.ts";
 import { createYieldIfSlow, type YieldIfSlow } from "./yield-if-slow.ts";
 
 /** Maximum number of decisions of all tests of a folder, because a service runs them on its main thread. */
@@ -34,9 +34,14 @@ const MAX_TEST_DECISIONS = 10_000;
 
 export interface PolicyFolder {
   /** The policies. `rulePlaces` has the positions of rules and limits, by name. */
-  documents: { document: PolicyDocument; file: string; place: Place; rulePlaces: ReadonlyMap<string, RulePlace> }[];
+  documents: {
+    document: PolicyDocument;
+    file: string;
+    place: SourcePosition;
+    rulePlaces: ReadonlyMap<string, RulePosition>;
+  }[];
   /** The tests. `locate` returns the position of a JSON pointer in the test. */
-  tests: { test: PolicyTest; file: string; locate: (pointer: string) => Place }[];
+  tests: { test: PolicyTest; file: string; locate: (pointer: string) => SourcePosition }[];
   /** Faults; empty if all files are valid. */
   faults: TextFault[];
   /** Warnings about rules that cannot have an effect. */
@@ -139,7 +144,7 @@ export function parsePolicyFolder(
         ...documents.map((document, i) => ({
           document,
           file: name,
-          place: places[i] as Place,
+          place: places[i] as SourcePosition,
           rulePlaces: rulePlaces[i] ?? new Map(),
         })),
       );
@@ -188,7 +193,7 @@ function parseSharedFiles(files: readonly PolicyFile[]): { data: SharedDataFile[
         faults.push({
           kind: "repeated-name",
           file: name,
-          ...(parsed.places[i] as Place),
+          ...(parsed.places[i] as SourcePosition),
           message: `the data "${file.data}" is in ${owner} already; give each its own name`,
         });
       owners.set(file.data, name);
@@ -296,7 +301,7 @@ async function runTest(folder: PolicyFolder, test: PolicyTest, yieldIfSlow: Yiel
       ? [{ message: `no file of shared data has the environment "${test.environment}"` }]
       : faults;
   if (fault !== undefined) return [failedTest(`environment ${test.environment ?? ""}`, "/environment", fault.message)];
-  return runPolicyTestInTurns(
+  return runPolicyTestWithYields(
     documents.map(({ document }) => document),
     test,
     yieldIfSlow,
@@ -372,7 +377,7 @@ function findSetFaults({ documents }: PolicyFolder): TextFault[] {
 }
 
 function findRepeatedNames(folder: PolicyFolder): TextFault[] {
-  const owners = new Map<string, { file: string; place: Place }>();
+  const owners = new Map<string, { file: string; place: SourcePosition }>();
   const faults: TextFault[] = [];
   for (const { document, file, place } of folder.documents) {
     const owner = owners.get(document.policy);

@@ -20,15 +20,15 @@ import { findUnknownChannels } from "../domain/policy/check/unknown-channels.ts"
 import { explainCompileFault, PolicyCompileError } from "../domain/policy/compile/compile.ts";
 import {
   activateBundle,
-  type Activation,
+  type BundleActivation,
   commitPolicySet,
   planPolicySetOrRefuse,
   readRefusedSource,
   recordRefusal,
 } from "./activate.ts";
 import { type BacktestReader, reportShadowPolicy } from "./backtest.ts";
-import { type AcceptedBundle, isAcceptedBaseline, readBasis } from "./baseline.ts";
-import { checkBundle } from "./bundle.ts";
+import { type AcceptedBundle, isAcceptedBaseline, readAcceptedBundle } from "./baseline.ts";
+import { validateBundle } from "./bundle.ts";
 import type { PolicySets } from "./policy-sets.ts";
 
 /** Maximum number of times a source is read again because another process activated its policies first. */
@@ -74,7 +74,7 @@ interface Basis {
 }
 
 /** An accepted bundle. */
-interface AcceptedOffer extends Activation {
+interface AcceptedOffer extends BundleActivation {
   bundle: PolicyBundle;
 }
 
@@ -141,8 +141,8 @@ export class PolicyStore implements PolicyService {
     bundle: PolicyBundle,
     by: Credential | null,
     basis?: { value: string | null },
-  ): Promise<Activation | null> {
-    checkBundle(sourceName, bundle);
+  ): Promise<BundleActivation | null> {
+    validateBundle(sourceName, bundle);
     return this.options.ledger.transact((tx) => activateBundle(tx, this.options, sourceName, bundle, by, basis));
   }
 
@@ -169,7 +169,7 @@ export class PolicyStore implements PolicyService {
 
   private async syncNow(source: PolicySource): Promise<void> {
     for (let offers = 1; offers <= OFFERS; offers++) {
-      const basis = { value: await readBasis(this.options.storage, source.name) };
+      const basis = { value: await readAcceptedBundle(this.options.storage, source.name) };
       try {
         const offered = await this.offer(source, basis);
         // During the load, another process activated a newer bundle, which the loaded content must not replace.
@@ -248,7 +248,7 @@ export class PolicyStore implements PolicyService {
 
   private async offerOf(name: string): Promise<PolicyOffer> {
     const { storage } = this.options;
-    const [refused, basis] = await Promise.all([readRefusedSource(storage, name), readBasis(storage, name)]);
+    const [refused, basis] = await Promise.all([readRefusedSource(storage, name), readAcceptedBundle(storage, name)]);
     const location = this.baselines.get(name);
     const stored = basis === null ? null : (JSON.parse(basis) as AcceptedBundle);
     // During a rolling change of the location, processes with the old location continue to run. Therefore a bundle from

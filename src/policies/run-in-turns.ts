@@ -9,7 +9,7 @@ import type { YieldIfSlow } from "./yield-if-slow.ts";
  * Runs a test. Resolves to one result for each case and scenario. Rejects if `yieldIfSlow` throws between two
  * decisions.
  */
-export async function runPolicyTestInTurns(
+export async function runPolicyTestWithYields(
   policies: readonly PolicyDocument[],
   test: PolicyTest,
   yieldIfSlow: YieldIfSlow,

@@ -13,7 +13,7 @@ import { omitRedacted } from "../domain/policy/decide/redact.ts";
 import { presentRequest } from "../domain/policy/decide/shown-first.ts";
 import { clipText } from "../domain/text.ts";
 import { toRfc3339 } from "../domain/time.ts";
-import { markedText } from "../domain/visible-text.ts";
+import { renderMarkedText } from "../domain/visible-text.ts";
 
 /** Maximum number of earlier requests that a suggestion lists. */
 const MAX_NAMED = 5;
@@ -86,7 +86,7 @@ function toEarlierAction(compiled: CompiledPolicySet, row: ActionRow): EarlierAc
 function describeRequest(compiled: CompiledPolicySet, { row, evaluation: { request } }: EarlierAction): CoveredRequest {
   const { preview } = presentRequest(compiled, { ...row, params: request.params, context: request.context });
   // Hidden characters in the preview are already marked.
-  const summary = preview ?? markedText(clipText(JSON.stringify(request.params), MAX_SUMMARY));
+  const summary = preview ?? renderMarkedText(clipText(JSON.stringify(request.params), MAX_SUMMARY));
   return {
     id: row.id,
     status: row.status,

@@ -21,9 +21,9 @@ import { decide, evaluateAllPolicies } from "../domain/policy/decide/decide.ts";
 import { withAssumedActivation } from "../domain/policy/decide/limit-facts.ts";
 import { omitRedacted } from "../domain/policy/decide/redact.ts";
 import type { Facts, PolicyDocument } from "../domain/policy/policy-types.ts";
-import { collectEvidence, findNearest } from "../domain/suggestions/evidence.ts";
-import { groupRequests, matches, mineGroup, type MinedRule } from "../domain/suggestions/mine.ts";
-import { measureSupport, meetsBar, type PastRequest } from "../domain/suggestions/past-request.ts";
+import { collectEvidence, findNearestRejections } from "../domain/suggestions/evidence.ts";
+import { groupRequests, matchesConditions, mineRules, type MinedRule } from "../domain/suggestions/mine.ts";
+import { measureSupport, hasMinimumEvidence, type PastRequest } from "../domain/suggestions/past-request.ts";
 import {
   renderPolicyYaml,
   renderTestsYaml,
@@ -74,7 +74,7 @@ export async function suggestPolicies(
   const groups = groupRequests(history.map(({ past }) => past));
   const mined: MinedRule[] = [];
   for (const group of groups) {
-    mined.push(...mineGroup(group, range));
+    mined.push(...mineRules(group, range));
     await yieldIfSlow();
   }
   const report: SuggestionReport = { ...counts, suggestions: [], groups: groups.length, disqualified: 0 };
@@ -206,7 +206,7 @@ async function tryOut(
     allowed.filter((request) => inRule.has(request)),
     range,
   );
-  if (!meetsBar(support, range)) return null;
+  if (!hasMinimumEvidence(support, range)) return null;
   const evidence = collectEvidence(rule, range, allowed, evaluated);
   const { policy } = document;
   const about = `Suggested from ${evidence.approvals} approvals by ${evidence.people} people for ${evidence.agents} agents on ${evidence.days} days.`;
@@ -255,7 +255,7 @@ function testCases(
   const set = compilePolicySet(buildPolicySet([member, { policy: shadow.policy, version: 1, definition: shadow }]));
   const byId = new Map(history.map((each) => [each.past.action_id, each]));
   const approved = rule.covered.slice(0, MAX_TEST_CASES).map(({ action_id }) => action_id);
-  const rejected = findNearest(rule).map(({ action_id }) => action_id);
+  const rejected = findNearestRejections(rule).map(({ action_id }) => action_id);
   return [...approved, ...rejected].flatMap((id, i): TestCase[] => {
     const each = byId.get(id);
     if (each === undefined) return [];
@@ -266,7 +266,8 @@ function testCases(
     const { effect, shadow: outcomes } = decide(set, request, facts, past.at);
     const answer = outcomes.find(({ policy }) => policy === shadow.policy)?.effect ?? null;
     const isApproved = i < approved.length;
-    if (isApproved ? answer !== "allow" : answer === "allow" && matches(rule.conditions, past.params)) return [];
+    if (isApproved ? answer !== "allow" : answer === "allow" && matchesConditions(rule.conditions, past.params))
+      return [];
     return [{ name: `${isApproved ? "approved" : "rejected"} action ${id}`, request: past, effect, shadow: answer }];
   });
 }

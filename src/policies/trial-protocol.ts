@@ -4,7 +4,7 @@ import type { ErrorCode, FieldError } from "../contract/errors.ts";
 import type { StorageReader } from "../contract/storage.ts";
 import type { VisibleReads } from "../contract/visible-reads.ts";
 import type {
-  Candidates,
+  CandidatePolicies,
   CheckedText,
   ParsedPolicy,
   PolicyTexts,
@@ -17,9 +17,9 @@ import type { Decision } from "../domain/policy/policy-types.ts";
 
 /** Input and output of the jobs, by name of the job. */
 export interface Jobs {
-  read: { input: Candidates; output: ParsedPolicy[] };
+  read: { input: CandidatePolicies; output: ParsedPolicy[] };
   withCandidates: {
-    input: { active: SerializedPolicySet; candidates: Candidates; alone: boolean };
+    input: { active: SerializedPolicySet; candidates: CandidatePolicies; alone: boolean };
     output: SerializedPolicySet;
   };
   findRedactedRead: {

@@ -9,7 +9,7 @@ import type { PastDecisionReader, SuggestionRange, SuggestionReport } from "../c
 import { Refusal } from "../contract/errors.ts";
 import type { Logger } from "../contract/host.ts";
 import type {
-  Candidates,
+  CandidatePolicies,
   CheckedText,
   ParsedPolicy,
   PolicyTexts,
@@ -95,13 +95,13 @@ class ThreadedTrials implements TrialService {
     };
   }
 
-  read(candidates: Candidates, signal?: AbortSignal): Promise<ParsedPolicy[]> {
+  read(candidates: CandidatePolicies, signal?: AbortSignal): Promise<ParsedPolicy[]> {
     return this.run("read", candidates, { signal });
   }
 
   withCandidates(
     active: CompiledPolicySet | SerializedPolicySet,
-    candidates: Candidates,
+    candidates: CandidatePolicies,
     alone: boolean,
     signal?: AbortSignal,
   ): Promise<SerializedPolicySet> {

@@ -9,7 +9,7 @@ export interface Reader {
   member: string;
 }
 
-export interface Turns {
+export interface FairSlots {
   /** Waits for a slot. Resolves to a function that releases it. Rejects with the signal's reason. */
   acquire(reader: Reader, over: AbortSignal): Promise<() => void>;
 }

@@ -9,11 +9,11 @@ import type { Groups } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 import type { RequestTrace } from "../contract/tracer.ts";
-import { readChannels, noticeChannelNames } from "../delivery/channels.ts";
+import { readChannels, readNoticeChannels } from "../delivery/channels.ts";
 import { createOutbox, type Outbox } from "../delivery/outbox.ts";
 import { createFetch, type FetchHandler } from "../http/handler.ts";
-import { createRequestByteBudget, createQueue } from "../http/in-flight.ts";
-import { createResponsesInFlight } from "../http/responses-in-flight.ts";
+import { createRequestByteBudget, createRequestQueue } from "../http/in-flight.ts";
+import { createResponseByteBudget } from "../http/responses-in-flight.ts";
 import { createGroups } from "../identity/groups.ts";
 import { createLedgerClock, type LedgerClock } from "../ledger/commit/clock.ts";
 import { createLogger } from "../serve/log.ts";
@@ -21,7 +21,7 @@ import { createHosts, type Hosts, type RuntimeState } from "./host.ts";
 import { createStorage } from "./plugins/create-storage.ts";
 import { collectDeclarations, type Declarations } from "./plugins/declarations.ts";
 import { loadPlugins, type LoadedPlugin } from "./plugins/loader.ts";
-import { assertGrants, assertUniqueNames } from "./plugins/plugin-options.ts";
+import { assertCoreGrants, assertUniqueNames } from "./plugins/plugin-options.ts";
 import { collectContributions, type Registry } from "./plugins/registry.ts";
 import { createTracing, logWithTraceIds } from "./tracing.ts";
 
@@ -80,7 +80,7 @@ export async function assembleService(config: Config, options: RuntimeOptions): 
   const instance = newId();
   const plugins = options.plugins ?? (await loadPlugins(config));
   assertUniqueNames(plugins);
-  assertGrants(plugins);
+  assertCoreGrants(plugins);
   const declared = collectDeclarations(plugins);
   const load = createLoad(config);
   const { rotas } = readRotas(config.rota, config.groups);
@@ -129,8 +129,11 @@ export async function assembleService(config: Config, options: RuntimeOptions): 
 function createLoad({ server, ledger }: Config) {
   return {
     inFlight: createRequestByteBudget(server.max_bytes_in_flight),
-    responses: createResponsesInFlight({ total: server.max_response_bytes, perKey: server.max_response_bytes_per_key }),
-    queue: createQueue(ledger.max_queue),
+    responses: createResponseByteBudget({
+      total: server.max_response_bytes,
+      perKey: server.max_response_bytes_per_key,
+    }),
+    queue: createRequestQueue(ledger.max_queue),
   };
 }
 
@@ -146,9 +149,9 @@ function createServiceOutbox({
     notifiers: contributions.notifiers,
     reviewers: contributions.reviewers.map(({ name }) => name),
     people: () => hosts.part("keys"),
-    stops: noticeChannelNames("stop", config.stop.notify, channels),
-    breakGlass: noticeChannelNames("break_glass", config.break_glass.notify, channels),
-    coverage: noticeChannelNames("coverage", config.coverage.notify, channels),
+    stops: readNoticeChannels("stop", config.stop.notify, channels),
+    breakGlass: readNoticeChannels("break_glass", config.break_glass.notify, channels),
+    coverage: readNoticeChannels("coverage", config.coverage.notify, channels),
     newId,
   });
 }

@@ -8,15 +8,15 @@ import type { RequestTrace, Tracing } from "../contract/tracer.ts";
 import { createChannels, type Channel } from "../delivery/channels.ts";
 import { openApiDocument } from "../http/openapi.ts";
 import { createReadSlots } from "../http/read-slots.ts";
-import { containment } from "../identity/containment.ts";
+import { openActionCanceller } from "../identity/containment.ts";
 import { createVisibleReads } from "../storage/visible-reads.ts";
 import { createFactReader } from "../policies/fact-reader.ts";
 import { VERSION } from "../version.ts";
-import type { Parts } from "./parts.ts";
+import type { ServiceParts } from "./parts.ts";
 import type { Declarations } from "./plugins/declarations.ts";
 import { createDocuments } from "./plugins/plugin-documents.ts";
 import type { Registry } from "./plugins/registry.ts";
-import { transactFor } from "./plugins/transaction.ts";
+import { transactForPlugin } from "./plugins/transaction.ts";
 import { createVisibleActions } from "./plugins/visible-actions.ts";
 
 /** Values that are set after the hosts have been created, in this order. */
@@ -27,7 +27,7 @@ export interface RuntimeState {
   tracing: Tracing | null;
   channels: ReadonlyMap<string, Channel>;
   /** The components; null before the start. */
-  parts: Parts | null;
+  parts: ServiceParts | null;
 }
 
 interface HostOptions {
@@ -49,12 +49,12 @@ export interface Hosts {
   hostOf(plugin: string): Host;
   coreHostOf(plugin: string): CoreHost;
   /** Returns a component that plugins cannot access. Throws before the start. */
-  part<K extends keyof Parts>(name: K): Parts[K];
+  part<K extends keyof ServiceParts>(name: K): ServiceParts[K];
 }
 
 export function createHosts(options: HostOptions): Hosts {
   const { state } = options;
-  const part = <K extends keyof Parts>(name: K): Parts[K] => {
+  const part = <K extends keyof ServiceParts>(name: K): ServiceParts[K] => {
     if (state.parts === null) throw tooEarly(name);
     return state.parts[name];
   };
@@ -76,7 +76,7 @@ export function createHosts(options: HostOptions): Hosts {
     },
     async transact(credential, job) {
       assertOpen("transact");
-      return transactFor(plugin, part("ledger"), documents, credential, job);
+      return transactForPlugin(plugin, part("ledger"), documents, credential, job);
     },
   });
   return {
@@ -192,7 +192,7 @@ function createPrivileged(
     get permits() {
       return part("permits");
     },
-    containment,
+    openActionCanceller: openActionCanceller,
     channels: createChannels(() => state.channels),
     reviewers: {
       names: () => (state.contributions?.reviewers ?? []).map(({ name }) => name).sort(),

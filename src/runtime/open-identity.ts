@@ -7,7 +7,7 @@ import type { StopList } from "../contract/stops.ts";
 import { createAgents, type AgentService } from "../identity/agents.ts";
 import { Directory } from "../identity/directory.ts";
 import { createGrants } from "../identity/grants.ts";
-import { createKeyUse } from "../identity/key-use.ts";
+import { createKeyUseRecorder } from "../identity/key-use.ts";
 import { KeyService } from "../identity/keys.ts";
 import { openPermitKeys, type PermitKeyService } from "../identity/permit-keys.ts";
 import { createStops } from "../identity/stops.ts";
@@ -15,7 +15,7 @@ import { createUsers, type UserService } from "../identity/users.ts";
 import type { Disposer } from "./disposer.ts";
 import { isLogKey, type OpenStore } from "./open-store.ts";
 
-export interface Identity {
+export interface IdentityServices {
   readonly directory: Directory;
   readonly permits: PermitKeyService;
   readonly users: UserService;
@@ -29,7 +29,7 @@ export interface Identity {
 }
 
 /** Opens the components. Adds a disposer to `opened` for each component that must be closed. */
-export async function openIdentity(
+export async function openIdentityServices(
   store: OpenStore,
   options: {
     config: Config;
@@ -41,11 +41,11 @@ export async function openIdentity(
     anyPermitKey: boolean;
   },
   opened: Disposer[],
-): Promise<Identity> {
+): Promise<IdentityServices> {
   const { storage, vault, heads } = store;
   const { config, groups, log, clock, newId } = options;
   const head = () => heads.read();
-  const keyUse = createKeyUse(storage, log);
+  const keyUse = createKeyUseRecorder(storage, log);
   opened.push({ name: "key use", close: () => keyUse.stop() });
   const directory = new Directory();
   const permits = await openPermitKeys({

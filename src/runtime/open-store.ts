@@ -27,7 +27,7 @@ export interface OpenStore {
 }
 
 /** Name in `meta` of the fact that marks a store that `assent copy` has not finished. */
-export const UNFINISHED_COPY = "unfinished_copy";
+export const UNFINISHED_COPY_KEY = "unfinished_copy";
 
 /** @param options.storage a storage that is not open yet */
 export async function openStore(options: {
@@ -40,7 +40,7 @@ export async function openStore(options: {
 }): Promise<OpenStore> {
   const { config, storage, log, clock } = options;
   await storage.open();
-  if (((await storage.meta(UNFINISHED_COPY)) ?? "") !== "")
+  if (((await storage.meta(UNFINISHED_COPY_KEY)) ?? "") !== "")
     throw new StorageError(
       "unavailable",
       "this store is an unfinished copy of another one; run the same `assent copy` again to finish it",

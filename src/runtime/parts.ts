@@ -31,10 +31,10 @@ import type { LedgerClock } from "../ledger/commit/clock.ts";
 import { checkpointFile } from "../ledger/sign/kept-checkpoint.ts";
 import { openLedger, type OpenLedger } from "../ledger/index.ts";
 import type { Disposer } from "./disposer.ts";
-import { openIdentity, type Identity } from "./open-identity.ts";
+import { openIdentityServices, type IdentityServices } from "./open-identity.ts";
 import { openStore, type OpenStore } from "./open-store.ts";
 
-export interface Parts {
+export interface ServiceParts {
   storage: Storage;
   ledger: OpenLedger;
   policies: PolicyService;
@@ -82,12 +82,12 @@ interface PartsOptions {
  * Opens all components. Adds a disposer to `opened` for each opened component, so that the caller can close it after a
  * failure.
  */
-export async function openParts(options: PartsOptions, opened: Disposer[]): Promise<Parts> {
+export async function openServiceParts(options: PartsOptions, opened: Disposer[]): Promise<ServiceParts> {
   const { config, log, newId } = options;
   const clock = options.clock.now;
   const store = await openStore({ ...options, clock });
   const { storage, vault, heads, book, ring } = store;
-  const identity = await openIdentity(store, { ...options, clock }, opened);
+  const identity = await openIdentityServices(store, { ...options, clock }, opened);
   const visibleReads = createBacktestReader(storage);
   const trials = createTrials(visibleReads, store, identity, log);
   opened.push({ name: "trials of policies", close: () => trials.close() });
@@ -124,7 +124,7 @@ export async function openParts(options: PartsOptions, opened: Disposer[]): Prom
 function createTrials(
   visibleReads: ReturnType<typeof createBacktestReader>,
   { storage }: OpenStore,
-  { grants, suggestedRules }: Identity,
+  { grants, suggestedRules }: IdentityServices,
   log: Logger,
 ) {
   const pastDecisions = createPastDecisionReader(storage, async () => {
@@ -136,7 +136,7 @@ function createTrials(
 
 function openServiceLedger(
   { storage, vault, heads, book, origin }: OpenStore,
-  { directory, keys, users, agents }: Identity,
+  { directory, keys, users, agents }: IdentityServices,
   policySets: PolicySets,
   options: PartsOptions,
 ): Promise<OpenLedger> {

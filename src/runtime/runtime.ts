@@ -16,14 +16,14 @@ import {
 import { followSources } from "../policies/follow-sources.ts";
 import { createLeaderLease } from "../cluster/leader-lease.ts";
 import { createIdempotencySweep } from "../cluster/sweep-idempotency.ts";
-import { createSumFolder } from "../cluster/fold-sums.ts";
+import { createSumUpdater } from "../cluster/fold-sums.ts";
 import { publishCheckpoints } from "../ledger/witness/publish.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
 import type { PermitKeyService, PermitRotation } from "../identity/permit-keys.ts";
 import type { LogKeyRotation, RotatedLogKey } from "../identity/rotate-log-key.ts";
 import { assembleService, type Assembly, type RuntimeOptions } from "./assembly.ts";
 import type { Disposer } from "./disposer.ts";
-import { openParts, type Parts } from "./parts.ts";
+import { openServiceParts, type ServiceParts } from "./parts.ts";
 
 export type { RuntimeOptions } from "./assembly.ts";
 
@@ -59,7 +59,7 @@ export interface Runtime {
   /** Records the next key that signs permits. Rejects with VaultError for an unsuitable key. */
   rotatePermitKey(rotation: PermitRotation): ReturnType<PermitKeyService["rotate"]>;
   /** Changes the key of the log. Rejects with VaultError for an unsuitable key. */
-  rotateLogKey: Parts["rotateLogKey"];
+  rotateLogKey: ServiceParts["rotateLogKey"];
   /** Ends the waits of requests, so that they get a response before the server closes. */
   beginStop(): void;
   /** Waits for accepted work, and then closes everything. Idempotent. */
@@ -124,11 +124,11 @@ class ServiceRuntime implements Runtime {
   }
 
   /** Opens the store and the components that read it, and creates the configured admin key. */
-  private async openStore(storage: Storage): Promise<Parts> {
+  private async openStore(storage: Storage): Promise<ServiceParts> {
     const { config, options, state, contributions, declared, groups, outbox, instance, log, clock, newId } =
       this.assembly;
     this.opened.push({ name: "storage", close: () => storage.close() });
-    const parts = await openParts(
+    const parts = await openServiceParts(
       {
         config,
         storage,
@@ -160,7 +160,7 @@ class ServiceRuntime implements Runtime {
     return parts;
   }
 
-  private async followPolicies({ policies }: Parts): Promise<void> {
+  private async followPolicies({ policies }: ServiceParts): Promise<void> {
     const { contributions, log } = this.assembly;
     // Stop plugins after the policy sources that they contribute, so that no source is watched after its plugin has
     // stopped.
@@ -169,10 +169,10 @@ class ServiceRuntime implements Runtime {
   }
 
   /** Starts the background jobs that only one process runs. */
-  private startUpkeep({ storage, ledger }: Parts): void {
+  private startUpkeep({ storage, ledger }: ServiceParts): void {
     const { config, log, clock, instance } = this.assembly;
     if (storage.upkeep !== undefined) {
-      const folding = createSumFolder({
+      const folding = createSumUpdater({
         upkeep: storage.upkeep.bind(storage),
         ledger,
         log,
@@ -194,7 +194,7 @@ class ServiceRuntime implements Runtime {
   }
 
   /** Starts to publish checkpoints and to deliver messages. */
-  private startPublishing(parts: Parts): void {
+  private startPublishing(parts: ServiceParts): void {
     const { config, state, contributions, outbox, log, clock, instance } = this.assembly;
     const createLease = (name: string) => createLeaderLease(parts.storage, name, instance);
     this.opened.push(...publishCheckpoints(config.ledger, parts, createLease, log, verifyEd25519));

@@ -7,7 +7,7 @@ import type { FetchHandler } from "../http/handler.ts";
 import type { RequestInfo } from "../http/request-info.ts";
 import { discardNodeBody, readNodeBody } from "./node-body.ts";
 
-export interface Listening {
+export interface RunningServer {
   url: string;
   port: number;
   /** Stops accepting requests, waits up to `graceMs` for running ones, and then closes every connection. Idempotent. */
@@ -39,7 +39,7 @@ const IDLE_CHECK_MS = 50;
 export const ServerResponse: typeof Response = FastResponse;
 
 /** Starts the server. Rejects with a readable message if it cannot listen on the address. */
-export async function serve(fetch: FetchHandler, options: ServeOptions): Promise<Listening> {
+export async function serve(fetch: FetchHandler, options: ServeOptions): Promise<RunningServer> {
   const cut = new AbortController();
   const server = listen({
     fetch: (request) => (hasTooManyHeaders(request) ? tooManyHeaders() : fetch(request, infoOf(request))),
@@ -194,7 +194,7 @@ async function close(
 }
 
 /** Stops gracefully on the first SIGINT or SIGTERM, and exits immediately on the second. */
-export function onSignals(stop: (signal: string) => Promise<void>): void {
+export function stopOnSignals(stop: (signal: string) => Promise<void>): void {
   let stopping = false;
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.on(signal, () => {

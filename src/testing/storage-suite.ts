@@ -14,7 +14,7 @@ import { lifecycleCases } from "./suite/lifecycle.ts";
 import { listCases } from "./suite/lists.ts";
 import { openActionCases } from "./suite/open-actions.ts";
 import { permitCases } from "./suite/permits.ts";
-import type { Case } from "./suite/rows.ts";
+import type { DefineCase } from "./suite/rows.ts";
 import { processCases } from "./suite/processes.ts";
 import { sharingCases } from "./suite/sharing.ts";
 import { transactionCases } from "./suite/transactions.ts";
@@ -47,7 +47,7 @@ export interface StorageSuiteOptions {
  * storageSuite({ test: (name, fn) => void test(name, fn), create: createEmptyStore });
  */
 export function storageSuite({ test, create }: StorageSuiteOptions): void {
-  const testCase: Case = (name, fn) =>
+  const testCase: DefineCase = (name, fn) =>
     test(name, async () => {
       const { storage, reopen, another, destroy } = await create();
       const others: Storage[] = [];

@@ -17,7 +17,7 @@ const MAX_ANSWER = 65_536;
 /** Error codes after which the next address is tried, because nothing was sent. */
 const UNREACHED = ["ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "EADDRNOTAVAIL", "ConnectionRefused"];
 
-export interface Target {
+export interface RequestTarget {
   url: URL;
   allowPrivate: boolean;
   timeoutMs: number;
@@ -35,7 +35,7 @@ export function retryAfterMs(text: string | null | undefined): number | null {
   return Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : null;
 }
 
-export interface Answer {
+export interface WebhookResponse {
   status: number;
   /** Value of the header, unparsed. */
   retryAfter: string | undefined;
@@ -44,9 +44,9 @@ export interface Answer {
 }
 
 /** Resolves to all addresses of a name. */
-export type Resolve = (name: string) => Promise<string[]>;
+export type ResolveName = (name: string) => Promise<string[]>;
 
-const resolveName: Resolve = async (name) => (await lookup(name, { all: true })).map(({ address }) => address);
+const resolveName: ResolveName = async (name) => (await lookup(name, { all: true })).map(({ address }) => address);
 
 /**
  * Sends a POST. Rejects with Error if there is no response, and with NotifierError if an address of the name is not public.
@@ -54,12 +54,12 @@ const resolveName: Resolve = async (name) => (await lookup(name, { all: true }))
  * const { status, body } = await post(target, { "content-type": "application/json" }, "{}", signal);
  */
 export function post(
-  target: Target,
+  target: RequestTarget,
   headers: Readonly<Record<string, string>>,
   body: string | Uint8Array,
   signal: AbortSignal,
-  resolve?: Resolve,
-): Promise<Answer> {
+  resolve?: ResolveName,
+): Promise<WebhookResponse> {
   return send(target, headers, body, signal, resolve);
 }
 
@@ -69,22 +69,22 @@ export function post(
  * const { status, body } = await get(target, { accept: "application/json" }, signal);
  */
 export function get(
-  target: Target,
+  target: RequestTarget,
   headers: Readonly<Record<string, string>>,
   signal: AbortSignal,
-  resolve?: Resolve,
-): Promise<Answer> {
+  resolve?: ResolveName,
+): Promise<WebhookResponse> {
   return send(target, headers, null, signal, resolve);
 }
 
 /** @param body the body; null for a GET */
 async function send(
-  target: Target,
+  target: RequestTarget,
   headers: Readonly<Record<string, string>>,
   body: string | Uint8Array | null,
   signal: AbortSignal,
-  resolve: Resolve = resolveName,
-): Promise<Answer> {
+  resolve: ResolveName = resolveName,
+): Promise<WebhookResponse> {
   const late = AbortSignal.timeout(target.timeoutMs);
   const over = AbortSignal.any([signal, late]);
   try {
@@ -106,7 +106,11 @@ async function send(
 }
 
 /** Resolves and checks the addresses. Sorts IPv4 first, because connecting over IPv6 can time out on machines without it. */
-async function checkedAddresses({ url, allowPrivate }: Target, resolve: Resolve, over: AbortSignal): Promise<string[]> {
+async function checkedAddresses(
+  { url, allowPrivate }: RequestTarget,
+  resolve: ResolveName,
+  over: AbortSignal,
+): Promise<string[]> {
   const name = bare(url.hostname);
   const addresses = isIP(name) === 0 ? await rejectOnAbort(resolve(name), over) : [name];
   const closed = addresses.find((address) => isIP(address) === 0 || !isPublicAddress(address));
@@ -119,11 +123,11 @@ async function checkedAddresses({ url, allowPrivate }: Target, resolve: Resolve,
 
 function sendTo(
   address: string,
-  { url, ca }: Target,
+  { url, ca }: RequestTarget,
   headers: Readonly<Record<string, string>>,
   body: string | Uint8Array | null,
   over: AbortSignal,
-): Promise<Answer> {
+): Promise<WebhookResponse> {
   const secure = url.protocol === "https:";
   const name = bare(url.hostname);
   const options: RequestOptions & { servername?: string; ca?: string } = {

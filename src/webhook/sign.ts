@@ -4,7 +4,7 @@ import { createHmac } from "node:crypto";
 const PREFIX = "whsec_";
 
 /** Returns the key in `whsec_<base64>` (24 to 64 bytes); null if the string does not have this form. */
-export function readSecret(text: string): Uint8Array | null {
+export function readSigningSecret(text: string): Uint8Array | null {
   if (!text.startsWith(PREFIX)) return null;
   const key = Buffer.from(text.slice(PREFIX.length), "base64");
   const canonical = key.toString("base64").replace(/=+$/, "") === text.slice(PREFIX.length).replace(/=+$/, "");

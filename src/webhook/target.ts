@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { Type, type Static } from "@sinclair/typebox";
 import { isPublicAddress } from "./address.ts";
-import type { Target } from "./send.ts";
-import { readSecret } from "./sign.ts";
+import type { RequestTarget } from "./send.ts";
+import { readSigningSecret } from "./sign.ts";
 
 /** Option schemas of a checked address, for the options of a plugin. */
 export const TARGET_OPTIONS = {
@@ -24,7 +24,7 @@ const TargetOptions = Type.Object(TARGET_OPTIONS);
 const Options = Type.Object(WEBHOOK_TARGET_OPTIONS);
 
 export interface WebhookTarget {
-  target: Target;
+  target: RequestTarget;
   keys: Uint8Array[];
   headers: Record<string, string>;
 }
@@ -44,7 +44,7 @@ export function readWebhookTarget(name: string, options: Static<typeof Options>)
   const { target, headers } = readTarget(name, options, timeout_seconds * 1000);
   const secrets = typeof options.secret === "string" ? [options.secret] : options.secret;
   const keys = secrets.map((secret) => {
-    const key = readSecret(secret);
+    const key = readSigningSecret(secret);
     if (key === null)
       throw new Error(
         `${name}: each secret must be "whsec_" and the base64 of 24 to 64 bytes; make one with: echo "whsec_$(openssl rand -base64 32)"`,

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { build } from "esbuild";
 import type { Browser, Page } from "playwright-core";
-import { serve, type Listening } from "../../src/serve/index.ts";
+import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { launch, open, withoutBrowser } from "../support/browser.ts";
 import { ROOT } from "../support/runtimes.ts";
 import { approve, ASKED, startService, type Service } from "../support/service.ts";
@@ -17,12 +17,12 @@ const PAGE = `<!doctype html><link rel="icon" href="data:,">
 
 describe("assent/client in a browser", { skip: withoutBrowser }, () => {
   let service: Service;
-  let listening: Listening;
+  let listening: RunningServer;
   let pages: Server;
   let browser: Browser;
   let page: Page;
   let complaints: string[];
-  const listen = (port: number): Promise<Listening> =>
+  const listen = (port: number): Promise<RunningServer> =>
     serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port });
 
   before(async () => {

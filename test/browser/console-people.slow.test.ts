@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { serve, type Listening } from "../../src/serve/index.ts";
+import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { accessibilityFindings } from "../support/axe.ts";
 import { launch, open, withoutBrowser } from "../support/browser.ts";
 import { openRequest, paneOf, rowOf, vote } from "../support/console.ts";
@@ -44,7 +44,7 @@ interface SignedIn {
 
 describe("people in the console", { skip: withoutBrowser }, () => {
   let service: Service;
-  let server: Listening;
+  let server: RunningServer;
   let browser: Browser;
   let origin = "";
   let ann: SignedIn;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
 import type { Browser, Frame, Page } from "playwright-core";
-import { serve, type Listening } from "../../src/serve/index.ts";
+import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { launch, open, withoutBrowser } from "../support/browser.ts";
 import { ALLOWED, startService, type Service } from "../support/service.ts";
 
@@ -20,7 +20,7 @@ async function inside(page: Page): Promise<Frame> {
 
 describe("the documentation in a browser", { skip: withoutBrowser }, () => {
   let service: Service;
-  let server: Listening;
+  let server: RunningServer;
   let browser: Browser;
   let operations: string[];
   before(async () => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { serve, type Listening } from "../../src/serve/index.ts";
+import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { launch, open, withoutBrowser } from "../support/browser.ts";
 import { startIdentityProvider, type IdentityProvider } from "../support/identity-provider.ts";
 import { startPeople } from "../support/people.ts";
@@ -11,7 +11,7 @@ import type { Service } from "../support/service.ts";
 describe("sign-in at an OpenID Connect provider", { skip: withoutBrowser }, () => {
   let provider: IdentityProvider;
   let service: Service;
-  let server: Listening;
+  let server: RunningServer;
   let browser: Browser;
   let origin = "";
   before(async () => {

@@ -5,7 +5,7 @@ import { after, before, describe, it } from "node:test";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { signInTerminal } from "../../src/cli/watch/terminal-session.ts";
 import type { ApprovalMessage } from "../../src/contract/notifier.ts";
-import { serve, type Listening } from "../../src/serve/index.ts";
+import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { accessibilityFindings } from "../support/axe.ts";
 import { launch, open, withoutBrowser } from "../support/browser.ts";
 import { openRequest, paneOf, rowOf, vote } from "../support/console.ts";
@@ -25,7 +25,7 @@ async function picture(page: Page, name: string): Promise<void> {
 describe("the sign-in page", { skip: withoutBrowser }, () => {
   let service: Service;
   let pigeon: TestNotifier;
-  let server: Listening;
+  let server: RunningServer;
   let browser: Browser;
   /** Passkeys need a host name. */
   let origin = "";

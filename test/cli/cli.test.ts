@@ -5,11 +5,11 @@ import { after, before, describe, test } from "node:test";
 import users from "../../plugins/users/index.ts";
 import { CORE_COMMANDS } from "../../src/contract/command.ts";
 import { EDITOR_SCHEMA_FILES } from "../../src/config/editor-schemas.ts";
-import { EXIT } from "../../src/cli/command.ts";
+import { EXIT_CODES } from "../../src/cli/command.ts";
 import { completionWords, listSubcommands } from "../../src/cli/completion/words.ts";
 import { allCommands } from "../../src/cli/main.ts";
 import type { Plugin } from "../../src/plugin.ts";
-import { serve, type Listening } from "../../src/serve/index.ts";
+import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { assent as run, assentHere, assentHereWith, folderWith, program, type Run } from "../support/cli.ts";
 import { ROOT } from "../support/process.ts";
 import { FEW_POLICIES, startService, type Service } from "../support/service.ts";
@@ -54,7 +54,7 @@ describe("help and usage", () => {
         assert.match((await assentHere(...path, "--help")).out, /--json/, words);
         // Options are parsed first, so the error names the first unknown one.
         const { code, err } = await assentHere(...path, "--json", "--no-such-option");
-        assert.equal(code, EXIT.usage, words);
+        assert.equal(code, EXIT_CODES.usage, words);
         assert.match(err, /'--no-such-option'/, words);
       }
     }
@@ -104,7 +104,7 @@ describe("help and usage", () => {
         assert.match(ran.out, shell === "zsh" ? /completes _assent for assent/ : /^rotate-log/m);
       }
     }
-    assert.equal((await assentHere("completion", "tcsh")).code, EXIT.usage);
+    assert.equal((await assentHere("completion", "tcsh")).code, EXIT_CODES.usage);
   });
 
   test("schema prints the published schemas", async () => {
@@ -113,14 +113,14 @@ describe("help and usage", () => {
       assert.deepEqual([printed.code, printed.out], [0, readFileSync(join(ROOT, "src", file), "utf8")]);
     }
     const wrong = await assentHere("schema", "polices");
-    assert.equal(wrong.code, EXIT.usage);
+    assert.equal(wrong.code, EXIT_CODES.usage);
     assert.match(wrong.err, /assent schema takes one of policy, policy-test, config/);
   });
 
   test("exit codes are the documented ones", () => {
     const page = readFileSync(join(ROOT, "docs/cli.md"), "utf8");
     const documented = [...page.matchAll(/^\| (\d) \| /gm)].map((match) => Number(match[1]));
-    assert.deepEqual(documented, Object.values(EXIT));
+    assert.deepEqual(documented, Object.values(EXIT_CODES));
   });
 
   test("mistyped names are reported with a suggestion", async () => {
@@ -144,7 +144,7 @@ describe("help and usage", () => {
       [["verify", "no-such-file", "--key", "x"], /"no-such-file" cannot be read/],
       [["verify", "package.json", "--key", "x", "--entry", "no-such-file"], /"no-such-file" cannot be read/],
       [["witness", "--name", "w.example", "--log", "@no-such-file"], /"no-such-file" cannot be read/],
-      [["policy", "lint"], /policy takes init, check, .* or suggest, not "lint"/],
+      [["policy", "lint"], /policy has no subcommand "lint"; use init, check, .* or suggest/],
       [["policy", "backtest", "--since", "yesterday"], /--since must be a time such as/],
       [["policy", "backtest", "--format", "html"], /text, json or markdown, not "html"/],
       [["actions"], /set ASSENT_API_KEY/],
@@ -153,7 +153,7 @@ describe("help and usage", () => {
     ] as [string[], RegExp][]) {
       // Start a process once, for its exit code.
       const run = args.length === 0 ? await assent(args) : await assentHere(...args);
-      assert.equal(run.code, EXIT.usage, args.join(" "));
+      assert.equal(run.code, EXIT_CODES.usage, args.join(" "));
       assert.match(run.out + run.err, words);
       assert.ok(!run.err.includes("    at "), "a user gets words, not a stack");
     }
@@ -162,7 +162,7 @@ describe("help and usage", () => {
   test("every command that needs the service reports an invalid address in one line", async () => {
     for (const command of [["actions"], ["mcp", "proxy", "--", "cat"]]) {
       const run = await assentHereWith({ ASSENT_API_KEY: "x", ASSENT_URL: "localhost:8000" }, ...command);
-      assert.deepEqual([run.code, run.out], [EXIT.usage, ""]);
+      assert.deepEqual([run.code, run.out], [EXIT_CODES.usage, ""]);
       assert.match(run.err, /^assent: ASSENT_URL must be an http or https URL; got "localhost:8000"\nrun .*\n$/);
     }
   });
@@ -174,7 +174,7 @@ describe("help and usage", () => {
 
   test("exit code 5 means that the service is unreachable", async () => {
     const run = await assentHereWith({ ASSENT_API_KEY: "x", ASSENT_URL: "http://127.0.0.1:9" }, "actions");
-    assert.deepEqual([run.code, run.out], [EXIT.unreachable, ""]);
+    assert.deepEqual([run.code, run.out], [EXIT_CODES.unreachable, ""]);
   });
 });
 
@@ -187,7 +187,7 @@ describe("policies", () => {
         "policy: a\nrules:\n  - name: r\n    efect: allow\n  - name: s\n    effect: allow\n    when: 1 +\n",
       );
       const bad = await assentHere("policy", "check", folder);
-      assert.equal(bad.code, EXIT.failure);
+      assert.equal(bad.code, EXIT_CODES.failure);
       assert.match(bad.err, /^a\.yaml:4:5: .*did you mean "effect"/m);
       assert.equal(bad.out, "");
       writeFileSync(join(folder, "a.yaml"), "policy: a\nrules:\n  - name: r\n    effect: allow\n");
@@ -197,10 +197,10 @@ describe("policies", () => {
         "now: 2026-01-01T00:00:00Z\ncases:\n  - name: c\n    action: { agent_id: a, tool: t, operation: o }\n    expect: { effect: deny }\n",
       );
       const failing = await assentHere("policy", "test", folder);
-      assert.equal(failing.code, EXIT.failure);
+      assert.equal(failing.code, EXIT_CODES.failure);
       assert.match(failing.err, /FAIL {2}a_test\.yaml: c: effect is allow, expected deny/);
       assert.match(failing.out, /0 passed, 1 failed/);
-      assert.equal((await assentHere("policy", "check", join(folder, "none"))).code, EXIT.failure);
+      assert.equal((await assentHere("policy", "check", join(folder, "none"))).code, EXIT_CODES.failure);
     } finally {
       rmSync(folder, { recursive: true });
     }
@@ -209,7 +209,7 @@ describe("policies", () => {
 
 describe("against a running service", () => {
   let running: Service;
-  let server: Listening;
+  let server: RunningServer;
   let folder = "";
   before(async () => {
     folder = temporaryFolder("assent-cli-");
@@ -254,13 +254,13 @@ describe("against a running service", () => {
     const words = refund(50).filter((word) => word !== "--agent" && word !== "support-bot");
     assert.match((await as(key.trim(), words)).out, /^allowed {2}stripe refund by own-bot\n/);
     const unbound = await as(running.agent, words);
-    assert.equal(unbound.code, EXIT.failure);
+    assert.equal(unbound.code, EXIT_CODES.failure);
     assert.match(unbound.err, /AGENT_UNBOUND: .* set the agent/);
   });
 
   test("status shows the service, the key and the pending actions, and reports what is missing", async () => {
     const known = await as(running.agent, ["status"]);
-    assert.equal(known.code, EXIT.ok, known.err);
+    assert.equal(known.code, EXIT_CODES.ok, known.err);
     assert.match(known.out, /^service {3}\S+ is ready\nkey {7}[^\n]+\nscopes {4}[^\n]*actions:submit/);
     const admin = JSON.parse((await as(running.admin, ["status", "--json"])).out) as {
       ready: boolean;
@@ -271,9 +271,9 @@ describe("against a running service", () => {
       (await as("", ["status"])).out,
       /key {7}none; run "assent login" or set ASSENT_API_KEY\npolicies {2}\d+ active, policy set [0-9a-f]{12}\nsource {4}policy-files: applied\n/,
     );
-    assert.equal((await as("assent_wrong", ["status"])).code, EXIT.failure);
+    assert.equal((await as("assent_wrong", ["status"])).code, EXIT_CODES.failure);
     Object.assign(process.env, { ASSENT_URL: "http://127.0.0.1:9" });
-    assert.equal((await assentHere("status")).code, EXIT.unreachable);
+    assert.equal((await assentHere("status")).code, EXIT_CODES.unreachable);
   });
 
   test("approve accepts the beginning of an id only if exactly one pending action has it", async () => {
@@ -284,17 +284,17 @@ describe("against a running service", () => {
       /no pending action has an id that begins with/,
     );
     const approved = await as(running.admin, ["approve", id.slice(0, -1)]);
-    assert.equal(approved.code, EXIT.ok, approved.err);
+    assert.equal(approved.code, EXIT_CODES.ok, approved.err);
     assert.match(approved.out, new RegExp(`^approved[^]*${id}`));
   });
 
   test("submit exits with the code of the decision", async () => {
     const allowed = await as(running.agent, refund(50));
-    assert.equal(allowed.code, EXIT.ok, allowed.err);
+    assert.equal(allowed.code, EXIT_CODES.ok, allowed.err);
     assert.match(allowed.out, /^allowed {2}stripe refund by support-bot\n/);
     assert.ok(!allowed.out.includes("\u001b["), "no colours on a pipe");
-    assert.equal((await as(running.agent, refund(50_000))).code, EXIT.denied);
-    assert.equal((await as(running.agent, refund(500))).code, EXIT.pending);
+    assert.equal((await as(running.agent, refund(50_000))).code, EXIT_CODES.denied);
+    assert.equal((await as(running.agent, refund(500))).code, EXIT_CODES.pending);
     const stdin = await as(running.agent, [...refund(1).slice(0, -1), "-", "--json"], '{"amount":1,"currency":"USD"}');
     assert.equal((JSON.parse(stdin.out) as { status: string }).status, "allowed");
   });
@@ -319,12 +319,12 @@ describe("against a running service", () => {
     const file = JSON.stringify({ actions: [action(50), action(700), action(701)], stop_on_failure: true });
     writeFileSync(join(folder, "plan.json"), file);
     const submitted = await as(running.agent, ["plan", "submit", join(folder, "plan.json")]);
-    assert.equal(submitted.code, EXIT.pending, submitted.err);
+    assert.equal(submitted.code, EXIT_CODES.pending, submitted.err);
     assert.match(submitted.out, /in any order, stops at a failure\n {2}1 {2}allowed[^]* {2}3 {2}pending_approval/);
     const id = /^plan (\S+)/.exec(submitted.out)?.[1] ?? "";
     assert.match((await as(running.agent, ["plan", "approve", id])).err, /NO_TOKEN|INSUFFICIENT_SCOPE/);
     const approved = await as(running.admin, ["plan", "approve", id, "--strike", "2=too much"]);
-    assert.equal(approved.code, EXIT.ok, approved.err);
+    assert.equal(approved.code, EXIT_CODES.ok, approved.err);
     assert.match(approved.out, / {2}1 {2}allowed[^]* {2}2 {2}denied[^]* {2}3 {2}approved/);
     assert.equal((await as(running.admin, ["plan", "show", id])).out, approved.out);
     const listed = await as(running.agent, ["plan", "list", "--agent", "support-bot", "--limit", "1"]);
@@ -348,7 +348,7 @@ describe("against a running service", () => {
   test("approve and deny vote as the key's owner", async () => {
     const pending = JSON.parse((await as(running.agent, [...refund(500), "--json"])).out) as { id: string };
     const own = await as(running.agent, ["approve", pending.id]);
-    assert.equal(own.code, EXIT.failure);
+    assert.equal(own.code, EXIT_CODES.failure);
     const made = await as(running.admin, [
       "keys",
       "create",
@@ -361,29 +361,29 @@ describe("against a running service", () => {
     ]);
     const grace = JSON.parse(made.out) as { key: string; id: string };
     const approved = await as(grace.key, ["approve", pending.id, "--reason", "checked"]);
-    assert.equal(approved.code, EXIT.ok);
+    assert.equal(approved.code, EXIT_CODES.ok);
     assert.match(approved.out, /^approved .*\n {2}vote {6}approved by owner:grace: checked\n {2}until {5}20/s);
     assert.equal((await fetch(`${server.url}/v1/actions/${pending.id}/start`, of(running.agent, {}))).status, 200);
     const failed = { success: false, error: "the card\nhas expired" };
     assert.equal((await fetch(`${server.url}/v1/actions/${pending.id}/result`, of(running.agent, failed))).status, 200);
     assert.match((await as(running.admin, ["actions", pending.id])).out, /\n {2}error {5}the card\ufffdhas expired\n/);
     const again = await as(grace.key, ["deny", pending.id]);
-    assert.equal(again.code, EXIT.failure);
+    assert.equal(again.code, EXIT_CODES.failure);
     assert.match(again.err, /NO_TOKEN/);
     const asked = JSON.parse((await as(running.agent, [...refund(501), "--json"])).out) as { id: string };
-    assert.equal((await as(grace.key, ["deny", asked.id, "--reason", "ask the\ncustomer"])).code, EXIT.ok);
+    assert.equal((await as(grace.key, ["deny", asked.id, "--reason", "ask the\ncustomer"])).code, EXIT_CODES.ok);
     const refused = await as(running.agent, refund(501));
-    assert.equal(refused.code, EXIT.denied);
+    assert.equal(refused.code, EXIT_CODES.denied);
     assert.match(
       refused.out,
       /\n {2}denied by earlier rejection\n {2}rejected {2}by owner:grace at 20.+: ask the customer\n/,
     );
     assert.match(refused.out, new RegExp(`rejection ${asked.id}, refuses the same request until 20`));
     const lifted = await as(grace.key, ["lift", asked.id, "--reason", "asked"]);
-    assert.deepEqual([lifted.code, /the same request can be submitted again/.test(lifted.out)], [EXIT.ok, true]);
-    assert.equal((await as(running.agent, refund(501))).code, EXIT.pending);
+    assert.deepEqual([lifted.code, /the same request can be submitted again/.test(lifted.out)], [EXIT_CODES.ok, true]);
+    assert.equal((await as(running.agent, refund(501))).code, EXIT_CODES.pending);
     assert.match((await as(running.admin, ["keys", "list"])).out, /\tgrace\t/);
-    assert.equal((await as(running.admin, ["keys", "revoke", grace.id])).code, EXIT.ok);
+    assert.equal((await as(running.admin, ["keys", "revoke", grace.id])).code, EXIT_CODES.ok);
     assert.match((await as(grace.key, ["actions"])).err, /INVALID_CREDENTIAL/);
     assert.match((await as(`${grace.key.slice(0, -1)}x`, ["actions"])).err, /checksum is wrong/);
   });
@@ -403,7 +403,7 @@ describe("against a running service", () => {
     const earlier = JSON.parse((await deploy("it's")).out) as { id: string };
     const other = JSON.parse((await deploy("it's new")).out) as { id: string };
     const suggested = await as(key, ["grants", "--suggest", other.id]);
-    assert.equal(suggested.code, EXIT.ok, suggested.err);
+    assert.equal(suggested.code, EXIT_CODES.ok, suggested.err);
     const command = String.raw`assent approve ${other.id} --for 8h --count 20 --scope 'params.repo == "it'\''s new"'`;
     assert.ok(suggested.out.includes(`\n  ${command}\n`), suggested.out);
     assert.match(suggested.out, /every request: would have covered 2 of the last 2\n {2}20\S+ {2}pending_approval {2}/);
@@ -412,7 +412,7 @@ describe("against a running service", () => {
     };
     assert.equal(suggestions.at(-1)?.requests[0]?.id, earlier.id);
     const approved = await as(key, ["approve", pending.id, ...terms]);
-    assert.equal(approved.code, EXIT.ok, approved.err);
+    assert.equal(approved.code, EXIT_CODES.ok, approved.err);
     assert.match(approved.out, /\nactive {2}ci deploy by .*\n {2}scope {5}params.repo == "web"\n {2}used {6}0 of 2\n/s);
     const use = JSON.parse((await deploy("web")).out) as { status: string; grant: string };
     assert.equal(use.status, "allowed");
@@ -433,7 +433,7 @@ describe("against a running service", () => {
       [["grants", "--suggest", "x", "--all"], /--suggest takes only --json/],
     ] as [string[], RegExp][]) {
       const wrong = await as(key, args);
-      assert.deepEqual([wrong.code, words.test(wrong.err)], [EXIT.usage, true], wrong.err);
+      assert.deepEqual([wrong.code, words.test(wrong.err)], [EXIT_CODES.usage, true], wrong.err);
     }
   });
 
@@ -462,11 +462,11 @@ describe("against a running service", () => {
       writeFileSync(join(folder, "proof"), input);
       return assentHere("verify", join(folder, "proof"), "--key", key, ...more);
     };
-    assert.equal((await assent(["verify", "-", "--key", vkey], {}, proof)).code, EXIT.ok);
-    assert.equal((await verify(proof)).code, EXIT.ok);
+    assert.equal((await assent(["verify", "-", "--key", vkey], {}, proof)).code, EXIT_CODES.ok);
+    assert.equal((await verify(proof)).code, EXIT_CODES.ok);
     const entry = ["--entry", join(folder, "entry.json")];
-    assert.equal((await verify(tlog, entry, `@${join(folder, "log.vkey")}`)).code, EXIT.ok);
-    assert.equal((await verify(tlog)).code, EXIT.usage);
+    assert.equal((await verify(tlog, entry, `@${join(folder, "log.vkey")}`)).code, EXIT_CODES.ok);
+    assert.equal((await verify(tlog)).code, EXIT_CODES.usage);
     const altered = Buffer.from(parsed.leaf, "base64").toString().replace('"allow"', '"deny"');
     writeFileSync(join(folder, "altered.json"), altered);
     const flip = (hex: string) => (hex.startsWith("0") ? "1" : "0") + hex.slice(1);
@@ -480,13 +480,13 @@ describe("against a running service", () => {
       ["no proof", await verify("{}")],
       ["an altered tlog-proof", await verify(tlog, ["--entry", join(folder, "altered.json")])],
     ] as [string, Run][]) {
-      assert.equal(run.code, EXIT.unverified, what);
+      assert.equal(run.code, EXIT_CODES.unverified, what);
       assert.match(run.err, /NOT VERIFIED/);
       assert.equal(run.out, "");
     }
     const other = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
-    assert.equal((await verify(proof, [], other)).code, EXIT.unverified);
-    assert.equal((await verify(proof, [], "nonsense")).code, EXIT.usage);
+    assert.equal((await verify(proof, [], other)).code, EXIT_CODES.unverified);
+    assert.equal((await verify(proof, [], "nonsense")).code, EXIT_CODES.usage);
   });
 
   test("a second service on the same store, and a port in use, are reported in one line", async () => {
@@ -494,13 +494,13 @@ describe("against a running service", () => {
       ASSENT_DATA: running.folder,
       ASSENT_POLICIES: FEW_POLICIES,
     });
-    assert.equal(second.code, EXIT.failure);
+    assert.equal(second.code, EXIT_CODES.failure);
     assert.match(second.err, /^assent: .*(lock|another process|in use)/m);
     const taken = await assent(["serve", "--port", new URL(server.url).port], {
       ASSENT_DATA: join(folder, "other"),
       ASSENT_POLICIES: FEW_POLICIES,
     });
-    assert.equal(taken.code, EXIT.failure);
+    assert.equal(taken.code, EXIT_CODES.failure);
     assert.match(taken.err, /port \d+ on 127\.0\.0\.1 is in use by another process; choose another with --port or/);
     const { port } = new URL(server.url);
     const witness = [
@@ -517,7 +517,7 @@ describe("against a running service", () => {
       [["mcp", "proxy", "--listen", port, "--", "cat"], "--listen"],
     ] as const) {
       const other = await assent([...args], { ASSENT_API_KEY: "x" });
-      assert.equal(other.code, EXIT.failure, args[0]);
+      assert.equal(other.code, EXIT_CODES.failure, args[0]);
       assert.match(other.err, new RegExp(`^assent: port .* is in use .* with ${flag} \\(.*\n$`), args[0]);
     }
   });
@@ -526,14 +526,14 @@ describe("against a running service", () => {
     const env = { ASSENT_DATA: running.folder, ASSENT_POLICIES: FEW_POLICIES };
     assert.equal(
       (await assent(["keys", "create", "rescue", "--local"], env)).code,
-      EXIT.failure,
+      EXIT_CODES.failure,
       "not beside a running service",
     );
     await running.runtime.stop();
     const made = await assent(["keys", "create", "rescue", "--local", "--json"], env);
     await running.restart();
-    assert.equal(made.code, EXIT.ok, made.err);
-    assert.equal((await as((JSON.parse(made.out) as { key: string }).key, ["keys", "list"])).code, EXIT.ok);
+    assert.equal(made.code, EXIT_CODES.ok, made.err);
+    assert.equal((await as((JSON.parse(made.out) as { key: string }).key, ["keys", "list"])).code, EXIT_CODES.ok);
   });
 
   test("status of a service that is not ready shows why, and the policies", async () => {
@@ -550,7 +550,7 @@ describe("against a running service", () => {
 test("a configuration without plugins serves nothing, and reports it", async (t) => {
   const folder = folderWith(t, { "assent.yaml": "plugins: []\n" });
   const run = await assent(["serve"], { ASSENT_PORT: "0" }, "", folder);
-  assert.deepEqual([run.code, run.out], [EXIT.failure, ""]);
+  assert.deepEqual([run.code, run.out], [EXIT_CODES.failure, ""]);
   assert.match(run.err, /no plugins, so there is nothing to serve/);
 });
 
@@ -563,7 +563,7 @@ test("all faults of a configuration are reported, with positions", async () => {
       "server:\n  prot: 1\nledger:\n  max_batch: many\nsecret: ${NOT_SET_ANYWHERE}\n",
     );
     const run = await assent(["serve"], { ASSENT_PORT: "0" }, "", folder);
-    assert.equal(run.code, EXIT.failure);
+    assert.equal(run.code, EXIT_CODES.failure);
     assert.match(run.err, /assent\.yaml:2:3: .*did you mean "port"/);
     assert.match(run.err, /assent\.yaml:4:3: \/ledger\/max_batch: /);
     assert.match(run.err, /assent\.yaml:5:9: the environment variable NOT_SET_ANYWHERE is not set/);

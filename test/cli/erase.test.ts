@@ -3,14 +3,14 @@ import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { EXIT } from "../../src/cli/command.ts";
-import { serve, type Listening } from "../../src/serve/index.ts";
+import { EXIT_CODES } from "../../src/cli/command.ts";
+import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { assentHere, type Run } from "../support/cli.ts";
 import { startService, type Service } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 let service: Service;
-let server: Listening;
+let server: RunningServer;
 let folder = "";
 before(async () => {
   folder = temporaryFolder("assent-erase-");
@@ -40,33 +40,33 @@ test("one action is shown, and erased with --yes and a reason", async () => {
   const looked = await as(service.admin, "erase", id);
   assert.deepEqual(
     [looked.code, looked.err],
-    [EXIT.ok, "nothing was erased; add --yes to erase its parameters, context and result\n"],
+    [EXIT_CODES.ok, "nothing was erased; add --yes to erase its parameters, context and result\n"],
   );
   assert.match(looked.out, / {2}parameters\n {4}to: Ben/);
   assert.match((await as(service.agent, "erase", id, "--reason", "r", "--yes")).err, /INSUFFICIENT_SCOPE/);
   assert.match((await as(service.admin, "actions", id)).out, /Ben/);
   const erased = await as(service.admin, "erase", id, "--reason", "request 4711", "--yes");
-  assert.equal(erased.code, EXIT.ok);
+  assert.equal(erased.code, EXIT_CODES.ok);
   assert.match(erased.out, / {2}erased {4}\d{4}-/);
   assert.ok(!erased.out.includes("params"));
 
   const open = await submitted("stripe", "refund", { amount: 50, currency: "USD" });
   const refused = await as(service.admin, "erase", open, "--reason", "r", "--yes");
-  assert.equal(refused.code, EXIT.failure);
+  assert.equal(refused.code, EXIT_CODES.failure);
   assert.match(refused.err, /ACTION_OPEN/);
 });
 
 test("assent hold keeps an action from being erased, is listed with its id, and is released with a reason", async () => {
   const id = await submitted("unknown", "x", { to: "Cleo" });
   const placed = await as(service.admin, "hold", "--action", id, "--reason", "case 7");
-  assert.equal(placed.code, EXIT.ok, placed.err);
+  assert.equal(placed.code, EXIT_CODES.ok, placed.err);
   const hold = / {2}id {8}(\S+)/.exec(placed.out)?.[1] ?? "";
   assert.match(placed.out, new RegExp(`^active {2}action ${id}\n`));
   const refused = await as(service.admin, "erase", id, "--reason", "r", "--yes");
-  assert.equal(refused.code, EXIT.failure);
+  assert.equal(refused.code, EXIT_CODES.failure);
   assert.ok(refused.err.includes("ACTION_HELD") && refused.err.includes(hold), refused.err);
   const search = await as(service.admin, "erase", "--value", "Cleo", "--reason", "r", "--yes");
-  assert.equal(search.code, EXIT.failure);
+  assert.equal(search.code, EXIT_CODES.failure);
   assert.match(search.out, new RegExp(`1 of them are under legal hold and were not erased: ${hold}; 0 were erased`));
   assert.match((await as(service.admin, "hold", "--list")).out, /reason {4}case 7/);
   assert.match((await as(service.admin, "hold", "--release", hold, "--reason", "over")).out, /^released {2}action/);
@@ -77,8 +77,8 @@ test("assent hold keeps an action from being erased, is listed with its id, and 
     ["--agent", "a", "--action", "b", "--reason", "r"],
     ["--list", "--agent", "a"],
   ])
-    assert.equal((await as("none", "hold", ...args)).code, EXIT.usage, args.join(" "));
-  assert.equal((await as(service.admin, "erase", id, "--reason", "r", "--yes")).code, EXIT.ok);
+    assert.equal((await as("none", "hold", ...args)).code, EXIT_CODES.usage, args.join(" "));
+  assert.equal((await as(service.admin, "erase", id, "--reason", "r", "--yes")).code, EXIT_CODES.ok);
 });
 
 test("matching actions are counted, and erased with --yes and a reason", async () => {
@@ -93,7 +93,7 @@ test("matching actions are counted, and erased with --yes and a reason", async (
   assert.match(counted.out, /^1 of \d+ actions match; nothing was erased; add --reason and --yes to erase them\n$/);
   const erased = await as(service.admin, ...which, "--reason", "request 4711", "--yes", "--json");
   const { matched, erased: done, dry_run } = JSON.parse(erased.out) as Record<string, unknown>;
-  assert.deepEqual([erased.code, matched, done, dry_run], [EXIT.ok, 1, 1, false]);
+  assert.deepEqual([erased.code, matched, done, dry_run], [EXIT_CODES.ok, 1, 1, false]);
   assert.match((await as(service.admin, "actions", ids[0] as string)).out, / {2}erased /);
   assert.match((await as(service.admin, "actions", ids[1] as string)).out, / {2}parameters\n/);
   assert.match(
@@ -119,7 +119,7 @@ test("probable mistakes are rejected before the confirmation", async () => {
     [["--at", "/params/a", "--agent", "a"], /goes with/],
   ] as [string[], RegExp][]) {
     const { code, err } = await as("none", "erase", ...args);
-    assert.equal(code, EXIT.usage, args.join(" "));
+    assert.equal(code, EXIT_CODES.usage, args.join(" "));
     assert.match(err, words);
   }
 });

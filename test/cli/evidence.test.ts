@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { eraseParts } from "../../plugins/actions/erase-actions.ts";
-import { EXIT } from "../../src/cli/command.ts";
+import { eraseActionParts } from "../../plugins/actions/erase-actions.ts";
+import { EXIT_CODES } from "../../src/cli/command.ts";
 import type { PackFile } from "../../src/cli/evidence/page/read-lines.ts";
 import { verifyPack } from "../../src/cli/evidence/page/verify-pack.ts";
 import { formatCosignature, formatWitnessVkey } from "../../src/domain/cosignature.ts";
@@ -68,7 +68,7 @@ before(async () => {
   await service.call("POST", `/v1/actions/${trimmed}/start`, { key, body: {} });
   await service.call("POST", `/v1/actions/${trimmed}/result`, { key, body: { success: true } });
   await service.runtime.host.ledger.transact((tx) =>
-    eraseParts(service.runtime.host, tx, [trimmed], "result", "the configuration keeps results for 1 days"),
+    eraseActionParts(service.runtime.host, tx, [trimmed], "result", "the configuration keeps results for 1 days"),
   );
   const erasure = { key: service.admin, body: { reason: "request 7" } };
   assert.equal((await service.call("POST", `/v1/actions/${ids.erased}/erase`, erasure)).status, 200);
@@ -126,7 +126,7 @@ function restate(files: Files): Files {
 
 test("says who approved, on what grounds, and what they saw", async () => {
   const { folder, code, err } = await write();
-  assert.equal(code, EXIT.ok, err);
+  assert.equal(code, EXIT_CODES.ok, err);
   const report = await verify(read(folder));
   assert.deepEqual(report.faults, []);
   assert.deepEqual(report.counts, { ...report.counts, actions: 5, erased: 1, signedVotes: 1 });
@@ -304,7 +304,7 @@ test("has the newest checkpoint that a witness cosigned; another signature in it
     `data: ${service.folder}\nledger: { witnesses: [{ url: "https://witness.example.com", vkey: "${vkey}" }] }\n`,
   );
   const { folder, code, err } = await write("--config", config);
-  assert.equal(code, EXIT.ok, err);
+  assert.equal(code, EXIT_CODES.ok, err);
   const files = read(folder);
   assert.equal(String(files.get("checkpoint.txt")), cosigned);
   const { faults, witnesses } = await verify(files);
@@ -332,7 +332,7 @@ test("a folder with files, a window that is not signed and times that are none a
   writeFileSync(old, String(read(folder).get("checkpoint.txt")).replace(/\n\d+\n/, "\n1\n"));
   assert.match((await write("--checkpoint", old)).err, /the checkpoint covers 1 entries, and the window ends at entry/);
   const wrong = await assentHere("evidence", "--from", "today", "--to", "2026-01-31", "--out", "x");
-  assert.equal(wrong.code, EXIT.usage);
+  assert.equal(wrong.code, EXIT_CODES.usage);
 });
 
 test("the commands of docs/evidence.md make the same pack twice", async () => {
@@ -348,7 +348,7 @@ test("the commands of docs/evidence.md make the same pack twice", async () => {
   assert.equal(commands.length, 2);
   for (const command of commands) {
     const { out, code, err } = await assentHere(...command, "--config", join(service.folder, "evidence.yaml"));
-    assert.equal(code, EXIT.ok, err);
+    assert.equal(code, EXIT_CODES.ok, err);
     assert.match(out, /^\d+ entries and \d+ actions are in .*\ndigest of the pack: [0-9a-f]{64}\nopen verify.html/);
   }
   assert.deepEqual(read(again), read(first));

@@ -153,7 +153,7 @@ describe("the first keys", () => {
   it("have two possible outputs, and another value is rejected", async (t) => {
     const { code, err } = await assent(["serve", "--first-keys", "mail"], { cwd: folderWith(t, {}), env: BARE });
     assert.equal(code, 2);
-    assert.match(err, /--first-keys .* takes print or file, not "mail"/);
+    assert.match(err, /--first-keys .* must be print or file; got "mail"/);
   });
 });
 

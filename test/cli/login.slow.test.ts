@@ -7,7 +7,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, write
 import { EventEmitter } from "node:events";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
-import { EXIT } from "../../src/cli/command.ts";
+import { EXIT_CODES } from "../../src/cli/command.ts";
 import { readSecret, type SecretInput } from "../../src/cli/secret-input.ts";
 import { serve } from "../../src/serve/index.ts";
 import { assent, folderWith, type Run } from "../support/cli.ts";
@@ -48,12 +48,12 @@ const loginFile = (): string => join(home, ".config/assent/login.json");
 describe("assent login", () => {
   test("stores a key that cannot approve, readable only by this user, and commands use it until logout", async () => {
     const done = await login(keys.agent);
-    assert.equal(done.code, EXIT.ok, done.err);
+    assert.equal(done.code, EXIT_CODES.ok, done.err);
     assert.ok(!done.out.includes(keys.agent) && !done.err.includes(keys.agent));
     assert.equal(statSync(loginFile()).mode & 0o777, 0o600);
-    assert.equal((await run(["actions"])).code, EXIT.ok);
+    assert.equal((await run(["actions"])).code, EXIT_CODES.ok);
     assert.match((await run(["status"])).out, new RegExp(`^service {3}${service.url} is ready\nkey {7}agent`));
-    assert.equal((await run(["logout"])).code, EXIT.ok);
+    assert.equal((await run(["logout"])).code, EXIT_CODES.ok);
     assert.ok(!existsSync(loginFile()));
     assert.match((await run(["actions"], { ASSENT_URL: service.url })).err, /set ASSENT_API_KEY/);
     assert.match((await run(["logout"])).out, /no key is stored/);
@@ -61,11 +61,11 @@ describe("assent login", () => {
 
   test("rejects a key that can vote or create keys, an invalid key, and a key in the arguments", async () => {
     const admin = await login(keys.admin);
-    assert.equal(admin.code, EXIT.failure);
+    assert.equal(admin.code, EXIT_CODES.failure);
     assert.match(admin.err, /is not stored, because it has .*approvals:decide.*keys:manage/);
     assert.match((await login("assent_wrong")).err, /UNAUTHENTICATED|401|key/);
-    assert.equal((await run(["login", keys.agent])).code, EXIT.usage);
-    assert.equal((await login("")).code, EXIT.usage);
+    assert.equal((await run(["login", keys.agent])).code, EXIT_CODES.usage);
+    assert.equal((await login("")).code, EXIT_CODES.usage);
     assert.ok(!existsSync(loginFile()));
   });
 
@@ -73,7 +73,7 @@ describe("assent login", () => {
     await login(keys.agent);
     chmodSync(loginFile(), 0o644);
     assert.match((await run(["actions"])).err, /other users can read it; run "chmod 600/);
-    assert.equal((await run(["login", "--url", service.url], {}, keys.auditor)).code, EXIT.ok);
+    assert.equal((await run(["login", "--url", service.url], {}, keys.auditor)).code, EXIT_CODES.ok);
     assert.equal(statSync(loginFile()).mode & 0o777, 0o600);
     assert.ok(readFileSync(loginFile(), "utf8").includes(keys.auditor));
   });
@@ -81,7 +81,7 @@ describe("assent login", () => {
   test("sends the stored key to no other service", async () => {
     await login(keys.agent);
     const elsewhere = await run(["actions"], { ASSENT_URL: "http://127.0.0.1:9" });
-    assert.equal(elsewhere.code, EXIT.usage);
+    assert.equal(elsewhere.code, EXIT_CODES.usage);
     assert.match(elsewhere.err, /you are logged in to .*: set ASSENT_API_KEY/);
   });
 
@@ -135,7 +135,7 @@ describe("assent doctor", () => {
 
   test("finds nothing wrong with a service and a key that work, and says what the key can do", async () => {
     const asAdmin = await run(["doctor"], { ASSENT_URL: service.url, ASSENT_API_KEY: keys.admin });
-    assert.equal(asAdmin.code, EXIT.ok, asAdmin.out + asAdmin.err);
+    assert.equal(asAdmin.code, EXIT_CODES.ok, asAdmin.out + asAdmin.err);
     assert.match(lines(asAdmin, "service"), /^ok/);
     assert.match(lines(asAdmin, "clock"), /^ok/);
     assert.match(lines(asAdmin, "key"), /^ok .*may .*approvals:decide/);
@@ -143,7 +143,7 @@ describe("assent doctor", () => {
     assert.match(lines(asAdmin, "configuration"), /^note .*no assent\.yaml and no store/);
     await login(keys.agent);
     const asAgent = await run(["doctor"]);
-    assert.equal(asAgent.code, EXIT.ok, asAgent.out);
+    assert.equal(asAgent.code, EXIT_CODES.ok, asAgent.out);
     assert.match(lines(asAgent, "key"), /cannot vote/);
   });
 
@@ -154,7 +154,7 @@ describe("assent doctor", () => {
       ASSENT_DATA: join(folder, "data"),
       ASSENT_POLICIES: FEW_POLICIES,
     });
-    assert.equal(code, EXIT.ok, out);
+    assert.equal(code, EXIT_CODES.ok, out);
     const { findings } = JSON.parse(out) as {
       findings: { check: string; state: string; text: string; fix?: string }[];
     };
@@ -169,11 +169,11 @@ describe("assent doctor", () => {
     const broken = folderWith(t, { "assent.yaml": "sever: {}\n" });
     const env = { HOME: home, ASSENT_URL: "http://127.0.0.1:9", ASSENT_API_KEY: "x" };
     const { code, out } = await assent(["doctor"], { cwd: broken, env });
-    assert.equal(code, EXIT.failure);
+    assert.equal(code, EXIT_CODES.failure);
     assert.match(out, /^problem {2}configuration {2}.*did you mean "server"[^\n]*\n +correct the configuration/m);
     assert.match(out, /^problem {2}service [^\n]*\n +start it with/m);
     const rejected = await run(["doctor"], { ASSENT_URL: service.url, ASSENT_API_KEY: "assent_wrong" });
-    assert.equal(rejected.code, EXIT.failure);
+    assert.equal(rejected.code, EXIT_CODES.failure);
     assert.match(rejected.out, /^problem {2}key [^\n]*\n +use another key/m);
     mkdirSync(join(broken, "data"));
     writeFileSync(join(broken, "data/assent.db"), "this is no database");
@@ -221,7 +221,7 @@ test("a person lists, votes and quits in a narrow terminal", { skip: withoutTerm
   assert.equal(approvals[0].reason, reason);
 
   terminal.type("\u0003");
-  assert.equal(await terminal.ended, EXIT.ok);
+  assert.equal(await terminal.ended, EXIT_CODES.ok);
   assert.deepEqual(terminal.lines().slice(-2), ["> ", ""], "the shell continues on a line of its own");
   const { sessions } = (await ada.call("GET", `/v1/users/${ada.id}/sessions`)).body;
   assert.deepEqual(

@@ -1,8 +1,8 @@
 /** `assent delegations`, `assent break-glass` and `assent access-review` against a service. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { EXIT } from "../../src/cli/command.ts";
-import { serve, type Listening } from "../../src/serve/index.ts";
+import { EXIT_CODES } from "../../src/cli/command.ts";
+import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { assentHere, type Run } from "../support/cli.ts";
 import { addUser, invite, startPeople, type Person } from "../support/people.ts";
 import { makeKey, type Service } from "../support/service.ts";
@@ -14,7 +14,7 @@ rules:
 `;
 
 let service: Service;
-let server: Listening;
+let server: RunningServer;
 let ann: Person;
 let bo: Person;
 const keys = { admin: "", rex: "", bo: "", agent: "" };
@@ -62,13 +62,13 @@ async function breakGlass(reason: string): Promise<string> {
 
 test("delegations are listed, filtered and revoked", async () => {
   assert.deepEqual(await run(keys.admin, "delegations"), {
-    code: EXIT.ok,
+    code: EXIT_CODES.ok,
     out: "no delegation is active or scheduled\n",
     err: "",
   });
   const id = await delegate({ groups: ["finance"], tools: ["db"], comment: "on holiday" });
   const listed = await run(keys.admin, "delegations");
-  assert.equal(listed.code, EXIT.ok, listed.err);
+  assert.equal(listed.code, EXIT_CODES.ok, listed.err);
   assert.match(
     listed.out,
     /^active {2}Bo approves on behalf of Ann\n {2}id {8}\S+\n {2}covers {4}groups finance; tools db\n/,
@@ -77,11 +77,11 @@ test("delegations are listed, filtered and revoked", async () => {
   const other = await run(keys.admin, "delegations", "--user", "01900000-0000-7000-8000-000000000000");
   assert.equal(other.out, "no delegation is active or scheduled\n");
   const revoked = await run(keys.admin, "delegations", "--revoke", id, "--comment", "back early");
-  assert.deepEqual([revoked.code, /ended {5}revoked at /.test(revoked.out)], [EXIT.ok, true], revoked.out);
+  assert.deepEqual([revoked.code, /ended {5}revoked at /.test(revoked.out)], [EXIT_CODES.ok, true], revoked.out);
   const { delegations } = JSON.parse((await run(keys.admin, "delegations", "--all", "--json")).out);
   assert.deepEqual([delegations.length, delegations[0].ended.comment], [1, "back early"]);
   const again = await run(keys.admin, "delegations", "--revoke", id);
-  assert.deepEqual([again.code, /USERS_DELEGATION_ENDED/.test(again.err)], [EXIT.failure, true], again.err);
+  assert.deepEqual([again.code, /USERS_DELEGATION_ENDED/.test(again.err)], [EXIT_CODES.failure, true], again.err);
 });
 
 test("an active delegation is listed however many newer ones have ended", async () => {
@@ -107,23 +107,23 @@ test("emergency approvals are listed, and another person closes the review", asy
   assert.match(listed.out, new RegExp(`by user:${bo.id}\\n {2}reason {4}the shop is down`));
   const id = /^ {2}id {8}(\S+)$/m.exec(listed.out)?.[1] ?? assert.fail(listed.out);
   const own = await run(keys.bo, "break-glass", "--review", id, "--comment", "fine");
-  assert.deepEqual([own.code, /^assent: REVIEWER_NOT_ELIGIBLE: /m.test(own.err)], [EXIT.failure, true], own.err);
+  assert.deepEqual([own.code, /^assent: REVIEWER_NOT_ELIGIBLE: /m.test(own.err)], [EXIT_CODES.failure, true], own.err);
   const empty = await run(keys.rex, "break-glass", "--review", id, "--comment", " ");
-  assert.deepEqual([empty.code, /VALIDATION_FAILED/.test(empty.err)], [EXIT.failure, true], empty.err);
+  assert.deepEqual([empty.code, /VALIDATION_FAILED/.test(empty.err)], [EXIT_CODES.failure, true], empty.err);
   const closed = await run(keys.rex, "break-glass", "--review", id, "--comment", "the outage was real");
-  assert.equal(closed.code, EXIT.ok, closed.err);
+  assert.equal(closed.code, EXIT_CODES.ok, closed.err);
   assert.match(closed.out, /^reviewed {2}db drop by bot\n[\s\S]*comment {3}the outage was real\n$/);
   assert.equal((await run(keys.rex, "break-glass")).out, "no review is open\n");
   const { break_glass } = JSON.parse((await run(keys.rex, "break-glass", "--all", "--json")).out);
   assert.deepEqual([break_glass.length, break_glass[0].review.reviewer], [1, "owner:rex"]);
   const unknown = await run(keys.rex, "break-glass", "--review", "x/../y", "--comment", "c");
-  assert.deepEqual([unknown.code, /BREAK_GLASS_NOT_FOUND/.test(unknown.err)], [EXIT.failure, true], unknown.err);
+  assert.deepEqual([unknown.code, /BREAK_GLASS_NOT_FOUND/.test(unknown.err)], [EXIT_CODES.failure, true], unknown.err);
 });
 
 test("the access review names open reviews, votes and delegators", async () => {
   await breakGlass("again");
   const { code, out } = await run(keys.admin, "access-review");
-  assert.equal(code, EXIT.ok);
+  assert.equal(code, EXIT_CODES.ok);
   assert.match(out, /OPEN REVIEWS of emergency approvals: 1; see assent break-glass/);
   assert.match(
     out,
@@ -144,8 +144,12 @@ test("mistakes are reported before anything is sent, and missing rights by the s
     [["access-review", "--days", "0"], /--days must be a whole number from 1 to 366; got `0`/],
   ] as [string[], RegExp][]) {
     const { code, err } = await run(keys.admin, ...args);
-    assert.deepEqual([code, words.test(err)], [EXIT.usage, true], err);
+    assert.deepEqual([code, words.test(err)], [EXIT_CODES.usage, true], err);
   }
   const agent = await run(keys.agent, "access-review");
-  assert.deepEqual([agent.code, /^assent: INSUFFICIENT_SCOPE: /m.test(agent.err)], [EXIT.failure, true], agent.err);
+  assert.deepEqual(
+    [agent.code, /^assent: INSUFFICIENT_SCOPE: /m.test(agent.err)],
+    [EXIT_CODES.failure, true],
+    agent.err,
+  );
 });

@@ -483,7 +483,7 @@ test("each subcommand has help, and mistyped names are reported", async () => {
   assert.deepEqual([wrong.code, /not "chek"; did you mean "check"\?/.test(wrong.err)], [2, true], wrong.err);
   assert.match(
     (await assentHere("policy", "check", "--format", "xml")).err,
-    /--format takes text, json or sarif, not "xml"/,
+    /--format must be text, json or sarif; got "xml"/,
   );
 });
 

@@ -7,9 +7,9 @@ import { gzipSync } from "node:zlib";
 import { renderMail } from "../../plugins/notify-email/mail.ts";
 import { renderNoticeBlocks } from "../../plugins/notify-slack/blocks.ts";
 import { buildWebhookBody } from "../../plugins/notify-webhook/webhook-body.ts";
-import { EXIT } from "../../src/cli/command.ts";
+import { EXIT_CODES } from "../../src/cli/command.ts";
 import type { CoverageMessage } from "../../src/contract/notifier.ts";
-import { serve, type Listening } from "../../src/serve/index.ts";
+import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { assentHere, type Run } from "../support/cli.ts";
 import { codeBlocks, documentedCommands, writeDocumentedPlugin } from "../support/documented.ts";
@@ -18,7 +18,7 @@ import { makeKey, startService, type Service } from "../support/service.ts";
 
 const MINUTE = 60_000;
 let service: Service;
-let listening: Listening;
+let listening: RunningServer;
 let window: string[] = [];
 const pigeon = testNotifier();
 
@@ -149,7 +149,7 @@ test("CloudTrail: finds what nobody decided and what has no effect, and records 
   endWindow();
   const file = { "trail.json.gz": gzipSync(JSON.stringify({ Records: records })) };
   const dry = await reconcile("trail", file, "--dry-run");
-  assert.equal(dry.code, EXIT.unverified, dry.err);
+  assert.equal(dry.code, EXIT_CODES.unverified, dry.err);
   assert.match(dry.out, /effects: 1 matched, 1 unmatched, 0 unknown/);
   assert.match(dry.out, /already has its effect|other parameters/);
   assert.match(dry.out, new RegExp(`no effect of the action ${phantom}`));
@@ -182,9 +182,9 @@ test("a gap notifies the configured channels once, and a statement without gaps 
   ];
   endWindow();
   const complete = await reconcile("trail", { "complete.json": JSON.stringify({ Records: records.slice(0, 1) }) });
-  assert.equal(complete.code, EXIT.ok, complete.err);
+  assert.equal(complete.code, EXIT_CODES.ok, complete.err);
   const run = await reconcile("trail", { "gap.json": JSON.stringify({ Records: records }) });
-  assert.equal(run.code, EXIT.unverified, run.err);
+  assert.equal(run.code, EXIT_CODES.unverified, run.err);
   const message = (await pigeon.next(
     (sent) => sent.kind === "coverage_gap" && sent.coverage.first_unmatched[0]?.actor === arn,
   )) as CoverageMessage;
@@ -220,7 +220,7 @@ test("a broken record is reported with its line, and nothing is recorded", async
     [gzipSync(good).subarray(0, 40), /broken\.json:1: expected a JSON object|cannot be read/],
   ] as const) {
     const run = await reconcile("trail", { "broken.json": content });
-    assert.equal(run.code, EXIT.failure);
+    assert.equal(run.code, EXIT_CODES.failure);
     assert.match(run.err, message);
   }
   const { body: unchanged } = await service.call("GET", "/v1/coverage", { key: service.admin });
@@ -248,7 +248,7 @@ test("GitHub: reads an exported array and streamed lines, and finds the id in a 
     `${JSON.stringify(named)}\n${JSON.stringify(bypass)}\n`,
   ]) {
     const { out, code } = await reconcile("github", { "audit.json": content }, "--json");
-    assert.equal(code, EXIT.unverified);
+    assert.equal(code, EXIT_CODES.unverified);
     const { effects, unmatched } = JSON.parse(out);
     assert.deepEqual(effects, { total: 2, matched: 1, unmatched: 1, unknown: 0 });
     assert.deepEqual([unmatched[0].id, unmatched[0].reason], ["g2", "no_action"]);
@@ -284,7 +284,7 @@ test("pgaudit: reads csvlog, takes the id from the login role, and counts a stat
     line("app", 1, "public.invoices", "update invoices set paid = true");
   endWindow();
   const { out, code } = await reconcile("database", { "postgresql.csv": log }, "--json");
-  assert.equal(code, EXIT.unverified);
+  assert.equal(code, EXIT_CODES.unverified);
   const { effects, actions, skipped, unmatched } = JSON.parse(out);
   assert.deepEqual(effects, { total: 2, matched: 1, unmatched: 1, unknown: 0 });
   assert.deepEqual(actions, { total: 1, matched: 1, missing: 0, unknown: 0 });
@@ -325,7 +325,7 @@ test("pgaudit: reads jsonlog, and takes the id from the application name", async
   ].join("\n");
   endWindow();
   const { out, err, code } = await reconcile("database-json", { "postgresql.json": `${log}\n` }, "--json");
-  assert.equal(code, EXIT.unverified, err);
+  assert.equal(code, EXIT_CODES.unverified, err);
   const { format, effects, actions, unmatched } = JSON.parse(out);
   assert.equal(format, "pgaudit-jsonlog");
   assert.deepEqual(effects, { total: 2, matched: 1, unmatched: 1, unknown: 0 });
@@ -391,7 +391,7 @@ test("an unknown source, and times that are none, are refused", async () => {
   endWindow();
   assert.match((await reconcile("trial", { "x.json": "" })).err, /there is no source "trial"; did you mean "trail"\?/);
   const { err, code } = await assentHere("reconcile", "trail", "x.json", "--from", "yesterday", "--to", "2026-01-31");
-  assert.equal(code, EXIT.usage);
+  assert.equal(code, EXIT_CODES.usage);
   assert.match(err, /--from must be a time such as .*, a date, or a duration such as 2h .*; got "yesterday"/);
 });
 
@@ -404,7 +404,7 @@ test("the configurations and the command of docs/reconcile.md work as printed", 
   writeFileSync(config, trail ?? assert.fail());
   for (const command of documentedCommands("reconcile.md", "reconcile", { "trail/*.json.gz": log })) {
     const { out, code, err } = await assentHere(...command, "--config", config);
-    assert.equal(code, EXIT.unverified, err);
+    assert.equal(code, EXIT_CODES.unverified, err);
     assert.match(
       out,
       /^production from 2026-01-31T00:00:00.000Z to 2026-02-01T00:00:00.000Z\neffects: 0 matched, 1 unm/,
@@ -413,7 +413,7 @@ test("the configurations and the command of docs/reconcile.md work as printed", 
   }
   writeFileSync(config, database ?? assert.fail());
   const shop = await reconcile("shop", { "shop.csv": "" }, "--dry-run", "--config", config);
-  assert.equal(shop.code, EXIT.ok, shop.err);
+  assert.equal(shop.code, EXIT_CODES.ok, shop.err);
 });
 
 test("the plugin of docs/reconcile.md works as printed", async () => {
@@ -433,7 +433,7 @@ test("the plugin of docs/reconcile.md works as printed", async () => {
   ];
   endWindow();
   const run = await reconcile("billing", { "billing.jsonl": lines.join("\n") }, "--json", "--config", config);
-  assert.equal(run.code, EXIT.unverified, run.err);
+  assert.equal(run.code, EXIT_CODES.unverified, run.err);
   const { format, effects, unmatched } = JSON.parse(run.out);
   assert.deepEqual([format, effects], ["billing-log", { total: 3, matched: 1, unmatched: 2, unknown: 0 }]);
   assert.deepEqual(

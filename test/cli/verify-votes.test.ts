@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { EXIT } from "../../src/cli/command.ts";
+import { EXIT_CODES } from "../../src/cli/command.ts";
 import { hashLeaf } from "../../src/domain/merkle.ts";
 import { toHex } from "../../src/domain/hash.ts";
 import { assentHere, folderWith } from "../support/cli.ts";
@@ -57,19 +57,22 @@ test("verify checks a signed vote with the enrolment, and rejects another user's
   const enrolment = (name: string): string[] => ["--enrolment", join(folder, name)];
 
   const unchecked = await verify("vote.json");
-  assert.deepEqual([unchecked.code, /which was not checked; give --enrolment/.test(unchecked.out)], [EXIT.ok, true]);
+  assert.deepEqual(
+    [unchecked.code, /which was not checked; give --enrolment/.test(unchecked.out)],
+    [EXIT_CODES.ok, true],
+  );
   const checked = await verify("vote.json", ...enrolment("grace.json"));
-  assert.equal(checked.code, EXIT.ok, checked.err);
+  assert.equal(checked.code, EXIT_CODES.ok, checked.err);
   assert.match(checked.out, new RegExp(`signed by user:${grace.id} with the passkey ${grace.passkey.id}`));
   const withGrant = await verify("granting.json", ...enrolment("grace.json"));
-  assert.equal(withGrant.code, EXIT.ok, withGrant.err);
+  assert.equal(withGrant.code, EXIT_CODES.ok, withGrant.err);
   assert.match(
     withGrant.out,
     /the signature covers a grant of up to 5 later actions for 60 minutes, where !has\(params\.repo\)/,
   );
   for (const other of ["eve.json", "invited.json", "decision.json"]) {
     const refused = await verify("vote.json", ...enrolment(other));
-    assert.deepEqual([refused.code, /NOT VERIFIED/.test(refused.err)], [EXIT.unverified, true], other);
+    assert.deepEqual([refused.code, /NOT VERIFIED/.test(refused.err)], [EXIT_CODES.unverified, true], other);
   }
-  assert.equal((await verify("decision.json", ...enrolment("grace.json"))).code, EXIT.usage);
+  assert.equal((await verify("decision.json", ...enrolment("grace.json"))).code, EXIT_CODES.usage);
 });

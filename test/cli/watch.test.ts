@@ -6,7 +6,7 @@ import type { Output } from "../../src/cli/command.ts";
 import { requestSummary } from "../../src/cli/request-summary.ts";
 import { WatchCommands } from "../../src/cli/watch/commands.ts";
 import { followPending } from "../../src/cli/watch/follow-pending.ts";
-import { listChanges, watch } from "../../src/cli/watch/index.ts";
+import { printChanges, watch } from "../../src/cli/watch/index.ts";
 import { terminalChallenge, terminalCode } from "../../src/domain/terminal-code.ts";
 import { signInTerminal, type TerminalSession } from "../../src/cli/watch/terminal-session.ts";
 import { clientOf, faulty, insideOf } from "../support/assent-client.ts";
@@ -230,7 +230,7 @@ test("the list follows the events, and continues after the service was not reach
   const stop = new AbortController();
   t.after(() => stop.abort());
   const reader = clientOf(service, { apiKey: service.admin, fetch, retries: 0 });
-  const listing = listChanges(reader, {}, screen, { json: false, signal: stop.signal });
+  const listing = printChanges(reader, {}, screen, { json: false, signal: stop.signal });
   const one = await submit("follow-1");
   await until("the request is listed", () => screen.text.includes(`pending\t${one}\tsupport-bot\tstripe\trefund\t`));
   isDown = true;

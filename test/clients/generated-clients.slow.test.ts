@@ -9,7 +9,7 @@ import { rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { promisify } from "node:util";
-import { serve, type Listening } from "../../src/serve/index.ts";
+import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { ROOT } from "../support/process.ts";
 import { startService, type Service } from "../support/service.ts";
 
@@ -96,7 +96,7 @@ console.log(JSON.stringify({
 
 describe("a client that is generated from the served document", () => {
   let service: Service;
-  let server: Listening;
+  let server: RunningServer;
   let folder: string;
   before(async () => {
     service = await startService();

@@ -5,7 +5,7 @@ import { after, before, describe, it } from "node:test";
 import { computeLimitTotals, MAX_USES_PER_TOTAL } from "../../src/storage/sql/limits.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
-import { actionRow, T0, limitUseRow } from "../../src/testing/suite/rows.ts";
+import { actionRow, BASE_TIME, limitUseRow } from "../../src/testing/suite/rows.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const USES = 20_000;
@@ -28,11 +28,13 @@ describe("totals of a limit", () => {
   before(async () => {
     await storage.open();
     await storage.write(async (tx) => {
-      await tx.insertAction(actionRow(1, { agent_id: "Bot", status: "allowed", approved_until: T0 + 9 }));
+      await tx.insertAction(actionRow(1, { agent_id: "Bot", status: "allowed", approved_until: BASE_TIME + 9 }));
       for (let n = 0; n < USES; n++)
-        await tx.insertLimitUse(limitUseRow(n, { at: T0 + Math.floor(n / 4), until: T0 + 10_000_000, amount: 3 }));
+        await tx.insertLimitUse(
+          limitUseRow(n, { at: BASE_TIME + Math.floor(n / 4), until: BASE_TIME + 10_000_000, amount: 3 }),
+        );
     });
-    for (let i = 0; i < 4; i++) await storage.write((tx) => tx.limitUsed(...SPAN, T0));
+    for (let i = 0; i < 4; i++) await storage.write((tx) => tx.limitUsed(...SPAN, BASE_TIME));
   });
   after(async () => {
     await storage.close();
@@ -48,7 +50,10 @@ describe("totals of a limit", () => {
     // The uses after the last total, and those of the total in which a span begins.
     assert.ok(rows.loose + rows.most <= 3 * MAX_USES_PER_TOTAL, JSON.stringify(rows));
     assert.ok(rows.totals <= USES / MAX_USES_PER_TOTAL + 2, JSON.stringify(rows));
-    assert.deepEqual(await storage.limitUsed(...SPAN, T0 + 1234), { count: USES - 4936, sum: 3 * (USES - 4936) });
+    assert.deepEqual(await storage.limitUsed(...SPAN, BASE_TIME + 1234), {
+      count: USES - 4936,
+      sum: 3 * (USES - 4936),
+    });
     assert.deepEqual(await storage.inspect?.(), []);
   });
 

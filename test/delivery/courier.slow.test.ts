@@ -10,7 +10,7 @@ import type { DeliveryRow, Storage } from "../../src/contract/storage.ts";
 import { createCourier, type Courier, type CourierOptions } from "../../src/delivery/courier.ts";
 import type { MessageBuilder } from "../../src/delivery/message.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
-import { deliveryRow, T0 } from "../../src/testing/suite/rows.ts";
+import { deliveryRow, BASE_TIME } from "../../src/testing/suite/rows.ts";
 import { override } from "../support/override.ts";
 import { until } from "../support/wait.ts";
 
@@ -78,13 +78,13 @@ async function put(...rows: DeliveryRow[]): Promise<void> {
 const comes = (test: () => boolean | Promise<boolean>): Promise<void> => until(() => logged.join("\n"), test);
 
 const row = (n: number, over: Partial<DeliveryRow> = {}): DeliveryRow =>
-  deliveryRow(n, { give_up_at: T0 + 3 * DAY, ...over });
+  deliveryRow(n, { give_up_at: BASE_TIME + 3 * DAY, ...over });
 const known = async (n: number): Promise<DeliveryRow> => (await storage.delivery(`delivery-${n}`)) as DeliveryRow;
 
 beforeEach(async () => {
   storage = memoryStorage();
   await storage.open();
-  [courier, logged, now, plans, attempts] = [null, [], T0, new Map(), []];
+  [courier, logged, now, plans, attempts] = [null, [], BASE_TIME, new Map(), []];
 });
 afterEach(async () => {
   await courier?.stop();
@@ -162,14 +162,14 @@ describe("every return value of a notifier", () => {
       run();
       await comes(async () => (await known(1)).attempts === 1);
       const { state, last_error, next_at } = await known(1);
-      assert.deepEqual([state, last_error, next_at - T0], ["waiting", said, pause]);
+      assert.deepEqual([state, last_error, next_at - BASE_TIME], ["waiting", said, pause]);
       assert.ok(!logged.join().includes("apl1_W"), logged.join());
     });
   }
 });
 
 test("a message that cannot be built is counted and given up, and the next ones are sent", async () => {
-  await put(row(1, { give_up_at: T0 + 1000 }), row(2));
+  await put(row(1, { give_up_at: BASE_TIME + 1000 }), row(2));
   run({
     messages: {
       build: (it) => (it.id === "delivery-1" ? Promise.reject(new SyntaxError("not JSON")) : messages.build(it)),
@@ -218,7 +218,7 @@ test("only the leader sends, and a delivery that another process settled meanwhi
       tx.updateDelivery(
         "delivery-1",
         { state: "waiting", attempts: 0 },
-        { state: "delivered", attempts: 1, reference: "theirs", updated_at: T0 },
+        { state: "delivered", attempts: 1, reference: "theirs", updated_at: BASE_TIME },
       ),
     );
     throw new Error("late");
@@ -326,10 +326,10 @@ test("stopping does not wait for retry delays, and leaves attempts in progress t
 
 test("all old finished deliveries are removed, also on a clock that was set back", async () => {
   await put(...Array.from({ length: 1500 }, (_, i) => row(i + 1, { state: "delivered", action_id: null })));
-  now = T0 + 31 * DAY;
+  now = BASE_TIME + 31 * DAY;
   run({ keepMs: 30 * DAY });
   await comes(async () => (await storage.deliveries({ limit: 1 })).length === 0);
-  now = T0;
-  await put(row(1501, { state: "delivered", action_id: null, updated_at: T0 - 31 * DAY }));
+  now = BASE_TIME;
+  await put(row(1501, { state: "delivered", action_id: null, updated_at: BASE_TIME - 31 * DAY }));
   await comes(async () => (await storage.delivery("delivery-1501")) === null);
 });

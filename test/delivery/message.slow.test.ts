@@ -8,16 +8,16 @@ import { emptyPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { checkToken } from "../../src/domain/tokens.ts";
 import { createMessageBuilder, isObsolete } from "../../src/delivery/message.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
-import { actionRow, approvalRow, deliveryRow, T0 } from "../../src/testing/suite/rows.ts";
+import { actionRow, approvalRow, deliveryRow, BASE_TIME } from "../../src/testing/suite/rows.ts";
 
 const mac = (message: Uint8Array): Uint8Array => new Uint8Array(createHmac("sha256", "s").update(message).digest());
-const EXPIRES = T0 + 1000;
+const EXPIRES = BASE_TIME + 1000;
 const action = actionRow(1, { status: "pending_approval", quorum: 2, expires_at: EXPIRES });
 
 let storage: Storage;
 let now: number;
 beforeEach(async () => {
-  now = T0;
+  now = BASE_TIME;
   storage = memoryStorage();
   await storage.open();
   await storage.write((tx) => tx.insertAction(action));

@@ -7,7 +7,7 @@ import type { Message } from "../../src/contract/notifier.ts";
 import type { DeliveryRow, Storage } from "../../src/contract/storage.ts";
 import { createCourier, type Courier } from "../../src/delivery/courier.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
-import { deliveryRow, T0 } from "../../src/testing/suite/rows.ts";
+import { deliveryRow, BASE_TIME } from "../../src/testing/suite/rows.ts";
 import { pause, until } from "../support/wait.ts";
 
 const DAY = 86_400_000;
@@ -36,7 +36,7 @@ const ledger = {
 const silent = { debug() {}, info() {}, warn() {}, error() {} } as unknown as Logger;
 
 const row = (n: number, over: Partial<DeliveryRow> = {}): DeliveryRow =>
-  deliveryRow(n, { give_up_at: T0 + 3 * DAY, ...over });
+  deliveryRow(n, { give_up_at: BASE_TIME + 3 * DAY, ...over });
 const known = async (n: number): Promise<DeliveryRow> => (await storage.delivery(`delivery-${n}`)) as DeliveryRow;
 const tried = (): number[] => attempts.map((id) => Number(id.slice(9)));
 
@@ -73,7 +73,7 @@ async function settled(): Promise<void> {
 beforeEach(async () => {
   storage = memoryStorage();
   await storage.open();
-  [now, bad, away, attempts] = [T0, new Set(), true, []];
+  [now, bad, away, attempts] = [BASE_TIME, new Set(), true, []];
   courier = createCourier({
     storage,
     ledger,
@@ -102,7 +102,7 @@ afterEach(async () => {
 });
 
 test("while a destination is unreachable one message at a time is tried, and queued ones show why and until when", async () => {
-  await put(row(1, { give_up_at: T0 + 100 * MINUTE }), row(2, { give_up_at: T0 + 200 * MINUTE }));
+  await put(row(1, { give_up_at: BASE_TIME + 100 * MINUTE }), row(2, { give_up_at: BASE_TIME + 200 * MINUTE }));
   await go(1);
   assert.deepEqual(tried(), [1]);
   await until("the other is deferred", async () => (await known(2)).next_at > now);
@@ -110,20 +110,20 @@ test("while a destination is unreachable one message at a time is tried, and que
     [(await known(2)).attempts, (await known(2)).last_error, (await known(1)).last_error],
     [0, "its destination failed: no route", "no route"],
   );
-  await put(row(3, { give_up_at: T0 + 50 * MINUTE, next_at: now }));
+  await put(row(3, { give_up_at: BASE_TIME + 50 * MINUTE, next_at: now }));
   await until("the new one is deferred", async () => (await known(3)).next_at > now);
   assert.deepEqual(tried(), [1], "a new message is no reason for another probe");
 });
 
 test("requests that expire are probed at least about once a minute, and after one success all queued messages follow", async () => {
-  await put(row(1, { give_up_at: T0 + 900 * MINUTE }));
+  await put(row(1, { give_up_at: BASE_TIME + 900 * MINUTE }));
   const begun = now;
   await go(30);
   assert.ok(now - begun <= 30 * 62_000, `30 probes in ${(now - begun) / MINUTE} minutes`);
   await put(
-    row(2, { give_up_at: T0 + 800 * MINUTE, next_at: now }),
-    row(3, { give_up_at: T0 + 300 * MINUTE, next_at: now }),
-    row(4, { give_up_at: T0 + 400 * MINUTE, next_at: now }),
+    row(2, { give_up_at: BASE_TIME + 800 * MINUTE, next_at: now }),
+    row(3, { give_up_at: BASE_TIME + 300 * MINUTE, next_at: now }),
+    row(4, { give_up_at: BASE_TIME + 400 * MINUTE, next_at: now }),
   );
   await go(attempts.length + 1);
   away = false;
@@ -148,9 +148,9 @@ test("requests that expire are probed at least about once a minute, and after on
 test("a message that fails because of its content delays the others only briefly", async () => {
   away = false;
   bad.add("delivery-1");
-  await put(row(1, { give_up_at: T0 + 100 * MINUTE }));
+  await put(row(1, { give_up_at: BASE_TIME + 100 * MINUTE }));
   await go(6);
-  await put(...[2, 3, 4].map((n) => row(n, { give_up_at: T0 + 200 * MINUTE, next_at: now })));
+  await put(...[2, 3, 4].map((n) => row(n, { give_up_at: BASE_TIME + 200 * MINUTE, next_at: now })));
   const begun = now;
   await until("the others are there", async () => {
     now += 1000;
@@ -168,7 +168,7 @@ test("events keep their order after failures, and delay no requests for approval
   await put(...[1, 2, 3].map((n) => row(n, { kind: "event", action_id: null })));
   await go(3);
   assert.deepEqual(tried(), [1, 1, 1]);
-  await put(row(4, { give_up_at: T0 + 100 * MINUTE, next_at: now }));
+  await put(row(4, { give_up_at: BASE_TIME + 100 * MINUTE, next_at: now }));
   await until("who is asked is told", async () => {
     now += 1000;
     look();

@@ -11,7 +11,7 @@ import { UserNames } from "../../src/domain/user-names.ts";
 import { readChannels } from "../../src/delivery/channels.ts";
 import { createOutbox } from "../../src/delivery/outbox.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
-import { actionRow, T0 } from "../../src/testing/suite/rows.ts";
+import { actionRow, BASE_TIME } from "../../src/testing/suite/rows.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -38,7 +38,7 @@ function asks(notify: string[], owner: string | null = null): EntryBody {
     action_id: "a-1",
     agent_id: "bot",
     status: "pending_approval",
-    expires_at: toRfc3339(T0 + 8 * HOUR),
+    expires_at: toRfc3339(BASE_TIME + 8 * HOUR),
     submitted_by: { key_id: "k", principal: "key:k", agent_id: null, owner },
     decision: { approval: { quorum: 1, expires_in_ms: 8 * HOUR, notify } },
   } as unknown as DecisionEntry;
@@ -70,13 +70,13 @@ async function written(
     write(
       tx,
       entries.map((body, seq) => ({ seq, body })),
-      T0,
+      BASE_TIME,
     ),
   );
   return (await storage.deliveries({ limit: 100 })).reverse();
 }
 const told = (rows: DeliveryRow[]): string[] =>
-  rows.map(({ kind, recipient, state, next_at }) => `${kind} ${recipient} ${state} ${(next_at - T0) / MINUTE}`);
+  rows.map(({ kind, recipient, state, next_at }) => `${kind} ${recipient} ${state} ${(next_at - BASE_TIME) / MINUTE}`);
 
 test("each person gets one request at each address, however many channels contain them", async () => {
   const rows = await written(
@@ -150,7 +150,7 @@ test("everyone who got the request gets the outcome, once; the others do not", a
       ["ben", "delivered"],
     ] as const) {
       const row = rows.find((one) => one.recipient === recipient);
-      assert.ok(row !== undefined && (await tx.updateDelivery(row.id, row, { state, updated_at: T0 })));
+      assert.ok(row !== undefined && (await tx.updateDelivery(row.id, row, { state, updated_at: BASE_TIME })));
     }
   });
   const after = await written(channels, [ended]);
@@ -229,7 +229,7 @@ test("an action that returns to its approvers notifies them again, a vote that n
     "approval_requested ben waiting 0",
   ]);
   await empty();
-  const unused = { ...ended, verdict: "expired", status: "expired", approved_until: toRfc3339(T0) } as EntryBody;
+  const unused = { ...ended, verdict: "expired", status: "expired", approved_until: toRfc3339(BASE_TIME) } as EntryBody;
   assert.equal(
     (await written(channels, [asks(["a"]), approved, unused])).length,
     2,
@@ -250,7 +250,7 @@ test("stages notify their channels when they open, and a stage that is met drops
   };
   const base = asks([], "owner") as DecisionEntry;
   const approval = { ...base.decision.approval, approvers: [plan] };
-  const at = toRfc3339(T0);
+  const at = toRfc3339(BASE_TIME);
   const asked = { ...base, at, commitment: "x", decision: { ...base.decision, approval } } as unknown as EntryBody;
   const vote = {
     type: "approval",
@@ -283,7 +283,7 @@ test("stages notify their channels when they open, and a stage that is met drops
 });
 
 test("a channel with a rota notifies the person on call when the message is due, and who takes over", async () => {
-  const rota = { members: ["owner:anna", "owner:ben"], every_ms: 4 * HOUR, start: T0 - HOUR, zone: "UTC" };
+  const rota = { members: ["owner:anna", "owner:ben"], every_ms: 4 * HOUR, start: BASE_TIME - HOUR, zone: "UTC" };
   const people = [{ owner: "Anna", to: "anna" }, BEN];
   const channels = {
     now: { notifier: "mail", rota: "r", people, places: [{ to: "room" }] },
@@ -312,8 +312,8 @@ test("a channel with a rota notifies the person on call when the message is due,
 
 describe("quiet hours", () => {
   // T0 is at night in this zone: the hours end two hours later, with six of the eight hours to vote left.
-  const local = new Date(T0 - HOUR).toISOString().slice(11, 16);
-  const end = new Date(T0 + 2 * HOUR).toISOString().slice(11, 16);
+  const local = new Date(BASE_TIME - HOUR).toISOString().slice(11, 16);
+  const end = new Date(BASE_TIME + 2 * HOUR).toISOString().slice(11, 16);
   const quiet = { from: local, until: end };
   const channelOf = (more: object = {}): object => ({
     a: { notifier: "mail", people: [BEN], quiet: { ...quiet, ...more } },
@@ -330,7 +330,7 @@ describe("quiet hours", () => {
     ["do not delay a request of another risk that is excepted", channelOf({ except: ["high"] }), "high", "waiting 0"],
     [
       "do not delay a request that would have less than half of its time left",
-      channelOf({ until: new Date(T0 + 5 * HOUR).toISOString().slice(11, 16) }),
+      channelOf({ until: new Date(BASE_TIME + 5 * HOUR).toISOString().slice(11, 16) }),
       null,
       "waiting 0",
     ],
@@ -376,7 +376,7 @@ describe("quiet hours", () => {
     ] as const) {
       await empty();
       await storage.write(async (tx) => {
-        const row = { plan_id: "p", expires_at: T0 + 8 * HOUR };
+        const row = { plan_id: "p", expires_at: BASE_TIME + 8 * HOUR };
         await tx.insertAction(actionRow(1, { ...row, id: "a-1", plan_position: 1, status: "denied" }));
         await tx.insertAction(actionRow(2, { ...row, id: "a-2", plan_position: 2, status: "pending_approval" }));
       });

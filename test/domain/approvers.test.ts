@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import {
-  anyApprovers,
+  createQuorumPlan,
   combinePlans,
-  countNeeded,
+  countApproversNeeded,
   evaluatePlanProgress,
   strictestOversightMode,
   satisfiesPlans,
@@ -57,10 +57,10 @@ describe("one stage", () => {
   });
 
   test("a key that anyone can be using adds no person to others, and does not cost them a vote", () => {
-    const two = anyApprovers(2);
+    const two = createQuorumPlan(2);
     const unknown = { ...vote("x"), principals: ["key:1", UNKNOWN_PERSON] };
     const other = { ...vote("x"), principals: ["key:2", UNKNOWN_PERSON] };
-    assert.equal(follow(anyApprovers(1), [unknown]).isMet, true);
+    assert.equal(follow(createQuorumPlan(1), [unknown]).isMet, true);
     for (const votes of [
       [unknown, vote("ada")],
       [vote("ada"), unknown],
@@ -140,7 +140,7 @@ describe("stages", () => {
     assert.equal(follow(escalating, [vote("d", ["director"], 30 * MINUTE)], 30 * MINUTE).isMet, true);
     const leads = [vote("1", ["lead"], 0), vote("2", ["lead"], 40 * MINUTE)];
     assert.equal(follow(escalating, leads, 40 * MINUTE).isMet, true);
-    assert.equal(countNeeded(escalating), 1);
+    assert.equal(countApproversNeeded(escalating), 1);
   });
 
   test("the time of a later stage starts with the vote that opened it", () => {
@@ -153,9 +153,9 @@ describe("stages", () => {
 
 test("self-confirmations and votes from the requester's groups count only if the plan says so", () => {
   const self = vote("ada", [], 0, { self: true });
-  assert.equal(follow(anyApprovers(1), [self]).isMet, false);
-  assert.equal(follow(anyApprovers(1, "self_confirm"), [self]).isMet, true);
-  const outside = { ...anyApprovers(1), exclude_requester_groups: true };
+  assert.equal(follow(createQuorumPlan(1), [self]).isMet, false);
+  assert.equal(follow(createQuorumPlan(1, "self_confirm"), [self]).isMet, true);
+  const outside = { ...createQuorumPlan(1), exclude_requester_groups: true };
   assert.equal(follow(outside, [vote("b", [], 0, { independent: false })]).isMet, false);
   assert.equal(follow(outside, [vote("b")]).isMet, true);
 });
@@ -163,19 +163,19 @@ test("self-confirmations and votes from the requester's groups count only if the
 describe("several rules", () => {
   test("a plan that another plan implies is left out", () => {
     const groups = plan(need("finance", "security"));
-    assert.deepEqual(combinePlans([anyApprovers(2), anyApprovers(1), groups, groups]), [groups]);
-    assert.deepEqual(combinePlans([anyApprovers(3), groups]).length, 2);
-    assert.deepEqual(combinePlans([anyApprovers(1), anyApprovers(1)]), [anyApprovers(1)]);
+    assert.deepEqual(combinePlans([createQuorumPlan(2), createQuorumPlan(1), groups, groups]), [groups]);
+    assert.deepEqual(combinePlans([createQuorumPlan(3), groups]).length, 2);
+    assert.deepEqual(combinePlans([createQuorumPlan(1), createQuorumPlan(1)]), [createQuorumPlan(1)]);
     const twice = plan(need(null, null));
-    assert.equal(combinePlans([anyApprovers(2), twice]).length, 1);
-    const confirm = anyApprovers(1, "self_confirm");
-    assert.deepEqual(combinePlans([confirm, anyApprovers(1)]), [anyApprovers(1)]);
-    assert.equal(strictestOversightMode([confirm, anyApprovers(2)]), "maker_checker");
+    assert.equal(combinePlans([createQuorumPlan(2), twice]).length, 1);
+    const confirm = createQuorumPlan(1, "self_confirm");
+    assert.deepEqual(combinePlans([confirm, createQuorumPlan(1)]), [createQuorumPlan(1)]);
+    assert.equal(strictestOversightMode([confirm, createQuorumPlan(2)]), "maker_checker");
     assert.equal(strictestOversightMode([confirm]), "self_confirm");
   });
 
   test("every plan must be met by the same votes", () => {
-    const plans = [plan(need("finance", "security")), anyApprovers(3)];
+    const plans = [plan(need("finance", "security")), createQuorumPlan(3)];
     const votes = [vote("f", ["finance"]), vote("s", ["security"])];
     assert.equal(satisfiesPlans(plans, votes, 0, 0), false);
     assert.equal(satisfiesPlans(plans, [...votes, vote("x")], 0, 0), true);

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { listNamedValues } from "../../src/domain/policy/check/expression-names.ts";
-import { selectTyped } from "../../src/domain/policy/check/select-typed.ts";
+import { selectDeclaredMembers } from "../../src/domain/policy/check/select-typed.ts";
 import { typeOfJsonSchema } from "../../src/domain/policy/check/static-types.ts";
 import { buildPolicySet, compilePolicySet } from "../../src/domain/policy/compile/compile.ts";
-import { decide, decideForEntry } from "../../src/domain/policy/decide/decide.ts";
+import { decide, decideWithRecordedFacts } from "../../src/domain/policy/decide/decide.ts";
 import { Evaluation } from "../../src/domain/policy/decide/evaluation.ts";
 import { findFactReads } from "../../src/domain/policy/decide/fact-reads.ts";
 import { hasUnrecordedInputs } from "../../src/domain/policy/decide/unrecorded-inputs.ts";
@@ -146,8 +146,8 @@ test("a value has exactly its declared type, without other members", () => {
     },
   });
   const value = { status: "open", count: 2, tags: ["a"], note: null, free: [{ x: 1 }], map: { a: 1.5 } };
-  assert.deepEqual(selectTyped({ ...value, secret: "x" }, type), { value });
-  assert.deepEqual(selectTyped({}, type), { value: {} });
+  assert.deepEqual(selectDeclaredMembers({ ...value, secret: "x" }, type), { value });
+  assert.deepEqual(selectDeclaredMembers({}, type), { value: {} });
   for (const other of [
     { status: "closed" },
     { count: 2.5 },
@@ -161,7 +161,7 @@ test("a value has exactly its declared type, without other members", () => {
     null,
     "open",
   ])
-    assert.equal(selectTyped(other as never, type), null, JSON.stringify(other));
+    assert.equal(selectDeclaredMembers(other as never, type), null, JSON.stringify(other));
 });
 
 const REQUEST = { agent_id: "a", tool: "bank", operation: "x", params: { account: "acc-1", amount: 5 }, context: {} };
@@ -268,7 +268,7 @@ describe("a decision with facts", () => {
     );
     const attributes = { agent_groups: [], agent_metadata: { team: "x" }, groups: [], roles: [] };
     const facts = { principal: PRINCIPAL, attributes };
-    const recorded = decideForEntry(new Evaluation(both, REQUEST, facts, 0), facts);
+    const recorded = decideWithRecordedFacts(new Evaluation(both, REQUEST, facts, 0), facts);
     assert.equal(recorded.decision.effect, "allow");
     assert.deepEqual(decide(both, REQUEST, recorded.facts, 0), recorded.decision);
     assert.equal(hasUnrecordedInputs(new Evaluation(both, REQUEST, facts, 0), { principal: PRINCIPAL }), true);

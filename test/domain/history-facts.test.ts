@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
 import { Evaluation } from "../../src/domain/policy/decide/evaluation.ts";
 import {
-  findHistoryPlaces,
+  findHistoryMemberships,
   findHistoryReads,
   type HistoryRead,
   type PastActionRow,
@@ -20,7 +20,7 @@ const compiled = (when: string) => compile(policy("p", [rule("a", "allow", { whe
 test("an action stays in its history as long as it can start, whatever its decision", () => {
   const evaluation = new Evaluation(compiled("history.any(h, true)"), action("pay", "out"), FACTS, NOW);
   for (const effect of ["allow", "require_approval"] as const)
-    assert.equal(findHistoryPlaces(evaluation, effect)[0]?.until, NOW + 3_600_000 + 37 * DAY, effect);
+    assert.equal(findHistoryMemberships(evaluation, effect)[0]?.until, NOW + 3_600_000 + 37 * DAY, effect);
 });
 
 test("an action that was denied after it waited may have run, because it can have been approved before", () => {

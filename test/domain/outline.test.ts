@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { LINE_LENGTH, MAX_LINES, outline, outlineLines, type Outline } from "../../src/domain/outline.ts";
-import { markedText, markText } from "../../src/domain/visible-text.ts";
+import { renderMarkedText, markText } from "../../src/domain/visible-text.ts";
 
 /** Visible and folded lines of an outline. */
 function count(node: Outline): { drawn: number; folded: number } {
@@ -134,20 +134,20 @@ describe("an outline", () => {
 
 describe("marks in a text", () => {
   it("names hidden characters", () => {
-    assert.equal(markedText("a\u202eb\u200bc"), "a[U+202E]b[U+200B]c");
-    assert.equal(markedText("x\ny"), "x[U+000A]y");
+    assert.equal(renderMarkedText("a\u202eb\u200bc"), "a[U+202E]b[U+200B]c");
+    assert.equal(renderMarkedText("x\ny"), "x[U+000A]y");
     assert.deepEqual(markText("x\ny", { lines: true }), [{ text: "x\ny", kind: "plain", mark: null }]);
-    assert.equal(markedText(`a${"\u0301".repeat(6)}`), `a${"\u0301".repeat(4)}[U+0301][U+0301]`);
+    assert.equal(renderMarkedText(`a${"\u0301".repeat(6)}`), `a${"\u0301".repeat(4)}[U+0301][U+0301]`);
   });
 
   it("names letters that imitate Latin ones", () => {
-    assert.equal(markedText("pay pаypal now"), "pay pаypal [Cyrillic а U+0430] now");
-    assert.equal(markedText("аcct_1"), "аcct_1 [Cyrillic а U+0430]");
-    assert.equal(markedText("раура"), "раура [Cyrillic letters that look like Latin]");
-    assert.equal(markedText("аррӏе.com"), "аррӏе.com [Cyrillic а U+0430, р U+0440, ӏ U+04CF, …]");
-    assert.equal(markedText("Αlice"), "Αlice [Greek Α U+0391]");
-    assert.equal(markedText("ｂａｎｋ"), "ｂａｎｋ [look-alikes ｂ U+FF42, ａ U+FF41, ｎ U+FF4E, …]");
-    assert.equal(markedText("𝐛ank"), "𝐛ank [look-alikes 𝐛 U+1D41B]");
+    assert.equal(renderMarkedText("pay pаypal now"), "pay pаypal [Cyrillic а U+0430] now");
+    assert.equal(renderMarkedText("аcct_1"), "аcct_1 [Cyrillic а U+0430]");
+    assert.equal(renderMarkedText("раура"), "раура [Cyrillic letters that look like Latin]");
+    assert.equal(renderMarkedText("аррӏе.com"), "аррӏе.com [Cyrillic а U+0430, р U+0440, ӏ U+04CF, …]");
+    assert.equal(renderMarkedText("Αlice"), "Αlice [Greek Α U+0391]");
+    assert.equal(renderMarkedText("ｂａｎｋ"), "ｂａｎｋ [look-alikes ｂ U+FF42, ａ U+FF41, ｎ U+FF4E, …]");
+    assert.equal(renderMarkedText("𝐛ank"), "𝐛ank [look-alikes 𝐛 U+1D41B]");
   });
 
   it("does not mark ordinary texts of any language", () => {
@@ -159,7 +159,7 @@ describe("marks in a text", () => {
       "서울 API키",
       "m² ½ … ™ “quoted” – 5°",
     ])
-      assert.equal(markedText(text), text);
+      assert.equal(renderMarkedText(text), text);
   });
 
   it("bounds the number of marks in one text", () => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { restoreFacts, pastMatchesCommitments, commitFacts, decodePasts } from "../../src/domain/past.ts";
+import { restoreFacts, factsMatchCommitments, commitFacts, decodeSaltedFacts } from "../../src/domain/past.ts";
 import type { Facts } from "../../src/domain/policy/policy-types.ts";
 
 const PRINCIPAL = { key_id: "k", name: "agent", agent_id: null, owner: null };
@@ -35,7 +35,7 @@ test("entries of earlier versions, which contain the usage in plain text, can be
 test("another value, salt or order of members, or none, opens no commitment, and the usage stays unknown", () => {
   const { facts: recorded, past } = commitFacts(facts, () => salt);
   const commitment = recorded.past as string;
-  assert.equal(pastMatchesCommitments([commitment], past), true);
+  assert.equal(factsMatchCommitments([commitment], past), true);
   const others = [
     past?.replace("60500000", "60500001"),
     past?.replace("1111", "1112"),
@@ -46,13 +46,13 @@ test("another value, salt or order of members, or none, opens no commitment, and
     null,
   ] as (string | null)[];
   for (const other of others) {
-    assert.equal(pastMatchesCommitments([commitment], other), false, String(other));
+    assert.equal(factsMatchCommitments([commitment], other), false, String(other));
     assert.deepEqual(restoreFacts(recorded, other), { principal: PRINCIPAL });
   }
 });
 
 test("a text whose members have other types than the service writes is not decoded", () => {
-  assert.equal(decodePasts(`{"salt":"${salt}","sources":[{"value":1}]}`).length, 1);
+  assert.equal(decodeSaltedFacts(`{"salt":"${salt}","sources":[{"value":1}]}`).length, 1);
   for (const members of [
     `"salt":"${salt}","sources":{"a":1}`,
     `"salt":"${salt}","sources":[1]`,
@@ -63,5 +63,5 @@ test("a text whose members have other types than the service writes is not decod
     '"salt":"5","sources":[{"value":1}]',
     `"attributes":[1],"salt":"${salt}"`,
   ])
-    assert.deepEqual(decodePasts(`{${members}}`), [], members);
+    assert.deepEqual(decodeSaltedFacts(`{${members}}`), [], members);
 });

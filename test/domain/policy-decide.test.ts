@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { anyApprovers } from "../../src/domain/approvers.ts";
+import { createQuorumPlan } from "../../src/domain/approvers.ts";
 import { canonicalText } from "../../src/domain/canonical.ts";
 import type { JsonValue } from "../../src/domain/json.ts";
 import { emptyPolicySet } from "../../src/domain/policy/compile/compile.ts";
@@ -137,7 +137,7 @@ test("the terms of several policies that require approval are merged to the stri
       }),
     ]);
   assert.deepEqual(decideOn([ask("a", undefined)]).approval, {
-    approvers: [anyApprovers(1)],
+    approvers: [createQuorumPlan(1)],
     mode: "maker_checker",
     quorum: 1,
     expires_in_ms: 86_400_000,
@@ -152,7 +152,7 @@ test("the terms of several policies that require approval are merged to the stri
     policy("d", [rule("candidate", "require_approval", { approval: { quorum: 9 } })], { mode: "shadow" }),
   ]);
   assert.deepEqual(merged.approval, {
-    approvers: [anyApprovers(2)],
+    approvers: [createQuorumPlan(2)],
     mode: "maker_checker",
     quorum: 2,
     expires_in_ms: 5_400_000,

@@ -1,7 +1,7 @@
 /** Limits with memory: which actions count, for whom, from when, and how decisions use them. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { anyApprovers } from "../../src/domain/approvers.ts";
+import { createQuorumPlan } from "../../src/domain/approvers.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 import { buildPolicySet, compilePolicySet, type CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { decide, decideEvaluation } from "../../src/domain/policy/decide/decide.ts";
@@ -159,7 +159,7 @@ describe("a decision", () => {
       [
         "ask",
         {
-          approvers: [anyApprovers(3)],
+          approvers: [createQuorumPlan(3)],
           mode: "maker_checker",
           quorum: 3,
           expires_in_ms: 3_600_000,

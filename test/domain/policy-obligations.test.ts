@@ -1,7 +1,7 @@
 /** `set` and `clamp` of rules: how they combine, when they deny, and what the changed request is decided on. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { obligedRequest } from "../../src/domain/obligations.ts";
+import { applyDecisionObligations } from "../../src/domain/obligations.ts";
 import { buildPolicySet, compilePolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
 import { omitRedacted, redactParams } from "../../src/domain/policy/decide/redact.ts";
@@ -24,7 +24,7 @@ function run(rules: string[], params: object, facts: Partial<Facts> = {}): Decis
   const members = documents.map((definition) => ({ policy: definition.policy, version: 1, definition }));
   const request = { agent_id: "bot", tool: "pay", operation: "once", params: params as never, context: {} };
   const decision = decide(compilePolicySet(buildPolicySet(members)), request, { ...FACTS, ...facts }, 0);
-  return { ...decision, runs: obligedRequest(request, decision)?.params ?? null };
+  return { ...decision, runs: applyDecisionObligations(request, decision)?.params ?? null };
 }
 
 const allow = (obligations: string, more = ""): string =>

@@ -2,7 +2,12 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parsePolicies } from "../../src/domain/policy/parse/parse.ts";
-import { combineReviewers, findOutstanding, parseReviewAnswer, reviewsApprove } from "../../src/domain/reviews.ts";
+import {
+  combineReviewers,
+  findOutstandingReviewers,
+  parseReviewAnswer,
+  reviewsApprove,
+} from "../../src/domain/reviews.ts";
 
 const faultsOf = (rule: string): string[] =>
   parsePolicies(`policy: p\nrules:\n  - { name: r, effect: require_approval, ${rule} }\n`, "p.yaml").faults.map(
@@ -65,7 +70,7 @@ describe("reviews approve", () => {
     assert.equal(reviewsApprove(required, of("approve", "approve").slice(1)), false);
     assert.equal(reviewsApprove(required.slice(0, 1), of("approve", null)), false);
     assert.equal(reviewsApprove([], []), false);
-    assert.deepEqual(findOutstanding(required, of("approve", null).slice(0, 1)), [required[1]]);
+    assert.deepEqual(findOutstandingReviewers(required, of("approve", null).slice(0, 1)), [required[1]]);
   });
 });
 

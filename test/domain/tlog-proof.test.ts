@@ -49,7 +49,7 @@ describe("verifying", () => {
     }
     assert.throws(() => check(formatTlogProof({ index: 5, path: [], checkpoint: checkpointOf(3) }), 5), {
       name: "ProofError",
-      message: "the path does not fit index 5 of a log of size 3",
+      message: "the path has the wrong length for index 5 in a log of size 3",
     });
   });
 

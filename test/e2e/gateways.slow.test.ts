@@ -13,7 +13,7 @@ import { after, before, describe, it } from "node:test";
 import { freePort } from "../support/postgres.ts";
 import { findProgram, listens } from "../support/proxy.ts";
 import { ROOT } from "../support/runtimes.ts";
-import { serve, type Listening } from "../../src/serve/index.ts";
+import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 import forwardAuth from "../../plugins/forward-auth/index.ts";
@@ -82,7 +82,7 @@ const UNANNOUNCED: Record<string, { status: number; passed: string[] }> = {
 
 interface Front {
   service: Service;
-  assent: Listening;
+  assent: RunningServer;
   url: string;
   /** Where it speaks HTTP/2 alone. */
   port2: number;

@@ -1,11 +1,11 @@
 /** The folding in the background: when it writes, and above all when it does not. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { createSumFolder, nextChunkSize, type SumFolder } from "../../src/cluster/fold-sums.ts";
-import type { SumFolderOptions } from "../../src/cluster/fold-sums.ts";
+import { createSumUpdater, nextChunkSize, type SumUpdater } from "../../src/cluster/fold-sums.ts";
+import type { SumUpdaterOptions } from "../../src/cluster/fold-sums.ts";
 
 interface Bench {
-  folding: SumFolder;
+  folding: SumUpdater;
   logged: string[];
   /** The next fold fails. */
   failNext(): void;
@@ -23,7 +23,7 @@ async function begin(t: TestContext): Promise<Bench> {
   let size = 0;
   let listener: (size: number) => void = () => {};
   const ledger = { onGrowth: (given: typeof listener) => ((listener = given), () => (listener = () => {})) };
-  const folding = createSumFolder({
+  const folding = createSumUpdater({
     upkeep: async () => {
       calls++;
       if (failing) throw ((failing = false), new Error("no"));
@@ -32,7 +32,7 @@ async function begin(t: TestContext): Promise<Bench> {
     ledger,
     lease: { isLeader: async () => true, release: async () => {} },
     log: { warn: (message: string) => logged.push(message) },
-  } as unknown as SumFolderOptions);
+  } as unknown as SumUpdaterOptions);
   folding.start();
   return {
     folding,

@@ -6,7 +6,7 @@ import { describe, it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import type { Storage } from "../../src/contract/storage.ts";
-import { actionRow, appendEntries, T0 } from "../../src/testing/suite/rows.ts";
+import { actionRow, appendEntries, BASE_TIME } from "../../src/testing/suite/rows.ts";
 import { until } from "../support/wait.ts";
 import { storeFolder } from "./children/spawn.ts";
 
@@ -39,9 +39,13 @@ async function filled(): Promise<{ path: string; storage: Storage; erase(): Prom
   });
   await storage.write(async (tx) => {
     for (const id of ids) {
-      await tx.updateAction(id, { status: "allowed" }, { status: "executing", started_at: T0, updated_at: T0 });
+      await tx.updateAction(
+        id,
+        { status: "allowed" },
+        { status: "executing", started_at: BASE_TIME, updated_at: BASE_TIME },
+      );
       const result = JSON.stringify({ meta: MARK.repeat(60) });
-      await tx.updateAction(id, { status: "executing" }, { status: "succeeded", result, updated_at: T0 });
+      await tx.updateAction(id, { status: "executing" }, { status: "succeeded", result, updated_at: BASE_TIME });
     }
   });
   return {
@@ -49,7 +53,7 @@ async function filled(): Promise<{ path: string; storage: Storage; erase(): Prom
     storage,
     erase: () =>
       storage.write(async (tx) => {
-        for (const id of ids) assert.equal(await tx.eraseAction(id, T0), true);
+        for (const id of ids) assert.equal(await tx.eraseAction(id, BASE_TIME), true);
       }),
   };
 }
@@ -77,7 +81,7 @@ describe("what was erased", () => {
     assert.ok(rows.length === ROWS && !JSON.stringify(rows).includes(MARK), "which are in no row");
     await storage.compact?.();
     assert.deepEqual(filesWith(path), [], "while the store was open");
-    assert.equal((await storage.action("action-0"))?.erased_at, T0);
+    assert.equal((await storage.action("action-0"))?.erased_at, BASE_TIME);
     await storage.close();
     assert.deepEqual(filesWith(path), []);
   });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import type { LedgerTransaction } from "../../src/contract/ledger.ts";
-import { actionRow, T0 } from "../../src/testing/suite/rows.ts";
+import { actionRow, BASE_TIME } from "../../src/testing/suite/rows.ts";
 import { openLedgerOn } from "../support/ledger.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 
@@ -13,11 +13,11 @@ before(async () => {
 });
 after(() => server?.stop());
 
-const begin = (tx: LedgerTransaction, id: string, started_at = T0): Promise<boolean> =>
-  tx.updateAction(id, { status: "allowed" }, { status: "executing", started_at, updated_at: T0 });
+const begin = (tx: LedgerTransaction, id: string, started_at = BASE_TIME): Promise<boolean> =>
+  tx.updateAction(id, { status: "allowed" }, { status: "executing", started_at, updated_at: BASE_TIME });
 
 /** A time at which the database lets nothing start, as often as it has failures. */
-const BAD = T0 + 1;
+const BAD = BASE_TIME + 1;
 
 /** The first job's write fails in the store; the second reads behind it. What a sequence has counted, no rollback takes back. */
 async function behind(

@@ -6,7 +6,7 @@ import { after, before, describe, it } from "node:test";
 import policyGit from "../../plugins/policy-git/index.ts";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import type { LeaderLease } from "../../src/contract/core-host.ts";
-import { readBasis } from "../../src/policies/baseline.ts";
+import { readAcceptedBundle } from "../../src/policies/baseline.ts";
 import type { Plugin } from "../../src/plugin.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { SECRET } from "../support/deployment.ts";
@@ -420,7 +420,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
             assert.equal(body.events[0].entry.facts.policy_commit, id);
           }
           const { host } = (services[2] as Service).runtime;
-          const basis = await readBasis(host.storage, "policy-git");
+          const basis = await readAcceptedBundle(host.storage, "policy-git");
           const old = {
             policies: [
               {

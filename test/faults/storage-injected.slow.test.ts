@@ -16,7 +16,7 @@ import {
   keyRow,
   policyRow,
   policySetRow,
-  T0,
+  BASE_TIME,
   HISTORY_SPAN,
   limitUseRow,
   pastActionRow,
@@ -96,43 +96,43 @@ async function writeAll(tx: StorageTransaction): Promise<void> {
   await appendEntries(tx, 1);
   await tx.putCheckpoint(1, "one");
   await tx.insertAction(actionRow(0));
-  await tx.updateAction("action-0", { status: "allowed" }, { status: "executing", updated_at: T0 });
-  await tx.noteAsked("action-0", T0, null);
+  await tx.updateAction("action-0", { status: "allowed" }, { status: "executing", updated_at: BASE_TIME });
+  await tx.noteAsked("action-0", BASE_TIME, null);
   await tx.eraseActionPart("action-0", "meta");
-  await tx.eraseAction("action-0", T0);
+  await tx.eraseAction("action-0", BASE_TIME);
   await tx.insertApproval(approvalRow("action-0", "owner:dana"));
   await tx.deleteApprovals("action-0");
   await tx.insertIdempotency(idempotencyRow("a"));
   await tx.deleteIdempotency("a", "b", "c");
   await tx.insertKey(keyRow(1));
-  await tx.revokeKey("key-1", T0);
-  await tx.touchKey("key-1", T0);
+  await tx.revokeKey("key-1", BASE_TIME);
+  await tx.touchKey("key-1", BASE_TIME);
   await tx.insertAgent(agentRow(1));
-  await tx.updateAgent("agent-1", 1, { updated_at: T0 });
+  await tx.updateAgent("agent-1", 1, { updated_at: BASE_TIME });
   await tx.insertPolicy(policyRow(1));
-  await tx.updatePolicy("policy-1", { updated_at: T0 });
+  await tx.updatePolicy("policy-1", { updated_at: BASE_TIME });
   await tx.insertPolicyVersion(policyVersionRow("policy-1", 1));
   await tx.putPolicySet(policySetRow(1));
   const { position: _, ...delivery } = deliveryRow(1);
   await tx.insertDelivery(delivery);
-  await tx.updateDelivery(delivery.id, delivery, { state: "dead", updated_at: T0 });
+  await tx.updateDelivery(delivery.id, delivery, { state: "dead", updated_at: BASE_TIME });
   await tx.deferDeliveries("mail a@example.com", {
     except: "none",
-    events: T0,
-    others: T0,
+    events: BASE_TIME,
+    others: BASE_TIME,
     last_error: "away",
-    updated_at: T0,
+    updated_at: BASE_TIME,
   });
-  await tx.hastenDeliveries("mail a@example.com", 0, T0);
-  await tx.releaseDeliveries(T0);
-  await tx.pruneDeliveries(T0, 1);
+  await tx.hastenDeliveries("mail a@example.com", 0, BASE_TIME);
+  await tx.releaseDeliveries(BASE_TIME);
+  await tx.pruneDeliveries(BASE_TIME, 1);
   await tx.insertLimitUse(limitUseRow(1));
   await tx.releaseLimitUses("action-1");
-  await tx.pruneLimitUses(T0, 1);
+  await tx.pruneLimitUses(BASE_TIME, 1);
   await tx.insertPastAction(pastActionRow(1));
-  await tx.movePastAction("action-1", T0 + 9);
+  await tx.movePastAction("action-1", BASE_TIME + 9);
   await tx.removePastAction("action-1");
-  await tx.prunePastActions(T0, 1);
+  await tx.prunePastActions(BASE_TIME, 1);
   const version = await tx.putDocument("a", "b", "{}", null);
   await tx.deleteDocument("a", "b", version ?? 0);
   await tx.putMeta("done", leafHashHex("x"));

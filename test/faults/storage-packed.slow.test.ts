@@ -5,7 +5,7 @@ import { describe, it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import type { ActionRow, Storage } from "../../src/contract/storage.ts";
-import { actionRow, approvalRow, entryRow, headRow, leafHashHex, T0 } from "../../src/testing/suite/rows.ts";
+import { actionRow, approvalRow, entryRow, headRow, leafHashHex, BASE_TIME } from "../../src/testing/suite/rows.ts";
 import { storeFolder } from "./children/spawn.ts";
 
 const { DatabaseSync } = await loadSqlite();
@@ -57,15 +57,15 @@ const ODD: Partial<ActionRow>[] = [
   { id: `${idOf(0xfd).slice(0, -1)}g`, submitted_by: "" },
   { id: `${idOf(0xfd)} `, submitted_by: "\u0000\u0001" },
   { id: idOf(0xfc), request_hash: HASH.toUpperCase(), salt: "ab", policy_hash: "" },
-  { id: idOf(0xfb), request: "", request_hash: "", salt: "", erased_at: T0 },
-  { id: idOf(0xfa), request_hash: HASH, submitted_by: KEY, approved_until: T0 + 5 },
+  { id: idOf(0xfb), request: "", request_hash: "", salt: "", erased_at: BASE_TIME },
+  { id: idOf(0xfa), request_hash: HASH, submitted_by: KEY, approved_until: BASE_TIME + 5 },
   {
     id: idOf(0xf9),
     request_hash: HASH,
     submitted_by: KEY,
-    approved_until: T0 + 9,
+    approved_until: BASE_TIME + 9,
     status: "pending_approval",
-    expires_at: T0 + 9,
+    expires_at: BASE_TIME + 9,
     quorum: 1,
   },
 ];
@@ -106,8 +106,8 @@ describe("packed actions", () => {
         await storage.actions({ visibility: { all: true }, limit: 50, request_hash }),
         ROWS.filter((row) => row.request_hash === request_hash).reverse(),
       );
-    assert.equal((await storage.openAction(KEY, HASH, T0 + 3))?.id, idOf(0xfa));
-    assert.equal((await storage.openAction(KEY, HASH, T0 + 6))?.id, idOf(0xf9));
+    assert.equal((await storage.openAction(KEY, HASH, BASE_TIME + 3))?.id, idOf(0xfa));
+    assert.equal((await storage.openAction(KEY, HASH, BASE_TIME + 6))?.id, idOf(0xf9));
     assert.equal((await storage.approvals(idOf(5))).length, 1);
     assert.deepEqual(await storage.copying?.read("actions", null, 50), ROWS);
     await storage.close();

@@ -9,7 +9,7 @@ import {
   leafHashHex,
   idempotencyRow,
   HISTORY_SPAN,
-  T0,
+  BASE_TIME,
   limitUseRow,
   pastActionRow,
 } from "../../src/testing/suite/rows.ts";
@@ -38,16 +38,16 @@ it(
       const waits = { ...asked, status: "pending_approval", decision: "require_approval" } as const;
       const rows = [
         actionRow(0, { ...asked, status: "succeeded" }),
-        actionRow(COUNT + 1, { ...waits, expires_at: T0 + 50 }),
-        actionRow(COUNT + 2, { ...waits, expires_at: T0 + 90 }),
-        actionRow(COUNT + 3, { ...waits, expires_at: T0 + 90, submitted_by: `${MANY}0` }),
-        actionRow(COUNT + 4, { ...waits, expires_at: T0 + 99, request_hash: leafHashHex("another") }),
-        actionRow(COUNT + 5, { ...asked, status: "denied", rejection_until: T0 + 50 }),
-        actionRow(COUNT + 6, { ...asked, status: "denied", rejection_until: T0 + 90 }),
+        actionRow(COUNT + 1, { ...waits, expires_at: BASE_TIME + 50 }),
+        actionRow(COUNT + 2, { ...waits, expires_at: BASE_TIME + 90 }),
+        actionRow(COUNT + 3, { ...waits, expires_at: BASE_TIME + 90, submitted_by: `${MANY}0` }),
+        actionRow(COUNT + 4, { ...waits, expires_at: BASE_TIME + 99, request_hash: leafHashHex("another") }),
+        actionRow(COUNT + 5, { ...asked, status: "denied", rejection_until: BASE_TIME + 50 }),
+        actionRow(COUNT + 6, { ...asked, status: "denied", rejection_until: BASE_TIME + 90 }),
         actionRow(COUNT + 7, {
           ...asked,
           status: "denied",
-          rejection_until: T0 + 99,
+          rejection_until: BASE_TIME + 99,
           request_hash: leafHashHex("another"),
         }),
       ];
@@ -60,7 +60,7 @@ it(
         ["rejected", rejectedAction.submitted, /Index Scan Backward using actions_rejected on/],
         ["rejected_edit", rejectedAction.edited, /Index Scan Backward using actions_rejected_edits/],
       ] as const;
-      const values: Record<string, string> = { ...asked, hash: OFTEN, now: String(T0) };
+      const values: Record<string, string> = { ...asked, hash: OFTEN, now: String(BASE_TIME) };
       await server.run(url, async (sql) => {
         await sql.unsafe("set session_replication_role = replica");
         const columns = (await sql.unsafe(
@@ -92,11 +92,11 @@ it(
           }
         }
       });
-      assert.deepEqual(await storage.openAction(MANY, OFTEN, T0), rows[2]);
-      assert.equal(await storage.openAction(MANY, OFTEN, T0 + 90), null);
-      assert.deepEqual(await storage.rejectedAction(OFTEN, T0), rows[6]);
-      assert.equal(await storage.rejectedAction(OFTEN, T0 + 90), null);
-      assert.equal(await storage.openAction(MANY, OFTEN.slice(0, -1), T0), null);
+      assert.deepEqual(await storage.openAction(MANY, OFTEN, BASE_TIME), rows[2]);
+      assert.equal(await storage.openAction(MANY, OFTEN, BASE_TIME + 90), null);
+      assert.deepEqual(await storage.rejectedAction(OFTEN, BASE_TIME), rows[6]);
+      assert.equal(await storage.rejectedAction(OFTEN, BASE_TIME + 90), null);
+      assert.equal(await storage.openAction(MANY, OFTEN.slice(0, -1), BASE_TIME), null);
     } finally {
       await storage.close();
     }
@@ -107,7 +107,7 @@ it(
 const GIVEN = {
   actionsById: [{ wanted: "action-1" }],
   idempotencies: [{ key_id: "key-1", route: "POST /v1/actions", idempotency_key: "1" }],
-  limitsUsed: [{ n: 0, policy: "payments", limit_name: "refunds a day", subject: "agent-1", since: T0 }],
+  limitsUsed: [{ n: 0, policy: "payments", limit_name: "refunds a day", subject: "agent-1", since: BASE_TIME }],
   foldedActions: [{ id: "action-1" }],
   pastActions: null,
   bucketsOf: [{ grain: 900_000, visible: "*", dimension: "tool", start: 0 }],

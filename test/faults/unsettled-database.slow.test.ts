@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
-import { SETTLED_INCARNATION } from "../../src/contract/storage.ts";
+import { SETTLED_INCARNATION_KEY } from "../../src/contract/storage.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ALLOWED, startService } from "../support/service.ts";
 import { until } from "../support/wait.ts";
@@ -26,7 +26,7 @@ describe("a service whose database is not settled", { skip: withoutPostgres }, (
       (client) => client`insert into processes (instance, incarnation, size, root, since, reported_at)
         select 'ahead', incarnation, size + 5, root, since, reported_at from processes limit 1`,
     );
-    await service.storage.write((tx) => tx.putMeta(SETTLED_INCARNATION, "another database"));
+    await service.storage.write((tx) => tx.putMeta(SETTLED_INCARNATION_KEY, "another database"));
     const { status, body } = await ready();
     assert.equal(status, 503);
     assert.equal(body.ready, false);

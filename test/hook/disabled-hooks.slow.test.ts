@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { addHook } from "../../src/hook/install/host-settings.ts";
-import { disabledReason } from "../../src/hook/install/disabled-hooks.ts";
+import { findDisabledReason } from "../../src/hook/install/disabled-hooks.ts";
 import type { Host } from "../../src/hook/hosts/answers.ts";
 import { assent, folderWith } from "../support/cli.ts";
 import { startHookService } from "../support/hook.ts";
@@ -15,7 +15,7 @@ const both = (more: object) => JSON.stringify({ ...(JSON.parse(HOOK) as object),
 
 type Files = Readonly<Record<string, string>>;
 const off = (host: Host, files: Files) =>
-  disabledReason(host, PLACE, (path) => files[path] ?? null, "/opt/assent-hook");
+  findDisabledReason(host, PLACE, (path) => files[path] ?? null, "/opt/assent-hook");
 
 describe("Claude Code", () => {
   const user = "/home/me/.claude/settings.json";

@@ -16,13 +16,13 @@ import { join } from "node:path";
 import { after, before, describe, test, type TestContext } from "node:test";
 import { HOSTS } from "../../src/hook/hosts/answers.ts";
 import { lineDiff } from "../../src/hook/install/settings-files.ts";
-import { CANARY_SESSION, HookState, stateFolder } from "../../src/hook/hook-state.ts";
+import { DOCTOR_SESSION, HookState, stateFolder } from "../../src/hook/hook-state.ts";
 import { hookCommand } from "../../src/hook/install/hook-program.ts";
 import {
   hasHook,
   settingsFile,
   SettingsError,
-  unreadableReason,
+  findUnreadableReason,
   addHook,
   removeHook,
 } from "../../src/hook/install/host-settings.ts";
@@ -107,15 +107,15 @@ for (const host of HOSTS)
       test("syntax that the host does not read is reported, and removal keeps comments", () => {
         const once = addHook(null, { host, command: COMMAND });
         const comment = `// mine\n${once}`;
-        assert.equal(unreadableReason(host, once), null);
+        assert.equal(findUnreadableReason(host, once), null);
         assert.ok(hasHook(comment, host));
         assert.match(removeHook(comment, host) ?? "", /^\/\/ mine\n/);
-        assert.equal(/comments/.test(unreadableReason(host, comment) ?? ""), !["vscode", "gemini"].includes(host));
+        assert.equal(/comments/.test(findUnreadableReason(host, comment) ?? ""), !["vscode", "gemini"].includes(host));
         for (const [text, extra] of [
           [`\uFEFF${once}`, /a byte order mark/],
           ['{ "a": [1, ], }', /trailing commas/],
         ] as const)
-          assert.equal(extra.test(unreadableReason(host, text) ?? ""), host !== "vscode");
+          assert.equal(extra.test(findUnreadableReason(host, text) ?? ""), host !== "vscode");
       });
       test("a hook with a custom command is replaced and removed, and similar ones are not", () => {
         const wanted = { host, command: "'/opt/our tools/ask'" };
@@ -231,7 +231,7 @@ test("status reports that no host has called the hook, and ignores the canary se
   const folder = folderWith(t, {});
   const env = { HOME: folder, XDG_STATE_HOME: folder };
   const state = new HookState(stateFolder(env));
-  await state.recordSession("claude-code", CANARY_SESSION, "call");
+  await state.recordSession("claude-code", DOCTOR_SESSION, "call");
   const none = await assent(["hook", "status"], { env });
   assert.deepEqual([none.code, none.out], [0, ""]);
   assert.match(none.err, /^no host of this user has called the hook/);

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { createCollector } from "../../src/http/collector.ts";
-import { createQueue, createRequestByteBudget } from "../../src/http/in-flight.ts";
+import { createRequestQueue, createRequestByteBudget } from "../../src/http/in-flight.ts";
 import { BodyTooLarge } from "../../src/http/request-info.ts";
-import { serve, type Listening } from "../../src/serve/index.ts";
+import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { ALLOWED, startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
@@ -14,7 +14,7 @@ const LARGE = 524_288;
 
 describe("request bodies", () => {
   let service: Service;
-  let server: Listening;
+  let server: RunningServer;
   const open: Socket[] = [];
   before(async () => {
     service = await startService({ change: ({ server }) => (server.max_bytes_in_flight = 8 * LARGE) });
@@ -153,7 +153,7 @@ describe("a collector", () => {
 
 describe("a slot of the queue", () => {
   it("is free while its request waits for another system, and is taken again once", async () => {
-    const queue = createQueue(1);
+    const queue = createRequestQueue(1);
     const slot = queue.enter();
     const ends: (() => void)[] = [];
     const waits = [1, 2].map(() => slot.without(() => new Promise<void>((resolve) => ends.push(resolve))));

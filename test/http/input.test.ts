@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { ERRORS, type ErrorCode } from "../../src/contract/errors.ts";
-import { serve, type Listening } from "../../src/serve/index.ts";
+import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { ALLOWED, ASKED, startService, type Service } from "../support/service.ts";
 import { pause, until } from "../support/wait.ts";
 
@@ -313,7 +313,7 @@ test("3,000 hostile requests cause no 5xx and leave the ledger valid", async () 
 });
 
 describe("over a socket", () => {
-  let server: Listening;
+  let server: RunningServer;
   before(async () => {
     server = await serve(service.runtime.fetch, { host: "127.0.0.1", port: 0 });
   });

@@ -2,8 +2,12 @@
 import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { after, before, describe, it } from "node:test";
-import { createResponsesInFlight, SMALL_RESPONSE, streamReservedResponse } from "../../src/http/responses-in-flight.ts";
-import { serve, type Listening } from "../../src/serve/index.ts";
+import {
+  createResponseByteBudget,
+  SMALL_RESPONSE_BYTES,
+  streamReservedResponse,
+} from "../../src/http/responses-in-flight.ts";
+import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { ALLOWED, makeKey, startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
@@ -11,7 +15,7 @@ const MIB = 1_048_576;
 
 describe("response bytes", () => {
   let service: Service;
-  let server: Listening;
+  let server: RunningServer;
   const keys: string[] = [];
   const open: Socket[] = [];
   let most = 0;
@@ -107,24 +111,24 @@ describe("response bytes", () => {
 
 describe("a share of responses", () => {
   it("rejects bytes above the limit of its key or of all, and never the only response or a small one", () => {
-    const all = createResponsesInFlight({ total: 300_000, perKey: 200_000 });
+    const all = createResponseByteBudget({ total: 300_000, perKey: 200_000 });
     const first = all.share("a");
     first.hold(250_000);
     assert.throws(() => all.share("a").hold(20_000), { code: "TOO_MANY_BYTES" });
-    all.share("a").hold(SMALL_RESPONSE);
+    all.share("a").hold(SMALL_RESPONSE_BYTES);
     assert.throws(() => all.share("b").hold(60_000), { code: "OVERLOADED" });
-    assert.equal(all.bytes, 250_000 + SMALL_RESPONSE);
+    assert.equal(all.bytes, 250_000 + SMALL_RESPONSE_BYTES);
     first.release();
     first.release();
-    assert.equal(all.bytes, SMALL_RESPONSE);
+    assert.equal(all.bytes, SMALL_RESPONSE_BYTES);
     const parts = all.share("b");
     parts.hold(150_000);
     parts.hold(50_000);
-    assert.equal(all.bytes, 200_000 + SMALL_RESPONSE);
+    assert.equal(all.bytes, 200_000 + SMALL_RESPONSE_BYTES);
   });
 
   it("is released if a client reads nothing", async () => {
-    const all = createResponsesInFlight({ total: 300_000, perKey: 300_000 });
+    const all = createResponseByteBudget({ total: 300_000, perKey: 300_000 });
     const share = all.share("a");
     share.hold(200_000);
     const reader = streamReservedResponse(new Uint8Array(200_000), share, 1).getReader();

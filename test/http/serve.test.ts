@@ -4,10 +4,10 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { after, before, describe, it } from "node:test";
 import type { FetchHandler } from "../../src/http/handler.ts";
-import { serve, ServerResponse, type Listening } from "../../src/serve/index.ts";
+import { serve, ServerResponse, type RunningServer } from "../../src/serve/index.ts";
 import { bounded, BOUND_MS, until } from "../support/wait.ts";
 
-function dial({ url }: Listening): Socket {
+function dial({ url }: RunningServer): Socket {
   const { hostname, port } = new URL(url);
   return connect(Number(port), hostname).on("error", () => undefined);
 }
@@ -23,7 +23,7 @@ function receiveAll(socket: Socket): Promise<string> {
 const otherServer = "deno" in process.versions || "bun" in process.versions ? "not Node's HTTP server" : false;
 
 describe("the HTTP server", () => {
-  let listening: Listening;
+  let listening: RunningServer;
   let handle: FetchHandler;
   before(async () => {
     listening = await serve((request, info) => handle(request, info), { host: "127.0.0.1", port: 0 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createRecordedHistoriesCheck } from "../../src/audit/recorded-histories.ts";
-import { encodePasts } from "../../src/domain/past.ts";
+import { encodeSaltedFacts } from "../../src/domain/past.ts";
 import type { PastAction } from "../../src/domain/policy/policy-types.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { actionRow } from "../../src/testing/suite/rows.ts";
@@ -28,7 +28,7 @@ test("the audit reports a past action that a decision read under another name, e
     };
     const history = [{ policy: "p", basis: "0123456789abcdef", actions: [read], fault: null }];
     const faults: string[] = [];
-    await check({ past: encodePasts([{ history, salt: "11".repeat(32) }]) }, (fault) => void faults.push(fault));
+    await check({ past: encodeSaltedFacts([{ history, salt: "11".repeat(32) }]) }, (fault) => void faults.push(fault));
     return faults;
   };
   assert.deepEqual(await faultsOf({}), []);

@@ -6,7 +6,7 @@ import { Refusal } from "../../src/contract/errors.ts";
 import type { LedgerTransaction } from "../../src/contract/ledger.ts";
 import { StorageError, nullIfCorrupt } from "../../src/contract/storage.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
-import { actionRow, keyRow, T0 } from "../../src/testing/suite/rows.ts";
+import { actionRow, keyRow, BASE_TIME } from "../../src/testing/suite/rows.ts";
 import { openLedgerOn } from "../support/ledger.ts";
 
 const READS = ["actionsById", "entriesOfAction", "key"] as const;
@@ -44,7 +44,7 @@ const aboutOne = (at: number) => ({
 });
 
 const begin = (tx: LedgerTransaction, id: string): Promise<boolean> =>
-  tx.updateAction(id, { status: "allowed" }, { status: "executing", started_at: T0, updated_at: T0 });
+  tx.updateAction(id, { status: "allowed" }, { status: "executing", started_at: BASE_TIME, updated_at: BASE_TIME });
 
 test("actions, their entries and their submitters' keys are read once for all jobs", async () => {
   const { ledger, calls, history } = await opened();
@@ -75,7 +75,7 @@ test("a job sees what earlier jobs of the batch wrote about the action, its entr
     assert.equal(row?.status, "allowed");
     tx.record(aboutOne(tx.now), "key-1");
     tx.expectChange(begin(tx, "action-1"));
-    await tx.revokeKey("key-1", T0 + 5);
+    await tx.revokeKey("key-1", BASE_TIME + 5);
     // A job's changes to its own copy of the row have no effect.
     Object.assign(row, { status: "denied" });
   }, history("action-1"));
@@ -88,7 +88,7 @@ test("a job sees what earlier jobs of the batch wrote about the action, its entr
     history("action-1"),
   );
   await first;
-  assert.deepEqual(await second, ["executing", ["execution"], T0 + 5]);
+  assert.deepEqual(await second, ["executing", ["execution"], BASE_TIME + 5]);
   assert.equal((await storage.entriesOfAction("action-1")).length, 1);
   await ledger.close();
 });
@@ -96,9 +96,17 @@ test("a job sees what earlier jobs of the batch wrote about the action, its entr
 test("each write about an action or a key is visible to later jobs", async () => {
   const writes: [(tx: LedgerTransaction) => Promise<unknown>, (tx: LedgerTransaction) => Promise<unknown>, unknown][] =
     [
-      [(tx) => tx.noteAsked("action-1", T0 + 9, null), async (tx) => (await tx.action("action-1"))?.asked_at, T0 + 9],
-      [(tx) => tx.eraseAction("action-1", T0 + 9), async (tx) => (await tx.action("action-1"))?.erased_at, T0 + 9],
-      [(tx) => tx.touchKey("key-1", T0 + 9), async (tx) => (await tx.key("key-1"))?.last_used_at, T0 + 9],
+      [
+        (tx) => tx.noteAsked("action-1", BASE_TIME + 9, null),
+        async (tx) => (await tx.action("action-1"))?.asked_at,
+        BASE_TIME + 9,
+      ],
+      [
+        (tx) => tx.eraseAction("action-1", BASE_TIME + 9),
+        async (tx) => (await tx.action("action-1"))?.erased_at,
+        BASE_TIME + 9,
+      ],
+      [(tx) => tx.touchKey("key-1", BASE_TIME + 9), async (tx) => (await tx.key("key-1"))?.last_used_at, BASE_TIME + 9],
     ];
   for (const [write, read, expected] of writes) {
     const { ledger, history } = await opened();
@@ -146,7 +154,7 @@ test("a write that changes nothing fails its own job only, whichever job ran aft
       runs.push("failing");
       // It is allowed, and does not wait.
       tx.expectChange(
-        tx.updateAction("action-1", { status: "pending_approval" }, { status: "executing", updated_at: T0 }),
+        tx.updateAction("action-1", { status: "pending_approval" }, { status: "executing", updated_at: BASE_TIME }),
       );
       return Promise.resolve();
     }),

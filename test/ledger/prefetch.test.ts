@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { memoryStorage } from "../../src/testing/index.ts";
-import { actionRow, idempotencyRow, T0, limitUseRow } from "../../src/testing/suite/rows.ts";
+import { actionRow, idempotencyRow, BASE_TIME, limitUseRow } from "../../src/testing/suite/rows.ts";
 import { openLedgerOn } from "../support/ledger.ts";
 
 const NAME = { key_id: "key-1", route: "POST /v1/actions", idempotency_key: "a" };
-const SPAN = { policy: "payments", limit_name: "refunds a day", subject: "agent-1", since: T0 };
+const SPAN = { policy: "payments", limit_name: "refunds a day", subject: "agent-1", since: BASE_TIME };
 const CALLS = ["idempotency", "idempotencies", "limitUsed", "limitsUsed"].map((name) => `tx.${name}`);
 
 async function opened({ exclusive = false } = {}) {
@@ -99,7 +99,7 @@ test("rows that no job prefetched are read when a job needs them", async () => {
       (tx) => tx.limitUsed(span.policy, span.limit_name, span.subject, span.since),
       () => ({ limits: [SPAN], idempotency: { ...NAME, idempotency_key: "another" } }),
     );
-  assert.deepEqual(await used({ ...SPAN, since: T0 + 1_000_000 }), { count: 0, sum: 0 });
+  assert.deepEqual(await used({ ...SPAN, since: BASE_TIME + 1_000_000 }), { count: 0, sum: 0 });
   assert.deepEqual(await used(SPAN), { count: 1, sum: 5 });
   const failing = ledger.transact(
     (tx) => tx.idempotency(NAME.key_id, NAME.route, NAME.idempotency_key),

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import type { EntryRow, StorageReader } from "../../src/contract/storage.ts";
-import { Tail } from "../../src/ledger/tail.ts";
+import { LedgerTail } from "../../src/ledger/tail.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { entryRow } from "../../src/testing/suite/rows.ts";
 
@@ -28,7 +28,7 @@ function ledger(): { rows: EntryRow[]; reader: StorageReader; fail: { next: bool
 
 it("an entry that polling has delivered is not delivered again, and later ones are", async () => {
   const { rows, reader } = ledger();
-  const tail = new Tail(reader, 0, LOG);
+  const tail = new LedgerTail(reader, 0, LOG);
   const got: number[] = [];
   tail.subscribe((entries) => got.push(...entries.map(({ seq }) => seq)));
   rows.push(entryRow(0), entryRow(1));
@@ -47,7 +47,7 @@ it("an entry that polling has delivered is not delivered again, and later ones a
 
 it("an own commit after those of other processes waits for them", async () => {
   const { rows, reader } = ledger();
-  const tail = new Tail(reader, 0, LOG);
+  const tail = new LedgerTail(reader, 0, LOG);
   const got: number[] = [];
   tail.subscribe((entries) => got.push(...entries.map(({ seq }) => seq)));
   rows.push(entryRow(0), entryRow(1), entryRow(2));
@@ -59,7 +59,7 @@ it("an own commit after those of other processes waits for them", async () => {
 
 it("a failed read loses nothing: the next notification reads from the same position", async () => {
   const { rows, reader, fail } = ledger();
-  const tail = new Tail(reader, 0, LOG);
+  const tail = new LedgerTail(reader, 0, LOG);
   const got: number[] = [];
   tail.subscribe((entries) => got.push(...entries.map(({ seq }) => seq)));
   rows.push(entryRow(0), entryRow(1));
@@ -82,7 +82,7 @@ it("entries of other processes are read only while there is a listener", async (
       return reader.entries(from, to);
     },
   };
-  const tail = new Tail(counting, 0, LOG, ({ seq }) => times.push(seq));
+  const tail = new LedgerTail(counting, 0, LOG, ({ seq }) => times.push(seq));
   const sizes: number[] = [];
   const recorded: number[] = [];
   tail.onGrowth((size) => sizes.push(size));
@@ -110,7 +110,7 @@ it("entries of other processes are read only while there is a listener", async (
 
 it("an entry that the store lacks is awaited, not skipped", async () => {
   const { rows, reader } = ledger();
-  const tail = new Tail(reader, 0, LOG);
+  const tail = new LedgerTail(reader, 0, LOG);
   const got: number[] = [];
   tail.subscribe((entries) => got.push(...entries.map(({ seq }) => seq)));
   rows.push(entryRow(0), entryRow(2));
@@ -125,7 +125,7 @@ it("an entry that the store lacks is awaited, not skipped", async () => {
 
 it("a head that a request has read meanwhile is reported to those who watch the ledger grow", async () => {
   const { rows, reader } = ledger();
-  const tail = new Tail(reader, 0, LOG);
+  const tail = new LedgerTail(reader, 0, LOG);
   const sizes: number[] = [];
   const got: number[] = [];
   tail.onGrowth((size) => sizes.push(size));

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { after, before, describe, test } from "node:test";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { createMcpHandler } from "@modelcontextprotocol/server";
-import { serve, type Listening } from "../../src/serve/index.ts";
+import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { listening, setUp, type ListeningProxy, type Refused, type Setup } from "../support/mcp.ts";
 import { server } from "../support/mcp-server.ts";
 import { until } from "../support/wait.ts";
@@ -184,7 +184,7 @@ describe("a server at a URL", () => {
         const seen: (string | null)[] = [];
         const handler = createMcpHandler(server, { legacy: "stateless" });
         const strict = createMcpHandler(server, { legacy: "reject" });
-        const upstream: Listening = await serve(
+        const upstream: RunningServer = await serve(
           (request) => {
             seen.push(request.headers.get("authorization"));
             if (era === "2026-07-28") return strict.fetch(request);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import type { PolicyDocument } from "../../src/domain/policy/policy-types.ts";
-import { definePlugin, type PolicyOutcome, type PolicySource, PolicySourceError } from "../../src/plugin.ts";
+import { definePlugin, type PolicyOfferOutcome, type PolicySource, PolicySourceError } from "../../src/plugin.ts";
 import { policy, rule } from "../support/policy.ts";
 import { ALLOWED, startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
@@ -26,7 +26,7 @@ class TestSource implements PolicySource {
   policies: PolicyDocument[] | null = null;
   /** Replaces the next load. */
   nextLoad: (() => Promise<never>) | null = null;
-  readonly outcomes: PolicyOutcome[] = [];
+  readonly outcomes: PolicyOfferOutcome[] = [];
   private changed: () => void = () => undefined;
 
   constructor(name: string, baseline: boolean) {
@@ -48,17 +48,17 @@ class TestSource implements PolicySource {
     return async () => undefined;
   }
 
-  settled(outcome: PolicyOutcome): void {
+  settled(outcome: PolicyOfferOutcome): void {
     this.outcomes.push(outcome);
   }
 
   /** Offers other policies, and resolves to the outcome. */
-  async offer(policies: PolicyDocument[] | null): Promise<PolicyOutcome> {
+  async offer(policies: PolicyDocument[] | null): Promise<PolicyOfferOutcome> {
     const before = this.outcomes.length;
     this.policies = policies;
     this.changed();
     await until("the outcome", async () => this.outcomes.length > before);
-    return this.outcomes[before] as PolicyOutcome;
+    return this.outcomes[before] as PolicyOfferOutcome;
   }
 }
 
@@ -83,7 +83,7 @@ async function start(team: PolicyDocument[], base: PolicyDocument[] | null) {
 
 const call = (method: string, path: string, body?: unknown) =>
   (service as Service).call(method, path, { key: (service as Service).admin, ...(body === undefined ? {} : { body }) });
-const messages = ({ faults }: PolicyOutcome): string[] => faults.map(({ message }) => message);
+const messages = ({ faults }: PolicyOfferOutcome): string[] => faults.map(({ message }) => message);
 const active = async (): Promise<unknown> =>
   ((await call("GET", "/v1/policies?status=active")).body.policies as Record<string, unknown>[])
     .map(({ name, managed_by, baseline }) => [name, managed_by, baseline])
@@ -92,7 +92,10 @@ const active = async (): Promise<unknown> =>
 test("other sources are accepted only after the baseline", async () => {
   const { base, team } = await start([ALLOW("team-rules")], null);
   assert.deepEqual(await active(), []);
-  assert.match(messages(team.outcomes[0] as PolicyOutcome)[0] ?? "", /baseline of the source "base" is not loaded yet/);
+  assert.match(
+    messages(team.outcomes[0] as PolicyOfferOutcome)[0] ?? "",
+    /baseline of the source "base" is not loaded yet/,
+  );
   assert.equal((await service!.call("POST", "/v1/actions", { body: ALLOWED })).body.decision, "deny");
   await base.offer([GUARD]);
   await until("the team's policies", async () => team.outcomes.at(-1)?.faults.length === 0);
@@ -128,7 +131,7 @@ test("only policies that were accepted from the currently configured baseline so
     base.policies = null;
     team.policies = [ALLOW("team-rules"), ALLOW("more")];
     await service!.restart();
-    assert.match(messages(team.outcomes.at(-1) as PolicyOutcome)[0] ?? "", /is not loaded yet/, what);
+    assert.match(messages(team.outcomes.at(-1) as PolicyOfferOutcome)[0] ?? "", /is not loaded yet/, what);
     assert.deepEqual(
       ((await active()) as string[][]).map(([name]) => name),
       (before as string[][]).map(([name]) => name),

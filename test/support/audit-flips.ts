@@ -1,7 +1,7 @@
 /** What a writer of the database may do to a store, and what the audit must say to it. */
 import { deepEqual, ok } from "node:assert/strict";
 import type { Storage } from "../../src/contract/storage.ts";
-import { UNRECORDED, UNRECORDED_META } from "../../src/audit/unrecorded.ts";
+import { UNRECORDED_COLUMNS, UNRECORDED_META_NAMES } from "../../src/audit/unrecorded.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import type { RawRow, RawStore, RawTable, RawValue } from "./raw-store.ts";
 
@@ -52,7 +52,7 @@ export async function placesOf(store: RawStore, mostRows = MOST_ROWS): Promise<P
       return kinds.size < mostRows && !kinds.has(kind) && kinds.add(kind);
     });
     ok(
-      rows.length > 0 || UNRECORDED.some(({ table: name, column }) => name === table.name && column === "*"),
+      rows.length > 0 || UNRECORDED_COLUMNS.some(({ table: name, column }) => name === table.name && column === "*"),
       table.name,
     );
     for (const row of rows) for (const column of table.columns) places.push({ table, row, column });
@@ -62,11 +62,11 @@ export async function placesOf(store: RawStore, mostRows = MOST_ROWS): Promise<P
 
 /** Whether the short table says that this is not compared. */
 export function isUnrecorded({ table, row, column }: Place): boolean {
-  return UNRECORDED.some((known) => {
+  return UNRECORDED_COLUMNS.some((known) => {
     if (known.table !== table.name || (known.column !== "*" && known.column !== column)) return false;
     if (table.name === "idempotency" && column === "body_hash") return row["route"] !== "POST /v1/actions";
     if (table.name === "deliveries") return !["seq", "action_id", "kind", "created_at"].includes(column);
-    if (table.name === "meta") return UNRECORDED_META.some((name) => String(row["name"]).startsWith(name));
+    if (table.name === "meta") return UNRECORDED_META_NAMES.some((name) => String(row["name"]).startsWith(name));
     return true;
   });
 }
@@ -192,7 +192,7 @@ const MAY_GO = ["idempotency", "deliveries", "meta"];
 /** One row of each kind gone, and one more of it: noticed. Answers how many rows, at most `mostRows` of each table. */
 export async function removeAndRepeatRows(audited: Audited, mostRows?: number): Promise<number> {
   const { raw } = audited;
-  const whole = new Set(UNRECORDED.filter(({ column }) => column === "*").map(({ table }) => table));
+  const whole = new Set(UNRECORDED_COLUMNS.filter(({ column }) => column === "*").map(({ table }) => table));
   const seen = new Set<RawRow>();
   for (const { table, row } of await placesOf(raw, mostRows)) {
     if (seen.has(row) || (whole.has(table.name) && table.name !== "deliveries")) continue;

@@ -1,13 +1,13 @@
 /** The console as people use it: a served runtime, signed-in pages. */
 import type { Browser, Locator, Page } from "playwright-core";
-import { serve, type Listening } from "../../src/serve/index.ts";
+import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { launch, open, type Watched } from "./browser.ts";
 import { startService, type Service, type ServiceOptions } from "./service.ts";
 
 export interface Console {
   service: Service;
   /** A test that takes it away puts another in its place. */
-  server: Listening;
+  server: RunningServer;
   browser: Browser;
   /** A key with these scopes; gives its value. */
   key(name: string, more: object): Promise<string>;

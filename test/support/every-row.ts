@@ -3,7 +3,7 @@ import { ok } from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Storage } from "../../src/contract/storage.ts";
-import { eraseParts } from "../../plugins/actions/erase-actions.ts";
+import { eraseActionParts } from "../../plugins/actions/erase-actions.ts";
 import users from "../../plugins/users/index.ts";
 import { definePlugin, type Plugin } from "../../src/plugin.ts";
 import { testNotifier } from "./notifier.ts";
@@ -225,7 +225,7 @@ export async function fillStore(
     const trimmed = (await submit("pay", { meta: { host: "h" } })).id as string;
     await run(trimmed, true);
     await service.runtime.host.ledger.transact((tx) =>
-      eraseParts(service.runtime.host, tx, [trimmed], "result", "the configuration keeps results for 1 days"),
+      eraseActionParts(service.runtime.host, tx, [trimmed], "result", "the configuration keeps results for 1 days"),
     );
     const hold = async (scope: object): Promise<string> =>
       (await call("POST", "/v1/holds", { reason: "case 7", ...scope }, { headers: once() })).id as string;

@@ -1,6 +1,6 @@
 /** A server with what the scenarios of `@modelcontextprotocol/conformance` call, in sessions of 2025-11-25 over HTTP. */
 import { Server, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
-import { serve, type Listening } from "../../src/serve/index.ts";
+import { serve, type RunningServer } from "../../src/serve/index.ts";
 
 type Json = Record<string, unknown>;
 
@@ -187,7 +187,7 @@ async function call(
 }
 
 /** Resolves to its address ends with `/mcp`. */
-export function startConformanceServer(): Promise<Listening> {
+export function startConformanceServer(): Promise<RunningServer> {
   const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
   return serve(
     async (request) => {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Client, type ClientOptions } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { serve, type Listening } from "../../src/serve/index.ts";
+import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { ASSENT, MAIN } from "./process.ts";
 import { commandOf, NODE, scriptOf, type RuntimeName } from "./runtimes.ts";
 import { until } from "./wait.ts";
@@ -37,7 +37,7 @@ rules:
 
 export interface Setup {
   service: Service;
-  listening: Listening;
+  listening: RunningServer;
   folder: string;
   /** Environment of a proxy. */
   env: Record<string, string>;

@@ -1,6 +1,6 @@
 /** A store's tables behind its back, as whoever may write to the database has them. */
 import postgres from "postgres";
-import { FORMS, pack, unpack, type PackedForm } from "../../src/storage/sql/forms.ts";
+import { PACKED_COLUMNS, pack, unpack, type PackedForm } from "../../src/storage/sql/forms.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 
 export type RawValue = string | number | Uint8Array | null;
@@ -84,7 +84,7 @@ export async function rawSqlite(path: string): Promise<RawStore> {
       key: columns.filter(({ pk }) => pk !== 0).map((column) => String(column["name"])),
       columns: columns.map((column) => String(column["name"])),
       forms: Object.fromEntries(
-        Object.entries(FORMS[String(name)] ?? {}).filter(([form]) =>
+        Object.entries(PACKED_COLUMNS[String(name)] ?? {}).filter(([form]) =>
           columns.some((column) => column["name"] === form && String(column["type"]).toLowerCase() === "any"),
         ),
       ),
@@ -94,7 +94,7 @@ export async function rawSqlite(path: string): Promise<RawStore> {
     place: () => "?",
     async all(sql, values) {
       if (sql.startsWith("select")) return list(sql, values);
-      const isLoose = Object.keys(FORMS).some((table) => sql.startsWith(`update ${table} `));
+      const isLoose = Object.keys(PACKED_COLUMNS).some((table) => sql.startsWith(`update ${table} `));
       file.exec(`pragma ignore_check_constraints = ${isLoose ? "on" : "off"}`);
       const table = /^(?:update|delete from|insert into) (\w+) /.exec(sql)?.[1] ?? "";
       const triggers = list("select name, sql from sqlite_schema where type = 'trigger' and tbl_name = ?", [table]);

@@ -317,7 +317,7 @@ class Assent:
         # A response from any other server at this address must not count as permission.
         if not isinstance(record, dict) or not isinstance(record.get("id"), str) or "status" not in record:
             raise ServiceUnavailable(
-                f"the answer ({status}) is no action", status=status, code="UNREADABLE_ANSWER"
+                f"the response ({status}) is not an action", status=status, code="UNREADABLE_ANSWER"
             )
         if about is not None and record["id"] != about:
             raise _another(record)

@@ -4,19 +4,19 @@
  */
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, encodeSegment, now, request } from "./core/api.ts";
+import { ApiError, encodeSegment, serviceNow, request } from "./core/api.ts";
 import type { LinkAnswer } from "./core/api-types.ts";
 import { loadMe } from "./core/me.ts";
-import { COOKIE, key, userSignInAddress } from "./core/session.ts";
+import { COOKIE_CREDENTIAL, currentCredential, userSignInAddress } from "./core/session.ts";
 import type { GrantLimits, GrantTerms } from "./grants/offer.tsx";
 import { VoteWithGrant } from "./grants/vote-with-grant.tsx";
 import { readDraft } from "./inbox/drafts.ts";
-import { Chip, Votes } from "./inbox/pane.tsx";
+import { IconChip, VoteList } from "./inbox/pane.tsx";
 import { castVote } from "./inbox/vote.ts";
-import { Badge, Banner, Notice, Problem, Text, TimeLeft } from "./ui/elements.tsx";
+import { Badge, Banner, Notice, ErrorNotice, MarkedValue, TimeLeft } from "./ui/elements.tsx";
 import { formatPrincipal } from "./ui/format.ts";
 import { useNow } from "./ui/hooks.ts";
-import { Asked, Bound, Origin, Risk } from "./ui/request.tsx";
+import { RequestToVoteOn, RequestHash, RequestOrigin, RiskBadge } from "./ui/request.tsx";
 
 const POLL_MS = 5000;
 /** Session storage key of the token while the person signs in. */
@@ -53,7 +53,7 @@ interface Signer {
 
 /** Returns the user of this browser's session if they may vote on the action; null for anyone else. */
 async function findSigner(id: string): Promise<Signer | null> {
-  if (key() !== COOKIE) return null;
+  if (currentCredential() !== COOKIE_CREDENTIAL) return null;
   try {
     const { approval_token, approval_terms } = await request("GET /v1/actions/{id}", { path: [id] });
     if (approval_token === undefined) return null;
@@ -119,7 +119,7 @@ function Approve() {
   };
   const voter = signer?.principal ?? approver;
   const vote = action.approvals.find((one) => one.approver === voter) ?? null;
-  const isLate = action.expires_at !== null && Date.parse(action.expires_at) <= now();
+  const isLate = action.expires_at !== null && Date.parse(action.expires_at) <= serviceNow();
   const mayVote = signer !== null || (refusal === null && !signature_required && shown !== null);
   const isOpen = isPending && !isLate && mayVote && vote === null;
   return (
@@ -131,7 +131,7 @@ function Approve() {
           <span class="quiet">
             You vote as{" "}
             <strong>
-              <Text value={signer?.name ?? formatPrincipal(approver)} />
+              <MarkedValue value={signer?.name ?? formatPrincipal(approver)} />
             </strong>
             {signer === null ? null : ", signed in"}
           </span>
@@ -139,12 +139,12 @@ function Approve() {
         <article class="pane">
           <Summary action={action} isPending={isPending} />
           <Messages seen={signer === null ? seen : { ...seen, refusal: null }} {...{ voter, lost, done, isLate }} />
-          <Asked action={action} level={2} />
+          <RequestToVoteOn action={action} level={2} />
           <h2 class="part">Votes</h2>
-          <Votes action={action} />
-          <Origin action={action} />
-          <Bound action={action} />
-          <Problem error={error} />
+          <VoteList action={action} />
+          <RequestOrigin action={action} />
+          <RequestHash action={action} />
+          <ErrorNotice error={error} />
           {isOpen ? <VoteWithGrant id={action.id} limits={signer?.grants ?? null} cast={cast} /> : null}
           {isOpen && signer === null && grants !== null ? <SignInToGrant /> : null}
           {isPending && !isLate && signature_required && signer === null ? <SignInToSign /> : null}
@@ -185,20 +185,20 @@ async function voteSigned(
 function Summary({ action, isPending }: { action: LinkAnswer["action"]; isPending: boolean }) {
   return (
     <p class="chips">
-      <Chip icon="bot">
-        <Text value={action.agent_id} />
-      </Chip>
-      <Risk risk={action.risk_level} />
+      <IconChip icon="bot">
+        <MarkedValue value={action.agent_id} />
+      </IconChip>
+      <RiskBadge risk={action.risk_level} />
       {isPending && action.expires_at !== null ? (
-        <Chip icon="clock">
+        <IconChip icon="clock">
           <TimeLeft at={action.expires_at} />
-        </Chip>
+        </IconChip>
       ) : (
         <Badge value={action.status} />
       )}
-      <Chip icon="users">
+      <IconChip icon="users">
         {action.approvals.filter(({ approve }) => approve).length} of {action.approvals_needed} approvals
-      </Chip>
+      </IconChip>
     </p>
   );
 }
@@ -251,18 +251,18 @@ function Messages({ seen: { action, refusal }, voter, lost, done, isLate }: Mess
     <div role="status">
       {lost === null ? null : (
         <Notice kind="bad">
-          Your {lost.approve ? "approval" : "rejection"} was not recorded: <Text value={lost.error.message} />.
+          Your {lost.approve ? "approval" : "rejection"} was not recorded: <MarkedValue value={lost.error.message} />.
           {reason === "" ? null : (
             <>
               {" "}
-              Your reason is kept: “<Text value={reason} />”
+              Your reason is kept: “<MarkedValue value={reason} />”
             </>
           )}
         </Notice>
       )}
       {lost === null && done === "" && !isPending && reason !== "" ? (
         <Notice kind="busy">
-          Your vote was not recorded. Your reason is kept: “<Text value={reason} />”
+          Your vote was not recorded. Your reason is kept: “<MarkedValue value={reason} />”
         </Notice>
       ) : null}
       {done === "" ? null : <Notice kind="good">{done}</Notice>}
@@ -273,7 +273,7 @@ function Messages({ seen: { action, refusal }, voter, lost, done, isLate }: Mess
       ) : null}
       {refusal === null ? null : (
         <Notice kind="bad">
-          You cannot vote on this: <Text value={refusal} />.
+          You cannot vote on this: <MarkedValue value={refusal} />.
         </Notice>
       )}
     </div>
@@ -283,10 +283,10 @@ function Messages({ seen: { action, refusal }, voter, lost, done, isLate }: Mess
 /** Rendered if the link is invalid, or the service is unreachable. */
 function Refused({ error, again }: { error: unknown; again: () => void }) {
   const isInvalid = error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429;
-  if (!isInvalid) return <Problem error={error} again={again} />;
+  if (!isInvalid) return <ErrorNotice error={error} again={again} />;
   return (
     <>
-      <Problem error={error} />
+      <ErrorNotice error={error} />
       <p>
         No vote was recorded. Open the link exactly as it was sent to you, or vote in{" "}
         <a href="/#/approvals">the console</a>.

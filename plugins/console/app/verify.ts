@@ -226,7 +226,7 @@ interface KeyChangeEntry {
  * signed.
  * @param changes changes of the log's key, in order; those before the pinned key are ignored
  */
-export async function openUnderPin(
+export async function openCheckpointWithPin(
   note: string,
   pin: string,
   changes: readonly KeyChange[],
@@ -286,7 +286,7 @@ export async function verifyProof(
   pin: string,
 ): Promise<{ index: number; checkpoint: Checkpoint; vkey: string }> {
   const { index, path, checkpoint: note, extra } = parseProof(text);
-  const { checkpoint, vkey } = await openUnderPin(note, pin, changesIn(extra));
+  const { checkpoint, vkey } = await openCheckpointWithPin(note, pin, changesIn(extra));
   await assertIncluded({ index, leaf, path }, checkpoint);
   return { index, checkpoint, vkey };
 }
@@ -316,12 +316,12 @@ export interface VerifiedEntry {
  * @param hash leaf hash of the entry, hex
  * @param pin the pinned key
  */
-export async function verifyAnswer(proof: ProofAnswer, hash: string, pin: string): Promise<VerifiedEntry> {
+export async function verifyProofResponse(proof: ProofAnswer, hash: string, pin: string): Promise<VerifiedEntry> {
   const bytes = fromBase64(proof.leaf);
   const leaf = await hashLeaf(bytes);
   if (toHex(leaf) !== hash) throw new Error(`the entry's bytes have the hash ${toHex(leaf)}, not ${hash}`);
   const { index } = proof;
-  const { checkpoint, vkey } = await openUnderPin(proof.checkpoint, pin, proof.log_keys ?? []);
+  const { checkpoint, vkey } = await openCheckpointWithPin(proof.checkpoint, pin, proof.log_keys ?? []);
   await assertIncluded({ index, leaf, path: proof.path.map(fromHex) }, checkpoint);
   const entry = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as Record<string, unknown>;
   if (entry["seq"] !== index)

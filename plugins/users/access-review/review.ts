@@ -11,7 +11,7 @@ import {
 import { toRfc3339 } from "../../../src/plugin.ts";
 import type { KeyRow } from "../../../src/storage/index.ts";
 import type { Sessions } from "../sessions.ts";
-import { readActivity, type Votes } from "./votes.ts";
+import { readVotingActivity, type Votes } from "./votes.ts";
 
 const DAY = 24 * 3_600_000;
 
@@ -58,7 +58,7 @@ export interface ReviewRow {
   ended_at: string | null;
 }
 
-export interface Review {
+export interface AccessReview {
   since: string;
   until: string;
   /** Ids of emergency approvals that no one has reviewed yet, of any age. Oldest first. */
@@ -67,12 +67,12 @@ export interface Review {
 }
 
 /** Reviews the last `days` days. */
-export async function reviewAccess(host: CoreHost, sessions: Sessions, days: number): Promise<Review> {
+export async function reviewAccess(host: CoreHost, sessions: Sessions, days: number): Promise<AccessReview> {
   const now = host.clock();
   const since = now - days * DAY;
   const users = await host.users.list();
   const reader: RightsReader = { key: (id) => host.storage.key(id), users, now };
-  const { votes, users: activity } = await readActivity(host, since);
+  const { votes, users: activity } = await readVotingActivity(host, since);
   const rows: ReviewRow[] = [];
   for (const user of users.values()) {
     const used = await lastUse(sessions, user, activity.get(user.id) ?? 0);

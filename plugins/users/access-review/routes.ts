@@ -1,7 +1,7 @@
 /** `GET /v1/access-review`. */
 import type { CoreHost } from "../../../src/core.ts";
 import { defineRoute, type Route, Type } from "../../../src/plugin.ts";
-import { TAG } from "../session-routes.ts";
+import { OPENAPI_TAG } from "../session-routes.ts";
 import type { Sessions } from "../sessions.ts";
 import { renderCsv } from "./csv.ts";
 import { reviewAccess } from "./review.ts";
@@ -84,7 +84,7 @@ export function accessReviewRoute(host: CoreHost, sessions: Sessions): Route {
   return defineRoute({
     method: "GET",
     path: "/v1/access-review",
-    tag: TAG,
+    tag: OPENAPI_TAG,
     summary: "Review who can approve what, who did, and what is unused",
     description:
       "Lists users, live keys and other voters, with their votes in the period. Reads every entry of the period.",

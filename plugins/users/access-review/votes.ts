@@ -13,7 +13,7 @@ export interface Votes {
   waits: number[];
 }
 
-export interface Activity {
+export interface VotingActivity {
   /** Votes by principal. */
   votes: Map<string, Votes>;
   /** Time of the newest entry that a user caused, by user id. Milliseconds. */
@@ -24,8 +24,8 @@ export interface Activity {
  * Reads the entries from `since` on, in pages, so that decisions run in between.
  * @param since milliseconds
  */
-export async function readActivity(host: CoreHost, since: number): Promise<Activity> {
-  const activity: Activity = { votes: new Map(), users: new Map() };
+export async function readVotingActivity(host: CoreHost, since: number): Promise<VotingActivity> {
+  const activity: VotingActivity = { votes: new Map(), users: new Map() };
   const { size } = await host.ledger.head();
   for (let from = await findFirst(host, since, size); from < size; from += PAGE) {
     await host.waitForReadSlot();
@@ -47,7 +47,7 @@ async function findFirst(host: CoreHost, since: number, size: number): Promise<n
   return low;
 }
 
-function addEntry({ votes, users }: Activity, entry: JsonObject): void {
+function addEntry({ votes, users }: VotingActivity, entry: JsonObject): void {
   const at = timeOf(entry);
   const by = entry["by"] as unknown as Actor | null | undefined;
   if (by?.principal.startsWith("user:") === true) users.set(by.principal.slice("user:".length), at);

@@ -9,7 +9,7 @@ import {
   sha256Hex,
   utf8,
 } from "../../../src/core.ts";
-import { sessionOf } from "../user-changes.ts";
+import { requireSession } from "../user-changes.ts";
 import { ERRORS } from "../user-errors.ts";
 import { deviceKey, readDevices, type StoredDevice, toDevice } from "./device-documents.ts";
 import type { SubscriptionKeys } from "./encrypt-message.ts";
@@ -62,10 +62,10 @@ export async function addDevice(
   address: SubscriptionAddress,
 ): Promise<StoredDevice> {
   const id = sha256Hex(utf8(address.endpoint)).slice(0, ID_LENGTH);
-  const known = await host.documents.get(deviceKey(sessionOf(credential).user.id, id));
+  const known = await host.documents.get(deviceKey(requireSession(credential).user.id, id));
   if (known !== null && isConfirmed(host, toDevice(known), credential, address)) return toDevice(known);
   return host.ledger.transact(async (tx) => {
-    const { id: session_id, user } = sessionOf(await tx.confirm(credential));
+    const { id: session_id, user } = requireSession(await tx.confirm(credential));
     const documents = host.documents.within(tx);
     const stored = await readDevices(documents, user.id);
     const before = stored.find(({ device }) => device.id === id) ?? null;
@@ -95,7 +95,7 @@ export async function addDevice(
 /** Removes a device of the signed-in user. Throws USERS_DEVICE_NOT_FOUND. */
 export async function removeOwnDevice(host: CoreHost, credential: Credential, id: string): Promise<void> {
   await host.ledger.transact(async (tx) => {
-    const { user } = sessionOf(await tx.confirm(credential));
+    const { user } = requireSession(await tx.confirm(credential));
     if (!(await removeDevice(host, tx, user.id, id)))
       throw new Refusal(ERRORS.DEVICE_NOT_FOUND, `you are not notified on a device ${id.slice(0, 64)}`);
   });

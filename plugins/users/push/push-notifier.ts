@@ -4,7 +4,7 @@ import { type Message, type Notifier, NotifierError, retryAfterMs } from "../../
 import { listDevices, openDevice } from "./devices.ts";
 import { buildNotice, encodeNotice } from "./push-notice.ts";
 import { findRecipient } from "./push-recipient.ts";
-import { isAccepted, isGone, type Outcome, removeGone, type SendPush } from "./send-push.ts";
+import { isAccepted, isSubscriptionGone, type PushOutcome, removeGoneDevices, type SendPush } from "./send-push.ts";
 
 export const PUSH_NOTIFIER = "notify-push";
 /** How long a push service keeps a message for a device that is off, unless its request expires earlier. Seconds. */
@@ -30,7 +30,7 @@ export function createPushNotifier(host: CoreHost, send: SendPush): Notifier {
       const sent = { text: encodeNotice(notice), headers: messageHeaders(message, notice.tag, host.clock()) };
       const addresses = devices.flatMap((device) => openDevice(host, device) ?? []);
       const outcomes = await Promise.all(addresses.map((device) => send(device, sent, signal)));
-      await removeGone(host, user.id, outcomes);
+      await removeGoneDevices(host, user.id, outcomes);
       judge(host, user, outcomes);
       // Return a reference, so that a channel with `digest` also reports the outcome of a request that was sent on its
       // own.
@@ -59,7 +59,7 @@ function messageHeaders(
  * Throws NotifierError if no device was notified. Does not throw if only some were notified, because each retry would
  * notify those again.
  */
-function judge(host: CoreHost, user: User, outcomes: readonly Outcome[]): void {
+function judge(host: CoreHost, user: User, outcomes: readonly PushOutcome[]): void {
   const failures = outcomes.flatMap((outcome) => describeFailure(outcome) ?? []);
   const isReached = outcomes.some((outcome) => "answer" in outcome && isAccepted(outcome.answer));
   if (isReached) {
@@ -79,7 +79,9 @@ function judge(host: CoreHost, user: User, outcomes: readonly Outcome[]): void {
 }
 
 /** Returns null for a device that was reached, or whose subscription has ended. */
-function describeFailure(outcome: Outcome): { text: string; permanent: boolean; retryAfterMs: number | null } | null {
+function describeFailure(
+  outcome: PushOutcome,
+): { text: string; permanent: boolean; retryAfterMs: number | null } | null {
   const { host } = outcome.device.url;
   if ("error" in outcome) {
     const { error } = outcome;
@@ -87,7 +89,7 @@ function describeFailure(outcome: Outcome): { text: string; permanent: boolean; 
     return { text, permanent: error instanceof NotifierError && error.permanent, retryAfterMs: null };
   }
   const { status, retryAfter } = outcome.answer;
-  if (isAccepted(outcome.answer) || isGone(outcome)) return null;
+  if (isAccepted(outcome.answer) || isSubscriptionGone(outcome)) return null;
   return {
     text: `${host} responded with status ${status}`,
     permanent: REFUSED.includes(status),

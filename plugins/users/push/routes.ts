@@ -3,8 +3,8 @@ import { closed, type CoreHost, time } from "../../../src/core.ts";
 import { defineRoute, readAddress, Refusal, type Route, type Static, toRfc3339, Type } from "../../../src/plugin.ts";
 import { decodeOrNull } from "../challenges.ts";
 import { UserParams } from "../schemas.ts";
-import { readBrowserName, TAG } from "../session-routes.ts";
-import { ownUser } from "../user-changes.ts";
+import { readBrowserName, OPENAPI_TAG } from "../session-routes.ts";
+import { requireOwnUser } from "../user-changes.ts";
 import { ERRORS } from "../user-errors.ts";
 import { importReceiverKey } from "./encrypt-message.ts";
 import { PUSH_NOTIFIER } from "./push-notifier.ts";
@@ -82,7 +82,7 @@ export function pushRoutes(host: CoreHost, options: PushOptions, send: SendPush)
     defineRoute({
       method: "GET",
       path: "/v1/users/:id/devices",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "List the devices on which a user is notified",
       description,
       scope: host.scopes,
@@ -90,7 +90,7 @@ export function pushRoutes(host: CoreHost, options: PushOptions, send: SendPush)
       responses: { 200: { description: "The devices, and what a browser needs to add one.", schema: DeviceList } },
       errors,
       async handle({ params: { id }, credential }) {
-        ownUser(credential, id);
+        requireOwnUser(credential, id);
         const [key, devices, channels] = await Promise.all([
           deriveSenderKey(host.vault),
           listDevices(host, id),
@@ -102,7 +102,7 @@ export function pushRoutes(host: CoreHost, options: PushOptions, send: SendPush)
     defineRoute({
       method: "POST",
       path: "/v1/users/:id/devices",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Notify the user on this device",
       description: `${description} Repeat it when the user opens the console on the device, so that it lasts as long as the current session.`,
       scope: host.scopes,
@@ -111,7 +111,7 @@ export function pushRoutes(host: CoreHost, options: PushOptions, send: SendPush)
       responses: { 201: { description: "The device.", schema: DeviceRecord } },
       errors: [...errors, ERRORS.DEVICE_INVALID, ERRORS.TOO_MANY_DEVICES],
       async handle({ params, body: { endpoint, keys }, credential, request }) {
-        ownUser(credential, params.id);
+        requireOwnUser(credential, params.id);
         const address = { endpoint, keys: { p256dh: keys.p256dh, auth: keys.auth } };
         await assertAddress(address, options.allow_private ?? false);
         const device = await addDevice(host, credential, readBrowserName(request), address);
@@ -121,7 +121,7 @@ export function pushRoutes(host: CoreHost, options: PushOptions, send: SendPush)
     defineRoute({
       method: "DELETE",
       path: "/v1/users/:id/devices/:device_id",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Stop notifying the user on a device",
       description,
       scope: host.scopes,
@@ -129,7 +129,7 @@ export function pushRoutes(host: CoreHost, options: PushOptions, send: SendPush)
       responses: { 204: { description: "It is no longer notified." } },
       errors: [...errors, ERRORS.DEVICE_NOT_FOUND],
       async handle({ params, credential }) {
-        ownUser(credential, params.id);
+        requireOwnUser(credential, params.id);
         await removeOwnDevice(host, credential, params.device_id);
         return { status: 204 };
       },
@@ -137,7 +137,7 @@ export function pushRoutes(host: CoreHost, options: PushOptions, send: SendPush)
     defineRoute({
       method: "POST",
       path: "/v1/users/:id/devices/:device_id/test",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Send a test notification to a device of the user",
       description: `${description} At most 5 in a minute.`,
       scope: host.scopes,
@@ -145,7 +145,7 @@ export function pushRoutes(host: CoreHost, options: PushOptions, send: SendPush)
       responses: { 200: { description: "What the push service answered.", schema: TestResult } },
       errors: [...errors, ERRORS.DEVICE_NOT_FOUND],
       async handle({ params: { id, device_id }, credential, signal }) {
-        ownUser(credential, id);
+        requireOwnUser(credential, id);
         const test = { credential, id: device_id, signal };
         return { status: 200, json: await sendTest(host, test, send, options.allow_private !== true) };
       },

@@ -1,7 +1,7 @@
 /** Sends one notification to one device, through the push service of its browser. */
 import { readFileSync } from "node:fs";
 import type { CoreHost } from "../../../src/core.ts";
-import { type Answer, post, type Resolve } from "../../../src/plugin.ts";
+import { type WebhookResponse, post, type ResolveName } from "../../../src/plugin.ts";
 import type { Options } from "../user-options.ts";
 import { type DeviceAddress, removeDevice } from "./devices.ts";
 import { encryptPushMessage } from "./encrypt-message.ts";
@@ -16,17 +16,19 @@ const LOCAL_CONTACT = "mailto:assent@localhost";
 export type PushOptions = NonNullable<Options["push"]>;
 
 /** What one device's push service answered. */
-export type Outcome = { device: DeviceAddress; answer: Answer } | { device: DeviceAddress; error: unknown };
+export type PushOutcome =
+  | { device: DeviceAddress; answer: WebhookResponse }
+  | { device: DeviceAddress; error: unknown };
 
 /** Sends a message with headers to a device. Never rejects. */
 export type SendPush = (
   device: DeviceAddress,
   message: { text: Uint8Array; headers: Record<string, string> },
   signal: AbortSignal,
-) => Promise<Outcome>;
+) => Promise<PushOutcome>;
 
 /** @param resolve replaces DNS in tests */
-export function createPushSender(host: CoreHost, options: PushOptions, resolve?: Resolve): SendPush {
+export function createPushSender(host: CoreHost, options: PushOptions, resolve?: ResolveName): SendPush {
   const { allow_private: allowPrivate = false, tls_ca_file } = options;
   const ca = tls_ca_file === undefined ? undefined : readFileSync(tls_ca_file, "utf8");
   return async (device, { text, headers }, signal) => {
@@ -45,14 +47,19 @@ export function createPushSender(host: CoreHost, options: PushOptions, resolve?:
 
 const PAYLOAD_HEADERS = { "content-encoding": "aes128gcm", "content-type": "application/octet-stream" };
 
-export const isAccepted = ({ status }: Answer): boolean => status >= 200 && status < 300;
+export const isAccepted = ({ status }: WebhookResponse): boolean => status >= 200 && status < 300;
 
 /** Whether the subscription has ended, so that the device must be removed. */
-export const isGone = (outcome: Outcome): boolean => "answer" in outcome && GONE.includes(outcome.answer.status);
+export const isSubscriptionGone = (outcome: PushOutcome): boolean =>
+  "answer" in outcome && GONE.includes(outcome.answer.status);
 
 /** Removes the devices of a user whose subscriptions have ended. */
-export async function removeGone(host: CoreHost, userId: string, outcomes: readonly Outcome[]): Promise<void> {
-  const gone = outcomes.filter(isGone);
+export async function removeGoneDevices(
+  host: CoreHost,
+  userId: string,
+  outcomes: readonly PushOutcome[],
+): Promise<void> {
+  const gone = outcomes.filter(isSubscriptionGone);
   if (gone.length === 0) return;
   await host.ledger.transact(async (tx) => {
     for (const { device } of gone) await removeDevice(host, tx, userId, device.id);

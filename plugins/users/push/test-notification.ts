@@ -1,11 +1,11 @@
 /** Sends a test notification to one of the user's own devices, and says what the push service answered. */
 import type { CoreHost, LedgerTransaction } from "../../../src/core.ts";
 import { type Credential, Refusal } from "../../../src/plugin.ts";
-import { sessionOf } from "../user-changes.ts";
+import { requireSession } from "../user-changes.ts";
 import { ERRORS } from "../user-errors.ts";
 import { findDevice, openDevice } from "./devices.ts";
 import { encodeNotice } from "./push-notice.ts";
-import { isAccepted, isGone, type Outcome, removeGone, type SendPush } from "./send-push.ts";
+import { isAccepted, isSubscriptionGone, type PushOutcome, removeGoneDevices, type SendPush } from "./send-push.ts";
 
 /** Test notifications of one user in a window. Counted in the store, so for all processes together. */
 const MAX_TESTS = 5;
@@ -32,7 +32,7 @@ export async function sendTest(
   showsReason: boolean,
 ): Promise<TestOutcome> {
   const { user, device } = await host.ledger.transact(async (tx) => {
-    const { user } = sessionOf(await tx.confirm(credential));
+    const { user } = requireSession(await tx.confirm(credential));
     const device = await findDevice(host, tx, user.id, id);
     if (device === null)
       throw new Refusal(ERRORS.DEVICE_NOT_FOUND, `you are not notified on a device ${id.slice(0, 64)}`);
@@ -55,7 +55,7 @@ export async function sendTest(
   };
   const headers = { ttl: String(KEEP_SECONDS), urgency: "high" };
   const outcome = await send(address, { text: encodeNotice(notice), headers }, signal);
-  await removeGone(host, user.id, [outcome]);
+  await removeGoneDevices(host, user.id, [outcome]);
   if ("error" in outcome) host.log.warn("a test notification was not sent", { error: String(outcome.error) });
   return describeOutcome(outcome, showsReason);
 }
@@ -82,7 +82,7 @@ async function countTest(host: CoreHost, tx: LedgerTransaction, userId: string):
  * @example
  * describeOutcome({ device, answer: { status: 403, retryAfter: undefined, body: "wrong key" } }, true).outcome; // "refused"
  */
-export function describeOutcome(outcome: Outcome, showsReason: boolean): TestOutcome {
+export function describeOutcome(outcome: PushOutcome, showsReason: boolean): TestOutcome {
   const { host: service } = outcome.device.url;
   if ("error" in outcome) {
     // One text, or it would tell which names of the private network exist.
@@ -93,5 +93,5 @@ export function describeOutcome(outcome: Outcome, showsReason: boolean): TestOut
   if (isAccepted(outcome.answer)) return { outcome: "accepted", status, reason: null };
   const words = showsReason ? (body ?? "").replaceAll(/\s+/g, " ").trim().slice(0, MAX_REASON) : "";
   const reason = `${service} answered ${status}${words === "" ? "" : `: ${words}`}`;
-  return { outcome: isGone(outcome) ? "ended" : "refused", status, reason };
+  return { outcome: isSubscriptionGone(outcome) ? "ended" : "refused", status, reason };
 }

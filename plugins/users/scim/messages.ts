@@ -87,7 +87,7 @@ function assertDistinctNames(object: JsonObject): JsonObject {
 }
 
 /** Returns a member by name, ignoring case as SCIM does for attribute names. */
-export function attributeOf(object: JsonObject, name: string): JsonValue | undefined {
+export function findAttribute(object: JsonObject, name: string): JsonValue | undefined {
   const found = Object.keys(object).find((each) => each.toLowerCase() === name.toLowerCase());
   return found === undefined ? undefined : object[found];
 }
@@ -113,7 +113,7 @@ export function readActive(value: JsonValue): boolean {
 export function readMemberIds(value: JsonValue | undefined): string[] {
   const list = value === undefined || value === null ? [] : Array.isArray(value) ? value : [value];
   return list.map((each) =>
-    readText(isJsonObject(each) ? attributeOf(each, "value") : undefined, "members.value", 100),
+    readText(isJsonObject(each) ? findAttribute(each, "value") : undefined, "members.value", 100),
   );
 }
 
@@ -129,7 +129,7 @@ export interface Filter {
  */
 export function parseFilter(text: string, attributes: readonly string[]): Filter {
   const [, path = "", quoted = ""] = /^\s*(\S+)\s+eq\s+("(?:[^"\\]|\\.)*")\s*$/i.exec(text) ?? [];
-  const attribute = plainPath(path);
+  const attribute = normalizeAttributePath(path);
   try {
     if (attributes.includes(attribute)) return { attribute, value: JSON.parse(quoted) as string };
   } catch {
@@ -142,7 +142,7 @@ export function parseFilter(text: string, attributes: readonly string[]): Filter
 }
 
 /** Returns the path in lowercase and without the URN of its schema. */
-export function plainPath(path: string): string {
+export function normalizeAttributePath(path: string): string {
   return path
     .trim()
     .toLowerCase()
@@ -160,17 +160,17 @@ const MAX_OPERATIONS = 1000;
 
 /** Reads the operations of a PATCH, in order. Throws USERS_SCIM_INVALID and USERS_SCIM_PATH_INVALID. */
 export function readPatch(body: JsonObject): PatchOperation[] {
-  const operations = attributeOf(body, "Operations");
+  const operations = findAttribute(body, "Operations");
   if (!Array.isArray(operations) || operations.length === 0 || operations.length > MAX_OPERATIONS)
     throw new Refusal(ERRORS.SCIM_INVALID, `Operations must be a list of 1 to ${MAX_OPERATIONS} operations`);
   return operations.flatMap((each) => {
     const operation = isJsonObject(each) ? assertDistinctNames(each) : {};
-    const name = attributeOf(operation, "op");
+    const name = findAttribute(operation, "op");
     const op = typeof name === "string" ? name.toLowerCase() : "";
     if (op !== "add" && op !== "replace" && op !== "remove")
       throw new Refusal(ERRORS.SCIM_INVALID, "op must be add, replace or remove");
-    const [path, value] = [attributeOf(operation, "path"), attributeOf(operation, "value")];
-    if (typeof path === "string" && path.trim() !== "") return [{ op, path: plainPath(path), value }];
+    const [path, value] = [findAttribute(operation, "path"), findAttribute(operation, "value")];
+    if (typeof path === "string" && path.trim() !== "") return [{ op, path: normalizeAttributePath(path), value }];
     if (!isJsonObject(value) || op === "remove")
       throw new Refusal(
         ERRORS.SCIM_PATH_INVALID,
@@ -178,7 +178,7 @@ export function readPatch(body: JsonObject): PatchOperation[] {
       );
     return Object.entries(assertDistinctNames(value)).map(([name, part]) => ({
       op,
-      path: plainPath(name),
+      path: normalizeAttributePath(name),
       value: part,
     }));
   });

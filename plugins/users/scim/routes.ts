@@ -4,7 +4,7 @@ import { defineRoute, Refusal, type Reply, type Route, Type } from "../../../src
 import { ERRORS } from "../user-errors.ts";
 import type { ProviderOptions } from "../user-options.ts";
 import { SCOPES } from "../user-scopes.ts";
-import { TAG } from "../session-routes.ts";
+import { OPENAPI_TAG } from "../session-routes.ts";
 import type { Sessions } from "../sessions.ts";
 import { type Group, ScimGroups } from "./scim-groups.ts";
 import {
@@ -75,7 +75,7 @@ const path = (provider: string, rest: string): string => `/scim/v2/${provider}/$
 const reply = (description: string) => ({ description, contentType: CONTENT_TYPE });
 
 function userRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route[] {
-  const base = { tag: TAG, scope: SCOPES.provision, errorContentType: CONTENT_TYPE };
+  const base = { tag: OPENAPI_TAG, scope: SCOPES.provision, errorContentType: CONTENT_TYPE };
   const render = (provider: string) => (each: ScimUser) => renderUser(provider, each);
   return [
     defineRoute({
@@ -187,7 +187,7 @@ async function renderGroup(
 }
 
 function groupRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route[] {
-  const base = { tag: TAG, scope: SCOPES.provision, errorContentType: CONTENT_TYPE };
+  const base = { tag: OPENAPI_TAG, scope: SCOPES.provision, errorContentType: CONTENT_TYPE };
   return [
     defineRoute({
       ...base,
@@ -253,7 +253,7 @@ function groupRoutes(host: CoreHost, find: (provider: string) => Endpoint): Rout
 }
 
 function groupChangeRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route[] {
-  const base = { tag: TAG, scope: SCOPES.provision, errorContentType: CONTENT_TYPE };
+  const base = { tag: OPENAPI_TAG, scope: SCOPES.provision, errorContentType: CONTENT_TYPE };
   return [
     ...(["PUT", "PATCH"] as const).map((method) =>
       defineRoute({
@@ -308,7 +308,7 @@ function describeRoute(find: (provider: string) => Endpoint): Route {
   return defineRoute({
     method: "GET",
     path: "/scim/v2/:provider/ServiceProviderConfig",
-    tag: TAG,
+    tag: OPENAPI_TAG,
     summary: "SCIM: show what is supported",
     scope: SCOPES.provision,
     errorContentType: CONTENT_TYPE,

@@ -17,7 +17,7 @@ import {
 import { type Credential, Refusal } from "../../../src/plugin.ts";
 import { ERRORS } from "../user-errors.ts";
 import { SCOPES } from "../user-scopes.ts";
-import { attributeOf, type PatchOperation, readMemberIds, readText } from "./messages.ts";
+import { findAttribute, type PatchOperation, readMemberIds, readText } from "./messages.ts";
 import { isManagedBy, type ScimUsers } from "./scim-users.ts";
 
 export interface Group {
@@ -69,9 +69,9 @@ export class ScimGroups {
 
   /** Creates a group with members. Throws USERS_SCIM_CONFLICT if a group with this name exists. */
   create(credential: Credential, body: JsonObject): Promise<Group> {
-    const name = readText(attributeOf(body, "displayName"), "displayName", MAX_NAME);
+    const name = readText(findAttribute(body, "displayName"), "displayName", MAX_NAME);
     const external_id = externalIdIn(body);
-    const members = readMemberIds(attributeOf(body, "members"));
+    const members = readMemberIds(findAttribute(body, "members"));
     const group: Group = { id: this.idOf(name), name, external_id };
     return this.run(credential, async (tx) => {
       const documents = this.host.documents.within(tx);
@@ -86,8 +86,8 @@ export class ScimGroups {
   replace(credential: Credential, id: string, body: JsonObject): Promise<Group> {
     return this.run(credential, async (tx) => {
       const group = await this.find(id, tx);
-      assertSameName(group, attributeOf(body, "displayName"));
-      return { group, members: readMemberIds(attributeOf(body, "members")) };
+      assertSameName(group, findAttribute(body, "displayName"));
+      return { group, members: readMemberIds(findAttribute(body, "members")) };
     });
   }
 
@@ -168,12 +168,12 @@ function applyOperation(group: Group, members: Set<string>, { op, path, value }:
 
 /** Rejects a new name, because the configuration maps groups by name. */
 function assertSameName(group: Group, name: unknown): void {
-  const given = isJsonObject(name) ? attributeOf(name, "displayName") : name;
+  const given = isJsonObject(name) ? findAttribute(name, "displayName") : name;
   if (given !== undefined && given !== group.name)
     throw new Refusal(ERRORS.SCIM_IMMUTABLE, "a group cannot be renamed; create a new group and delete this one");
 }
 
 function externalIdIn(body: JsonObject): string | null {
-  const value = attributeOf(body, "externalId");
+  const value = findAttribute(body, "externalId");
   return value === undefined || value === null ? null : readText(value, "externalId", MAX_NAME);
 }

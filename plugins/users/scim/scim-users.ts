@@ -13,13 +13,13 @@ import {
   type Users,
 } from "../../../src/core.ts";
 import { type Credential, Refusal } from "../../../src/plugin.ts";
-import { cancelOpen, endUserIn, recordUser } from "../user-changes.ts";
+import { cancelOpen, deactivateUserWithin, recordUser } from "../user-changes.ts";
 import { displayName, mapProviderGroups } from "../claims.ts";
 import { ERRORS } from "../user-errors.ts";
 import type { ProviderOptions } from "../user-options.ts";
 import { SCOPES } from "../user-scopes.ts";
 import type { Sessions } from "../sessions.ts";
-import { attributeOf, type PatchOperation, readActive, readText } from "./messages.ts";
+import { findAttribute, type PatchOperation, readActive, readText } from "./messages.ts";
 import { ScimRecords, type UserRecord } from "./records.ts";
 
 /** The attributes of a SCIM user that the plugin reads. An absent attribute leaves the value unchanged. */
@@ -155,7 +155,14 @@ export class ScimUsers {
     } else if (!active && user.ended_at === null) {
       // Also clear the groups, because an inactive user cannot be updated: a later removal from a group would be lost.
       const bare = { ...user, name, roles: [], groups: [], provider_groups: [] };
-      ({ user, revoked_keys } = await endUserIn(this.host, this.sessions, tx, bare, by, "deactivated by the provider"));
+      ({ user, revoked_keys } = await deactivateUserWithin(
+        this.host,
+        this.sessions,
+        tx,
+        bare,
+        by,
+        "deactivated by the provider",
+      ));
       record = { ...record, deactivated_at: user.ended_at };
     } else if (active && name !== user.name) user = recordUser(tx, "updated", { ...user, name }, by);
     await this.records.write(tx, user, record);
@@ -205,7 +212,7 @@ function readAttribute({ op, path, value }: PatchOperation, body: JsonObject): U
   if (path === "name" || path === "name.formatted") {
     const formatted = path === "name" && isJsonObject(value) ? fullName(value) : value;
     // `displayName` takes precedence over the name.
-    return attributeOf(body, "displayName") == null ? nameFrom(formatted) : {};
+    return findAttribute(body, "displayName") == null ? nameFrom(formatted) : {};
   }
   if (!KNOWN.test(path)) return {};
   if (op === "remove" && path === "displayname") return {};
@@ -223,9 +230,9 @@ function nameFrom(value: unknown): UserChange {
 }
 
 function fullName(name: JsonObject): string {
-  const formatted = attributeOf(name, "formatted");
+  const formatted = findAttribute(name, "formatted");
   if (typeof formatted === "string") return formatted;
-  return [attributeOf(name, "givenName"), attributeOf(name, "familyName")]
+  return [findAttribute(name, "givenName"), findAttribute(name, "familyName")]
     .filter((part) => typeof part === "string")
     .join(" ");
 }

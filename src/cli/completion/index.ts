@@ -1,5 +1,5 @@
 /** `assent completion` prints a script that lets a shell complete commands and options. */
-import { EXIT, parse, usage, type Command } from "../command.ts";
+import { EXIT_CODES, parseArguments, usageError, type Command } from "../command.ts";
 import { bashScript, fishScript, zshScript } from "./scripts.ts";
 import { completionWords, type WordList } from "./words.ts";
 
@@ -24,12 +24,12 @@ examples:
   assent completion fish > ~/.config/fish/completions/assent.fish
 `,
     async run(args, io) {
-      const { positionals } = parse(args, {});
+      const { positionals } = parseArguments(args, {});
       const [shell = "", ...more] = positionals;
       const script = Object.hasOwn(SCRIPTS, shell) && more.length === 0 ? SCRIPTS[shell] : undefined;
-      if (script === undefined) throw usage(`assent completion takes ${Object.keys(SCRIPTS).join(", ")}`);
+      if (script === undefined) throw usageError(`assent completion needs a shell: ${Object.keys(SCRIPTS).join(", ")}`);
       io.out(script(completionWords(await load())).trimEnd());
-      return EXIT.ok;
+      return EXIT_CODES.ok;
     },
   };
 }

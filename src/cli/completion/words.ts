@@ -27,7 +27,7 @@ export function completionWords(commands: ReadonlyMap<string, Command>): WordLis
       return [
         { path: [name], words: [...verbs, ...optionsIn(command.help, null)] },
         ...verbs.map(({ text }) => {
-          const own = command.verbs?.[text];
+          const own = command.subcommands?.[text];
           return { path: [name, text], words: optionsIn((own ?? command).help, own === undefined ? text : null) };
         }),
       ];
@@ -39,7 +39,7 @@ export function completionWords(commands: ReadonlyMap<string, Command>): WordLis
  * Returns the subcommands from `verbs`, or else the lowercase words in the usage lines, such as `create` in
  * `assent keys create NAME`.
  */
-export function listSubcommands(name: string, { help, verbs }: Command): Word[] {
+export function listSubcommands(name: string, { help, subcommands: verbs }: Command): Word[] {
   if (verbs !== undefined) return Object.entries(verbs).map(([text, { summary }]) => ({ text, summary }));
   const found = usageLines(help).flatMap((line) => {
     const word = new RegExp(`^assent ${name} ([a-z|-]+)(?: |$)`).exec(line)?.[1];

@@ -10,11 +10,20 @@ import { createAssent, type ActionRecord, type ActionRequest, type Assent } from
 import { defaultConfig } from "../../config/index.ts";
 import { createLogger } from "../../serve/log.ts";
 import { createRuntime } from "../../runtime/runtime.ts";
-import { onSignals, serve, ServerResponse } from "../../serve/index.ts";
-import { colour, EXIT, parse, parsePort, safe, usage, type Command, type Output } from "../command.ts";
+import { stopOnSignals, serve, ServerResponse } from "../../serve/index.ts";
+import {
+  colourText,
+  EXIT_CODES,
+  parseArguments,
+  parsePort,
+  toPrintable,
+  usageError,
+  type Command,
+  type Output,
+} from "../command.ts";
 import { listen } from "../listen.ts";
 import { verifyProofText } from "../verify.ts";
-import { withReport } from "../json-report.ts";
+import { withJsonReport } from "../json-report.ts";
 import { createSignInLink, type DemoKeys } from "./sign-in-link.ts";
 import day from "./day.json" with { type: "json" };
 
@@ -45,14 +54,14 @@ examples:
   assent demo --serve
 `,
   async run(args, io) {
-    const { values } = parse(args, {
+    const { values } = parseArguments(args, {
       serve: { type: "boolean" },
       port: { type: "string" },
       json: { type: "boolean" },
     });
     const port = values.port === undefined ? 8000 : parsePort(values.port);
-    if (values.port !== undefined && values.serve !== true) throw usage("--port needs --serve");
-    if (values.json === true && values.serve === true) throw usage("give either --serve or --json");
+    if (values.port !== undefined && values.serve !== true) throw usageError("--port needs --serve");
+    if (values.json === true && values.serve === true) throw usageError("give either --serve or --json");
     const folder = mkdtempSync(join(tmpdir(), "assent-demo-"));
     const keys = { admin: "", agent: "" };
     const config = defaultConfig({ data: folder, policies: POLICIES });
@@ -75,8 +84,8 @@ examples:
         "--port",
       );
       try {
-        const code = await withReport(io, values.json, (report) => play(url, keys, report));
-        if (values.serve === true && code === EXIT.ok) await stayUp(url, link.path, keys, io);
+        const code = await withJsonReport(io, values.json, (report) => play(url, keys, report));
+        if (values.serve === true && code === EXIT_CODES.ok) await stayUp(url, link.path, keys, io);
         return code;
       } finally {
         runtime.beginStop();
@@ -93,7 +102,7 @@ examples:
 async function stayUp(url: string, path: string, keys: DemoKeys, io: Output): Promise<void> {
   await new Promise<void>((stop) => {
     // The signal only ends the wait. The process exits once the store is closed and deleted.
-    onSignals(() => new Promise(() => stop()));
+    stopOnSignals(() => new Promise(() => stop()));
     io.out(`
 Open this link once to sign in to the console as its admin:
 
@@ -136,9 +145,9 @@ async function play(url: string, keys: { admin: string; agent: string }, io: Out
     done.push(finished);
   }
   wrong.push(...(await checkAll(admin, done, io)));
-  for (const line of wrong) io.err(`${colour(io, "red", "WRONG")} ${line}`);
-  io.out(wrong.length === 0 ? colour(io, "green", "all checks passed") : `${wrong.length} checks failed`);
-  return wrong.length === 0 ? EXIT.ok : EXIT.failure;
+  for (const line of wrong) io.err(`${colourText(io, "red", "WRONG")} ${line}`);
+  io.out(wrong.length === 0 ? colourText(io, "green", "all checks passed") : `${wrong.length} checks failed`);
+  return wrong.length === 0 ? EXIT_CODES.ok : EXIT_CODES.failure;
 }
 
 async function playStep(
@@ -151,7 +160,7 @@ async function playStep(
   const view = await agent.submit(step.action, { idempotencyKey: `demo-${step.time}` });
   const tint = { allow: "green", deny: "red", require_approval: "yellow" } as const;
   io.out(
-    `${step.time}  ${colour(io, tint[view.decision], view.decision.padEnd(16))} ${agent_id}: ${safe(tool)} ${safe(operation)} ${colour(io, "dim", `— ${safe(view.reason)}`)}`,
+    `${step.time}  ${colourText(io, tint[view.decision], view.decision.padEnd(16))} ${agent_id}: ${toPrintable(tool)} ${toPrintable(operation)} ${colourText(io, "dim", `— ${toPrintable(view.reason)}`)}`,
   );
   let current = view;
   for (const { approver, approve, reason } of step.votes ?? []) {

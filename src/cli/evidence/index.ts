@@ -1,9 +1,9 @@
 /** `assent evidence` writes a pack that lets an auditor verify a time window of the ledger offline. */
 import { readFileSync } from "node:fs";
-import { CommandError, EXIT, parse, usage, printJson, type Command } from "../command.ts";
-import { configFrom } from "../serve.ts";
-import { parseWindow } from "../window.ts";
-import { assertCurrent, progress, withStore } from "../with-store.ts";
+import { CommandError, EXIT_CODES, parseArguments, usageError, printJson, type Command } from "../command.ts";
+import { loadServeConfig } from "../serve.ts";
+import { parseTimeWindow } from "../window.ts";
+import { assertCurrentSchema, createProgressReporter, withStore } from "../with-store.ts";
 import { renderVerificationPage } from "./page/page.ts";
 import { writePack } from "./write-pack.ts";
 
@@ -26,7 +26,7 @@ examples:
   assent evidence --from 2026-01-01 --to 2026-04-01 --out evidence-2026-q1
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, {
+    const { values, positionals } = parseArguments(args, {
       from: { type: "string" },
       to: { type: "string" },
       out: { type: "string" },
@@ -34,15 +34,15 @@ examples:
       config: { type: "string" },
       json: { type: "boolean" },
     });
-    if (positionals.length > 0) throw usage("assent evidence takes no arguments, only flags");
+    if (positionals.length > 0) throw usageError("assent evidence takes no arguments, only flags");
     const { out } = values;
-    if (out === undefined) throw usage("--out is required");
-    const { from, to } = parseWindow(values);
+    if (out === undefined) throw usageError("--out is required");
+    const { from, to } = parseTimeWindow(values);
     const checkpoint = values.checkpoint === undefined ? null : readCheckpointFile(values.checkpoint);
-    const config = configFrom(process.env, values.config);
-    const report = progress(io);
+    const config = loadServeConfig(process.env, values.config);
+    const report = createProgressReporter(io);
     const { manifest, digest, actions } = await withStore(config, { readOnly: true }, async (storage) => {
-      await assertCurrent(storage);
+      await assertCurrentSchema(storage);
       return writePack(storage, {
         folder: out,
         from,
@@ -60,7 +60,7 @@ examples:
       io.out(`digest of the pack: ${digest}`);
       io.out("open verify.html in a browser to verify and read it");
     }
-    return EXIT.ok;
+    return EXIT_CODES.ok;
   },
 };
 

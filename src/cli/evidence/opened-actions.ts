@@ -5,7 +5,7 @@ import { decodeEdit } from "../../domain/edited-request.ts";
 import { decodeEntry } from "../../domain/entries.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { decodeSalted } from "../../domain/kept.ts";
-import { commitPast, decodePasts } from "../../domain/past.ts";
+import { commitSaltedFacts, decodeSaltedFacts } from "../../domain/past.ts";
 import { presentRequest } from "../../domain/policy/decide/shown-first.ts";
 import type { CompiledPolicySet } from "../../domain/policy/compile/compile.ts";
 import { decodeQuestions } from "../../domain/questions.ts";
@@ -76,7 +76,7 @@ function openPasts(past: string | null, entries: readonly ActionEntry[]): Opened
   const commitments = new Set(
     entries.map((entry) => (entry.type === "decision" || entry.type === "redecision" ? entry.facts.past : undefined)),
   );
-  return decodePasts(past).filter((each) => commitments.has(commitPast(each)));
+  return decodeSaltedFacts(past).filter((each) => commitments.has(commitSaltedFacts(each)));
 }
 
 function openQuestions(text: string | null, entries: readonly ActionEntry[]): OpenedAction["questions"] {

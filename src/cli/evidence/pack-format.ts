@@ -1,5 +1,5 @@
 /** Files of an evidence pack. docs/evidence.md describes them. */
-import type { Past } from "../../domain/past.ts";
+import type { SaltedFacts } from "../../domain/past.ts";
 import type { ActionRequest } from "../../domain/actions.ts";
 import type { JsonObject } from "../../domain/json.ts";
 
@@ -50,7 +50,7 @@ export interface OpenedAction {
   effective: { request: ActionRequest; salt: string } | null;
   result: JsonObject | null;
   meta: JsonObject | null;
-  past: Past[];
+  past: SaltedFacts[];
   questions: { question: SaltedText; answer: SaltedText | null }[];
   /** What approvers saw first, computed from the policy set and the request. Null if no approval was requested. */
   shown: { policy_set: string | null; preview: string | null; shown_first: string[] } | null;

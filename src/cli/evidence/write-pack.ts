@@ -14,7 +14,7 @@ import { openAction, readActionEntries } from "./opened-actions.ts";
 import { FORMAT, type Control, type Manifest } from "./pack-format.ts";
 import { createPackWriter } from "./pack-writer.ts";
 import { createPolicySets, type PolicySets } from "./policy-sets.ts";
-import { foldPeople, renderPeople, renderVotes } from "./tables.ts";
+import { computePeople, renderPeople, renderVotes } from "./tables.ts";
 
 const PAGE = 64;
 
@@ -68,7 +68,7 @@ export async function writePack(store: StorageReader, options: PackOptions): Pro
   const others = [...extra].sort((a, b) => a - b);
   await writer.write("entries.jsonl", renderEntries(store, { first, end, size }, others));
   await writer.write("policies.jsonl", sets.render());
-  const people = await foldPeople(
+  const people = await computePeople(
     readSelected(
       store,
       others.filter((seq) => seq < first),

@@ -1,9 +1,9 @@
 import { createAssent } from "../../client/index.ts";
 import {
   acceptDefinitions as acceptChanges,
-  reviewServer,
+  reviewDefinitions,
   definitionText,
-  type ServerReview,
+  type DefinitionReview,
 } from "../../mcp/tools/acceptance.ts";
 import {
   createDefinitionStore,
@@ -11,18 +11,18 @@ import {
   type DefinitionChange,
 } from "../../mcp/tools/accepted-definitions.ts";
 import { createAgentIdResolver } from "../../mcp/decisions/agent-id.ts";
-import { CommandError, EXIT, parse, safe, usage, type Output } from "../command.ts";
+import { CommandError, EXIT_CODES, parseArguments, toPrintable, usageError, type Output } from "../command.ts";
 import { actionExitCode, withServiceErrors } from "../remote.ts";
 import { askYesOrNo, canAsk } from "../yes-or-no.ts";
-import { withReport } from "../json-report.ts";
-import { FLAGS, readProxySetting, splitCommand } from "./proxy-flags.ts";
+import { withJsonReport } from "../json-report.ts";
+import { PROXY_FLAGS, readProxySetting, splitCommand } from "./proxy-flags.ts";
 
 export async function accept(args: string[], io: Output): Promise<number> {
   const { ours, command } = splitCommand(args);
-  const options = { ...FLAGS, yes: { type: "boolean", short: "y" }, json: { type: "boolean" } } as const;
-  const { values, positionals } = parse(ours, options);
+  const options = { ...PROXY_FLAGS, yes: { type: "boolean", short: "y" }, json: { type: "boolean" } } as const;
+  const { values, positionals } = parseArguments(ours, options);
   const { json, ...rest } = values;
-  return withReport(io, json, (report) => acceptAll(rest, positionals, command, report));
+  return withJsonReport(io, json, (report) => acceptAll(rest, positionals, command, report));
 }
 
 async function acceptAll(
@@ -34,13 +34,13 @@ async function acceptAll(
   const { config, url, apiKey, folder, log } = readProxySetting(values, command, io);
   const unknown = positionals.find((name) => !config.servers.some((server) => server.name === name));
   if (unknown !== undefined)
-    throw usage(`there is no server "${unknown}"; there are ${config.servers.map(({ name }) => name).join(", ")}`);
+    throw usageError(`there is no server "${unknown}"; there are ${config.servers.map(({ name }) => name).join(", ")}`);
   const store = createDefinitionStore(folder);
   const assent = createAssent({ url, apiKey });
   const agentId = createAgentIdResolver(assent, config.agent);
-  let exit: number = EXIT.ok;
+  let exit: number = EXIT_CODES.ok;
   for (const server of config.servers.filter(({ name }) => positionals.length === 0 || positionals.includes(name))) {
-    const examined = await reviewServer(server, store, log).catch((error: unknown) => {
+    const examined = await reviewDefinitions(server, store, log).catch((error: unknown) => {
       throw new CommandError(error instanceof Error ? error.message : String(error));
     });
     if (examined.changes.length === 0) {
@@ -50,7 +50,7 @@ async function acceptAll(
     show(examined, io);
     if (yes !== true && !(await isAgreed(server.name, io))) {
       io.err(`${server.name}: nothing was accepted`);
-      exit = EXIT.failure;
+      exit = EXIT_CODES.failure;
       continue;
     }
     const action = await withServiceErrors(async () =>
@@ -58,7 +58,7 @@ async function acceptAll(
     );
     if (action.status === "succeeded") io.out(`${server.name}: accepted, recorded as action ${action.id}`);
     else {
-      io.err(`${server.name}: not accepted: action ${action.id} is ${action.status}: ${safe(action.reason)}`);
+      io.err(`${server.name}: not accepted: action ${action.id} is ${action.status}: ${toPrintable(action.reason)}`);
       exit = actionExitCode(action);
     }
   }
@@ -66,14 +66,14 @@ async function acceptAll(
 }
 
 /** Prints the changed definitions. Replaces control characters, because the definitions come from the server. */
-function show({ server, changes }: ServerReview, io: Output): void {
+function show({ server, changes }: DefinitionReview, io: Output): void {
   io.out(`${server.name}: ${changes.length} ${changes.length === 1 ? "definition differs" : "definitions differ"}`);
   for (const change of changes) for (const line of linesOf(change)) io.out(line);
 }
 
 function linesOf({ name, kind, before, now }: DefinitionChange): string[] {
   const signed = (sign: string, text: string): string[] =>
-    text === "" ? [] : text.split("\n").map((line) => `    ${sign} ${safe(line)}`);
+    text === "" ? [] : text.split("\n").map((line) => `    ${sign} ${toPrintable(line)}`);
   const texts =
     definitionText(before) === definitionText(now)
       ? []
@@ -86,7 +86,7 @@ function linesOf({ name, kind, before, now }: DefinitionChange): string[] {
       JSON.stringify(before?.definition[key]) !== JSON.stringify(now?.definition[key]),
   );
   return [
-    `  ${kind.padEnd(8)}${name === INSTRUCTIONS_KEY ? "(the server's instructions)" : safe(name)}`,
+    `  ${kind.padEnd(8)}${name === INSTRUCTIONS_KEY ? "(the server's instructions)" : toPrintable(name)}`,
     ...texts,
     ...others.flatMap((key) => [
       ...signed("-", `${key}: ${JSON.stringify(before?.definition[key]) ?? ""}`),
@@ -96,6 +96,6 @@ function linesOf({ name, kind, before, now }: DefinitionChange): string[] {
 }
 
 function isAgreed(name: string, io: Output): Promise<boolean> {
-  if (!canAsk(io)) throw usage("a person must review the changes; run this in a terminal, or pass --yes");
+  if (!canAsk(io)) throw usageError("a person must review the changes; run this in a terminal, or pass --yes");
   return askYesOrNo(`accept these definitions of ${name}?`);
 }

@@ -5,30 +5,39 @@ import { checkKey } from "../../hook/install/check-service.ts";
 import { SettingsError } from "../../hook/install/jsonc.ts";
 import { isObject, type JsonObject } from "../../hook/payload.ts";
 import { VERSION } from "../../version.ts";
-import { colour, CommandError, EXIT, parse, printJson, safe, usage, type Output } from "../command.ts";
+import {
+  colourText,
+  CommandError,
+  EXIT_CODES,
+  parseArguments,
+  printJson,
+  toPrintable,
+  usageError,
+  type Output,
+} from "../command.ts";
 import { readLogin } from "../credentials.ts";
 import { isProxied, readServers } from "./clients.ts";
-import { parseClient, existingSettings } from "./install.ts";
+import { parseClient, readExistingSettings } from "./install.ts";
 
 const START_MS = 30_000;
 const MAX_ERROR = 300;
 
 export async function doctor(args: string[], io: Output): Promise<number> {
-  const { values, positionals } = parse(args, {
+  const { values, positionals } = parseArguments(args, {
     client: { type: "string" },
     scope: { type: "string" },
     json: { type: "boolean" },
   });
-  if (positionals.length > 0) throw usage("assent mcp doctor takes options only");
+  if (positionals.length > 0) throw usageError("assent mcp doctor takes options only");
   const client = parseClient(values.client);
   const findings: { state: "ok" | "problem" | "note"; text: string }[] = [];
   const report = (state: "ok" | "problem" | "note", text: string): void => {
     const mark = { ok: "green", problem: "red", note: "yellow" } as const;
-    if (values.json !== true) io.out(`${colour(io, mark[state], state.padEnd(7))}  ${safe(text)}`);
+    if (values.json !== true) io.out(`${colourText(io, mark[state], state.padEnd(7))}  ${toPrintable(text)}`);
     findings.push({ state, text });
   };
 
-  const files = existingSettings(client, values.scope);
+  const files = readExistingSettings(client, values.scope);
   if (files.length === 0) report("note", `${client} has no settings with servers here`);
   const key = await keyFault();
   report(key === null ? "ok" : "problem", key ?? "the stored key is valid, and acts as one agent");
@@ -58,7 +67,7 @@ export async function doctor(args: string[], io: Output): Promise<number> {
     }
   }
   if (values.json === true) printJson(io, { findings });
-  return findings.some(({ state }) => state === "problem") ? EXIT.failure : EXIT.ok;
+  return findings.some(({ state }) => state === "problem") ? EXIT_CODES.failure : EXIT_CODES.ok;
 }
 
 async function keyFault(): Promise<string | null> {

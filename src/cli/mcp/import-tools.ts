@@ -5,13 +5,21 @@ import type { ToolSchemaDocument } from "../../domain/policy/policy-types.ts";
 import { fetchDefinitions } from "../../mcp/tools/acceptance.ts";
 import { INSTRUCTIONS_KEY } from "../../mcp/tools/accepted-definitions.ts";
 import { isObject } from "../../mcp/transport/rpc-message.ts";
-import { CommandError, EXIT, parse, safe, usage, printJson, type Verb } from "../command.ts";
+import {
+  CommandError,
+  EXIT_CODES,
+  parseArguments,
+  toPrintable,
+  usageError,
+  printJson,
+  type Subcommand,
+} from "../command.ts";
 import { loadProxyConfig, splitCommand } from "./proxy-flags.ts";
 
 /** Maximum number of items in a policy's `tools`. */
 const MAX_TOOLS = 1_000;
 
-export const importTools: Verb = {
+export const importTools: Subcommand = {
   summary: "print the tools of an MCP server as tools: of a policy",
   help: `usage: assent policy import-tools [--name NAME] [--json] (-- COMMAND | --http URL | --config FILE)
 
@@ -38,21 +46,23 @@ examples:
     const {
       values: { json, ...values },
       positionals,
-    } = parse(ours, flags);
+    } = parseArguments(ours, flags);
     if (positionals.length > 0)
-      throw usage(`write the server's command after "--": assent policy import-tools -- ${positionals.join(" ")}`);
+      throw usageError(`write the server's command after "--": assent policy import-tools -- ${positionals.join(" ")}`);
     const tools: ToolSchemaDocument[] = [];
     for (const server of loadProxyConfig(values, command).config.servers) {
-      const definitions = await fetchDefinitions(server, (line) => io.err(safe(line))).catch((error: unknown) => {
-        throw new CommandError(error instanceof Error ? error.message : String(error));
-      });
+      const definitions = await fetchDefinitions(server, (line) => io.err(toPrintable(line))).catch(
+        (error: unknown) => {
+          throw new CommandError(error instanceof Error ? error.message : String(error));
+        },
+      );
       for (const [operation, { definition }] of definitions) {
         const params = definition["inputSchema"];
         if (operation === INSTRUCTIONS_KEY || !isObject(params)) continue;
         const tool: ToolSchemaDocument = { tool: server.tool, operation, params };
         const fault = findFault(tool);
         if (fault === null) tools.push(tool);
-        else io.err(`left out ${safe(operation)}: ${safe(fault)}`);
+        else io.err(`left out ${toPrintable(operation)}: ${toPrintable(fault)}`);
       }
     }
     if (tools.length === 0) throw new CommandError("the servers have no tools with a schema of their parameters");
@@ -60,7 +70,7 @@ examples:
       throw new CommandError(`the servers have ${tools.length} tools; a policy can declare ${MAX_TOOLS}`);
     if (json === true) printJson(io, { tools });
     else io.out(stringify({ tools }, { lineWidth: 120, aliasDuplicateObjects: false }).trimEnd());
-    return EXIT.ok;
+    return EXIT_CODES.ok;
   },
 };
 

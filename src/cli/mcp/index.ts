@@ -1,5 +1,5 @@
 /** `assent mcp`: the MCP proxy and its installation. The packages for the protocol are loaded only when a verb runs. */
-import { usage, type Command, type Output, type Verb } from "../command.ts";
+import { usageError, type Command, type Output, type Subcommand } from "../command.ts";
 import { CLIENTS } from "./clients.ts";
 
 const SERVERS = `  -- COMMAND [ARGS]  the server is a process, which the proxy starts
@@ -7,7 +7,7 @@ const SERVERS = `  -- COMMAND [ARGS]  the server is a process, which the proxy s
   --config FILE      servers and options from FILE; default: assent-mcp.yaml in the working folder
   --name NAME        name of the server; by default derived from its command or host`;
 
-const proxy: Verb = {
+const proxy: Subcommand = {
   summary: "run the proxy between an MCP client and its servers",
   help: `usage: assent mcp proxy [options] -- COMMAND [ARGS]
        assent mcp proxy [options] --http URL
@@ -33,7 +33,7 @@ examples:
   run: async (args, io) => (await import("./proxy.ts")).proxy(args, io),
 };
 
-const accept: Verb = {
+const accept: Subcommand = {
   summary: "accept the current tools of a server",
   help: `usage: assent mcp accept [SERVER]... [options] [-- COMMAND [ARGS]]
 
@@ -58,7 +58,7 @@ examples:
 const CLIENT = `  --client CLIENT    ${CLIENTS.join(", ")}
   --scope SCOPE      project or user; default: the project's settings if they exist, else the user's`;
 
-const install: Verb = {
+const install: Subcommand = {
   summary: "put the servers of a client behind the proxy",
   help: `usage: assent mcp install --client CLIENT [--scope SCOPE] [--agent ID] [--skip SERVER]... [--dry-run] [--json]
 
@@ -80,7 +80,7 @@ examples:
   run: async (args, io) => (await import("./install.ts")).install(args, io),
 };
 
-const uninstall: Verb = {
+const uninstall: Subcommand = {
   summary: "connect a client directly to its servers again, without the proxy",
   help: `usage: assent mcp uninstall --client CLIENT [--scope SCOPE] [--dry-run] [--json]
 
@@ -96,7 +96,7 @@ examples:
   run: async (args, io) => (await import("./install.ts")).uninstall(args, io),
 };
 
-const doctor: Verb = {
+const doctor: Subcommand = {
   summary: "check that the servers of a client are behind the proxy",
   help: `usage: assent mcp doctor --client CLIENT [--scope SCOPE] [--json]
 
@@ -112,7 +112,7 @@ examples:
   run: async (args, io) => (await import("./check-gateway.ts")).doctor(args, io),
 };
 
-const VERBS: Readonly<Record<string, Verb>> = { install, uninstall, doctor, proxy, accept };
+const VERBS: Readonly<Record<string, Subcommand>> = { install, uninstall, doctor, proxy, accept };
 
 export const mcp: Command = {
   summary: "put policies in front of MCP servers",
@@ -128,10 +128,11 @@ examples:
   assent mcp install --client claude-code
   assent mcp proxy -- npx -y @modelcontextprotocol/server-filesystem ~/notes
   assent mcp accept`,
-  verbs: VERBS,
+  subcommands: VERBS,
   run([verb, ...args]: string[], io: Output): Promise<number> {
-    if (verb === undefined) throw usage("assent mcp takes install, uninstall, doctor, proxy or accept");
-    if (!Object.hasOwn(VERBS, verb)) throw usage(`assent mcp has no "${verb}"`);
-    return (VERBS[verb] as Verb).run(args, io);
+    if (verb === undefined)
+      throw usageError("assent mcp needs a subcommand; use install, uninstall, doctor, proxy or accept");
+    if (!Object.hasOwn(VERBS, verb)) throw usageError(`assent mcp has no subcommand "${verb}"`);
+    return (VERBS[verb] as Subcommand).run(args, io);
   },
 };

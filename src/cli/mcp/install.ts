@@ -7,10 +7,19 @@ import { checkKey } from "../../hook/install/check-service.ts";
 import { lineDiff, readSettings, writeSettings } from "../../hook/install/settings-files.ts";
 import { SettingsError } from "../../hook/install/jsonc.ts";
 import { isTemporaryInstall } from "../../hook/install/hook-program.ts";
-import { colour, CommandError, EXIT, parse, safe, usage, printJson, type Output } from "../command.ts";
+import {
+  colourText,
+  CommandError,
+  EXIT_CODES,
+  parseArguments,
+  toPrintable,
+  usageError,
+  printJson,
+  type Output,
+} from "../command.ts";
 import { readLogin } from "../credentials.ts";
 import { settingsFolders } from "../hook-install.ts";
-import { programCommand, programWords } from "../invocation.ts";
+import { programCommand, programArguments } from "../invocation.ts";
 import {
   CLIENT_SCOPES,
   clientFile,
@@ -23,7 +32,7 @@ import {
 } from "./clients.ts";
 
 export async function install(args: string[], io: Output): Promise<number> {
-  const { values, positionals } = parse(args, {
+  const { values, positionals } = parseArguments(args, {
     client: { type: "string" },
     scope: { type: "string" },
     agent: { type: "string" },
@@ -31,7 +40,7 @@ export async function install(args: string[], io: Output): Promise<number> {
     "dry-run": { type: "boolean" },
     json: { type: "boolean" },
   });
-  if (positionals.length > 0) throw usage("assent mcp install takes options only");
+  if (positionals.length > 0) throw usageError("assent mcp install takes options only");
   const client = parseClient(values.client);
   const { path, text } = settingsOf(client, values.scope);
   const command = {
@@ -42,25 +51,25 @@ export async function install(args: string[], io: Output): Promise<number> {
   const backup = editing(path, () => addProxy(text, client, command, values.skip ?? [], previous));
   if (values["dry-run"] !== true) await assertKey(values.agent ?? null);
   const isChanged = display(io, path, text, backup.after, values.json);
-  if (!isChanged || values["dry-run"] === true) return EXIT.ok;
+  if (!isChanged || values["dry-run"] === true) return EXIT_CODES.ok;
   writing(() => {
     writeBackup(path, backup);
     writeSettings(path, text, backup.after);
   });
   for (const name of values.skip ?? [])
-    io.err(`"${safe(name)}" is not behind the proxy: its calls are made without a decision`);
+    io.err(`"${toPrintable(name)}" is not behind the proxy: its calls are made without a decision`);
   io.err(`restart ${client}; "${programCommand()} mcp doctor --client ${client}" checks it, "mcp uninstall" undoes it`);
-  return EXIT.ok;
+  return EXIT_CODES.ok;
 }
 
 export function uninstall(args: string[], io: Output): Promise<number> {
-  const { values, positionals } = parse(args, {
+  const { values, positionals } = parseArguments(args, {
     client: { type: "string" },
     scope: { type: "string" },
     "dry-run": { type: "boolean" },
     json: { type: "boolean" },
   });
-  if (positionals.length > 0) throw usage("assent mcp uninstall takes options only");
+  if (positionals.length > 0) throw usageError("assent mcp uninstall takes options only");
   const client = parseClient(values.client);
   const { path, text } = settingsOf(client, values.scope);
   const after = editing(path, () => removeProxy(text, client, readBackup(path)));
@@ -69,20 +78,20 @@ export function uninstall(args: string[], io: Output): Promise<number> {
     if (isChanged) writing(() => writeSettings(path, text, after));
     rmSync(backupFile(path), { force: true });
   }
-  return Promise.resolve(EXIT.ok);
+  return Promise.resolve(EXIT_CODES.ok);
 }
 
 export function parseClient(value: string | undefined): Client {
   const client = CLIENTS.find((name) => name === value);
   if (client === undefined)
-    throw usage(`--client takes one of ${CLIENTS.join(", ")}; docs/mcp.md has the lines for others`);
+    throw usageError(`--client takes one of ${CLIENTS.join(", ")}; docs/mcp.md has the lines for others`);
   return client;
 }
 
 /** Returns the settings files of the client that exist, of one scope, or of all scopes if `scope` is absent. */
-export function existingSettings(client: Client, scope: string | undefined): { path: string; text: string }[] {
+export function readExistingSettings(client: Client, scope: string | undefined): { path: string; text: string }[] {
   if (scope !== undefined && !CLIENT_SCOPES.includes(scope as ClientScope))
-    throw usage(`--scope takes ${CLIENT_SCOPES.join(" or ")}, not "${scope}"`);
+    throw usageError(`--scope must be ${CLIENT_SCOPES.join(" or ")}; got "${scope}"`);
   return CLIENT_SCOPES.filter((name) => scope === undefined || scope === name).flatMap((name) => {
     const path = clientFile(client, name, settingsFolders());
     const text = path === null ? null : writing(() => readSettings(path));
@@ -92,7 +101,7 @@ export function existingSettings(client: Client, scope: string | undefined): { p
 
 /** Returns the project's settings, or else the user's. */
 function settingsOf(client: Client, scope: string | undefined): { path: string; text: string } {
-  const [settings] = existingSettings(client, scope);
+  const [settings] = readExistingSettings(client, scope);
   if (settings === undefined) {
     const paths = CLIENT_SCOPES.flatMap((name) => clientFile(client, name, settingsFolders()) ?? []);
     throw new CommandError(`${client} has no servers to put behind the proxy: there is no ${paths.join(" and no ")}`);
@@ -112,7 +121,7 @@ async function assertKey(agent: string | null): Promise<void> {
 }
 
 function programOfProxy(): string[] {
-  const words = programWords();
+  const words = programArguments();
   if (words.some(isTemporaryInstall))
     throw new CommandError(
       'this program is in a cache that can be emptied: install it first ("npm install --global assent"), and run that',
@@ -128,7 +137,7 @@ function display(io: Output, path: string, before: string, after: string, json =
   }
   io.out(lines.length === 0 ? `${path}: nothing changes` : `${path}:`);
   for (const line of lines)
-    io.out(colour(io, line.startsWith("+") ? "green" : "red", safe(line.replaceAll("\t", "    "))));
+    io.out(colourText(io, line.startsWith("+") ? "green" : "red", toPrintable(line.replaceAll("\t", "    "))));
   return lines.length > 0;
 }
 
@@ -137,7 +146,7 @@ function editing<T>(path: string, edit: () => T): T {
     return edit();
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
-    throw new CommandError(`${path}: ${safe(error.message)}; nothing was changed`);
+    throw new CommandError(`${path}: ${toPrintable(error.message)}; nothing was changed`);
   }
 }
 

@@ -9,11 +9,11 @@ import {
   type ProxyConfig,
 } from "../../mcp/config/proxy-config.ts";
 import { stateFolder } from "../../config/index.ts";
-import { usage, type Output } from "../command.ts";
-import { availableKey, serviceUrl } from "../credentials.ts";
+import { usageError, type Output } from "../command.ts";
+import { findAvailableKey, serviceUrl } from "../credentials.ts";
 import { parseSeconds } from "../times.ts";
 
-export const FLAGS = {
+export const PROXY_FLAGS = {
   http: { type: "string" },
   listen: { type: "string" },
   config: { type: "string" },
@@ -25,7 +25,7 @@ export const FLAGS = {
 
 const FILE = "assent-mcp.yaml";
 
-type Flags = Partial<Record<keyof typeof FLAGS, string>>;
+type Flags = Partial<Record<keyof typeof PROXY_FLAGS, string>>;
 
 interface Setting {
   config: ProxyConfig;
@@ -55,10 +55,10 @@ export function parseListenAddress(
   if (listen === undefined && config.listen === undefined && http === undefined) return null;
   const [, flagHost, flagPort] = /^(?:(.+):)?(\d{1,5})$/.exec(listen ?? "") ?? [];
   if (listen !== undefined && !(Number(flagPort) <= 65_535))
-    throw usage(`--listen must be PORT or HOST:PORT; got "${listen}"`);
+    throw usageError(`--listen must be PORT or HOST:PORT; got "${listen}"`);
   const host = flagHost ?? config.listen?.host ?? "127.0.0.1";
   if (!["127.0.0.1", "localhost", "::1"].includes(host) && config.token === undefined)
-    throw usage(
+    throw usageError(
       `listening on ${host} needs a token that clients send: set ASSENT_MCP_TOKEN, or listen.token in the file`,
     );
   return { host, port: flagPort === undefined ? (config.listen?.port ?? DEFAULT_PORT) : Number(flagPort) };
@@ -66,14 +66,14 @@ export function parseListenAddress(
 
 export function readProxySetting(values: Flags, command: string[], io: Output): Setting {
   const url = serviceUrl();
-  const apiKey = availableKey(url);
+  const apiKey = findAvailableKey(url);
   if (apiKey === null)
-    throw usage('no key to submit calls with: run "assent login" with a key of the agent, or set ASSENT_API_KEY');
+    throw usageError('no key to submit calls with: run "assent login" with a key of the agent, or set ASSENT_API_KEY');
   const { config, base } = loadProxyConfig(values, command);
   const wait = values.wait === undefined ? config.wait : parseSeconds("--wait", values.wait, MAX_WAIT);
   const agent = values.agent ?? config.agent;
   const token = process.env["ASSENT_MCP_TOKEN"] || config.listen?.token;
-  if (token !== undefined && token.length < 16) throw usage("ASSENT_MCP_TOKEN is shorter than 16 characters");
+  if (token !== undefined && token.length < 16) throw usageError("ASSENT_MCP_TOKEN is shorter than 16 characters");
   return {
     config: {
       ...config,
@@ -95,10 +95,10 @@ export function readProxySetting(values: Flags, command: string[], io: Output): 
 export function loadProxyConfig(values: Flags, command: string[]): { config: ProxyConfig; base: string } {
   const { http, config: file, name } = values;
   if ([http !== undefined, file !== undefined, command.length > 0].filter(Boolean).length > 1)
-    throw usage("give one of --http URL, --config FILE and -- COMMAND");
+    throw usageError("give one of --http URL, --config FILE and -- COMMAND");
   try {
     if (http !== undefined) {
-      if (!URL.canParse(http)) throw usage(`--http must be a URL; got "${http}"`);
+      if (!URL.canParse(http)) throw usageError(`--http must be a URL; got "${http}"`);
       return {
         config: { servers: [readServerConfig(name ?? deriveServerName(new URL(http)), { url: http })] },
         base: ".",
@@ -111,12 +111,13 @@ export function loadProxyConfig(values: Flags, command: string[]): { config: Pro
         base: ".",
       };
     const path = file ?? FILE;
-    if (name !== undefined) throw usage("--name goes with --http or a command; in a file each server has its name");
+    if (name !== undefined)
+      throw usageError("--name goes with --http or a command; in a file each server has its name");
     if (!existsSync(path))
-      throw usage(`there is no ${path}; give a server by "-- COMMAND", --http URL or --config FILE`);
+      throw usageError(`there is no ${path}; give a server by "-- COMMAND", --http URL or --config FILE`);
     return { config: readConfigFile(path), base: dirname(resolve(path)) };
   } catch (error) {
-    if (error instanceof ProxyConfigError) throw usage(error.message);
+    if (error instanceof ProxyConfigError) throw usageError(error.message);
     throw error;
   }
 }
@@ -125,8 +126,8 @@ function readConfigFile(path: string): ProxyConfig {
   try {
     return readProxyConfig(readFileSync(path, "utf8"), process.env);
   } catch (error) {
-    if (error instanceof ProxyConfigError) throw usage(`${path}: ${error.message}`);
-    throw usage(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+    if (error instanceof ProxyConfigError) throw usageError(`${path}: ${error.message}`);
+    throw usageError(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 
@@ -138,6 +139,6 @@ function folderOf(flag: string | undefined, configured: string | undefined, base
   if (flag !== undefined) return resolve(flag);
   if (configured !== undefined) return resolve(base, configured);
   const state = process.env["ASSENT_STATE"] ? resolve(process.env["ASSENT_STATE"]) : stateFolder(process.env);
-  if (state === null) throw usage("give --data FOLDER: there is no home folder to store accepted definitions in");
+  if (state === null) throw usageError("give --data FOLDER: there is no home folder to store accepted definitions in");
   return join(state, "mcp");
 }

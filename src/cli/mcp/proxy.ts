@@ -1,21 +1,23 @@
 import { createProxy } from "../../mcp/proxy.ts";
-import { onSignals, serve, type Listening } from "../../serve/index.ts";
-import { EXIT, parse, usage, type Output } from "../command.ts";
+import { stopOnSignals, serve, type RunningServer } from "../../serve/index.ts";
+import { EXIT_CODES, parseArguments, usageError, type Output } from "../command.ts";
 import { listen } from "../listen.ts";
-import { FLAGS, parseListenAddress, readProxySetting, splitCommand } from "./proxy-flags.ts";
+import { PROXY_FLAGS, parseListenAddress, readProxySetting, splitCommand } from "./proxy-flags.ts";
 
 export async function proxy(args: string[], io: Output): Promise<number> {
   const { ours, command } = splitCommand(args);
-  const { values, positionals } = parse(ours, FLAGS);
+  const { values, positionals } = parseArguments(ours, PROXY_FLAGS);
   if (positionals.length > 0)
-    throw usage(`write the server's command after "--", for example: assent mcp proxy -- ${positionals.join(" ")}`);
+    throw usageError(
+      `write the server's command after "--", for example: assent mcp proxy -- ${positionals.join(" ")}`,
+    );
   const setting = readProxySetting(values, command, io);
   const at = parseListenAddress(values, setting);
   const proxying = createProxy(setting);
   if (at === null) return runOverStdio(proxying.serveStdio(process.stdin, process.stdout), io);
 
   const edge = await proxying.serveHttp();
-  let listening: Listening;
+  let listening: RunningServer;
   try {
     listening = await listen(
       serve((request) => edge.fetch(request), at),
@@ -26,7 +28,7 @@ export async function proxy(args: string[], io: Output): Promise<number> {
     throw error;
   }
   const stopped = new Promise<void>((resolve) =>
-    onSignals(async () => {
+    stopOnSignals(async () => {
       await edge.close();
       await listening.stop();
       resolve();
@@ -34,7 +36,7 @@ export async function proxy(args: string[], io: Output): Promise<number> {
   );
   io.out(`the proxy is listening on ${listening.url}/mcp`);
   await stopped;
-  return EXIT.ok;
+  return EXIT_CODES.ok;
 }
 
 async function runOverStdio(
@@ -46,5 +48,5 @@ async function runOverStdio(
   await connection.close();
   const byClient = why === "closed" || why === "the client has ended";
   if (!byClient) io.err(`assent mcp: ${why}`);
-  return byClient ? EXIT.ok : EXIT.failure;
+  return byClient ? EXIT_CODES.ok : EXIT_CODES.failure;
 }

@@ -1,10 +1,10 @@
 /** Renders the report of a backtest as text. */
 import type { DecisionOutcome } from "../../contract/backtest.ts";
-import { safe } from "../command.ts";
-import { countedLimitText, type DatedReport } from "../../policies/backtest-markdown.ts";
+import { toPrintable } from "../command.ts";
+import { unrecordedLimitText, type DatedReport } from "../../policies/backtest-markdown.ts";
 
 function outcomeText({ effect, policy, rule }: DecisionOutcome): string {
-  return `${effect}${policy === null ? " (no rule)" : ` (${safe(policy)}: ${safe(rule ?? "-")})`}`;
+  return `${effect}${policy === null ? " (no rule)" : ` (${toPrintable(policy)}: ${toPrintable(rule ?? "-")})`}`;
 }
 
 /** Renders the report for a terminal. */
@@ -27,7 +27,7 @@ export function renderBacktestText({
       `${String(count).padStart(7)}  ${outcomeText(from)} -> ${outcomeText(to)}`,
       ...examples.map(
         ({ action_id, tool, operation, agent_id }) =>
-          `         e.g. ${action_id}  ${safe(agent_id)}: ${safe(tool)} ${safe(operation)}`,
+          `         e.g. ${action_id}  ${toPrintable(agent_id)}: ${toPrintable(tool)} ${toPrintable(operation)}`,
       ),
     ].join("\n"),
   );
@@ -44,7 +44,7 @@ export function renderBacktestText({
       : []),
     ...lines,
     ...(unlisted > 0 ? [`${String(unlisted).padStart(7)}  more, of other kinds`] : []),
-    ...counted.map((limit) => countedLimitText(limit, safe)),
+    ...counted.map((limit) => unrecordedLimitText(limit, toPrintable)),
     ...(next === null ? [] : ["the limit was reached: older decisions in the range were not evaluated"]),
   ].join("\n");
 }

@@ -8,12 +8,20 @@ import { checkPolicyFolder } from "../../policies/folder.ts";
 import { backtest } from "../../policies/backtest.ts";
 import { type DatedReport, renderBacktestMarkdown } from "../../policies/backtest-markdown.ts";
 import { createBacktestReader } from "../../storage/visible-reads.ts";
-import { CommandError, EXIT, parseFormat, parse, printJson, usage, type Output } from "../command.ts";
-import { availableKey } from "../credentials.ts";
+import {
+  CommandError,
+  EXIT_CODES,
+  parseFormat,
+  parseArguments,
+  printJson,
+  usageError,
+  type Output,
+} from "../command.ts";
+import { findAvailableKey } from "../credentials.ts";
 import { REQUEST_TIMEOUT, withServiceErrors } from "../remote.ts";
-import { configFrom } from "../serve.ts";
-import { assertCurrent, withStore } from "../with-store.ts";
-import { withStatus } from "../status.ts";
+import { loadServeConfig } from "../serve.ts";
+import { assertCurrentSchema, withStore } from "../with-store.ts";
+import { withStatusLine } from "../status.ts";
 import { parsePast } from "../times.ts";
 import { renderBacktestText } from "./backtest-report.ts";
 import { assertNoFaults, FOLDER_OPTIONS, resolvePolicyFolder, folderOptions } from "./folder-argument.ts";
@@ -21,7 +29,7 @@ import { assertNoFaults, FOLDER_OPTIONS, resolvePolicyFolder, folderOptions } fr
 const DAY = 86_400_000;
 
 export async function policyBacktest(args: string[], io: Output): Promise<number> {
-  const { values, positionals } = parse(args, {
+  const { values, positionals } = parseArguments(args, {
     against: { type: "string" },
     since: { type: "string" },
     until: { type: "string" },
@@ -37,12 +45,12 @@ export async function policyBacktest(args: string[], io: Output): Promise<number
   const format = parseFormat(values, ["text", "json", "markdown"]);
   const until = timeOf("--until", values.until) ?? Date.now() + 1;
   const since = timeOf("--since", values.since) ?? until - 7 * DAY;
-  if (since >= until) throw usage("--since must be before --until");
+  if (since >= until) throw usageError("--since must be before --until");
   const limit = numberOf("--limit", values.limit, 10_000, 100_000_000);
   const examples = numberOf("--examples", values.examples, 3, 20);
 
   const folder = await checkPolicyFolder(path, folderOptions(values));
-  assertNoFaults(path, folder.faults, "nothing was evaluated", EXIT.failure, io);
+  assertNoFaults(path, folder.faults, "nothing was evaluated", EXIT_CODES.failure, io);
   const range = { since, until, limit, examples };
   const against = values.against ?? process.env["ASSENT_URL"] ?? "http://127.0.0.1:8000";
   const result =
@@ -61,7 +69,7 @@ export async function policyBacktest(args: string[], io: Output): Promise<number
         );
   if (format === "json") printJson(io, result);
   else io.out(format === "markdown" ? renderBacktestMarkdown(result) : renderBacktestText(result));
-  return values["fail-on-flips"] === true && result.flipped > 0 ? EXIT.failure : EXIT.ok;
+  return values["fail-on-flips"] === true && result.flipped > 0 ? EXIT_CODES.failure : EXIT_CODES.ok;
 }
 
 interface Span {
@@ -77,8 +85,8 @@ async function backtestStore(
   file: string | undefined,
   io: Output,
 ): Promise<DatedReport> {
-  return withStore(configFrom(process.env, file), { readOnly: true }, async (storage) => {
-    await assertCurrent(storage);
+  return withStore(loadServeConfig(process.env, file), { readOnly: true }, async (storage) => {
+    await assertCurrentSchema(storage);
     const candidates = documents.map((definition) => ({ policy: definition.policy, version: 1, definition }));
     const kept = await readApiPolicies(storage, new Set(candidates.map(({ policy }) => policy)));
     let compiled;
@@ -88,7 +96,7 @@ async function backtestStore(
       throw error instanceof PolicyCompileError ? new CommandError(error.message) : error;
     }
     const range = { ...span, visibility: { all: true }, budgetMs: Infinity } as const;
-    const report = await withStatus(io, (say) =>
+    const report = await withStatusLine(io, (say) =>
       backtest(createBacktestReader(storage), compiled, {
         ...range,
         progress: ({ evaluated }) => say(progressText(evaluated)),
@@ -121,8 +129,8 @@ async function backtestService(
   { since, until, limit, examples }: Span,
   io: Output,
 ): Promise<DatedReport> {
-  const apiKey = availableKey(url);
-  if (apiKey === null) throw usage("set ASSENT_API_KEY to a key with the scope replay:run, or log in with one");
+  const apiKey = findAvailableKey(url);
+  if (apiKey === null) throw usageError("set ASSENT_API_KEY to a key with the scope replay:run, or log in with one");
   const yaml = renderPolicies(policies);
   const client = createAssent({ url, apiKey, timeout: REQUEST_TIMEOUT });
   const span = { since: toRfc3339(since), until: toRfc3339(until) };
@@ -139,7 +147,7 @@ async function backtestService(
     counted: [],
     next: null,
   };
-  return withStatus(io, async (say) => {
+  return withStatusLine(io, async (say) => {
     let before: number | null = null;
     do {
       const part: DatedReport = await withServiceErrors(() =>
@@ -201,6 +209,6 @@ function numberOf(flag: string, given: string | undefined, fallback: number, max
   if (given === undefined) return fallback;
   const value = Number(given);
   if (!Number.isSafeInteger(value) || value < 1 || value > max)
-    throw usage(`${flag} must be a number from 1 to ${max}; got "${given}"`);
+    throw usageError(`${flag} must be a number from 1 to ${max}; got "${given}"`);
   return value;
 }

@@ -22,7 +22,7 @@ examples:
   assent policy backtest --against store --since 30d
   assent policy backtest policies --against https://assent.example --format markdown > flips.md`;
 
-export const backtest: Verb = {
+export const backtest: Subcommand = {
   summary: "replay past decisions with the policies, and print which would flip",
   help: HELP,
   run: async (args, io) => (await import("./backtest-run.ts")).policyBacktest(args, io),

@@ -5,11 +5,19 @@ import type { TextFault } from "../../domain/policy/parse/parse.ts";
 import { measureCoverage } from "../../domain/policy/test/coverage.ts";
 import { loadPolicyFolder, testPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
 import { formatFault } from "../../policies/policy-store.ts";
-import { EXIT, colour, parseFormat, parse, safe, printJson, type Verb } from "../command.ts";
+import {
+  EXIT_CODES,
+  colourText,
+  parseFormat,
+  parseArguments,
+  toPrintable,
+  printJson,
+  type Subcommand,
+} from "../command.ts";
 import { FOLDER_OPTIONS, resolvePolicyFolder, folderOptions, printFaults, untestedRules } from "./folder-argument.ts";
 import { renderSarif } from "./sarif.ts";
 
-export const check: Verb = {
+export const check: Subcommand = {
   summary: "read every policy and test file, and print each fault",
   help: `usage: assent policy check [FOLDER] [--recursive] [--strict] [--format text|json|sarif]
                            [--environment NAME] [--config FILE]
@@ -30,7 +38,7 @@ examples:
   assent policy check
   assent policy check deploy/policies --recursive --format sarif > policies.sarif`,
   async run(args, io) {
-    const { values, positionals } = parse(args, {
+    const { values, positionals } = parseArguments(args, {
       ...FOLDER_OPTIONS,
       strict: { type: "boolean" },
       json: { type: "boolean" },
@@ -52,10 +60,11 @@ examples:
     else if (format === "sarif") io.out(JSON.stringify(renderSarif(folder, [...faults, ...warnings]), null, 2));
     else {
       printFaults(faults, io);
-      for (const warning of warnings) io.err(`${colour(io, "yellow", "warning")}  ${safe(formatFault(warning))}`);
+      for (const warning of warnings)
+        io.err(`${colourText(io, "yellow", "warning")}  ${toPrintable(formatFault(warning))}`);
       if (accepted) io.out(validText(documents.length));
     }
-    return accepted ? EXIT.ok : EXIT.failure;
+    return accepted ? EXIT_CODES.ok : EXIT_CODES.failure;
   },
 };
 

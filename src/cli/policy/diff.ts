@@ -4,12 +4,22 @@ import type { PolicyChange } from "../../domain/policy/diff/diff.ts";
 import { diffPolicySets, type SetDiff } from "../../domain/policy/diff/set-diff.ts";
 import { renderDiffMarkdown, renderDiffTotals } from "../../policies/diff-markdown.ts";
 import { loadPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
-import { EXIT, colour, parseFormat, parse, safe, usage, printJson, type Output, type Verb } from "../command.ts";
-import { withStatus } from "../status.ts";
+import {
+  EXIT_CODES,
+  colourText,
+  parseFormat,
+  parseArguments,
+  toPrintable,
+  usageError,
+  printJson,
+  type Output,
+  type Subcommand,
+} from "../command.ts";
+import { withStatusLine } from "../status.ts";
 import { assertNoFaults, DEFAULT_FOLDER, FOLDER_OPTIONS, folderOptions } from "./folder-argument.ts";
 import { loadRevision, parseRevision } from "./revision.ts";
 
-export const diff: Verb = {
+export const diff: Subcommand = {
   summary: "compare the rules and effects of two folders or git revisions",
   help: `usage: assent policy diff A [B] [--exit-code] [--recursive] [--environment NAME] [--format text|json|markdown]
 
@@ -32,7 +42,7 @@ examples:
   assent policy diff v1.2:deploy/policies deploy/policies --format markdown
   assent policy diff HEAD~1 HEAD --exit-code`,
   async run(args, io) {
-    const { values, positionals } = parse(args, {
+    const { values, positionals } = parseArguments(args, {
       ...FOLDER_OPTIONS,
       "exit-code": { type: "boolean" },
       format: { type: "string" },
@@ -41,11 +51,11 @@ examples:
     const format = parseFormat(values, ["text", "json", "markdown"]);
     const [a, b = process.env["ASSENT_POLICIES"] || DEFAULT_FOLDER, ...more] = positionals;
     if (a === undefined || more.length > 0)
-      throw usage("assent policy diff takes two folders or revisions, or one to compare with ./policies");
+      throw usageError("assent policy diff takes two folders or revisions, or one to compare with ./policies");
     const options = folderOptions(values);
-    const [before, after] = await withStatus(io, async (say) => {
+    const [before, after] = await withStatusLine(io, async (say) => {
       const load = async (side: string, other: string): Promise<PolicyFolder> => {
-        say(`reading ${safe(side)}`);
+        say(`reading ${toPrintable(side)}`);
         return isFolder(side)
           ? loadPolicyFolder(side, options)
           : loadRevision(
@@ -56,8 +66,8 @@ examples:
       };
       return [await load(a, b), await load(b, a)];
     });
-    assertNoFaults(a, before.faults, "nothing was compared", EXIT.usage, io);
-    assertNoFaults(b, after.faults, "nothing was compared", EXIT.usage, io);
+    assertNoFaults(a, before.faults, "nothing was compared", EXIT_CODES.usage, io);
+    assertNoFaults(b, after.faults, "nothing was compared", EXIT_CODES.usage, io);
     const difference = diffPolicySets(
       before.documents.map(({ document }) => document),
       after.documents.map(({ document }) => document),
@@ -65,7 +75,7 @@ examples:
     if (format === "json")
       printJson(io, { before: a, after: b, equal: difference.policies.length === 0, ...difference });
     else io.out(format === "markdown" ? renderDiffMarkdown(difference) : text(difference, io));
-    return values["exit-code"] === true && difference.policies.length > 0 ? EXIT.failure : EXIT.ok;
+    return values["exit-code"] === true && difference.policies.length > 0 ? EXIT_CODES.failure : EXIT_CODES.ok;
   },
 };
 
@@ -90,9 +100,9 @@ function text(difference: SetDiff, io: Output): string {
   const lines = difference.policies.flatMap(({ kind, changes, summary }) => {
     const sign = kind === "policy_added" ? "+" : kind === "policy_removed" ? "-" : "~";
     return [
-      colour(io, TINTS[sign], `${sign} ${safe(summary)}`),
+      colourText(io, TINTS[sign], `${sign} ${toPrintable(summary)}`),
       ...changes.map((change) =>
-        colour(io, TINTS[SIGNS[change.kind] as "+"], `    ${SIGNS[change.kind]} ${safe(change.summary)}`),
+        colourText(io, TINTS[SIGNS[change.kind] as "+"], `    ${SIGNS[change.kind]} ${toPrintable(change.summary)}`),
       ),
     ];
   });

@@ -19,21 +19,21 @@ import { toRfc3339 } from "../../domain/time.ts";
 import { loadPolicyFolder } from "../../policies/folder.ts";
 import {
   CommandError,
-  EXIT,
-  colour,
+  EXIT_CODES,
+  colourText,
   parseFormat,
-  parse,
-  safe,
-  usage,
+  parseArguments,
+  toPrintable,
+  usageError,
   printJson,
   type Output,
-  type Verb,
+  type Subcommand,
 } from "../command.ts";
 import { textFlag } from "../remote.ts";
 import { parseFuture } from "../times.ts";
 import { assertNoFaults, FOLDER_OPTIONS, resolvePolicyFolder, folderOptions, printFaults } from "./folder-argument.ts";
 
-export const explain: Verb = {
+export const explain: Subcommand = {
   summary: "explain the decision on one action, down to each part of a condition",
   help: `usage: assent policy explain [FOLDER] --action FILE|- [--now TIME] [--recursive] [--environment NAME]
                              [--format text|json]
@@ -56,7 +56,7 @@ examples:
   assent policy explain --action refund.json --now 2026-01-15T10:00:00Z
   echo '{ "agent_id": "bot", "tool": "stripe", "operation": "refund", "params": { "amount": 500 } }' | assent policy explain --action -`,
   async run(args, io) {
-    const { values, positionals } = parse(args, {
+    const { values, positionals } = parseArguments(args, {
       action: { type: "string" },
       now: { type: "string" },
       ...FOLDER_OPTIONS,
@@ -67,11 +67,11 @@ examples:
     const format = parseFormat(values, ["text", "json"]);
     const now = values.now === undefined ? Date.now() : parseFuture("--now", values.now);
     if (values.action === undefined)
-      throw usage("--action FILE is needed: a file with the action, or - for standard input");
+      throw usageError("--action FILE is needed: a file with the action, or - for standard input");
     const sample = await readAction(values.action, io);
     const { principal, agent, used = {}, session, history = [], facts: givenFacts = {}, ...action } = sample;
     const folder = await loadPolicyFolder(path, folderOptions(values));
-    assertNoFaults(path, folder.faults, "nothing was decided", EXIT.failure, io);
+    assertNoFaults(path, folder.faults, "nothing was decided", EXIT_CODES.failure, io);
     const compiled = compilePolicySet(
       buildPolicySet(
         folder.documents.map(({ document }) => ({ policy: document.policy, version: 1, definition: document })),
@@ -83,17 +83,17 @@ examples:
       context: (action.context ?? {}) as JsonObject,
     };
     const unknownLimit = findUnknownLimit(compiled, Object.keys(used));
-    if (unknownLimit !== null) throw usage(`used: there is no limit "${unknownLimit}" in the policies of ${path}`);
+    if (unknownLimit !== null) throw usageError(`used: there is no limit "${unknownLimit}" in the policies of ${path}`);
     const historyFault = findGivenHistoryFault(history);
     const inputFault = historyFault ?? findGivenFactsFault(compiled, givenFacts);
-    if (inputFault !== null) throw usage(inputFault);
+    if (inputFault !== null) throw usageError(inputFault);
     // This does not contact a service, so the usage of limits, past actions and facts are unknown.
     const standing = givenStanding({ principal, agent, session });
     const facts = withGivenInputs(compiled, request, standing, now, sample);
     const explanation = explainDecision(compiled, request, facts, now);
     if (format === "json") printJson(io, { now: toRfc3339(now), ...explanation });
     else for (const line of text(explanation, action, now, io)) io.out(line);
-    return EXIT.ok;
+    return EXIT_CODES.ok;
   },
 };
 
@@ -102,14 +102,15 @@ async function readAction(file: string, io: Output): Promise<SampleAction> {
   try {
     content = file === "-" ? await textFlag("-", (value) => value) : await readFile(file, "utf8");
   } catch (error) {
-    throw usage(`--action: ${file} cannot be read: ${(error as Error).message}`);
+    throw usageError(`--action: ${file} cannot be read: ${(error as Error).message}`);
   }
   const name = file === "-" ? "standard input" : file;
-  if (content.length > MAX_FILE_LENGTH) throw usage(`--action: ${name} has more than ${MAX_FILE_LENGTH} characters`);
+  if (content.length > MAX_FILE_LENGTH)
+    throw usageError(`--action: ${name} has more than ${MAX_FILE_LENGTH} characters`);
   const { action, faults } = parseSampleAction(content, name);
   if (action !== null) return action;
   printFaults(faults, io);
-  throw new CommandError("--action contains no action that can be decided", EXIT.usage);
+  throw new CommandError("--action contains no action that can be decided", EXIT_CODES.usage);
 }
 
 const TINTS = { allow: "green", require_approval: "yellow", deny: "red" } as const;
@@ -126,13 +127,13 @@ function text(
       : `${decision.policy}, rule "${decision.rule ?? ""}"${decision.reason_code === "POLICY_RULE" ? "" : `, ${decision.reason_code}`}`;
   const { approval } = decision;
   return [
-    `${colour(io, TINTS[decision.effect], decision.effect)}  ${safe(`${tool} ${operation} by ${agent_id}, at ${toRfc3339(now)}`)}`,
-    `  decided by  ${safe(by)}`,
-    `  reason      ${safe(decision.reason)}`,
+    `${colourText(io, TINTS[decision.effect], decision.effect)}  ${toPrintable(`${tool} ${operation} by ${agent_id}, at ${toRfc3339(now)}`)}`,
+    `  decided by  ${toPrintable(by)}`,
+    `  reason      ${toPrintable(decision.reason)}`,
     ...(decision.risk_level === null ? [] : [`  risk        ${decision.risk_level}`]),
     ...(decision.obligations ?? []).map(
       ({ path, min, max, set }) =>
-        `  obligation  ${path} ${safe(set === undefined ? `from ${min ?? "any"} to ${max ?? "any"}` : `is ${JSON.stringify(set)}`)}`,
+        `  obligation  ${path} ${toPrintable(set === undefined ? `from ${min ?? "any"} to ${max ?? "any"}` : `is ${JSON.stringify(set)}`)}`,
     ),
     ...(approval === null
       ? []
@@ -140,7 +141,7 @@ function text(
           ...(approval.grants === undefined
             ? []
             : [`  grants      for up to ${spanOf(approval.grants.for_ms)} and ${approval.grants.count} uses`]),
-          `  approval    ${approval.quorum} ${approval.quorum === 1 ? "person" : "people"}, within ${spanOf(approval.expires_in_ms)}, then valid for ${spanOf(approval.valid_for_ms)}, a rejection ${approval.rejection_holds_ms === 0 ? "does not block later requests" : `blocks the same request for ${spanOf(approval.rejection_holds_ms)}`}${approval.notify.length === 0 ? "" : safe(`, notifies ${approval.notify.join(", ")}`)}`,
+          `  approval    ${approval.quorum} ${approval.quorum === 1 ? "person" : "people"}, within ${spanOf(approval.expires_in_ms)}, then valid for ${spanOf(approval.valid_for_ms)}, a rejection ${approval.rejection_holds_ms === 0 ? "does not block later requests" : `blocks the same request for ${spanOf(approval.rejection_holds_ms)}`}${approval.notify.length === 0 ? "" : toPrintable(`, notifies ${approval.notify.join(", ")}`)}`,
         ]),
     ...policies.flatMap((policy) => policyText(policy, io)),
   ];
@@ -187,7 +188,7 @@ function policyText(policy: PolicyExplanation, io: Output): string[] {
   const head = `${policy.policy}${mode === "shadow" ? " (shadow)" : ""}: ${outcome}${decides ? "  <- decides" : ""}`;
   return [
     "",
-    applies ? safe(head) : colour(io, "dim", safe(head)),
+    applies ? toPrintable(head) : colourText(io, "dim", toPrintable(head)),
     ...policy.rules.flatMap((rule) => ruleText(rule, io)),
     ...policy.limits.map((limit) => limitText(limit, io)),
   ];
@@ -211,10 +212,13 @@ function ruleText({ rule, effect, outcome, matchers, condition }: RuleExplanatio
           : condition === null
             ? mismatches(matchers)
             : "its condition is false";
-  const head = `  ${SIGNS[outcome]} ${safe(`${rule} (${effect}): ${why}`)}`;
+  const head = `  ${SIGNS[outcome]} ${toPrintable(`${rule} (${effect}): ${why}`)}`;
   const isDimmed = outcome === "not_reached" || (outcome === "passed" && condition === null);
   const parts = condition?.parts ?? [];
-  return [isDimmed ? colour(io, "dim", head) : head, ...parts.map((part) => partText(part, condition?.error !== null))];
+  return [
+    isDimmed ? colourText(io, "dim", head) : head,
+    ...parts.map((part) => partText(part, condition?.error !== null)),
+  ];
 }
 
 function limitText({ limit, effect, outcome, subject, used, most, error }: LimitExplanation, io: Output): string {
@@ -224,8 +228,8 @@ function limitText({ limit, effect, outcome, subject, used, most, error }: Limit
       : outcome === "failed"
         ? `it fails: ${error ?? ""}`
         : `${outcome === "within" ? "the action stays within it" : "the action goes beyond it"}, ${used ?? 0} of ${most} used before${subject === "" || subject === null ? "" : ` for ${subject}`}`;
-  const line = `  ${outcome === "exceeded" ? "=>" : outcome === "failed" ? "!!" : " -"} ${safe(`limit ${limit} (${effect}): ${why}`)}`;
-  return outcome === "aside" ? colour(io, "dim", line) : line;
+  const line = `  ${outcome === "exceeded" ? "=>" : outcome === "failed" ? "!!" : " -"} ${toPrintable(`limit ${limit} (${effect}): ${why}`)}`;
+  return outcome === "aside" ? colourText(io, "dim", line) : line;
 }
 
 function mismatches(matchers: readonly MatcherExplanation[]): string {
@@ -242,5 +246,5 @@ function mismatches(matchers: readonly MatcherExplanation[]): string {
  */
 function partText({ expression, depth, element, value, error }: ConditionPart, failed: boolean): string {
   const where = `${"  ".repeat(depth)}${element === null ? "" : `[${element}] `}${expression}`;
-  return `       ${safe(error === null ? `${where} = ${value ?? ""}` : `${where}: ${failed ? "error" : "no value"}: ${error}`)}`;
+  return `       ${toPrintable(error === null ? `${where} = ${value ?? ""}` : `${where}: ${failed ? "error" : "no value"}: ${error}`)}`;
 }

@@ -7,8 +7,8 @@ import { formatYaml } from "../../domain/policy/parse/format.ts";
 import { parsePolicies, parsePolicyTests, parseSharedData, type TextFault } from "../../domain/policy/parse/parse.ts";
 import type { SharedData } from "../../domain/policy/parse/shared-data.ts";
 import { isDataFile, isTestFile, listPolicyFiles, loadSharedData } from "../../policies/folder.ts";
-import { CommandError, EXIT, parse, safe, printJson, type Verb } from "../command.ts";
-import { withStatus } from "../status.ts";
+import { CommandError, EXIT_CODES, parseArguments, toPrintable, printJson, type Subcommand } from "../command.ts";
+import { withStatusLine } from "../status.ts";
 import { resolvePolicyFolder, printFaults } from "./folder-argument.ts";
 import { programCommand } from "../invocation.ts";
 
@@ -17,7 +17,7 @@ interface Outcome {
   faults: TextFault[];
 }
 
-export const fmt: Verb = {
+export const fmt: Subcommand = {
   summary: "format policy and test files, and keep their comments",
   help: `usage: assent policy fmt [FOLDER] [--check] [--recursive] [--json]
 
@@ -36,7 +36,7 @@ examples:
   assent policy fmt
   assent policy fmt deploy/policies --check`,
   async run(args, io) {
-    const { values, positionals } = parse(args, {
+    const { values, positionals } = parseArguments(args, {
       check: { type: "boolean" },
       recursive: { type: "boolean" },
       json: { type: "boolean" },
@@ -46,10 +46,10 @@ examples:
     try {
       names = await listPolicyFiles(folder, { recursive: values.recursive === true });
     } catch (error) {
-      throw new CommandError(`${folder} cannot be read: ${(error as Error).message}`, EXIT.usage);
+      throw new CommandError(`${folder} cannot be read: ${(error as Error).message}`, EXIT_CODES.usage);
     }
     const shared = await loadSharedData(folder, names);
-    const outcomes = await withStatus(io, async (say) => {
+    const outcomes = await withStatusLine(io, async (say) => {
       const results: [string, Outcome][] = [];
       for (const name of names) {
         say(`${results.length} of ${names.length} files`);
@@ -60,13 +60,13 @@ examples:
     const changed = outcomes.filter(([, outcome]) => outcome.changed).map(([name]) => name);
     const faults = outcomes.flatMap(([, outcome]) => outcome.faults);
     if (values.json === true) printJson(io, { changed: changed.map((name) => join(folder, name)), faults });
-    else for (const name of changed) io.out(safe(join(folder, name)));
+    else for (const name of changed) io.out(toPrintable(join(folder, name)));
     printFaults(faults, io);
     if (values.check === true && changed.length > 0)
       io.err(
         `assent: ${changed.length} of ${names.length} files would change; "${programCommand()} policy fmt" writes them`,
       );
-    return faults.length > 0 || (values.check === true && changed.length > 0) ? EXIT.failure : EXIT.ok;
+    return faults.length > 0 || (values.check === true && changed.length > 0) ? EXIT_CODES.failure : EXIT_CODES.ok;
   },
 };
 

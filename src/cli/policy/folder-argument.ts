@@ -4,13 +4,13 @@ import type { TextFault } from "../../domain/policy/parse/parse.ts";
 import type { RuleCoverage } from "../../domain/policy/test/coverage.ts";
 import { formatFault } from "../../policies/policy-store.ts";
 import type { PolicyFolder } from "../../policies/folder.ts";
-import { CommandError, safe, usage, type Output } from "../command.ts";
+import { CommandError, toPrintable, usageError, type Output } from "../command.ts";
 
 export const DEFAULT_FOLDER = "./policies";
 
 /** Returns the folder from the arguments, else ASSENT_POLICIES, else ./policies. */
 export function resolvePolicyFolder(verb: string, positionals: readonly string[]): string {
-  if (positionals.length > 1) throw usage(`assent policy ${verb} takes one folder`);
+  if (positionals.length > 1) throw usageError(`assent policy ${verb} takes one folder`);
   return positionals[0] ?? (process.env["ASSENT_POLICIES"] || DEFAULT_FOLDER);
 }
 
@@ -35,7 +35,7 @@ export function faultPath(folder: string, { file, line }: Pick<TextFault, "file"
  * Prints one line per fault. Text from a file cannot begin a line, because some CI systems would run it as a command.
  */
 export function printFaults(faults: readonly TextFault[], io: Output): void {
-  for (const fault of faults) io.err(safe(formatFault(fault)));
+  for (const fault of faults) io.err(toPrintable(formatFault(fault)));
 }
 
 /**

@@ -1,6 +1,6 @@
 /** `assent policy`: one file for each verb. Only `backtest` and `suggest` can need a running service. */
 import { findSimilarName as suggestName } from "../../domain/similar-name.ts";
-import { usage, type Command, type Verb } from "../command.ts";
+import { usageError, type Command, type Subcommand } from "../command.ts";
 import { backtest } from "./backtest.ts";
 import { check } from "./check.ts";
 import { diff } from "./diff.ts";
@@ -11,7 +11,7 @@ import { init } from "./init.ts";
 import { suggest } from "./suggest.ts";
 import { test } from "./test.ts";
 
-const VERBS: Readonly<Record<string, Verb>> = {
+const VERBS: Readonly<Record<string, Subcommand>> = {
   init,
   check,
   test,
@@ -39,15 +39,15 @@ examples:
   assent policy check
   assent policy test --min-coverage 100
   assent policy backtest --against store --since 30d`,
-  verbs: VERBS,
+  subcommands: VERBS,
   async run(args, io) {
     const [name, ...rest] = args;
     const verb = name !== undefined && Object.hasOwn(VERBS, name) ? VERBS[name] : undefined;
     if (verb !== undefined) return verb.run(rest, io);
     const names = Object.keys(VERBS);
     const meant = name === undefined ? null : suggestName(name, names);
-    throw usage(
-      `assent policy takes ${names.slice(0, -1).join(", ")} or ${names.at(-1)}${name === undefined ? "" : `, not "${name}"`}${meant === null ? "" : `; did you mean "${meant}"?`}`,
+    throw usageError(
+      `${name === undefined ? "assent policy needs a subcommand" : `assent policy has no subcommand "${name}"`}; use ${names.slice(0, -1).join(", ")} or ${names.at(-1)}${meant === null ? "" : `; did you mean "${meant}"?`}`,
     );
   },
 };

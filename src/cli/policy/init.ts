@@ -2,7 +2,7 @@
 import { mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { listPolicyFiles } from "../../policies/folder.ts";
-import { CommandError, EXIT, parse, usage, printJson, type Verb } from "../command.ts";
+import { CommandError, EXIT_CODES, parseArguments, usageError, printJson, type Subcommand } from "../command.ts";
 import { resolvePolicyFolder } from "./folder-argument.ts";
 import { programCommand } from "../invocation.ts";
 
@@ -62,7 +62,7 @@ cases:
     expect: { effect: deny, reason_code: NO_MATCHING_RULE }
 `;
 
-export const init: Verb = {
+export const init: Subcommand = {
   summary: "write a small example policy and its test",
   help: `usage: assent policy init [FOLDER] [--json]
 
@@ -73,13 +73,13 @@ examples:
   assent policy init
   assent policy init deploy/policies && assent policy test deploy/policies --min-coverage 100`,
   async run(args, io) {
-    const { values, positionals } = parse(args, { json: { type: "boolean" } });
+    const { values, positionals } = parseArguments(args, { json: { type: "boolean" } });
     const folder = resolvePolicyFolder("init", positionals);
     try {
       await mkdir(folder, { recursive: true });
       const existing = await listPolicyFiles(folder);
       if (existing.length > 0)
-        throw usage(`${folder} contains ${existing[0]} already; init needs a folder without policies`);
+        throw usageError(`${folder} contains ${existing[0]} already; init needs a folder without policies`);
       await write([
         [join(folder, "first.yaml"), POLICY],
         [join(folder, "first_test.yaml"), TEST],
@@ -93,7 +93,7 @@ examples:
     if (values.json === true) printJson(io, { files });
     else io.out(files.join("\n"));
     io.err(`change them, then run "${programCommand()} policy test ${folder} --coverage"`);
-    return EXIT.ok;
+    return EXIT_CODES.ok;
   },
 };
 

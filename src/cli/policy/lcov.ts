@@ -1,7 +1,7 @@
 /** Renders rule coverage as an LCOV trace file (geninfo(1)), which coverage viewers in CI systems and editors read. */
 import { join } from "node:path";
 import type { Coverage, RuleCoverage } from "../../domain/policy/test/coverage.ts";
-import type { RulePlace } from "../../domain/policy/parse/parse.ts";
+import type { RulePosition } from "../../domain/policy/parse/parse.ts";
 import type { PolicyFolder } from "../../policies/folder.ts";
 
 /** The coverage of one file, by line. */
@@ -43,7 +43,7 @@ export function renderLcov(
   return records.flat().join("\n");
 }
 
-function addRule(hits: FileHits, { reached, failed, condition }: RuleCoverage, place: RulePlace): void {
+function addRule(hits: FileHits, { reached, failed, condition }: RuleCoverage, place: RulePosition): void {
   hits.lines.set(place.line, (hits.lines.get(place.line) ?? 0) + reached);
   const span = place.conditionLines();
   if (condition === null || span === null) return;

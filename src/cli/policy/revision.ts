@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { relative, resolve, sep } from "node:path";
 import { parsePolicyFolder, type PolicyFile, type PolicyFolder } from "../../policies/folder.ts";
 import { listPolicyTree, readPolicyTree, type RunGit } from "../../policies/git-tree.ts";
-import { CommandError, EXIT, safe } from "../command.ts";
+import { CommandError, EXIT_CODES, toPrintable } from "../command.ts";
 
 const MAX_OUTPUT = 512 * 1024 * 1024;
 
@@ -22,7 +22,7 @@ export function parseRevision(text: string): Revision {
   const rev = colon < 0 ? text : text.slice(0, colon);
   // Git would parse such a revision as an option, and some options run programs.
   if (rev === "" || rev.startsWith("-"))
-    throw new CommandError(`"${text}" is neither a folder nor a revision of git`, EXIT.usage);
+    throw new CommandError(`"${text}" is neither a folder nor a revision of git`, EXIT_CODES.usage);
   return { rev, folder: colon < 0 ? null : text.slice(colon + 1) };
 }
 
@@ -35,7 +35,7 @@ export async function loadRevision(
   fallback: string,
   { recursive = false, environment = null }: { recursive?: boolean; environment?: string | null },
 ): Promise<PolicyFolder> {
-  const name = safe(rev);
+  const name = toPrintable(rev);
   // A bare repository, such as in a server-side hook, has no work tree. Paths are then relative to the working
   // folder.
   const inTree =
@@ -55,8 +55,10 @@ export async function loadRevision(
   const path = await pathInRepository(root, folder, fallback);
   const where = `${rev}:${path}`;
   const tree = path === "" ? `${commit}^{tree}` : `${commit}:${path}`;
-  const kind = decode(await git(["cat-file", "-t", tree], `the revision "${name}" has no folder ${safe(path)}`)).trim();
-  if (kind !== "tree") throw new CommandError(`${where} is a file, not a folder`, EXIT.usage);
+  const kind = decode(
+    await git(["cat-file", "-t", tree], `the revision "${name}" has no folder ${toPrintable(path)}`),
+  ).trim();
+  if (kind !== "tree") throw new CommandError(`${where} is a file, not a folder`, EXIT_CODES.usage);
   const { files, faults } = await listPolicyTree(run, tree, recursive, "a link is not followed in a revision");
   const contents = await readPolicyTree(
     run,
@@ -79,7 +81,7 @@ async function pathInRepository(root: string, folder: string | null, fallback: s
   if (path === ".." || path.startsWith(`..${sep}`))
     throw new CommandError(
       `${folder ?? fallback} is outside the repository ${root}; name a folder, as in REV:folder`,
-      EXIT.usage,
+      EXIT_CODES.usage,
     );
   return path.split(sep).join("/");
 }
@@ -109,18 +111,18 @@ function git(args: string[], refusal: string | null = null, input = ""): Promise
       (error, out, err) => {
         if (error === null) done(out);
         else if (error.code === "ENOENT")
-          fail(new CommandError("git is not installed, so a revision cannot be read", EXIT.usage));
+          fail(new CommandError("git is not installed, so a revision cannot be read", EXIT_CODES.usage));
         else
           fail(
             new CommandError(
               refusal ??
-                safe(
+                toPrintable(
                   err
                     .toString()
                     .trim()
                     .replace(/^fatal: /, ""),
                 ),
-              EXIT.usage,
+              EXIT_CODES.usage,
             ),
           );
       },

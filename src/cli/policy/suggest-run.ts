@@ -4,15 +4,23 @@ import { join } from "node:path";
 import type { SuggestedPolicy, SuggestionReport } from "../../contract/suggestions.ts";
 import { toRfc3339 } from "../../domain/time.ts";
 import { checkPolicyFolder } from "../../policies/folder.ts";
-import { CommandError, EXIT, parse, printJson, safe, usage, type Output } from "../command.ts";
-import { privilegedClient, withServiceErrors } from "../remote.ts";
+import {
+  CommandError,
+  EXIT_CODES,
+  parseArguments,
+  printJson,
+  toPrintable,
+  usageError,
+  type Output,
+} from "../command.ts";
+import { createPrivilegedClient, withServiceErrors } from "../remote.ts";
 import { parsePast } from "../times.ts";
 import { assertNoFaults } from "./folder-argument.ts";
 
 type Answer = SuggestionReport & { since: string };
 
 export async function policySuggest(args: string[], io: Output): Promise<number> {
-  const { values, positionals } = parse(args, {
+  const { values, positionals } = parseArguments(args, {
     since: { type: "string" },
     "min-approvals": { type: "string" },
     "min-people": { type: "string" },
@@ -23,16 +31,16 @@ export async function policySuggest(args: string[], io: Output): Promise<number>
     branch: { type: "string" },
   });
   const targets = [values.create, values.write, values.branch].filter((target) => target !== undefined);
-  if (targets.length > 1) throw usage("--create, --write and --branch exclude each other");
-  if (values.create === true && positionals.length === 0) throw usage("--create takes the names of suggestions");
-  if (targets.length === 0 && positionals.length > 0) throw usage("names need --create, --write or --branch");
+  if (targets.length > 1) throw usageError("--create, --write and --branch exclude each other");
+  if (values.create === true && positionals.length === 0) throw usageError("--create takes the names of suggestions");
+  if (targets.length === 0 && positionals.length > 0) throw usageError("names need --create, --write or --branch");
   const body = {
     ...(values.since === undefined ? {} : { since: toRfc3339(parsePast("--since", values.since)) }),
     ...numberOf("min_approvals", values["min-approvals"]),
     ...numberOf("min_people", values["min-people"]),
     ...numberOf("min_days", values["min-days"]),
   };
-  const service = await privilegedClient();
+  const service = await createPrivilegedClient();
   const answer = await withServiceErrors(() => service.call<Answer>("POST", "/v1/policies/suggest", body));
   const chosen = choose(answer.suggestions, positionals);
   if (values.create === true) {
@@ -44,12 +52,12 @@ export async function policySuggest(args: string[], io: Output): Promise<number>
   if (values.write !== undefined) await writeFiles(values.write, chosen, io);
   if (values.json === true) printJson(io, answer);
   else io.out(renderText({ ...answer, suggestions: chosen }));
-  return EXIT.ok;
+  return EXIT_CODES.ok;
 }
 
 function numberOf(name: string, given: string | undefined): Record<string, number> {
   if (given === undefined) return {};
-  if (!/^[0-9]{1,6}$/.test(given)) throw usage(`--${name.replace("_", "-")} must be a number; got "${given}"`);
+  if (!/^[0-9]{1,6}$/.test(given)) throw usageError(`--${name.replace("_", "-")} must be a number; got "${given}"`);
   return { [name]: Number(given) };
 }
 
@@ -70,7 +78,7 @@ async function writeFiles(folder: string, suggestions: readonly SuggestedPolicy[
   if (existing !== undefined) throw new CommandError(`${join(folder, existing.name)} exists; nothing was written`);
   for (const { name, text } of files) writeFileSync(join(folder, name), text, { flag: "wx" });
   const { faults } = await checkPolicyFolder(folder);
-  assertNoFaults(folder, faults, "the files were written", EXIT.failure, io);
+  assertNoFaults(folder, faults, "the files were written", EXIT_CODES.failure, io);
   for (const { name } of files) io.err(`wrote ${join(folder, name)}`);
   return files.map(({ name }) => name);
 }
@@ -95,7 +103,7 @@ function git(folder: string, args: string[]): void {
     execFileSync("git", ["-C", folder, ...args], { stdio: ["ignore", "ignore", "pipe"], timeout: 60_000 });
   } catch (error) {
     const { stderr = "" } = error as { stderr?: Buffer | string };
-    throw new CommandError(`git ${args[0]} failed in ${folder}: ${safe(String(stderr).trim())}`);
+    throw new CommandError(`git ${args[0]} failed in ${folder}: ${toPrintable(String(stderr).trim())}`);
   }
 }
 
@@ -114,11 +122,12 @@ function renderSuggestion({ yaml, evidence }: SuggestedPolicy): string {
     `  they ended: ${outcomes.succeeded} succeeded, ${outcomes.failed} failed, ${outcomes.unknown} unknown, ${outcomes.not_run} did not run`,
     `  ${rejections} rejections with this tool and operation; ${rejection_bound.trials} approvals without one support a rejection rate of at most ${percent} % (95 %)`,
     ...nearest_rejections.map(
-      ({ action_id, failed }) => `  nearest rejection ${action_id} fails ${failed.length}: ${safe(failed[0] ?? "")}`,
+      ({ action_id, failed }) =>
+        `  nearest rejection ${action_id} fails ${failed.length}: ${toPrintable(failed[0] ?? "")}`,
     ),
     `  of ${backtest.evaluated} decisions it would change ${backtest.flipped}; besides these approvals it would allow ${newly_allows.unanswered} unanswered and ${newly_allows.approved} other approved requests`,
     ...(open_params.length === 0
       ? []
-      : [`  accepts values that no one approved in: ${open_params.map(safe).join(", ")}`]),
+      : [`  accepts values that no one approved in: ${open_params.map(toPrintable).join(", ")}`]),
   ].join("\n");
 }

@@ -21,7 +21,7 @@ examples:
   assent policy suggest --create suggested-3f2a9c1b04de
   assent policy suggest --branch policies`;
 
-export const suggest: Verb = {
+export const suggest: Subcommand = {
   summary: "suggest rules from what people approved, with evidence",
   help: HELP,
   run: async (args, io) => (await import("./suggest-run.ts")).policySuggest(args, io),

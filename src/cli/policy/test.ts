@@ -1,8 +1,18 @@
 /** `assent policy test` runs the tests of policies, and reports the rules that no test reaches. */
 import { measureCoverage, type Coverage, type RuleCoverage } from "../../domain/policy/test/coverage.ts";
 import { checkPolicyFolder, type CheckedFolder } from "../../policies/folder.ts";
-import { EXIT, colour, parseFormat, parse, safe, usage, printJson, type Output, type Verb } from "../command.ts";
-import { withStatus } from "../status.ts";
+import {
+  EXIT_CODES,
+  colourText,
+  parseFormat,
+  parseArguments,
+  toPrintable,
+  usageError,
+  printJson,
+  type Output,
+  type Subcommand,
+} from "../command.ts";
+import { withStatusLine } from "../status.ts";
 import {
   FOLDER_OPTIONS,
   fileByPolicy,
@@ -15,7 +25,7 @@ import { renderJunit } from "./junit.ts";
 import { renderLcov } from "./lcov.ts";
 import { renderSarif } from "./sarif.ts";
 
-export const test: Verb = {
+export const test: Subcommand = {
   summary: "run the *_test.yaml files, and print which rules they cover",
   help: `usage: assent policy test [FOLDER] [--recursive] [--environment NAME] [--coverage] [--min-coverage PERCENT]
                           [--format text|json|junit|sarif|lcov]
@@ -38,7 +48,7 @@ examples:
   assent policy test --format junit > policies.xml
   assent policy test --format lcov > lcov.info`,
   async run(args, io) {
-    const { values, positionals } = parse(args, {
+    const { values, positionals } = parseArguments(args, {
       ...FOLDER_OPTIONS,
       json: { type: "boolean" },
       format: { type: "string" },
@@ -48,7 +58,7 @@ examples:
     const path = resolvePolicyFolder("test", positionals);
     const format = parseFormat(values, ["text", "json", "junit", "sarif", "lcov"]);
     const minCoverage = percentOf(values["min-coverage"]);
-    const folder = await withStatus(io, (say) =>
+    const folder = await withStatusLine(io, (say) =>
       checkPolicyFolder(path, {
         ...folderOptions(values),
         progress: (done, files) => say(`${done} of ${files} files of tests`),
@@ -85,7 +95,7 @@ examples:
       io.err(
         `assent: ${rounded(coverage.percent)} % of the rules are reached, and --min-coverage requires ${minCoverage} %`,
       );
-    return folder.faults.length === 0 && !short ? EXIT.ok : EXIT.failure;
+    return folder.faults.length === 0 && !short ? EXIT_CODES.ok : EXIT_CODES.failure;
   },
 };
 
@@ -98,7 +108,7 @@ function percentOf(given: string | undefined): number | null {
   if (given === undefined) return null;
   const value = Number(given);
   if (given.trim() === "" || !(value >= 0 && value <= 100))
-    throw usage(`--min-coverage must be a number from 0 to 100; got "${given}"`);
+    throw usageError(`--min-coverage must be a number from 0 to 100; got "${given}"`);
   return value;
 }
 
@@ -137,8 +147,9 @@ function text(path: string, { results, faults }: CheckedFolder, io: Output): voi
   const failed = results.filter(({ result }) => result.failure !== null).length;
   if (results.length === 0) printFaults(faults, io);
   for (const { file, result } of results) {
-    if (result.failure === null) io.out(`${colour(io, "green", "ok")}    ${safe(`${file}: ${result.name}`)}`);
-    else io.err(`${colour(io, "red", "FAIL")}  ${safe(`${file}: ${result.name}: ${result.failure}`)}`);
+    if (result.failure === null)
+      io.out(`${colourText(io, "green", "ok")}    ${toPrintable(`${file}: ${result.name}`)}`);
+    else io.err(`${colourText(io, "red", "FAIL")}  ${toPrintable(`${file}: ${result.name}: ${result.failure}`)}`);
   }
   if (results.length === 0 && faults.length === 0)
     io.err(`${path} contains no tests; write NAME_test.yaml next to each policy`);
@@ -150,7 +161,7 @@ function coverageText({ documents }: CheckedFolder, { rules, uncovered, percent 
   for (const { policy, rule, failed } of uncovered) {
     const at = `${fileOf(policy)}:${lineOf(documents, { policy, rule }) ?? 1}`;
     io.err(
-      `${colour(io, "yellow", "none")}  ${safe(`${at}: ${policy}: no test reaches the rule "${rule}"`)}${failed === 0 ? "" : `; its condition could not be evaluated in ${failed}`}`,
+      `${colourText(io, "yellow", "none")}  ${toPrintable(`${at}: ${policy}: no test reaches the rule "${rule}"`)}${failed === 0 ? "" : `; its condition could not be evaluated in ${failed}`}`,
     );
   }
   io.out(`${rules.length - uncovered.length} of ${rules.length} rules are reached (${rounded(percent)} %)`);

@@ -7,12 +7,22 @@ import { foldName } from "../../domain/names.ts";
 import { matchesAnyName } from "../../domain/policy/compile/name-patterns.ts";
 import { toRfc3339 } from "../../domain/time.ts";
 import { clipText } from "../../domain/text.ts";
-import { colour, CommandError, EXIT, parse, safe, usage, printJson, type Command, type Output } from "../command.ts";
-import { privilegedClient, withServiceErrors } from "../remote.ts";
-import { configFrom } from "../serve.ts";
-import { parseWindow } from "../window.ts";
+import {
+  colourText,
+  CommandError,
+  EXIT_CODES,
+  parseArguments,
+  toPrintable,
+  usageError,
+  printJson,
+  type Command,
+  type Output,
+} from "../command.ts";
+import { createPrivilegedClient, withServiceErrors } from "../remote.ts";
+import { loadServeConfig } from "../serve.ts";
+import { parseTimeWindow } from "../window.ts";
 import { findSource } from "./find-source.ts";
-import { readLogFile, type ReadFile } from "./log-file.ts";
+import { readLogFile, type LogFileFacts } from "./log-file.ts";
 import { readStartedActions } from "./started-actions.ts";
 
 const MAX_FILES = 64;
@@ -38,7 +48,7 @@ examples:
   assent reconcile production *.json.gz --from 2026-01-31 --to 2026-02-01
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, {
+    const { values, positionals } = parseArguments(args, {
       from: { type: "string" },
       to: { type: "string" },
       "dry-run": { type: "boolean" },
@@ -47,11 +57,11 @@ examples:
       config: { type: "string" },
     });
     const [name, ...files] = positionals;
-    if (name === undefined || files.length === 0) throw usage("assent reconcile takes a source and its log files");
-    if (files.length > MAX_FILES) throw usage(`one run reads at most ${MAX_FILES} files; got ${files.length}`);
-    const { from, to } = parseWindow(values);
-    const source = await findSource(configFrom(process.env, values.config), name);
-    const service = await privilegedClient();
+    if (name === undefined || files.length === 0) throw usageError("assent reconcile takes a source and its log files");
+    if (files.length > MAX_FILES) throw usageError(`one run reads at most ${MAX_FILES} files; got ${files.length}`);
+    const { from, to } = parseTimeWindow(values);
+    const source = await findSource(loadServeConfig(process.env, values.config), name);
+    const service = await createPrivilegedClient();
     const { statement, result } = await withServiceErrors(() =>
       compare(source, files, { from, to }, (method, path) => service.call(method, path)),
     );
@@ -62,7 +72,7 @@ examples:
       );
     if (values.json === true) printJson(io, statement);
     else show(io, statement, values["dry-run"] === true);
-    return hasGap(statement) ? EXIT.unverified : EXIT.ok;
+    return hasGap(statement) ? EXIT_CODES.unverified : EXIT_CODES.ok;
   },
 };
 
@@ -77,7 +87,7 @@ async function compare(
   const actions = await readStartedActions(call, from - tolerance, to + tolerance);
   const matcher = createEffectMatcher(actions.values(), { mappings: source.effects, from, to, tolerance });
   const skipped = { no_effect: 0, other_actors: 0 };
-  const read: ReadFile[] = [];
+  const read: LogFileFacts[] = [];
   for (const path of files)
     read.push(
       await readLogFile(path, source, ({ event }) => {
@@ -156,14 +166,15 @@ function show(io: Output, statement: CoverageStatement, isDryRun: boolean): void
   io.out(`effects: ${effects.matched} matched, ${effects.unmatched} unmatched, ${effects.unknown} unknown`);
   io.out(`actions: ${actions.matched} matched, ${actions.missing} missing, ${actions.unknown} unknown`);
   for (const { id, at, event, actor, reason } of unmatched)
-    io.out(colour(io, "red", safe(`unmatched ${at} ${event} by ${actor}: ${REASONS[reason]} (${id})`)));
-  for (const { id, at } of missing) io.out(colour(io, "red", safe(`missing   ${at} no effect of the action ${id}`)));
+    io.out(colourText(io, "red", toPrintable(`unmatched ${at} ${event} by ${actor}: ${REASONS[reason]} (${id})`)));
+  for (const { id, at } of missing)
+    io.out(colourText(io, "red", toPrintable(`missing   ${at} no effect of the action ${id}`)));
   const listed = unmatched.length + missing.length;
   const all = effects.unmatched + actions.missing;
   if (all > listed) io.out(`and ${all - listed} more; --report lists them`);
   io.out(
     `skipped: ${skipped.outside} outside the window, ${skipped.unmapped} of other kinds, ${skipped.other_actors} of other identities, ${skipped.duplicates} duplicates, ${skipped.no_effect} without effect`,
   );
-  for (const sentence of cannot_see) io.out(safe(`cannot see: ${sentence}`));
+  for (const sentence of cannot_see) io.out(toPrintable(`cannot see: ${sentence}`));
   io.out(isDryRun ? "recorded nothing" : "recorded as a coverage statement");
 }

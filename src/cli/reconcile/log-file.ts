@@ -9,7 +9,7 @@ import { SourceFault } from "../../domain/effects/source-fault.ts";
 import { CommandError } from "../command.ts";
 
 /** The facts about a file that the coverage statement contains. */
-export interface ReadFile {
+export interface LogFileFacts {
   name: string;
   sha256: string;
   bytes: number;
@@ -24,7 +24,7 @@ export async function readLogFile(
   path: string,
   source: EffectSource,
   onRecord: (record: SourceRecord) => void,
-): Promise<ReadFile> {
+): Promise<LogFileFacts> {
   const hash = createHash("sha256");
   let bytes = 0;
   let records = 0;

@@ -1,6 +1,6 @@
 /** The commands of `assent watch`, which list, show and vote on the numbered requests. */
 import type { ActionRecord, Assent } from "../../client/index.ts";
-import { CommandError, safe, type Output } from "../command.ts";
+import { CommandError, toPrintable, type Output } from "../command.ts";
 import { showForVote, voteOnShown, type ShownRequest } from "../vote-on-shown.ts";
 import { isYes } from "../yes-or-no.ts";
 import type { PendingChanges } from "./follow-pending.ts";
@@ -77,7 +77,7 @@ export class WatchCommands {
       const request = await this.show(number);
       if (name.startsWith("s")) return true;
       this.open = { number: Number(number), request, approve: name.startsWith("a"), reason };
-    } else this.io.err(`there is no command "${safe(name)}"\n${HELP}`);
+    } else this.io.err(`there is no command "${toPrintable(name)}"\n${HELP}`);
     return true;
   }
 
@@ -114,6 +114,6 @@ export class WatchCommands {
 function describe({ status, approvals, approvals_needed: needed }: ActionRecord): string {
   const approved = approvals.filter(({ approve }) => approve).length;
   const last = approvals.at(-1);
-  const by = last === undefined ? "" : `, last vote by ${safe(last.approver)}`;
+  const by = last === undefined ? "" : `, last vote by ${toPrintable(last.approver)}`;
   return status === "pending_approval" ? `${approved} of ${needed ?? 1} approvals` : `is ${status}${by}`;
 }

@@ -1,9 +1,18 @@
 /** `assent watch`: lists the requests that wait for approval as they arrive, and votes on them. */
 import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from "node:readline";
 import { type ActionRecord, type Assent, AssentError } from "../../client/index.ts";
-import { CommandError, EXIT, parse, printJson, safe, usage, type Command, type Output } from "../command.ts";
+import {
+  CommandError,
+  EXIT_CODES,
+  parseArguments,
+  printJson,
+  toPrintable,
+  usageError,
+  type Command,
+  type Output,
+} from "../command.ts";
 import { serviceUrl } from "../credentials.ts";
-import { client, withServiceErrors } from "../remote.ts";
+import { createClient, withServiceErrors } from "../remote.ts";
 import { HELP, WatchCommands } from "./commands.ts";
 import { followPending, type PendingQuery } from "./follow-pending.ts";
 import { requestCells } from "./rows.ts";
@@ -36,13 +45,13 @@ examples:
   assent watch --json | jq -r .action.id
 `,
   async run(args, io) {
-    const { values, positionals } = parse(args, {
+    const { values, positionals } = parseArguments(args, {
       agent: { type: "string" },
       tool: { type: "string" },
       list: { type: "boolean" },
       json: { type: "boolean" },
     });
-    if (positionals.length > 0) throw usage("assent watch takes options only");
+    if (positionals.length > 0) throw usageError("assent watch takes options only");
     const query = { agent_id: values.agent, tool: values.tool };
     const isInteractive = process.stdin.isTTY === true && process.stdout.isTTY === true;
     const stop = new AbortController();
@@ -53,19 +62,19 @@ examples:
     try {
       if (isInteractive && values.list !== true && values.json !== true)
         await vote(await signInTerminal({ url: serviceUrl(), signal: stop.signal }, io), query, io, stop);
-      else await listChanges(await client(), query, io, { json: values.json === true, signal: stop.signal });
+      else await printChanges(await createClient(), query, io, { json: values.json === true, signal: stop.signal });
     } catch (error) {
       // An interrupted sign-in is not a failure.
       if (error instanceof CommandError || !stop.signal.aborted) throw error;
     } finally {
       for (const signal of signals) process.off(signal, abort);
     }
-    return EXIT.ok;
+    return EXIT_CODES.ok;
   },
 };
 
 /** Prints every change until the signal aborts. */
-export async function listChanges(
+export async function printChanges(
   service: Assent,
   query: PendingQuery,
   io: Output,
@@ -92,7 +101,7 @@ async function vote(
   const lines = createInterface({ input: process.stdin, output: process.stdout, prompt: "> " });
   const above = printingAbove(io, lines, stop.signal);
   const commands = new WatchCommands(service, above);
-  above.out(`signed in as ${safe(user)}; "q" ends the session\n${HELP}`);
+  above.out(`signed in as ${toPrintable(user)}; "q" ends the session\n${HELP}`);
   const showPrompt = (): void => {
     if (stop.signal.aborted) return;
     lines.setPrompt(commands.prompt);
@@ -159,5 +168,5 @@ function printingAbove(io: Output, lines: Interface, signal: AbortSignal): Outpu
 }
 
 function statusPrinter(io: Output): (fault: string | null) => void {
-  return (fault) => io.err(fault === null ? "connected again" : `${safe(fault)}; trying again`);
+  return (fault) => io.err(fault === null ? "connected again" : `${toPrintable(fault)}; trying again`);
 }

@@ -3,7 +3,7 @@
  * control the terminal.
  */
 import type { ActionRecord } from "../../client/index.ts";
-import { markedText } from "../../domain/visible-text.ts";
+import { renderMarkedText } from "../../domain/visible-text.ts";
 import { requestSummary } from "../request-summary.ts";
 
 const MINUTE = 60_000;
@@ -16,10 +16,14 @@ const MINUTE = 60_000;
 export function requestLine(number: number, action: ActionRecord, now: number): string {
   const { agent_id, tool, operation, risk_level: risk, expires_at: expiry } = action;
   const details = [
-    ...(risk === null ? [] : [`${markedText(risk)} risk`]),
+    ...(risk === null ? [] : [`${renderMarkedText(risk)} risk`]),
     ...(expiry === null ? [] : [`${timeLeft(Date.parse(expiry) - now)} left`]),
   ];
-  const parts = [markedText(agent_id), `${markedText(tool)} ${markedText(operation)}`, requestSummary(action)];
+  const parts = [
+    renderMarkedText(agent_id),
+    `${renderMarkedText(tool)} ${renderMarkedText(operation)}`,
+    requestSummary(action),
+  ];
   return `${String(number).padStart(3)}  ${parts.join("  ")}${details.length === 0 ? "" : `  (${details.join(", ")})`}`;
 }
 
@@ -29,7 +33,7 @@ export function requestLine(number: number, action: ActionRecord, now: number): 
  */
 export function requestCells(event: string, action: ActionRecord): string[] {
   const { id, agent_id, tool, operation, expires_at: expiry } = action;
-  return [event, id, ...[agent_id, tool, operation].map(markedText), expiry ?? "-", requestSummary(action)];
+  return [event, id, ...[agent_id, tool, operation].map(renderMarkedText), expiry ?? "-", requestSummary(action)];
 }
 
 function timeLeft(ms: number): string {

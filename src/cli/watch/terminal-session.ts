@@ -7,7 +7,7 @@ import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { AssentError, createAssent, ServiceUnavailable, type Assent } from "../../client/index.ts";
 import { terminalChallenge, terminalCode } from "../../domain/terminal-code.ts";
-import { CommandError, EXIT, safe, type Output } from "../command.ts";
+import { CommandError, EXIT_CODES, toPrintable, type Output } from "../command.ts";
 import { withServiceErrors } from "../remote.ts";
 
 /** Timeout of one request in seconds. Short, because a person waits at the terminal. */
@@ -49,10 +49,10 @@ export async function signInTerminal(
   const { origin, passkey } = await withServiceErrors(() =>
     anonymous.call<{ origin: string | null; passkey: { reason: string | null } }>("GET", "/v1/sign-in-methods"),
   );
-  if (origin === null) throw new CommandError(safe(passkey.reason ?? "people cannot sign in at this address"));
+  if (origin === null) throw new CommandError(toPrintable(passkey.reason ?? "people cannot sign in at this address"));
   // Otherwise, a relay at this address could sign in with the confirmation that the person gives at `origin`.
   if (new URL(base).origin !== origin)
-    throw new CommandError(`people sign in at ${safe(origin)}; set ASSENT_URL to it`);
+    throw new CommandError(`people sign in at ${toPrintable(origin)}; set ASSENT_URL to it`);
   // Do not pass the signal, which would also abort the request that ends the session.
   const service = createAssent({ url: base, apiKey: null, fetch: withCookie(send, origin), timeout: TIMEOUT });
   const verifier = randomBytes(32).toString("base64url");
@@ -89,7 +89,7 @@ async function waitForSession(
     }
     await delay(pollMs, undefined, signal === undefined ? {} : { signal });
   }
-  throw new CommandError("no one confirmed the sign-in within ten minutes", EXIT.failure);
+  throw new CommandError("no one confirmed the sign-in within ten minutes", EXIT_CODES.failure);
 }
 
 /** Replaces 127.0.0.1 with localhost, because passkeys need a host name. */

@@ -38,7 +38,7 @@ export interface LedgerHead {
 }
 
 /** Name in `meta` of the incarnation that the processes have agreed on. */
-export const SETTLED_INCARNATION = "settled_incarnation";
+export const SETTLED_INCARNATION_KEY = "settled_incarnation";
 
 /** The head with the identity of the database that it was read from. */
 export interface StoredHead extends LedgerHead {

@@ -4,7 +4,7 @@
  */
 import { toRfc3339 } from "../time.ts";
 import type { MinedRule } from "./mine.ts";
-import { isStrong, measureSupport, type EvidenceBar, type PastRequest } from "./past-request.ts";
+import { isStrongApproval, measureSupport, type MinimumEvidence, type PastRequest } from "./past-request.ts";
 import { upperRejectionBound } from "./rejection-bound.ts";
 
 const CONFIDENCE = 0.95;
@@ -58,7 +58,7 @@ export interface Evidence {
  */
 export function collectEvidence(
   rule: MinedRule,
-  bar: EvidenceBar,
+  bar: MinimumEvidence,
   newlyAllowed: readonly PastRequest[],
   evaluated: number,
 ): Evidence {
@@ -75,7 +75,7 @@ export function collectEvidence(
     counted: support.counted,
     weak: covered.length - support.strong,
     people: support.people,
-    approvers: [...new Set(covered.filter(isStrong).flatMap(({ votes }) => votes.map(({ by }) => by)))]
+    approvers: [...new Set(covered.filter(isStrongApproval).flatMap(({ votes }) => votes.map(({ by }) => by)))]
       .sort()
       .slice(0, MAX_PEOPLE),
     agents: support.agents,
@@ -84,7 +84,7 @@ export function collectEvidence(
     last_at: toRfc3339(times.reduce((last, at) => Math.max(last, at), 0)),
     median_vote_ms: median(covered.flatMap(({ votes }) => votes.map(({ took_ms }) => took_ms))),
     outcomes,
-    nearest_rejections: findNearest(rule),
+    nearest_rejections: findNearestRejections(rule),
     rejections: rule.group.rejected.length,
     rejection_bound: {
       trials: support.strong,
@@ -107,7 +107,7 @@ export function collectEvidence(
 const exampleOf = ({ action_id, at, agent_id }: PastRequest) => ({ action_id, at: toRfc3339(at), agent_id });
 
 /** Returns the rejections that fail the fewest conditions. If several fail the same number, the newest come first. */
-export function findNearest({ group, conditions, agents }: MinedRule): Evidence["nearest_rejections"] {
+export function findNearestRejections({ group, conditions, agents }: MinedRule): Evidence["nearest_rejections"] {
   return group.rejected
     .map((request) => ({
       request,

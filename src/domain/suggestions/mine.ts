@@ -4,7 +4,7 @@
  */
 import type { JsonObject } from "../json.ts";
 import { fitConditions, scalarParams, type Condition, type Scalar } from "./conditions.ts";
-import { measureSupport, meetsBar, type EvidenceBar, type PastRequest } from "./past-request.ts";
+import { measureSupport, hasMinimumEvidence, type MinimumEvidence, type PastRequest } from "./past-request.ts";
 
 /** Approvals of one rule, tool and operation, and all rejections of the tool and operation. */
 interface MinedGroup {
@@ -83,7 +83,7 @@ interface Candidate {
  * Returns the rules that the group supports: first the rules with the fewest splits, and of these the rules with the
  * most approvals.
  */
-export function mineGroup(group: MinedGroup, bar: EvidenceBar): MinedRule[] {
+export function mineRules(group: MinedGroup, bar: MinimumEvidence): MinedRule[] {
   let left = group.approved.flatMap((request): Candidate[] => {
     const params = scalarParams(request.params);
     return params === null || Object.keys(params).length > MAX_PARAMS ? [] : [{ request, params }];
@@ -103,7 +103,7 @@ export function mineGroup(group: MinedGroup, bar: EvidenceBar): MinedRule[] {
 function findBest(
   group: MinedGroup,
   candidates: readonly Candidate[],
-  bar: EvidenceBar,
+  bar: MinimumEvidence,
   budget: { visits: number },
 ): MinedRule | null {
   const whole = tryRule(group, candidates, bar, budget);
@@ -135,10 +135,10 @@ function isBeyondChance({ approved, rejected }: MinedGroup, part: readonly Candi
   return Math.log(Math.max(1, tried)) + part.length * Math.log1p(-rate) < Math.log(MAX_CHANCE);
 }
 
-function supports(candidates: readonly Candidate[], bar: EvidenceBar, budget: { visits: number }): boolean {
+function supports(candidates: readonly Candidate[], bar: MinimumEvidence, budget: { visits: number }): boolean {
   budget.visits -= candidates.length;
   if (candidates.length < bar.min_approvals) return false;
-  return meetsBar(
+  return hasMinimumEvidence(
     measureSupport(
       candidates.map(({ request }) => request),
       bar,
@@ -151,7 +151,7 @@ function supports(candidates: readonly Candidate[], bar: EvidenceBar, budget: { 
 function tryRule(
   group: MinedGroup,
   candidates: readonly Candidate[],
-  bar: EvidenceBar,
+  bar: MinimumEvidence,
   budget: { visits: number },
 ): MinedRule | null {
   if (budget.visits <= 0 || !supports(candidates, bar, budget)) return null;
@@ -163,12 +163,12 @@ function tryRule(
   const text = conditions.map((condition) => condition.text).join(" && ");
   if (text.length > MAX_CONDITION) return null;
   // Compare the rejections of all agents, because a rejection is about the request, regardless of its submitter.
-  if (group.rejected.some(({ params }) => matches(conditions, params))) return null;
+  if (group.rejected.some(({ params }) => matchesConditions(conditions, params))) return null;
   return { group, agents, conditions, text, covered: candidates.map(({ request }) => request) };
 }
 
 /** Returns true if all conditions are true for the parameters. */
-export function matches(conditions: readonly Condition[], params: JsonObject): boolean {
+export function matchesConditions(conditions: readonly Condition[], params: JsonObject): boolean {
   return conditions.every((condition) => condition.holds(params));
 }
 

@@ -42,7 +42,7 @@ export interface PastRequest {
 }
 
 /** Minimum evidence for a suggestion. */
-export interface EvidenceBar {
+export interface MinimumEvidence {
   /** Minimum number of approvals that count. */
   min_approvals: number;
   min_people: number;
@@ -59,12 +59,12 @@ const FAST_VOTE_MS = 3_000;
 const DAY_MS = 86_400_000;
 
 /** Returns true if the approval counts: each vote took long enough, and no one confirmed their own action. */
-export function isStrong({ votes }: Pick<PastRequest, "votes">): boolean {
+export function isStrongApproval({ votes }: Pick<PastRequest, "votes">): boolean {
   return votes.length > 0 && votes.every(({ took_ms, exceptional }) => took_ms >= FAST_VOTE_MS && !exceptional);
 }
 
 /** The support of a set of approvals. */
-export interface Support {
+export interface ApprovalSupport {
   approvals: number;
   /**
    * Number of strong approvals, capped for each source at half of `min_approvals`, so that no single agent or key can
@@ -79,8 +79,8 @@ export interface Support {
 }
 
 /** Returns the support of a suggestion: sources, people and counted approvals. */
-export function measureSupport(approvals: readonly PastRequest[], { min_approvals }: EvidenceBar): Support {
-  const strong = approvals.filter(isStrong);
+export function measureSupport(approvals: readonly PastRequest[], { min_approvals }: MinimumEvidence): ApprovalSupport {
+  const strong = approvals.filter(isStrongApproval);
   const bySource = new Map<string, number>();
   for (const { source } of strong) bySource.set(source, (bySource.get(source) ?? 0) + 1);
   const cap = Math.ceil(min_approvals / MIN_SOURCES);
@@ -96,6 +96,6 @@ export function measureSupport(approvals: readonly PastRequest[], { min_approval
 }
 
 /** Returns true if the support meets the bar. */
-export function meetsBar({ counted, people, sources, days }: Support, bar: EvidenceBar): boolean {
+export function hasMinimumEvidence({ counted, people, sources, days }: ApprovalSupport, bar: MinimumEvidence): boolean {
   return counted >= bar.min_approvals && people >= bar.min_people && days >= bar.min_days && sources >= MIN_SOURCES;
 }

@@ -39,7 +39,7 @@ const preToolUse = (reason: string): HookAnswer =>
     },
   });
 
-export const DIALECTS: Readonly<Record<Host, Dialect>> = {
+export const HOST_DIALECTS: Readonly<Record<Host, Dialect>> = {
   "claude-code": { deadline: 540, deny: preToolUse, allow: answerSilently },
   codex: { deadline: 10, deny: preToolUse, allow: answerSilently },
   // A longer wait would delay the following hooks, and the host runs the call when its own time limit expires.

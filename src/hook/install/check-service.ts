@@ -5,7 +5,7 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AssentError, createAssent, type Assent } from "../../client/index.ts";
-import { privilegesIn } from "../../domain/scopes.ts";
+import { selectPrivileges } from "../../domain/scopes.ts";
 import { toCanonicalAction } from "../action/canonical-action.ts";
 import { loadConfig, type HookConfig } from "../hook-config.ts";
 import type { Host } from "../hosts/answers.ts";
@@ -60,7 +60,7 @@ export async function checkKey({
   const scopes = Array.isArray(me.scopes) ? me.scopes.map(String) : [];
   if (sessions && !scopes.includes(SESSION_SCOPE))
     faults.push(`\`sessions\` is true, and the key lacks the scope ${SESSION_SCOPE}, so every call would be denied`);
-  if (privilegesIn(scopes).some((scope) => !sessions || scope !== SESSION_SCOPE))
+  if (selectPrivileges(scopes).some((scope) => !sessions || scope !== SESSION_SCOPE))
     faults.push(
       "the key may do more than submit: an agent that reads it could approve its own calls or receive credentials; make one with --preset agent",
     );
@@ -74,7 +74,7 @@ export const createCheckClient = (url: string, apiKey: string, timeout = TIMEOUT
   createAssent({ url, apiKey, timeout, retries: 0 });
 
 /** Returns typical calls of a coding agent. Every host's parser knows these tools by these names. */
-export function everydayCalls(folder: string): Record<string, { tool: string; input: JsonObject }> {
+export function typicalToolCalls(folder: string): Record<string, { tool: string; input: JsonObject }> {
   const file = join(folder, "README.md");
   return {
     Read: { tool: "Read", input: { file_path: file } },
@@ -90,7 +90,7 @@ interface PolicyAnswer {
 }
 
 /** Returns the service's decisions on typical calls. Records nothing. */
-export async function askPolicies(
+export async function evaluateTypicalCalls(
   config: HookConfig,
   agent: string,
   host: Host,
@@ -102,7 +102,7 @@ export async function askPolicies(
   const assent = createCheckClient(config.url, config.apiKey);
   const environment = { cwd: folder, home, project: folder, codexProgram: null };
   const answers: PolicyAnswer[] = [];
-  for (const [call, { tool, input }] of Object.entries(everydayCalls(folder))) {
+  for (const [call, { tool, input }] of Object.entries(typicalToolCalls(folder))) {
     // Skip this call: only a real Codex reports the folder of a command, so the hook would require approval here.
     if (host === "codex" && tool === "Bash") continue;
     const event = {

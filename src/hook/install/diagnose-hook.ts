@@ -3,18 +3,18 @@ import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { statSync } from "node:fs";
 import { configFiles, loadConfig, MANAGED_CONFIG_FILE, type HookConfig } from "../hook-config.ts";
-import { DIALECTS, type Host } from "../hosts/answers.ts";
+import { HOST_DIALECTS, type Host } from "../hosts/answers.ts";
 import type { JsonObject } from "../payload.ts";
-import { CANARY_SESSION, HookState, stateFolder } from "../hook-state.ts";
-import { askPolicies, checkConfig, createCheckClient } from "./check-service.ts";
+import { DOCTOR_SESSION, HookState, stateFolder } from "../hook-state.ts";
+import { evaluateTypicalCalls, checkConfig, createCheckClient } from "./check-service.ts";
 import { readSettings } from "./settings-files.ts";
 import { searchPath } from "./hook-program.ts";
-import { readMember, disabledReason } from "./disabled-hooks.ts";
+import { readMember, findDisabledReason } from "./disabled-hooks.ts";
 import {
   installedCommands,
   SCOPES,
   settingsFile,
-  unreadableReason,
+  findUnreadableReason,
   type SettingsFolders,
   type Scope,
 } from "./host-settings.ts";
@@ -72,10 +72,10 @@ export async function diagnoseHook(
   if (files.length === 0) wrong(`no settings of ${host} have the hook; "assent hook setup --host ${host}" writes it`);
   else ok(`${files.join(", ")} ${files.length === 1 ? "has" : "have"} the hook`);
   for (const path of files) {
-    const unread = unreadableReason(host, readSettings(path) ?? "");
+    const unread = findUnreadableReason(host, readSettings(path) ?? "");
     if (unread !== null) wrong(`${path} has the hook, but ${unread}`);
   }
-  const disabled = disabledReason(host, folders, readTextOrNull, command);
+  const disabled = findDisabledReason(host, folders, readTextOrNull, command);
   if (disabled !== null) wrong(disabled);
   if (files.length > 1) wrong(`${files.length} settings files have the hook, so each call is asked about as often`);
   const others = host === "cursor" || host === "copilot" || host === "vscode";
@@ -123,14 +123,14 @@ async function checkEverydayCalls(
   findings: Finding[],
 ): Promise<void> {
   try {
-    for (const { call, decision, reason } of await askPolicies(config, agent, host, folders.home)) {
+    for (const { call, decision, reason } of await evaluateTypicalCalls(config, agent, host, folders.home)) {
       if (decision === "allow") findings.push({ kind: "ok", text: `the policies allow ${call} in a workspace` });
       else if (call === "Read" && decision === "deny")
         findings.push({ kind: "wrong", text: `the policies deny every Read (${reason}): ${PACK_HINT}` });
       else findings.push({ kind: "info", text: `the policies answer ${decision} to ${call} (${reason})` });
     }
   } catch (error) {
-    findings.push({ kind: "wrong", text: `the policies cannot be asked: ${String(error)}` });
+    findings.push({ kind: "wrong", text: `the policies cannot be evaluated: ${String(error)}` });
   }
 }
 
@@ -184,7 +184,7 @@ export async function testInstalledHook(
     { ...env, PATH: searchPath(env) },
     folder,
   );
-  const action = await new HookState(stateFolder(env)).takeAction(host, CANARY_SESSION, id).catch(() => null);
+  const action = await new HookState(stateFolder(env)).takeAction(host, DOCTOR_SESSION, id).catch(() => null);
   if (action !== null) {
     const { url, apiKey } = loadConfig(env);
     const outcome = { success: false, error: 'not run: "assent hook setup" only tests the hook' };
@@ -192,7 +192,7 @@ export async function testInstalledHook(
       .result(action, outcome)
       .catch(() => {});
   }
-  const allow = DIALECTS[host].allow();
+  const allow = HOST_DIALECTS[host].allow();
   if (out === allow.stdout && code === allow.code) return null;
   return (out + err).trim().slice(0, 300) || `it printed nothing and exited with code ${code}`;
 }
@@ -200,14 +200,14 @@ export async function testInstalledHook(
 /** Returns the payload that the host would send before a call. */
 function hostPayload(host: Host, tool: string, input: JsonObject, folder: string, id: string): JsonObject {
   if (host === "copilot")
-    return { sessionId: CANARY_SESSION, cwd: folder, toolName: tool, toolArgs: JSON.stringify(input) };
+    return { sessionId: DOCTOR_SESSION, cwd: folder, toolName: tool, toolArgs: JSON.stringify(input) };
   return {
-    session_id: CANARY_SESSION,
+    session_id: DOCTOR_SESSION,
     cwd: folder,
     tool_use_id: id,
     ...(host === "opencode" ? { opencode: 1 } : {}),
     ...(host === "cursor" ? { cursor_version: "0", workspace_roots: [folder] } : {}),
-    ...(host === "codex" ? { turn_id: CANARY_SESSION } : {}),
+    ...(host === "codex" ? { turn_id: DOCTOR_SESSION } : {}),
     hook_event_name: host === "gemini" ? "BeforeTool" : "PreToolUse",
     tool_name: tool,
     tool_input: input,

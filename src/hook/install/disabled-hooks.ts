@@ -21,7 +21,12 @@ const SWITCHES: Partial<Record<Host, readonly Switch[]>> = {
 };
 
 /** Returns why the host does not call its installed hook, as a sentence; null if no setting disables it. */
-export function disabledReason(host: Host, place: SettingsFolders, read: ReadFile, command?: string): string | null {
+export function findDisabledReason(
+  host: Host,
+  place: SettingsFolders,
+  read: ReadFile,
+  command?: string,
+): string | null {
   if (host === "codex") return codexDisabledReason(place, read);
   const managed = settingsFile(host, "managed", place);
   const isManaged = managed !== null && containsHook(read(managed), host, command);

@@ -1,6 +1,6 @@
 /** Adds the hook to a host's settings, and removes it. All functions are pure and map text to text. */
 import { isDeepStrictEqual } from "node:util";
-import { DIALECTS, type Host } from "../hosts/answers.ts";
+import { HOST_DIALECTS, type Host } from "../hosts/answers.ts";
 import { isObject, type JsonObject } from "../payload.ts";
 import {
   insertValue,
@@ -76,7 +76,7 @@ const ACCEPTED_SYNTAX: Partial<Record<Host, readonly SyntaxExtension[]>> = {
 };
 
 /** Returns why the host cannot read the file, as a sentence; null if it can. @throws SettingsError */
-export function unreadableReason(host: Host, text: string): string | null {
+export function findUnreadableReason(host: Host, text: string): string | null {
   if (host === "opencode" || text.trim() === "") return null;
   const extras = syntaxExtensionsIn(text).filter((extra) => ACCEPTED_SYNTAX[host]?.includes(extra) !== true);
   return extras.length === 0
@@ -85,7 +85,8 @@ export function unreadableReason(host: Host, text: string): string | null {
 }
 
 /** Returns the timeout for the host's settings in seconds. It is longer than the hook needs. */
-const hookTimeout = (host: Host): number => DIALECTS[host].deadline + (DIALECTS[host].deadline > 60 ? 60 : 20);
+const hookTimeout = (host: Host): number =>
+  HOST_DIALECTS[host].deadline + (HOST_DIALECTS[host].deadline > 60 ? 60 : 20);
 
 /**
  * Returns the settings with exactly one hook, otherwise unchanged. `text` is null if the file does not exist yet.
@@ -98,7 +99,7 @@ export function addHook(text: string | null, wanted: HookInstallation): string {
     removeHook(current, host);
     return pluginSource(command, hookTimeout(host));
   }
-  const unread = current === null ? null : unreadableReason(host, current);
+  const unread = current === null ? null : findUnreadableReason(host, current);
   if (unread !== null) throw new SettingsError(`${unread}; take that out first`);
   const entries = hookEntries(wanted);
   if (current !== null && hasExactEntries(current, entries, host, command)) return current;

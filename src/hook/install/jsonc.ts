@@ -109,7 +109,7 @@ export function insertValue(text: string, path: JsonPath, key: string | null, va
   }
   const node = findNodeAtLocation(root, [...at]) as Node;
   if (node.type !== (name === null ? "array" : "object"))
-    throw new SettingsError(`"${at.join(".")}" is no ${name === null ? "list" : "object"}`);
+    throw new SettingsError(`"${at.join(".")}" is not ${name === null ? "a list" : "an object"}`);
   const eol = text.includes("\r\n") ? "\r\n" : "\n";
   const unit = /^([ \t]+)\S/m.exec(text)?.[1] ?? "  ";
   const body = JSON.stringify(content, null, unit).replaceAll("\n", eol + unit.repeat(at.length + 1));

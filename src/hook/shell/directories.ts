@@ -1,7 +1,7 @@
 /** Tracks the folders in which a shell line may run, and resolves file arguments. Pure; POSIX paths. */
 import { dirname, isAbsolute, normalize, resolve } from "node:path/posix";
 import type { ShellArgument } from "./shell-types.ts";
-import type { ShellContext, UnclearReason } from "./shell-types.ts";
+import type { ShellContext, UnparsedReason } from "./shell-types.ts";
 import { SYSTEM_FOLDERS } from "./command-tables.ts";
 
 const MAX_FOLDERS = 8;
@@ -13,9 +13,9 @@ export class Directories {
    */
   private readonly folders: Set<string>;
   private readonly home: string | null;
-  private readonly note: (reason: UnclearReason) => void;
+  private readonly note: (reason: UnparsedReason) => void;
 
-  constructor({ cwds, home }: ShellContext, note: (reason: UnclearReason) => void) {
+  constructor({ cwds, home }: ShellContext, note: (reason: UnparsedReason) => void) {
     this.folders = new Set(cwds);
     this.home = home;
     this.note = note;

@@ -3,7 +3,7 @@
  * commands.
  */
 import type { ShellArgument } from "./shell-types.ts";
-import type { UnclearReason } from "./shell-types.ts";
+import type { UnparsedReason } from "./shell-types.ts";
 
 const NUMBER = /^[-+]?[0-9]*$/;
 /** Operators with a numeric operand. zsh evaluates the operand of `-t` as an expression; ksh evaluates all of them. */
@@ -15,7 +15,7 @@ const ESCAPED_PERCENT = /\\(0*45|x25|u0*25)/i;
 /** Matches arguments that assign nothing, even if they are evaluated as an expression. */
 const NO_ASSIGNMENT = /^(?!.*--)[\w .,:-]*$/s;
 
-export function evaluationReason(name: string, args: readonly ShellArgument[]): UnclearReason | null {
+export function findEvaluationReason(name: string, args: readonly ShellArgument[]): UnparsedReason | null {
   const words = args.map(({ text }) => text);
   if (words.some((text) => /[$`]/.test(text))) return "expansion";
   switch (name) {
@@ -36,7 +36,7 @@ function comparesNumbers(words: readonly string[], at: number): boolean {
   return (NUMBER.test(right) || right === "]") && NUMBER.test(left);
 }
 
-function printfReason([format = "", ...values]: readonly string[]): UnclearReason | null {
+function printfReason([format = "", ...values]: readonly string[]): UnparsedReason | null {
   if (format.startsWith("-")) return "assignment";
   const plain = format.replaceAll("%%", "");
   if (/%[^A-Za-z%]*[hjlqtzL]*n/.test(plain)) return "assignment";

@@ -1,7 +1,7 @@
 /** Reads the commands that another command starts: shells, wrappers, `find -exec`, `eval`. */
 import type { Directories } from "./directories.ts";
-import type { ShellArgument, UnclearReason } from "./shell-types.ts";
-import { evaluationReason } from "./evaluated-arguments.ts";
+import type { ShellArgument, UnparsedReason } from "./shell-types.ts";
+import { findEvaluationReason } from "./evaluated-arguments.ts";
 import { fileArguments } from "./text-arguments.ts";
 import {
   INTERPRETERS,
@@ -27,7 +27,7 @@ const FIND_EXEC_OPTIONS = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
 /** The members of the line's reader that nested commands use. */
 interface CommandReader {
   readonly directories: Directories;
-  note(reason: UnclearReason): void;
+  note(reason: UnparsedReason): void;
   path(argument: ShellArgument): void;
   readScript(text: string, via: readonly string[], depth: number): void;
   recordCommand(
@@ -103,7 +103,7 @@ export class NestedCommands {
       case "test":
       case "[":
       case "exit": {
-        const reason = evaluationReason(name, args);
+        const reason = findEvaluationReason(name, args);
         if (reason !== null) this.reader.note(reason);
         return record();
       }

@@ -16,7 +16,7 @@ import { resolve } from "node:path/posix";
 import { Directories } from "./directories.ts";
 import { NestedCommands } from "./nested-commands.ts";
 import { textArguments } from "./text-arguments.ts";
-import type { ParsedShell, ShellArgument, ShellContext, UnclearReason } from "./shell-types.ts";
+import type { ParsedShell, ShellArgument, ShellContext, UnparsedReason } from "./shell-types.ts";
 import { hasExpansion, joinParts, wordValue } from "./word-values.ts";
 import { isHarmlessAssignment } from "./command-tables.ts";
 
@@ -73,7 +73,7 @@ class ShellReader {
   private readonly paths = new Set<string>();
   /** Standard streams that are opened for writing. They count as written files if the line also reads files. */
   private readonly streams = new Set<string>();
-  private readonly unclear = new Set<UnclearReason>();
+  private readonly unclear = new Set<UnparsedReason>();
   /** Arguments that count as file names only if another part of the line is unclear. */
   private readonly texts: ShellArgument[] = [];
   private words = 0;
@@ -86,7 +86,7 @@ class ShellReader {
     this.runs = new NestedCommands(this);
   }
 
-  note(reason: UnclearReason): void {
+  note(reason: UnparsedReason): void {
     this.unclear.add(reason);
   }
 

@@ -6,7 +6,7 @@ import type { BacktestRange, BacktestReport } from "../../contract/backtest.ts";
 
 const WEEK = 7 * 86_400_000;
 
-export const SpanFields = {
+export const BacktestRangeFields = {
   since: Type.Optional(
     Type.String({
       format: "date-time",
@@ -42,7 +42,7 @@ interface SpanQuery {
 type Span = Pick<BacktestRange, "since" | "until" | "limit" | "examples" | "before_seq">;
 
 /** Parses the range of a query. Throws INVALID_RANGE. */
-export function parseSpan(query: SpanQuery, now: number): Span {
+export function parseBacktestRange(query: SpanQuery, now: number): Span {
   // Include decisions of the current millisecond.
   const until = (query.until === undefined ? null : parseRfc3339(query.until)) ?? now + 1;
   const since = (query.since === undefined ? null : parseRfc3339(query.since)) ?? until - WEEK;

@@ -1,11 +1,11 @@
 /** Candidate policies in request bodies. */
 import { Refusal } from "../../contract/errors.ts";
-import type { Candidates } from "../../contract/trials.ts";
+import type { CandidatePolicies } from "../../contract/trials.ts";
 
 /**
  * Reads the candidates in a body, which must have exactly one of `policy` (JSON) and `yaml` (one or more documents).
  */
-export function parseCandidates({ policy, yaml }: { policy?: unknown; yaml?: string | undefined }): Candidates {
+export function parseCandidates({ policy, yaml }: { policy?: unknown; yaml?: string | undefined }): CandidatePolicies {
   if ((policy === undefined) === (yaml === undefined)) {
     throw new Refusal("VALIDATION_FAILED", "send the candidate either as `policy` or as `yaml`", {
       errors: [{ pointer: "", detail: "exactly one of `policy` and `yaml`" }],

@@ -152,7 +152,7 @@ export const EditableParameter = Type.Object(
 );
 
 const Effect = oneOfSchema("Decision of the policies.", "allow", "deny", "require_approval");
-export const DecisionMade = Type.Object(
+export const DecisionInEntry = Type.Object(
   {
     effect: Effect,
     reason: Type.String(),

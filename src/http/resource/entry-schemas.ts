@@ -41,7 +41,7 @@ import {
   ApproverPlans,
   Facts,
   GrantSum,
-  DecisionMade,
+  DecisionInEntry,
   VOTED_GRANT,
 } from "./entry-parts.ts";
 
@@ -82,7 +82,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     submitted_by: Actor,
     policy_set: POLICY_SET,
     facts: Facts,
-    decision: DecisionMade,
+    decision: DecisionInEntry,
     status: oneOfSchema("Status of the action after this entry.", "allowed", "denied", "pending_approval"),
     denied_by: orNull(oneOfSchema("What denied the action; null if it was not denied.", ...DENIED_BY)),
     expires_at: orNull(time("Deadline for approval.")),
@@ -185,7 +185,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     by: orNull(Actor),
     policy_set: POLICY_SET,
     facts: Facts,
-    decision: DecisionMade,
+    decision: DecisionInEntry,
     status: oneOfSchema("Status of the action after this entry.", "denied", "pending_approval", "allowed", "approved"),
     quorum: orNull(count("Number of approvals required; null if none is required.")),
     expires_at: orNull(time("Deadline for approval; null if no approval is required.")),

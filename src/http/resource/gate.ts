@@ -50,7 +50,7 @@ type Fault = Extract<GateOutcome, { kind: "fault" }>;
 /** Returns the agent that the caller's key is bound to; null for an unbound key. */
 async function boundAgent(call: GateCall): Promise<string | null | Fault> {
   const me = await call.callApi("GET", "/v1/me");
-  return me.status === 200 ? (me.json as { key: { agent_id: string | null } }).key.agent_id : readFault(me);
+  return me.status === 200 ? (me.json as { key: { agent_id: string | null } }).key.agent_id : readApiFault(me);
 }
 
 type Submit = (path: string) => Promise<ApiResponse>;
@@ -126,7 +126,7 @@ export async function submitAndStartAll(
 function readDecision(
   submitted: ApiResponse,
 ): Exclude<GateOutcome, { kind: "go" }> | { kind: "may"; action: GateAction } {
-  if (submitted.status !== 200 && submitted.status !== 202) return readFault(submitted);
+  if (submitted.status !== 200 && submitted.status !== 202) return readApiFault(submitted);
   const action = submitted.json as GateAction;
   if (action.status === "pending_approval") return { kind: "wait", action };
   if (action.status !== "allowed" && action.status !== "approved") return refusal(action, codeOf(action));
@@ -175,18 +175,18 @@ export function describeRefusal(outcome: Exclude<GateOutcome, { kind: "go" }>): 
         message: `Not run: ${outcome.reason} [action ${outcome.action.id}]. ${outcome.next}`,
       };
     case "fault":
-      return describeFault(outcome.code);
+      return describeRetryableFault(outcome.code);
   }
 }
 
 /** Returns a message for a model that it can retry, without details of the failure. */
-export const describeFault = (code: string): { code: string; message: string } => ({
+export const describeRetryableFault = (code: string): { code: string; message: string } => ({
   code,
   message: `Not run: the approval service could not decide (${code}). It was not denied; try again later.`,
 });
 
 /** Reads the problem details of an unexpected response. */
-export function readFault({ status, json, headers }: ApiResponse): Fault {
+export function readApiFault({ status, json, headers }: ApiResponse): Fault {
   const { code = "INTERNAL", detail = "the service returned no details" } = (json ?? {}) as {
     code?: string;
     detail?: string;

@@ -7,7 +7,7 @@ import type { ApiResponse, Facade, FacadeCall, FacadeFault } from "../../contrac
 import type { Reply } from "../../contract/resource.ts";
 import { fromBase64Url } from "../../domain/hash.ts";
 import { decodeUtf8, isJsonObject, parseJson, type JsonObject } from "../../domain/json.ts";
-import { readFault, submitAndStart, type GateOutcome } from "./gate.ts";
+import { readApiFault, submitAndStart, type GateOutcome } from "./gate.ts";
 import { toGateRequest, assertUnambiguous, computeActionDigest, type GatewayRequest } from "./gateway.ts";
 import { UnreadableRequest } from "./json-body.ts";
 
@@ -95,7 +95,7 @@ async function usePermit(call: FacadeCall, original: GatewayRequest, { tool, cov
 
 function startedBy(answer: ApiResponse): Reply {
   if (answer.status === 200) return passed(String((answer.json as { id: unknown }).id));
-  const fault = readFault(answer);
+  const fault = readApiFault(answer);
   return fault.status >= 500 || fault.status === 429 ? broken(fault) : refused(fault.code, fault.detail);
 }
 

@@ -26,7 +26,7 @@ export function principalsBehindVote(
  * Returns the principals of everyone behind a credential, even if `approvals.trust_key_makers` makes their votes count
  * separately.
  */
-export function peopleBehind(
+export function principalsBehindCredential(
   host: Pick<CoreHost, "keys">,
   { principal, key_id }: Pick<Actor, "principal" | "key_id">,
 ): string[] {

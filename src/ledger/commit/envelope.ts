@@ -12,7 +12,7 @@ export function findEnvelopeFault(
   now: number,
 ): string | null {
   const named = (id: unknown): boolean => id === null || typeof id === "string";
-  if (!Number.isInteger(v)) return "its v is no integer";
+  if (!Number.isInteger(v)) return "its v is not an integer";
   if (at !== toRfc3339(now)) return "its time is not that of the batch; write at: toRfc3339(tx.now)";
   if (!named(action_id) || !named(agent_id)) return "its action_id and agent_id must be texts, or null";
   if (by === undefined) return "it does not say by whom; write by: toActor(caller.key, caller.principal), or null";

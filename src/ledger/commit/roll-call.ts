@@ -16,7 +16,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Logger } from "../../contract/host.ts";
 import {
-  SETTLED_INCARNATION,
+  SETTLED_INCARNATION_KEY,
   StorageError,
   type ProcessRow,
   type ProcessTable,
@@ -51,7 +51,7 @@ interface TreeHead {
   root: Uint8Array;
 }
 
-interface RollCallOptions {
+interface HistoryAgreementOptions {
   storage: Pick<Storage, "write"> & { processes: ProcessTable };
   instance: string;
   /** Returns the newest ledger that this process has signed or read. */
@@ -64,8 +64,8 @@ interface RollCallOptions {
 
 type ProcessList = Awaited<ReturnType<ProcessTable["list"]>>;
 
-export class RollCall {
-  private readonly options: RollCallOptions;
+export class HistoryAgreement {
+  private readonly options: HistoryAgreementOptions;
   private readonly steady: () => number;
   /** Other processes that were alive when this process last read a settled database. */
   private known = new Set<string>();
@@ -75,7 +75,7 @@ export class RollCall {
   private first = { incarnation: "", at: 0 };
   private lastError = "";
 
-  constructor(options: RollCallOptions) {
+  constructor(options: HistoryAgreementOptions) {
     this.options = options;
     this.steady = options.steady ?? (() => performance.now());
   }
@@ -195,7 +195,7 @@ export class RollCall {
           if (acceptRollback && row.age_ms > ENDED_AFTER_MS) ended.push(row.instance);
           else throw contradictionError(row, head.size, instance);
         }
-        await tx.putMeta(SETTLED_INCARNATION, incarnation);
+        await tx.putMeta(SETTLED_INCARNATION_KEY, incarnation);
       })
       .catch((error: unknown) => {
         this.logOnce(error);

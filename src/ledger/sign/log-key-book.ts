@@ -13,7 +13,7 @@ import {
 } from "../../domain/checkpoint.ts";
 import { decodeEntry, type LogKeyEntry } from "../../domain/entries.ts";
 import { equalBytes, toBase64, toHex } from "../../domain/hash.ts";
-import { currentVkey, vkeyAt, appendLogKey, type LogKeyProof, type LogKeys } from "../../domain/log-keys.ts";
+import { currentVkey, vkeyAtSize, appendLogKey, type LogKeyProof, type LogKeys } from "../../domain/log-keys.ts";
 import { hashLeaf } from "../../domain/merkle.ts";
 import type { ProofReader } from "../reader.ts";
 
@@ -78,7 +78,7 @@ export function createLogKeyBook({ first, signer, verify, clock }: LogKeyBookOpt
       for (const row of rows) if (row.type === "log_key") keys = taken(keys, row, verify);
     },
     signers(size) {
-      const signers = [requireSigner(vkeyAt(keys, size))];
+      const signers = [requireSigner(vkeyAtSize(keys, size))];
       const now = clock();
       for (const { seq, previous, previous_until } of keys.changes) {
         const along = seq < size && previous_until > now ? signerOf(previous) : null;

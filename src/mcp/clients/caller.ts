@@ -1,6 +1,6 @@
 /** The client that sent a request that the proxy is working on. */
 import type { JsonObject, Reply } from "../transport/rpc-message.ts";
-import type { ServerQuestion } from "../upstreams/upstream.ts";
+import type { RequestFromServer } from "../upstreams/upstream.ts";
 
 export interface Caller {
   /** Aborts when the client cancels the request or disconnects. */
@@ -24,5 +24,5 @@ export interface Caller {
   sendProgress(params: JsonObject): void;
   notify(method: string, params: JsonObject): void;
   /** Asks the client for input as part of this request. */
-  askClient(question: ServerQuestion): Promise<Reply>;
+  askClient(question: RequestFromServer): Promise<Reply>;
 }

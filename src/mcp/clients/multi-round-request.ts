@@ -4,8 +4,8 @@
  */
 import type { Caller } from "./caller.ts";
 import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/rpc-message.ts";
-import { AnswerLostError } from "../transport/peer.ts";
-import type { ServerQuestion } from "../upstreams/upstream.ts";
+import { ResponseLostError } from "../transport/peer.ts";
+import type { RequestFromServer } from "../upstreams/upstream.ts";
 
 export type SendNotification = (method: string, params: JsonObject) => void;
 
@@ -32,7 +32,7 @@ export class MultiRoundRequest implements Caller {
   private readonly store: (request: MultiRoundRequest) => string;
   private readonly disconnected = new AbortController();
   /** Questions that have not been answered yet. */
-  private readonly questions = new Map<string, { question: ServerQuestion; settle(reply: Reply): void }>();
+  private readonly questions = new Map<string, { question: RequestFromServer; settle(reply: Reply): void }>();
   private lastQuestion = 0;
   private readonly attachWaiters: (() => void)[] = [];
   /** Null while the client collects answers. */
@@ -70,8 +70,8 @@ export class MultiRoundRequest implements Caller {
         // disconnected.
         if (this.connected?.settle !== resolve) return;
         this.connected = null;
-        this.disconnected.abort(signal.reason ?? new AnswerLostError("the client disconnected"));
-        reject(new AnswerLostError("the client disconnected"));
+        this.disconnected.abort(signal.reason ?? new ResponseLostError("the client disconnected"));
+        reject(new ResponseLostError("the client disconnected"));
       };
       if (signal.aborted) return disconnect();
       signal.addEventListener("abort", disconnect, { once: true });
@@ -95,7 +95,7 @@ export class MultiRoundRequest implements Caller {
 
   /** Ends the request because the client did not return. */
   abandon(): void {
-    this.disconnected.abort(new AnswerLostError("the client did not return with its answers"));
+    this.disconnected.abort(new ResponseLostError("the client did not return with its answers"));
     for (const { settle } of this.questions.values())
       settle(errorReply(ERROR_CODE.internal, "the client did not return"));
     this.questions.clear();
@@ -121,7 +121,7 @@ export class MultiRoundRequest implements Caller {
     this.connected?.notify(method, params);
   }
 
-  askClient(question: ServerQuestion): Promise<Reply> {
+  askClient(question: RequestFromServer): Promise<Reply> {
     const capability = REQUIRED_CAPABILITY[question.method];
     if (capability === undefined || !isObject(this.capabilities[capability]))
       return Promise.resolve(

@@ -23,7 +23,7 @@ import type { IncomingRequest } from "../transport/peer.ts";
 import { MultiRoundRequest, type SendNotification } from "./multi-round-request.ts";
 import { ClientSession, type SessionOptions } from "../session/client-session.ts";
 import type { Tool } from "../tools/tool-catalog.ts";
-import type { ClientFacts } from "../upstreams/upstream.ts";
+import type { ClientInfo } from "../upstreams/upstream.ts";
 
 /** Time limit for a client to return with its answers. Milliseconds. */
 const ROUND_TIMEOUT_MS = 10 * 60_000;
@@ -121,7 +121,7 @@ export class StatelessEndpoint {
   /**
    * Opens the session that all clients of this endpoint share. The servers receive the first client's information.
    */
-  private openSession(facts: ClientFacts): Promise<ClientSession> {
+  private openSession(facts: ClientInfo): Promise<ClientSession> {
     if (this.sharedSession !== null) return this.sharedSession;
     const newSession = new ClientSession(this.options, {
       notify: (method, params) => this.subscriptions.publish(method, params ?? {}),

@@ -42,7 +42,7 @@ type CallDecision =
  * Checks, immediately before the start, that the call still matches the decision. Resolves to null if it does,
  * otherwise to a refusal. `needsApproval` is true if a person approved the call.
  */
-export type Recheck = (needsApproval: boolean) => Promise<Refusal | null>;
+export type RecheckCall = (needsApproval: boolean) => Promise<Refusal | null>;
 
 interface CallGateOptions {
   assent: Assent;
@@ -97,7 +97,11 @@ export class CallGate {
    * Submits the call, waits for approval, and starts it.
    * @throws the reason of the caller's signal if the client disconnects. The call has then not run.
    */
-  async decide(call: ToolCall, caller: Caller, recheck: Recheck = () => Promise.resolve(null)): Promise<CallDecision> {
+  async decide(
+    call: ToolCall,
+    caller: Caller,
+    recheck: RecheckCall = () => Promise.resolve(null),
+  ): Promise<CallDecision> {
     const deadline = performance.now() + (caller.maxWait ?? this.options.maxWait(caller.info)) * 1000;
     for (let attempt = 0; attempt < MAX_SUBMISSIONS; attempt++) {
       const decision = await this.submitAndStart(call, caller, deadline, recheck);
@@ -170,7 +174,7 @@ export class CallGate {
     call: ToolCall,
     caller: Caller,
     deadline: number,
-    recheck: Recheck,
+    recheck: RecheckCall,
   ): Promise<CallDecision | "started elsewhere"> {
     const { meta, appliesEdits = false, ...request } = call;
     let id: string | null = null;

@@ -3,7 +3,7 @@ import { clipText } from "../../domain/text.ts";
 import { readCallMeta } from "./call-meta.ts";
 import { fillCredentialHeaders } from "./credential-headers.ts";
 import type { Caller } from "../clients/caller.ts";
-import type { CallGate, Recheck, ToolCall } from "./decide-call.ts";
+import type { CallGate, RecheckCall, ToolCall } from "./decide-call.ts";
 import {
   errorReply,
   isObject,
@@ -16,7 +16,7 @@ import {
 import { readErrorMessage } from "../transport/peer.ts";
 import { proxyRefusal, refusalToolResult, type Refusal } from "./refusal-result.ts";
 import type { Tool } from "../tools/tool-catalog.ts";
-import type { AskClient, Upstream } from "../upstreams/upstream.ts";
+import type { SendToClient, Upstream } from "../upstreams/upstream.ts";
 
 /**
  * JSON-RPC error code of a refusal, for requests whose result cannot express a refusal. It is outside the range that
@@ -43,7 +43,7 @@ export interface UpstreamCall {
   /** Returns the call with the arguments that an approver changed. Absent if the arguments cannot be changed. */
   withArguments?(changed: JsonObject): Pick<UpstreamCall, "params" | "headers">;
   /** Called for a last check before the call starts. */
-  recheck?: Recheck;
+  recheck?: RecheckCall;
 }
 
 export interface DecisionOptions {
@@ -93,7 +93,7 @@ function recordedMeta(otherMeta: JsonObject): JsonObject {
 export async function forwardCall(
   { upstream, method, params, headers }: UpstreamCall,
   caller: Caller,
-  ask: AskClient,
+  ask: SendToClient,
   keys: readonly string[],
   credentialHeaders?: Readonly<Record<string, string>>,
 ): Promise<Reply> {
@@ -127,7 +127,7 @@ export async function forwardCall(
 export async function runGovernedCall(
   call: UpstreamCall,
   caller: Caller,
-  ask: AskClient,
+  ask: SendToClient,
   tool: Tool | null,
   options: DecisionOptions,
 ): Promise<Reply> {

@@ -110,7 +110,7 @@ export function withheldToolRefusal({ withheld: held, upstream }: Pick<Tool, "wi
 }
 
 /** Returns the refusal for a tool whose server has disconnected. */
-export function serverGoneRefusal(server: string, what: string): Refusal {
+export function serverDisconnectedRefusal(server: string, what: string): Refusal {
   const { text, facts } = proxyRefusal(
     `The server "${server}" of this tool ${what}. It is not refused: the same call may go through when the server is ` +
       `there again, not before ${RETRY_AFTER} seconds from now.`,

@@ -24,13 +24,13 @@ import {
 } from "../transport/rpc-message.ts";
 import { refusesWithQuestion, callAnswerTool } from "../decisions/answer-tool.ts";
 import { createLogLevel } from "../upstreams/log-level.ts";
-import { AnswerLostError } from "../transport/peer.ts";
+import { ResponseLostError } from "../transport/peer.ts";
 import { refusalToolResult, proxyRefusal } from "../decisions/refusal-result.ts";
 import { GOVERNED_METHODS, type GovernedMethod, type ServerConfig } from "../config/server-config.ts";
 import { RequestRouter } from "./request-routing.ts";
 import { TaskStore } from "./tasks.ts";
 import { ToolCatalog, type Tool } from "../tools/tool-catalog.ts";
-import type { AskClient, ClientFacts, ServerQuestion, Upstream } from "../upstreams/upstream.ts";
+import type { SendToClient, ClientInfo, RequestFromServer, Upstream } from "../upstreams/upstream.ts";
 import { mergeServerInfo } from "../upstreams/merged-server-info.ts";
 
 /** The session's client. Messages that belong to a request go to the request's `Caller` instead. */
@@ -40,7 +40,7 @@ interface SessionClient {
    * Asks the client outside of a request. Null since revision 2026-07-28, which allows questions only as part of a
    * request.
    */
-  askClient: AskClient | null;
+  askClient: SendToClient | null;
   /** Called when the session's only server has closed. */
   ended(reason: string): void;
 }
@@ -118,11 +118,11 @@ export class ClientSession {
     });
   }
 
-  open(facts: ClientFacts): Promise<void> {
+  open(facts: ClientInfo): Promise<void> {
     return this.pool.open(facts);
   }
 
-  get facts(): ClientFacts {
+  get facts(): ClientInfo {
     return this.pool.facts;
   }
 
@@ -144,7 +144,7 @@ export class ClientSession {
     } catch (error) {
       if (caller.signal.aborted) throw error;
       if (error instanceof ListError) return error.reply;
-      if (error instanceof AnswerLostError) return errorReply(ERROR_CODE.internal, error.message);
+      if (error instanceof ResponseLostError) return errorReply(ERROR_CODE.internal, error.message);
       this.options.log(
         `"${request.method}" failed in the proxy: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
       );
@@ -193,12 +193,12 @@ export class ClientSession {
    */
   private async askClient(
     upstream: Upstream,
-    question: ServerQuestion,
+    question: RequestFromServer,
     signal: AbortSignal,
     of: Caller | null,
   ): Promise<Reply> {
     const caller = of ?? this.onlyCaller(upstream);
-    const forwardQuestion = (forwarded: ServerQuestion): Promise<Reply> => {
+    const forwardQuestion = (forwarded: RequestFromServer): Promise<Reply> => {
       if (caller !== null) return caller.askClient(forwarded);
       if (this.client.askClient !== null) return this.client.askClient(forwarded, signal);
       return Promise.resolve(
@@ -253,7 +253,7 @@ export class ClientSession {
 
   /** Forwards a request. Requests a decision first if the method requires one. */
   private send(call: UpstreamCall, caller: Caller): Promise<Reply> {
-    const ask: AskClient = (question, signal) => this.askClient(call.upstream, question, signal, caller);
+    const ask: SendToClient = (question, signal) => this.askClient(call.upstream, question, signal, caller);
     const { open, meta } = call.upstream.config;
     return this.trackCaller(call.upstream, caller, () => {
       if (!isGovernedMethod(call.method)) return forwardCall(call, caller, ask, []);
@@ -264,7 +264,7 @@ export class ClientSession {
   }
 
   private async callTool(call: UpstreamCall, tool: Tool, caller: Caller): Promise<Reply> {
-    const ask: AskClient = (question, signal) => this.askClient(tool.upstream, question, signal, caller);
+    const ask: SendToClient = (question, signal) => this.askClient(tool.upstream, question, signal, caller);
     const reply = await this.trackCaller(tool.upstream, caller, () =>
       runGovernedCall(call, caller, ask, tool, this.options),
     );

@@ -25,7 +25,7 @@ import {
 import { clipText } from "../../domain/text.ts";
 import {
   refusalToolResult,
-  serverGoneRefusal,
+  serverDisconnectedRefusal,
   withheldToolRefusal,
   proxyRefusal,
 } from "../decisions/refusal-result.ts";
@@ -74,7 +74,7 @@ const withListTimeout = ({ signal, capabilities }: Caller): ListRequester => ({
   capabilities,
 });
 
-/** Handles requests. Throws ListError and AnswerLostError. */
+/** Handles requests. Throws ListError and ResponseLostError. */
 export class RequestRouter {
   private readonly dependencies: RoutingDependencies;
   private readonly promptNames: NameAssignments = new Map();
@@ -164,7 +164,7 @@ export class RequestRouter {
         // The server may have changed the tool since it was found, without a notification.
         const current = await findTool(refresh).catch(() => undefined);
         if (current?.upstream !== tool.upstream || current.upstream.closed !== null)
-          return serverGoneRefusal(tool.upstream.config.name, "disconnected while the call waited");
+          return serverDisconnectedRefusal(tool.upstream.config.name, "disconnected while the call waited");
         return current.digest === tool.digest && current.withheld === null
           ? null
           : withheldToolRefusal({ ...current, withheld: current.withheld ?? "changed" });
@@ -186,7 +186,7 @@ export class RequestRouter {
       result: refusalToolResult(
         isThere
           ? proxyRefusal(`The server "${serverName}" no longer has this tool; call tools/list again.`, "TOOL_GONE")
-          : serverGoneRefusal(serverName, "is not connected"),
+          : serverDisconnectedRefusal(serverName, "is not connected"),
         false,
       ),
     };

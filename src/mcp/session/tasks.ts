@@ -5,8 +5,8 @@
 import { randomUUID } from "node:crypto";
 import type { Caller } from "../clients/caller.ts";
 import { ERROR_CODE, errorReply, isObject, readMeta, type JsonObject, type Reply } from "../transport/rpc-message.ts";
-import { AnswerLostError } from "../transport/peer.ts";
-import type { ServerQuestion } from "../upstreams/upstream.ts";
+import { ResponseLostError } from "../transport/peer.ts";
+import type { RequestFromServer } from "../upstreams/upstream.ts";
 
 /** Capability for tasks that the proxy declares. */
 export const TASKS_CAPABILITY: JsonObject = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
@@ -33,13 +33,13 @@ interface Task {
 
 /** @param ask asks the client outside of a request */
 export class TaskStore {
-  private readonly ask: (question: ServerQuestion, signal: AbortSignal) => Promise<Reply>;
+  private readonly ask: (question: RequestFromServer, signal: AbortSignal) => Promise<Reply>;
   private readonly tasks = new Map<string, Task>();
   private readonly presenceWaiters = new Set<() => void>();
   private lastPoll = performance.now();
   private openResultRequests = 0;
 
-  constructor(ask: (question: ServerQuestion, signal: AbortSignal) => Promise<Reply>) {
+  constructor(ask: (question: RequestFromServer, signal: AbortSignal) => Promise<Reply>) {
     this.ask = ask;
   }
 
@@ -71,7 +71,7 @@ export class TaskStore {
     this.tasks.set(taskId, task);
     const expiry = setTimeout(() => {
       this.tasks.delete(taskId);
-      task.abort.abort(new AnswerLostError("the task expired"));
+      task.abort.abort(new ResponseLostError("the task expired"));
     }, ttl);
     expiry.unref();
     task.ended = work(this.taskCaller(task, caller)).then(
@@ -111,7 +111,7 @@ export class TaskStore {
         return errorReply(ERROR_CODE.invalidParams, "the task has finished already");
       task.reply = errorReply(ERROR_CODE.internal, "the task was cancelled");
       this.updateTask(task, { status: "cancelled" });
-      task.abort.abort(new AnswerLostError("cancelled by the client"));
+      task.abort.abort(new ResponseLostError("cancelled by the client"));
       return { result: { ...task.facts } };
     }
     if (method !== "tasks/result")
@@ -140,7 +140,7 @@ export class TaskStore {
 
   /** Aborts all tasks. Calls that have not started do not run. */
   close(): void {
-    for (const { abort } of this.tasks.values()) abort.abort(new AnswerLostError("the client disconnected"));
+    for (const { abort } of this.tasks.values()) abort.abort(new ResponseLostError("the client disconnected"));
     this.tasks.clear();
   }
 

@@ -15,18 +15,18 @@ import { connectUpstream } from "../upstreams/upstream.ts";
 /** Maximum length of a server's text in the record. It is enough to recognize the text. Characters. */
 const MAX_TEXT_LENGTH = 500;
 
-export interface ServerReview {
+export interface DefinitionReview {
   server: ServerConfig;
   now: ReadonlyMap<string, Definition>;
   changes: DefinitionChange[];
 }
 
 /** Compares the current definitions of a server with the accepted ones. @throws Error whose message can be shown to the user */
-export async function reviewServer(
+export async function reviewDefinitions(
   server: ServerConfig,
   store: DefinitionStore,
   log: (line: string) => void,
-): Promise<ServerReview> {
+): Promise<DefinitionReview> {
   const now = await fetchDefinitions(server, log);
   return { server, now, changes: diffDefinitions(store.read(server), now) };
 }
@@ -63,7 +63,7 @@ export async function fetchDefinitions(
 }
 
 /** Returns the action that records the acceptance. Policies decide on it like on any other action. */
-function acceptanceAction({ server, changes }: ServerReview): {
+function acceptanceAction({ server, changes }: DefinitionReview): {
   tool: string;
   operation: string;
   params: JsonObject;
@@ -106,7 +106,7 @@ export function definitionText(definition: Definition | null): string {
  * state.
  */
 export async function acceptDefinitions(
-  examined: ServerReview,
+  examined: DefinitionReview,
   { assent, agentId, store, wait }: { assent: Assent; agentId: string; store: DefinitionStore; wait: number },
 ): Promise<ActionRecord> {
   let action = await assent.submit({ agent_id: agentId, ...acceptanceAction(examined) }, { join: true });

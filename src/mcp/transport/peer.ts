@@ -60,7 +60,7 @@ export interface RequestOptions {
 }
 
 /** The other side disconnected, or the request was cancelled. The request may have taken effect. */
-export class AnswerLostError extends Error {}
+export class ResponseLostError extends Error {}
 
 export class Peer {
   private readonly channel: Channel;
@@ -92,7 +92,7 @@ export class Peer {
           this.runningRequests.delete(id as RequestId);
           const reason = message.params?.["reason"];
           abort.abort(
-            new AnswerLostError(
+            new ResponseLostError(
               typeof reason === "string" ? `cancelled by the client: ${reason}` : "cancelled by the client",
             ),
           );
@@ -114,7 +114,7 @@ export class Peer {
       this.isClosed = reason;
       for (const { lose } of this.pendingRequests.values()) lose(reason);
       this.pendingRequests.clear();
-      for (const abort of this.runningRequests.values()) abort.abort(new AnswerLostError("the client disconnected"));
+      for (const abort of this.runningRequests.values()) abort.abort(new ResponseLostError("the client disconnected"));
       this.runningRequests.clear();
       handlers.onclose(reason);
     };
@@ -124,11 +124,11 @@ export class Peer {
     return this.isClosed;
   }
 
-  /** Sends a request. Resolves to the reply, which may be an error. @throws AnswerLostError */
+  /** Sends a request. Resolves to the reply, which may be an error. @throws ResponseLostError */
   request(method: string, params: JsonObject | undefined, options: RequestOptions = {}): Promise<Reply> {
     const { signal, onprogress, related, headers, credentialHeaders } = options;
-    if (this.isClosed !== null) return Promise.reject(new AnswerLostError(this.isClosed));
-    if (signal?.aborted === true) return Promise.reject(new AnswerLostError("cancelled"));
+    if (this.isClosed !== null) return Promise.reject(new ResponseLostError(this.isClosed));
+    if (signal?.aborted === true) return Promise.reject(new ResponseLostError("cancelled"));
     const id = ++this.lastId;
     const { progressToken: _clientToken, ...meta } = readMeta(params);
     const requestParams = withMeta(params, onprogress === undefined ? meta : { ...meta, progressToken: id });
@@ -138,7 +138,7 @@ export class Peer {
         void this.channel
           .send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id } }, { related })
           .catch(() => {});
-        reject(new AnswerLostError("cancelled"));
+        reject(new ResponseLostError("cancelled"));
       };
       const removeListener = (): void => signal?.removeEventListener("abort", cancel);
       this.pendingRequests.set(id, {
@@ -149,7 +149,7 @@ export class Peer {
         },
         lose(reason) {
           removeListener();
-          reject(new AnswerLostError(reason));
+          reject(new ResponseLostError(reason));
         },
       });
       signal?.addEventListener("abort", cancel, { once: true });
@@ -166,7 +166,7 @@ export class Peer {
         .catch((error: unknown) => {
           if (this.pendingRequests.delete(id)) {
             removeListener();
-            reject(new AnswerLostError(error instanceof Error ? error.message : String(error)));
+            reject(new ResponseLostError(error instanceof Error ? error.message : String(error)));
           }
         });
     });

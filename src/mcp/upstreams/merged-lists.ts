@@ -1,7 +1,7 @@
 /** Merges the lists of several servers: fetches all pages, and gives each item a unique name. */
 import { ERROR_CODE, errorReply, isObject, type JsonObject, type Reply } from "../transport/rpc-message.ts";
 import type { Caller } from "../clients/caller.ts";
-import { AnswerLostError } from "../transport/peer.ts";
+import { ResponseLostError } from "../transport/peer.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** An item of one server's list. */
@@ -39,7 +39,7 @@ export async function listFromAllServers<T>(
       try {
         return await list(upstream);
       } catch (error) {
-        if (!(error instanceof ListError || error instanceof AnswerLostError)) throw error;
+        if (!(error instanceof ListError || error instanceof ResponseLostError)) throw error;
         log(`${error.message}; its items are missing for now`);
         return [];
       }

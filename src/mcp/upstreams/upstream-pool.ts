@@ -2,11 +2,11 @@
 import { INITIALIZE_TIMEOUT_MS, settlesWithin } from "./slow-upstreams.ts";
 import { isObject, type Notification, type Reply } from "../transport/rpc-message.ts";
 import type { ServerConfig } from "../config/server-config.ts";
-import { connectUpstream, type ClientFacts, type ServerQuestion, type Upstream } from "./upstream.ts";
+import { connectUpstream, type ClientInfo, type RequestFromServer, type Upstream } from "./upstream.ts";
 
 interface UpstreamPoolHandlers {
   /** Forwards a server's question to the client. */
-  askClient(upstream: Upstream, question: ServerQuestion, signal: AbortSignal): Promise<Reply>;
+  askClient(upstream: Upstream, question: RequestFromServer, signal: AbortSignal): Promise<Reply>;
   onnotification(upstream: Upstream, notification: Notification): void;
   /** Called when a server connects or disconnects, because that changes the lists. */
   changed(upstream: Upstream): void;
@@ -36,7 +36,7 @@ export class UpstreamPool {
   private readonly pendingConnects = new Set<Promise<unknown>>();
   private readonly closing = new AbortController();
   private isOpen = false;
-  private client: ClientFacts = { version: "", info: {}, capabilities: {} };
+  private client: ClientInfo = { version: "", info: {}, capabilities: {} };
 
   constructor(servers: readonly ServerConfig[], handlers: UpstreamPoolHandlers) {
     this.servers = servers;
@@ -48,7 +48,7 @@ export class UpstreamPool {
    * Connects to all servers. With several servers, does not wait for slow ones.
    * @throws Error whose message can be shown to the user, if no server is connected
    */
-  async open(facts: ClientFacts): Promise<void> {
+  async open(facts: ClientInfo): Promise<void> {
     this.client = facts;
     const attempts = this.entries.map((entry) => this.connectFirst(entry));
     if (attempts.length > 1) await settlesWithin(Promise.allSettled(attempts), INITIALIZE_TIMEOUT_MS);
@@ -60,7 +60,7 @@ export class UpstreamPool {
     this.isOpen = true;
   }
 
-  get facts(): ClientFacts {
+  get facts(): ClientInfo {
     return this.client;
   }
 

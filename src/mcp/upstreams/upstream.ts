@@ -14,31 +14,31 @@ import {
   type Notification,
   type Reply,
 } from "../transport/rpc-message.ts";
-import { Peer, readErrorMessage, AnswerLostError, type Channel, type RequestOptions } from "../transport/peer.ts";
+import { Peer, readErrorMessage, ResponseLostError, type Channel, type RequestOptions } from "../transport/peer.ts";
 import { startServerProcess } from "../transport/process-channel.ts";
 import type { ServerConfig } from "../config/server-config.ts";
 
 /** Facts that a client reports about itself in `initialize`, or with each request. */
-export interface ClientFacts {
+export interface ClientInfo {
   version: string;
   info: JsonObject;
   capabilities: JsonObject;
 }
 
 /** A request from a server to the client. */
-export interface ServerQuestion {
+export interface RequestFromServer {
   method: string;
   params: JsonObject;
 }
 
-export type AskClient = (question: ServerQuestion, signal: AbortSignal) => Promise<Reply>;
+export type SendToClient = (question: RequestFromServer, signal: AbortSignal) => Promise<Reply>;
 
 interface UpstreamHandlers {
   /**
    * Handles a server's request to the client (sampling, elicitation). Servers of protocol revision 2025-11-25 can send
    * such a request even when no client request is running.
    */
-  askClient: AskClient;
+  askClient: SendToClient;
   onnotification(notification: Notification): void;
   onclose(why: string): void;
 }
@@ -46,7 +46,7 @@ interface UpstreamHandlers {
 interface UpstreamRequestOptions extends RequestOptions {
   signal: AbortSignal;
   /** Handles the server's questions that belong to this request (since 2026-07-28). */
-  ask: AskClient;
+  ask: SendToClient;
   /** Capabilities of the client that sent this request. Default: those of the initialization. */
   capabilities?: JsonObject | undefined;
 }
@@ -60,7 +60,7 @@ export interface Upstream {
   readonly instructions: string | null;
   /** Why the connection closed; null while it is open. */
   readonly closed: string | null;
-  /** Sends a request. Resolves to the server's reply. @throws AnswerLostError */
+  /** Sends a request. Resolves to the server's reply. @throws ResponseLostError */
   request(method: string, params: JsonObject | undefined, options: UpstreamRequestOptions): Promise<Reply>;
   notify(method: string, params?: JsonObject): Promise<void>;
   close(): Promise<void>;
@@ -78,7 +78,7 @@ const INITIALIZE_TIMEOUT_MS = 60_000;
  */
 export async function connectUpstream(
   config: ServerConfig,
-  client: ClientFacts,
+  client: ClientInfo,
   handlers: UpstreamHandlers,
   log: (line: string) => void,
   attemptSignal?: AbortSignal,
@@ -146,7 +146,7 @@ export async function connectUpstream(
  * Returns the revisions to try, in order. `auto` starts with the client's revision, because servers may behave
  * differently in the other one. For example, servers of the Python SDK ask no questions in 2026-07-28.
  */
-function erasToTry({ era }: ServerConfig, client: ClientFacts): [Upstream["era"], Upstream["era"]?] {
+function erasToTry({ era }: ServerConfig, client: ClientInfo): [Upstream["era"], Upstream["era"]?] {
   if (era !== "auto") return [era === MODERN_VERSION ? "modern" : "legacy"];
   return client.version === MODERN_VERSION ? ["modern", "legacy"] : ["legacy", "modern"];
 }
@@ -157,7 +157,7 @@ class OtherEraError extends Error {}
 /** Whether the other revision should be tried after this error. */
 function shouldTryOtherEra(error: unknown, era: Upstream["era"], { target: reach }: ServerConfig): boolean {
   // Older servers ignore `server/discover` or exit. Over HTTP, they respond with an error status.
-  return error instanceof OtherEraError || era === "modern" || ("url" in reach && error instanceof AnswerLostError);
+  return error instanceof OtherEraError || era === "modern" || ("url" in reach && error instanceof ResponseLostError);
 }
 
 async function initializeWith(peer: Peer, method: string, params: JsonObject, name: string): Promise<Reply> {
@@ -180,7 +180,7 @@ async function connectLegacy(
   config: ServerConfig,
   peer: Peer,
   channel: Channel,
-  client: ClientFacts,
+  client: ClientInfo,
 ): Promise<Upstream> {
   const requestedVersion = LEGACY_VERSIONS.includes(client.version) ? client.version : (LEGACY_VERSIONS[0] as string);
   const reply = await initializeWith(
@@ -211,7 +211,7 @@ async function connectLegacy(
   };
 }
 
-async function connectModern(config: ServerConfig, peer: Peer, client: ClientFacts): Promise<Upstream> {
+async function connectModern(config: ServerConfig, peer: Peer, client: ClientInfo): Promise<Upstream> {
   const reply = await initializeWith(peer, "server/discover", withEnvelope(client, {}), config.name);
   const versions = "result" in reply ? reply.result["supportedVersions"] : null;
   if ("error" in reply || !Array.isArray(versions) || !versions.includes(MODERN_VERSION))
@@ -265,7 +265,7 @@ async function connectModern(config: ServerConfig, peer: Peer, client: ClientFac
   return upstream;
 }
 
-function withEnvelope(client: ClientFacts, params: JsonObject): JsonObject {
+function withEnvelope(client: ClientInfo, params: JsonObject): JsonObject {
   return withMeta(params, {
     ...readMeta(params),
     [META_KEY.version]: MODERN_VERSION,

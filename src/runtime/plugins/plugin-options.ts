@@ -40,7 +40,7 @@ export function assertUniqueNames(plugins: readonly LoadedPlugin[]): void {
 }
 
 /** Throws PluginError unless the operator grants the privileged host to exactly the plugins that need it. */
-export function assertGrants(plugins: readonly LoadedPlugin[]): void {
+export function assertCoreGrants(plugins: readonly LoadedPlugin[]): void {
   for (const { plugin, origin, core = false } of plugins) {
     if (plugin.core === true && !core)
       throw new PluginError(

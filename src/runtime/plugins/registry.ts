@@ -1,7 +1,7 @@
 /** Collects the contributions of all plugins, and rejects conflicts. The contributions never change after that. */
 import type { Host, Logger } from "../../contract/host.ts";
 import type { Authenticator } from "../../contract/authenticator.ts";
-import type { CredentialIssuer } from "../../contract/credentials.ts";
+import type { ToolCredentialIssuer } from "../../contract/credentials.ts";
 import type { FactSource } from "../../contract/fact-source.ts";
 import type { Facade } from "../../contract/facade.ts";
 import type { Gauge } from "../../contract/gauge.ts";
@@ -23,7 +23,7 @@ export interface Registry {
   readonly pages: readonly Page[];
   readonly facades: readonly Facade[];
   readonly authenticators: readonly Authenticator[];
-  readonly credentialIssuers: readonly CredentialIssuer[];
+  readonly credentialIssuers: readonly ToolCredentialIssuer[];
   readonly gauges: readonly Gauge[];
   readonly policySources: readonly PolicySource[];
   readonly notifiers: readonly Notifier[];
@@ -114,7 +114,7 @@ export async function collectContributions(
   });
 }
 
-/** Throws PluginError for a fact source whose name no policy can use, or whose bounds are no positive numbers. */
+/** Throws PluginError for a fact source whose name no policy can use, or whose bounds are not positive numbers. */
 function assertUsableSource(plugin: string, source: FactSource): void {
   const { name, timeoutMs = 1, maxAgeMs = 1, maxConcurrent = 1 } = source;
   if (!new RegExp(FACT_SOURCE_NAME).test(name))

@@ -1,7 +1,7 @@
 /** The ledger's transaction for unprivileged plugins. They can access only the members that are listed here. */
 import { Refusal } from "../../contract/errors.ts";
 import type { Documents } from "../../contract/core-host.ts";
-import type { Credential, OwnEntry, Transaction } from "../../contract/host.ts";
+import type { Credential, NewPluginEntry, Transaction } from "../../contract/host.ts";
 import type { Ledger, LedgerTransaction } from "../../contract/ledger.ts";
 import type { ActionRow } from "../../contract/storage.ts";
 import type { Scope } from "../../domain/scopes.ts";
@@ -13,7 +13,7 @@ import { readVisibleAction } from "./visible-actions.ts";
 const ENTRY_VERSION = 1;
 
 /** Runs a plugin's job in the ledger. */
-export function transactFor<Caller extends Credential | null, T>(
+export function transactForPlugin<Caller extends Credential | null, T>(
   plugin: string,
   ledger: Ledger,
   documents: Documents,
@@ -53,7 +53,7 @@ function createTransaction<Caller extends Credential | null>(
   const readActions = new Map<string, Pick<ActionRow, "id" | "agent_id" | "submitted_by">>();
   const writer = documents.within(batch);
 
-  function record({ type, action, data }: OwnEntry): ReturnType<Transaction["record"]> {
+  function record({ type, action, data }: NewPluginEntry): ReturnType<Transaction["record"]> {
     assertOpen();
     if (typeof type !== "string" || !type.startsWith(`${plugin}:`))
       throw new TypeError(`the plugin "${plugin}" cannot record an entry of type ${JSON.stringify(type)}`);

@@ -90,7 +90,7 @@ export function deliveryReads(t: Tables) {
 }
 
 /** Removes up to `max` matching rows of `table` in the given order. Returns the number of removed rows. */
-export function removeSome<Row>(
+export function removeRows<Row>(
   table: Table<Row>,
   key: (row: Row) => string,
   test: (row: Row) => boolean,
@@ -156,7 +156,7 @@ export function deliveryWrites(t: Tables) {
       return ripe.length;
     },
     pruneDeliveries: (before: number, max: number) =>
-      removeSome(
+      removeRows(
         t.deliveries,
         (row) => row.id,
         (row) =>
@@ -169,7 +169,7 @@ export function deliveryWrites(t: Tables) {
       t.limitUses.set(useKey(row), copyRow(row));
     },
     releaseLimitUses(actionId: string) {
-      removeSome(
+      removeRows(
         t.limitUses,
         useKey,
         (row) => row.action_id === actionId,
@@ -178,7 +178,7 @@ export function deliveryWrites(t: Tables) {
       );
     },
     pruneLimitUses: (now: number, max: number) =>
-      removeSome(
+      removeRows(
         t.limitUses,
         useKey,
         (row) => row.until <= now,

@@ -11,7 +11,14 @@ import {
 } from "../../contract/storage.ts";
 import { EMPTY_ROOT } from "../../domain/merkle.ts";
 import { createReads } from "./reads.ts";
-import { TABLE_NAMES, SINGLE_ROW_KEY, type Disk, type Methods, type Pending, type Rows } from "./row-types.ts";
+import {
+  TABLE_NAMES,
+  SINGLE_ROW_KEY,
+  type StoredTables,
+  type Methods,
+  type PendingTables,
+  type Rows,
+} from "./row-types.ts";
 import { copyRow, PendingTable, StoredTable } from "./tables.ts";
 import { createWrites } from "./writes.ts";
 
@@ -197,7 +204,7 @@ class LoggedStore {
     this.assertWritable();
     const pending = Object.fromEntries(
       TABLE_NAMES.map((name) => [name, new PendingTable(this.disk[name] as StoredTable<unknown>)]),
-    ) as unknown as Pending;
+    ) as unknown as PendingTables;
     const result = await runStatements(pending, work);
     const changes = TABLE_NAMES.flatMap((table) =>
       [...pending[table].changes()].map(([key, row]) => ({ table, key, row })),
@@ -210,7 +217,7 @@ class LoggedStore {
 }
 
 /** Runs the work of a transaction. Rejects if a statement failed, even if the work ignored the error. */
-async function runStatements<T>(pending: Pending, work: (tx: StorageTransaction) => Promise<T>): Promise<T> {
+async function runStatements<T>(pending: PendingTables, work: (tx: StorageTransaction) => Promise<T>): Promise<T> {
   let isOver = false;
   let failure: unknown = null;
   const run = async (method: () => unknown): Promise<unknown> => {
@@ -234,8 +241,8 @@ async function runStatements<T>(pending: Pending, work: (tx: StorageTransaction)
   }
 }
 
-function emptyDisk(): Disk {
-  return Object.fromEntries(TABLE_NAMES.map((name) => [name, new StoredTable()])) as unknown as Disk;
+function emptyDisk(): StoredTables {
+  return Object.fromEntries(TABLE_NAMES.map((name) => [name, new StoredTable()])) as unknown as StoredTables;
 }
 
 async function orStorageError<T>(work: Promise<T>): Promise<T> {

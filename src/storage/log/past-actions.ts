@@ -6,7 +6,7 @@ import {
   type PastActionRef,
   type PastActionRow,
 } from "../../contract/storage.ts";
-import { removeSome } from "./deliveries.ts";
+import { removeRows } from "./deliveries.ts";
 import { copyRow, compositeKey, type Table } from "./tables.ts";
 
 interface Tables {
@@ -54,7 +54,7 @@ export function pastActionWrites(t: Tables) {
         }
     },
     removePastAction(actionId: string) {
-      removeSome(
+      removeRows(
         t.pastActions,
         keyOf,
         (row) => row.action_id === actionId,
@@ -63,7 +63,7 @@ export function pastActionWrites(t: Tables) {
       );
     },
     prunePastActions: (now: number, max: number) =>
-      removeSome(
+      removeRows(
         t.pastActions,
         keyOf,
         (row) => row.until <= now,

@@ -44,8 +44,8 @@ export interface Rows {
 }
 
 export type Tables = { [Name in keyof Rows]: Table<Rows[Name]> };
-export type Disk = { [Name in keyof Rows]: StoredTable<Rows[Name]> };
-export type Pending = { [Name in keyof Rows]: PendingTable<Rows[Name]> };
+export type StoredTables = { [Name in keyof Rows]: StoredTable<Rows[Name]> };
+export type PendingTables = { [Name in keyof Rows]: PendingTable<Rows[Name]> };
 
 export const TABLE_NAMES: readonly (keyof Rows)[] = [
   "head",

@@ -8,7 +8,7 @@ import {
   type StorageCopying,
 } from "../../contract/storage.ts";
 import type { Bundles, EntryBytes } from "./bundles.ts";
-import { FORMS } from "./forms.ts";
+import { PACKED_COLUMNS } from "./forms.ts";
 import { foldAgentName } from "./open-actions.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
@@ -89,7 +89,7 @@ function statementsOf(
   table: CopiedTable,
   { key, columns, changes, computed }: Shape,
 ): TableStatements {
-  const forms = FORMS[table] ?? {};
+  const forms = PACKED_COLUMNS[table] ?? {};
   const rows = db.selectFrom(table as "meta").select(columns as never) as ReturnType<typeof selected>;
   const ordered = key.reduce((query, column) => query.orderBy(column as never), rows);
   // Compare the columns individually, in the order of the primary key.

@@ -11,7 +11,7 @@ import {
   SERIES_DIMENSIONS,
   COARSE_GRAINS,
   type Dimension,
-  type Group,
+  type ActionGroup,
   type SumStatements,
 } from "./sum-statements.ts";
 import { dimensionValues, parseCounts } from "./sums.ts";
@@ -66,7 +66,7 @@ export async function readCounts(
     }
   }
   for (const { from, to } of whole.rest) {
-    read(statements.edge[kind], { from, to }, (row: Group) => {
+    read(statements.edge[kind], { from, to }, (row: ActionGroup) => {
       const values = dimensionValues(row);
       for (const dimension of DIMENSIONS) addTotal(dimension, values[dimension], row.n);
     });
@@ -86,11 +86,11 @@ export async function readCounts(
   }
   for (const { from, to } of parts.rest) {
     const segment = segmentOf(query.boundaries, from);
-    read(statements.edge[kind], { from, to }, (row: Group) =>
+    read(statements.edge[kind], { from, to }, (row: ActionGroup) =>
       SERIES_DIMENSIONS.forEach((dimension) => addSeries(segment, dimension, dimensionValues(row)[dimension], row.n)),
     );
   }
-  read(statements.tail[kind], { from: since, to: until }, (row: Omit<Group, "n"> & { created_at: number }) => {
+  read(statements.tail[kind], { from: since, to: until }, (row: Omit<ActionGroup, "n"> & { created_at: number }) => {
     const values = dimensionValues(row);
     for (const dimension of DIMENSIONS) addTotal(dimension, values[dimension], 1);
     for (const dimension of SERIES_DIMENSIONS)

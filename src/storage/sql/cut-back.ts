@@ -5,30 +5,30 @@
  */
 import { sql, type Kysely } from "kysely";
 import { StorageError, type CopiedRow, type CopiedTable, type RemovedRow } from "../../contract/storage.ts";
-import { buildActionHistory, findPlaceTime, type ActionEntry } from "../../domain/action-history.ts";
+import { buildActionHistory, findHistoryTime, type ActionEntry } from "../../domain/action-history.ts";
 import { isCoreEntry, decodeEntry, type EntryBody } from "../../domain/entries.ts";
 import { toHex } from "../../domain/hash.ts";
-import { findPast, encodePasts } from "../../domain/past.ts";
+import { findSaltedFacts, encodeSaltedFacts } from "../../domain/past.ts";
 import { TILE_WIDTH } from "../../domain/tiles.ts";
 import type { Bundles } from "./bundles.ts";
 import { CHANGEABLE_COLUMNS } from "./action-writes.ts";
 import type { SqlDialect } from "./dialect.ts";
 import { createLedgerReader } from "./ledger-reads.ts";
-import { AT_OTHER_TIME } from "./past-actions.ts";
+import { MOVED_TO_TIME } from "./past-actions.ts";
 import type { Reads } from "./queries.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
 import { param, params, toPlainRow, prepare, type SqlExecutor, type Statement } from "./statement.ts";
 
-type CutStatements = ReturnType<typeof prepareCut>;
+type CutStatements = ReturnType<typeof prepareUncoveredRows>;
 
-export interface Part {
+export interface UncoveredRows {
   find: Statement;
   remove: Statement;
 }
 
-export function prepareCut(db: Kysely<Tables>) {
-  const part = (table: CopiedTable, columns: readonly string[], key: string, compare: "=" | ">="): Part => ({
+export function prepareUncoveredRows(db: Kysely<Tables>) {
+  const part = (table: CopiedTable, columns: readonly string[], key: string, compare: "=" | ">="): UncoveredRows => ({
     find: prepare(
       db
         .selectFrom(table as "meta")
@@ -55,7 +55,7 @@ export function prepareCut(db: Kysely<Tables>) {
       db.updateTable("actions").set(params<object>(CHANGEABLE_COLUMNS)).where("id", "=", param("id", "uuid")),
     ),
     setPastActions: prepare(
-      db.updateTable("past_actions").set(AT_OTHER_TIME).where("action_id", "=", param("action_id")),
+      db.updateTable("past_actions").set(MOVED_TO_TIME).where("action_id", "=", param("action_id")),
     ),
     forgetTotals: prepare(db.deleteFrom("limit_totals")),
     forgetSums: prepare(db.deleteFrom("action_sums")),
@@ -75,7 +75,7 @@ const LEVELS = 7;
  * Deletes the rows in one transaction. Calls `keep` with every row before it is deleted. Resolves to the number of
  * deleted entries.
  */
-export async function cutBack(
+export async function deleteUncoveredRows(
   statements: CutStatements,
   reads: Reads,
   bundles: Bundles,
@@ -92,7 +92,7 @@ export async function cutBack(
     );
   const cut: RemovedRow[] = [];
   const removals: [Statement, object][] = [];
-  async function cutRows(table: CopiedTable, { find, remove }: Part, values: object): Promise<CopiedRow[]> {
+  async function cutRows(table: CopiedTable, { find, remove }: UncoveredRows, values: object): Promise<CopiedRow[]> {
     const rows = (await db.all(find, values)).map((row) => toPlainRow<CopiedRow>(row));
     if (rows.length > 0) removals.push([remove, values]);
     cut.push(...rows.map((row) => ({ table, row })));
@@ -156,17 +156,17 @@ async function setBack(
   const recorded = Object.entries(history.action).filter(([, value]) => value !== undefined);
   const pasts = entries.flatMap((entry) => {
     const past = "facts" in entry && entry.facts.past !== undefined ? entry.facts.past : null;
-    return (past === null ? null : findPast(past, stored["past"] as string | null)) ?? [];
+    return (past === null ? null : findSaltedFacts(past, stored["past"] as string | null)) ?? [];
   });
   const read = pasts.filter(({ salt }, i) => pasts.findIndex((other) => other.salt === salt) === i);
   await db.run(statements.reset, {
     ...stored,
     ...Object.fromEntries(recorded),
-    past: encodePasts(read),
+    past: encodeSaltedFacts(read),
     result: history.result === null ? null : stored["result"],
     id,
   });
-  await db.run(statements.setPastActions, { action_id: id, at: findPlaceTime(history) });
+  await db.run(statements.setPastActions, { action_id: id, at: findHistoryTime(history) });
 }
 
 async function raw(db: SqlExecutor, text: string): Promise<void> {

@@ -1,7 +1,7 @@
 /** All statements of a dialect, which are compiled once. */
 import { sql, type Kysely } from "kysely";
 import { prepareCopying } from "./copying.ts";
-import { prepareCut } from "./cut-back.ts";
+import { prepareUncoveredRows } from "./cut-back.ts";
 import type { SqlDialect } from "./dialect.ts";
 import { prepareLeases } from "./leases.ts";
 import { prepareLockReads } from "./lock-reads.ts";
@@ -24,7 +24,7 @@ function prepareAll(db: Kysely<Tables>, dialect: SqlDialect) {
     reads: prepareReads(db, dialect),
     writes: prepareWrites(db, dialect),
     copies: prepareCopying(db),
-    cuts: prepareCut(db),
+    cuts: prepareUncoveredRows(db),
     countPing: prepare(
       db
         .updateTable("liveness")

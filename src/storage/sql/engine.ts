@@ -1,6 +1,6 @@
 /** The interface of a database for `createSqlStorage`: it connects, reads, and runs one transaction at a time. */
 import type { Storage, StorageError } from "../../contract/storage.ts";
-import type { MovedHead, SqlRow, SqlValue } from "./statement.ts";
+import type { WrittenHead, SqlRow, SqlValue } from "./statement.ts";
 
 export type SqlQuery = (sql: string, values: SqlValue[]) => Promise<SqlRow[]>;
 
@@ -69,7 +69,7 @@ export interface SqlTransaction {
    * if it did not write the head. If statements are `pipelined`, the update of the head may not have a response yet, so
    * the database must refuse the commit unless the stored head equals `moved`.
    */
-  commit(moved: MovedHead | null): Promise<void>;
+  commit(moved: WrittenHead | null): Promise<void>;
   /** Rolls back. Also called after a failed commit. Never rejects. */
   rollback(because: unknown): Promise<void>;
   /** The row of `ledger_head`, if the statement that acquires the lock returned it. */

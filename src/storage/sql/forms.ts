@@ -21,7 +21,7 @@ const ACTION = {
 } as const;
 
 /** Forms of the columns, by table. */
-export const FORMS: Readonly<Record<string, Readonly<Record<string, PackedForm>>>> = {
+export const PACKED_COLUMNS: Readonly<Record<string, Readonly<Record<string, PackedForm>>>> = {
   actions: ACTION,
   approvals: { action_id: "uuid" },
 };

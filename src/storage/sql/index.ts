@@ -7,5 +7,5 @@ export type { SqlEngine, SqlPurpose, SqlQuery, SqlRead, SqlTransaction } from ".
 export type { Migration } from "./migrations.ts";
 export { createReader, decodeHead, prepareReads, type Reads } from "./queries.ts";
 export { schemaDifferences, type SchemaObject } from "./schema-faults.ts";
-export { bindValues, type MovedHead, type SqlRow, type SqlValue } from "./statement.ts";
+export { bindValues, type WrittenHead, type SqlRow, type SqlValue } from "./statement.ts";
 export { createSqlStorage, type SqlStorageOptions } from "./sql-storage.ts";

@@ -58,7 +58,7 @@ export function prepareLeases(db: Kysely<Tables>, now: RawBuilder<number>) {
   };
 }
 
-export async function lastingLeases(
+export async function readLastingLeases(
   { lasting }: LeaseStatements,
   db: Pick<SqlExecutor, "all">,
   ms: number,

@@ -3,7 +3,7 @@ import { sql, type Kysely } from "kysely";
 import type { EntryRow, LedgerReads, TileRow } from "../../contract/storage.ts";
 import { type EntryType, type FollowedType, FOLLOWED_TYPES } from "../../domain/entries.ts";
 import { prepareBundleReads, type Bundles, type EntryReads } from "./bundles.ts";
-import { entriesOfType } from "./lists.ts";
+import { prepareEntriesOfType } from "./lists.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
 import { param, toPlainRow, prepare, type Statement } from "./statement.ts";
@@ -33,7 +33,7 @@ export function prepareLedgerReads(db: Kysely<Tables>) {
         )
         .orderBy("seq"),
     ),
-    entriesOfType: Object.fromEntries(FOLLOWED_TYPES.map((type) => [type, entriesOfType(db, type)])) as Record<
+    entriesOfType: Object.fromEntries(FOLLOWED_TYPES.map((type) => [type, prepareEntriesOfType(db, type)])) as Record<
       FollowedType,
       Statement
     >,

@@ -139,7 +139,7 @@ export function createLimitReader(
 }
 
 /** Returns the faults of running totals, for the audit. */
-export async function findTotalFaults(
+export async function findLimitTotalFaults(
   reads: ReturnType<typeof prepareLimitReads>,
   db: Pick<SqlExecutor, "all">,
 ): Promise<string[]> {

@@ -154,7 +154,7 @@ export function preparePendingLists(
   };
 }
 
-export function entriesOfType(db: Kysely<Tables>, type: FollowedType): Statement {
+export function prepareEntriesOfType(db: Kysely<Tables>, type: FollowedType): Statement {
   return prepare(
     db
       .selectFrom("entries")

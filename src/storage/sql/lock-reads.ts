@@ -49,7 +49,7 @@ export function listLockReads({ hashes, newest }: LockReadStatements, from: numb
 }
 
 /** Returns the prefetched rows of a statement; null if they were not prefetched. */
-export type KnownRows = (statement: Statement, values: object) => SqlRow[] | null;
+export type FindPrefetchedRows = (statement: Statement, values: object) => SqlRow[] | null;
 
 /**
  * Stores the results of the lock and of the reads after it. They are valid until the transaction appends entries.
@@ -59,7 +59,7 @@ export function createPrefetchedRows(
   { head, reads }: Pick<SqlTransaction, "head" | "reads">,
   statements: { head: Statement; leafHashes: Statement; entries: Statement },
   from: number | null,
-): KnownRows {
+): FindPrefetchedRows {
   const [hashes, newest] = from === null ? [] : (reads ?? []);
   return (statement, values) => {
     if (statement === statements.head) return head ?? null;

@@ -29,7 +29,7 @@ export function prepareAgentNames(db: Kysely<Tables>): Statement {
 }
 
 /** Finds wrong stored names, which would make a suspension miss open actions of an agent. For the audit. */
-export async function findAgentNameFaults(names: Statement, db: Pick<SqlExecutor, "all">): Promise<string[]> {
+export async function findAgentFoldMismatches(names: Statement, db: Pick<SqlExecutor, "all">): Promise<string[]> {
   return (await db.all(names, {}))
     .map((row) => toPlainRow<{ agent_id: string; agent_fold: string | null }>(row))
     .filter(({ agent_id, agent_fold }) => foldAgentName(agent_id) !== agent_fold)

@@ -29,7 +29,7 @@ const COLUMNS = [
 const LONGEST = sql.lit(MAX_PAST_REQUEST);
 
 /** Sets the time of a row to `at`, and moves `until` by the same difference. */
-export const AT_OTHER_TIME = { at: param<number>("at"), until: sql<number>`until + ${param("at")} - at` };
+export const MOVED_TO_TIME = { at: param<number>("at"), until: sql<number>`until + ${param("at")} - at` };
 
 export function preparePastActionReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "types" | "expectsRows">) {
   // Uses column names that no table has.
@@ -87,7 +87,7 @@ export function preparePastActionWrites(db: Kysely<Tables>) {
     movePastAction: prepare(
       db
         .updateTable("past_actions")
-        .set(AT_OTHER_TIME)
+        .set(MOVED_TO_TIME)
         .where("action_id", "=", param("action_id"))
         .where("at", "<", param<number>("at")),
     ),

@@ -2,8 +2,8 @@
 import { StorageError } from "../../contract/storage.ts";
 import type { Insert, SqlDialect } from "./dialect.ts";
 import type { SqlEngine, SqlTransaction } from "./engine.ts";
-import type { MovedHead } from "./statement.ts";
-import type { KnownRows } from "./lock-reads.ts";
+import type { WrittenHead } from "./statement.ts";
+import type { FindPrefetchedRows } from "./lock-reads.ts";
 import { bindValues as bindTo, type SqlExecutor, type SqlRow, type SqlValue, type Statement } from "./statement.ts";
 
 /** Maximum number of characters and bytes of the rows in one statement. A larger row gets a separate statement. */
@@ -21,10 +21,10 @@ export class TransactionScope implements SqlExecutor {
   private readonly dialect: Pick<SqlDialect, "insertRows" | "types">;
   private readonly tx: SqlTransaction;
   private readonly own: { moveHead: Statement; eraseAction: Statement; erasePart: Record<string, Statement> };
-  private readonly known: KnownRows;
+  private readonly known: FindPrefetchedRows;
   private failure: Error | null = null;
   private over = false;
-  private movedHead: MovedHead | null = null;
+  private movedHead: WrittenHead | null = null;
   private hasErased = false;
   /** False once the transaction has appended, because `known` is then outdated. */
   private isAsLocked = true;
@@ -39,7 +39,7 @@ export class TransactionScope implements SqlExecutor {
     dialect: Pick<SqlDialect, "insertRows" | "types">,
     tx: SqlTransaction,
     own: { moveHead: Statement; eraseAction: Statement; erasePart: Record<string, Statement> },
-    known: KnownRows,
+    known: FindPrefetchedRows,
   ) {
     this.engine = engine;
     this.dialect = dialect;
@@ -79,7 +79,7 @@ export class TransactionScope implements SqlExecutor {
     });
   }
 
-  moveHead(values: MovedHead, refusal: Error): Promise<void> {
+  moveHead(values: WrittenHead, refusal: Error): Promise<void> {
     return this.attempt(() => {
       this.isAsLocked = false;
       this.movedHead = { size: values.size, epoch: values.epoch, root: values.root.slice() };
@@ -125,7 +125,7 @@ export class TransactionScope implements SqlExecutor {
   }
 
   /** The head that the transaction has written; null if it did not write the head. */
-  get moved(): MovedHead | null {
+  get moved(): WrittenHead | null {
     return this.movedHead;
   }
 

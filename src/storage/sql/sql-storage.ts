@@ -14,16 +14,16 @@ import { StoreAccess, type Reader } from "./access.ts";
 import { createBundles, UNBUNDLED_ENTRIES, type Bundles } from "./bundles.ts";
 import { retryConflicts } from "./conflicts.ts";
 import { createCopying } from "./copying.ts";
-import { cutBack } from "./cut-back.ts";
+import { deleteUncoveredRows } from "./cut-back.ts";
 import type { SqlDialect } from "./dialect.ts";
 import type { SqlEngine } from "./engine.ts";
-import { lastingLeases } from "./leases.ts";
-import { createTransactionLimits, findTotalFaults } from "./limits.ts";
+import { readLastingLeases } from "./leases.ts";
+import { createTransactionLimits, findLimitTotalFaults } from "./limits.ts";
 import { migrate, listSchemaStatements, readStoredVersion } from "./run-migrations.ts";
 import { MIGRATIONS, type Migration } from "./migrations.ts";
-import { findAgentNameFaults } from "./open-actions.ts";
+import { findAgentFoldMismatches } from "./open-actions.ts";
 import { createReader } from "./queries.ts";
-import { foldSums, createStatusChangeCollector } from "./sums.ts";
+import { addActionsToSums, createStatusChangeCollector } from "./sums.ts";
 import type { SqlExecutor } from "./statement.ts";
 import { findBundleFaults, createBundler } from "./upkeep.ts";
 import { createTransaction } from "./writes.ts";
@@ -186,7 +186,7 @@ class SqlStore {
   }
 
   leases(ms: number): ReturnType<Storage["leases"]> {
-    return lastingLeases(this.access.statements.leases, this.access.outside, ms);
+    return readLastingLeases(this.access.statements.leases, this.access.outside, ms);
   }
 
   lease(name: string, holder: string, ms: number): Promise<boolean> {
@@ -203,7 +203,7 @@ class SqlStore {
     const { access } = this;
     const { sums } = access.statements.reads;
     const folded = await retryConflicts(() =>
-      access.enqueue(() => access.transact("write", (db) => foldSums(sums, db, max))),
+      access.enqueue(() => access.transact("write", (db) => addActionsToSums(sums, db, max))),
     );
     try {
       return (await this.makeBundles(Math.max(1, Math.floor(max / TILE_WIDTH)))) ? max : folded;
@@ -222,8 +222,8 @@ class SqlStore {
       ...(await this.access.read(async () => (await engine.integrityFaults?.()) ?? [])),
       ...(await this.access.read(async () => (await engine.schemaFaults?.(schema)) ?? [])),
       ...(await findBundleFaults(reads, outside)),
-      ...(await findAgentNameFaults(reads.agentNames, outside)),
-      ...(await findTotalFaults(reads, outside)),
+      ...(await findAgentFoldMismatches(reads.agentNames, outside)),
+      ...(await findLimitTotalFaults(reads, outside)),
     ];
   }
 
@@ -248,7 +248,7 @@ class SqlStore {
     const { cuts, reads, writes } = access.statements;
     return access.enqueue(() =>
       access.transact("write", (db) =>
-        cutBack(cuts, reads, bundles, access.dialect, db, (rows) =>
+        deleteUncoveredRows(cuts, reads, bundles, access.dialect, db, (rows) =>
           keep(rows, createTransaction(reads, writes, db, bundles)),
         ),
       ),

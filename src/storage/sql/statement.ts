@@ -4,11 +4,11 @@
  */
 import { type Compilable, type Kysely, type RawBuilder, sql } from "kysely";
 import { StorageError, type LedgerHead } from "../../contract/storage.ts";
-import { FORMS, pack, unpack, type PackedForm } from "./forms.ts";
+import { PACKED_COLUMNS, pack, unpack, type PackedForm } from "./forms.ts";
 import type { Tables } from "./table-schema.ts";
 
 /** The members of a written head that identify it. */
-export type MovedHead = Pick<LedgerHead, "size" | "root" | "epoch">;
+export type WrittenHead = Pick<LedgerHead, "size" | "root" | "epoch">;
 
 export type SqlValue = string | number | Uint8Array | null;
 export type SqlRow = Record<string, SqlValue>;
@@ -41,7 +41,7 @@ export interface SqlExecutor {
    * Runs the statement that writes the ledger's head. It must change one row; otherwise `refusal` dooms the
    * transaction. If statements are pipelined, does not wait for the response: the commit verifies the head.
    */
-  moveHead(values: MovedHead, refusal: Error): Promise<void>;
+  moveHead(values: WrittenHead, refusal: Error): Promise<void>;
   /**
    * Like `run`, for an insert that is expected to succeed. Can return before the database responds, and can combine
    * rows of one table into one statement. A failure dooms the transaction, and the next call or the commit rejects.
@@ -71,7 +71,7 @@ export const unindexed = (column: string): RawBuilder<never> => sql`coalesce(${s
 
 /** Returns a placeholder for each column, with the name and the form of the column. */
 export function params<T>(columns: readonly string[], table?: string): T {
-  const forms = (table === undefined ? undefined : FORMS[table]) ?? {};
+  const forms = (table === undefined ? undefined : PACKED_COLUMNS[table]) ?? {};
   return Object.fromEntries(columns.map((column) => [column, param(column, forms[column])])) as T;
 }
 

@@ -21,14 +21,14 @@ export const SERIES_DIMENSIONS: readonly Dimension[] = ["status", "decision"];
 export const COARSE_GRAINS = [DAY, HOUR] as const;
 export const ALL_GRAINS = [DAY, HOUR, QUARTER_HOUR] as const;
 const GROUP = ["agent_id", "submitted_by", "tool", "policy", "rule", "decision", "status"] as const;
-export type Group = Pick<Tables["actions"], (typeof GROUP)[number]> & { n: number };
+export type ActionGroup = Pick<Tables["actions"], (typeof GROUP)[number]> & { n: number };
 
 // Avoid division, because some databases return a fraction.
 const QUARTER_OF = sql<number>`(created_at - created_at % ${sql.lit(QUARTER_HOUR)})`;
 
-export const BUCKET = { grain: "integer", visible: "text", dimension: "text", start: "integer" } as const;
-export const COUNTED = { ...BUCKET, counts: "text" } as const;
-export const columnsOf = (given: object): string[] => Object.keys(given);
+export const BUCKET_COLUMNS = { grain: "integer", visible: "text", dimension: "text", start: "integer" } as const;
+export const COUNT_COLUMNS = { ...BUCKET_COLUMNS, counts: "text" } as const;
+export const columnNames = (given: object): string[] => Object.keys(given);
 
 /** Sequence number of the last action that the sums include. */
 const FOLDED = sql<number>`(select folded from sums_state where id = 1)`;
@@ -55,21 +55,21 @@ function prepareBuckets(db: Kysely<Tables>, dialect: SqlDialect) {
     ),
     bucketsOf: prepare(
       joinGivenRows(
-        db.selectFrom(given(param("buckets"), BUCKET) as never),
+        db.selectFrom(given(param("buckets"), BUCKET_COLUMNS) as never),
         "inner",
         "action_sums",
-        sameColumnsAsGiven("action_sums", columnsOf(BUCKET)),
+        sameColumnsAsGiven("action_sums", columnNames(BUCKET_COLUMNS)),
         dialect,
-      ).select([...columnsOf(BUCKET), "counts"].map((name) => `action_sums.${name}`) as never),
+      ).select([...columnNames(BUCKET_COLUMNS), "counts"].map((name) => `action_sums.${name}`) as never),
     ),
     putBuckets: prepare(
       db
         .insertInto("action_sums")
-        .columns(columnsOf(COUNTED) as never)
+        .columns(columnNames(COUNT_COLUMNS) as never)
         .expression(
           db
-            .selectFrom(given(param("buckets"), COUNTED) as never)
-            .select(columnsOf(COUNTED) as never)
+            .selectFrom(given(param("buckets"), COUNT_COLUMNS) as never)
+            .select(columnNames(COUNT_COLUMNS) as never)
             // Without a `where`, SQLite parses "on conflict" as part of a join.
             .where(sql<boolean>`1 = 1`),
         )

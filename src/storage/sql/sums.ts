@@ -7,21 +7,21 @@
 import { encodeRowsParameter, toPlainRow, type SqlExecutor, type SqlRow } from "./statement.ts";
 import {
   ALL_GRAINS,
-  BUCKET,
+  BUCKET_COLUMNS,
   COARSE_GRAINS,
-  columnsOf,
-  COUNTED,
+  columnNames,
+  COUNT_COLUMNS,
   DIMENSIONS,
   SERIES_DIMENSIONS,
   type Dimension,
-  type Group,
+  type ActionGroup,
   type SumStatements,
 } from "./sum-statements.ts";
 
 const grainsOf = (dimension: Dimension): readonly number[] =>
   SERIES_DIMENSIONS.includes(dimension) ? ALL_GRAINS : COARSE_GRAINS;
 
-export const dimensionValues = (row: Omit<Group, "n">): Record<Dimension, string> => ({
+export const dimensionValues = (row: Omit<ActionGroup, "n">): Record<Dimension, string> => ({
   status: row.status,
   decision: row.decision,
   tool: row.tool,
@@ -37,7 +37,7 @@ const visibles = (row: { agent_id: string; submitted_by: string }): string[] => 
 ];
 
 /** Adds up to `max` actions to the sums. Resolves to the number of added actions. */
-export async function foldSums(statements: SumStatements, db: SqlExecutor, max: number): Promise<number> {
+export async function addActionsToSums(statements: SumStatements, db: SqlExecutor, max: number): Promise<number> {
   const { folded } = toPlainRow<{ folded: number }>((await db.all(statements.state, {}))[0] as SqlRow);
   const { last, n } = toPlainRow<{ last: number | null; n: number }>(
     (await db.all(statements.next, { folded, max }))[0] as SqlRow,
@@ -45,7 +45,7 @@ export async function foldSums(statements: SumStatements, db: SqlExecutor, max: 
   if (last === null) return 0;
   const changes = bucketChanges();
   for (const row of await db.all(statements.fold, { folded, last })) {
-    const group = toPlainRow<Group & { quarter: number }>(row);
+    const group = toPlainRow<ActionGroup & { quarter: number }>(row);
     const values = dimensionValues(group);
     for (const visible of visibles(group))
       for (const dimension of DIMENSIONS)
@@ -96,7 +96,7 @@ function bucketChanges() {
       if (buckets.length === 0) return;
       const stored = new Map<string, string>();
       for (const row of await db.all(statements.bucketsOf, {
-        buckets: encodeRowsParameter(columnsOf(BUCKET), buckets),
+        buckets: encodeRowsParameter(columnNames(BUCKET_COLUMNS), buckets),
       })) {
         const { counts, ...bucket } = toPlainRow<Omit<Bucket, "counts"> & { counts: string }>(row);
         stored.set(keyOf(bucket), counts);
@@ -107,7 +107,7 @@ function bucketChanges() {
         for (const [value, n] of bucket.counts) count(counts, value, n);
         return { ...bucket, counts: JSON.stringify(Object.fromEntries(counts)) };
       });
-      await db.run(statements.putBuckets, { buckets: encodeRowsParameter(columnsOf(COUNTED), rows) });
+      await db.run(statements.putBuckets, { buckets: encodeRowsParameter(columnNames(COUNT_COLUMNS), rows) });
     },
   };
 }

@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import type { ActionStatus } from "../../domain/actions.ts";
 import { ACTION_STATUSES } from "../../domain/actions.ts";
 import { StorageError, type ActionChange, type ActionGuard, type ActionRow } from "../../contract/storage.ts";
-import { actionRow, approvalRow, fullActionRow, T0, type Case } from "./rows.ts";
+import { actionRow, approvalRow, fullActionRow, BASE_TIME, type DefineCase } from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
-export function actionCases(test: Case): void {
+export function actionCases(test: DefineCase): void {
   test("an action is returned as it was stored, with and without its optional members", async ({ storage, reopen }) => {
     await storage.write(async (tx) => {
       await tx.insertAction(actionRow(1));
@@ -67,14 +67,14 @@ function isGuardMet(row: ActionRow, guard: ActionGuard): boolean {
   );
 }
 
-function guardCases(test: Case): void {
+function guardCases(test: DefineCase): void {
   test("every guard and every combination of guards, at, before and after its time", async ({ storage }) => {
-    const times = [undefined, T0 - 1, T0, T0 + 1];
+    const times = [undefined, BASE_TIME - 1, BASE_TIME, BASE_TIME + 1];
     const rows = [
-      actionRow(1, { expires_at: T0, approved_until: T0 }),
+      actionRow(1, { expires_at: BASE_TIME, approved_until: BASE_TIME }),
       actionRow(2),
-      actionRow(3, { expires_at: T0 }),
-      actionRow(4, { approved_until: T0 }),
+      actionRow(3, { expires_at: BASE_TIME }),
+      actionRow(4, { approved_until: BASE_TIME }),
     ];
     await storage.write(async (tx) => {
       for (const row of rows) await tx.insertAction(row);
@@ -98,11 +98,14 @@ function guardCases(test: Case): void {
                     expires_at: row.expires_at,
                     approved_until: row.approved_until,
                   });
-                  const changed = await tx.updateAction(row.id, guard, { status: "executing", updated_at: T0 + 9 });
+                  const changed = await tx.updateAction(row.id, guard, {
+                    status: "executing",
+                    updated_at: BASE_TIME + 9,
+                  });
                   assert.equal(changed, isGuardMet(row, guard), said);
                   assert.deepEqual(
                     await tx.action(row.id),
-                    changed ? { ...row, status: "executing", updated_at: T0 + 9 } : row,
+                    changed ? { ...row, status: "executing", updated_at: BASE_TIME + 9 } : row,
                     said,
                   );
                   throw back;
@@ -119,18 +122,26 @@ function guardCases(test: Case): void {
 
   test("a time guard does not match at its own boundary", async ({ storage }) => {
     await storage.write(async (tx) => {
-      await tx.insertAction(actionRow(1, { status: "pending_approval", expires_at: T0, approved_until: T0 }));
-      const change: ActionChange = { status: "approved", updated_at: T0 };
-      assert.equal(await tx.updateAction("action-1", { status: "pending_approval", expires_after: T0 }, change), false);
+      await tx.insertAction(
+        actionRow(1, { status: "pending_approval", expires_at: BASE_TIME, approved_until: BASE_TIME }),
+      );
+      const change: ActionChange = { status: "approved", updated_at: BASE_TIME };
       assert.equal(
-        await tx.updateAction("action-1", { status: "pending_approval", approved_after: T0 }, change),
+        await tx.updateAction("action-1", { status: "pending_approval", expires_after: BASE_TIME }, change),
         false,
       );
       assert.equal(
-        await tx.updateAction("action-1", { status: "pending_approval", expired_by: T0 - 1 }, change),
+        await tx.updateAction("action-1", { status: "pending_approval", approved_after: BASE_TIME }, change),
         false,
       );
-      assert.equal(await tx.updateAction("action-1", { status: "pending_approval", expired_by: T0 }, change), true);
+      assert.equal(
+        await tx.updateAction("action-1", { status: "pending_approval", expired_by: BASE_TIME - 1 }, change),
+        false,
+      );
+      assert.equal(
+        await tx.updateAction("action-1", { status: "pending_approval", expired_by: BASE_TIME }, change),
+        true,
+      );
     });
   });
 
@@ -138,10 +149,13 @@ function guardCases(test: Case): void {
     await storage.write(async (tx) => {
       await tx.insertAction(actionRow(1));
       assert.equal(
-        await tx.updateAction("action-2", { status: "allowed" }, { status: "executing", updated_at: T0 }),
+        await tx.updateAction("action-2", { status: "allowed" }, { status: "executing", updated_at: BASE_TIME }),
         false,
       );
-      assert.equal(await tx.updateAction("", { status: "allowed" }, { status: "executing", updated_at: T0 }), false);
+      assert.equal(
+        await tx.updateAction("", { status: "allowed" }, { status: "executing", updated_at: BASE_TIME }),
+        false,
+      );
     });
     assert.deepEqual(await storage.action("action-1"), actionRow(1));
   });
@@ -151,8 +165,8 @@ function guardCases(test: Case): void {
     { reason: "denied by a person" },
     { reason_code: "TOOL_NOT_ALLOWED" },
     { quorum: 4 },
-    { approved_until: T0 + 6 },
-    { started_at: T0 + 7 },
+    { approved_until: BASE_TIME + 6 },
+    { started_at: BASE_TIME + 7 },
     { started_by: "key-7" },
     { result: '{"success":true}' },
     { approved_until: null, started_at: null, started_by: null, result: null },
@@ -175,7 +189,7 @@ function guardCases(test: Case): void {
     });
     for (const [n, change] of changes.entries()) {
       const before = await storage.actions({ visibility: { all: true }, limit: 99 });
-      const full = { status: "approved", updated_at: T0 + 100 + n, ...change } as const;
+      const full = { status: "approved", updated_at: BASE_TIME + 100 + n, ...change } as const;
       assert.equal(
         await storage.write((tx) => tx.updateAction(`action-${n}`, { status: "pending_approval" }, full)),
         true,
@@ -195,14 +209,14 @@ function guardCases(test: Case): void {
       const next = path[i + 1];
       if (next === undefined) break;
       const move = (): Promise<boolean> =>
-        storage.write((tx) => tx.updateAction("action-1", { status }, { status: next, updated_at: T0 + i }));
+        storage.write((tx) => tx.updateAction("action-1", { status }, { status: next, updated_at: BASE_TIME + i }));
       assert.deepEqual([await move(), await move()], [true, false]);
     }
     assert.equal((await storage.action("action-1"))?.status, "succeeded");
   });
 }
 
-function voteCases(test: Case): void {
+function voteCases(test: DefineCase): void {
   test("a principal can vote only once on an action", async ({ storage, reopen }) => {
     const first = approvalRow("action-1", "owner:dana", { reason: "fine", seq: 3 });
     const others = [

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import type { ActionCounts, ActionRow, AnalyticsQuery, Storage } from "../../contract/storage.ts";
 import { countActions } from "../../storage/log/count-actions.ts";
-import { actionRow, T0, type Case } from "./rows.ts";
+import { actionRow, BASE_TIME, type DefineCase } from "./rows.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -59,20 +59,20 @@ function normal(counts: ActionCounts): unknown {
 }
 
 const QUERIES: AnalyticsQuery["boundaries"][] = [
-  [T0, T0 + 3 * DAY],
-  [T0 - DAY, T0 + 9 * DAY],
-  [T0, T0 + 1],
-  [T0 + 1, T0 + HOUR, T0 + HOUR + 1],
-  [T0 - 1, T0 + DAY, T0 + 2 * DAY, T0 + 3 * DAY + 1],
-  [T0 + 7, T0 + 5 * HOUR + 7, T0 + DAY + 7],
+  [BASE_TIME, BASE_TIME + 3 * DAY],
+  [BASE_TIME - DAY, BASE_TIME + 9 * DAY],
+  [BASE_TIME, BASE_TIME + 1],
+  [BASE_TIME + 1, BASE_TIME + HOUR, BASE_TIME + HOUR + 1],
+  [BASE_TIME - 1, BASE_TIME + DAY, BASE_TIME + 2 * DAY, BASE_TIME + 3 * DAY + 1],
+  [BASE_TIME + 7, BASE_TIME + 5 * HOUR + 7, BASE_TIME + DAY + 7],
   // Days of time zones with an offset of half an hour, and a day of 23 hours.
-  Array.from({ length: 4 }, (_, i) => T0 - HOUR / 2 + i * DAY),
-  [T0 + 5 * HOUR, T0 + 28 * HOUR, T0 + 52 * HOUR],
+  Array.from({ length: 4 }, (_, i) => BASE_TIME - HOUR / 2 + i * DAY),
+  [BASE_TIME + 5 * HOUR, BASE_TIME + 28 * HOUR, BASE_TIME + 52 * HOUR],
   // Hours of a time zone with an offset of 45 minutes, which do not start with a UTC hour.
-  Array.from({ length: 40 }, (_, i) => T0 + (i + 0.75) * HOUR),
-  [T0 + HOUR / 4 - 1, T0 + HOUR / 2, T0 + HOUR + 1, T0 + 25.25 * HOUR],
-  Array.from({ length: 49 }, (_, i) => T0 + i * HOUR),
-  Array.from({ length: 30 }, (_, i) => T0 + 10 * HOUR + i * 60_000),
+  Array.from({ length: 40 }, (_, i) => BASE_TIME + (i + 0.75) * HOUR),
+  [BASE_TIME + HOUR / 4 - 1, BASE_TIME + HOUR / 2, BASE_TIME + HOUR + 1, BASE_TIME + 25.25 * HOUR],
+  Array.from({ length: 49 }, (_, i) => BASE_TIME + i * HOUR),
+  Array.from({ length: 30 }, (_, i) => BASE_TIME + 10 * HOUR + i * 60_000),
 ];
 
 async function compare(storage: Storage, rows: readonly ActionRow[], when: string): Promise<void> {
@@ -93,7 +93,7 @@ async function compare(storage: Storage, rows: readonly ActionRow[], when: strin
   }
 }
 
-export function analyticsCases(test: Case): void {
+export function analyticsCases(test: DefineCase): void {
   test("an empty store counts nothing", async ({ storage }) => {
     assert.deepEqual(await storage.analytics({ visibility: { all: true }, boundaries: [T0, T0 + HOUR] }), {
       status: [],
@@ -135,11 +135,11 @@ export function analyticsCases(test: Case): void {
     await storage.upkeep?.(30);
     for (const [i, row] of rows.entries()) {
       const to = STATUSES[below(STATUSES.length)] ?? "allowed";
-      const change = { status: to, updated_at: T0, ...(i % 3 === 0 ? { waited_ms: i * 100 } : {}) };
+      const change = { status: to, updated_at: BASE_TIME, ...(i % 3 === 0 ? { waited_ms: i * 100 } : {}) };
       await storage.write((tx) => tx.updateAction(row.id, { status: row.status }, change));
       assert.equal(
         await storage.write((tx) =>
-          tx.updateAction(row.id, { status: "expired" }, { status: "denied", updated_at: T0 }),
+          tx.updateAction(row.id, { status: "expired" }, { status: "denied", updated_at: BASE_TIME }),
         ),
         false,
       );
@@ -160,7 +160,7 @@ export function analyticsCases(test: Case): void {
       for (let i = 0; i < 150; i++) {
         const row = rows[below(rows.length)] as ActionRow;
         const status = STATUSES[below(STATUSES.length)] ?? "allowed";
-        await tx.updateAction(row.id, { status: row.status }, { status, updated_at: T0 });
+        await tx.updateAction(row.id, { status: row.status }, { status, updated_at: BASE_TIME });
         row.status = status;
       }
     });

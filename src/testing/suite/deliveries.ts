@@ -1,7 +1,7 @@
 /** Cases for deliveries. */
 import assert from "node:assert/strict";
 import { StorageError, type DeliveryRow, type StorageReader, type StorageTransaction } from "../../contract/storage.ts";
-import { actionRow, deliveryRow, T0, limitUseRow, type Case } from "./rows.ts";
+import { actionRow, deliveryRow, BASE_TIME, limitUseRow, type DefineCase } from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 const ids = (rows: readonly DeliveryRow[]): string[] => rows.map(({ id }) => id);
@@ -10,7 +10,7 @@ async function insert(tx: StorageTransaction, ...rows: readonly DeliveryRow[]): 
   for (const { position: _, ...row } of rows) await tx.insertDelivery(row);
 }
 
-export function deliveryCases(test: Case): void {
+export function deliveryCases(test: DefineCase): void {
   test("a delivery is returned as it was stored, with the position that the store assigned", async ({
     storage,
     reopen,
@@ -26,9 +26,9 @@ export function deliveryCases(test: Case): void {
         state: "dead",
         last_error: "no",
         reference: "r",
-        delivered_at: T0 + 1,
+        delivered_at: BASE_TIME + 1,
       }),
-      deliveryRow(3, { state: "scheduled", next_at: T0 + 5 }),
+      deliveryRow(3, { state: "scheduled", next_at: BASE_TIME + 5 }),
     ];
     await storage.write((tx) => insert(tx, rows[0] as DeliveryRow, rows[1] as DeliveryRow));
     await storage.write((tx) => insert(tx, rows[2] as DeliveryRow));
@@ -70,25 +70,25 @@ export function deliveryCases(test: Case): void {
     await storage.write((tx) =>
       insert(
         tx,
-        deliveryRow(1, { state: "delivered", give_up_at: T0 + 1 }),
-        deliveryRow(2, { give_up_at: T0 + 500, next_at: T0 + 10 }),
+        deliveryRow(1, { state: "delivered", give_up_at: BASE_TIME + 1 }),
+        deliveryRow(2, { give_up_at: BASE_TIME + 500, next_at: BASE_TIME + 10 }),
         deliveryRow(3),
-        deliveryRow(4, { give_up_at: T0 + 900 }),
-        deliveryRow(5, { ...event, next_at: T0 + 2 }),
+        deliveryRow(4, { give_up_at: BASE_TIME + 900 }),
+        deliveryRow(5, { ...event, next_at: BASE_TIME + 2 }),
         deliveryRow(6, event),
-        deliveryRow(7, { attempts: 1, give_up_at: T0 + 1 }),
-        deliveryRow(8, { destination: "chat", state: "scheduled", next_at: T0 + 1 }),
+        deliveryRow(7, { attempts: 1, give_up_at: BASE_TIME + 1 }),
+        deliveryRow(8, { destination: "chat", state: "scheduled", next_at: BASE_TIME + 1 }),
       ),
     );
-    assert.deepEqual(ids(await storage.dueDeliveries(T0 - 1, 10)), []);
-    assert.deepEqual(ids(await storage.dueDeliveries(T0, 10)), ["delivery-4"]);
-    assert.deepEqual(ids(await storage.dueDeliveries(T0 + 2, 10)), ["delivery-4", "delivery-5"]);
-    assert.deepEqual(ids(await storage.dueDeliveries(T0 + 10, 10)), ["delivery-2", "delivery-5"]);
-    assert.deepEqual(ids(await storage.dueDeliveries(T0 + 10, 1)), ["delivery-2"]);
-    assert.equal(await storage.nextScheduledDelivery(), T0 + 1);
-    await storage.write((tx) => insert(tx, deliveryRow(9, { destination: "hook ops", give_up_at: T0 + 2000 })));
+    assert.deepEqual(ids(await storage.dueDeliveries(BASE_TIME - 1, 10)), []);
+    assert.deepEqual(ids(await storage.dueDeliveries(BASE_TIME, 10)), ["delivery-4"]);
+    assert.deepEqual(ids(await storage.dueDeliveries(BASE_TIME + 2, 10)), ["delivery-4", "delivery-5"]);
+    assert.deepEqual(ids(await storage.dueDeliveries(BASE_TIME + 10, 10)), ["delivery-2", "delivery-5"]);
+    assert.deepEqual(ids(await storage.dueDeliveries(BASE_TIME + 10, 1)), ["delivery-2"]);
+    assert.equal(await storage.nextScheduledDelivery(), BASE_TIME + 1);
+    await storage.write((tx) => insert(tx, deliveryRow(9, { destination: "hook ops", give_up_at: BASE_TIME + 2000 })));
     assert.deepEqual(
-      ids(await storage.dueDeliveries(T0, 10)),
+      ids(await storage.dueDeliveries(BASE_TIME, 10)),
       ["delivery-4", "delivery-9"],
       "other messages overtake an event",
     );
@@ -98,39 +98,47 @@ export function deliveryCases(test: Case): void {
     await storage.write((tx) =>
       insert(
         tx,
-        deliveryRow(1, { attempts: 1, next_at: T0 + 5 }),
+        deliveryRow(1, { attempts: 1, next_at: BASE_TIME + 5 }),
         deliveryRow(2),
         deliveryRow(3, { kind: "event" }),
-        deliveryRow(4, { next_at: T0 + 50 }),
+        deliveryRow(4, { next_at: BASE_TIME + 50 }),
         deliveryRow(5, { state: "scheduled" }),
         deliveryRow(6, { destination: "chat" }),
       ),
     );
-    const deferral = { except: "delivery-1", events: T0 + 30, others: T0 + 20, last_error: "away", updated_at: T0 + 3 };
+    const deferral = {
+      except: "delivery-1",
+      events: BASE_TIME + 30,
+      others: BASE_TIME + 20,
+      last_error: "away",
+      updated_at: BASE_TIME + 3,
+    };
     const deferred = async (destination: string): Promise<number> =>
       storage.write((tx) => tx.deferDeliveries(destination, deferral));
     const times = async (): Promise<number[]> =>
-      (await storage.deliveries({ limit: 10 })).reverse().map(({ next_at }) => next_at - T0);
+      (await storage.deliveries({ limit: 10 })).reverse().map(({ next_at }) => next_at - BASE_TIME);
     const { destination } = deliveryRow(1);
     assert.equal(await deferred("nobody"), 0);
     assert.equal(await deferred(destination), 2);
     assert.deepEqual(await times(), [5, 20, 30, 50, 0, 0]);
     const second = await storage.delivery("delivery-2");
-    assert.deepEqual([second?.last_error, second?.updated_at, second?.attempts], ["away", T0 + 3, 0]);
+    assert.deepEqual([second?.last_error, second?.updated_at, second?.attempts], ["away", BASE_TIME + 3, 0]);
     assert.equal(
-      await storage.write((tx) => tx.deferDeliveries(destination, { ...deferral, except: "none", others: T0 + 6 })),
+      await storage.write((tx) =>
+        tx.deferDeliveries(destination, { ...deferral, except: "none", others: BASE_TIME + 6 }),
+      ),
       1,
     );
     const first = await storage.delivery("delivery-1");
     assert.deepEqual(
       [first?.next_at, first?.last_error],
-      [T0 + 6, null],
+      [BASE_TIME + 6, null],
       "a delivery that was attempted keeps its own error",
     );
     assert.equal(await deferred(destination), 0, "they already wait until this time");
-    assert.equal(await storage.write((tx) => tx.hastenDeliveries(destination, 0, T0 + 4)), 3);
+    assert.equal(await storage.write((tx) => tx.hastenDeliveries(destination, 0, BASE_TIME + 4)), 3);
     assert.deepEqual(await times(), [6, 4, 4, 4, 0, 0]);
-    assert.equal(await storage.write((tx) => tx.hastenDeliveries(destination, 1, T0 + 4)), 1);
+    assert.equal(await storage.write((tx) => tx.hastenDeliveries(destination, 1, BASE_TIME + 4)), 1);
     assert.deepEqual(await times(), [4, 4, 4, 4, 0, 0]);
   });
 
@@ -140,17 +148,17 @@ export function deliveryCases(test: Case): void {
     await storage.write((tx) =>
       insert(
         tx,
-        deliveryRow(1, { created_at: T0 + 5 }),
-        deliveryRow(2, { created_at: T0 + 3 }),
-        deliveryRow(3, { state: "dead", created_at: T0 + 2 }),
-        deliveryRow(4, { state: "delivered", created_at: T0 + 1 }),
-        deliveryRow(5, { state: "obsolete", created_at: T0 + 1 }),
+        deliveryRow(1, { created_at: BASE_TIME + 5 }),
+        deliveryRow(2, { created_at: BASE_TIME + 3 }),
+        deliveryRow(3, { state: "dead", created_at: BASE_TIME + 2 }),
+        deliveryRow(4, { state: "delivered", created_at: BASE_TIME + 1 }),
+        deliveryRow(5, { state: "obsolete", created_at: BASE_TIME + 1 }),
       ),
     );
     assert.deepEqual(await storage.deliveryBacklog(), {
       scheduled: none,
-      waiting: { count: 2, oldest: T0 + 3 },
-      dead: { count: 1, oldest: T0 + 2 },
+      waiting: { count: 2, oldest: BASE_TIME + 3 },
+      dead: { count: 1, oldest: BASE_TIME + 2 },
     });
   });
 
@@ -158,13 +166,13 @@ export function deliveryCases(test: Case): void {
     await storage.write((tx) =>
       insert(
         tx,
-        deliveryRow(1, { state: "scheduled", next_at: T0 + 5 }),
-        deliveryRow(2, { state: "scheduled", next_at: T0 + 6 }),
+        deliveryRow(1, { state: "scheduled", next_at: BASE_TIME + 5 }),
+        deliveryRow(2, { state: "scheduled", next_at: BASE_TIME + 6 }),
       ),
     );
-    assert.equal(await storage.write((tx) => tx.releaseDeliveries(T0 + 4)), 0);
-    assert.equal(await storage.write((tx) => tx.releaseDeliveries(T0 + 5)), 1);
-    assert.deepEqual(ids(await storage.dueDeliveries(T0 + 5, 10)), ["delivery-1"]);
+    assert.equal(await storage.write((tx) => tx.releaseDeliveries(BASE_TIME + 4)), 0);
+    assert.equal(await storage.write((tx) => tx.releaseDeliveries(BASE_TIME + 5)), 1);
+    assert.deepEqual(ids(await storage.dueDeliveries(BASE_TIME + 5, 10)), ["delivery-1"]);
     assert.equal((await storage.delivery("delivery-2"))?.state, "scheduled");
   });
 
@@ -174,9 +182,9 @@ export function deliveryCases(test: Case): void {
     const change = {
       state: "waiting",
       attempts: 1,
-      next_at: T0 + 9,
+      next_at: BASE_TIME + 9,
       last_error: "refused",
-      updated_at: T0 + 2,
+      updated_at: BASE_TIME + 2,
     } as const;
     assert.equal(await storage.write((tx) => tx.updateDelivery("delivery-1", { ...seen, attempts: 1 }, change)), false);
     assert.equal(
@@ -189,10 +197,10 @@ export function deliveryCases(test: Case): void {
     assert.deepEqual(await (await reopen()).delivery("delivery-1"), deliveryRow(1, change));
     const done = {
       state: "delivered",
-      delivered_at: T0 + 3,
+      delivered_at: BASE_TIME + 3,
       reference: "m1",
       last_error: null,
-      updated_at: T0 + 3,
+      updated_at: BASE_TIME + 3,
     } as const;
     const reopened = await reopen();
     assert.equal(
@@ -200,7 +208,7 @@ export function deliveryCases(test: Case): void {
       true,
     );
     assert.deepEqual(await reopened.delivery("delivery-1"), deliveryRow(1, { ...change, ...done }));
-    assert.deepEqual(await reopened.dueDeliveries(T0 + 99, 10), []);
+    assert.deepEqual(await reopened.dueDeliveries(BASE_TIME + 99, 10), []);
   });
 
   test("only finished deliveries are pruned, and positions continue", async ({ storage }) => {
@@ -209,14 +217,14 @@ export function deliveryCases(test: Case): void {
         tx,
         deliveryRow(1, { state: "delivered" }),
         deliveryRow(2),
-        deliveryRow(3, { state: "dead", updated_at: T0 + 1 }),
+        deliveryRow(3, { state: "dead", updated_at: BASE_TIME + 1 }),
         deliveryRow(4, { state: "obsolete" }),
         deliveryRow(5, { state: "scheduled" }),
         deliveryRow(6),
       ),
     );
-    assert.equal(await storage.write((tx) => tx.pruneDeliveries(T0 + 1, 1)), 1);
-    assert.equal(await storage.write((tx) => tx.pruneDeliveries(T0 + 1, 10)), 1);
+    assert.equal(await storage.write((tx) => tx.pruneDeliveries(BASE_TIME + 1, 1)), 1);
+    assert.equal(await storage.write((tx) => tx.pruneDeliveries(BASE_TIME + 1, 10)), 1);
     assert.deepEqual(ids(await storage.deliveries({ limit: 10 })), [
       "delivery-6",
       "delivery-5",
@@ -237,13 +245,13 @@ export function deliveryCases(test: Case): void {
         deliveryRow(2, { state: "delivered" }),
         deliveryRow(3, { state: "delivered", action_id: null }),
       );
-      assert.equal(await tx.pruneDeliveries(T0 + 1, 10), 2);
+      assert.equal(await tx.pruneDeliveries(BASE_TIME + 1, 10), 2);
     });
     assert.deepEqual(ids(await storage.deliveries({ limit: 10 })), ["delivery-1"]);
     await storage.write((tx) =>
-      tx.updateAction("action-1", { status: "pending_approval" }, { status: "denied", updated_at: T0 + 5 }),
+      tx.updateAction("action-1", { status: "pending_approval" }, { status: "denied", updated_at: BASE_TIME + 5 }),
     );
-    assert.equal(await storage.write((tx) => tx.pruneDeliveries(T0 + 1, 10)), 1);
+    assert.equal(await storage.write((tx) => tx.pruneDeliveries(BASE_TIME + 1, 10)), 1);
   });
 
   test("a transaction that is rolled back does not add or remove deliveries and uses", async ({ storage }) => {
@@ -256,14 +264,20 @@ export function deliveryCases(test: Case): void {
       storage.write(async (tx) => {
         await insert(tx, deliveryRow(2));
         await tx.insertLimitUse(limitUseRow(2));
-        await tx.pruneDeliveries(T0 + 99, 10);
+        await tx.pruneDeliveries(BASE_TIME + 99, 10);
         await tx.releaseLimitUses("action-1");
-        assert.deepEqual(await tx.limitUsed("payments", "refunds a day", "agent-1", T0), { count: 1, sum: 2_000_000 });
+        assert.deepEqual(await tx.limitUsed("payments", "refunds a day", "agent-1", BASE_TIME), {
+          count: 1,
+          sum: 2_000_000,
+        });
         throw stop;
       }),
       stop,
     );
     assert.deepEqual(ids(await storage.deliveries({ limit: 10 })), ["delivery-1"]);
-    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), { count: 1, sum: 1_000_000 });
+    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", BASE_TIME), {
+      count: 1,
+      sum: 1_000_000,
+    });
   });
 }

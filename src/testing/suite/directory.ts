@@ -1,11 +1,11 @@
 /** Cases for keys, agents and policies. */
 import assert from "node:assert/strict";
 import { StorageError } from "../../contract/storage.ts";
-import { agentRow, keyRow, policyRow, T0, policyVersionRow, type Case } from "./rows.ts";
+import { agentRow, keyRow, policyRow, BASE_TIME, policyVersionRow, type DefineCase } from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
-export function directoryCases(test: Case): void {
+export function directoryCases(test: DefineCase): void {
   test("a key is returned as it was stored, by id and by hash", async ({ storage, reopen }) => {
     const rows = [
       keyRow(1),
@@ -14,8 +14,8 @@ export function directoryCases(test: Case): void {
         agent_id: "agent-1",
         owner: "dana",
         created_by: "key-1",
-        expires_at: T0 + 9,
-        revoked_at: T0 + 3,
+        expires_at: BASE_TIME + 9,
+        revoked_at: BASE_TIME + 3,
       }),
       keyRow(3, { scopes: ['"', "\u0000", "é"] }),
     ];
@@ -34,9 +34,9 @@ export function directoryCases(test: Case): void {
 
   test("keys are listed newest first, including revoked keys", async ({ storage }) => {
     await storage.write(async (tx) => {
-      await tx.insertKey(keyRow(1, { created_at: T0 + 5 }));
-      await tx.insertKey(keyRow(2, { created_at: T0 + 9, revoked_at: T0 + 10 }));
-      await tx.insertKey(keyRow(3, { created_at: T0 + 1 }));
+      await tx.insertKey(keyRow(1, { created_at: BASE_TIME + 5 }));
+      await tx.insertKey(keyRow(2, { created_at: BASE_TIME + 9, revoked_at: BASE_TIME + 10 }));
+      await tx.insertKey(keyRow(3, { created_at: BASE_TIME + 1 }));
     });
     assert.deepEqual(
       (await storage.keys()).map((row) => row.id),
@@ -62,31 +62,34 @@ export function directoryCases(test: Case): void {
       await tx.insertKey(keyRow(1));
       await tx.insertKey(keyRow(2));
     });
-    assert.equal(await storage.write((tx) => tx.revokeKey("key-1", T0 + 5)), true);
-    assert.equal(await storage.write((tx) => tx.revokeKey("key-1", T0 + 6)), false);
-    assert.equal(await storage.write((tx) => tx.revokeKey("key-3", T0 + 6)), false);
+    assert.equal(await storage.write((tx) => tx.revokeKey("key-1", BASE_TIME + 5)), true);
+    assert.equal(await storage.write((tx) => tx.revokeKey("key-1", BASE_TIME + 6)), false);
+    assert.equal(await storage.write((tx) => tx.revokeKey("key-3", BASE_TIME + 6)), false);
     const reopened = await reopen();
-    assert.deepEqual(await reopened.key("key-1"), keyRow(1, { revoked_at: T0 + 5 }));
-    assert.deepEqual(await reopened.keyByHash(keyRow(1).hash), keyRow(1, { revoked_at: T0 + 5 }));
+    assert.deepEqual(await reopened.key("key-1"), keyRow(1, { revoked_at: BASE_TIME + 5 }));
+    assert.deepEqual(await reopened.keyByHash(keyRow(1).hash), keyRow(1, { revoked_at: BASE_TIME + 5 }));
     assert.deepEqual(await reopened.key("key-2"), keyRow(2));
   });
 
   test("a key's last use only moves forward", async ({ storage, reopen }) => {
     await storage.write(async (tx) => {
       await tx.insertKey(keyRow(1));
-      await tx.insertKey(keyRow(2, { last_used_at: T0 }));
+      await tx.insertKey(keyRow(2, { last_used_at: BASE_TIME }));
     });
     for (const [at, kept] of [
-      [T0 + 5, T0 + 5],
-      [T0 + 4, T0 + 5],
-      [T0 + 6, T0 + 6],
+      [BASE_TIME + 5, BASE_TIME + 5],
+      [BASE_TIME + 4, BASE_TIME + 5],
+      [BASE_TIME + 6, BASE_TIME + 6],
     ] as const) {
       await storage.write((tx) => tx.touchKey("key-1", at));
       assert.equal((await storage.key("key-1"))?.last_used_at, kept);
     }
-    await storage.write((tx) => tx.touchKey("key-9", T0));
+    await storage.write((tx) => tx.touchKey("key-9", BASE_TIME));
     const reopened = await reopen();
-    assert.deepEqual(await reopened.keys(), [keyRow(2, { last_used_at: T0 }), keyRow(1, { last_used_at: T0 + 6 })]);
+    assert.deepEqual(await reopened.keys(), [
+      keyRow(2, { last_used_at: BASE_TIME }),
+      keyRow(1, { last_used_at: BASE_TIME + 6 }),
+    ]);
   });
 
   test("an agent is returned as it was stored, and its id and its position in lists are unique", async ({
@@ -99,7 +102,7 @@ export function directoryCases(test: Case): void {
         description: "é\u0000\u0001",
         allowed_tools: [],
         metadata: '{"team":"x"}',
-        suspended_at: T0 + 9,
+        suspended_at: BASE_TIME + 9,
         suspended_reason: "lost",
         created_by: "key-1",
         version: 7,
@@ -125,7 +128,8 @@ export function directoryCases(test: Case): void {
 
   test("agents are listed newest first, by filter and cursor", async ({ storage }) => {
     await storage.write(async (tx) => {
-      for (const n of [3, 1, 5, 2, 4]) await tx.insertAgent(agentRow(n, n % 2 === 0 ? { suspended_at: T0 } : {}));
+      for (const n of [3, 1, 5, 2, 4])
+        await tx.insertAgent(agentRow(n, n % 2 === 0 ? { suspended_at: BASE_TIME } : {}));
     });
     const ids = async (filter: Parameters<typeof storage.agents>[0]): Promise<string[]> =>
       (await storage.agents(filter)).map((row) => row.id.slice(6));
@@ -144,10 +148,16 @@ export function directoryCases(test: Case): void {
     });
     let now = agentRow(1);
     const steps = [
-      { name: "renamed", updated_at: T0 + 10 },
-      { allowed_tools: ["a"], description: "d", updated_at: T0 + 11 },
-      { suspended_at: T0 + 12, suspended_reason: "why", metadata: '{"a":1}', updated_at: T0 + 12 },
-      { suspended_at: null, suspended_reason: null, allowed_tools: null, description: null, updated_at: T0 + 13 },
+      { name: "renamed", updated_at: BASE_TIME + 10 },
+      { allowed_tools: ["a"], description: "d", updated_at: BASE_TIME + 11 },
+      { suspended_at: BASE_TIME + 12, suspended_reason: "why", metadata: '{"a":1}', updated_at: BASE_TIME + 12 },
+      {
+        suspended_at: null,
+        suspended_reason: null,
+        allowed_tools: null,
+        description: null,
+        updated_at: BASE_TIME + 13,
+      },
     ];
     for (const change of steps) {
       assert.equal(await storage.write((tx) => tx.updateAgent("agent-1", now.version - 1, change)), false);
@@ -155,7 +165,7 @@ export function directoryCases(test: Case): void {
       now = { ...now, ...change, version: now.version + 1 };
       assert.deepEqual(await storage.agent("agent-1"), now);
     }
-    assert.equal(await storage.write((tx) => tx.updateAgent("agent-9", 1, { updated_at: T0 })), false);
+    assert.equal(await storage.write((tx) => tx.updateAgent("agent-9", 1, { updated_at: BASE_TIME })), false);
     const reopened = await reopen();
     assert.deepEqual(await reopened.agents({ limit: 9 }), [agentRow(2), now]);
   });
@@ -189,13 +199,13 @@ export function directoryCases(test: Case): void {
       await tx.insertPolicy(policyRow(2));
     });
     const steps = [
-      { active_version: 1, updated_at: T0 + 10 },
-      { latest_version: 2, updated_at: T0 + 11 },
-      { managed_by: "policy-git", updated_at: T0 + 12 },
-      { updated_at: T0 + 13 },
-      { deleted_at: T0 + 13, updated_at: T0 + 13 },
-      { deleted_at: null, updated_at: T0 + 13 },
-      { active_version: null, managed_by: null, latest_version: 3, updated_at: T0 + 14 },
+      { active_version: 1, updated_at: BASE_TIME + 10 },
+      { latest_version: 2, updated_at: BASE_TIME + 11 },
+      { managed_by: "policy-git", updated_at: BASE_TIME + 12 },
+      { updated_at: BASE_TIME + 13 },
+      { deleted_at: BASE_TIME + 13, updated_at: BASE_TIME + 13 },
+      { deleted_at: null, updated_at: BASE_TIME + 13 },
+      { active_version: null, managed_by: null, latest_version: 3, updated_at: BASE_TIME + 14 },
     ];
     let now = policyRow(1);
     for (const change of steps) {
@@ -203,7 +213,7 @@ export function directoryCases(test: Case): void {
       assert.equal(await storage.write((tx) => tx.updatePolicy("policy-1", change)), true);
       assert.deepEqual(await storage.policies(), [now, policyRow(2)]);
     }
-    assert.equal(await storage.write((tx) => tx.updatePolicy("policy-3", { updated_at: T0 })), false);
+    assert.equal(await storage.write((tx) => tx.updatePolicy("policy-3", { updated_at: BASE_TIME })), false);
   });
 
   test("a policy version never changes", async ({ storage, reopen }) => {

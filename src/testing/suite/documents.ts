@@ -1,14 +1,14 @@
 /** Cases for documents of plugins: compare-and-set by version, versions that are never reused, lists by prefix. */
 import assert from "node:assert/strict";
 import type { Storage } from "../../contract/storage.ts";
-import type { Case } from "./rows.ts";
+import type { DefineCase } from "./rows.ts";
 
 const put = (storage: Storage, key: string, ifVersion: number | null, value = "{}"): Promise<number | null> =>
   storage.write((tx) => tx.putDocument("notes", key, value, ifVersion));
 const keysOf = async (storage: Storage, prefix: string, more: { after?: string; limit?: number } = {}) =>
   (await storage.documents({ plugin: "notes", prefix, limit: 100, ...more })).map(({ key }) => key);
 
-export function documentCases(test: Case): void {
+export function documentCases(test: DefineCase): void {
   test("a document is returned as it was stored, and only to its plugin", async ({ storage, reopen }) => {
     const value = '{"text":"é \u0000 \u0001 🙂","n":1}';
     const version = await put(storage, "a", null, value);

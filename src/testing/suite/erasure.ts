@@ -1,7 +1,7 @@
 /** Cases for erasure: only requests and results are removed. */
 import assert from "node:assert/strict";
 import type { ActionStatus } from "../../domain/actions.ts";
-import { actionRow, appendEntries, T0, type Case } from "./rows.ts";
+import { actionRow, appendEntries, BASE_TIME, type DefineCase } from "./rows.ts";
 
 const ERASED = {
   request: "",
@@ -13,10 +13,10 @@ const ERASED = {
   effective: null,
   effective_hash: null,
   result: null,
-  erased_at: T0 + 9,
+  erased_at: BASE_TIME + 9,
 };
 
-export function erasureCases(test: Case): void {
+export function erasureCases(test: DefineCase): void {
   test("an erased action keeps everything except the request, the usage and the result", async ({
     storage,
     reopen,
@@ -30,7 +30,7 @@ export function erasureCases(test: Case): void {
     await storage.write(async (tx) => {
       await appendEntries(tx, 3);
       for (const n of [0, 1, 2]) await tx.insertAction(actionRow(n, over));
-      assert.equal(await tx.eraseAction("action-1", T0 + 9), true);
+      assert.equal(await tx.eraseAction("action-1", BASE_TIME + 9), true);
       assert.deepEqual(await tx.action("action-1"), { ...actionRow(1, over), ...ERASED });
     });
     const reopened = await reopen();
@@ -45,7 +45,7 @@ export function erasureCases(test: Case): void {
         ["action-0", actionRow(0).request],
       ],
     );
-    const span = { from_seq: 0, before_seq: 3, since: 0, until: T0 * 2 };
+    const span = { from_seq: 0, before_seq: 3, since: 0, until: BASE_TIME * 2 };
     assert.deepEqual(
       (await reopened.decisions({ ...all, ...span })).map(({ action_id, request, past }) => [action_id, request, past]),
       [
@@ -66,13 +66,13 @@ export function erasureCases(test: Case): void {
     await storage.write(async (tx) => {
       await appendEntries(tx, 3);
       for (const n of [0, 1]) await tx.insertAction(actionRow(n, over));
-      await tx.insertAction(actionRow(2, { ...over, status: "pending_approval", expires_at: T0 }));
+      await tx.insertAction(actionRow(2, { ...over, status: "pending_approval", expires_at: BASE_TIME }));
       assert.equal(await tx.eraseActionPart("action-1", "result"), true);
       assert.equal(await tx.eraseActionPart("action-1", "result"), false);
       assert.equal(await tx.eraseActionPart("action-1", "questions"), true);
       assert.equal(await tx.eraseActionPart("action-2", "result"), false);
       assert.equal(await tx.eraseActionPart("action-9", "result"), false);
-      await tx.eraseAction("action-0", T0);
+      await tx.eraseAction("action-0", BASE_TIME);
       assert.equal(await tx.eraseActionPart("action-0", "meta"), false);
     });
     const reopened = await reopen();
@@ -81,18 +81,18 @@ export function erasureCases(test: Case): void {
   });
 
   test("a pending, erased or unknown action is not erased", async ({ storage }) => {
-    const pending = actionRow(0, { status: "pending_approval", expires_at: T0 });
+    const pending = actionRow(0, { status: "pending_approval", expires_at: BASE_TIME });
     await storage.write(async (tx) => {
       await appendEntries(tx, 2);
       await tx.insertAction(pending);
       await tx.insertAction(actionRow(1));
-      assert.equal(await tx.eraseAction("action-0", T0), false);
-      assert.equal(await tx.eraseAction("action-2", T0), false);
-      assert.equal(await tx.eraseAction("action-1", T0 + 9), true);
-      assert.equal(await tx.eraseAction("action-1", T0 + 10), false);
+      assert.equal(await tx.eraseAction("action-0", BASE_TIME), false);
+      assert.equal(await tx.eraseAction("action-2", BASE_TIME), false);
+      assert.equal(await tx.eraseAction("action-1", BASE_TIME + 9), true);
+      assert.equal(await tx.eraseAction("action-1", BASE_TIME + 10), false);
     });
     assert.deepEqual(await storage.action("action-0"), pending);
-    assert.equal((await storage.action("action-1"))?.erased_at, T0 + 9);
+    assert.equal((await storage.action("action-1"))?.erased_at, BASE_TIME + 9);
   });
 
   test("an erasure in a failed transaction erases nothing", async ({ storage }) => {
@@ -102,7 +102,7 @@ export function erasureCases(test: Case): void {
     });
     await assert.rejects(
       storage.write(async (tx) => {
-        await tx.eraseAction("action-0", T0);
+        await tx.eraseAction("action-0", BASE_TIME);
         throw new Error("no");
       }),
       /^Error: no$/,
@@ -116,7 +116,7 @@ export function erasureCases(test: Case): void {
       await appendEntries(tx, states.length);
       for (const [n, status] of states.entries()) {
         await tx.insertAction(actionRow(n, { status }));
-        assert.equal(await tx.eraseAction(`action-${n}`, T0), true, status);
+        assert.equal(await tx.eraseAction(`action-${n}`, BASE_TIME), true, status);
       }
     });
   });

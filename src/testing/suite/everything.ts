@@ -12,7 +12,7 @@ import {
   keyRow,
   policyRow,
   policySetRow,
-  T0,
+  BASE_TIME,
   tileRow,
   HISTORY_SPAN,
   limitUseRow,
@@ -28,11 +28,11 @@ export async function writeEverything(tx: StorageTransaction): Promise<void> {
   await tx.append([], [tileRow(0, 0)], headRow(2, { policy_set: policySetRow(1).digest, epoch: 1 }));
   await tx.putCheckpoint(2, "note");
   await tx.insertAction(
-    actionRow(1, { status: "pending_approval", decision: "require_approval", expires_at: T0, waited_ms: 5 }),
+    actionRow(1, { status: "pending_approval", decision: "require_approval", expires_at: BASE_TIME, waited_ms: 5 }),
   );
-  await tx.insertAction(actionRow(0, { approved_until: T0 }));
-  await tx.insertAction(actionRow(2, { status: "approved", approved_until: T0 + 9 }));
-  await tx.insertAction(actionRow(3, { status: "denied", rejection_until: T0 + 9 }));
+  await tx.insertAction(actionRow(0, { approved_until: BASE_TIME }));
+  await tx.insertAction(actionRow(2, { status: "approved", approved_until: BASE_TIME + 9 }));
+  await tx.insertAction(actionRow(3, { status: "denied", rejection_until: BASE_TIME + 9 }));
   await tx.insertApproval(approvalRow("action-1", "owner:dana"));
   await tx.insertIdempotency(idempotencyRow("a"));
   await tx.insertKey(keyRow(1));
@@ -67,28 +67,35 @@ export async function readEverything(reader: StorageReader): Promise<Everything>
     tileRoots: await reader.tileRoots(0, 0, 10),
     action: await reader.action("action-1"),
     actionsById: await reader.actionsById(["action-1", "action-none"]),
-    openAction: await reader.openAction("key-1", actionRow(2).request_hash, T0),
+    openAction: await reader.openAction("key-1", actionRow(2).request_hash, BASE_TIME),
     actions: await reader.actions({ ...ALL, limit: 10 }),
-    decisionSpan: await reader.decisionSpan(0, T0 + 99),
-    decisions: await reader.decisions({ ...ALL, from_seq: 0, before_seq: 9, since: 0, until: T0 + 99, limit: 10 }),
-    rejectedAction: await reader.rejectedAction(actionRow(3).request_hash, T0),
-    overdueActions: await reader.overdueActions(T0, 10),
+    decisionSpan: await reader.decisionSpan(0, BASE_TIME + 99),
+    decisions: await reader.decisions({
+      ...ALL,
+      from_seq: 0,
+      before_seq: 9,
+      since: 0,
+      until: BASE_TIME + 99,
+      limit: 10,
+    }),
+    rejectedAction: await reader.rejectedAction(actionRow(3).request_hash, BASE_TIME),
+    overdueActions: await reader.overdueActions(BASE_TIME, 10),
     pendingActions: await reader.pendingActions({ all: true }, { expires_at: 0, decision_seq: 0 }, 10),
     approvedActions: await reader.approvedActions({ approved_until: 0, decision_seq: 0 }, 10),
     openActionsOf: await reader.openActionsOf({ agent_id: "agent-1" }, 0, 10),
     pendingCount: await reader.pendingCount({ all: true }, 0),
-    approvalRequests: await reader.approvalRequests("key-1", 0, T0 + 99, 10),
+    approvalRequests: await reader.approvalRequests("key-1", 0, BASE_TIME + 99, 10),
     oldestPending: await reader.oldestPending(0),
     nextExpiry: await reader.nextExpiry(),
     approvals: await reader.approvals("action-1"),
     idempotency: await reader.idempotency("key-1", "POST /v1/actions", "a"),
     idempotencies: await reader.idempotencies([{ key_id: "key-1", route: "POST /v1/actions", idempotency_key: "a" }]),
     idempotencyBefore: await reader.idempotencyBefore(
-      T0 + 1,
+      BASE_TIME + 1,
       { created_at: -1, key_id: "", route: "", idempotency_key: "" },
       10,
     ),
-    analytics: (await reader.analytics({ ...ALL, boundaries: [T0, T0 + 99] })).waits,
+    analytics: (await reader.analytics({ ...ALL, boundaries: [BASE_TIME, BASE_TIME + 99] })).waits,
     keyByHash: await reader.keyByHash(keyRow(1).hash),
     key: await reader.key("key-1"),
     keys: await reader.keys(),
@@ -103,11 +110,11 @@ export async function readEverything(reader: StorageReader): Promise<Everything>
     delivery: await reader.delivery("delivery-1"),
     deliveries: await reader.deliveries({ limit: 10 }),
     deliveriesOfAction: await reader.deliveriesOfAction("action-1"),
-    dueDeliveries: await reader.dueDeliveries(T0, 10),
+    dueDeliveries: await reader.dueDeliveries(BASE_TIME, 10),
     deliveryBacklog: await reader.deliveryBacklog(),
     nextScheduledDelivery: await reader.nextScheduledDelivery(),
     limitsUsed: await reader.limitsUsed([
-      { policy: "payments", limit_name: "refunds a day", subject: "agent-1", since: T0 },
+      { policy: "payments", limit_name: "refunds a day", subject: "agent-1", since: BASE_TIME },
     ]),
     limitUsed: await reader.limitUsed("payments", "refunds a day", "agent-1", 0),
     pastActions: await reader.pastActions({ ...HISTORY_SPAN, limit: 10 }),
@@ -117,7 +124,7 @@ export async function readEverything(reader: StorageReader): Promise<Everything>
   };
 }
 
-export const NOTHING: Everything = {
+export const EMPTY_STORE: Everything = {
   head: { size: 0, root: EMPTY_ROOT, edge: [], policy_set: null, epoch: 0 },
   checkpoint: null,
   entries: [],

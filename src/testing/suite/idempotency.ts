@@ -1,11 +1,11 @@
 /** Cases for idempotency keys. */
 import assert from "node:assert/strict";
 import { StorageError } from "../../contract/storage.ts";
-import { idempotencyRow, T0, type Case } from "./rows.ts";
+import { idempotencyRow, BASE_TIME, type DefineCase } from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
-export function idempotencyCases(test: Case): void {
+export function idempotencyCases(test: DefineCase): void {
   test("an idempotency key is found by the combination of API key, route and value", async ({ storage, reopen }) => {
     const rows = [
       idempotencyRow("a"),
@@ -43,30 +43,30 @@ export function idempotencyCases(test: Case): void {
 
   test("idempotency keys are listed by age in pages, and deleted individually", async ({ storage, reopen }) => {
     const rows = [
-      idempotencyRow("z", { created_at: T0 }),
-      idempotencyRow("b", { created_at: T0 + 1, key_id: "key-1" }),
-      idempotencyRow("a", { created_at: T0 + 1, key_id: "key-2" }),
-      idempotencyRow("Z", { created_at: T0 + 2 }),
-      idempotencyRow("a", { created_at: T0 + 2 }),
-      idempotencyRow("late", { created_at: T0 + 3 }),
+      idempotencyRow("z", { created_at: BASE_TIME }),
+      idempotencyRow("b", { created_at: BASE_TIME + 1, key_id: "key-1" }),
+      idempotencyRow("a", { created_at: BASE_TIME + 1, key_id: "key-2" }),
+      idempotencyRow("Z", { created_at: BASE_TIME + 2 }),
+      idempotencyRow("a", { created_at: BASE_TIME + 2 }),
+      idempotencyRow("late", { created_at: BASE_TIME + 3 }),
     ];
     await storage.write(async (tx) => {
       for (const row of [...rows].reverse()) await tx.insertIdempotency(row);
     });
     const first = { created_at: -1, key_id: "", route: "", idempotency_key: "" };
-    const page = await storage.idempotencyBefore(T0 + 3, first, 2);
+    const page = await storage.idempotencyBefore(BASE_TIME + 3, first, 2);
     assert.deepEqual(page, rows.slice(0, 2));
-    assert.deepEqual(await storage.idempotencyBefore(T0 + 3, page[1] ?? first, 9), rows.slice(2, 5));
-    assert.deepEqual(await storage.idempotencyBefore(T0, first, 9), []);
+    assert.deepEqual(await storage.idempotencyBefore(BASE_TIME + 3, page[1] ?? first, 9), rows.slice(2, 5));
+    assert.deepEqual(await storage.idempotencyBefore(BASE_TIME, first, 9), []);
     await storage.write(async (tx) => {
       assert.equal(await tx.deleteIdempotency("key-2", "POST /v1/actions", "a"), true);
       assert.equal(await tx.deleteIdempotency("key-2", "POST /v1/actions", "a"), false);
       assert.equal(await tx.deleteIdempotency("key-1", "POST /v1/policies", "b"), false);
-      assert.deepEqual(await tx.idempotencyBefore(T0 + 2, first, 9), rows.slice(0, 2));
+      assert.deepEqual(await tx.idempotencyBefore(BASE_TIME + 2, first, 9), rows.slice(0, 2));
     });
     const reopened = await reopen();
     assert.deepEqual(
-      await reopened.idempotencyBefore(T0 + 9, first, 9),
+      await reopened.idempotencyBefore(BASE_TIME + 9, first, 9),
       rows.filter((_, i) => i !== 2),
     );
   });

@@ -11,19 +11,19 @@ import {
   headRow,
   policySetRow,
   tileRow,
-  type Case,
+  type DefineCase,
 } from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
-export function ledgerCases(test: Case): void {
+export function ledgerCases(test: DefineCase): void {
   entryCases(test);
   appendCases(test);
   tileCases(test);
   checkpointCases(test);
 }
 
-function entryCases(test: Case): void {
+function entryCases(test: DefineCase): void {
   test("entries are returned as they were stored, by range", async ({ storage }) => {
     const types: EntryType[] = ["decision", "approval", "execution", "policy_set", "api_key", "agent"];
     const rows = types.map((type, seq) =>
@@ -121,7 +121,7 @@ function entryCases(test: Case): void {
   });
 }
 
-function appendCases(test: Case): void {
+function appendCases(test: DefineCase): void {
   test("append updates the head together with the entries", async ({ storage }) => {
     const head: LedgerHead = {
       size: 3,
@@ -190,7 +190,7 @@ function appendCases(test: Case): void {
   }
 }
 
-function tileCases(test: Case): void {
+function tileCases(test: DefineCase): void {
   test("tiles are found by level and index, their roots by range", async ({ storage }) => {
     const tiles = [tileRow(0, 0), tileRow(0, 1), tileRow(0, 2), tileRow(1, 0)];
     await storage.write((tx) => tx.append([], tiles, headRow(0)));
@@ -229,7 +229,7 @@ function tileCases(test: Case): void {
 }
 
 /** Cases for the checkpoint and for policy sets. */
-function checkpointCases(test: Case): void {
+function checkpointCases(test: DefineCase): void {
   test("a larger checkpoint is not replaced", async ({ storage, reopen }) => {
     await storage.write((tx) => tx.putCheckpoint(5, "five\n\n— é\n"));
     assert.deepEqual(await storage.checkpoint(), { size: 5, note: "five\n\n— é\n" });

@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
 import { StorageError } from "../../contract/storage.ts";
-import { readEverything, NOTHING, writeEverything } from "./everything.ts";
-import { appendEntries, leafHashHex, type Case } from "./rows.ts";
+import { readEverything, EMPTY_STORE, writeEverything } from "./everything.ts";
+import { appendEntries, leafHashHex, type DefineCase } from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
-export function lifecycleCases(test: Case): void {
+export function lifecycleCases(test: DefineCase): void {
   test("open and close are idempotent", async ({ storage }) => {
     await storage.open();
     await storage.write((tx) => tx.putMeta("a", "1"));
@@ -71,7 +71,7 @@ export function lifecycleCases(test: Case): void {
       }),
       /no/,
     );
-    assert.deepEqual(await readEverything(await reopen()), NOTHING);
+    assert.deepEqual(await readEverything(await reopen()), EMPTY_STORE);
   });
 
   test("a value in meta can be replaced, and an unknown name is null", async ({ storage }) => {

@@ -1,16 +1,16 @@
 /** Cases for the usage of limits. */
 import assert from "node:assert/strict";
 import { StorageError, type LimitSpan, type LimitUseRow, type StorageReader } from "../../contract/storage.ts";
-import { T0, limitUseRow, type Case } from "./rows.ts";
+import { BASE_TIME, limitUseRow, type DefineCase } from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
-export function limitCases(test: Case): void {
+export function limitCases(test: DefineCase): void {
   test("uses are counted by limit, subject and time", async ({ storage, reopen }) => {
     const rows = [
       limitUseRow(1),
       limitUseRow(2),
-      limitUseRow(3, { at: T0 + 2 }),
+      limitUseRow(3, { at: BASE_TIME + 2 }),
       limitUseRow(4, { subject: "agent-2" }),
       limitUseRow(5, { limit_name: "other" }),
       limitUseRow(6, { policy: "shell" }),
@@ -21,11 +21,11 @@ export function limitCases(test: Case): void {
     const reopened = await reopen();
     const used = (since: number, subject = "agent-1") =>
       reopened.limitUsed("payments", "refunds a day", subject, since);
-    assert.deepEqual(await used(T0), { count: 3, sum: 6_000_000 });
-    assert.deepEqual(await used(T0 + 2), { count: 2, sum: 5_000_000 });
-    assert.deepEqual(await used(T0 + 3), { count: 0, sum: 0 });
-    assert.deepEqual(await used(T0, "agent-2"), { count: 1, sum: 4_000_000 });
-    assert.deepEqual(await used(T0, "agent-3"), { count: 0, sum: 0 });
+    assert.deepEqual(await used(BASE_TIME), { count: 3, sum: 6_000_000 });
+    assert.deepEqual(await used(BASE_TIME + 2), { count: 2, sum: 5_000_000 });
+    assert.deepEqual(await used(BASE_TIME + 3), { count: 0, sum: 0 });
+    assert.deepEqual(await used(BASE_TIME, "agent-2"), { count: 1, sum: 4_000_000 });
+    assert.deepEqual(await used(BASE_TIME, "agent-3"), { count: 0, sum: 0 });
     const span = (since: number, subject = "agent-1") => ({
       policy: "payments",
       limit_name: "refunds a day",
@@ -33,7 +33,13 @@ export function limitCases(test: Case): void {
       since,
     });
     assert.deepEqual(
-      await reopened.limitsUsed([span(T0 + 3), span(T0), span(T0, "agent-2"), span(T0, "agent-3"), span(T0 + 2)]),
+      await reopened.limitsUsed([
+        span(BASE_TIME + 3),
+        span(BASE_TIME),
+        span(BASE_TIME, "agent-2"),
+        span(BASE_TIME, "agent-3"),
+        span(BASE_TIME + 2),
+      ]),
       [
         { count: 0, sum: 0 },
         { count: 3, sum: 6_000_000 },
@@ -53,7 +59,7 @@ export function limitCases(test: Case): void {
     await storage.write(async (tx) => {
       for (const n of [1, 2]) await tx.insertLimitUse(limitUseRow(n, { amount: Number.MAX_SAFE_INTEGER }));
     });
-    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), {
+    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", BASE_TIME), {
       count: 2,
       sum: Number.MAX_SAFE_INTEGER,
     });
@@ -62,8 +68,8 @@ export function limitCases(test: Case): void {
       for (let n = 3; n <= 1100; n++) await tx.insertLimitUse(limitUseRow(n, { amount: Number.MAX_SAFE_INTEGER }));
     });
     const all = { count: 1100, sum: Number.MAX_SAFE_INTEGER };
-    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), all);
-    const span = { policy: "payments", limit_name: "refunds a day", subject: "agent-1", since: T0 };
+    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", BASE_TIME), all);
+    const span = { policy: "payments", limit_name: "refunds a day", subject: "agent-1", since: BASE_TIME };
     assert.deepEqual(await storage.limitsUsed([span]), [all]);
   });
 
@@ -72,7 +78,7 @@ export function limitCases(test: Case): void {
       await tx.insertLimitUse(limitUseRow(1, { amount: Number.MAX_SAFE_INTEGER - 11 }));
       for (let n = 2; n <= 11; n++) await tx.insertLimitUse(limitUseRow(n, { amount: 1 }));
     });
-    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), {
+    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", BASE_TIME), {
       count: 11,
       sum: Number.MAX_SAFE_INTEGER - 1,
     });
@@ -85,11 +91,17 @@ export function limitCases(test: Case): void {
     });
     await storage.write((tx) => tx.releaseLimitUses("action-1"));
     await storage.write((tx) => tx.releaseLimitUses("action-9"));
-    assert.deepEqual(await storage.limitUsed("payments", "other", "agent-1", T0), { count: 0, sum: 0 });
-    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), { count: 2, sum: 5_000_000 });
-    assert.equal(await storage.write((tx) => tx.pruneLimitUses(T0 + 101, 10)), 0);
-    assert.equal(await storage.write((tx) => tx.pruneLimitUses(T0 + 103, 1)), 1);
-    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", T0), { count: 1, sum: 3_000_000 });
+    assert.deepEqual(await storage.limitUsed("payments", "other", "agent-1", BASE_TIME), { count: 0, sum: 0 });
+    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", BASE_TIME), {
+      count: 2,
+      sum: 5_000_000,
+    });
+    assert.equal(await storage.write((tx) => tx.pruneLimitUses(BASE_TIME + 101, 10)), 0);
+    assert.equal(await storage.write((tx) => tx.pruneLimitUses(BASE_TIME + 103, 1)), 1);
+    assert.deepEqual(await storage.limitUsed("payments", "refunds a day", "agent-1", BASE_TIME), {
+      count: 1,
+      sum: 3_000_000,
+    });
   });
 
   test("many uses are counted exactly while uses are added, released and pruned between reads", async ({
@@ -104,7 +116,7 @@ export function limitCases(test: Case): void {
           policy: "payments",
           limit_name: "refunds a day",
           subject,
-          since: T0 + since,
+          since: BASE_TIME + since,
         })),
       );
     const expected = () =>
@@ -120,8 +132,8 @@ export function limitCases(test: Case): void {
     const add = async (first: number, count: number, at: (n: number) => number): Promise<void> => {
       const rows = Array.from({ length: count }, (_, i) => first + i).map((n) =>
         limitUseRow(n, {
-          at: T0 + at(n),
-          until: T0 + at(n) + 10_000,
+          at: BASE_TIME + at(n),
+          until: BASE_TIME + at(n) + 10_000,
           amount: n,
           subject: n % 3 === 0 ? "agent-2" : "agent-1",
         }),
@@ -149,8 +161,8 @@ export function limitCases(test: Case): void {
     const reopened = await reopen();
     await check(reopened, "behind a restart");
     for (let now = 10_300; now < 11_800; now += 500) {
-      const removed = await reopened.write((tx) => tx.pruneLimitUses(T0 + now, 10_000));
-      const left = uses.filter(({ until }) => until > T0 + now);
+      const removed = await reopened.write((tx) => tx.pruneLimitUses(BASE_TIME + now, 10_000));
+      const left = uses.filter(({ until }) => until > BASE_TIME + now);
       assert.equal(removed, uses.length - left.length);
       uses = left;
       await check(reopened, `pruned at ${now}`);

@@ -1,7 +1,7 @@
 /** Cases for lists of actions: every filter and every combination of filters, within the caller's visibility. */
 import assert from "node:assert/strict";
 import type { ActionFilter, ActionRow, DecisionFilter, StoredVisibility } from "../../contract/storage.ts";
-import { actionRow, appendEntries, leafHashHex, T0, type Case } from "./rows.ts";
+import { actionRow, appendEntries, leafHashHex, BASE_TIME, type DefineCase } from "./rows.ts";
 
 /** 48 actions in which every pair of members varies independently. Each creation time belongs to two actions. */
 const ROWS: ActionRow[] = Array.from({ length: 48 }, (_, n) =>
@@ -15,7 +15,7 @@ const ROWS: ActionRow[] = Array.from({ length: 48 }, (_, n) =>
     grant_id: n % 13 < 7 ? "grant-1" : n % 13 < 9 ? "grant-2" : null,
     plan_id: n % 17 < 8 ? "plan-1" : n % 17 < 11 ? "plan-2" : null,
     plan_position: n % 17 < 8 ? (n % 17) + 1 : n % 17 < 11 ? (n % 17) - 7 : null,
-    created_at: T0 + Math.floor(n / 2) * 10,
+    created_at: BASE_TIME + Math.floor(n / 2) * 10,
   }),
 );
 
@@ -27,8 +27,8 @@ const OPTIONS: { [Name in keyof ActionFilter]?: NonNullable<ActionFilter[Name]> 
   request_hash: leafHashHex("request true"),
   grant_id: "grant-1",
   plan_id: "plan-1",
-  since: T0 + 50,
-  until: T0 + 200,
+  since: BASE_TIME + 50,
+  until: BASE_TIME + 200,
   before_seq: 37,
 };
 
@@ -52,7 +52,7 @@ function expected(filter: ActionFilter): ActionRow[] {
     .slice(filter.offset ?? 0, (filter.offset ?? 0) + filter.limit);
 }
 
-function decisionCases(test: Case): void {
+function decisionCases(test: DefineCase): void {
   test("decisions are listed with their entries, newest first, by range, time and visibility", async ({ storage }) => {
     assert.equal(await storage.decisionSpan(0, Number.MAX_SAFE_INTEGER), null);
     await storage.write(async (tx) => {
@@ -61,7 +61,7 @@ function decisionCases(test: Case): void {
       for (const n of [0, 1, 2, 4, 5, 6, 8, 9, 10, 11])
         await tx.insertAction(
           actionRow(n, {
-            created_at: T0 + (n === 5 ? 1 : n) * 10,
+            created_at: BASE_TIME + (n === 5 ? 1 : n) * 10,
             agent_id: `agent-${n % 2}`,
             submitted_by: `key-${n % 3}`,
           }),
@@ -71,8 +71,8 @@ function decisionCases(test: Case): void {
       visibility: { all: true } as StoredVisibility,
       from_seq: 0,
       before_seq: 12,
-      since: T0,
-      until: T0 + 1000,
+      since: BASE_TIME,
+      until: BASE_TIME + 1000,
       limit: 100,
     };
     const seqs = async (filter: Partial<DecisionFilter>): Promise<number[]> =>
@@ -80,17 +80,21 @@ function decisionCases(test: Case): void {
     assert.deepEqual(await seqs({}), [11, 10, 9, 8, 6, 5, 4, 2, 1, 0]);
     assert.deepEqual(await seqs({ before_seq: 9, limit: 3 }), [8, 6, 5]);
     assert.deepEqual(await seqs({ from_seq: 4, before_seq: 9 }), [8, 6, 5, 4]);
-    assert.deepEqual(await seqs({ since: T0 + 20, until: T0 + 60 }), [4, 2], "by creation time, with an exclusive end");
+    assert.deepEqual(
+      await seqs({ since: BASE_TIME + 20, until: BASE_TIME + 60 }),
+      [4, 2],
+      "by creation time, with an exclusive end",
+    );
     assert.deepEqual(await seqs({ visibility: { agent_id: "agent-1" } }), [11, 9, 5, 1]);
     assert.deepEqual(await seqs({ visibility: { key_id: "key-0" } }), [9, 6, 0]);
-    assert.deepEqual(await storage.decisionSpan(T0 + 10, T0 + 20), { first: 1, last: 5 });
-    assert.deepEqual(await storage.decisionSpan(T0 + 110, T0 + 111), { first: 11, last: 11 });
-    assert.equal(await storage.decisionSpan(T0 + 111, T0 + 1000), null);
+    assert.deepEqual(await storage.decisionSpan(BASE_TIME + 10, BASE_TIME + 20), { first: 1, last: 5 });
+    assert.deepEqual(await storage.decisionSpan(BASE_TIME + 110, BASE_TIME + 111), { first: 11, last: 11 });
+    assert.equal(await storage.decisionSpan(BASE_TIME + 111, BASE_TIME + 1000), null);
     const [one] = await storage.decisions({ ...all, before_seq: 5, limit: 1 });
     assert.deepEqual(one, {
       seq: 4,
       action_id: "action-4",
-      created_at: T0 + 40,
+      created_at: BASE_TIME + 40,
       request: actionRow(4).request,
       past: null,
       bytes: (await storage.entries(4, 5))[0]?.bytes,
@@ -98,7 +102,7 @@ function decisionCases(test: Case): void {
   });
 }
 
-export function listCases(test: Case): void {
+export function listCases(test: DefineCase): void {
   decisionCases(test);
   const filled = (name: string, check: (list: (filter: ActionFilter) => Promise<ActionRow[]>) => Promise<void>): void =>
     test(name, async ({ storage }) => {
@@ -151,11 +155,11 @@ export function listCases(test: Case): void {
   filled("since is inclusive, until is exclusive, the cursor is exclusive", async (list) => {
     const seqs = async (filter: Partial<ActionFilter>): Promise<number[]> =>
       (await list({ visibility: everything, limit: 99, ...filter })).map((row) => row.decision_seq);
-    assert.deepEqual(await seqs({ since: T0 + 230 }), [47, 46]);
-    assert.deepEqual(await seqs({ since: T0 + 231 }), []);
-    assert.deepEqual(await seqs({ until: T0 + 10 }), [1, 0]);
-    assert.deepEqual(await seqs({ until: T0 }), []);
-    assert.deepEqual(await seqs({ since: T0 + 10, until: T0 + 11 }), [3, 2]);
+    assert.deepEqual(await seqs({ since: BASE_TIME + 230 }), [47, 46]);
+    assert.deepEqual(await seqs({ since: BASE_TIME + 231 }), []);
+    assert.deepEqual(await seqs({ until: BASE_TIME + 10 }), [1, 0]);
+    assert.deepEqual(await seqs({ until: BASE_TIME }), []);
+    assert.deepEqual(await seqs({ since: BASE_TIME + 10, until: BASE_TIME + 11 }), [3, 2]);
     assert.deepEqual(await seqs({ before_seq: 2 }), [1, 0]);
     assert.deepEqual(await seqs({ before_seq: 0 }), []);
   });
@@ -208,7 +212,7 @@ export function listCases(test: Case): void {
     await storage.write(async (tx) => {
       await tx.insertAction(actionRow(1));
       await tx.insertAction(actionRow(2));
-      await tx.updateAction("action-1", { status: "allowed" }, { status: "executing", updated_at: T0 });
+      await tx.updateAction("action-1", { status: "allowed" }, { status: "executing", updated_at: BASE_TIME });
       assert.deepEqual(
         (await tx.actions({ visibility: everything, status: "executing", limit: 9 })).map((row) => row.id),
         ["action-1"],

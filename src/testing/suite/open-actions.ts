@@ -1,7 +1,7 @@
 /** Cases for joining: a submission joins only an open action of the same key with the same request. */
 import assert from "node:assert/strict";
 import type { ActionOwner, ActionRow } from "../../contract/storage.ts";
-import { actionRow, leafHashHex, T0, type Case } from "./rows.ts";
+import { actionRow, leafHashHex, BASE_TIME, type DefineCase } from "./rows.ts";
 
 const HASH = leafHashHex("the request");
 const row = (n: number, over: Partial<ActionRow>): ActionRow => actionRow(n, { request_hash: HASH, ...over });
@@ -10,43 +10,43 @@ const waits = (n: number, expires_at: number, over: Partial<ActionRow> = {}): Ac
 const mayStart = (n: number, end: number, over: Partial<ActionRow> = {}): ActionRow =>
   row(n, { approved_until: end, ...over });
 
-export function openActionCases(test: Case): void {
+export function openActionCases(test: DefineCase): void {
   test("an open action is found until its deadline: startable before pending, and the last deadline first", async ({
     storage,
   }) => {
     const rows = [
-      waits(0, T0 + 90),
-      waits(1, T0 + 95),
-      waits(2, T0 + 92),
-      mayStart(3, T0 + 20, { status: "approved" }),
-      mayStart(4, T0 + 30),
-      mayStart(5, T0 + 30, { status: "approved" }),
-      mayStart(6, T0 + 10),
+      waits(0, BASE_TIME + 90),
+      waits(1, BASE_TIME + 95),
+      waits(2, BASE_TIME + 92),
+      mayStart(3, BASE_TIME + 20, { status: "approved" }),
+      mayStart(4, BASE_TIME + 30),
+      mayStart(5, BASE_TIME + 30, { status: "approved" }),
+      mayStart(6, BASE_TIME + 10),
     ];
     await storage.write(async (tx) => {
       for (const each of rows) await tx.insertAction(each);
-      assert.deepEqual(await tx.openAction("key-1", HASH, T0), rows[5], "also within the same transaction");
+      assert.deepEqual(await tx.openAction("key-1", HASH, BASE_TIME), rows[5], "also within the same transaction");
     });
     for (const [now, n] of [
-      [T0, 5],
-      [T0 + 29, 5],
-      [T0 + 30, 1],
-      [T0 + 94, 1],
+      [BASE_TIME, 5],
+      [BASE_TIME + 29, 5],
+      [BASE_TIME + 30, 1],
+      [BASE_TIME + 94, 1],
     ] as const)
-      assert.deepEqual(await storage.openAction("key-1", HASH, now), rows[n], String(now - T0));
-    assert.equal(await storage.openAction("key-1", HASH, T0 + 95), null);
+      assert.deepEqual(await storage.openAction("key-1", HASH, now), rows[n], String(now - BASE_TIME));
+    assert.equal(await storage.openAction("key-1", HASH, BASE_TIME + 95), null);
   });
 
   test("keys and requests with the same beginning or end are distinguished", async ({ storage }) => {
     const keys = ["019a0000-0000-7000-8000-00001234abcd", "019b0000-0000-7000-8000-00001234abcd"] as const;
     const hashes = ["ab".repeat(32), `${"ab".repeat(31)}cd`, `cd${"ab".repeat(31)}`] as const;
     const pairs = keys.flatMap((submitted_by) => hashes.map((request_hash) => ({ submitted_by, request_hash })));
-    const rows = pairs.map((pair, n) => mayStart(n, T0 + 99 - n, pair));
+    const rows = pairs.map((pair, n) => mayStart(n, BASE_TIME + 99 - n, pair));
     await storage.write(async (tx) => {
       for (const each of rows) await tx.insertAction(each);
     });
     for (const [n, { submitted_by, request_hash }] of pairs.entries()) {
-      assert.deepEqual(await storage.openAction(submitted_by, request_hash, T0), rows[n]);
+      assert.deepEqual(await storage.openAction(submitted_by, request_hash, BASE_TIME), rows[n]);
       const own = await storage.actions({ visibility: { key_id: submitted_by }, request_hash, limit: 9 });
       assert.deepEqual(own, [rows[n]]);
     }
@@ -57,7 +57,7 @@ export function openActionCases(test: Case): void {
     const all = { visibility: { all: true }, limit: 9 } as const;
     assert.deepEqual(await storage.actions({ ...all, request_hash: hashes[1] }), [rows[4], rows[1]]);
     assert.deepEqual(await storage.actions({ ...all, request_hash: "ab".repeat(6) }), []);
-    assert.equal(await storage.openAction(keys[0].slice(28), hashes[0], T0), null);
+    assert.equal(await storage.openAction(keys[0].slice(28), hashes[0], BASE_TIME), null);
   });
 
   test("an action of another key, of a different request, or after its deadline is not found as open", async ({
@@ -65,19 +65,19 @@ export function openActionCases(test: Case): void {
   }) => {
     const over = ["denied", "expired", "cancelled", "executing", "succeeded", "failed"] as const;
     await storage.write(async (tx) => {
-      await tx.insertAction(mayStart(0, T0 + 99, { submitted_by: "key-2" }));
-      await tx.insertAction(waits(1, T0 + 99, { submitted_by: "key-2" }));
-      await tx.insertAction(mayStart(2, T0 + 99, { request_hash: leafHashHex("another") }));
+      await tx.insertAction(mayStart(0, BASE_TIME + 99, { submitted_by: "key-2" }));
+      await tx.insertAction(waits(1, BASE_TIME + 99, { submitted_by: "key-2" }));
+      await tx.insertAction(mayStart(2, BASE_TIME + 99, { request_hash: leafHashHex("another") }));
       for (const [n, status] of over.entries())
-        await tx.insertAction(row(3 + n, { status, expires_at: T0 + 99, approved_until: T0 + 99 }));
-      await tx.insertAction(mayStart(20, T0 + 99));
-      assert.equal(await tx.eraseAction("action-20", T0), true);
+        await tx.insertAction(row(3 + n, { status, expires_at: BASE_TIME + 99, approved_until: BASE_TIME + 99 }));
+      await tx.insertAction(mayStart(20, BASE_TIME + 99));
+      assert.equal(await tx.eraseAction("action-20", BASE_TIME), true);
     });
-    assert.equal(await storage.openAction("key-1", HASH, T0), null);
-    assert.equal((await storage.openAction("key-2", HASH, T0))?.id, "action-0");
+    assert.equal(await storage.openAction("key-1", HASH, BASE_TIME), null);
+    assert.equal((await storage.openAction("key-2", HASH, BASE_TIME))?.id, "action-0");
     await storage.write(async (tx) => {
-      await tx.updateAction("action-0", { status: "allowed" }, { status: "executing", updated_at: T0 });
-      assert.equal((await tx.openAction("key-2", HASH, T0))?.id, "action-1");
+      await tx.updateAction("action-0", { status: "allowed" }, { status: "executing", updated_at: BASE_TIME });
+      assert.equal((await tx.openAction("key-2", HASH, BASE_TIME))?.id, "action-1");
     });
   });
 
@@ -86,23 +86,23 @@ export function openActionCases(test: Case): void {
     reopen,
   }) => {
     const rows = [
-      waits(0, T0 + 50),
-      mayStart(1, T0 + 40),
-      mayStart(2, T0 + 60, { status: "approved", agent_id: "AGENT-1" }),
-      mayStart(3, T0 + 10, { agent_id: "Agent-1" }),
-      waits(4, T0 + 60, { submitted_by: "key-2" }),
-      mayStart(5, T0 + 45, { agent_id: "agent-2" }),
-      mayStart(6, T0 + 45, { agent_id: "ÉLAN", submitted_by: "key-2" }),
-      row(7, { status: "cancelled", expires_at: T0 + 70, approved_until: T0 + 70 }),
-      waits(8, T0 + 10),
+      waits(0, BASE_TIME + 50),
+      mayStart(1, BASE_TIME + 40),
+      mayStart(2, BASE_TIME + 60, { status: "approved", agent_id: "AGENT-1" }),
+      mayStart(3, BASE_TIME + 10, { agent_id: "Agent-1" }),
+      waits(4, BASE_TIME + 60, { submitted_by: "key-2" }),
+      mayStart(5, BASE_TIME + 45, { agent_id: "agent-2" }),
+      mayStart(6, BASE_TIME + 45, { agent_id: "ÉLAN", submitted_by: "key-2" }),
+      row(7, { status: "cancelled", expires_at: BASE_TIME + 70, approved_until: BASE_TIME + 70 }),
+      waits(8, BASE_TIME + 10),
     ];
     await storage.write(async (tx) => {
       for (const each of rows) await tx.insertAction(each);
-      await tx.updateAction("action-1", { status: "allowed" }, { status: "executing", updated_at: T0 });
+      await tx.updateAction("action-1", { status: "allowed" }, { status: "executing", updated_at: BASE_TIME });
     });
     const reopened = await reopen();
     const open = async (owner: ActionOwner, limit = 9): Promise<string[]> =>
-      (await reopened.openActionsOf(owner, T0 + 10, limit)).map(({ id }) => id).sort();
+      (await reopened.openActionsOf(owner, BASE_TIME + 10, limit)).map(({ id }) => id).sort();
     for (const agent_id of ["agent-1", "Agent-1"])
       assert.deepEqual(await open({ agent_id }), ["action-0", "action-2", "action-4"], agent_id);
     assert.deepEqual(await open({ agent_id: "élan" }), ["action-6"]);
@@ -110,7 +110,7 @@ export function openActionCases(test: Case): void {
     assert.deepEqual(await open({ key_id: "key-2" }), ["action-4", "action-6"]);
     assert.deepEqual(await open({ agent_id: "nobody" }), []);
     assert.equal((await open({ key_id: "key-1" }, 2)).length, 2);
-    const found = await reopened.openActionsOf({ agent_id: "élan" }, T0, 9);
+    const found = await reopened.openActionsOf({ agent_id: "élan" }, BASE_TIME, 9);
     assert.deepEqual(found, [rows[6]]);
   });
 
@@ -122,44 +122,49 @@ export function openActionCases(test: Case): void {
     const rejected = (n: number, rejection_until: number | null, request_hash = HASH): ActionRow =>
       row(n, { status: "denied", decision: "require_approval", rejection_until, request_hash });
     const rows = [
-      rejected(0, T0 + 10),
-      rejected(1, T0 + 30),
-      rejected(2, T0 + 20),
+      rejected(0, BASE_TIME + 10),
+      rejected(1, BASE_TIME + 30),
+      rejected(2, BASE_TIME + 20),
       rejected(3, null),
-      rejected(4, T0 + 99, other),
-      rejected(5, T0 + 98, "0".repeat(64)),
-      rejected(6, T0 + 97, "f".repeat(64)),
+      rejected(4, BASE_TIME + 99, other),
+      rejected(5, BASE_TIME + 98, "0".repeat(64)),
+      rejected(6, BASE_TIME + 97, "f".repeat(64)),
     ];
     const changed = leafHashHex("changed by an approver");
     await storage.write(async (tx) => {
       for (const each of rows) await tx.insertAction(each);
-      assert.deepEqual(await tx.rejectedAction(HASH, T0), rows[1], "also within the same transaction");
-      await tx.insertAction(waits(7, T0 + 99));
-      const edited = { status: "pending_approval", effective: "{}", effective_hash: changed, updated_at: T0 } as const;
+      assert.deepEqual(await tx.rejectedAction(HASH, BASE_TIME), rows[1], "also within the same transaction");
+      await tx.insertAction(waits(7, BASE_TIME + 99));
+      const edited = {
+        status: "pending_approval",
+        effective: "{}",
+        effective_hash: changed,
+        updated_at: BASE_TIME,
+      } as const;
       assert.equal(await tx.updateAction("action-7", { status: "pending_approval" }, edited), true);
-      assert.equal(await tx.rejectedAction(changed, T0), null, "no one has rejected the request yet");
-      const denied = { status: "denied", rejection_until: T0 + 40, updated_at: T0 } as const;
+      assert.equal(await tx.rejectedAction(changed, BASE_TIME), null, "no one has rejected the request yet");
+      const denied = { status: "denied", rejection_until: BASE_TIME + 40, updated_at: BASE_TIME } as const;
       assert.equal(await tx.updateAction("action-7", { status: "pending_approval" }, denied), true);
-      await tx.insertAction(rejected(8, T0 + 35, changed));
+      await tx.insertAction(rejected(8, BASE_TIME + 35, changed));
     });
-    for (const hash of [HASH, changed]) assert.equal((await storage.rejectedAction(hash, T0))?.id, "action-7");
-    assert.equal((await storage.rejectedAction(changed, T0 + 39))?.effective_hash, changed);
-    assert.equal(await storage.rejectedAction(changed, T0 + 40), null);
+    for (const hash of [HASH, changed]) assert.equal((await storage.rejectedAction(hash, BASE_TIME))?.id, "action-7");
+    assert.equal((await storage.rejectedAction(changed, BASE_TIME + 39))?.effective_hash, changed);
+    assert.equal(await storage.rejectedAction(changed, BASE_TIME + 40), null);
     await storage.write(async (tx) => {
-      assert.equal(await tx.eraseAction("action-7", T0), true);
+      assert.equal(await tx.eraseAction("action-7", BASE_TIME), true);
     });
-    assert.equal((await storage.rejectedAction(changed, T0))?.id, "action-8");
-    assert.deepEqual(await storage.rejectedAction(HASH, T0 + 29), rows[1]);
-    assert.equal(await storage.rejectedAction(HASH, T0 + 30), null);
-    assert.equal(await storage.rejectedAction(leafHashHex("a third"), T0), null);
+    assert.equal((await storage.rejectedAction(changed, BASE_TIME))?.id, "action-8");
+    assert.deepEqual(await storage.rejectedAction(HASH, BASE_TIME + 29), rows[1]);
+    assert.equal(await storage.rejectedAction(HASH, BASE_TIME + 30), null);
+    assert.equal(await storage.rejectedAction(leafHashHex("a third"), BASE_TIME), null);
     await storage.write(async (tx) => {
-      const lifted = { status: "denied", rejection_until: null, updated_at: T0 + 1 } as const;
+      const lifted = { status: "denied", rejection_until: null, updated_at: BASE_TIME + 1 } as const;
       assert.equal(await tx.updateAction("action-1", { status: "denied" }, lifted), true);
-      assert.equal(await tx.eraseAction("action-4", T0), true);
+      assert.equal(await tx.eraseAction("action-4", BASE_TIME), true);
     });
     const reopened = await reopen();
-    assert.deepEqual(await reopened.rejectedAction(HASH, T0), rows[2]);
-    assert.equal(await reopened.rejectedAction(other, T0), null);
+    assert.deepEqual(await reopened.rejectedAction(HASH, BASE_TIME), rows[2]);
+    assert.equal(await reopened.rejectedAction(other, BASE_TIME), null);
   });
 
   test("asked_at and waits are set without other changes, and are rolled back with their transaction", async ({
@@ -170,21 +175,21 @@ export function openActionCases(test: Case): void {
     await storage.write(async (tx) => {
       await tx.insertAction(row(0, {}));
       await tx.insertAction(row(1, {}));
-      await tx.noteAsked("action-0", T0 + 5, waits);
-      await tx.noteAsked("nobody", T0 + 5, null);
-      assert.deepEqual(await tx.action("action-0"), row(0, { asked_at: T0 + 5, waits }));
+      await tx.noteAsked("action-0", BASE_TIME + 5, waits);
+      await tx.noteAsked("nobody", BASE_TIME + 5, null);
+      assert.deepEqual(await tx.action("action-0"), row(0, { asked_at: BASE_TIME + 5, waits }));
     });
     await assert.rejects(
       storage.write(async (tx) => {
-        await tx.noteAsked("action-0", T0 + 9, null);
+        await tx.noteAsked("action-0", BASE_TIME + 9, null);
         throw new Error("no");
       }),
       /^Error: no$/,
     );
     const reopened = await reopen();
-    assert.deepEqual(await reopened.action("action-0"), row(0, { asked_at: T0 + 5, waits }));
+    assert.deepEqual(await reopened.action("action-0"), row(0, { asked_at: BASE_TIME + 5, waits }));
     assert.deepEqual(await reopened.action("action-1"), row(1, {}));
-    await reopened.write((tx) => tx.noteAsked("action-0", T0 + 6, null));
-    assert.deepEqual(await reopened.action("action-0"), row(0, { asked_at: T0 + 6 }));
+    await reopened.write((tx) => tx.noteAsked("action-0", BASE_TIME + 6, null));
+    assert.deepEqual(await reopened.action("action-0"), row(0, { asked_at: BASE_TIME + 6 }));
   });
 }

@@ -1,17 +1,17 @@
 /** Cases for the past actions of histories. */
 import assert from "node:assert/strict";
 import { MAX_PAST_REQUEST, StorageError, type PastActionRow } from "../../contract/storage.ts";
-import { actionRow, HISTORY_SPAN, pastActionRow, T0, type Case } from "./rows.ts";
+import { actionRow, HISTORY_SPAN, pastActionRow, BASE_TIME, type DefineCase } from "./rows.ts";
 
 const ids = (rows: readonly PastActionRow[]): string[] => rows.map(({ id }) => id);
 
-export function pastActionCases(test: Case): void {
+export function pastActionCases(test: DefineCase): void {
   test("a history contains the newest actions of its owner with their current columns", async ({ storage, reopen }) => {
     await storage.write(async (tx) => {
       for (const n of [1, 2, 3, 4, 5, 6, 7]) await tx.insertAction(actionRow(n));
       await tx.insertPastAction(pastActionRow(1));
       await tx.insertPastAction(pastActionRow(2));
-      await tx.insertPastAction(pastActionRow(3, { at: T0 + 2 }));
+      await tx.insertPastAction(pastActionRow(3, { at: BASE_TIME + 2 }));
       await tx.insertPastAction(pastActionRow(4, { subject: "owner-2" }));
       await tx.insertPastAction(pastActionRow(5, { basis: "fedcba9876543210" }));
       await tx.insertPastAction(pastActionRow(6, { policy: "other" }));
@@ -24,11 +24,11 @@ export function pastActionCases(test: Case): void {
       "action-2",
       "action-1",
     ]);
-    assert.deepEqual(ids(await reopened.pastActions({ ...HISTORY_SPAN, since: T0 + 2, limit: 10 })), [
+    assert.deepEqual(ids(await reopened.pastActions({ ...HISTORY_SPAN, since: BASE_TIME + 2, limit: 10 })), [
       "action-3",
       "action-2",
     ]);
-    assert.deepEqual(ids(await reopened.pastActions({ ...HISTORY_SPAN, since: T0 + 3, limit: 10 })), []);
+    assert.deepEqual(ids(await reopened.pastActions({ ...HISTORY_SPAN, since: BASE_TIME + 3, limit: 10 })), []);
     const [row] = await reopened.pastActions({ ...HISTORY_SPAN, subject: "owner-2", limit: 10 });
     const { id, agent_id, tool, operation, status, decision, reason_code, request } = actionRow(4);
     const { expires_at, approved_until, started_at, erased_at, effective } = actionRow(4);
@@ -61,15 +61,15 @@ export function pastActionCases(test: Case): void {
       await tx.removePastAction("action-1");
       await tx.removePastAction("action-9");
       assert.deepEqual(ids(await tx.pastActions({ ...HISTORY_SPAN, limit: 10 })), ["action-3", "action-2"]);
-      await tx.movePastAction("action-2", T0 + 9);
-      await tx.movePastAction("action-2", T0 + 5);
-      const moved = await tx.pastActions({ ...HISTORY_SPAN, since: T0 + 9, limit: 10 });
-      assert.deepEqual([ids(moved), moved.map(({ at }) => at)], [["action-2"], [T0 + 9]]);
+      await tx.movePastAction("action-2", BASE_TIME + 9);
+      await tx.movePastAction("action-2", BASE_TIME + 5);
+      const moved = await tx.pastActions({ ...HISTORY_SPAN, since: BASE_TIME + 9, limit: 10 });
+      assert.deepEqual([ids(moved), moved.map(({ at }) => at)], [["action-2"], [BASE_TIME + 9]]);
     });
     assert.deepEqual(await storage.pastActions({ ...HISTORY_SPAN, policy: "other", limit: 10 }), []);
-    assert.equal(await storage.write((tx) => tx.prunePastActions(T0 + 102, 10)), 0);
-    assert.equal(await storage.write((tx) => tx.prunePastActions(T0 + 109, 1)), 1);
+    assert.equal(await storage.write((tx) => tx.prunePastActions(BASE_TIME + 102, 10)), 0);
+    assert.equal(await storage.write((tx) => tx.prunePastActions(BASE_TIME + 109, 1)), 1);
     assert.deepEqual(ids(await storage.pastActions({ ...HISTORY_SPAN, limit: 10 })), ["action-2"]);
-    assert.equal(await storage.write((tx) => tx.prunePastActions(T0 + 108, 10)), 0);
+    assert.equal(await storage.write((tx) => tx.prunePastActions(BASE_TIME + 108, 10)), 0);
   });
 }

@@ -1,16 +1,18 @@
 /** Cases for the list of approved actions. */
 import assert from "node:assert/strict";
-import { actionRow, T0, type Case } from "./rows.ts";
+import { actionRow, BASE_TIME, type DefineCase } from "./rows.ts";
 
-export function permitCases(test: Case): void {
+export function permitCases(test: DefineCase): void {
   test("approved actions are listed by deadline, without a gap if several have the same deadline", async ({
     storage,
   }) => {
     const ends = [30, 10, 20, 10, 40, 10, 20];
     await storage.write(async (tx) => {
       for (const [n, end] of ends.entries())
-        await tx.insertAction(actionRow(n, { status: n === 4 ? "allowed" : "approved", approved_until: T0 + end }));
-      await tx.insertAction(actionRow(7, { status: "executing", approved_until: T0 + 15 }));
+        await tx.insertAction(
+          actionRow(n, { status: n === 4 ? "allowed" : "approved", approved_until: BASE_TIME + end }),
+        );
+      await tx.insertAction(actionRow(7, { status: "executing", approved_until: BASE_TIME + 15 }));
       await tx.insertAction(actionRow(8, { status: "approved", approved_until: null }));
     });
     const walk = async (from: number, limit: number): Promise<number[]> => {
@@ -24,8 +26,8 @@ export function permitCases(test: Case): void {
       }
     };
     for (const limit of [1, 2, 9]) {
-      assert.deepEqual(await walk(T0, limit), [1, 3, 5, 2, 6, 0]);
-      assert.deepEqual(await walk(T0 + 10, limit), [2, 6, 0]);
+      assert.deepEqual(await walk(BASE_TIME, limit), [1, 3, 5, 2, 6, 0]);
+      assert.deepEqual(await walk(BASE_TIME + 10, limit), [2, 6, 0]);
     }
   });
 }

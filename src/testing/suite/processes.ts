@@ -5,11 +5,11 @@
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
 import { StorageError, type Storage } from "../../contract/storage.ts";
-import { appendEntries, type Case } from "./rows.ts";
+import { appendEntries, type DefineCase } from "./rows.ts";
 
 const isLocked = (error: unknown): boolean => error instanceof StorageError && error.kind === "locked";
 
-export function processCases(test: Case): void {
+export function processCases(test: DefineCase): void {
   test("while an exclusive store is open, a second process can only read it", async ({ storage, another }) => {
     await storage.write((tx) => tx.putMeta("a", "1"));
     const other = await another();

@@ -21,7 +21,7 @@ import type {
 import { hashLeaf } from "../../domain/merkle.ts";
 
 /** 2026-01-01T00:00:00Z. The times of rows are relative to it. */
-export const T0 = 1_767_225_600_000;
+export const BASE_TIME = 1_767_225_600_000;
 
 interface Fixture {
   storage: Storage;
@@ -32,7 +32,7 @@ interface Fixture {
 }
 
 /** Declares one case, which runs on a new, open, empty store. */
-export type Case = (name: string, fn: (fixture: Fixture) => Promise<void>) => void;
+export type DefineCase = (name: string, fn: (fixture: Fixture) => Promise<void>) => void;
 
 const encoder = new TextEncoder();
 
@@ -54,7 +54,7 @@ export function entryRow(seq: number, over: Partial<EntryRow> = {}): EntryRow {
     action_id: `action-${seq}`,
     agent_id: "agent-1",
     submitted_by: "key-1",
-    created_at: T0 + seq,
+    created_at: BASE_TIME + seq,
     ...over,
   };
 }
@@ -131,8 +131,8 @@ export function actionRow(n: number, over: Partial<ActionRow> = {}): ActionRow {
     result: null,
     waited_ms: null,
     erased_at: null,
-    created_at: T0 + n,
-    updated_at: T0 + n,
+    created_at: BASE_TIME + n,
+    updated_at: BASE_TIME + n,
     ...over,
   };
 }
@@ -147,7 +147,7 @@ export function fullActionRow(n: number): ActionRow {
     effective: '{"salt":"00"}',
     effective_hash: leafHashHex("effective"),
     questions: '[{"answer":null}]',
-    asked_at: T0 + 4,
+    asked_at: BASE_TIME + 4,
     waits: '{"process":1}',
     risk_level: "high",
     policy: "payments",
@@ -157,13 +157,13 @@ export function fullActionRow(n: number): ActionRow {
     submitted_agent: "agent-1",
     submitted_owner: "dana",
     quorum: 2,
-    expires_at: T0 + 60_000,
-    approved_until: T0 + 2,
-    rejection_until: T0 + 7,
+    expires_at: BASE_TIME + 60_000,
+    approved_until: BASE_TIME + 2,
+    rejection_until: BASE_TIME + 7,
     grant_id: "grant-1",
     plan_id: "plan-1",
     plan_position: 3,
-    started_at: T0 + 3,
+    started_at: BASE_TIME + 3,
     started_by: "key-9",
     result: '{"error":null,"meta":{},"success":true}',
     waited_ms: 1234,
@@ -181,7 +181,7 @@ export function approvalRow(actionId: string, principal: string, over: Partial<A
     on_behalf_of: null,
     break_glass: false,
     seq: 1,
-    created_at: T0,
+    created_at: BASE_TIME,
     ...over,
   };
 }
@@ -193,7 +193,7 @@ export function idempotencyRow(key: string, over: Partial<IdempotencyRow> = {}):
     idempotency_key: key,
     body_hash: leafHashHex(key),
     resource_id: `action-${key}`,
-    created_at: T0,
+    created_at: BASE_TIME,
     ...over,
   };
 }
@@ -208,7 +208,7 @@ export function keyRow(n: number, over: Partial<KeyRow> = {}): KeyRow {
     agent_id: null,
     owner: null,
     created_by: null,
-    created_at: T0 + n,
+    created_at: BASE_TIME + n,
     expires_at: null,
     revoked_at: null,
     last_used_at: null,
@@ -228,8 +228,8 @@ export function agentRow(n: number, over: Partial<AgentRow> = {}): AgentRow {
     version: 1,
     registered_seq: n,
     created_by: null,
-    created_at: T0 + n,
-    updated_at: T0 + n,
+    created_at: BASE_TIME + n,
+    updated_at: BASE_TIME + n,
     ...over,
   };
 }
@@ -242,8 +242,8 @@ export function policyRow(n: number, over: Partial<PolicyRow> = {}): PolicyRow {
     latest_version: 1,
     active_version: null,
     deleted_at: null,
-    created_at: T0 + n,
-    updated_at: T0 + n,
+    created_at: BASE_TIME + n,
+    updated_at: BASE_TIME + n,
     ...over,
   };
 }
@@ -260,7 +260,7 @@ export function policyVersionRow(
     yaml: `policy: ${policyId} # a comment\n`,
     digest: leafHashHex(`${policyId} ${version}`),
     created_by: null,
-    created_at: T0,
+    created_at: BASE_TIME,
     ...over,
   };
 }
@@ -269,7 +269,7 @@ export function policySetRow(n: number, over: Partial<PolicySetRow> = {}): Polic
   return {
     digest: leafHashHex(`set ${n}`),
     document: `{"format":"assent-policy-set/1","n":${n}}`,
-    created_at: T0 + n,
+    created_at: BASE_TIME + n,
     ...over,
   };
 }
@@ -289,13 +289,13 @@ export function deliveryRow(n: number, over: Partial<DeliveryRow> = {}): Deliver
     channel: "finance",
     state: "waiting",
     attempts: 0,
-    next_at: T0,
-    give_up_at: T0 + 1000,
+    next_at: BASE_TIME,
+    give_up_at: BASE_TIME + 1000,
     last_error: null,
     reference: null,
     delivered_at: null,
-    created_at: T0,
-    updated_at: T0,
+    created_at: BASE_TIME,
+    updated_at: BASE_TIME,
     ...over,
   };
 }
@@ -306,19 +306,24 @@ export function limitUseRow(n: number, over: Partial<LimitUseRow> = {}): LimitUs
     limit_name: "refunds a day",
     subject: "agent-1",
     action_id: `action-${n}`,
-    at: T0 + n,
+    at: BASE_TIME + n,
     amount: n * 1_000_000,
-    until: T0 + n + 100,
+    until: BASE_TIME + n + 100,
     ...over,
   };
 }
 
 /** All actions of the history of `pastActionRow`. */
-export const HISTORY_SPAN = { policy: "mail", basis: "0123456789abcdef", subject: "owner-1", since: T0 } as const;
+export const HISTORY_SPAN = {
+  policy: "mail",
+  basis: "0123456789abcdef",
+  subject: "owner-1",
+  since: BASE_TIME,
+} as const;
 
 export function pastActionRow(n: number, over: Partial<PastActionRef> = {}): PastActionRef {
   const { since: _, ...history } = HISTORY_SPAN;
-  return { ...history, action_id: `action-${n}`, at: T0 + n, until: T0 + n + 100, ...over };
+  return { ...history, action_id: `action-${n}`, at: BASE_TIME + n, until: BASE_TIME + n + 100, ...over };
 }
 
 /** Reads the head without the members that only this storage has. */

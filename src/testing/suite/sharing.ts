@@ -1,7 +1,7 @@
 /** Cases for readers and for processes that share work: read-only `open`, `schema`, leases. */
 import assert from "node:assert/strict";
 import { StorageError, type StorageErrorKind } from "../../contract/storage.ts";
-import type { Case } from "./rows.ts";
+import type { DefineCase } from "./rows.ts";
 
 const isErrorOfKind =
   (kind: StorageErrorKind) =>
@@ -13,7 +13,7 @@ const TERM = 3_600_000;
 
 const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 1));
 
-export function sharingCases(test: Case): void {
+export function sharingCases(test: DefineCase): void {
   test("a store that was opened read-only returns everything and rejects writes", async ({ storage }) => {
     await storage.write((tx) => tx.putMeta("a", "1"));
     await storage.close();

@@ -2,14 +2,14 @@
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
 import { StorageError, type StorageTransaction } from "../../contract/storage.ts";
-import { readEverything, NOTHING, writeEverything } from "./everything.ts";
-import { actionRow, appendEntries, entryRow, headRow, keyRow, T0, tileRow, type Case } from "./rows.ts";
+import { readEverything, EMPTY_STORE, writeEverything } from "./everything.ts";
+import { actionRow, appendEntries, entryRow, headRow, keyRow, BASE_TIME, tileRow, type DefineCase } from "./rows.ts";
 
 const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
-export function transactionCases(test: Case): void {
+export function transactionCases(test: DefineCase): void {
   test("an empty store has a head of size 0 and nothing else", async ({ storage }) => {
-    assert.deepEqual(await readEverything(storage), NOTHING);
+    assert.deepEqual(await readEverything(storage), EMPTY_STORE);
     assert.equal(typeof storage.exclusive, "boolean");
   });
 
@@ -17,7 +17,7 @@ export function transactionCases(test: Case): void {
     assert.equal(await storage.write(async (tx) => (await writeEverything(tx), "done")), "done");
     const values = await readEverything(storage);
     for (const [name, value] of Object.entries(values))
-      assert.notDeepEqual(value, NOTHING[name as keyof typeof NOTHING], name);
+      assert.notDeepEqual(value, EMPTY_STORE[name as keyof typeof EMPTY_STORE], name);
   });
 
   test("an error rolls everything back and is rethrown unchanged", async ({ storage }) => {
@@ -29,7 +29,7 @@ export function transactionCases(test: Case): void {
       }),
       (thrown) => thrown === error,
     );
-    assert.deepEqual(await readEverything(storage), NOTHING);
+    assert.deepEqual(await readEverything(storage), EMPTY_STORE);
   });
 
   test("the thrown value does not have to be an Error", async ({ storage }) => {
@@ -71,15 +71,25 @@ export function transactionCases(test: Case): void {
         await appendEntries(tx, 3);
         await tx.putCheckpoint(5, "later");
         assert.equal(
-          await tx.updateAction("action-1", { status: "pending_approval" }, { status: "denied", updated_at: T0 + 9 }),
+          await tx.updateAction(
+            "action-1",
+            { status: "pending_approval" },
+            { status: "denied", updated_at: BASE_TIME + 9 },
+          ),
           true,
         );
-        assert.equal(await tx.revokeKey("key-1", T0), true);
-        await tx.touchKey("key-1", T0 + 9);
-        assert.equal(await tx.updateAgent("agent-1", 1, { suspended_at: T0 + 9, updated_at: T0 + 9 }), true);
-        assert.equal(await tx.updatePolicy("policy-1", { active_version: 1, updated_at: T0 + 9 }), true);
+        assert.equal(await tx.revokeKey("key-1", BASE_TIME), true);
+        await tx.touchKey("key-1", BASE_TIME + 9);
+        assert.equal(
+          await tx.updateAgent("agent-1", 1, { suspended_at: BASE_TIME + 9, updated_at: BASE_TIME + 9 }),
+          true,
+        );
+        assert.equal(await tx.updatePolicy("policy-1", { active_version: 1, updated_at: BASE_TIME + 9 }), true);
         const waiting = { state: "waiting", attempts: 0 } as const;
-        assert.equal(await tx.updateDelivery("delivery-1", waiting, { state: "dead", updated_at: T0 - 1 }), true);
+        assert.equal(
+          await tx.updateDelivery("delivery-1", waiting, { state: "dead", updated_at: BASE_TIME - 1 }),
+          true,
+        );
         await tx.releaseLimitUses("action-1");
         const { version = 0 } = (await tx.document("notes", "a")) ?? {};
         assert.ok(((await tx.putDocument("notes", "a", "[]", version)) ?? 0) > version);
@@ -94,12 +104,12 @@ export function transactionCases(test: Case): void {
   test("a transaction reads its own writes, which no other read returns before the commit", async ({ storage }) => {
     await storage.write(async (tx) => {
       await writeEverything(tx);
-      assert.deepEqual(await readEverything(storage), NOTHING);
+      assert.deepEqual(await readEverything(storage), EMPTY_STORE);
       await turn();
-      assert.deepEqual(await readEverything(storage), NOTHING);
+      assert.deepEqual(await readEverything(storage), EMPTY_STORE);
       const written = await readEverything(tx);
       for (const [name, value] of Object.entries(written))
-        assert.notDeepEqual(value, NOTHING[name as keyof typeof NOTHING], name);
+        assert.notDeepEqual(value, EMPTY_STORE[name as keyof typeof EMPTY_STORE], name);
     });
     assert.equal((await storage.head()).size, 2);
   });
@@ -143,12 +153,16 @@ export function transactionCases(test: Case): void {
     const won = await Promise.all(
       Array.from({ length: 8 }, (_, i) =>
         storage.write((tx) =>
-          tx.updateAction("action-1", { status: "pending_approval" }, { status: "approved", updated_at: T0 + i }),
+          tx.updateAction(
+            "action-1",
+            { status: "pending_approval" },
+            { status: "approved", updated_at: BASE_TIME + i },
+          ),
         ),
       ),
     );
     assert.deepEqual(won, [true, ...Array.from({ length: 7 }, () => false)]);
-    assert.equal((await storage.action("action-1"))?.updated_at, T0);
+    assert.equal((await storage.action("action-1"))?.updated_at, BASE_TIME);
   });
 
   test("a failed statement makes the transaction fail, even if its error is ignored", async ({ storage }) => {

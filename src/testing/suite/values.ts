@@ -1,7 +1,7 @@
 /** Cases for values, which the store must either return unchanged or reject. */
 import assert from "node:assert/strict";
 import { StorageError } from "../../contract/storage.ts";
-import { actionRow, agentRow, approvalRow, deliveryRow, idempotencyRow, limitUseRow, type Case } from "./rows.ts";
+import { actionRow, agentRow, approvalRow, deliveryRow, idempotencyRow, limitUseRow, type DefineCase } from "./rows.ts";
 
 /**
  * Returns true if the error states that the caller's value is invalid. An error of any other kind would make all jobs
@@ -9,7 +9,7 @@ import { actionRow, agentRow, approvalRow, deliveryRow, idempotencyRow, limitUse
  */
 const isInvalid = (error: unknown): boolean => error instanceof StorageError && error.kind === "invalid";
 
-export function valueCases(test: Case): void {
+export function valueCases(test: DefineCase): void {
   const texts = [
     "",
     " ",

@@ -3,35 +3,37 @@
  */
 import assert from "node:assert/strict";
 import type { ActionFilter, StoredVisibility } from "../../contract/storage.ts";
-import { actionRow, T0, type Case } from "./rows.ts";
+import { actionRow, BASE_TIME, type DefineCase } from "./rows.ts";
 
-export function waitingCases(test: Case): void {
+export function waitingCases(test: DefineCase): void {
   const everything: StoredVisibility = { all: true };
 
   test("overdue pending actions are listed, oldest expiry first", async ({ storage }) => {
     const pending = { status: "pending_approval", decision: "require_approval" } as const;
     await storage.write(async (tx) => {
-      await tx.insertAction(actionRow(1, { ...pending, expires_at: T0 + 30 }));
-      await tx.insertAction(actionRow(2, { ...pending, expires_at: T0 + 10 }));
-      await tx.insertAction(actionRow(3, { ...pending, expires_at: T0 + 20 }));
-      await tx.insertAction(actionRow(4, { ...pending, expires_at: T0 + 40 }));
-      await tx.insertAction(actionRow(5, { status: "approved", expires_at: T0 }));
+      await tx.insertAction(actionRow(1, { ...pending, expires_at: BASE_TIME + 30 }));
+      await tx.insertAction(actionRow(2, { ...pending, expires_at: BASE_TIME + 10 }));
+      await tx.insertAction(actionRow(3, { ...pending, expires_at: BASE_TIME + 20 }));
+      await tx.insertAction(actionRow(4, { ...pending, expires_at: BASE_TIME + 40 }));
+      await tx.insertAction(actionRow(5, { status: "approved", expires_at: BASE_TIME }));
       await tx.insertAction(actionRow(6, pending));
     });
     const overdue = async (now: number, limit = 9): Promise<number[]> =>
       (await storage.overdueActions(now, limit)).map((row) => row.decision_seq);
-    assert.deepEqual(await overdue(T0 + 9), []);
-    assert.deepEqual(await overdue(T0 + 10), [2]);
-    assert.deepEqual(await overdue(T0 + 30), [2, 3, 1]);
-    assert.deepEqual(await overdue(T0 + 99, 2), [2, 3]);
-    assert.deepEqual(await storage.overdueActions(T0 + 10, 1), [actionRow(2, { ...pending, expires_at: T0 + 10 })]);
-    assert.equal(await storage.nextExpiry(), T0 + 10);
+    assert.deepEqual(await overdue(BASE_TIME + 9), []);
+    assert.deepEqual(await overdue(BASE_TIME + 10), [2]);
+    assert.deepEqual(await overdue(BASE_TIME + 30), [2, 3, 1]);
+    assert.deepEqual(await overdue(BASE_TIME + 99, 2), [2, 3]);
+    assert.deepEqual(await storage.overdueActions(BASE_TIME + 10, 1), [
+      actionRow(2, { ...pending, expires_at: BASE_TIME + 10 }),
+    ]);
+    assert.equal(await storage.nextExpiry(), BASE_TIME + 10);
     for (const id of ["action-2", "action-3", "action-1", "action-4"]) {
       await storage.write((tx) =>
-        tx.updateAction(id, { status: "pending_approval" }, { status: "expired", updated_at: T0 }),
+        tx.updateAction(id, { status: "pending_approval" }, { status: "expired", updated_at: BASE_TIME }),
       );
     }
-    assert.deepEqual(await overdue(T0 + 99), []);
+    assert.deepEqual(await overdue(BASE_TIME + 99), []);
     assert.equal(await storage.nextExpiry(), null);
   });
 
@@ -40,20 +42,24 @@ export function waitingCases(test: Case): void {
   }) => {
     const pending = { status: "pending_approval", decision: "require_approval" } as const;
     await storage.write(async (tx) => {
-      await tx.insertAction(actionRow(1, { ...pending, expires_at: T0 + 30 }));
-      await tx.insertAction(actionRow(2, { status: "expired", decision: "require_approval", expires_at: T0 + 5 }));
-      await tx.insertAction(actionRow(3, { ...pending, expires_at: T0 + 10, agent_id: "other" }));
-      await tx.insertAction(actionRow(4, { status: "approved", expires_at: T0 }));
-      await tx.insertAction(actionRow(5, { status: "expired", decision: "require_approval", expires_at: T0 + 7 }));
+      await tx.insertAction(actionRow(1, { ...pending, expires_at: BASE_TIME + 30 }));
+      await tx.insertAction(
+        actionRow(2, { status: "expired", decision: "require_approval", expires_at: BASE_TIME + 5 }),
+      );
+      await tx.insertAction(actionRow(3, { ...pending, expires_at: BASE_TIME + 10, agent_id: "other" }));
+      await tx.insertAction(actionRow(4, { status: "approved", expires_at: BASE_TIME }));
+      await tx.insertAction(
+        actionRow(5, { status: "expired", decision: "require_approval", expires_at: BASE_TIME + 7 }),
+      );
     });
     const list = async (filter: Partial<ActionFilter>): Promise<number[]> =>
       (await storage.actions({ visibility: everything, limit: 9, ...filter })).map((row) => row.decision_seq);
     assert.deepEqual(await list({ status: "pending_approval" }), [3, 1]);
     assert.deepEqual(await list({ status: "expired" }), [5, 2]);
     for (const [as_of, waiting, over] of [
-      [T0 + 9, [3, 1], [5, 2]],
-      [T0 + 10, [1], [5, 3, 2]],
-      [T0 + 30, [], [5, 3, 2, 1]],
+      [BASE_TIME + 9, [3, 1], [5, 2]],
+      [BASE_TIME + 10, [1], [5, 3, 2]],
+      [BASE_TIME + 30, [], [5, 3, 2, 1]],
     ] as const) {
       assert.deepEqual(await list({ status: "pending_approval", as_of }), waiting);
       assert.deepEqual(await list({ status: "expired", as_of }), over);
@@ -63,7 +69,7 @@ export function waitingCases(test: Case): void {
         over.filter((seq) => seq === 3),
       );
       assert.deepEqual(await list({ status: "approved", as_of }), [4]);
-      assert.deepEqual(await list({ as_of, since: T0, until: T0 + 99_999 }), await list({}));
+      assert.deepEqual(await list({ as_of, since: BASE_TIME, until: BASE_TIME + 99_999 }), await list({}));
     }
   });
 
@@ -77,12 +83,12 @@ export function waitingCases(test: Case): void {
         await tx.insertAction(
           actionRow(n, {
             ...pending,
-            expires_at: T0 + end,
+            expires_at: BASE_TIME + end,
             agent_id: `agent-${n % 2}`,
             submitted_by: `key-${n % 3}`,
           }),
         );
-      await tx.insertAction(actionRow(7, { status: "approved", expires_at: T0 + 10 }));
+      await tx.insertAction(actionRow(7, { status: "approved", expires_at: BASE_TIME + 10 }));
       await tx.insertAction(actionRow(8, pending));
     });
     const walk = async (visibility: StoredVisibility, from: number, limit: number): Promise<number[]> => {
@@ -96,28 +102,28 @@ export function waitingCases(test: Case): void {
       }
     };
     for (const limit of [1, 2, 9]) {
-      assert.deepEqual(await walk(everything, T0, limit), [1, 3, 5, 2, 6, 0, 4]);
-      assert.deepEqual(await walk(everything, T0 + 10, limit), [2, 6, 0, 4]);
-      assert.deepEqual(await walk({ agent_id: "agent-1" }, T0, limit), [1, 3, 5]);
-      assert.deepEqual(await walk({ key_id: "key-0" }, T0, limit), [3, 6, 0]);
+      assert.deepEqual(await walk(everything, BASE_TIME, limit), [1, 3, 5, 2, 6, 0, 4]);
+      assert.deepEqual(await walk(everything, BASE_TIME + 10, limit), [2, 6, 0, 4]);
+      assert.deepEqual(await walk({ agent_id: "agent-1" }, BASE_TIME, limit), [1, 3, 5]);
+      assert.deepEqual(await walk({ key_id: "key-0" }, BASE_TIME, limit), [3, 6, 0]);
     }
-    assert.deepEqual(await storage.pendingActions(everything, { expires_at: T0 + 10, decision_seq: 3 }, 1), [
-      actionRow(5, { ...pending, expires_at: T0 + 10, agent_id: "agent-1", submitted_by: "key-2" }),
+    assert.deepEqual(await storage.pendingActions(everything, { expires_at: BASE_TIME + 10, decision_seq: 3 }, 1), [
+      actionRow(5, { ...pending, expires_at: BASE_TIME + 10, agent_id: "agent-1", submitted_by: "key-2" }),
     ]);
-    assert.equal(await storage.pendingCount(everything, T0), 7);
-    assert.equal(await storage.pendingCount(everything, T0 + 10), 4);
-    assert.equal(await storage.pendingCount({ agent_id: "agent-1" }, T0), 3);
-    assert.equal(await storage.pendingCount({ key_id: "key-9" }, T0), 0);
-    const created = (await storage.pendingActions(everything, { expires_at: T0, decision_seq: 99 }, 99)).map(
+    assert.equal(await storage.pendingCount(everything, BASE_TIME), 7);
+    assert.equal(await storage.pendingCount(everything, BASE_TIME + 10), 4);
+    assert.equal(await storage.pendingCount({ agent_id: "agent-1" }, BASE_TIME), 3);
+    assert.equal(await storage.pendingCount({ key_id: "key-9" }, BASE_TIME), 0);
+    const created = (await storage.pendingActions(everything, { expires_at: BASE_TIME, decision_seq: 99 }, 99)).map(
       (row) => row.created_at,
     );
-    assert.equal(await storage.oldestPending(T0), Math.min(...created));
+    assert.equal(await storage.oldestPending(BASE_TIME), Math.min(...created));
     assert.equal(await storage.oldestPending(Number.MAX_SAFE_INTEGER), null);
   });
 
   test("requests for approval are counted by key and time, newest first, with their hours", async ({ storage }) => {
     const HOUR = 3_600_000;
-    const from = Math.ceil(T0 / HOUR) * HOUR;
+    const from = Math.ceil(BASE_TIME / HOUR) * HOUR;
     await storage.write(async (tx) => {
       const asked = { decision: "require_approval", submitted_by: "key-9" } as const;
       await tx.insertAction(actionRow(1, { ...asked, created_at: from }));
@@ -139,12 +145,12 @@ export function waitingCases(test: Case): void {
   test("the next expiry follows the pending actions", async ({ storage }) => {
     assert.equal(await storage.nextExpiry(), null);
     const pending = { status: "pending_approval", decision: "require_approval" } as const;
-    await storage.write((tx) => tx.insertAction(actionRow(1, { ...pending, expires_at: T0 + 10 })));
-    await storage.write((tx) => tx.insertAction(actionRow(2, { ...pending, expires_at: T0 + 5 })));
-    assert.equal(await storage.nextExpiry(), T0 + 5);
+    await storage.write((tx) => tx.insertAction(actionRow(1, { ...pending, expires_at: BASE_TIME + 10 })));
+    await storage.write((tx) => tx.insertAction(actionRow(2, { ...pending, expires_at: BASE_TIME + 5 })));
+    assert.equal(await storage.nextExpiry(), BASE_TIME + 5);
     await storage.write((tx) =>
-      tx.updateAction("action-2", { status: "pending_approval" }, { status: "denied", updated_at: T0 }),
+      tx.updateAction("action-2", { status: "pending_approval" }, { status: "denied", updated_at: BASE_TIME }),
     );
-    assert.equal(await storage.nextExpiry(), T0 + 10);
+    assert.equal(await storage.nextExpiry(), BASE_TIME + 10);
   });
 }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { cancelAction, voteOn } from "../../../plugins/actions/cast-vote.ts";
+import { cancelAction, castVoteOnAction } from "../../../plugins/actions/cast-vote.ts";
 import { startAction } from "../../../plugins/actions/execute.ts";
 import { Refusal } from "../../../src/contract/errors.ts";
 import type { Credential } from "../../../src/contract/host.ts";
@@ -81,7 +81,10 @@ describe("a vote", () => {
     for (const key of [approver, executor])
       assert.equal((await service.call("DELETE", `/v1/api-keys/${key.id}`, { key: service.admin })).status, 200);
     const gone = (error: unknown) => error instanceof Refusal && error.code === "INVALID_CREDENTIAL";
-    await assert.rejects(voteOn(host, { credential: arrived, id, proof: { token } }, { approve: true }), gone);
+    await assert.rejects(
+      castVoteOnAction(host, { credential: arrived, id, proof: { token } }, { approve: true }),
+      gone,
+    );
     await assert.rejects(cancelAction(host, arrivedExecutor, mine.id as string, null), gone);
     await assert.rejects(
       startAction(host, arrivedExecutor, allowed.id as string, {
@@ -107,7 +110,7 @@ describe("a vote", () => {
     service.clock.now += 3_600_001;
     try {
       await assert.rejects(
-        voteOn(service.runtime.host, { credential: arrived, id, proof: { token } }, { approve: true }),
+        castVoteOnAction(service.runtime.host, { credential: arrived, id, proof: { token } }, { approve: true }),
         (error) => error instanceof Refusal && error.code === "INVALID_CREDENTIAL",
       );
     } finally {

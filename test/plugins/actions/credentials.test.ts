@@ -4,9 +4,9 @@ import { after, before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import {
   type Contributions,
-  type CredentialAction,
+  type ToolCredentialAction,
   definePlugin,
-  type IssuedCredential,
+  type IssuedToolCredential,
   type Plugin,
 } from "../../../src/plugin.ts";
 import { sha256Hex, utf8 } from "../../../src/domain/hash.ts";
@@ -25,19 +25,19 @@ const MINUTE = 60_000;
 /** A provider of credentials that lists what is valid, and can fail. */
 class Provider {
   issued = 0;
-  readonly actions: CredentialAction[] = [];
+  readonly actions: ToolCredentialAction[] = [];
   readonly valid = new Set<string>();
   readonly revoked: string[] = [];
   behaviour: "works" | "fails" | "hangs" | "expired" | "no object" | "cannot revoke" = "works";
-  lateAnswer: ((value: IssuedCredential) => void) | null = null;
+  lateAnswer: ((value: IssuedToolCredential) => void) | null = null;
   beforeAnswer: (() => Promise<void>) | null = null;
 
-  async issue(action: CredentialAction, now: number): Promise<IssuedCredential> {
+  async issue(action: ToolCredentialAction, now: number): Promise<IssuedToolCredential> {
     this.actions.push(action);
     if (this.behaviour === "fails") throw new Error("provider down, password hunter2");
     const password = `secret-${++this.issued}`;
     const answer = { secret: { password }, expires_at: now + 10 * MINUTE, revocation: password };
-    if (this.behaviour === "no object") return "secret" as unknown as IssuedCredential;
+    if (this.behaviour === "no object") return "secret" as unknown as IssuedToolCredential;
     this.valid.add(password);
     if (this.behaviour === "expired") return { ...answer, expires_at: now };
     await this.beforeAnswer?.();
@@ -59,7 +59,7 @@ before(async () => {
   const plugin = definePlugin({
     name: "test-credentials",
     setup: (host) => {
-      const issue = (action: CredentialAction) => provider.issue(action, host.clock());
+      const issue = (action: ToolCredentialAction) => provider.issue(action, host.clock());
       const revoke = (revocation: string) => provider.revoke(revocation);
       const operations = ["*"];
       return {
@@ -310,10 +310,10 @@ test("the plugin of docs/credentials.md works as printed, and confirms no revoca
   t.mock.method(globalThis, "fetch", () => Promise.resolve(Response.json(answer, { status })));
   const { signal } = new AbortController();
   const issued = { secret: { token: "t" }, expires_at: Date.parse(answer.expires), revocation: "t" };
-  assert.deepEqual(await issuer.issue({} as CredentialAction, signal), issued);
+  assert.deepEqual(await issuer.issue({} as ToolCredentialAction, signal), issued);
   status = 404;
   await issuer.revoke("t", signal);
   status = 500;
   await assert.rejects(issuer.revoke("t", signal), /answered with 500/);
-  await assert.rejects(issuer.issue({} as CredentialAction, signal), /answered with 500/);
+  await assert.rejects(issuer.issue({} as ToolCredentialAction, signal), /answered with 500/);
 });

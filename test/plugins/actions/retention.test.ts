@@ -1,7 +1,7 @@
 /** The retention period erases each action once: across a crash, next to another process, and when the clock goes back. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { createRetention } from "../../../plugins/actions/retention.ts";
+import { createRetentionTask } from "../../../plugins/actions/retention.ts";
 import { StorageError, type Storage } from "../../../src/contract/storage.ts";
 import { type CoreHost, defineCorePlugin } from "../../../src/core.ts";
 import type { Plugin } from "../../../src/plugin.ts";
@@ -39,7 +39,7 @@ async function startProcess(storage: Storage, change: ServiceOptions["change"] =
       change(config);
     },
   });
-  return Object.assign(service, { sweep: () => createRetention(hosts.at(-1) ?? assert.fail()).sweep() });
+  return Object.assign(service, { sweep: () => createRetentionTask(hosts.at(-1) ?? assert.fail()).sweep() });
 }
 
 async function submit(service: Service, number: number): Promise<void> {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, test } from "node:test";
 import { digestShownQuestions } from "../../../plugins/actions/action-record.ts";
-import { readHistory } from "../../../plugins/actions/verify-record.ts";
+import { readVerifiedHistory } from "../../../plugins/actions/verify-record.ts";
 import { questionsDigest } from "../../../src/domain/questions.ts";
 import { decodeEntry, type ApprovalEntry } from "../../../src/domain/entries.ts";
 import { makeToken } from "../../../src/domain/tokens.ts";
@@ -117,7 +117,7 @@ test("a page whose row was read before a question, and its history after, names 
   const before = (await storage.action(id)) ?? assert.fail();
   assert.equal((await call("POST", `/v1/actions/${id}/questions`, { question: "Why?" }, approver)).status, 200);
   const after = (await storage.action(id)) ?? assert.fail();
-  const history = (await readHistory(storage, after)) ?? assert.fail();
+  const history = (await readVerifiedHistory(storage, after)) ?? assert.fail();
   assert.equal(digestShownQuestions(before, history), null);
   assert.equal(digestShownQuestions(after, history), questionsDigest(history.questions));
 });

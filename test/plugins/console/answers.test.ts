@@ -1,12 +1,14 @@
 /** The browser's verifier with responses of a real service: it follows pinned keys and opens commitments. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { openUnderPin, verifyAnswer, verifyProof } from "../../../plugins/console/app/verify.ts";
+import { openCheckpointWithPin, verifyProofResponse, verifyProof } from "../../../plugins/console/app/verify.ts";
 import { fromHex } from "../../../src/domain/hash.ts";
 import { ALLOWED, startService, type Service } from "../../support/service.ts";
 import { signerOf } from "../../support/signer.ts";
 
-type Answer = Parameters<typeof verifyAnswer>[0] & { log_keys: { leaf: string; index: number; path: string[] }[] };
+type Answer = Parameters<typeof verifyProofResponse>[0] & {
+  log_keys: { leaf: string; index: number; path: string[] }[];
+};
 
 describe("the browser's verifier", () => {
   let service: Service;
@@ -30,13 +32,13 @@ describe("the browser's verifier", () => {
     const text = (await get(`/v1/provenance/${hash}/proof.tlog-proof`)) as string;
     const keys = (await get("/v1/provenance/keys")) as { checkpoint: string; log_keys: Answer["log_keys"] };
     for (const pin of [old, vkey]) {
-      assert.equal((await verifyAnswer(proof, hash, pin)).vkey, vkey);
+      assert.equal((await verifyProofResponse(proof, hash, pin)).vkey, vkey);
       assert.equal((await verifyProof(text, fromHex(hash), pin)).vkey, vkey);
-      assert.equal((await openUnderPin(keys.checkpoint, pin, keys.log_keys)).vkey, vkey);
+      assert.equal((await openCheckpointWithPin(keys.checkpoint, pin, keys.log_keys)).vkey, vkey);
     }
     const foreign = signerOf(old.split("+")[0] as string, 9).vkey;
-    assert.match(await why(verifyAnswer(proof, hash, foreign)), /not signed by the pinned key/);
-    assert.match(await why(verifyAnswer({ ...proof, log_keys: [] }, hash, old)), /not signed by the pinned key/);
+    assert.match(await why(verifyProofResponse(proof, hash, foreign)), /not signed by the pinned key/);
+    assert.match(await why(verifyProofResponse({ ...proof, log_keys: [] }, hash, old)), /not signed by the pinned key/);
   });
 
   it("follows no entry that the pinned key did not sign", async () => {
@@ -46,7 +48,7 @@ describe("the browser's verifier", () => {
     const entry = JSON.parse(Buffer.from(step.leaf, "base64").toString()) as Record<string, unknown>;
     const lie = (change: Record<string, unknown>): Promise<string> => {
       const leaf = Buffer.from(JSON.stringify({ ...entry, ...change })).toString("base64");
-      return why(verifyAnswer({ ...proof, log_keys: [{ ...step, leaf }] }, hash, old));
+      return why(verifyProofResponse({ ...proof, log_keys: [{ ...step, leaf }] }, hash, old));
     };
     assert.match(await lie({ vkey: thief.vkey }), /not signed by the pinned key/);
     assert.match(await lie({ handover: String(entry["handover"]).replace("log-key", "log-kex") }), /does not match/);
@@ -57,7 +59,7 @@ describe("the browser's verifier", () => {
   });
 
   it("opens the entry's commitment, and rejects another request or salt", async () => {
-    const { request } = await verifyAnswer(proof, hash, vkey);
+    const { request } = await verifyProofResponse(proof, hash, vkey);
     assert.deepEqual(request, { context: {}, ...ALLOWED });
     const { opening } = proof;
     assert.ok(opening?.request != null && opening.salt !== null);
@@ -65,10 +67,10 @@ describe("the browser's verifier", () => {
     assert.notEqual(other, opening.request);
     for (const change of [{ request: other }, { salt: "ab".repeat(32) }])
       assert.match(
-        await why(verifyAnswer({ ...proof, opening: { ...opening, ...change } }, hash, vkey)),
+        await why(verifyProofResponse({ ...proof, opening: { ...opening, ...change } }, hash, vkey)),
         /not the one that the entry commits to/,
       );
-    assert.equal((await verifyAnswer({ ...proof, opening: null }, hash, vkey)).request, null);
-    assert.match(await why(verifyAnswer(proof, "ab".repeat(32), vkey)), /have the hash/);
+    assert.equal((await verifyProofResponse({ ...proof, opening: null }, hash, vkey)).request, null);
+    assert.match(await why(verifyProofResponse(proof, "ab".repeat(32), vkey)), /have the hash/);
   });
 });

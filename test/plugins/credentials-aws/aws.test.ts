@@ -4,7 +4,7 @@ import { createHash, createHmac } from "node:crypto";
 import { after, before, beforeEach, describe, test } from "node:test";
 import plugin from "../../../plugins/credentials-aws/index.ts";
 import { fillSessionPolicy, findPolicyFault } from "../../../plugins/credentials-aws/session-policy.ts";
-import type { CredentialIssuer, Host } from "../../../src/plugin.ts";
+import type { ToolCredentialIssuer, Host } from "../../../src/plugin.ts";
 import { startReceiver, type Receiver, type Received } from "../../support/receiver.ts";
 
 const POLICY = {
@@ -59,12 +59,12 @@ function signatureOf({ headers, body }: Received): string {
 
 describe("the issuer of AWS sessions", () => {
   let sts: Receiver;
-  let issuer: CredentialIssuer;
+  let issuer: ToolCredentialIssuer;
   before(async () => {
     sts = await startReceiver();
     const options = { issuers: { reports: { ...OPTIONS, endpoint: `http://127.0.0.1:${sts.port}/` } } };
     const { credentialIssuers } = (await plugin.setup?.({} as Host, options)) ?? {};
-    issuer = credentialIssuers?.[0] as CredentialIssuer;
+    issuer = credentialIssuers?.[0] as ToolCredentialIssuer;
   });
   after(() => sts.close());
   beforeEach(() => {

@@ -4,7 +4,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { jwtVerify } from "jose";
 import plugin from "../../../plugins/credentials-github/index.ts";
-import type { CredentialIssuer, Host } from "../../../src/plugin.ts";
+import type { ToolCredentialIssuer, Host } from "../../../src/plugin.ts";
 import { startReceiver, type Receiver } from "../../support/receiver.ts";
 
 const { publicKey, privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
@@ -35,11 +35,11 @@ const TOKEN = {
 
 describe("the issuer of GitHub tokens", () => {
   let github: Receiver;
-  let issuer: CredentialIssuer;
-  const create = async (over: object = {}): Promise<CredentialIssuer> => {
+  let issuer: ToolCredentialIssuer;
+  const create = async (over: object = {}): Promise<ToolCredentialIssuer> => {
     const options = { issuers: { code: { ...OPTIONS, api_url: `http://127.0.0.1:${github.port}`, ...over } } };
     const { credentialIssuers } = (await plugin.setup?.({} as Host, options)) ?? {};
-    return credentialIssuers?.[0] as CredentialIssuer;
+    return credentialIssuers?.[0] as ToolCredentialIssuer;
   };
   before(async () => {
     github = await startReceiver();

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import postgres from "postgres";
 import { createRoleIssuer, type RoleIssuer } from "../../../plugins/credentials-postgres/role-issuer.ts";
-import type { CredentialAction, IssuedCredential } from "../../../src/plugin.ts";
+import type { ToolCredentialAction, IssuedToolCredential } from "../../../src/plugin.ts";
 import { createLogger } from "../../../src/serve/log.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../../support/postgres.ts";
 import { until } from "../../support/wait.ts";
@@ -13,7 +13,7 @@ host all all 127.0.0.1/32 scram-sha-256
 `;
 const log = createLogger("error", () => undefined);
 let n = 0;
-const action = (): CredentialAction => ({
+const action = (): ToolCredentialAction => ({
   id: `0192f8a0-0000-7000-8000-${String(++n).padStart(12, "0")}`,
   agent_id: "bot",
   tool: "postgres",
@@ -62,10 +62,10 @@ describe("a login role", { skip: withoutPostgres }, () => {
     await server.stop();
   });
 
-  const issue = (): Promise<IssuedCredential> => issuer.issue(action(), AbortSignal.timeout(10_000));
-  const connect = (secret: IssuedCredential["secret"]): postgres.Sql =>
+  const issue = (): Promise<IssuedToolCredential> => issuer.issue(action(), AbortSignal.timeout(10_000));
+  const connect = (secret: IssuedToolCredential["secret"]): postgres.Sql =>
     postgres(secret["url"] as string, { max: 1, prepare: false, onnotice: () => undefined, connect_timeout: 5 });
-  async function using<T>(secret: IssuedCredential["secret"], work: (sql: postgres.Sql) => Promise<T>): Promise<T> {
+  async function using<T>(secret: IssuedToolCredential["secret"], work: (sql: postgres.Sql) => Promise<T>): Promise<T> {
     const sql = connect(secret);
     try {
       return await work(sql);

@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import { createServer, connect, type AddressInfo, type Server, type Socket } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { EventSource } from "eventsource";
-import { serve, type Listening } from "../../../src/serve/index.ts";
+import { serve, type RunningServer } from "../../../src/serve/index.ts";
 import { ALLOWED, ASKED, DENIED, startService, type Answer, type Service } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
 
 let service: Service;
-let server: Listening;
+let server: RunningServer;
 before(async () => {
   service = await startService({
     pluginOptions: {

@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers";
 import { after, before, describe, it } from "node:test";
 import extAuthz from "../../../plugins/ext-authz/index.ts";
 import forwardAuth from "../../../plugins/forward-auth/index.ts";
-import { serve, type Listening } from "../../../src/serve/index.ts";
+import { serve, type RunningServer } from "../../../src/serve/index.ts";
 import { approve, startService, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `
@@ -30,7 +30,7 @@ rules:
 
 describe("an authorization request of a gateway", () => {
   let service: Service;
-  let listening: Listening;
+  let listening: RunningServer;
   let envoy: (method: string, path: string, options?: Question) => Promise<Answer>;
   let forward: (method: string, uri: string, options?: Question) => Promise<Answer>;
   interface Question {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { after, before, describe, it } from "node:test";
 import mcpWebhooks from "../../../plugins/mcp-webhooks/index.ts";
-import { serve, type Listening } from "../../../src/serve/index.ts";
+import { serve, type RunningServer } from "../../../src/serve/index.ts";
 import { approve, startService, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `
@@ -16,7 +16,7 @@ type Args = Record<string, unknown>;
 
 describe("a request of an MCP gateway", () => {
   let service: Service;
-  let listening: Listening;
+  let listening: RunningServer;
   before(async () => {
     service = await startService({
       policy: POLICY,

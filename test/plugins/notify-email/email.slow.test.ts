@@ -75,7 +75,7 @@ describe("mails", () => {
       "refunds above 100 need an approver",
       "payments / other refunds",
       "2026-01-31 20:00:00 UTC",
-      "decides as anna",
+      "votes as anna",
     ]) {
       assert.ok(first.text.includes(words), words);
       assert.ok(first.html.includes(words), words);

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, test } from "node:test";
 import notifySlack, { createNotifier } from "../../../plugins/notify-slack/index.ts";
 import type { Notifier, DeliveryResult, Message } from "../../../src/contract/notifier.ts";
 import type { NotifierError, Plugin } from "../../../src/plugin.ts";
-import { type LinkAnswer, renderVoteForm } from "../../../plugins/notify-slack/vote-views.ts";
+import { type LinkResponse, renderVoteForm } from "../../../plugins/notify-slack/vote-views.ts";
 import { voteByLink } from "../../support/link-vote.ts";
 import { ASKING, askedMessage, closedMessage, eventMessage, HOSTILE, HOSTILE_ACTION } from "../../support/receiver.ts";
 import { type Answer, ASKED, startService, type Service } from "../../support/service.ts";
@@ -104,7 +104,7 @@ describe("messages", () => {
       assert.ok(texts.includes(fact), fact);
     assert.deepEqual(shown(newest()), ["amount: 500", "currency: USD"]);
     assert.deepEqual(buttons(newest()), ["https://assent.example/approve#apl1_secret.mac"]);
-    assert.ok(texts.some((text) => text.includes("decides as anna")));
+    assert.ok(texts.some((text) => text.includes("votes as anna")));
     await deliver(askedMessage("C0123456789", { person: null }));
     assert.ok(textsOf(newest()).some((text) => text.includes("asks for your key")));
   });
@@ -415,7 +415,7 @@ describe("in a whole service", () => {
     const textsIn = (about: object): string[] => {
       const approvals = { approvals: [], approvals_needed: 1 };
       const answer = { approver: "owner:anna", action: { ...action, ...approvals, proposed: null, ...about } };
-      const { blocks } = renderVoteForm(answer as unknown as LinkAnswer, form) as SlackMessage;
+      const { blocks } = renderVoteForm(answer as unknown as LinkResponse, form) as SlackMessage;
       return textsOf({ text: "", blocks } as unknown as SlackMessage);
     };
     const proposed = { params: { amount: "9000\u202e" }, edited_by: "owner:bob" };

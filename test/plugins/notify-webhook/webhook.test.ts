@@ -6,7 +6,7 @@ import { Webhook } from "standardwebhooks";
 import { isPublicAddress } from "../../../src/webhook/address.ts";
 import { buildWebhookBody } from "../../../plugins/notify-webhook/webhook-body.ts";
 import { createNotifier, readRetryAfter } from "../../../plugins/notify-webhook/index.ts";
-import { readSecret, signatureHeaders } from "../../../src/webhook/sign.ts";
+import { readSigningSecret, signatureHeaders } from "../../../src/webhook/sign.ts";
 import { NotifierError } from "../../../src/contract/notifier.ts";
 import {
   askedMessage,
@@ -40,7 +40,7 @@ const failure = async (delivery: Promise<unknown> | undefined): Promise<Notifier
 
 describe("signatures", () => {
   test("match the test vector of Standard Webhooks 1.0.0", () => {
-    const key = readSecret(SECRET);
+    const key = readSigningSecret(SECRET);
     assert.ok(key !== null);
     const headers = signatureHeaders([key], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, '{"test": 2432232314}');
     assert.equal(headers["webhook-signature"], "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
@@ -50,7 +50,7 @@ describe("signatures", () => {
     const of = (bytes: number): string => `whsec_${Buffer.alloc(bytes, 1).toString("base64")}`;
     assert.deepEqual(
       [of(23), of(24), of(64), of(65), of(32).slice(6), "whsec_not base64 but long enough for one", ""].map(
-        (text) => readSecret(text)?.length ?? null,
+        (text) => readSigningSecret(text)?.length ?? null,
       ),
       [null, 24, 64, null, null, null, null],
     );

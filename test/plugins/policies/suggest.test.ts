@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { serve, type Listening } from "../../../src/serve/index.ts";
+import { serve, type RunningServer } from "../../../src/serve/index.ts";
 import { makeKey, startService, type Answer, type Service } from "../../support/service.ts";
 import { assentHereWith, type Run } from "../../support/cli.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -18,7 +18,7 @@ const FLAGS = ["--min-approvals", "8"];
 const HOUR = 3_600_000;
 
 let service: Service;
-let server: Listening;
+let server: RunningServer;
 const approvers: string[] = [];
 
 async function submit(agent_id: string, params: object): Promise<Answer["body"]> {

@@ -3,9 +3,9 @@ import { useState } from "preact/hooks";
 import type { Agent } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Problem, Text } from "../ui/elements.tsx";
-import { list, renderPlain } from "../ui/format.ts";
-import { Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
+import { ErrorNotice, MarkedValue } from "../ui/elements.tsx";
+import { splitList, renderPlain } from "../ui/format.ts";
+import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 import { TEXTS } from "./strings.ts";
 
 /** The change that a dialog is open for. */
@@ -31,11 +31,11 @@ const match = ({ version }: Agent): Record<string, string> => ({ "if-match": `"$
 function EditDialog({ agent, id: given, onClose, onDone }: Ends & { agent: Agent | null; id: string }) {
   const [isLimited, setLimited] = useState(agent !== null && agent.allowed_tools !== null);
   const { error, isBusy, submit } = useSubmit(async (form) => {
-    const { id = given, name = "", description = "", allowed_tools = "" } = values(form);
+    const { id = given, name = "", description = "", allowed_tools = "" } = readFormValues(form);
     const body = {
       ...(name === "" ? {} : { name }),
       description: description === "" ? null : description,
-      allowed_tools: isLimited ? list(allowed_tools) : null,
+      allowed_tools: isLimited ? splitList(allowed_tools) : null,
     };
     if (agent === null) await request("POST /v1/agents", { body: { id, ...body } });
     else await request("PATCH /v1/agents/{id}", { path: [agent.id], headers: match(agent), body });
@@ -83,7 +83,7 @@ function EditDialog({ agent, id: given, onClose, onDone }: Ends & { agent: Agent
             defaultValue={(agent?.allowed_tools ?? []).join(" ")}
           />
         ) : null}
-        <Problem error={error} />
+        <ErrorNotice error={error} />
         <FormButtons isDisabled={isBusy} onClose={onClose}>
           {agent === null ? "Register" : "Change"}
         </FormButtons>
@@ -95,7 +95,7 @@ function EditDialog({ agent, id: given, onClose, onDone }: Ends & { agent: Agent
 function SuspendDialog({ agent, onClose, onDone }: Ends & { agent: Agent }) {
   const isActive = agent.status === "active";
   const { error, isBusy, submit } = useSubmit(async (form) => {
-    const { reason = "" } = values(form);
+    const { reason = "" } = readFormValues(form);
     const given = { path: [agent.id], headers: match(agent) };
     if (isActive) await request("POST /v1/agents/{id}/suspend", { ...given, body: reason === "" ? {} : { reason } });
     else await request("POST /v1/agents/{id}/resume", given);
@@ -106,14 +106,14 @@ function SuspendDialog({ agent, onClose, onDone }: Ends & { agent: Agent }) {
       <form onSubmit={submit}>
         <p>
           <strong>
-            <Text value={agent.id} />
+            <MarkedValue value={agent.id} />
           </strong>
           {isActive ? TEXTS.help.suspend : TEXTS.help.resume}
         </p>
         {isActive ? (
           <Field name="reason" label="Reason" help={TEXTS.help.reason} error={error} maxLength={500} />
         ) : null}
-        <Problem error={error} />
+        <ErrorNotice error={error} />
         <FormButtons look={isActive ? "danger" : "primary"} isDisabled={isBusy} onClose={onClose}>
           {isActive ? "Suspend" : "Resume"}
         </FormButtons>

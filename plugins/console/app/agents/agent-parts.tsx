@@ -1,13 +1,13 @@
 /** Elements that both the list of agents and the page of one agent use. */
 import type { Agent } from "../core/api-types.ts";
-import { Text } from "../ui/elements.tsx";
+import { MarkedValue } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import type { AgentChange } from "./agent-dialogs.tsx";
 import { TEXTS } from "./strings.ts";
 
-export function Tools({ tools }: { tools: readonly string[] | null }) {
+export function AllowedTools({ tools }: { tools: readonly string[] | null }) {
   if (tools === null) return <span class="quiet">{TEXTS.allTools}</span>;
-  return tools.length === 0 ? <span class="quiet">{TEXTS.noTools}</span> : <Text value={tools.join(", ")} />;
+  return tools.length === 0 ? <span class="quiet">{TEXTS.noTools}</span> : <MarkedValue value={tools.join(", ")} />;
 }
 
 /** The buttons that change, suspend and resume an agent. */

@@ -3,9 +3,9 @@
  * history.
  */
 import { useState } from "preact/hooks";
-import { Figures } from "../analytics/figures.tsx";
+import { SummaryFigures } from "../analytics/figures.tsx";
 import { DecisionSeries } from "../analytics/decision-series.tsx";
-import { loadSums } from "../analytics/range.ts";
+import { loadRangeSums } from "../analytics/range.ts";
 import type { Agent } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
@@ -17,9 +17,9 @@ import { LedgerTimeline } from "../ui/ledger-timeline.tsx";
 import { LoadedPage } from "../ui/loaded-page.tsx";
 import { Card, LoadedCard } from "../ui/section.tsx";
 import { type AgentChange, AgentDialogs } from "./agent-dialogs.tsx";
-import { AgentButtons, Tools } from "./agent-parts.tsx";
-import { GrantCard, KeyCard, LimitCard, mayReadLimits } from "./control-cards.tsx";
-import { SampleCards, useSample } from "./sample-cards.tsx";
+import { AgentButtons, AllowedTools } from "./agent-parts.tsx";
+import { GrantCard, KeyCard, LimitCard, canReadLimits } from "./control-cards.tsx";
+import { RecentActionCards, useRecentActions } from "./sample-cards.tsx";
 import { AGENT_TEXTS as TEXTS, TEXTS as LIST_TEXTS } from "./strings.ts";
 
 const MAY_READ_ACTIONS = ["actions:read", "actions:read_own"];
@@ -34,7 +34,7 @@ export function AgentPage({ id }: { id: string }) {
     setDone(text);
     loaded.reload();
   };
-  const stop = mayStop() ? (
+  const stop = canStop() ? (
     <button type="button" class="danger" onClick={() => setStopping(true)}>
       {TEXTS.stop}
     </button>
@@ -47,7 +47,7 @@ export function AgentPage({ id }: { id: string }) {
             <p>
               <a href="#/agents">{TEXTS.all}</a>
             </p>
-            <Done text={done} />
+            <ResultNotice text={done} />
             <Status id={id} agent={agent} onChange={setChange} />
             <Parts id={id} isRegistered={agent !== null} />
           </>
@@ -100,13 +100,13 @@ function Status({ id, agent, onChange }: StatusProps) {
       </div>
       {agent.description === null ? null : (
         <p>
-          <Text value={agent.description} />
+          <MarkedValue value={agent.description} />
         </p>
       )}
-      <Facts
+      <FactList
         rows={[
           ["Id", agent.id],
-          ["Tools", <Tools tools={agent.allowed_tools} />],
+          ["Tools", <AllowedTools tools={agent.allowed_tools} />],
           ["Registered", <Time at={agent.created_at} />],
           ["Suspended", agent.suspended_at === null ? null : <Time at={agent.suspended_at} />],
           ["Reason", agent.suspended_reason],
@@ -128,7 +128,7 @@ function Parts({ id, isRegistered }: { id: string; isRegistered: boolean }) {
 }
 
 function ActiveParts({ id, isRegistered }: { id: string; isRegistered: boolean }) {
-  const sample = useSample(id);
+  const sample = useRecentActions(id);
   if (!isRegistered && sample.data?.length === 0)
     return (
       <Empty text={TEXTS.unseen}>
@@ -144,9 +144,9 @@ function ActiveParts({ id, isRegistered }: { id: string; isRegistered: boolean }
   return (
     <>
       {hasScope("analytics:read") ? <Activity id={id} /> : null}
-      <SampleCards id={id} sample={sample} />
+      <RecentActionCards id={id} sample={sample} />
       {hasScope("grants:write") || hasScope("actions:read") ? <GrantCard id={id} /> : null}
-      {mayReadLimits() && sample.data !== null && sample.data.length > 0 ? <LimitCard actions={sample.data} /> : null}
+      {canReadLimits() && sample.data !== null && sample.data.length > 0 ? <LimitCard actions={sample.data} /> : null}
       {hasScope("keys:manage") ? <KeyCard id={id} /> : null}
       <History id={id} />
     </>
@@ -154,7 +154,7 @@ function ActiveParts({ id, isRegistered }: { id: string; isRegistered: boolean }
 }
 
 function Activity({ id }: { id: string }) {
-  const loaded = useLoad((signal) => loadSums({ range: "30 days", interval: null, agent_id: id }, signal), [id]);
+  const loaded = useLoad((signal) => loadRangeSums({ range: "30 days", interval: null, agent_id: id }, signal), [id]);
   return (
     <LoadedCard id="activity" title={TEXTS.activity} what="the activity" loaded={loaded}>
       {(sums) =>
@@ -162,7 +162,7 @@ function Activity({ id }: { id: string }) {
           <p class="quiet">{TEXTS.noActivity}</p>
         ) : (
           <>
-            <Figures sums={sums} agent_id={id} />
+            <SummaryFigures sums={sums} agent_id={id} />
             <DecisionSeries sums={sums} agent_id={id} />
           </>
         )

@@ -1,16 +1,16 @@
 /** Agents: the list of the registered agents, and the page about one. */
 import { useState } from "preact/hooks";
 import type { Agent } from "../core/api-types.ts";
-import { encodeSegment, request, url } from "../core/api.ts";
+import { encodeSegment, request, buildUrl } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { Badge, Done, Empty, Table, Text, Time } from "../ui/elements.tsx";
+import { Badge, ResultNotice, Empty, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
 import { RowPages } from "../ui/row-pages.tsx";
 import { Snippet } from "../ui/snippet.tsx";
 import { type AgentChange, AgentDialogs } from "./agent-dialogs.tsx";
-import { AgentButtons, Tools } from "./agent-parts.tsx";
+import { AgentButtons, AllowedTools } from "./agent-parts.tsx";
 import { AgentPage } from "./agent.tsx";
 import { TEXTS } from "./strings.ts";
 
@@ -36,7 +36,7 @@ function AgentList() {
       <LoadedPage title={TEXTS.title} what="agents" loaded={loaded} side={register}>
         {({ agents, next_cursor }) => (
           <>
-            <Done text={done} />
+            <ResultNotice text={done} />
             {agents.length === 0 ? (
               <Empty text={TEXTS.none}>
                 <p>{TEXTS.noneHelp}</p>
@@ -77,23 +77,23 @@ function Row({ agent, onChange }: { agent: Agent; onChange(change: AgentChange):
       <td>
         <a href={`#/agents/${encodeSegment(id)}`}>
           <strong>
-            <Text value={name} />
+            <MarkedValue value={name} />
           </strong>
         </a>
         <br />
         <code>
-          <Text value={id} />
+          <MarkedValue value={id} />
         </code>
         {description === null ? null : (
           <>
             <br />
             <span class="quiet">
-              <Text value={description} />
+              <MarkedValue value={description} />
             </span>
           </>
         )}
         <br />
-        <a href={url("#/actions", { agent_id: id })} aria-label={`Actions of ${renderPlain(id)}`}>
+        <a href={buildUrl("#/actions", { agent_id: id })} aria-label={`Actions of ${renderPlain(id)}`}>
           Actions
         </a>
       </td>
@@ -102,12 +102,12 @@ function Row({ agent, onChange }: { agent: Agent; onChange(change: AgentChange):
         {suspended_reason === null ? null : (
           <>
             <br />
-            <Text value={suspended_reason} />
+            <MarkedValue value={suspended_reason} />
           </>
         )}
       </td>
       <td data-label="Tools">
-        <Tools tools={agent.allowed_tools} />
+        <AllowedTools tools={agent.allowed_tools} />
       </td>
       <td data-label="Changed">
         <Time at={updated_at} />

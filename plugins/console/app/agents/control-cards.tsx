@@ -3,7 +3,7 @@ import type { Action, Grant, Policy, Replay } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 import { KeyTable } from "../keys/keys.tsx";
-import { Table, Text, Time } from "../ui/elements.tsx";
+import { Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { PersonLink } from "../ui/person.tsx";
 import { LoadedCard } from "../ui/section.tsx";
@@ -31,11 +31,11 @@ function Grants({ grants }: { grants: readonly Grant[] }) {
         <tr key={id}>
           <td>
             <strong>
-              <Text value={`${tool} ${operation}`} />
+              <MarkedValue value={`${tool} ${operation}`} />
             </strong>
             <br />
             <code>
-              <Text value={scope ?? "every request"} />
+              <MarkedValue value={scope ?? "every request"} />
             </code>
           </td>
           <td data-label="Used">
@@ -55,7 +55,7 @@ function Grants({ grants }: { grants: readonly Grant[] }) {
   );
 }
 
-export const mayReadLimits = (): boolean => hasScope("replay:run") && hasScope("policies:read");
+export const canReadLimits = (): boolean => hasScope("replay:run") && hasScope("policies:read");
 
 /** A limit that counted the newest action of a kind. */
 interface LimitUse {
@@ -128,11 +128,11 @@ function Limits({ uses }: { uses: readonly LimitUse[] }) {
           <tr key={`${policy} ${limit} ${action.id}`}>
             <td>
               <strong>
-                <Text value={limit} />
+                <MarkedValue value={limit} />
               </strong>
               <br />
               <a class="quiet" href={`#/policies/${encodeSegment(policy)}`}>
-                <Text value={policy} />
+                <MarkedValue value={policy} />
               </a>
             </td>
             <td data-label="Used">
@@ -144,7 +144,7 @@ function Limits({ uses }: { uses: readonly LimitUse[] }) {
                   {definition?.window === undefined ? null : (
                     <>
                       {" "}
-                      in <Text value={definition.window} />
+                      in <MarkedValue value={definition.window} />
                     </>
                   )}
                 </>
@@ -152,7 +152,7 @@ function Limits({ uses }: { uses: readonly LimitUse[] }) {
             </td>
             <td data-label="Before">
               <a href={`#/actions/${encodeSegment(action.id)}`}>
-                <Text value={`${action.tool} ${action.operation}`} />
+                <MarkedValue value={`${action.tool} ${action.operation}`} />
               </a>{" "}
               <Time at={action.created_at} />
             </td>

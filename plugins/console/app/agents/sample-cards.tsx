@@ -7,7 +7,7 @@ import { useLoad } from "../ui/hooks.ts";
 import { formatHeadline } from "../ui/params.tsx";
 import { Card, LoadedCard } from "../ui/section.tsx";
 import { AGENT_TEXTS as TEXTS } from "./strings.ts";
-import { findTypicalParameters, type TypicalKind } from "./typical.ts";
+import { findTypicalParameters, type TypicalAction } from "./typical.ts";
 
 /**
  * Maximum number of actions that the cards are computed from and that they list. The service compares an action with
@@ -18,10 +18,10 @@ const LATEST = 8;
 /** Maximum number of kinds of action whose parameters are described. */
 const MAX_KINDS = 5;
 
-export type Sample = ReturnType<typeof useSample>;
+export type RecentActions = ReturnType<typeof useRecentActions>;
 
 /** Loads the agent's newest actions once for all cards. */
-export function useSample(id: string) {
+export function useRecentActions(id: string) {
   return useLoad(
     async (signal) => {
       const query = { agent_id: id, limit: MAX_ACTIONS };
@@ -31,7 +31,7 @@ export function useSample(id: string) {
   );
 }
 
-export function SampleCards({ id, sample }: { id: string; sample: Sample }) {
+export function RecentActionCards({ id, sample }: { id: string; sample: RecentActions }) {
   return (
     <>
       <LoadedCard
@@ -39,7 +39,7 @@ export function SampleCards({ id, sample }: { id: string; sample: Sample }) {
         title={TEXTS.latest}
         what="actions"
         loaded={sample}
-        side={<a href={url("#/actions", { agent_id: id })}>{TEXTS.allActions}</a>}
+        side={<a href={buildUrl("#/actions", { agent_id: id })}>{TEXTS.allActions}</a>}
       >
         {(actions) => (actions.length === 0 ? <NoActions id={id} /> : <Latest actions={actions} />)}
       </LoadedCard>
@@ -64,12 +64,12 @@ function Latest({ actions }: { actions: readonly Action[] }) {
           <td>
             <a href={`#/actions/${encodeSegment(action.id)}`}>
               <strong>
-                <Text value={`${action.tool} ${action.operation}`} />
+                <MarkedValue value={`${action.tool} ${action.operation}`} />
               </strong>
             </a>
           </td>
           <td data-label="Value">
-            <Text value={action.erased_at === null ? formatHeadline(action) : ""} />
+            <MarkedValue value={action.erased_at === null ? formatHeadline(action) : ""} />
           </td>
           <td>
             <Badge value={action.status} />
@@ -103,18 +103,18 @@ function Typical({ actions }: { actions: readonly Action[] }) {
   );
 }
 
-function Kind({ kind: { tool, operation, count, members } }: { kind: TypicalKind }) {
+function Kind({ kind: { tool, operation, count, members } }: { kind: TypicalAction }) {
   const name = `${tool} ${operation}`;
   return (
     <>
       <h3>
-        <Text value={name} /> <span class="quiet">×{count}</span>
+        <MarkedValue value={name} /> <span class="quiet">×{count}</span>
       </h3>
       <dl class="facts typical">
         {members.map((member) => (
           <div key={member.name}>
             <dt>
-              <Text value={member.name} />
+              <MarkedValue value={member.name} />
               {member.count === count ? null : ` (in ${member.count})`}
             </dt>
             <dd>
@@ -127,7 +127,7 @@ function Kind({ kind: { tool, operation, count, members } }: { kind: TypicalKind
   );
 }
 
-function Member({ member }: { member: TypicalKind["members"][number] }) {
+function Member({ member }: { member: TypicalAction["members"][number] }) {
   if (member.kind === "number") {
     const { low, middle, high } = member;
     if (low === high) return <>{low.toLocaleString()}</>;
@@ -143,7 +143,7 @@ function Member({ member }: { member: TypicalKind["members"][number] }) {
     <>
       {values.map(({ text, count }) => (
         <div key={text}>
-          <Text value={text} /> <span class="quiet">×{count}</span>
+          <MarkedValue value={text} /> <span class="quiet">×{count}</span>
         </div>
       ))}
       {distinct > values.length ? (

@@ -1,5 +1,5 @@
 /** Texts of the pages of agents. */
-import { counted } from "../ui/format.ts";
+import { formatCounted } from "../ui/format.ts";
 
 export const TEXTS = {
   title: "Agents",
@@ -49,7 +49,7 @@ export const AGENT_TEXTS = {
   noActions: "It has not submitted an action yet.",
   typical: "Typical parameters",
   typicalHelp: (count: number) =>
-    `From the newest ${counted(count, "action")}. A range covers 90 % of the values; the number in the middle is the median.`,
+    `From the newest ${formatCounted(count, "action")}. A range covers 90 % of the values; the number in the middle is the median.`,
   noTypical: "Its actions had no parameters, or they were erased.",
   grants: "Grants in use",
   activeGrants: "Active grants",

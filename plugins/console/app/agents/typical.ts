@@ -30,7 +30,7 @@ interface TypicalText {
   distinct: number;
 }
 
-export interface TypicalKind {
+export interface TypicalAction {
   tool: string;
   operation: string;
   count: number;
@@ -40,7 +40,7 @@ export interface TypicalKind {
 type Sample = Pick<Action, "tool" | "operation" | "params">;
 
 /** Returns what is typical for each tool and operation, the most frequent kind first. */
-export function findTypicalParameters(actions: readonly Sample[]): TypicalKind[] {
+export function findTypicalParameters(actions: readonly Sample[]): TypicalAction[] {
   const kinds = new Map<string, Sample[]>();
   for (const action of actions) {
     const name = JSON.stringify([action.tool, action.operation]);
@@ -54,7 +54,7 @@ export function findTypicalParameters(actions: readonly Sample[]): TypicalKind[]
     });
 }
 
-function describeMembers(actions: readonly Sample[]): TypicalKind["members"] {
+function describeMembers(actions: readonly Sample[]): TypicalAction["members"] {
   const members = new Map<string, unknown[]>();
   for (const { params } of actions)
     for (const [name, value] of listMembers(params, "", 1)) members.set(name, [...(members.get(name) ?? []), value]);

@@ -6,17 +6,17 @@ import { useState } from "preact/hooks";
 import { encodeSegment } from "../core/api.ts";
 import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
 import { type Bar, Bars } from "../ui/bars.tsx";
-import { Empty, Loading, Page, Problem, Text, Time } from "../ui/elements.tsx";
+import { Empty, Loading, Page, ErrorNotice, MarkedValue, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { Card } from "../ui/section.tsx";
 import { DecisionSeries } from "./decision-series.tsx";
-import { Figures } from "./figures.tsx";
+import { SummaryFigures } from "./figures.tsx";
 import { OversightCards } from "./oversight.tsx";
 import {
   actionsAddress,
   type Interval,
   INTERVALS,
-  loadSums,
+  loadRangeSums,
   type RangeName,
   RANGES,
   ruleFilters,
@@ -29,7 +29,7 @@ export function Analytics() {
   const [range, setRange] = useState<RangeName>("7 days");
   const [interval, chooseInterval] = useState<Interval | null>(null);
   const { data, error, loading, reload } = useLoad(
-    (signal) => loadSums({ range, interval }, signal),
+    (signal) => loadRangeSums({ range, interval }, signal),
     [range, interval],
   );
   return (
@@ -69,7 +69,7 @@ export function Analytics() {
         </div>
         <span class="quiet">{TEXTS.zone(TIME_ZONE)}</span>
       </div>
-      <Problem error={error} again={reload} />
+      <ErrorNotice error={error} again={reload} />
       {data === null ? (
         error === null ? (
           <Loading what="the sums" />
@@ -93,14 +93,14 @@ function NoActions() {
   );
 }
 
-function Content({ sums }: { sums: Sums }) {
+function Content({ sums }: { sums: RangeSums }) {
   const { since, interval, by_tool, by_agent, by_rule, others, isShortened } = sums;
   return (
     <>
       <p class="quiet">
         Since <Time at={since} />. {isShortened ? TEXTS.shortened : null}
       </p>
-      <Figures sums={sums} />
+      <SummaryFigures sums={sums} />
       <Card id="series" title={`Decisions by ${interval}`}>
         <DecisionSeries sums={sums} />
       </Card>
@@ -123,7 +123,7 @@ function Content({ sums }: { sums: Sums }) {
               name: agent_id,
               label: (
                 <a href={`#/agents/${encodeSegment(agent_id)}`}>
-                  <Text value={agent_id} />
+                  <MarkedValue value={agent_id} />
                 </a>
               ),
               count,
@@ -164,7 +164,7 @@ function ruleBar({ policy, rule, count }: Sums["by_rule"][number], since: string
 }
 
 /** Actions that a policy denied are counted above as decisions. The other denied actions required approval first. */
-function statusBars({ by_status, by_decision, since }: Sums): Bar[] {
+function statusBars({ by_status, by_decision, since }: RangeSums): Bar[] {
   const bar = (name: string, count: number, filters: Parameters<typeof actionsAddress>[1]): Bar => ({
     name,
     count,

@@ -1,13 +1,13 @@
 /** Decisions over time: a chart of the complete intervals, and a table of all intervals. */
 import { useMemo } from "preact/hooks";
 import { Chart } from "../ui/chart.tsx";
-import { Count } from "../ui/bars.tsx";
+import { LinkedCount } from "../ui/bars.tsx";
 import { Table, Time } from "../ui/elements.tsx";
 import { RowPages } from "../ui/row-pages.tsx";
 import { actionsAddress, type Sums } from "./range.ts";
 import { DECISION_LINES, TEXTS } from "./strings.ts";
 
-export function DecisionSeries({ sums, agent_id }: { sums: Sums; agent_id?: string }) {
+export function DecisionSeries({ sums, agent_id }: { sums: RangeSums; agent_id?: string }) {
   const { whole, current, interval } = sums;
   const drawn = useMemo(
     () => ({
@@ -32,7 +32,7 @@ export function DecisionSeries({ sums, agent_id }: { sums: Sums; agent_id?: stri
       {current === null || whole.length < 2 ? null : (
         <p class="quiet">
           {TEXTS.current(interval)} <Time at={current.start} />, with{" "}
-          <Count
+          <LinkedCount
             count={current.total}
             of={`actions of the current ${interval}`}
             href={actionsAddress(current.start, { agent_id: agent_id ?? null })}

@@ -1,10 +1,10 @@
 /** The numbers that sum up a range. */
 import { Figure } from "../ui/bars.tsx";
-import { duration } from "../ui/format.ts";
-import { actionsAddress, type Sums } from "./range.ts";
+import { formatDuration } from "../ui/format.ts";
+import { actionsAddress, type RangeSums } from "./range.ts";
 import { DECISION_LINES, TEXTS } from "./strings.ts";
 
-export function Figures({ sums, agent_id }: { sums: Sums; agent_id?: string }) {
+export function SummaryFigures({ sums, agent_id }: { sums: RangeSums; agent_id?: string }) {
   const { total, by_decision, approvals, since } = sums;
   const { decided, approved, rejected, p50_ms, p95_ms } = approvals;
   const address = (filters: Parameters<typeof actionsAddress>[1]): string =>

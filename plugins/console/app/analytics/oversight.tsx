@@ -2,8 +2,8 @@
 import type { Oversight } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
 import { Bars } from "../ui/bars.tsx";
-import { Empty, Table, Text } from "../ui/elements.tsx";
-import { duration } from "../ui/format.ts";
+import { Empty, Table, MarkedValue } from "../ui/elements.tsx";
+import { formatDuration } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { PersonLink } from "../ui/person.tsx";
 import { RowPages } from "../ui/row-pages.tsx";
@@ -119,10 +119,10 @@ function voteFigures(row: VoteRow): [name: string, text: string, answer: string]
 function Rule({ policy, rule }: { policy: string | null; rule: string | null }) {
   return (
     <>
-      <Text value={rule ?? TEXTS.noRule} />{" "}
+      <MarkedValue value={rule ?? TEXTS.noRule} />{" "}
       {policy === null ? null : (
         <a class="quiet" href={`#/policies/${encodeURIComponent(policy)}`}>
-          <Text value={policy} />
+          <MarkedValue value={policy} />
         </a>
       )}
     </>

@@ -1,6 +1,6 @@
 /** The time range of the sums, and the links to the actions behind each number. */
 import type { Analytics } from "../core/api-types.ts";
-import { now, request, url } from "../core/api.ts";
+import { serviceNow, request, buildUrl } from "../core/api.ts";
 import { toLocalInput } from "../ui/format.ts";
 
 export const HOUR = 3_600_000;
@@ -25,7 +25,7 @@ const FIRST_DAYS = 2 * DAY;
 type Interim = Analytics["series"][number];
 
 /** Sums without the empty time before the first action. */
-export interface Sums extends Analytics {
+export interface RangeSums extends Analytics {
   /** Whether the time before `since` was left out because it had no actions. */
   isShortened: boolean;
   /** Intervals that are over. */
@@ -56,7 +56,7 @@ interface Given {
  * Loads the sums of a range. If the first action is younger than two days, the sums begin with it and are per hour,
  * unless an interval is chosen.
  */
-export async function loadSums({ range, interval, agent_id }: Given, signal: AbortSignal): Promise<Sums> {
+export async function loadRangeSums({ range, interval, agent_id }: Given, signal: AbortSignal): Promise<RangeSums> {
   const { length, interval: suitable } = RANGES[range];
   const read = (since: number, by: Interval): Promise<Analytics> =>
     request("GET /v1/analytics", {
@@ -64,11 +64,11 @@ export async function loadSums({ range, interval, agent_id }: Given, signal: Abo
       signal,
     });
   const by = interval ?? suitable;
-  const sums = await read(startOfInterval(now() - length, by), by);
+  const sums = await read(startOfInterval(serviceNow() - length, by), by);
   const first = firstStart(sums);
-  const isNew = first !== null && now() - first < FIRST_DAYS;
-  if (interval !== null || by === "hour" || !isNew) return shorten(sums, false);
-  return shorten(await read(first, "hour"), true);
+  const isNew = first !== null && serviceNow() - first < FIRST_DAYS;
+  if (interval !== null || by === "hour" || !isNew) return omitEmptyStart(sums, false);
+  return omitEmptyStart(await read(first, "hour"), true);
 }
 
 function firstStart({ series }: Analytics): number | null {
@@ -77,7 +77,7 @@ function firstStart({ series }: Analytics): number | null {
 }
 
 /** @param isCut whether earlier time has already been left out */
-export function shorten(sums: Analytics, isCut: boolean): Sums {
+export function omitEmptyStart(sums: Analytics, isCut: boolean): RangeSums {
   const empty = sums.series.findIndex(({ total }) => total > 0);
   const series = empty <= 0 ? sums.series : sums.series.slice(empty);
   return {
@@ -101,7 +101,7 @@ export function ruleFilters(policy: string | null, rule: string | null): Filters
 /** Returns the address of the list of actions that were created in a range. Without `until`, the range ends now. */
 export function actionsAddress(since: string, filters: Filters = {}): string {
   const { until, ...rest } = filters;
-  return url("#/actions", {
+  return buildUrl("#/actions", {
     ...rest,
     since: toLocalInput(Date.parse(since)),
     until: until === undefined || until === null ? "" : toLocalInput(Date.parse(until)),

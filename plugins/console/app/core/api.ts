@@ -1,13 +1,13 @@
 /** The only access to the service: typed operations, a timeout for each request, and the service's clock. */
 import type { Api } from "./api-types.ts";
-import { authorize, key, signOutAfterRefusal } from "./session.ts";
+import { credentialFetchOptions, currentCredential, signOutAfterRefusal } from "./session.ts";
 
 /** Request timeout. Milliseconds. */
 const TIMEOUT_MS = 20_000;
 /** Interval of health checks while the service is unreachable. Milliseconds. */
 const HEALTH_CHECK_MS = 3000;
 
-export interface Fault {
+export interface ResponseFault {
   pointer?: string;
   parameter?: string;
   line?: number;
@@ -20,7 +20,7 @@ interface ProblemDetails {
   code: string;
   detail: string;
   title?: string;
-  errors?: Fault[];
+  errors?: ResponseFault[];
 }
 
 /** A problem (RFC 9457) that the service returned. `status` is 0 if the service did not respond. */
@@ -28,7 +28,7 @@ export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
   readonly title: string;
-  readonly errors: readonly Fault[];
+  readonly errors: readonly ResponseFault[];
   constructor({ status, code, detail, title = "", errors = [] }: ProblemDetails) {
     super(detail);
     this.status = status;
@@ -38,11 +38,11 @@ export class ApiError extends Error {
   }
 }
 
-export interface Options {
+export interface ApiRequestOptions {
   method?: string;
   body?: unknown;
   /** A body that is sent as it is. */
-  callForText?: string;
+  rawBody?: string;
   /** Media type of the body. */
   type?: string;
   headers?: Record<string, string>;
@@ -59,7 +59,7 @@ let isChecking = false;
 const watchers = new Set<(since: number | null) => void>();
 
 /** Returns the service's time in milliseconds, because deadlines are in the service's time. */
-export function now(): number {
+export function serviceNow(): number {
   return Date.now() + clockOffset;
 }
 
@@ -154,11 +154,11 @@ export function request<K extends keyof Api>(operation: K, given: Given<K>): Pro
     headers?: Record<string, string>;
   };
   let used = 0;
-  const address = url(
+  const address = buildUrl(
     template.replaceAll(/\{[^}]+\}/g, () => encodeSegment(path[used++] ?? "")),
     query ?? {},
   );
-  return call(address, {
+  return fetchJson(address, {
     method,
     ...options,
     ...(body === undefined ? {} : { body }),
@@ -167,17 +167,20 @@ export function request<K extends keyof Api>(operation: K, given: Given<K>): Pro
 }
 
 /** Returns the response. Throws `ApiError` unless the status is 2xx. The timeout covers only the headers. */
-export function send(path: string, options: Options = {}): Promise<Response> {
+export function sendRequest(path: string, options: ApiRequestOptions = {}): Promise<Response> {
   return exchange(path, options, (response) => Promise.resolve(response));
 }
 
 /** Returns the response's JSON; null if it has no body. Prefer `request`, which is typed. */
-export function call(path: string, options: Options = {}): Promise<unknown> {
+export function fetchJson(path: string, options: ApiRequestOptions = {}): Promise<unknown> {
   return exchange(path, options, async (response) => (response.status === 204 ? null : response.json()));
 }
 
 /** Returns the response's JSON with its entity tag. */
-export function callWithEtag(path: string, options: Options = {}): Promise<{ body: unknown; etag: string }> {
+export function fetchJsonWithEtag(
+  path: string,
+  options: ApiRequestOptions = {},
+): Promise<{ body: unknown; etag: string }> {
   return exchange(path, options, async (response) => ({
     body: (await response.json()) as unknown,
     etag: response.headers.get("etag") ?? "",
@@ -185,13 +188,13 @@ export function callWithEtag(path: string, options: Options = {}): Promise<{ bod
 }
 
 /** Returns the response's text. */
-export function callForText(path: string, options: Options = {}): Promise<string> {
+export function fetchText(path: string, options: ApiRequestOptions = {}): Promise<string> {
   return exchange(path, options, (response) => response.text());
 }
 
 async function exchange<T>(
   path: string,
-  { method = "GET", longest = TIMEOUT_MS, key: given, signal, ...options }: Options,
+  { method = "GET", longest = TIMEOUT_MS, key: given, signal, ...options }: ApiRequestOptions,
   read: (response: Response) => Promise<T>,
 ): Promise<T> {
   const late = new AbortController();
@@ -201,7 +204,7 @@ async function exchange<T>(
       method,
       cache: "no-store",
       redirect: "error",
-      ...contentOf(options, given === undefined ? key() : given),
+      ...contentOf(options, given === undefined ? currentCredential() : given),
       signal: signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]),
     });
     setClock(response);
@@ -234,11 +237,11 @@ function setClock(response: Response): void {
 }
 
 function contentOf(
-  { body, callForText: given, type = "application/json", headers = {} }: Options,
+  { body, rawBody: given, type = "application/json", headers = {} }: ApiRequestOptions,
   credential: string | null,
 ): RequestInit {
   const content = given ?? (body === undefined ? undefined : JSON.stringify(body));
-  const authorization = authorize(credential);
+  const authorization = credentialFetchOptions(credential);
   return {
     credentials: authorization.credentials,
     headers: { ...authorization.headers, ...(content === undefined ? {} : { "content-type": type }), ...headers },
@@ -271,7 +274,7 @@ function unreachableError(method: string): ApiError {
 }
 
 /** Returns `/path?…` without empty parameters. */
-export function url(path: string, query: Record<string, string | number | boolean | null | undefined>): string {
+export function buildUrl(path: string, query: Record<string, string | number | boolean | null | undefined>): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query))
     if (value !== undefined && value !== null && value !== "") search.set(name, String(value));

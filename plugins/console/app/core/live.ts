@@ -1,7 +1,7 @@
 /** Follows the ledger: all followers of this tab share one source, and all tabs share one stream. */
 import { request, checkReachability } from "./api.ts";
-import { key, signOutAfterRefusal } from "./session.ts";
-import { listen } from "./source.ts";
+import { currentCredential, signOutAfterRefusal } from "./session.ts";
+import { listenToEvents } from "./source.ts";
 import type { LedgerEvent, StreamState } from "./stream.ts";
 
 export type { LedgerEvent } from "./stream.ts";
@@ -43,7 +43,7 @@ interface Source {
 let source: Source | null = null;
 
 /** Delivers events in order until the signal aborts. None is missed or delivered twice. */
-export function follow({ filters = {}, after, signal, onEvent, onState }: FollowOptions): void {
+export function followLiveEvents({ filters = {}, after, signal, onEvent, onState }: FollowOptions): void {
   const fits = matcherOf(filters);
   let last = after;
   // Events from before the stream began must be read in pages. So must events for filters that only the service can
@@ -99,7 +99,7 @@ export function follow({ filters = {}, after, signal, onEvent, onState }: Follow
 
 /** Runs the source with the signed-in credential while there are followers. */
 function settle(): void {
-  const wanted = followers.size === 0 ? null : key();
+  const wanted = followers.size === 0 ? null : currentCredential();
   if (source !== null && source.key !== wanted) {
     const { over } = source;
     source = null;
@@ -108,7 +108,7 @@ function settle(): void {
   if (wanted === null || source !== null) return;
   const newSource: Source = { key: wanted, over: new AbortController(), state: null };
   source = newSource;
-  void listen(wanted, newSource.over.signal, {
+  void listenToEvents(wanted, newSource.over.signal, {
     onEvent(event) {
       if (source !== newSource) return;
       if (newSource.state !== null) newSource.state = { ...newSource.state, last: event.seq };

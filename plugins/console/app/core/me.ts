@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import type { Api } from "./api-types.ts";
 import { request } from "./api.ts";
-import { key } from "./session.ts";
+import { currentCredential } from "./session.ts";
 
 export type Me = Api["GET /v1/me"]["response"];
 
@@ -19,9 +19,9 @@ const MAX_IDS = 100;
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 
 export async function loadMe(signal?: AbortSignal): Promise<Me> {
-  const used = key();
+  const used = currentCredential();
   const loaded = await request("GET /v1/me", { signal });
-  if (key() === used) storeMe(loaded);
+  if (currentCredential() === used) storeMe(loaded);
   return loaded;
 }
 
@@ -36,7 +36,7 @@ export function clearMe(): void {
   names.clear();
 }
 
-export function me(): Me | null {
+export function currentMe(): Me | null {
   return current.value;
 }
 
@@ -59,7 +59,7 @@ export function nameOfKey(id: string): string | null {
   return null;
 }
 
-export function watchNames(watcher: () => void): () => void {
+export function watchKeyNames(watcher: () => void): () => void {
   watchers.add(watcher);
   return () => void watchers.delete(watcher);
 }

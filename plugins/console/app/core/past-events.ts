@@ -10,7 +10,7 @@ const MAX_STEPS = 4;
 const ENOUGH = 30;
 const PAGE = 1000;
 
-export interface PastFilters {
+export interface PastEventFilters {
   /** Entry types, separated by commas. */
   type?: string;
   agent_id?: string;
@@ -29,7 +29,7 @@ interface PastEvents {
  * @param isWanted selects events by criteria that the API has no filter for
  */
 export async function readPastEvents(
-  filters: PastFilters,
+  filters: PastEventFilters,
   isWanted: (event: Event) => boolean,
   cursor: string | undefined,
   signal?: AbortSignal,
@@ -51,7 +51,7 @@ async function readHead(signal: AbortSignal | undefined): Promise<number> {
 
 /** Returns the events from `start` up to but not including `end`, oldest first. */
 async function readSpan(
-  filters: PastFilters,
+  filters: PastEventFilters,
   start: number,
   end: number,
   signal: AbortSignal | undefined,

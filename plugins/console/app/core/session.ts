@@ -9,7 +9,7 @@ const STORE = "assent.key";
 const ANSWER_MS = 400;
 
 /** Credential of a user who signed in with a session cookie. The browser sends the cookie by itself. */
-export const COOKIE = "cookie";
+export const COOKIE_CREDENTIAL = "cookie";
 
 /** Returns the address of the page where people sign in. It returns to the page that is open now. */
 export function userSignInAddress(): string {
@@ -23,18 +23,18 @@ const listeners = new Set<Listener>();
 let channel: BroadcastChannel | null = null;
 
 /** Returns the credential; null if no one is signed in. */
-export function key(): string | null {
+export function currentCredential(): string | null {
   return sessionStorage.getItem(STORE) ?? localStorage.getItem(STORE);
 }
 
 /** Returns the `fetch` options that send a credential. For null, they send none. */
-export function authorize(credential: string | null): {
+export function credentialFetchOptions(credential: string | null): {
   credentials: RequestCredentials;
   headers: Record<string, string>;
 } {
   // A form on another site cannot send this header. The service requires it, because the browser sends the cookie with
   // every request.
-  if (credential === COOKIE) return { credentials: "same-origin", headers: { "assent-session": "1" } };
+  if (credential === COOKIE_CREDENTIAL) return { credentials: "same-origin", headers: { "assent-session": "1" } };
   // Never send credentials that the browser adds on its own.
   return { credentials: "omit", headers: credential === null ? {} : { authorization: `Bearer ${credential}` } };
 }
@@ -59,7 +59,7 @@ export function signIn(credential: string, remember: boolean): void {
  * @param reason shown on the sign-in page; empty if the person chose to sign out
  */
 export function signOut(reason = ""): void {
-  const credential = key();
+  const credential = currentCredential();
   forget();
   notify(null, reason);
   if (credential !== null) post({ type: "out", key: credential, why: reason });
@@ -71,7 +71,7 @@ export function signOut(reason = ""): void {
  * detail asks for an API key
  */
 export function signOutAfterRefusal(detail: string): void {
-  signOut(key() === COOKIE ? "your session has ended" : detail);
+  signOut(currentCredential() === COOKIE_CREDENTIAL ? "your session has ended" : detail);
 }
 
 /** Asks other tabs for their credential. Resolves to null if none is signed in. */
@@ -80,7 +80,7 @@ export function requestKeyFromTabs(): Promise<string | null> {
     const end = (): void => {
       clearTimeout(timer);
       stop();
-      resolve(key());
+      resolve(currentCredential());
     };
     const timer = setTimeout(end, ANSWER_MS);
     const stop = watchSession((credential) => {
@@ -91,7 +91,7 @@ export function requestKeyFromTabs(): Promise<string | null> {
 }
 
 /** Starts listening to other tabs. */
-export function shareSession(): void {
+export function listenToOtherTabs(): void {
   openChannel();
 }
 
@@ -104,7 +104,7 @@ function openChannel(): BroadcastChannel {
   const opened = new BroadcastChannel("assent.session");
   channel = opened;
   opened.addEventListener("message", ({ data }: MessageEvent<Message>) => {
-    const ownKey = key();
+    const ownKey = currentCredential();
     if (data.type === "ask" && ownKey !== null) post({ type: "key", key: ownKey });
     if (data.type === "key" && ownKey === null && typeof data.key === "string") {
       sessionStorage.setItem(STORE, data.key);

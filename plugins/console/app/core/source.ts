@@ -11,7 +11,7 @@ import { readStream, type LedgerEvent, type StreamListener, type StreamState } f
  */
 const WORKER_START_MS = 5000;
 
-export async function listen(key: string, signal: AbortSignal, listener: StreamListener): Promise<void> {
+export async function listenToEvents(key: string, signal: AbortSignal, listener: StreamListener): Promise<void> {
   const port = await workerPort();
   if (signal.aborted) return;
   if (port !== null) return listenToWorker(port, key, signal, listener);

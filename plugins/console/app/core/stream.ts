@@ -1,5 +1,5 @@
 /** Reads the ledger's events as an endless stream with fetch, because EventSource cannot send a header. */
-import { ApiError, send, url } from "./api.ts";
+import { ApiError, sendRequest, buildUrl } from "./api.ts";
 
 /**
  * Reconnects after this time without data, because a connection can break silently. The service writes a comment every
@@ -54,7 +54,7 @@ export async function readStream({ key, last: from, signal, onEvent, onState }: 
     };
     restartTimer();
     try {
-      const response = await send(url("/v1/events", { after: last }), {
+      const response = await sendRequest(buildUrl("/v1/events", { after: last }), {
         key,
         signal: AbortSignal.any([signal, silent.signal]),
         headers: { accept: "text/event-stream" },

@@ -32,7 +32,7 @@ export function Grants() {
   );
   return (
     <Page title={TEXTS.title}>
-      <Done text={result} />
+      <ResultNotice text={result} />
       <div class="filters">
         <div class="field">
           <label for="grant-status">Show</label>
@@ -90,11 +90,11 @@ function Row({ grant, onRevoke }: { grant: Grant; onRevoke(): void }) {
     <tr>
       <td>
         <strong>
-          <Text value={`${tool} ${operation}`} />
+          <MarkedValue value={`${tool} ${operation}`} />
         </strong>
         <br />
         <span class="quiet">
-          by <Text value={agent_id} />
+          by <MarkedValue value={agent_id} />
         </span>
       </td>
       <td data-label="Scope">
@@ -102,7 +102,7 @@ function Row({ grant, onRevoke }: { grant: Grant; onRevoke(): void }) {
           <span class="quiet">every request</span>
         ) : (
           <code>
-            <Text value={scope} />
+            <MarkedValue value={scope} />
           </code>
         )}
       </td>
@@ -116,7 +116,7 @@ function Row({ grant, onRevoke }: { grant: Grant; onRevoke(): void }) {
           <Time at={granted_at} />
           {comment ? (
             <>
-              : “<Text value={comment} />”
+              : “<MarkedValue value={comment} />”
             </>
           ) : null}
         </span>
@@ -159,7 +159,7 @@ function Uses({ grant: { id, count, used, sum } }: { grant: Grant }) {
         <>
           <br />
           <span class="quiet">
-            {used.sum ?? 0} of {sum.at_most} (<Text value={sum.of} />)
+            {used.sum ?? 0} of {sum.at_most} (<MarkedValue value={sum.of} />)
           </span>
         </>
       )}
@@ -181,7 +181,7 @@ function End({ ended: { cause, by, comment } }: { ended: NonNullable<Grant["ende
         )}
         {comment ? (
           <>
-            : “<Text value={comment} />”
+            : “<MarkedValue value={comment} />”
           </>
         ) : null}
       </span>
@@ -191,7 +191,7 @@ function End({ ended: { cause, by, comment } }: { ended: NonNullable<Grant["ende
 
 function Revoke({ grant, onClose, onDone }: { grant: Grant; onClose(): void; onDone(): void }) {
   const { error, isBusy, submit } = useSubmit(async (form) => {
-    const { reason = "" } = values(form);
+    const { reason = "" } = readFormValues(form);
     await request("POST /v1/grants/{id}/revoke", { path: [grant.id], body: reason === "" ? {} : { reason } });
     onDone();
   });
@@ -200,13 +200,13 @@ function Revoke({ grant, onClose, onDone }: { grant: Grant; onClose(): void; onD
       <form onSubmit={submit}>
         <p>
           <strong>
-            <Text value={`${grant.tool} ${grant.operation}`} />
+            <MarkedValue value={`${grant.tool} ${grant.operation}`} />
           </strong>{" "}
-          by <Text value={grant.agent_id} />
+          by <MarkedValue value={grant.agent_id} />
         </p>
         <p>{TEXTS.revokeHelp}</p>
         <Field name="reason" label="Reason" help="Recorded in the ledger; optional." error={error} maxLength={500} />
-        <Problem error={error} />
+        <ErrorNotice error={error} />
         <FormButtons look="danger" isDisabled={isBusy} cancel="Keep it" onClose={onClose}>
           Revoke
         </FormButtons>

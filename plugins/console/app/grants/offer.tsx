@@ -2,8 +2,8 @@
 import { useEffect, useId, useState } from "preact/hooks";
 import type { Api } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
-import { Badge, Loading, Problem, Text, Time } from "../ui/elements.tsx";
-import { counted } from "../ui/format.ts";
+import { Badge, Loading, ErrorNotice, MarkedValue, Time } from "../ui/elements.tsx";
+import { formatCounted } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { DURATIONS, TEXTS } from "./strings.ts";
 
@@ -59,7 +59,8 @@ function Offer({ id, limits, onChoose }: Props) {
     const { scope } = suggestion;
     onChoose({ for: duration, count: Number(count), ...(scope === null ? {} : { scope }) });
   }, [suggestion, duration, count]);
-  if (data === null) return error === null ? <Loading what="suggestions" /> : <Problem error={error} again={reload} />;
+  if (data === null)
+    return error === null ? <Loading what="suggestions" /> : <ErrorNotice error={error} again={reload} />;
   if (data.suggestions.length === 0) return <p class="quiet">{TEXTS.noScope}</p>;
   return (
     <fieldset class="grant-scopes">
@@ -79,7 +80,9 @@ function Offer({ id, limits, onChoose }: Props) {
                 {label}
               </option>
             ))}
-            {durations.length === 0 ? <option value={longest}>{counted(limits.for_seconds, "second")}</option> : null}
+            {durations.length === 0 ? (
+              <option value={longest}>{formatCounted(limits.for_seconds, "second")}</option>
+            ) : null}
           </select>
         </label>
         <label>
@@ -116,7 +119,7 @@ function Scope({
           TEXTS.everything
         ) : (
           <code>
-            <Text value={scope} />
+            <MarkedValue value={scope} />
           </code>
         )}{" "}
         <span class="quiet">{TEXTS.covered(covered)}</span>
@@ -129,7 +132,7 @@ function Scope({
               <li key={id}>
                 <Badge value={status} /> {/* In a new tab: a vote is being prepared here. */}
                 <a href={`/#/actions/${encodeSegment(id)}`} target="_blank" rel="noreferrer">
-                  <Text value={summary} />
+                  <MarkedValue value={summary} />
                 </a>{" "}
                 <span class="quiet">
                   <Time at={created_at} />

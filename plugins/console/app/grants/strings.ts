@@ -1,10 +1,10 @@
 /** Texts of grants. */
-import { counted } from "../ui/format.ts";
+import { formatCounted } from "../ui/format.ts";
 
 export const TEXTS = {
   title: "Grants",
   offer: "Also allow later requests",
-  considered: (count: number) => `Tried on the agent's last ${counted(count, "request")} of this kind`,
+  considered: (count: number) => `Tried on the agent's last ${formatCounted(count, "request")} of this kind`,
   onlyThis: "This request only",
   everything: "Every request of this agent, tool and operation",
   covered: (count: number) => `would have covered ${count.toLocaleString("en")}`,

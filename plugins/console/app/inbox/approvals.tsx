@@ -1,29 +1,29 @@
 /** The inbox: the list of pending requests on the left, the open request or the selection on the right. */
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { encodeSegment, now } from "../core/api.ts";
+import { encodeSegment, serviceNow } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Live, Loading, Notice, Problem } from "../ui/elements.tsx";
-import { duration } from "../ui/format.ts";
+import { StreamStatus, Loading, Notice, ErrorNotice } from "../ui/elements.tsx";
+import { formatDuration } from "../ui/format.ts";
 import { useNow } from "../ui/hooks.ts";
 import { Icon } from "../ui/icons.tsx";
-import { What } from "../ui/request.tsx";
+import { ActionTitle } from "../ui/request.tsx";
 import { FirstSteps } from "./lazy-parts.tsx";
-import { addressOf, Filters, readQuery } from "./filters.tsx";
+import { queueAddress, Filters, readQueueQuery } from "./filters.tsx";
 import { useShortcuts } from "./keyboard.ts";
-import { List } from "./list.tsx";
-import { Batch, Overview } from "./overview.tsx";
-import { Pane } from "./pane.tsx";
+import { RequestList } from "./list.tsx";
+import { SelectedRequests, QueueOverview } from "./overview.tsx";
+import { RequestPane } from "./pane.tsx";
 import { useQueue, type Queue } from "./queue.ts";
-import { isNarrowed, type Item } from "./queue-state.ts";
+import { hasFilter, type QueueItem } from "./queue-state.ts";
 import { findVoteAvailability } from "./vote-availability.ts";
 import { SHORTCUTS, TEXTS } from "./strings.ts";
 import type { VoteResult } from "./vote.ts";
 import type { VoteBarHandle } from "./vote-bar.tsx";
 
 export function Approvals({ id, query: search }: { id: string | null; query: URLSearchParams }) {
-  const query = readQuery(search);
+  const query = readQueueQuery(search);
   const queue = useQueue(id, query);
   // Deadlines pass without an event, so redraw regularly. The countdowns in the rows redraw themselves.
   useNow(5000);
@@ -40,9 +40,9 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
     document.title = `${total === 0 ? "" : `(${total}) `}${TEXTS.title} · Assent`;
   }, [total]);
   const open = (next: string | null): void => {
-    location.hash = addressOf(next, query);
+    location.hash = queueAddress(next, query);
   };
-  const finish = (voted: Item, result: VoteResult): void => {
+  const finish = (voted: QueueItem, result: VoteResult): void => {
     const { action } = voted;
     queue.update(action.id, changeOf(result));
     if (result.kind !== "settled" && result.kind !== "recorded") return setStatus("Not recorded.");
@@ -69,14 +69,14 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
     help: () => setHelpOpen(true),
   });
   const isIdle = !queue.loading && queue.error === null;
-  const isEmpty = !isNarrowed(query) && total === 0 && rows.length === 0 && isIdle;
+  const isEmpty = !hasFilter(query) && total === 0 && rows.length === 0 && isIdle;
   return (
     <div class={`inbox ${isEmpty ? "is-empty" : id === null && !batch.isShown ? "" : "showing"}`}>
       <section class="inbox-list" aria-label="Pending requests">
         <header>
-          <ListTitle queue={queue} isFiltered={isNarrowed(query)} onHelp={() => setHelpOpen(true)} />
+          <ListTitle queue={queue} isFiltered={hasFilter(query)} onHelp={() => setHelpOpen(true)} />
           {/* Changing a filter adds no entry to the browser's history. */}
-          <Filters query={query} onChange={(next) => location.replace(addressOf(id, next))} field={searchField} />
+          <Filters query={query} onChange={(next) => location.replace(queueAddress(id, next))} field={searchField} />
           <Toolbar queue={queue} rows={rows} selection={selection}>
             {selection.chosen.length > 0 && !batch.isShown ? (
               <button type="button" class="small held" onClick={batch.show}>
@@ -88,13 +88,13 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
             {status}
           </div>
           {selection.summary === "" ? null : <Notice>{selection.summary}</Notice>}
-          <Problem error={queue.error} again={queue.reload} />
+          <ErrorNotice error={queue.error} again={queue.reload} />
         </header>
         {queue.loading && queue.error === null ? <Loading what="requests" /> : null}
         {isEmpty ? <FirstSteps text={TEXTS.empty} /> : null}
         {rows.length === 0 && !isEmpty && isIdle ? <p class="quiet none">{TEXTS.noMatch}</p> : null}
         {rows.length === 0 ? null : (
-          <List
+          <RequestList
             rows={rows}
             open={id}
             selected={selection.ids}
@@ -107,7 +107,7 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
         <LoadMore queue={queue} />
       </section>
       {isEmpty ? null : batch.isShown ? (
-        <Batch
+        <SelectedRequests
           items={selection.chosen}
           onSelect={selection.set}
           onClear={selection.clear}
@@ -144,7 +144,7 @@ function ListTitle({ queue, isFiltered, onHelp }: { queue: Queue; isFiltered: bo
       <span class="count" role="status">
         {countText(queue, isFiltered)}
       </span>
-      <Live {...queue.live} />
+      <StreamStatus {...queue.live} />
       <button type="button" class="icon-button" aria-label="Keyboard shortcuts" onClick={onHelp}>
         <Icon name="help" />
       </button>
@@ -166,12 +166,12 @@ function LoadMore({ queue }: { queue: Queue }) {
 
 interface DetailProps {
   id: string | null;
-  item: Item | null;
+  item: QueueItem | null;
   queue: Queue;
-  rows: readonly Item[];
+  rows: readonly QueueItem[];
   selection: Selection;
   handle: RefObject<VoteBarHandle | null>;
-  onVoted(item: Item, result: VoteResult): void;
+  onVoted(item: QueueItem, result: VoteResult): void;
 }
 
 /** Renders the right side: the open request, why it cannot be shown, or the overview of all requests. */
@@ -181,7 +181,7 @@ function Detail({ id, item, queue, rows, selection, handle, onVoted }: DetailPro
       <div class="pane">
         <div class="pane-scroll">
           <Notice>
-            This request is settled: <What action={item.action} /> is {item.action.status.replace("_", " ")}.{" "}
+            This request is settled: <ActionTitle action={item.action} /> is {item.action.status.replace("_", " ")}.{" "}
             <a href={`#/actions/${encodeSegment(item.action.id)}`}>Show the action</a>
           </Notice>
         </div>
@@ -189,7 +189,7 @@ function Detail({ id, item, queue, rows, selection, handle, onVoted }: DetailPro
     );
   if (item !== null)
     return (
-      <Pane
+      <RequestPane
         key={item.action.id}
         item={item}
         handle={handle}
@@ -202,12 +202,17 @@ function Detail({ id, item, queue, rows, selection, handle, onVoted }: DetailPro
     return (
       <div class="pane">
         <div class="pane-scroll">
-          <Problem error={queue.missing.error} />
+          <ErrorNotice error={queue.missing.error} />
         </div>
       </div>
     );
   return (
-    <Overview rows={rows} selected={selection.ids} onSelect={selection.set} canSelect={hasScope("approvals:decide")} />
+    <QueueOverview
+      rows={rows}
+      selected={selection.ids}
+      onSelect={selection.set}
+      canSelect={hasScope("approvals:decide")}
+    />
   );
 }
 
@@ -221,13 +226,13 @@ function countText({ total, loading, rows, cursor }: Queue, isFiltered: boolean)
 }
 
 /** Returns the first request after `id` that can be voted on, or else the first in the list. */
-function nextOpen(rows: readonly Item[], id: string): string | null {
+function nextOpen(rows: readonly QueueItem[], id: string): string | null {
   const place = rows.findIndex(({ action }) => action.id === id);
   const others = [...rows.slice(place + 1), ...rows.slice(0, Math.max(place, 0))];
   return others.find((item) => findVoteAvailability(item) === "open")?.action.id ?? null;
 }
 
-function changeOf(result: VoteResult): Partial<Item> {
+function changeOf(result: VoteResult): Partial<QueueItem> {
   switch (result.kind) {
     case "settled":
       return { action: result.action, outcome: result.outcome, error: null };
@@ -243,7 +248,7 @@ function changeOf(result: VoteResult): Partial<Item> {
 interface Selection {
   ids: ReadonlySet<string>;
   /** Selected requests that can still be voted on. */
-  chosen: readonly Item[];
+  chosen: readonly QueueItem[];
   /** Results of the last votes. */
   summary: string;
   toggle(id: string, isRange: boolean): void;
@@ -252,7 +257,7 @@ interface Selection {
   finish(summary: string): void;
 }
 
-function useSelection(rows: readonly Item[]): Selection {
+function useSelection(rows: readonly QueueItem[]): Selection {
   const [ids, setIds] = useState<ReadonlySet<string>>(new Set());
   const [summary, setSummary] = useState("");
   const anchor = useRef<string | null>(null);
@@ -300,7 +305,7 @@ function Held({ queue: { heldRows, showHeld } }: { queue: Queue }) {
   return (
     <p class="held-place">
       <button type="button" class="held" onClick={showHeld}>
-        {TEXTS.held(heldRows.length, duration(soonest - now()))}
+        {TEXTS.held(heldRows.length, formatDuration(soonest - serviceNow()))}
       </button>
     </p>
   );
@@ -308,7 +313,7 @@ function Held({ queue: { heldRows, showHeld } }: { queue: Queue }) {
 
 interface ToolbarProps {
   queue: Queue;
-  rows: readonly Item[];
+  rows: readonly QueueItem[];
   selection: Selection;
   children: ComponentChildren;
 }

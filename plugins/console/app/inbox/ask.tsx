@@ -2,11 +2,11 @@
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { Problem } from "../ui/elements.tsx";
+import { ErrorNotice } from "../ui/elements.tsx";
 
 const MAX_QUESTIONS = 5;
 
-export function AskForm({ action, onAsked }: { action: Action; onAsked(action: Action): void }) {
+export function QuestionForm({ action, onAsked }: { action: Action; onAsked(action: Action): void }) {
   const [text, setText] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
@@ -37,7 +37,7 @@ export function AskForm({ action, onAsked }: { action: Action; onAsked(action: A
       <button type="submit" disabled={isBusy || text.trim() === ""}>
         Ask
       </button>
-      <Problem error={error} />
+      <ErrorNotice error={error} />
     </form>
   );
 }

@@ -2,15 +2,15 @@
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { Problem } from "../ui/elements.tsx";
-import { leavesOf } from "../ui/edited.tsx";
+import { ErrorNotice } from "../ui/elements.tsx";
+import { listLeaves } from "../ui/edited.tsx";
 
 export function EditForm({ action, onEdited }: { action: Action; onEdited(action: Action): void }) {
   const [values, setValues] = useState<Readonly<Record<string, string>>>({});
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const { approval_terms: terms, approval_token: token } = action;
-  const before = new Map(leavesOf(action.params, "params"));
+  const before = new Map(listLeaves(action.params, "params"));
   const editable = (terms?.editable ?? []).filter(({ path }) => before.has(path));
   if (editable.length === 0 || token === undefined) return null;
   const textOf = (path: string): string => {
@@ -54,7 +54,7 @@ export function EditForm({ action, onEdited }: { action: Action; onEdited(action
         <button type="submit" disabled={isBusy || Object.keys(changes).length === 0}>
           Change
         </button>
-        <Problem error={error} />
+        <ErrorNotice error={error} />
       </form>
     </details>
   );

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Ref } from "preact";
 import { encodeSegment } from "../core/api.ts";
 import { Icon } from "../ui/icons.tsx";
-import { isNarrowed, type ListQuery } from "./queue-state.ts";
+import { hasFilter, type ListQuery } from "./queue-state.ts";
 import { SORTS, TABS, TEXTS } from "./strings.ts";
 
 const NAMES = ["view", "agent_id", "tool", "operation", "risk_level", "q", "sort"] as const;
@@ -12,7 +12,7 @@ const RISKS = ["low", "medium", "high", "critical"] as const;
 const TYPING_MS = 250;
 
 /** Reads the query from the address. Omits values that the service does not know. */
-export function readQuery(search: URLSearchParams): ListQuery {
+export function readQueueQuery(search: URLSearchParams): ListQuery {
   const given = (name: string): string | undefined => search.get(name) ?? undefined;
   const among = <T extends string>(name: string, values: readonly T[]): T | undefined =>
     values.find((value) => value === search.get(name));
@@ -29,7 +29,7 @@ export function readQuery(search: URLSearchParams): ListQuery {
 }
 
 /** Returns the address of a request, or of the list if `id` is null, with the filters of this view. */
-export function addressOf(id: string | null, query: ListQuery): string {
+export function queueAddress(id: string | null, query: ListQuery): string {
   const search = new URLSearchParams();
   for (const name of NAMES) if (query[name] !== undefined && query[name] !== "") search.set(name, query[name]);
   return `#/approvals${id === null ? "" : `/${encodeSegment(id)}`}${search.size === 0 ? "" : `?${search}`}`;
@@ -47,7 +47,7 @@ export function Filters({ query, onChange, field }: Props) {
     const { [name]: _, ...rest } = query;
     onChange(value === "" ? rest : ({ ...rest, [name]: value } as ListQuery));
   };
-  const [isOpen, setOpen] = useState(() => isNarrowed({ ...query, view: undefined, q: undefined } as ListQuery));
+  const [isOpen, setOpen] = useState(() => hasFilter({ ...query, view: undefined, q: undefined } as ListQuery));
   const narrowing = [query.agent_id, query.tool, query.operation, query.risk_level].filter((value) => value).length;
   return (
     <>
@@ -110,7 +110,7 @@ export function Filters({ query, onChange, field }: Props) {
               <input value={query[name] ?? ""} onChange={(event) => change(name, event.currentTarget.value.trim())} />
             </label>
           ))}
-          {isNarrowed(query) ? (
+          {hasFilter(query) ? (
             <button type="button" class="small" onClick={() => onChange({})}>
               {TEXTS.clearFilters}
             </button>

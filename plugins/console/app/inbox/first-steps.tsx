@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { encodeSegment } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { Empty, Notice, Problem, Text } from "../ui/elements.tsx";
+import { Empty, Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
 import { Snippet } from "../ui/snippet.tsx";
 import { FIRST_STEPS as TEXTS } from "./strings.ts";
 import { exampleAction, NO_KEY, submitLines } from "./submit-snippet.tsx";
@@ -59,7 +59,7 @@ function AgentKey({ value, onChange }: { value: string; onChange(key: string): v
         </button>
       ) : null}
       <span class="quiet">{TEXTS.keyHelp}</span>
-      <Problem error={error} />
+      <ErrorNotice error={error} />
     </div>
   );
 }
@@ -90,11 +90,11 @@ function TestRequest({ agentKey }: { agentKey: string }) {
         </button>
       </p>
       <p class="quiet">{agentKey === "" ? TEXTS.keyFirst : TEXTS.sendHelp}</p>
-      <Problem error={error} />
+      <ErrorNotice error={error} />
       {denied === null ? null : (
         <>
           <Notice kind="busy">
-            {TEXTS.denied} <Text value={denied.reason} />
+            {TEXTS.denied} <MarkedValue value={denied.reason} />
           </Notice>
           <Snippet label={TEXTS.addPolicy} text={POLICY_YAML} />
         </>

@@ -1,6 +1,6 @@
 /** Keeps the list of pending requests up to date with the ledger's events. */
-import { follow } from "../core/live.ts";
-import { type Outcome, reviewOutcome } from "./outcome.tsx";
+import { followLiveEvents } from "../core/live.ts";
+import { type RequestOutcome, reviewOutcome } from "./outcome.tsx";
 import { changeItem, type QueueState } from "./queue-state.ts";
 
 /** Events that arrive within this time are rendered together. Milliseconds. */
@@ -11,7 +11,7 @@ const POLL_MS = 5000;
 const WAITING_EVERY_MS = 15_000;
 
 /** Returns the outcome of a request, from a ledger entry; null if the request is pending. */
-function outcomeOfEntry(entry: Record<string, unknown>): Outcome | null {
+function outcomeOfEntry(entry: Record<string, unknown>): RequestOutcome | null {
   const { status, verdict, reviewer, by, comment } = entry as {
     status?: string;
     verdict?: string;
@@ -43,7 +43,7 @@ interface Following {
 export function followQueue({ load, reread, setLive, setState, isOpen, readEvery }: Following): () => void {
   const over = new AbortController();
   const { signal } = over;
-  const settled = new Map<string, Outcome>();
+  const settled = new Map<string, RequestOutcome>();
   let poll: ReturnType<typeof setInterval> | undefined;
   let soon: ReturnType<typeof setTimeout> | undefined;
   let next: ReturnType<typeof setTimeout> | undefined;
@@ -73,7 +73,7 @@ export function followQueue({ load, reread, setLive, setState, isOpen, readEvery
   };
   const waiting = setInterval(() => document.hidden || void load(signal, true), WAITING_EVERY_MS);
   void load(signal);
-  follow({
+  followLiveEvents({
     filters: { type: "decision,approval,question,review" },
     signal,
     onEvent({ type, entry }) {

@@ -3,11 +3,11 @@ import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { ActionHistory } from "../ui/action-history.tsx";
-import { Loading, Problem } from "../ui/elements.tsx";
+import { Loading, ErrorNotice } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { TEXTS } from "./strings.ts";
 
-export function History({ action }: { action: Pick<Action, "id" | "updated_at"> }) {
+export function RequestHistory({ action }: { action: Pick<Action, "id" | "updated_at"> }) {
   const [isOpen, setOpen] = useState(false);
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
@@ -22,6 +22,7 @@ function LoadedHistory({ action: { id, updated_at } }: { action: Pick<Action, "i
     (signal) => request("GET /v1/actions/{id}/events", { path: [id], signal }),
     [id, updated_at],
   );
-  if (data === null) return error === null ? <Loading what="the history" /> : <Problem error={error} again={reload} />;
+  if (data === null)
+    return error === null ? <Loading what="the history" /> : <ErrorNotice error={error} again={reload} />;
   return <ActionHistory events={data.events} />;
 }

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 const STORE = "assent.shortcuts";
 
-export interface Commands {
+export interface ShortcutHandlers {
   step(by: 1 | -1): void;
   choose(approve: boolean): void;
   select(): void;
@@ -12,7 +12,7 @@ export interface Commands {
 }
 
 /** Returns whether the shortcuts are on, and a function that turns them on or off for this tab. */
-export function useShortcuts(commands: Commands): { isOn: boolean; setOn(isOn: boolean): void } {
+export function useShortcuts(commands: ShortcutHandlers): { isOn: boolean; setOn(isOn: boolean): void } {
   const [isOn, setOn] = useState(sessionStorage.getItem(STORE) !== "off");
   const latest = useRef(commands);
   latest.current = commands;

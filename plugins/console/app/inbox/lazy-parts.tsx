@@ -1,16 +1,16 @@
 /** Components of the inbox that few people need. They are loaded when they are first displayed. */
 import type { ComponentProps, ComponentType } from "preact";
-import { Loading, Problem } from "../ui/elements.tsx";
+import { Loading, ErrorNotice } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 
 const loadFirstSteps = async () => ({ View: (await import("./first-steps.tsx")).FirstSteps });
-const loadTestProof = async () => ({ View: (await import("./test-proof.tsx")).TestProof });
+const loadTestProof = async () => ({ View: (await import("./test-proof.tsx")).TestRequestProof });
 
 export function FirstSteps(props: ComponentProps<Awaited<ReturnType<typeof loadFirstSteps>>["View"]>) {
   return <LazyPart load={loadFirstSteps} what="the first steps" props={props} />;
 }
 
-export function TestProof(props: ComponentProps<Awaited<ReturnType<typeof loadTestProof>>["View"]>) {
+export function TestRequestProof(props: ComponentProps<Awaited<ReturnType<typeof loadTestProof>>["View"]>) {
   return <LazyPart load={loadTestProof} what="the proof" props={props} />;
 }
 
@@ -24,6 +24,6 @@ function LazyPart<P extends object>({
   props: P;
 }) {
   const { data, error, reload } = useLoad(load, []);
-  if (error !== null) return <Problem error={error} again={reload} />;
+  if (error !== null) return <ErrorNotice error={error} again={reload} />;
   return data === null ? <Loading what={what} /> : <data.View {...props} />;
 }

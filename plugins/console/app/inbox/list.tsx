@@ -2,11 +2,11 @@
 import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from "@tanstack/virtual-core";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { hasScope } from "../core/me.ts";
-import { Age, Text, TimeLeft } from "../ui/elements.tsx";
+import { Age, MarkedValue, TimeLeft } from "../ui/elements.tsx";
 import { findHeadlineMember } from "../ui/params.tsx";
-import { Risk } from "../ui/request.tsx";
-import { uniqueLabel, OwnVote } from "./pane.tsx";
-import type { Item } from "./queue-state.ts";
+import { RiskBadge } from "../ui/request.tsx";
+import { uniqueRequestLabel, OwnVoteBadge } from "./pane.tsx";
+import type { QueueItem } from "./queue-state.ts";
 import { approvalsGiven, findVoteAvailability } from "./vote-availability.ts";
 
 /** Height of a row in pixels. The style sheet must have the same value. */
@@ -14,7 +14,7 @@ const ROW = 64;
 const OVERSCAN = 6;
 
 interface Props {
-  rows: readonly Item[];
+  rows: readonly QueueItem[];
   open: string | null;
   selected: ReadonlySet<string>;
   onOpen(id: string): void;
@@ -24,7 +24,7 @@ interface Props {
   onEnd(): void;
 }
 
-export function List({ rows, open, selected, onOpen, onSelect, onEnd }: Props) {
+export function RequestList({ rows, open, selected, onOpen, onSelect, onEnd }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer(scroller, rows.length, (index) => rows[index]?.action.id ?? index);
   const items = virtual.getVirtualItems();
@@ -77,7 +77,7 @@ export function List({ rows, open, selected, onOpen, onSelect, onEnd }: Props) {
 }
 
 interface RowProps {
-  item: Item;
+  item: QueueItem;
   isOpen: boolean;
   isSelected: boolean;
   onOpen(): void;
@@ -87,7 +87,7 @@ interface RowProps {
 function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
   const { action, outcome } = item;
   const availability = findVoteAvailability(item);
-  const label = uniqueLabel(action);
+  const label = uniqueRequestLabel(action);
   const value = action.erased_at ? null : findHeadlineMember(action);
   const { preview } = action;
   return (
@@ -114,11 +114,11 @@ function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
             preview
           ) : (
             <>
-              <Text value={`${action.tool} ${action.operation}`} />
+              <MarkedValue value={`${action.tool} ${action.operation}`} />
               {value === null ? null : (
                 <span class="row-value">
                   {" "}
-                  <Text value={value.value} />
+                  <MarkedValue value={value.value} />
                 </span>
               )}
             </>
@@ -134,16 +134,16 @@ function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
           )}
         </span>
         <span class="row-who">
-          <Text value={action.agent_id} />
+          <MarkedValue value={action.agent_id} />
         </span>
         <span class="row-side">
-          {outcome === null ? <OwnVote action={action} /> : null}
+          {outcome === null ? <OwnVoteBadge action={action} /> : null}
           {(action.approvals_needed ?? 1) > 1 ? (
             <span class="quiet">
               {approvalsGiven(action)}/{action.approvals_needed}
             </span>
           ) : null}
-          <Risk risk={action.risk_level} />
+          <RiskBadge risk={action.risk_level} />
           <Age at={action.created_at} />
           <span class="visually-hidden">, {action.id.slice(-6)}</span>
         </span>

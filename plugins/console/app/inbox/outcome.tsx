@@ -1,9 +1,9 @@
 /** The outcome of a request. */
 import type { Action } from "../core/api-types.ts";
-import { Notice, Text } from "../ui/elements.tsx";
-import { Who } from "../ui/person.tsx";
+import { Notice, MarkedValue } from "../ui/elements.tsx";
+import { PrincipalName } from "../ui/person.tsx";
 
-export interface Outcome {
+export interface RequestOutcome {
   kind: "good" | "bad" | "busy";
   text: string;
   /** Principal of the person, rendered in front of the text. */
@@ -14,7 +14,7 @@ export interface Outcome {
 }
 
 /** Returns the outcome of an action; null while the action is pending. */
-export function outcomeOf(action: Action): Outcome | null {
+export function findOutcome(action: Action): RequestOutcome | null {
   if (action.status === "pending_approval") return null;
   const last = action.approvals.at(-1);
   const vote = { by: last?.approver, reason: last?.reason };
@@ -33,24 +33,24 @@ export function outcomeOf(action: Action): Outcome | null {
  * Returns the outcome of a machine review.
  * @param denier the reviewer that denied the request; null if all approved it
  */
-export function reviewOutcome(denier: string | null, reason: string | null | undefined): Outcome {
+export function reviewOutcome(denier: string | null, reason: string | null | undefined): RequestOutcome {
   if (denier === null) return { kind: "good", text: "Machine reviewers approved it." };
   return { kind: "bad", text: "denied it", by: `the reviewer ${denier}`, reason };
 }
 
-export function Ended({ outcome }: { outcome: Outcome }) {
+export function OutcomeText({ outcome }: { outcome: RequestOutcome }) {
   const { kind, text, by, reason } = outcome;
   return (
     <Notice kind={kind}>
       {by === undefined ? null : (
         <>
-          <Who principal={by} />{" "}
+          <PrincipalName principal={by} />{" "}
         </>
       )}
       {text}
       {reason ? (
         <>
-          : “<Text value={reason} />”
+          : “<MarkedValue value={reason} />”
         </>
       ) : text.endsWith(".") ? null : (
         "."

@@ -6,12 +6,12 @@ import type { Action } from "../core/api-types.ts";
 import { Notice } from "../ui/elements.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { FirstSteps } from "./lazy-parts.tsx";
-import type { Item } from "./queue-state.ts";
-import { groupByShape, type Group } from "./shape.ts";
+import type { QueueItem } from "./queue-state.ts";
+import { groupByShape, type RequestGroup } from "./shape.ts";
 import { findVoteAvailability } from "./vote-availability.ts";
 import { TEXTS } from "./strings.ts";
-import { GroupTable } from "./table.tsx";
-import { castVotes, summarize, type Counts, type VoteResult } from "./vote.ts";
+import { RequestGroupTable } from "./table.tsx";
+import { castVotes, summarizeVotes, type VoteCounts, type VoteResult } from "./vote.ts";
 import { VoteBar } from "./vote-bar.tsx";
 
 /** Maximum number of tables on the page, and maximum number of requests in all tables. */
@@ -21,13 +21,13 @@ const MAX_GROUPED = 200;
 const MAX_BATCH_GROUPS = 20;
 
 interface OverviewProps {
-  rows: readonly Item[];
+  rows: readonly QueueItem[];
   selected: ReadonlySet<string>;
   onSelect(ids: readonly string[], isSelected: boolean): void;
   canSelect: boolean;
 }
 
-export function Overview({ rows, selected, onSelect, canSelect }: OverviewProps) {
+export function QueueOverview({ rows, selected, onSelect, canSelect }: OverviewProps) {
   const [isSubmitting, setSubmitting] = useState(false);
   const open = rows.filter((item) => findVoteAvailability(item) === "open").slice(0, MAX_GROUPED);
   const groups = groupByShape(open.map(({ action }) => action)).filter((group) => group.rows.length > 1);
@@ -38,7 +38,7 @@ export function Overview({ rows, selected, onSelect, canSelect }: OverviewProps)
           <Icon name="inbox" /> {TEXTS.pickOne}
         </p>
         {groups.slice(0, MAX_GROUPS).map((group, i) => (
-          <GroupTable key={group.key} position={i + 1} {...{ group, selected, onSelect, canSelect }} />
+          <RequestGroupTable key={group.key} position={i + 1} {...{ group, selected, onSelect, canSelect }} />
         ))}
         <details class="drawer" onToggle={(event) => setSubmitting(event.currentTarget.open)}>
           <summary>{TEXTS.submit}</summary>
@@ -50,7 +50,7 @@ export function Overview({ rows, selected, onSelect, canSelect }: OverviewProps)
 }
 
 interface BatchProps {
-  items: readonly Item[];
+  items: readonly QueueItem[];
   onSelect(ids: readonly string[], isSelected: boolean): void;
   onClear(): void;
   onBack(): void;
@@ -62,12 +62,12 @@ interface BatchProps {
  * Renders the selection. Votes on each request separately, so some votes may be recorded while others fail. The summary
  * counts both.
  */
-export function Batch({ items, onSelect, onClear, onBack, onVoted, onDone }: BatchProps) {
+export function SelectedRequests({ items, onSelect, onClear, onBack, onVoted, onDone }: BatchProps) {
   const [done, setDone] = useState<number | null>(null);
   const groups = useGroups(items, done !== null);
   const selected = new Set(items.map(({ action }) => action.id));
   const cast = async (approve: boolean, reason: string): Promise<boolean> => {
-    const counts: Counts = { settled: 0, recorded: 0, late: 0, failed: 0 };
+    const counts: VoteCounts = { settled: 0, recorded: 0, late: 0, failed: 0 };
     let voted = 0;
     setDone(0);
     const actions = items.map(({ action }) => action);
@@ -77,7 +77,7 @@ export function Batch({ items, onSelect, onClear, onBack, onVoted, onDone }: Bat
       onVoted(id, result);
     });
     setDone(null);
-    onDone(summarize(counts, approve));
+    onDone(summarizeVotes(counts, approve));
     return counts.failed === 0;
   };
   return (
@@ -94,7 +94,7 @@ export function Batch({ items, onSelect, onClear, onBack, onVoted, onDone }: Bat
         </p>
         <p class="quiet">Each request gets a separate vote. Open a request to see all of it.</p>
         {groups.slice(0, MAX_BATCH_GROUPS).map((group, i) => (
-          <GroupTable key={group.key} position={i + 1} {...{ group, selected, onSelect }} canSelect />
+          <RequestGroupTable key={group.key} position={i + 1} {...{ group, selected, onSelect }} canSelect />
         ))}
         {groups.length > MAX_BATCH_GROUPS ? (
           <p class="quiet">{TEXTS.notGrouped(groups.length - MAX_BATCH_GROUPS)}</p>
@@ -113,8 +113,8 @@ export function Batch({ items, onSelect, onClear, onBack, onVoted, onDone }: Bat
 }
 
 /** Groups the selection when it changes. The tables do not change while votes are being recorded. */
-function useGroups(items: readonly Item[], isVoting: boolean): Group<Action>[] {
-  const last = useRef<{ key: string; groups: Group<Action>[] }>({ key: "", groups: [] });
+function useGroups(items: readonly QueueItem[], isVoting: boolean): RequestGroup<Action>[] {
+  const last = useRef<{ key: string; groups: RequestGroup<Action>[] }>({ key: "", groups: [] });
   const key = items.map(({ action }) => action.id).join();
   if (!isVoting && last.current.key !== key)
     last.current = { key, groups: groupByShape(items.map(({ action }) => action)) };

@@ -6,96 +6,110 @@ import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { encodeSegment } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { COOKIE, key, userSignInAddress } from "../core/session.ts";
-import { Badge, Copy, Notice, Problem, Text, Time, TimeLeft } from "../ui/elements.tsx";
+import { COOKIE_CREDENTIAL, currentCredential, userSignInAddress } from "../core/session.ts";
+import { Badge, CopyButton, Notice, ErrorNotice, MarkedValue, Time, TimeLeft } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { Icon } from "../ui/icons.tsx";
 import { formatHeadline } from "../ui/params.tsx";
 import { PersonLink } from "../ui/person.tsx";
-import { Bound, Content, Metadata, Origin, Preview, Risk, Reviews, Unusual, Why } from "../ui/request.tsx";
-import { Questions } from "../ui/agent-questions.tsx";
-import { Edited } from "../ui/edited.tsx";
+import {
+  RequestHash,
+  RequestContent,
+  RequestMetadata,
+  RequestOrigin,
+  ActionPreview,
+  RiskBadge,
+  MachineReviews,
+  UnusualFindings,
+  ApprovalReason,
+} from "../ui/request.tsx";
+import { AgentQuestions } from "../ui/agent-questions.tsx";
+import { EditedParameters } from "../ui/edited.tsx";
 import { VoteWithGrant } from "../grants/vote-with-grant.tsx";
-import { AskForm } from "./ask.tsx";
+import { QuestionForm } from "./ask.tsx";
 import { EditForm } from "./edit-form.tsx";
 import { readDraft, writeDraft } from "./drafts.ts";
-import { History } from "./history.tsx";
-import { Ended } from "./outcome.tsx";
-import type { Item } from "./queue-state.ts";
+import { RequestHistory } from "./history.tsx";
+import { OutcomeText } from "./outcome.tsx";
+import type { QueueItem } from "./queue-state.ts";
 import { approvalsGiven, findVoteAvailability, type VoteAvailability, findOwnVote } from "./vote-availability.ts";
-import { Standing } from "./standing.tsx";
+import { VoteStanding } from "./standing.tsx";
 import { TEXTS } from "./strings.ts";
-import { TestProof } from "./lazy-parts.tsx";
+import { TestRequestProof } from "./lazy-parts.tsx";
 import { isTestRequest } from "./test-request.ts";
 import { castVote, type VoteResult } from "./vote.ts";
 import type { VoteBarHandle } from "./vote-bar.tsx";
 
 interface Props {
-  item: Item;
+  item: QueueItem;
   handle: Ref<VoteBarHandle>;
   onVoted(result: VoteResult): void;
   onAsked(action: Action): void;
   onLeave(): void;
 }
 
-export function Pane({ item, handle, onVoted, onAsked, onLeave }: Props) {
+export function RequestPane({ item, handle, onVoted, onAsked, onLeave }: Props) {
   const { action, outcome, error } = item;
   const availability = findVoteAvailability(item);
   return (
-    <article class={`pane is-${availability.replace(" ", "-")}`} aria-label={uniqueLabel(action)} data-pane={action.id}>
+    <article
+      class={`pane is-${availability.replace(" ", "-")}`}
+      aria-label={uniqueRequestLabel(action)}
+      data-pane={action.id}
+    >
       <div class="pane-scroll" tabIndex={0} role="region" aria-label="Request">
         <a class="back" href="#/approvals">
           <Icon name="arrow-left" /> All requests
         </a>
-        <Preview action={action} />
+        <ActionPreview action={action} />
         <p class="chips">
-          <Chip icon="bot">
-            <Text value={action.agent_id} />
-          </Chip>
-          <Risk risk={action.risk_level} />
+          <IconChip icon="bot">
+            <MarkedValue value={action.agent_id} />
+          </IconChip>
+          <RiskBadge risk={action.risk_level} />
           {outcome === null && action.expires_at !== null ? (
-            <Chip icon="clock">
+            <IconChip icon="clock">
               <TimeLeft at={action.expires_at} />
-            </Chip>
+            </IconChip>
           ) : null}
           {(action.approvals_needed ?? 1) > 1 ? (
-            <Chip icon="users">
+            <IconChip icon="users">
               {approvalsGiven(action)} of {action.approvals_needed} approvals
-            </Chip>
+            </IconChip>
           ) : null}
-          {availability === "open" || availability === "voted" ? <Waiting action={action} /> : null}
+          {availability === "open" || availability === "voted" ? <AgentWaitStatus action={action} /> : null}
         </p>
-        {outcome === null ? null : <Ended outcome={outcome} />}
-        {outcome !== null && isTestRequest(action) ? <TestProof action={action} /> : null}
+        {outcome === null ? null : <OutcomeText outcome={outcome} />}
+        {outcome !== null && isTestRequest(action) ? <TestRequestProof action={action} /> : null}
         {availability === "expired" ? <Notice kind="busy">{TEXTS.expired}</Notice> : null}
         <section class="asked">
-          <Edited action={action} />
+          <EditedParameters action={action} />
           <h2 class="part">Why approval is required</h2>
-          <Why action={action} />
-          <Unusual action={action} level={2} />
-          <Content action={action} level={2} />
-          <Questions action={action} level={2}>
-            {availability === "open" ? <AskForm action={action} onAsked={onAsked} /> : undefined}
-          </Questions>
+          <ApprovalReason action={action} />
+          <UnusualFindings action={action} level={2} />
+          <RequestContent action={action} level={2} />
+          <AgentQuestions action={action} level={2}>
+            {availability === "open" ? <QuestionForm action={action} onAsked={onAsked} /> : undefined}
+          </AgentQuestions>
           {availability === "open" ? <EditForm action={action} onEdited={onAsked} /> : null}
           <h2 class="part">Votes</h2>
-          <Votes action={action} />
-          <Reviews action={action} level={3} />
-          <History action={action} />
+          <VoteList action={action} />
+          <MachineReviews action={action} level={3} />
+          <RequestHistory action={action} />
         </section>
         <details class="drawer" open>
           <summary>Details and proof</summary>
-          <Origin action={action} />
-          <Metadata action={action} level={3} />
-          {action.erased_at ? null : <Bound action={action} />}
+          <RequestOrigin action={action} />
+          <RequestMetadata action={action} level={3} />
+          {action.erased_at ? null : <RequestHash action={action} />}
           <p class="row">
             <a href={`#/actions/${encodeSegment(action.id)}`}>History and proof</a>
-            <Copy value={`${location.origin}/#/approvals/${encodeSegment(action.id)}`} label="Copy link" />
+            <CopyButton value={`${location.origin}/#/approvals/${encodeSegment(action.id)}`} label="Copy link" />
           </p>
         </details>
       </div>
       <Answer {...{ item, availability, handle, onVoted, onLeave }} />
-      <Problem error={availability === "open" ? null : error} />
+      <ErrorNotice error={availability === "open" ? null : error} />
     </article>
   );
 }
@@ -131,7 +145,7 @@ function Answer({
         </Notice>
       </div>
     );
-  if (requiresSignature(action) && key() !== COOKIE)
+  if (requiresSignature(action) && currentCredential() !== COOKIE_CREDENTIAL)
     return (
       <div class="pane-foot">
         <Notice kind="busy">
@@ -141,8 +155,8 @@ function Answer({
     );
   return (
     <div class="pane-foot">
-      <Problem error={item.error} />
-      <Standing action={action} onVoted={onVoted} />
+      <ErrorNotice error={item.error} />
+      <VoteStanding action={action} onVoted={onVoted} />
       <VoteWithGrant
         key={action.id}
         id={action.id}
@@ -171,7 +185,7 @@ function LostReason({ id }: { id: string }) {
   return (
     <div class="pane-foot">
       <Notice kind="busy">
-        <Text value={TEXTS.notRecorded(reason)} />{" "}
+        <MarkedValue value={TEXTS.notRecorded(reason)} />{" "}
         <button
           type="button"
           class="small"
@@ -187,7 +201,7 @@ function LostReason({ id }: { id: string }) {
   );
 }
 
-export function Chip({ icon, children }: { icon: "bot" | "clock" | "users"; children: ComponentChildren }) {
+export function IconChip({ icon, children }: { icon: "bot" | "clock" | "users"; children: ComponentChildren }) {
   return (
     <span class="chip">
       <Icon name={icon} />
@@ -197,7 +211,7 @@ export function Chip({ icon, children }: { icon: "bot" | "clock" | "users"; chil
 }
 
 /** Shows whether the agent is still connected and will continue after an approval. */
-export function Waiting({ action }: { action: Action }) {
+export function AgentWaitStatus({ action }: { action: Action }) {
   return (
     <span class="quiet">
       {action.waiting ? (
@@ -211,7 +225,7 @@ export function Waiting({ action }: { action: Action }) {
   );
 }
 
-export function Votes({ action }: { action: Pick<Action, "approvals" | "approvals_needed"> }) {
+export function VoteList({ action }: { action: Pick<Action, "approvals" | "approvals_needed"> }) {
   return (
     <>
       {action.approvals.length === 0 ? null : (
@@ -229,7 +243,7 @@ export function Votes({ action }: { action: Pick<Action, "approvals" | "approval
               )}
               {reason ? (
                 <>
-                  : <Text value={reason} />
+                  : <MarkedValue value={reason} />
                 </>
               ) : null}
             </li>
@@ -242,14 +256,14 @@ export function Votes({ action }: { action: Pick<Action, "approvals" | "approval
 }
 
 /** Returns a label that is unique among requests: "stripe refund by support-bot, amount 120, 7f3a21". */
-export function uniqueLabel(action: Action): string {
+export function uniqueRequestLabel(action: Action): string {
   const { tool, operation, agent_id, id } = action;
   const value = action.erased_at ? "" : formatHeadline(action);
   return `${renderPlain(`${tool} ${operation} by ${agent_id}`)}, ${value === "" ? "" : `${value}, `}${id.slice(-6)}`;
 }
 
 /** Renders a badge for the signed-in person's vote. */
-export function OwnVote({ action }: { action: Action }) {
+export function OwnVoteBadge({ action }: { action: Action }) {
   const vote = findOwnVote(action);
   if (vote === null) return null;
   return <Badge value={vote.approve ? "approved" : "denied"} label={`you ${vote.approve ? "approved" : "denied"}`} />;

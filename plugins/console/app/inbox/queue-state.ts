@@ -1,7 +1,7 @@
 /** The state of the list of pending requests, and how reads and events change it. */
 import type { Action, Api } from "../core/api-types.ts";
-import { now } from "../core/api.ts";
-import { outcomeOf, type Outcome } from "./outcome.tsx";
+import { serviceNow } from "../core/api.ts";
+import { findOutcome, type RequestOutcome } from "./outcome.tsx";
 
 /** Maximum number of requests that are read individually after they left a filtered list, to find out why they left. */
 const MAX_REREADS = 20;
@@ -10,13 +10,13 @@ const MAX_REREADS = 20;
 export type ListQuery = Omit<NonNullable<Api["GET /v1/approvals"]["query"]>, "limit" | "cursor">;
 
 /** Whether the query has a filter, so that the list omits some pending requests. */
-export function isNarrowed(query: ListQuery): boolean {
+export function hasFilter(query: ListQuery): boolean {
   return Object.entries(query).some(([name, value]) => name !== "sort" && value !== undefined);
 }
 
-export interface Item {
+export interface QueueItem {
   action: Action;
-  outcome: Outcome | null;
+  outcome: RequestOutcome | null;
   /** Whether the request was read individually. Only then are its votes and token complete. */
   isFull: boolean;
   error: unknown;
@@ -27,7 +27,7 @@ export interface Item {
 export interface QueueState {
   /** The query that returned the rows. */
   query: ListQuery;
-  items: ReadonlyMap<string, Item>;
+  items: ReadonlyMap<string, QueueItem>;
   order: readonly string[];
   held: readonly string[];
   cursor: string | null;
@@ -65,13 +65,13 @@ const ORDERS = {
 } as const;
 const orderOf = ({ query }: QueueState) => ORDERS[query.sort ?? "deadline"];
 
-export function storeAction(state: QueueState, action: Action, more: Partial<Item> = {}): QueueState {
+export function storeAction(state: QueueState, action: Action, more: Partial<QueueItem> = {}): QueueState {
   const old = state.items.get(action.id) ?? { action, outcome: null, isFull: false, error: null };
   const items = new Map(state.items).set(action.id, { ...old, ...more, action: { ...old.action, ...action } });
   return { ...state, items };
 }
 
-export function changeItem(state: QueueState, id: string, more: Partial<Item>): QueueState {
+export function changeItem(state: QueueState, id: string, more: Partial<QueueItem>): QueueState {
   const old = state.items.get(id);
   return old === undefined ? state : { ...state, items: new Map(state.items).set(id, { ...old, ...more }) };
 }
@@ -118,16 +118,17 @@ export function storeNextPage(state: QueueState, { actions, total, next_cursor }
 }
 
 /** Whether the service has to read all pending requests to answer the query. */
-export const isSearched = (query: ListQuery): boolean => isNarrowed(query) || (query.sort ?? "deadline") !== "deadline";
+export const needsFullSearch = (query: ListQuery): boolean =>
+  hasFilter(query) || (query.sort ?? "deadline") !== "deadline";
 
 /** Stores a request that was read individually. */
-export function storeReadAction(state: QueueState, action: Action, open: string | null): QueueState {
+export function storeFetchedAction(state: QueueState, action: Action, open: string | null): QueueState {
   const { id } = action;
-  const outcome = outcomeOf(action);
+  const outcome = findOutcome(action);
   const known = state.items.get(id);
   const ownOutcome = known?.outcome?.isMine === true ? known.outcome : null;
   // A filtered list contains only requests that the service found.
-  const next = outcome === null && !isNarrowed(state.query) ? place(state, action) : state;
+  const next = outcome === null && !hasFilter(state.query) ? place(state, action) : state;
   if (!next.items.has(id) && open !== id) return next;
   const isPast = known?.isPast ?? (known === undefined && outcome !== null);
   return {
@@ -140,7 +141,7 @@ export function storeReadAction(state: QueueState, action: Action, open: string 
  * Marks requests as settled that were pending before `page` was read and are not on it. The stream missed the entries
  * that settled them.
  */
-export function markSettled(state: QueueState, known: ReadonlySet<string>, page: Page): QueueState {
+export function markMissingAsSettled(state: QueueState, known: ReadonlySet<string>, page: Page): QueueState {
   const isAbsent = absenceFrom(page, state);
   let next = state;
   for (const [id, { action, outcome }] of state.items)
@@ -157,7 +158,7 @@ function absenceFrom({ actions, next_cursor }: Page, state: QueueState): (action
 }
 
 /** Returns the listed requests that a filtered page lacks, because they are settled or no longer match the filter. */
-export function listAbsent(page: Page, state: QueueState): string[] {
+export function listMissingIds(page: Page, state: QueueState): string[] {
   const isAbsent = absenceFrom(page, state);
   const isToRead = (id: string): boolean => {
     const item = state.items.get(id);
@@ -180,12 +181,12 @@ export function showHeldRows(state: QueueState): QueueState {
 export function clearSettledRows(state: QueueState): QueueState {
   const isPending = (id: string): boolean => {
     const item = state.items.get(id);
-    return item !== undefined && item.outcome === null && deadlineOf(item.action) > now();
+    return item !== undefined && item.outcome === null && deadlineOf(item.action) > serviceNow();
   };
   return { ...state, order: state.order.filter(isPending) };
 }
 
 /** Returns the items with these ids. */
-export function itemsOf({ items }: QueueState, ids: readonly string[]): Item[] {
+export function listItems({ items }: QueueState, ids: readonly string[]): QueueItem[] {
   return ids.map((id) => items.get(id)).filter((item) => item !== undefined);
 }

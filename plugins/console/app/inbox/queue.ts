@@ -10,18 +10,18 @@ import {
   changeItem,
   clearSettledRows,
   EMPTY_QUEUE,
-  isNarrowed,
+  hasFilter,
   isSameQuery,
-  isSearched,
-  type Item,
-  itemsOf,
-  listAbsent,
+  needsFullSearch,
+  type QueueItem,
+  listItems,
+  listMissingIds,
   type ListQuery,
-  markSettled,
+  markMissingAsSettled,
   storeAction,
   storeFirstPage,
   storeNextPage,
-  storeReadAction,
+  storeFetchedAction,
   type QueueState,
   showHeldRows,
 } from "./queue-state.ts";
@@ -36,15 +36,15 @@ const SEARCH_EVERY_MS = 5000;
 export interface Queue extends QueueState {
   live: { state: string; why: string };
   /** The open request, if it is on no loaded page. */
-  apart: Item | null;
-  rows: readonly Item[];
-  heldRows: readonly Item[];
+  apart: QueueItem | null;
+  rows: readonly QueueItem[];
+  heldRows: readonly QueueItem[];
   more(): Promise<void>;
   /** Loads all pages. Resolves to the requests of the list, or to null if a page cannot be read. */
-  loadAll(): Promise<readonly Item[] | null>;
+  loadAll(): Promise<readonly QueueItem[] | null>;
   reload(): void;
   /** Updates a request after it was settled or a vote was recorded. */
-  update(id: string, more: Partial<Item>): void;
+  update(id: string, more: Partial<QueueItem>): void;
   showHeld(): void;
   clearSettled(): void;
 }
@@ -56,7 +56,7 @@ interface QueueReads {
   /** Reads the next page. Resolves to false if it could not be read. */
   readNext(limit: number): Promise<boolean>;
   /** Loads all pages. Resolves to the requests of the list, or to null if a page cannot be read. */
-  readAll(): Promise<readonly Item[] | null>;
+  readAll(): Promise<readonly QueueItem[] | null>;
 }
 
 /** The latest values of a rendering, for asynchronous work that outlasts it. */
@@ -75,7 +75,7 @@ function createQueueReads(
   async function reread(id: string, signal?: AbortSignal): Promise<void> {
     try {
       const action = await request("GET /v1/actions/{id}", { path: [id], signal });
-      setState((old) => storeReadAction(old, action, newest().open));
+      setState((old) => storeFetchedAction(old, action, newest().open));
     } catch (error) {
       if (signal?.aborted) return;
       const missing = newest().open === id ? { id, error } : null;
@@ -94,10 +94,10 @@ function createQueueReads(
       const page = await request("GET /v1/approvals", { query: { ...asked, limit }, signal });
       // The person changed the query during the read. The new query has its own read.
       if (!isSameQuery(newest().query, asked)) return;
-      if (isNarrowed(asked)) {
+      if (hasFilter(asked)) {
         setState((old) => storeFirstPage(old, asked, page));
-        if (isSame) for (const id of listAbsent(page, newest().state)) void reread(id, signal);
-      } else setState((old) => markSettled(storeFirstPage(old, asked, page), known, page));
+        if (isSame) for (const id of listMissingIds(page, newest().state)) void reread(id, signal);
+      } else setState((old) => markMissingAsSettled(storeFirstPage(old, asked, page), known, page));
     } catch (error) {
       if (!signal?.aborted && !isQuiet) setState((old) => ({ ...old, loading: false, error }));
     }
@@ -119,7 +119,7 @@ function createQueueReads(
     }
   }
 
-  async function readAll(): Promise<readonly Item[] | null> {
+  async function readAll(): Promise<readonly QueueItem[] | null> {
     const asked = newest().query;
     while (newest().state.cursor !== null) {
       // Wait for a read that scrolling has started.
@@ -129,7 +129,7 @@ function createQueueReads(
       await new Promise((resolve) => setTimeout(resolve));
     }
     const { state } = newest();
-    return itemsOf(state, state.order);
+    return listItems(state, state.order);
   }
 
   return { reread, load, readNext, readAll };
@@ -151,7 +151,7 @@ export function useQueue(open: string | null, query: ListQuery): Queue {
         setLive,
         setState,
         isOpen: (id) => newest.current.open === id,
-        readEvery: () => (isSearched(newest.current.query) ? SEARCH_EVERY_MS : READ_EVERY_MS),
+        readEvery: () => (needsFullSearch(newest.current.query) ? SEARCH_EVERY_MS : READ_EVERY_MS),
       }),
     [],
   );
@@ -177,8 +177,8 @@ export function useQueue(open: string | null, query: ListQuery): Queue {
     ...state,
     live,
     apart: open !== null && !state.order.includes(open) ? (state.items.get(open) ?? null) : null,
-    rows: itemsOf(state, state.order),
-    heldRows: itemsOf(
+    rows: listItems(state, state.order),
+    heldRows: listItems(
       state,
       state.held.filter((id) => id !== open),
     ),

@@ -6,8 +6,8 @@ import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { Notice, Text, Time } from "../ui/elements.tsx";
-import { Who } from "../ui/person.tsx";
+import { Notice, MarkedValue, Time } from "../ui/elements.tsx";
+import { PrincipalName } from "../ui/person.tsx";
 
 interface Props {
   action: Action;
@@ -35,10 +35,10 @@ export function Rejection({ action, onLifted, onRefused }: Props) {
   return (
     <>
       <Notice kind="bad">
-        Rejected by <Who principal={rejection.approver} /> <Time at={rejection.rejected_at} />
+        Rejected by <PrincipalName principal={rejection.approver} /> <Time at={rejection.rejected_at} />
         {rejection.reason ? (
           <>
-            : “<Text value={rejection.reason} />”{" "}
+            : “<MarkedValue value={rejection.reason} />”{" "}
           </>
         ) : (
           ". "

@@ -13,7 +13,7 @@ interface Comparable {
   shown_first?: readonly string[] | undefined;
 }
 
-export interface Group<T extends Comparable> {
+export interface RequestGroup<T extends Comparable> {
   /** A key that requests of the same shape share. */
   key: string;
   tool: string;
@@ -55,7 +55,7 @@ function membersOf({ params, context }: Comparable): Map<string, unknown> {
 }
 
 /** Groups requests by shape, in the order of their first request. */
-export function groupByShape<T extends Comparable>(actions: readonly T[]): Group<T>[] {
+export function groupByShape<T extends Comparable>(actions: readonly T[]): RequestGroup<T>[] {
   const groups = new Map<string, T[]>();
   for (const action of actions) {
     const key = requestShape(action);
@@ -66,7 +66,7 @@ export function groupByShape<T extends Comparable>(actions: readonly T[]): Group
   return [...groups].map(([key, members]) => toGroup(key, members));
 }
 
-function toGroup<T extends Comparable>(key: string, actions: readonly T[]): Group<T> {
+function toGroup<T extends Comparable>(key: string, actions: readonly T[]): RequestGroup<T> {
   const [sample] = actions as [T];
   const members = actions.map(membersOf);
   const names = rankParameters({

@@ -12,7 +12,7 @@ type Challenge = Api["POST /v1/votes/challenge"]["response"];
 export type SignedResult = Api["POST /v1/votes"]["response"]["results"][number];
 
 /** A person's vote on one request, or on each request of a selection. */
-export interface Ballot {
+export interface VoteToSign {
   approve: boolean;
   /** Empty if the voter gave no reason. */
   reason: string;
@@ -23,7 +23,7 @@ export interface Ballot {
 }
 
 /** Returns the vote as the API takes it. */
-export function ballotBody({ approve, reason, break_glass, grant = null }: Ballot) {
+export function buildVoteBody({ approve, reason, break_glass, grant = null }: VoteToSign) {
   return {
     approve,
     ...(reason === "" ? {} : { reason }),
@@ -49,9 +49,9 @@ interface SignatureRequest {
  */
 export async function requestSignature(
   actions: readonly Pick<Action, "id">[],
-  ballot: Ballot,
+  ballot: VoteToSign,
 ): Promise<SignatureRequest | null> {
-  const votes: Votes = actions.map(({ id }) => ({ action_id: id, ...ballotBody(ballot) }));
+  const votes: Votes = actions.map(({ id }) => ({ action_id: id, ...buildVoteBody(ballot) }));
   const challenge = await startSigning(votes);
   if (challenge === null) return null;
   assertSameVotes(challenge, votes);
@@ -63,7 +63,7 @@ export async function requestSignature(
  * and with an `ApiError` if the service refused.
  */
 export async function sendSignedVotes({ votes, challenge }: SignatureRequest): Promise<SignedResult[]> {
-  const body = { nonce: challenge.nonce, votes, response: await sign(challenge.options) };
+  const body = { nonce: challenge.nonce, votes, response: await signVotesWithPasskey(challenge.options) };
   return (await request("POST /v1/votes", { body })).results;
 }
 
@@ -116,7 +116,7 @@ interface Options {
   allowCredentials: readonly { id: string }[];
 }
 
-export async function sign(options: Challenge["options"]): Promise<Signature> {
+export async function signVotesWithPasskey(options: Challenge["options"]): Promise<Signature> {
   const { challenge, rpId, userVerification, allowCredentials } = options as unknown as Options;
   const publicKey: PublicKeyCredentialRequestOptions = {
     challenge: decodeBase64Url(challenge),

@@ -5,8 +5,8 @@
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Notice, Problem, Text } from "../ui/elements.tsx";
-import { Who } from "../ui/person.tsx";
+import { Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
+import { PrincipalName } from "../ui/person.tsx";
 import { approvalsGiven } from "./vote-availability.ts";
 import { castEmergencyApproval, type VoteResult } from "./vote.ts";
 import { FormButtons } from "../ui/forms.tsx";
@@ -25,7 +25,7 @@ interface Props {
   onVoted(result: VoteResult): void;
 }
 
-export function Standing({ action, onVoted }: Props) {
+export function VoteStanding({ action, onVoted }: Props) {
   const [isOpen, setOpen] = useState(false);
   const { approval_terms: terms } = action;
   if (terms === undefined) return null;
@@ -39,7 +39,7 @@ export function Standing({ action, onVoted }: Props) {
       )}
       {blocked === null ? null : (
         <Notice kind="busy">
-          You cannot approve it: <Text value={blocked.detail} />. You can deny it.
+          You cannot approve it: <MarkedValue value={blocked.detail} />. You can deny it.
         </Notice>
       )}
       {canBreakGlass(action) ? (
@@ -97,7 +97,7 @@ function EmergencyDialog({ action, onVoted, onClose }: Props & { onClose(): void
             {TEXTS.reasonHelp}
           </span>
         </div>
-        <Problem error={error} />
+        <ErrorNotice error={error} />
         <FormButtons look="danger" isDisabled={isBusy || reason.trim() === ""} onClose={onClose}>
           {isBusy ? "Approving…" : "Approve now"}
         </FormButtons>

@@ -1,5 +1,5 @@
 /** Texts of the approvals page. */
-import { counted } from "../ui/format.ts";
+import { formatCounted } from "../ui/format.ts";
 
 export const TEXTS = {
   inPlan: (position: number): string =>
@@ -18,7 +18,7 @@ export const TEXTS = {
   selectAll: (total: number | null) =>
     total === null ? "Select all that match" : `Select all ${total.toLocaleString("en")} that match`,
   selecting: (loaded: number) => `Loading: ${loaded.toLocaleString("en")} so far`,
-  notGrouped: (count: number) => `${counted(count, "more group")} of selected requests, not listed here.`,
+  notGrouped: (count: number) => `${formatCounted(count, "more group")} of selected requests, not listed here.`,
   pickOne: "Select a request to see it here.",
   readOnly: "You are signed in with a key that can see requests but cannot vote.",
   pending: (count: number) => `${count.toLocaleString("en")} pending`,
@@ -29,10 +29,10 @@ export const TEXTS = {
   selected: (count: number) => `${count.toLocaleString("en")} selected`,
   showSelected: (count: number) => `Show ${count.toLocaleString("en")} selected`,
   settled: (count: number) => `Clear ${count} settled`,
-  held: (count: number, left: string) => `Show ${counted(count, "new request")}, first deadline in ${left}`,
+  held: (count: number, left: string) => `Show ${formatCounted(count, "new request")}, first deadline in ${left}`,
   expired: "The deadline has passed, so no one can vote on it. The agent has to submit it again.",
   waiting: "The agent is waiting for the answer.",
-  recorded: (left: number) => `Your approval is recorded. It needs ${counted(left, "more approval")}.`,
+  recorded: (left: number) => `Your approval is recorded. It needs ${formatCounted(left, "more approval")}.`,
   notYours: "This key cannot vote on it: it belongs to the requester (same key, agent or owner).",
   notRecorded: (reason: string) =>
     `Your vote was not recorded.${reason === "" ? "" : ` Your reason is kept: “${reason}”.`}`,

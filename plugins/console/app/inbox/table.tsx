@@ -5,10 +5,10 @@
 import { useState } from "preact/hooks";
 import { encodeSegment } from "../core/api.ts";
 import type { Action } from "../core/api-types.ts";
-import { Text, TimeLeft } from "../ui/elements.tsx";
-import { counted, renderPlain } from "../ui/format.ts";
-import { uniqueLabel } from "./pane.tsx";
-import type { Group } from "./shape.ts";
+import { MarkedValue, TimeLeft } from "../ui/elements.tsx";
+import { formatCounted, renderPlain } from "../ui/format.ts";
+import { uniqueRequestLabel } from "./pane.tsx";
+import type { RequestGroup } from "./shape.ts";
 
 /**
  * Number of rows of a table that are rendered at first, and added by each click. Low, so that the tab stays responsive
@@ -20,7 +20,7 @@ const MORE_ROWS = 50;
 const MAX_COMMON = 8;
 
 interface Props {
-  group: Group<Action>;
+  group: RequestGroup<Action>;
   selected: ReadonlySet<string>;
   onSelect(ids: readonly string[], isSelected: boolean): void;
   canSelect: boolean;
@@ -28,7 +28,7 @@ interface Props {
   position: number;
 }
 
-export function GroupTable({ group, selected, onSelect, canSelect, position }: Props) {
+export function RequestGroupTable({ group, selected, onSelect, canSelect, position }: Props) {
   const [count, setCount] = useState(FIRST_ROWS);
   const { tool, operation, columns, moreColumns, common, rows } = group;
   const ids = rows.map(({ action }) => action.id);
@@ -45,7 +45,7 @@ export function GroupTable({ group, selected, onSelect, canSelect, position }: P
             onChange={() => onSelect(ids, !isAll)}
           />
         ) : null}
-        <Text value={name} /> <span class="quiet">{counted(rows.length, "request")}</span>
+        <MarkedValue value={name} /> <span class="quiet">{formatCounted(rows.length, "request")}</span>
       </h2>
       <div class="scroll" role="region" aria-label={`Group ${position}: requests of ${name}`} tabIndex={0}>
         <table>
@@ -55,7 +55,7 @@ export function GroupTable({ group, selected, onSelect, canSelect, position }: P
               <th scope="col">Agent</th>
               {columns.map((column) => (
                 <th key={column} scope="col">
-                  <Text value={column} />
+                  <MarkedValue value={column} />
                 </th>
               ))}
               <th scope="col">Time left</th>
@@ -69,14 +69,14 @@ export function GroupTable({ group, selected, onSelect, canSelect, position }: P
                   <td>
                     <input
                       type="checkbox"
-                      aria-label={`Select ${uniqueLabel(action)}`}
+                      aria-label={`Select ${uniqueRequestLabel(action)}`}
                       checked={selected.has(action.id)}
                       onChange={() => onSelect([action.id], !selected.has(action.id))}
                     />
                   </td>
                 ) : null}
                 <td>
-                  <Text value={action.agent_id} />
+                  <MarkedValue value={action.agent_id} />
                 </td>
                 {cells.map(({ text, isOutlier }, i) => (
                   <td
@@ -84,13 +84,13 @@ export function GroupTable({ group, selected, onSelect, canSelect, position }: P
                     class={isOutlier ? "outlier" : ""}
                     {...(isOutlier ? { title: "unusual among these requests" } : {})}
                   >
-                    <Text value={text} />
+                    <MarkedValue value={text} />
                     {isOutlier ? <span class="visually-hidden"> (unusual)</span> : null}
                   </td>
                 ))}
                 <td>{action.expires_at === null ? null : <TimeLeft at={action.expires_at} short />}</td>
                 <td>
-                  <a href={`#/approvals/${encodeSegment(action.id)}`} aria-label={`Open ${uniqueLabel(action)}`}>
+                  <a href={`#/approvals/${encodeSegment(action.id)}`} aria-label={`Open ${uniqueRequestLabel(action)}`}>
                     Open
                   </a>
                 </td>
@@ -101,24 +101,24 @@ export function GroupTable({ group, selected, onSelect, canSelect, position }: P
       </div>
       {rows.length > count ? (
         <button type="button" class="fold" onClick={() => setCount(count + MORE_ROWS)}>
-          … {counted(rows.length - count, "more request")}
+          … {formatCounted(rows.length - count, "more request")}
         </button>
       ) : null}
       {rows.length < 2 ? null : (
         <p class="quiet common">
           {moreColumns.length === 0 ? null : (
             <>
-              Also different: <Text value={moreColumns.join(", ")} />.{" "}
+              Also different: <MarkedValue value={moreColumns.join(", ")} />.{" "}
             </>
           )}
           {common.length === 0 ? null : "The same in all: "}
           {common.slice(0, MAX_COMMON).map(({ name: member, text }, i) => (
             <span key={member}>
               {i === 0 ? "" : "; "}
-              <Text value={member} /> <Text value={text} />
+              <MarkedValue value={member} /> <MarkedValue value={text} />
             </span>
           ))}
-          {common.length > MAX_COMMON ? `; and ${counted(common.length - MAX_COMMON, "more member")}` : null}
+          {common.length > MAX_COMMON ? `; and ${formatCounted(common.length - MAX_COMMON, "more member")}` : null}
         </p>
       )}
     </section>

@@ -2,9 +2,9 @@
 import type { Action } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { Loading, Notice, Problem, Text } from "../ui/elements.tsx";
+import { Loading, Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
-import { pinned, verifyEntry } from "../ui/proof.tsx";
+import { readPinnedKey, verifyEntry } from "../ui/proof.tsx";
 import { canVerify, toHex, type VerifiedEntry } from "../verify.ts";
 import { FIRST_STEPS as TEXTS } from "./strings.ts";
 
@@ -12,7 +12,7 @@ interface ProvedEntry extends VerifiedEntry {
   hash: string;
 }
 
-export function TestProof({ action }: { action: Pick<Action, "id"> }) {
+export function TestRequestProof({ action }: { action: Pick<Action, "id"> }) {
   if (!hasScope("provenance:read")) return <p class="quiet">{TEXTS.noProof}</p>;
   return <LoadedProof action={action} />;
 }
@@ -24,7 +24,7 @@ function LoadedProof({ action: { id } }: { action: Pick<Action, "id"> }) {
       <h2 class="part" id="test-proof">
         {TEXTS.proof}
       </h2>
-      <Problem error={error} again={reload} />
+      <ErrorNotice error={error} again={reload} />
       {data === null ? (
         error === null ? (
           <Loading what="the proof" />
@@ -33,7 +33,7 @@ function LoadedProof({ action: { id } }: { action: Pick<Action, "id"> }) {
         <Notice kind="good">
           <p>
             <strong>{TEXTS.verified}</strong> {TEXTS.entry(data.index, data.checkpoint.size)}{" "}
-            <Text value={data.checkpoint.origin} />. {TEXTS.root}{" "}
+            <MarkedValue value={data.checkpoint.origin} />. {TEXTS.root}{" "}
             <code class="hash">{toHex(data.checkpoint.root)}</code>
           </p>
           <p>
@@ -41,7 +41,7 @@ function LoadedProof({ action: { id } }: { action: Pick<Action, "id"> }) {
           </p>
         </Notice>
       )}
-      {pinned() === null ? (
+      {readPinnedKey() === null ? (
         <p class="quiet">
           {TEXTS.unpinned} <a href="#/provenance">{TEXTS.pin}</a>
         </p>
@@ -57,6 +57,6 @@ async function proveVote(id: string, signal: AbortSignal): Promise<ProvedEntry> 
   const vote = events.findLast(({ type }) => type === "approval") ?? events.at(-1);
   if (vote === undefined) throw new Error("the ledger has no entry of this action");
   const { keys } = await request("GET /v1/provenance/keys", { signal });
-  const vkey = pinned() ?? keys[0]?.vkey ?? "";
+  const vkey = readPinnedKey() ?? keys[0]?.vkey ?? "";
   return { ...(await verifyEntry(vote.hash, vkey)), hash: vote.hash };
 }

@@ -1,6 +1,6 @@
 /** The test request of an empty inbox. It has no effect, and lets a person try an approval and its proof. */
 import type { Action } from "../core/api-types.ts";
-import { call, request, url } from "../core/api.ts";
+import { fetchJson, request, buildUrl } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 
 const TOOL = "assent";
@@ -66,9 +66,9 @@ async function ensurePolicy(): Promise<void> {
   // Read the list of policies, because the browser would log the 404 of a missing policy as an error of the page.
   const { policies } = await request("GET /v1/policies", { query: { limit: 1000 } });
   if (policies.some(({ name }) => name === POLICY)) return;
-  await call(url("/v1/policies", { activate: true }), {
+  await fetchJson(buildUrl("/v1/policies", { activate: true }), {
     method: "POST",
-    callForText: POLICY_YAML,
+    rawBody: POLICY_YAML,
     type: "application/yaml",
   });
 }

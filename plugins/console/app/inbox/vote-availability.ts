@@ -1,8 +1,8 @@
 /** Determines what the signed-in person can do with a request. */
-import { now } from "../core/api.ts";
+import { serviceNow } from "../core/api.ts";
 import type { Action } from "../core/api-types.ts";
-import { hasScope, me } from "../core/me.ts";
-import type { Item } from "./queue-state.ts";
+import { hasScope, currentMe } from "../core/me.ts";
+import type { QueueItem } from "./queue-state.ts";
 
 export type VoteAvailability = "settled" | "expired" | "voted" | "not yours" | "open";
 
@@ -10,16 +10,16 @@ type Vote = Action["approvals"][number];
 
 /** Returns the signed-in person's vote. */
 export function findOwnVote(action: Action): Vote | null {
-  return action.approvals.find(({ approver }) => approver === me()?.principal) ?? null;
+  return action.approvals.find(({ approver }) => approver === currentMe()?.principal) ?? null;
 }
 
 export function approvalsGiven(action: Pick<Action, "approvals">): number {
   return action.approvals.filter(({ approve }) => approve).length;
 }
 
-export function findVoteAvailability({ action, outcome, isFull }: Item): VoteAvailability {
+export function findVoteAvailability({ action, outcome, isFull }: QueueItem): VoteAvailability {
   if (outcome !== null) return "settled";
-  if (action.expires_at !== null && Date.parse(action.expires_at) <= now()) return "expired";
+  if (action.expires_at !== null && Date.parse(action.expires_at) <= serviceNow()) return "expired";
   if (findOwnVote(action) !== null) return "voted";
   return !hasScope("approvals:decide") || (isFull && action.approval_token === undefined) ? "not yours" : "open";
 }

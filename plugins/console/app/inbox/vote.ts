@@ -2,24 +2,24 @@
 import type { Action } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
 import type { GrantTerms } from "../grants/offer.tsx";
-import { COOKIE, key } from "../core/session.ts";
-import { outcomeOf, type Outcome } from "./outcome.tsx";
+import { COOKIE_CREDENTIAL, currentCredential } from "../core/session.ts";
+import { findOutcome, type RequestOutcome } from "./outcome.tsx";
 import {
-  type Ballot,
+  type VoteToSign,
   MAX_SIGNED_VOTES,
   requestSignature,
   sendSignedVotes,
   type SignedResult,
-  ballotBody,
+  buildVoteBody,
 } from "./signed-votes.ts";
 
 export type VoteResult =
   /** The vote settled the request. */
-  | { kind: "settled"; action: Action; outcome: Outcome }
+  | { kind: "settled"; action: Action; outcome: RequestOutcome }
   /** The vote is recorded, and the request still needs more votes. */
   | { kind: "recorded"; action: Action }
   /** The request was settled or expired before the vote arrived. */
-  | { kind: "late"; action: Action | null; outcome: Outcome }
+  | { kind: "late"; action: Action | null; outcome: RequestOutcome }
   /** The vote was not recorded, or it is unknown whether it was. */
   | { kind: "failed"; error: Error };
 
@@ -48,7 +48,7 @@ export function castEmergencyApproval(shown: Shown, reason: string): Promise<Vot
   return castOne(shown, { approve: true, reason, break_glass: true });
 }
 
-async function castOne(shown: Shown, ballot: Ballot): Promise<VoteResult> {
+async function castOne(shown: Shown, ballot: VoteToSign): Promise<VoteResult> {
   let result: VoteResult | undefined;
   await castAll([shown], ballot, (_, only) => (result = only));
   return result as VoteResult;
@@ -70,10 +70,10 @@ export function castVotes(
 
 async function castAll(
   shown: readonly Shown[],
-  ballot: Ballot,
+  ballot: VoteToSign,
   onResult: (id: string, result: VoteResult) => void,
 ): Promise<void> {
-  const canSign = key() === COOKIE;
+  const canSign = currentCredential() === COOKIE_CREDENTIAL;
   const size = canSign ? MAX_SIGNED_VOTES : 1;
   for (let from = 0; from < shown.length; from += size) {
     const open = await readAll(shown.slice(from, from + size), onResult);
@@ -105,7 +105,7 @@ async function readAgain(shown: Shown, onResult: (id: string, result: VoteResult
   const refuse = (error: Error): null => (onResult(shown.id, { kind: "failed", error }), null);
   try {
     const current = await request("GET /v1/actions/{id}", { path: [shown.id] });
-    const outcome = outcomeOf(current);
+    const outcome = findOutcome(current);
     if (outcome !== null) return (onResult(shown.id, { kind: "late", action: current, outcome }), null);
     if (current.request_hash !== shown.request_hash) return refuse(new Error(HASH_CHANGED));
     if (JSON.stringify(current.questions) !== JSON.stringify(shown.questions))
@@ -124,9 +124,9 @@ function differs(shown: string | null | undefined, current: string | null | unde
   return shown !== undefined && shown !== current;
 }
 
-async function voteUnsigned(action: Action, ballot: Ballot): Promise<VoteResult> {
+async function voteUnsigned(action: Action, ballot: VoteToSign): Promise<VoteResult> {
   try {
-    const body = { token: action.approval_token as string, ...ballotBody(ballot) };
+    const body = { token: action.approval_token as string, ...buildVoteBody(ballot) };
     return resultOf(await request("POST /v1/actions/{id}/approval", { path: [action.id], body }), ballot);
   } catch (error) {
     return refusedResult(action.id, asApiError(error));
@@ -140,7 +140,7 @@ async function voteUnsigned(action: Action, ballot: Ballot): Promise<VoteResult>
  */
 async function voteSigned(
   given: readonly Open[],
-  ballot: Ballot,
+  ballot: VoteToSign,
   onResult: (id: string, result: VoteResult) => void,
 ): Promise<boolean> {
   let open = given;
@@ -174,7 +174,7 @@ async function voteSigned(
   return true;
 }
 
-async function signedResult(id: string, result: SignedResult | undefined, ballot: Ballot): Promise<VoteResult> {
+async function signedResult(id: string, result: SignedResult | undefined, ballot: VoteToSign): Promise<VoteResult> {
   if (result === undefined)
     return { kind: "failed", error: new Error("the service did not report the result of this vote") };
   if (result.error !== null) return refusedResult(id, new ApiError({ status: 409, ...result.error }));
@@ -185,7 +185,7 @@ async function signedResult(id: string, result: SignedResult | undefined, ballot
   }
 }
 
-function resultOf(action: Action, { approve, break_glass = false }: Ballot): VoteResult {
+function resultOf(action: Action, { approve, break_glass = false }: VoteToSign): VoteResult {
   if (action.status === "pending_approval") return { kind: "recorded", action };
   const text = break_glass
     ? "You approved it without other approvers."
@@ -199,7 +199,7 @@ function resultOf(action: Action, { approve, break_glass = false }: Ballot): Vot
 async function refusedResult(id: string, error: ApiError): Promise<VoteResult> {
   if (error.status !== 409 && error.status !== 410) return { kind: "failed", error };
   const current = await request("GET /v1/actions/{id}", { path: [id] }).catch(() => null);
-  const outcome = (current === null ? null : outcomeOf(current)) ?? { kind: "busy", text: error.message };
+  const outcome = (current === null ? null : findOutcome(current)) ?? { kind: "busy", text: error.message };
   return { kind: "late", action: current, outcome };
 }
 
@@ -208,7 +208,7 @@ function asApiError(error: unknown): ApiError {
   throw error;
 }
 
-export interface Counts {
+export interface VoteCounts {
   settled: number;
   recorded: number;
   late: number;
@@ -216,7 +216,7 @@ export interface Counts {
 }
 
 /** Returns a summary of several votes: "3 approved; 1 was settled by someone else or expired." */
-export function summarize({ settled, recorded, late, failed }: Counts, approve: boolean): string {
+export function summarizeVotes({ settled, recorded, late, failed }: VoteCounts, approve: boolean): string {
   const parts = [
     settled === 0 && recorded > 0 ? "" : `${settled} ${approve ? "approved" : "denied"}`,
     recorded === 0 ? "" : `${recorded} approved by you and waiting for others`,

@@ -3,11 +3,11 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Api } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { COOKIE, key } from "../core/session.ts";
+import { COOKIE_CREDENTIAL, currentCredential } from "../core/session.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Copy, Hash, Notice, Problem, Text } from "../ui/elements.tsx";
+import { CopyButton, Hash, Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
-import { Checklist, Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
+import { Checklist, Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { type KeyPreset, type KeyScope, PRESETS, SCOPES, TEXTS } from "./strings.ts";
 
@@ -15,7 +15,7 @@ export type CreatedKey = Api["POST /v1/api-keys"]["response"];
 
 export function CreateKey({ onClose, onCreated }: { onClose(): void; onCreated(created: CreatedKey): void }) {
   const [preset, setPreset] = useState<KeyPreset | "">("approver");
-  const isUser = key() === COOKIE;
+  const isUser = currentCredential() === COOKIE_CREDENTIAL;
   const { data: users } = useLoad(
     async (signal) =>
       isUser && ["users:read", "users:manage"].some(hasScope)
@@ -24,7 +24,7 @@ export function CreateKey({ onClose, onCreated }: { onClose(): void; onCreated(c
     [],
   );
   const { error, isBusy, submit } = useSubmit(async (form) => {
-    const { name = "", agent_id = "", owner = "", expires_at = "" } = values(form);
+    const { name = "", agent_id = "", owner = "", expires_at = "" } = readFormValues(form);
     const fields = new FormData(form);
     const scopes = fields.getAll("scopes") as KeyScope[];
     const isShared = fields.has("shared");
@@ -70,7 +70,7 @@ export function CreateKey({ onClose, onCreated }: { onClose(): void; onCreated(c
           </label>
         ) : null}
         <Field name="expires_at" label="Ends" help={TEXTS.help.expires_at} error={error} type="datetime-local" />
-        <Problem error={error} />
+        <ErrorNotice error={error} />
         <FormButtons isDisabled={isBusy} onClose={onClose}>
           {TEXTS.submit}
         </FormButtons>
@@ -85,7 +85,7 @@ export function NewKey({ created: { name, key: value, warnings }, onDone }: { cr
   return (
     <section class="card made" aria-labelledby="made">
       <h2 id="made" tabIndex={-1} ref={heading}>
-        The key “<Text value={name} />”
+        The key “<MarkedValue value={name} />”
       </h2>
       <p>{TEXTS.once}</p>
       <p>
@@ -93,11 +93,11 @@ export function NewKey({ created: { name, key: value, warnings }, onDone }: { cr
       </p>
       {warnings.map((warning) => (
         <Notice key={warning} kind="busy">
-          <Text value={warning} />
+          <MarkedValue value={warning} />
         </Notice>
       ))}
       <div class="row">
-        <Copy value={value ?? ""} label="Copy the key" />
+        <CopyButton value={value ?? ""} label="Copy the key" />
         <button type="button" onClick={onDone}>
           I have it
         </button>

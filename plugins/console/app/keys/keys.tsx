@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Api, ApiKey } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
-import { Badge, Done, Empty, Loading, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
+import { Badge, ResultNotice, Empty, Loading, Page, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { RowPages } from "../ui/row-pages.tsx";
@@ -39,9 +39,9 @@ export function Keys() {
       >
         {/* Displays the value of a new key even if the list cannot be loaded. */}
         {newKey === null ? null : <NewKey created={newKey} onDone={() => setNewKey(null)} />}
-        <Done text={done} />
+        <ResultNotice text={done} />
         <StatusFilter status={status} onChange={setStatus} />
-        <Problem error={error} again={reload} />
+        <ErrorNotice error={error} again={reload} />
         {data === null ? (
           error === null ? (
             <Loading what="keys" />
@@ -123,7 +123,7 @@ export function KeyTable({ keys, onRevoke }: { keys: readonly ApiKey[]; onRevoke
         <tr key={each.id}>
           <td>
             <strong>
-              <Text value={each.name} />
+              <MarkedValue value={each.name} />
             </strong>
             {isOwnKey(each) ? <span class="quiet"> {TEXTS.yours}</span> : null}
             <br />
@@ -135,12 +135,12 @@ export function KeyTable({ keys, onRevoke }: { keys: readonly ApiKey[]; onRevoke
               <span class="quiet">any</span>
             ) : (
               <a href={`#/agents/${encodeSegment(each.agent_id)}`}>
-                <Text value={each.agent_id} />
+                <MarkedValue value={each.agent_id} />
               </a>
             )}
           </td>
           <td data-label={owner}>
-            {each.owner === null ? <span class="quiet">none</span> : <Text value={each.owner} />}
+            {each.owner === null ? <span class="quiet">none</span> : <MarkedValue value={each.owner} />}
           </td>
           <td data-label={used}>
             {each.last_used_at === null ? <span class="quiet">never</span> : <Time at={each.last_used_at} />}

@@ -1,5 +1,5 @@
 import type { ApiKey } from "../core/api-types.ts";
-import { me } from "../core/me.ts";
+import { currentMe } from "../core/me.ts";
 
 /** Whether this tab is signed in with the key. */
-export const isOwnKey = ({ id }: Pick<ApiKey, "id">): boolean => me()?.key.id === id;
+export const isOwnKey = ({ id }: Pick<ApiKey, "id">): boolean => currentMe()?.key.id === id;

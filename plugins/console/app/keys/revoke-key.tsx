@@ -2,7 +2,7 @@
 import type { ApiKey } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Notice, Problem, Text, Time } from "../ui/elements.tsx";
+import { Notice, ErrorNotice, MarkedValue, Time } from "../ui/elements.tsx";
 import { FormButtons, useSubmit } from "../ui/forms.tsx";
 import { isOwnKey } from "./own-key.ts";
 import { type KeyScope, SCOPES, TEXTS } from "./strings.ts";
@@ -18,13 +18,13 @@ export function RevokeKey({ apiKey, onClose, onDone }: { apiKey: ApiKey; onClose
       <form onSubmit={submit}>
         <p>
           <strong>
-            <Text value={name} />
+            <MarkedValue value={name} />
           </strong>{" "}
           <code>{prefix}…</code>
           {owner === null ? null : (
             <>
               {" "}
-              of <Text value={owner} />
+              of <MarkedValue value={owner} />
             </>
           )}
           {last_used_at === null ? (
@@ -42,7 +42,7 @@ export function RevokeKey({ apiKey, onClose, onDone }: { apiKey: ApiKey; onClose
               {" "}
               as{" "}
               <strong>
-                <Text value={agent_id} />
+                <MarkedValue value={agent_id} />
               </strong>
             </>
           )}
@@ -55,7 +55,7 @@ export function RevokeKey({ apiKey, onClose, onDone }: { apiKey: ApiKey; onClose
         </ul>
         <p>{TEXTS.revokeHelp}</p>
         {isOwnKey(apiKey) ? <Notice kind="bad">{TEXTS.revokeOwn}</Notice> : null}
-        <Problem error={error} />
+        <ErrorNotice error={error} />
         <FormButtons look="danger" isDisabled={isBusy} cancel="Keep it" focusCancel onClose={onClose}>
           Revoke
         </FormButtons>

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Action, Api } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { follow } from "../core/live.ts";
+import { followLiveEvents } from "../core/live.ts";
 
 export const FILTERS = [
   "q",
@@ -48,7 +48,7 @@ const SEARCH_EVERY_MS = 5000;
 type Query = NonNullable<Api["GET /v1/actions"]["query"]>;
 
 /** Returns the filters as parameters of the API. Times in the address are in the user's time zone. */
-export function toQuery(filters: ActionFilters): Query {
+export function toActionQuery(filters: ActionFilters): Query {
   const given = Object.entries({ ...filters, since: toUtc(filters.since), until: toUtc(filters.until) });
   return Object.fromEntries(given.filter(([, value]) => value !== "")) as Query;
 }
@@ -88,7 +88,7 @@ export function useActions(filters: ActionFilters): ActionListState {
   const lists = useRef(0);
   const readPage = (more: string | null, signal?: AbortSignal) =>
     request("GET /v1/actions", {
-      query: { ...toQuery(filters), limit: PAGE, ...(more === null ? {} : { cursor: more }) },
+      query: { ...toActionQuery(filters), limit: PAGE, ...(more === null ? {} : { cursor: more }) },
       signal,
     });
 
@@ -145,7 +145,7 @@ export function useActions(filters: ActionFilters): ActionListState {
         isSearch(filters) ? SEARCH_EVERY_MS : COLLECT_MS,
       );
     };
-    follow({
+    followLiveEvents({
       filters: { type: "decision,approval,execution", agent_id: filters.agent_id, tool: filters.tool },
       signal: over.signal,
       onEvent: soon,

@@ -1,6 +1,6 @@
 /** Views of the list of actions, which are named filters. Some are built in; a person can save more in this browser. */
 import { useState } from "preact/hooks";
-import { url } from "../core/api.ts";
+import { buildUrl } from "../core/api.ts";
 import { Icon } from "../ui/icons.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { type ActionFilters, FILTERS } from "./action-list.ts";
@@ -31,7 +31,7 @@ const GIVEN: readonly View[] = [
 export function ActionViews({ filters }: { filters: ActionFilters }) {
   const [saved, setSaved] = useState(readViews);
   const [name, setName] = useState("");
-  const address = url("#/actions", filters);
+  const address = buildUrl("#/actions", filters);
   const isNew =
     FILTERS.some((filter) => filters[filter] !== "") && ![...GIVEN, ...saved].some((view) => view.address === address);
   const store = (views: readonly View[]): void => {

@@ -2,19 +2,31 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Action, Api } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
-import { follow } from "../core/live.ts";
-import { outcomeOf } from "../inbox/outcome.tsx";
-import { Votes, Waiting } from "../inbox/pane.tsx";
+import { followLiveEvents } from "../core/live.ts";
+import { findOutcome } from "../inbox/outcome.tsx";
+import { VoteList, AgentWaitStatus } from "../inbox/pane.tsx";
 import { Rejection } from "../inbox/rejection.tsx";
 import { findVoteAvailability } from "../inbox/vote-availability.ts";
 import { VoteBar } from "../inbox/vote-bar.tsx";
 import { castVote, type VoteResult } from "../inbox/vote.ts";
 import { ActionHistory, type ActionEvent } from "../ui/action-history.tsx";
-import { Badge, Data, Facts, Hash, Live, Notice, Problem, Table, Text, Time, TimeLeft } from "../ui/elements.tsx";
+import {
+  Badge,
+  JsonBlock,
+  FactList,
+  Hash,
+  StreamStatus,
+  Notice,
+  ErrorNotice,
+  Table,
+  MarkedValue,
+  Time,
+  TimeLeft,
+} from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
-import { Proof } from "../ui/proof.tsx";
-import { Request } from "../ui/request.tsx";
+import { EntryProof } from "../ui/proof.tsx";
+import { FullRequest } from "../ui/request.tsx";
 import { FlagUse } from "./flag-use.tsx";
 
 const TEXTS = {
@@ -57,7 +69,7 @@ export function ActionDetail({ id }: { id: string }) {
   const { data, reload } = loaded;
   useEffect(() => {
     const over = new AbortController();
-    follow({
+    followLiveEvents({
       filters: /^[0-9a-f-]{36}$/.test(id) ? { action_id: id } : {},
       signal: over.signal,
       onEvent: reload,
@@ -71,7 +83,12 @@ export function ActionDetail({ id }: { id: string }) {
   }, [id]);
   const title = data === null ? TEXTS.title : `${data.action.tool} ${data.action.operation}`;
   return (
-    <LoadedPage title={title} what="the action" loaded={loaded} side={data === null ? null : <Live {...live} />}>
+    <LoadedPage
+      title={title}
+      what="the action"
+      loaded={loaded}
+      side={data === null ? null : <StreamStatus {...live} />}
+    >
       {({ action, events }) => <Detail action={action} events={events} reload={reload} />}
     </LoadedPage>
   );
@@ -86,7 +103,7 @@ interface DetailProps {
 function Detail({ action, events, reload }: DetailProps) {
   const [message, setMessage] = useState("");
   const [refused, setRefused] = useState<unknown>(null);
-  const availability = findVoteAvailability({ action, outcome: outcomeOf(action), isFull: true, error: null });
+  const availability = findVoteAvailability({ action, outcome: findOutcome(action), isFull: true, error: null });
   const isPending = action.status === "pending_approval";
   const vote = async (approve: boolean, reason: string): Promise<boolean> => {
     const result = await castVote(action, approve, reason);
@@ -111,7 +128,7 @@ function Detail({ action, events, reload }: DetailProps) {
         {isPending ? <a href={`#/approvals/${encodeSegment(action.id)}`}>{TEXTS.inInbox}</a> : null}
       </p>
       <div role="status">{message === "" ? null : <Notice>{message}</Notice>}</div>
-      <Problem error={refused} />
+      <ErrorNotice error={refused} />
       <Rejection
         action={action}
         onRefused={setRefused}
@@ -130,16 +147,16 @@ function Detail({ action, events, reload }: DetailProps) {
       />
       <section class="card" aria-labelledby="request">
         <h2 id="request">Request</h2>
-        <Request action={action} />
+        <FullRequest action={action} />
         <p class="quiet">
           Action <Hash value={action.id} />
         </p>
         {isPending ? (
           <>
             <p>
-              <Waiting action={action} />
+              <AgentWaitStatus action={action} />
             </p>
-            <Votes action={action} />
+            <VoteList action={action} />
             {availability === "open" ? <VoteBar subject={action.id} cast={vote} /> : null}
           </>
         ) : null}
@@ -153,7 +170,7 @@ function Detail({ action, events, reload }: DetailProps) {
       <section class="card" aria-labelledby="proof">
         <h2 id="proof">Proof</h2>
         <p>{TEXTS.proofHelp}</p>
-        <Proof hash={action.decision_hash} />
+        <EntryProof hash={action.decision_hash} />
       </section>
       <section class="card" aria-labelledby="replay">
         <h2 id="replay">Replay</h2>
@@ -177,10 +194,10 @@ function Result({ result }: { result: Action["result"] }) {
       <Badge value={result.success ? "succeeded" : "failed"} />
       {result.error ? (
         <p>
-          <Text value={result.error} lines />
+          <MarkedValue value={result.error} lines />
         </p>
       ) : null}
-      {Object.keys(meta ?? {}).length > 0 ? <Data value={meta} label="Reported metadata" /> : null}
+      {Object.keys(meta ?? {}).length > 0 ? <JsonBlock value={meta} label="Reported metadata" /> : null}
     </section>
   );
 }
@@ -197,7 +214,7 @@ function Decision({ entry }: { entry: Record<string, unknown> | undefined }) {
   return (
     <section class="card" aria-labelledby="trace">
       <h2 id="trace">{TEXTS.decision}</h2>
-      <Facts
+      <FactList
         rows={[
           ["Effect", <Badge value={decision.effect} />],
           ["Policy set", policy_set === null ? TEXTS.noPolicySet : <Hash value={policy_set} />],
@@ -206,12 +223,12 @@ function Decision({ entry }: { entry: Record<string, unknown> | undefined }) {
       {decision.shadow.length === 0 ? null : (
         <>
           <h3>{TEXTS.shadow}</h3>
-          <Data value={decision.shadow} label="Shadow decisions" />
+          <JsonBlock value={decision.shadow} label="Shadow decisions" />
         </>
       )}
       <details>
         <summary>{TEXTS.entry}</summary>
-        <Data value={entry} label="Decision entry" />
+        <JsonBlock value={entry} label="Decision entry" />
       </details>
     </section>
   );
@@ -241,7 +258,7 @@ function Replay({ id }: { id: string }) {
       <button type="button" disabled={isBusy} onClick={() => void run()}>
         Replay
       </button>
-      <Problem error={error} />
+      <ErrorNotice error={error} />
       {result === null ? null : <Replayed result={result} />}
     </>
   );
@@ -261,10 +278,10 @@ function Replayed({ result }: { result: ReplayResult }) {
             <tr key={field.key}>
               <td>{field.field}</td>
               <td data-label="Recorded">
-                <Text value={JSON.stringify(field.recorded)} />
+                <MarkedValue value={JSON.stringify(field.recorded)} />
               </td>
               <td data-label="Replayed">
-                <Text value={JSON.stringify(field.replayed)} />
+                <MarkedValue value={JSON.stringify(field.replayed)} />
               </td>
               <td>{field.equal ? "equal" : <Badge value="failed" label="differs" />}</td>
             </tr>
@@ -277,7 +294,7 @@ function Replayed({ result }: { result: ReplayResult }) {
             <Badge value={String(now.decision["effect"])} />{" "}
             {now.changed ? (
               <>
-                Today's policies decide differently: <Text value={String(now.decision["reason"])} />
+                Today's policies decide differently: <MarkedValue value={String(now.decision["reason"])} />
               </>
             ) : (
               "Today's policies decide the same."

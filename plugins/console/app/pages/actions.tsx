@@ -1,6 +1,6 @@
 /** All actions: a list that follows the ledger, with filters, a search, saved views and exports. */
 import type { Action } from "../core/api-types.ts";
-import { encodeSegment, url } from "../core/api.ts";
+import { encodeSegment, buildUrl } from "../core/api.ts";
 import { groupByShape } from "../inbox/shape.ts";
 import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
 import { Badge, Empty, Live, Loading, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
@@ -56,10 +56,10 @@ function List({ query }: { query: URLSearchParams }) {
   const { rows, error, loading, live, hasMore, isBusy, older, reload } = useActions(filters);
   const isFiltered = FILTERS.some((name) => filters[name] !== "");
   return (
-    <Page title={TEXTS.title} side={<Live {...live} />}>
+    <Page title={TEXTS.title} side={<StreamStatus {...live} />}>
       <ActionViews filters={filters} />
       <FilterForm filters={filters} isFiltered={isFiltered} />
-      <Problem error={error} again={reload} />
+      <ErrorNotice error={error} again={reload} />
       {rows.length === 0 && loading ? <Loading what="actions" /> : null}
       {rows.length === 0 && !loading && error === null && !hasMore ? <NoActions isFiltered={isFiltered} /> : null}
       {rows.length === 0 && !hasMore ? null : (
@@ -121,7 +121,7 @@ type Option = readonly [value: string, label: string];
 function FilterForm({ filters, isFiltered }: { filters: ActionFilters; isFiltered: boolean }) {
   const apply = (event: SubmitEvent & { currentTarget: HTMLFormElement }): void => {
     event.preventDefault();
-    location.hash = url("#/actions", values(event.currentTarget));
+    location.hash = buildUrl("#/actions", readFormValues(event.currentTarget));
   };
   return (
     <form class="filters" onSubmit={apply}>
@@ -193,13 +193,13 @@ function ActionTable({ rows }: { rows: readonly Action[] }) {
           </td>
           <td data-label="Agent" class="nowrap">
             <a href={`#/agents/${encodeSegment(row.agent_id)}`}>
-              <Text value={row.agent_id} />
+              <MarkedValue value={row.agent_id} />
             </a>
           </td>
           {columns.length > 0 ? (
             cells.get(row.id)?.map(({ text }, i) => (
               <td key={columns[i]} data-label={columns[i]}>
-                <Text value={text} />
+                <MarkedValue value={text} />
               </td>
             ))
           ) : (
@@ -212,11 +212,11 @@ function ActionTable({ rows }: { rows: readonly Action[] }) {
           </td>
           {hasRisk ? (
             <td>
-              <Risk risk={row.risk_level} />
+              <RiskBadge risk={row.risk_level} />
             </td>
           ) : null}
           <td class="why">
-            <Text value={row.reason} />
+            <MarkedValue value={row.reason} />
           </td>
           <td>
             <Time at={row.created_at} />
@@ -234,9 +234,9 @@ function Headline({ action }: { action: Action }) {
   return (
     <>
       <span class="quiet">
-        <Text value={value.name} />
+        <MarkedValue value={value.name} />
       </span>{" "}
-      <Text value={value.value} />
+      <MarkedValue value={value.value} />
     </>
   );
 }

@@ -79,11 +79,11 @@ function Row({ statement }: { statement: Statement }) {
     <tr>
       <td>
         <strong>
-          <Text value={source} />
+          <MarkedValue value={source} />
         </strong>
         <br />
         <span class="quiet">
-          <Text value={format} />
+          <MarkedValue value={format} />
         </span>
         <Details statement={statement} />
       </td>
@@ -110,7 +110,7 @@ function Row({ statement }: { statement: Statement }) {
         <a href={`#/provenance/${encodeSegment(hash)}`}>entry {seq}</a>
         <br />
         <span class="quiet">
-          <Text value={by} />
+          <MarkedValue value={by} />
         </span>
       </td>
     </tr>
@@ -149,7 +149,7 @@ function DetailLists({ statement }: { statement: Statement }) {
           <ul>
             {unmatched.map(({ id, at: time, event, actor, reason, action_id }) => (
               <li key={id}>
-                <Time at={time} /> <Text value={event} /> by <Text value={actor} />: {REASONS[reason]}
+                <Time at={time} /> <MarkedValue value={event} /> by <MarkedValue value={actor} />: {REASONS[reason]}
                 {action_id === null || reason === "unknown_action" ? null : (
                   <>
                     {" "}
@@ -168,7 +168,7 @@ function DetailLists({ statement }: { statement: Statement }) {
             {missing.map(({ id, at: time }) => (
               <li key={id}>
                 <a href={`#/actions/${encodeSegment(id)}`}>
-                  <Text value={id} />
+                  <MarkedValue value={id} />
                 </a>{" "}
                 <Time at={time} />
               </li>
@@ -181,7 +181,7 @@ function DetailLists({ statement }: { statement: Statement }) {
       <ul>
         {cannot_see.map((sentence) => (
           <li key={sentence}>
-            <Text value={sentence} />
+            <MarkedValue value={sentence} />
           </li>
         ))}
       </ul>
@@ -189,7 +189,7 @@ function DetailLists({ statement }: { statement: Statement }) {
       <ul>
         {files.map(({ name, sha256, records }) => (
           <li key={sha256}>
-            <Text value={name} />, {records} records, <Hash value={sha256} />
+            <MarkedValue value={name} />, {records} records, <Hash value={sha256} />
           </li>
         ))}
       </ul>

@@ -1,7 +1,7 @@
 /** Messages to people and programs: sent, waiting, and abandoned. */
 import { useEffect, useState } from "preact/hooks";
 import type { Delivery } from "../core/api-types.ts";
-import { encodeSegment, request, url } from "../core/api.ts";
+import { encodeSegment, request, buildUrl } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 import { Badge, Empty, Loading, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
 import { values } from "../ui/forms.tsx";
@@ -68,7 +68,7 @@ function List({ state, action }: { state: string; action: string }) {
   return (
     <Page title={TEXTS.title} side={<span class="quiet">{TEXTS.every}</span>}>
       <Filters state={state} action={action} isFiltered={isFiltered} />
-      <Problem error={error} again={refresh} />
+      <ErrorNotice error={error} again={refresh} />
       {rows.length === 0 && isLoading ? <Loading what="deliveries" /> : null}
       {rows.length > 0 || isLoading || error !== null ? null : isFiltered ? (
         <Empty text={TEXTS.noMatch} />
@@ -106,7 +106,7 @@ function Filters({ state, action, isFiltered }: { state: string; action: string;
       class="filters"
       onSubmit={(event) => {
         event.preventDefault();
-        location.hash = url("#/deliveries", values(event.currentTarget));
+        location.hash = buildUrl("#/deliveries", readFormValues(event.currentTarget));
       }}
     >
       <div class="field">
@@ -203,15 +203,15 @@ function Row({ row, onRetry }: { row: Delivery; onRetry(): void }) {
     <tr>
       <td>
         <strong>
-          <Text value={person ?? recipient} />
+          <MarkedValue value={person ?? recipient} />
         </strong>
         <br />
         <span class="quiet">
-          <Text value={destination} />
+          <MarkedValue value={destination} />
           {channel === null ? null : (
             <>
               {" · "}
-              <Text value={channel} />
+              <MarkedValue value={channel} />
             </>
           )}
         </span>
@@ -231,7 +231,7 @@ function Row({ row, onRetry }: { row: Delivery; onRetry(): void }) {
           <>
             <br />
             <span class="quiet">
-              <Text value={last_error} />
+              <MarkedValue value={last_error} />
             </span>
           </>
         )}

@@ -23,9 +23,9 @@ import type {
   UserEntry,
 } from "../core/api-types.ts";
 import type { LedgerEvent } from "../core/live.ts";
-import { Badge, Text } from "../ui/elements.tsx";
-import { counted } from "../ui/format.ts";
-import { Who } from "../ui/person.tsx";
+import { Badge, MarkedValue } from "../ui/elements.tsx";
+import { formatCounted } from "../ui/format.ts";
+import { PrincipalName } from "../ui/person.tsx";
 
 type Entry =
   | AgentEntry
@@ -74,8 +74,8 @@ function summarize(entry: Entry): ComponentChildren {
     case "decision":
       return (
         <>
-          <Badge value={entry.decision.effect} /> <Text value={entry.tool} /> <Text value={entry.operation} /> by{" "}
-          <Text value={entry.agent_id} />
+          <Badge value={entry.decision.effect} /> <MarkedValue value={entry.tool} />{" "}
+          <MarkedValue value={entry.operation} /> by <MarkedValue value={entry.agent_id} />
         </>
       );
     case "approval":
@@ -86,7 +86,7 @@ function summarize(entry: Entry): ComponentChildren {
             "by the service"
           ) : (
             <>
-              by <Who principal={entry.by.principal} />
+              by <PrincipalName principal={entry.by.principal} />
             </>
           )}
         </>
@@ -94,29 +94,30 @@ function summarize(entry: Entry): ComponentChildren {
     case "redecision":
       return (
         <>
-          <Badge value={entry.status} /> decided again {OCCASIONS[entry.occasion]}, for <Text value={entry.agent_id} />
+          <Badge value={entry.status} /> decided again {OCCASIONS[entry.occasion]}, for{" "}
+          <MarkedValue value={entry.agent_id} />
         </>
       );
     case "execution":
       return (
         <>
-          <Badge value={entry.status} /> by <Text value={entry.agent_id} />
+          <Badge value={entry.status} /> by <MarkedValue value={entry.agent_id} />
         </>
       );
     case "erasure":
       return (
         <>
-          a request of <Text value={entry.agent_id} /> was erased: <Text value={entry.reason} />
+          a request of <MarkedValue value={entry.agent_id} /> was erased: <MarkedValue value={entry.reason} />
         </>
       );
     case "review":
       return (
         <>
-          <Text value={entry.reviewer} /> {entry.answer ?? `gave no answer (${entry.fault ?? "error"})`}
+          <MarkedValue value={entry.reviewer} /> {entry.answer ?? `gave no answer (${entry.fault ?? "error"})`}
         </>
       );
     case "question":
-      return <Text value={`${entry.phase === "ask" ? "question" : "answer"}: ${entry.text}`} />;
+      return <MarkedValue value={`${entry.phase === "ask" ? "question" : "answer"}: ${entry.text}`} />;
     case "policy_set":
       return `${entry.policy_count} policies decide`;
     default:
@@ -138,40 +139,44 @@ type ActionEntry =
 function summarizeChange(entry: Exclude<Entry, ActionEntry>): ComponentChildren {
   switch (entry.type) {
     case "api_key":
-      return <Text value={`key ${entry.key.name} ${entry.change}`} />;
+      return <MarkedValue value={`key ${entry.key.name} ${entry.change}`} />;
     case "user":
-      return <Text value={`user ${entry.user.name}: ${words(entry.change)}`} />;
+      return <MarkedValue value={`user ${entry.user.name}: ${words(entry.change)}`} />;
     case "agent":
-      return <Text value={`${entry.agent["id"] as string} ${entry.change}`} />;
+      return <MarkedValue value={`${entry.agent["id"] as string} ${entry.change}`} />;
     case "legal_hold":
-      return <Text value={`legal hold ${words(entry.change)}: ${entry.hold.reason}`} />;
+      return <MarkedValue value={`legal hold ${words(entry.change)}: ${entry.hold.reason}`} />;
     case "part_erasure":
-      return <Text value={`${entry.part} of ${entry.agent_id} erased: ${entry.reason}`} />;
+      return <MarkedValue value={`${entry.part} of ${entry.agent_id} erased: ${entry.reason}`} />;
     case "stop":
-      return <Text value={`stop ${words(entry.change)}: ${entry.stop.reason}`} />;
+      return <MarkedValue value={`stop ${words(entry.change)}: ${entry.stop.reason}`} />;
     case "grant":
       return (
-        <Text value={`grant ${entry.change}: ${entry.grant.tool} ${entry.grant.operation} by ${entry.agent_id}`} />
+        <MarkedValue
+          value={`grant ${entry.change}: ${entry.grant.tool} ${entry.grant.operation} by ${entry.agent_id}`}
+        />
       );
     case "plan":
-      return <Text value={`plan of ${counted(entry.plan.actions.length, "action")} by ${entry.agent_id}`} />;
+      return (
+        <MarkedValue value={`plan of ${formatCounted(entry.plan.actions.length, "action")} by ${entry.agent_id}`} />
+      );
     case "delegation":
       return (
         <>
-          delegation {entry.change}: from <Who principal={entry.delegation.from} /> to{" "}
-          <Who principal={entry.delegation.to} />
+          delegation {entry.change}: from <PrincipalName principal={entry.delegation.from} /> to{" "}
+          <PrincipalName principal={entry.delegation.to} />
         </>
       );
     case "break_glass":
       return (
-        <Text
+        <MarkedValue
           value={`emergency approval ${entry.change}: ${entry.use.tool} ${entry.use.operation} by ${entry.agent_id}`}
         />
       );
     case "suggested_rule":
-      return <Text value={`suggested rule of ${entry.rule.policy} ${entry.change}`} />;
+      return <MarkedValue value={`suggested rule of ${entry.rule.policy} ${entry.change}`} />;
     case "throttle":
-      return <Text value={`${entry.agent_id} is throttled`} />;
+      return <MarkedValue value={`${entry.agent_id} is throttled`} />;
     default:
       return null;
   }

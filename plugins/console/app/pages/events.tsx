@@ -50,7 +50,7 @@ function Tail({ query }: { query: URLSearchParams }) {
   ];
   const { events, held, isPaused, live, togglePause, clear } = useTail({ types, agent, tool, from });
   return (
-    <Page title={TEXTS.title} side={<Live {...live} />}>
+    <Page title={TEXTS.title} side={<StreamStatus {...live} />}>
       <Filters types={types} agent={agent} tool={tool} from={from} />
       <div class="row">
         <button type="button" aria-pressed={isPaused} onClick={togglePause}>
@@ -105,7 +105,7 @@ function useTail({ types, agent, tool, from }: TailFilters) {
           : { ...old, events: [...newest, ...old.events].slice(0, MAX_EVENTS) },
       );
     };
-    follow({
+    followLiveEvents({
       filters: {
         ...(types.length === 0 ? {} : { type: types.join(",") }),
         ...(agent === "" ? {} : { agent_id: agent }),
@@ -145,7 +145,7 @@ function Filters({ types, agent, tool, from }: TailFilters) {
   const apply = (form: HTMLFormElement): void => {
     const fields = new FormData(form);
     const text = (name: string): string => (fields.get(name) as string).trim();
-    location.hash = url("#/events", {
+    location.hash = buildUrl("#/events", {
       type: (fields.getAll("type") as string[]).join(","),
       agent_id: text("agent_id"),
       tool: text("tool"),

@@ -2,9 +2,9 @@
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { download, Problem } from "../ui/elements.tsx";
-import { counted } from "../ui/format.ts";
-import { type ActionFilters, toQuery } from "./action-list.ts";
+import { download, ErrorNotice } from "../ui/elements.tsx";
+import { formatCounted } from "../ui/format.ts";
+import { type ActionFilters, toActionQuery } from "./action-list.ts";
 import { toCsv } from "./csv.ts";
 
 const PAGE = 1000;
@@ -15,7 +15,7 @@ const TEXTS = {
   csv: "Export CSV",
   json: "Export JSON",
   reading: (count: number) => `${count.toLocaleString("en")} actions read…`,
-  done: (count: number) => `${counted(count, "action")} exported.`,
+  done: (count: number) => `${formatCounted(count, "action")} exported.`,
   cut: (count: number) =>
     `The newest ${count.toLocaleString("en")} actions are exported, not all. Narrow the filters to export the others.`,
 } as const;
@@ -72,7 +72,7 @@ export function ExportActions({ filters }: { filters: ActionFilters }) {
       <span class="quiet" role="status">
         {message}
       </span>
-      <Problem error={error} />
+      <ErrorNotice error={error} />
     </>
   );
 }
@@ -86,7 +86,7 @@ async function readAll(
     if (rows.length >= MAX_ROWS) return { rows, isCut: true };
     const more: { cursor?: string } = cursor === "" ? {} : { cursor };
     const page: { actions: Action[]; next_cursor: string | null } = await request("GET /v1/actions", {
-      query: { ...toQuery(filters), limit: PAGE, ...more },
+      query: { ...toActionQuery(filters), limit: PAGE, ...more },
     });
     rows.push(...page.actions);
     cursor = page.next_cursor;

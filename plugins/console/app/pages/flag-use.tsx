@@ -5,8 +5,8 @@ import { request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 import type { ActionEvent } from "../ui/action-history.tsx";
 import { Dialog } from "../ui/dialog.tsx";
-import { Problem, Text } from "../ui/elements.tsx";
-import { Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
+import { ErrorNotice, MarkedValue } from "../ui/elements.tsx";
+import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 
 const TEXTS = {
   grant: {
@@ -84,7 +84,7 @@ interface DialogProps {
 function FlagDialog({ action, allowed: { by, name }, onClose, onDone }: DialogProps) {
   const { title, help } = TEXTS[by];
   const { error, isBusy, submit } = useSubmit(async (form) => {
-    const body = { action_id: action.id, reason: values(form)["reason"] ?? "" };
+    const body = { action_id: action.id, reason: readFormValues(form)["reason"] ?? "" };
     if (by === "grant") await request("POST /v1/grants/{id}/flag", { path: [name], body });
     else await request("POST /v1/suggested-rules/{policy}/flag", { path: [name], body });
     onDone();
@@ -94,12 +94,12 @@ function FlagDialog({ action, allowed: { by, name }, onClose, onDone }: DialogPr
       <form onSubmit={submit}>
         <p>
           <strong>
-            <Text value={name} />
+            <MarkedValue value={name} />
           </strong>
           : {help}
         </p>
         <Field name="reason" label="Reason" help="Recorded in the ledger." error={error} maxLength={500} required />
-        <Problem error={error} />
+        <ErrorNotice error={error} />
         <FormButtons look="danger" isDisabled={isBusy} onClose={onClose}>
           Flag
         </FormButtons>

@@ -4,7 +4,7 @@
  */
 import type { Api } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { canVerify, type Checkpoint, fromHex, openUnderPin, toHex, verifyConsistency } from "../verify.ts";
+import { canVerify, type Checkpoint, fromHex, openCheckpointWithPin, toHex, verifyConsistency } from "../verify.ts";
 
 export type LedgerKeys = Api["GET /v1/provenance/keys"]["response"];
 
@@ -52,7 +52,7 @@ function storeSeen(vkey: string, { size, root }: Checkpoint): void {
  * Updates the stored checkpoint after a different key was pinned. Keeps it if the new key is the successor of the old
  * one. Otherwise removes it, because it belongs to a different log.
  */
-export function moveSeen(vkey: string | null, isSuccessor: boolean): void {
+export function moveStoredCheckpoint(vkey: string | null, isSuccessor: boolean): void {
   const before = readSeen();
   if (isSuccessor && before !== null) localStorage.setItem(STORE, JSON.stringify({ ...before, vkey }));
   else localStorage.removeItem(STORE);
@@ -65,9 +65,9 @@ export function moveSeen(vkey: string | null, isSuccessor: boolean): void {
 export async function checkLedger(keys: LedgerKeys, vkey: string | null): Promise<LedgerCheck> {
   if (!canVerify) return { kind: "busy", text: TEXTS.unsupported, next: null };
   if (vkey === null) return { kind: "busy", text: TEXTS.unpinned, next: null };
-  let opened: Awaited<ReturnType<typeof openUnderPin>>;
+  let opened: Awaited<ReturnType<typeof openCheckpointWithPin>>;
   try {
-    opened = await openUnderPin(keys.checkpoint, vkey, keys.log_keys);
+    opened = await openCheckpointWithPin(keys.checkpoint, vkey, keys.log_keys);
   } catch (error) {
     return { kind: "bad", text: TEXTS.notSigned((error as Error).message), next: null };
   }

@@ -1,12 +1,22 @@
 /** The ledger page: size, signature, and the verification of a proof, all computed in this browser. */
 import { useState } from "preact/hooks";
 import { encodeSegment, request } from "../core/api.ts";
-import { Badge, Copy, Data, Facts, Hash, Notice, Problem, Text, Time } from "../ui/elements.tsx";
+import {
+  Badge,
+  CopyButton,
+  JsonBlock,
+  FactList,
+  Hash,
+  Notice,
+  ErrorNotice,
+  MarkedValue,
+  Time,
+} from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
-import { pin, pinned, Proof, Verified, verifyEntry } from "../ui/proof.tsx";
+import { storePinnedKey, readPinnedKey, EntryProof, VerifiedProof, verifyEntry } from "../ui/proof.tsx";
 import { canVerify, type Checkpoint, fromHex, verifyProof } from "../verify.ts";
-import { checkLedger, type LedgerKeys, moveSeen } from "./ledger-check.ts";
+import { checkLedger, type LedgerKeys, moveStoredCheckpoint } from "./ledger-check.ts";
 
 const TEXTS = {
   title: "Provenance",
@@ -48,7 +58,7 @@ export function Provenance({ id }: { id: string | null }) {
 }
 
 function Ledger() {
-  const [vkey, setVkey] = useState(pinned());
+  const [vkey, setVkey] = useState(readPinnedKey());
   const loaded = useLoad(
     async (signal) => {
       const keys = await request("GET /v1/provenance/keys", { signal });
@@ -73,11 +83,11 @@ function Ledger() {
           <section class="card" aria-labelledby="ledger">
             <h2 id="ledger">{TEXTS.checkpoint}</h2>
             <Notice kind={check.kind}>
-              <Text value={check.text} />
+              <MarkedValue value={check.text} />
             </Notice>
             <CheckpointFacts keys={keys} />
           </section>
-          <PinnedKey keys={keys} vkey={vkey} next={check.next} onPinned={() => setVkey(pinned())} />
+          <PinnedKey keys={keys} vkey={vkey} next={check.next} onPinned={() => setVkey(readPinnedKey())} />
           <VerifyProof vkey={vkey} />
         </>
       )}
@@ -89,7 +99,7 @@ function CheckpointFacts({ keys: { origin, checkpoint } }: { keys: LedgerKeys })
   const [, size = "", root = ""] = checkpoint.split("\n");
   return (
     <>
-      <Facts
+      <FactList
         rows={[
           ["Log", origin],
           ["Entries", Number(size).toLocaleString("en")],
@@ -99,7 +109,7 @@ function CheckpointFacts({ keys: { origin, checkpoint } }: { keys: LedgerKeys })
       <details>
         <summary>{TEXTS.asSigned}</summary>
         <pre class="data" tabIndex={0} role="region" aria-label="Checkpoint as signed">
-          <Text value={checkpoint} lines />
+          <MarkedValue value={checkpoint} lines />
         </pre>
       </details>
     </>
@@ -118,8 +128,8 @@ function PinnedKey({ keys, vkey, next, onPinned }: PinProps) {
   const [error, setError] = useState<unknown>(null);
   const set = async (value: string | null): Promise<void> => {
     try {
-      await pin(value);
-      if (value !== vkey) moveSeen(value, value !== null && value === next);
+      await storePinnedKey(value);
+      if (value !== vkey) moveStoredCheckpoint(value, value !== null && value === next);
       setError(null);
       onPinned();
     } catch (fault) {
@@ -155,7 +165,7 @@ function PinnedKey({ keys, vkey, next, onPinned }: PinProps) {
           </button>
         </>
       )}
-      <Problem error={error} />
+      <ErrorNotice error={error} />
     </section>
   );
 }
@@ -186,7 +196,7 @@ function PinForm({ served, onPin }: { served: string; onPin: (vkey: string) => v
           <Hash value={served} />
         </p>
         <p class="row">
-          <Copy value={served} />
+          <CopyButton value={served} />
         </p>
       </details>
     </>
@@ -241,10 +251,10 @@ function VerifyProof({ vkey }: { vkey: string | null }) {
         </button>
       </form>
       {outcome === null ? null : "error" in outcome ? (
-        <Problem error={outcome.error} />
+        <ErrorNotice error={outcome.error} />
       ) : (
         <>
-          <Verified {...outcome.result} />
+          <VerifiedProof {...outcome.result} />
           <p>
             <a href={`#/provenance/${encodeSegment(outcome.hash)}`}>{TEXTS.openEntry}</a>
           </p>
@@ -266,7 +276,7 @@ function Entry({ hash }: { hash: string }) {
           </p>
           <section class="card">
             <h2>Entry {index}</h2>
-            <Facts
+            <FactList
               rows={[
                 ["Type", <Badge value={type} />],
                 ["At", <Time at={time} />],
@@ -279,11 +289,11 @@ function Entry({ hash }: { hash: string }) {
           </section>
           <section class="card">
             <h2>{TEXTS.proof}</h2>
-            <Proof hash={hash} />
+            <EntryProof hash={hash} />
           </section>
           <section class="card">
             <h2>{TEXTS.recorded}</h2>
-            <Data value={entry} label="Entry" />
+            <JsonBlock value={entry} label="Entry" />
           </section>
         </>
       )}

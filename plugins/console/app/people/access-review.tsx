@@ -1,9 +1,20 @@
 /** The access review: who can approve what, who approved, and which keys and users are unused. */
 import { useMemo, useState } from "preact/hooks";
 import type { Api } from "../core/api-types.ts";
-import { request, callForText, url } from "../core/api.ts";
-import { Badge, download, Empty, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
-import { counted, duration } from "../ui/format.ts";
+import { request, fetchText, buildUrl } from "../core/api.ts";
+import {
+  Badge,
+  download,
+  Empty,
+  Loading,
+  Notice,
+  Page,
+  ErrorNotice,
+  Table,
+  MarkedValue,
+  Time,
+} from "../ui/elements.tsx";
+import { formatCounted, formatDuration } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { personAddress } from "../ui/person.tsx";
 import { RowPages } from "../ui/row-pages.tsx";
@@ -48,19 +59,19 @@ export function AccessReview({ query }: { query: URLSearchParams }) {
           <select
             id="days"
             value={String(days)}
-            onChange={(event) => (location.hash = url("#/access-review", { days: event.currentTarget.value }))}
+            onChange={(event) => (location.hash = buildUrl("#/access-review", { days: event.currentTarget.value }))}
           >
             {[...new Set([...PERIODS, days])]
               .sort((a, b) => a - b)
               .map((each) => (
                 <option key={each} value={each}>
-                  {counted(each, "day")}
+                  {formatCounted(each, "day")}
                 </option>
               ))}
           </select>
         </div>
       </div>
-      <Problem error={error} again={reload} />
+      <ErrorNotice error={error} again={reload} />
       {data === null ? (
         error === null ? (
           <Loading what="the access review" />
@@ -80,7 +91,7 @@ function Downloads({ days }: { days: number }) {
   const save = async (format: "csv" | "json"): Promise<void> => {
     setError(null);
     try {
-      const content = await callForText(url("/v1/access-review", { days, format }));
+      const content = await fetchText(buildUrl("/v1/access-review", { days, format }));
       download(`access-review-${new Date().toISOString().slice(0, 10)}.${format}`, content);
     } catch (problem) {
       setError(problem);
@@ -94,7 +105,7 @@ function Downloads({ days }: { days: number }) {
       <button type="button" onClick={() => void save("json")}>
         Download JSON
       </button>
-      <Problem error={error} />
+      <ErrorNotice error={error} />
     </div>
   );
 }
@@ -114,7 +125,7 @@ function ReviewTable({ review: { since, until, open_reviews, rows }, days }: { r
     <>
       {open_reviews.length === 0 ? null : (
         <Notice kind="bad">
-          {counted(open_reviews.length, "emergency approval")} without a review.{" "}
+          {formatCounted(open_reviews.length, "emergency approval")} without a review.{" "}
           <a href="#/break-glass">Review {open_reviews.length === 1 ? "it" : "them"}</a>
         </Notice>
       )}
@@ -131,7 +142,7 @@ function ReviewTable({ review: { since, until, open_reviews, rows }, days }: { r
       {matching.length === 0 ? (
         <Empty text={TEXTS.none[filter]}>
           {filter === "unused" ? (
-            <p>No user or key that is older than {counted(days, "day")} was idle for all of them.</p>
+            <p>No user or key that is older than {formatCounted(days, "day")} was idle for all of them.</p>
           ) : (
             <>
               <p>{TEXTS.next}</p>
@@ -168,7 +179,7 @@ function ReviewRow({ row, names }: { row: Row; names: ReadonlyMap<string, string
           <>
             <br />
             <span class="quiet">
-              <Text value={about} />
+              <MarkedValue value={about} />
             </span>
           </>
         )}
@@ -190,7 +201,7 @@ function ReviewRow({ row, names }: { row: Row; names: ReadonlyMap<string, string
         )}
       </td>
       <td data-label="Time to decide">
-        {median_seconds === null ? <span class="quiet">–</span> : `${duration(median_seconds * 1000)} (median)`}
+        {median_seconds === null ? <span class="quiet">–</span> : `${formatDuration(median_seconds * 1000)} (median)`}
       </td>
       <td data-label="Last used">
         {row.ended_at !== null ? (
@@ -212,10 +223,10 @@ function ReviewRow({ row, names }: { row: Row; names: ReadonlyMap<string, string
 function Name({ row: { principal, name } }: { row: Row }) {
   const address = personAddress(principal);
   return address === null ? (
-    <Text value={name} />
+    <MarkedValue value={name} />
   ) : (
     <a href={address}>
-      <Text value={name} />
+      <MarkedValue value={name} />
     </a>
   );
 }
@@ -229,12 +240,12 @@ function Power({ row, names }: { row: Row; names: ReadonlyMap<string, string> })
       {limits?.length === 0 ? <span class="quiet">nothing</span> : null}
       {limits?.map((limit, i) => (
         <div key={i}>
-          <Text value={describeLimit(limit)} />
+          <MarkedValue value={describeLimit(limit)} />
         </div>
       ))}
       {delegators.map((principal) => (
         <div key={principal}>
-          <span class="quiet">also for</span> <Text value={names.get(principal) ?? principal} />
+          <span class="quiet">also for</span> <MarkedValue value={names.get(principal) ?? principal} />
         </div>
       ))}
     </>

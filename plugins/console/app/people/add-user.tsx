@@ -2,8 +2,8 @@
 import type { Api } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Problem } from "../ui/elements.tsx";
-import { Checklist, Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
+import { ErrorNotice } from "../ui/elements.tsx";
+import { Checklist, Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 
 type Role = NonNullable<Api["POST /v1/users"]["body"]["roles"]>[number];
 
@@ -25,7 +25,7 @@ export function AddUser({
   onDone(answer: Api["POST /v1/users"]["response"]): void;
 }) {
   const { error, isBusy, submit } = useSubmit(async (form) => {
-    const { name = "", groups = "" } = values(form);
+    const { name = "", groups = "" } = readFormValues(form);
     const roles = new FormData(form).getAll("roles") as Role[];
     const named = groups
       .split(",")
@@ -39,7 +39,7 @@ export function AddUser({
         <Field name="name" label="Name" error={error} required maxLength={100} />
         <Checklist legend="Roles" name="roles" options={ROLES} />
         <Field name="groups" label="Groups" help="Separated by commas; optional." error={error} />
-        <Problem error={error} />
+        <ErrorNotice error={error} />
         <FormButtons isDisabled={isBusy} onClose={onClose}>
           Add the user
         </FormButtons>

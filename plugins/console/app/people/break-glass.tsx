@@ -2,11 +2,11 @@
 import { useState } from "preact/hooks";
 import type { BreakGlassApproval } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
-import { hasScope, me } from "../core/me.ts";
+import { hasScope, currentMe } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Badge, Done, Empty, Page, Problem, Text, Time } from "../ui/elements.tsx";
+import { Badge, ResultNotice, Empty, Page, ErrorNotice, MarkedValue, Time } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
-import { Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
+import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 import { PagedList } from "../ui/paged-list.tsx";
 import { usePaged } from "../ui/paged.ts";
 import { PersonLink, Who } from "../ui/person.tsx";
@@ -49,7 +49,7 @@ export function BreakGlass() {
     <>
       <Page title={TEXTS.title}>
         <p class="quiet">{TEXTS.intro}</p>
-        <Done text={done} />
+        <ResultNotice text={done} />
         <div class="tabs" role="group" aria-label="Which approvals">
           {(["open", "reviewed"] as const).map((each) => (
             <button key={each} type="button" aria-pressed={status === each} onClick={() => setStatus(each)}>
@@ -98,7 +98,7 @@ function Use({ use, onReview }: { use: BreakGlassApproval; onReview(): void }) {
   return (
     <article class="card" aria-label={`${renderPlain(tool)} ${renderPlain(operation)}, ${action_id.slice(-6)}`}>
       <p class="row">
-        <What action={use} />
+        <ActionTitle action={use} />
         <Badge
           value={review === null ? "pending_approval" : "approved"}
           label={review === null ? "review open" : "reviewed"}
@@ -109,9 +109,9 @@ function Use({ use, onReview }: { use: BreakGlassApproval; onReview(): void }) {
           <PersonLink principal={approver} />
         </strong>{" "}
         <span class="quiet">
-          approved alone, <Time at={used_at} />:
+          approved without a second approver, <Time at={used_at} />:
         </span>{" "}
-        <Text value={reason} />
+        <MarkedValue value={reason} />
       </p>
       {review === null ? null : (
         <p>
@@ -121,14 +121,14 @@ function Use({ use, onReview }: { use: BreakGlassApproval; onReview(): void }) {
           <span class="quiet">
             reviewed it, <Time at={review.reviewed_at} />:
           </span>{" "}
-          <Text value={review.comment} />
+          <MarkedValue value={review.comment} />
         </p>
       )}
       <div class="row">
         <a href={`#/actions/${encodeSegment(action_id)}`} aria-label={`Show the action ${action_id.slice(-6)}`}>
           Show the action
         </a>
-        {review !== null || !hasScope("approvals:decide") ? null : approver === me()?.principal ? (
+        {review !== null || !hasScope("approvals:decide") ? null : approver === currentMe()?.principal ? (
           <span class="quiet">{TEXTS.own}</span>
         ) : (
           <button type="button" class="small" aria-label={`Review ${action_id.slice(-6)}`} onClick={onReview}>
@@ -150,7 +150,7 @@ function ReviewDialog({
   onDone(): void;
 }) {
   const { error, isBusy, submit } = useSubmit(async (form) => {
-    const { comment = "" } = values(form);
+    const { comment = "" } = readFormValues(form);
     await request("POST /v1/break-glass/{id}/review", { path: [id], body: { comment } });
     onDone();
   });
@@ -158,8 +158,8 @@ function ReviewDialog({
     <Dialog title="Review this break-glass approval" onClose={onClose}>
       <form onSubmit={submit}>
         <p>
-          <Who principal={approver} /> wrote: “
-          <Text value={reason} />”
+          <PrincipalName principal={approver} /> wrote: “
+          <MarkedValue value={reason} />”
         </p>
         <Field name="comment" label="What did the review find?" help="Recorded in the ledger." error={error}>
           <textarea
@@ -172,7 +172,7 @@ function ReviewDialog({
             aria-describedby="comment-help"
           />
         </Field>
-        <Problem error={error} />
+        <ErrorNotice error={error} />
         <FormButtons isDisabled={isBusy} onClose={onClose}>
           Close the review
         </FormButtons>

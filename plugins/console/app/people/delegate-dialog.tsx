@@ -1,10 +1,10 @@
 /** The dialog in which a user lets another approver vote on their behalf. */
 import { useState } from "preact/hooks";
-import { now, request } from "../core/api.ts";
+import { serviceNow, request } from "../core/api.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Loading, Problem } from "../ui/elements.tsx";
-import { list, renderPlain, toLocalInput, formatTime } from "../ui/format.ts";
-import { Field, useSubmit, values } from "../ui/forms.tsx";
+import { Loading, ErrorNotice } from "../ui/elements.tsx";
+import { splitList, renderPlain, toLocalInput, formatTime } from "../ui/format.ts";
+import { Field, useSubmit, readFormValues } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
 
 const WEEK_MS = 7 * 86_400_000;
@@ -40,7 +40,7 @@ export function DelegateDialog({
   });
   return (
     <Dialog title={TEXTS.title} onClose={onClose}>
-      <Problem error={loadError} again={reload} />
+      <ErrorNotice error={loadError} again={reload} />
       {data === null ? (
         loadError === null ? (
           <Loading what="approvers" />
@@ -65,7 +65,7 @@ export function DelegateDialog({
             type="datetime-local"
             help={TEXTS.until}
             error={error}
-            defaultValue={toLocalInput(now() + WEEK_MS)}
+            defaultValue={toLocalInput(serviceNow() + WEEK_MS)}
             required
           />
           <Field name="starts_at" label="From" type="datetime-local" help={TEXTS.starts} error={error} />
@@ -81,7 +81,7 @@ export function DelegateDialog({
             error={error}
             maxLength={1000}
           />
-          <Problem error={error} />
+          <ErrorNotice error={error} />
         </form>
       )}
       <div class="row end">
@@ -143,12 +143,12 @@ function optionLabel({ id, name }: Delegate, all: readonly Delegate[]): string {
 
 /** Reads the form. Throws RangeError for a time that the browser cannot parse. */
 function readForm(form: HTMLFormElement, isLimited: boolean) {
-  const { to = "", until = "", starts_at = "", agents = "", tools = "", comment = "" } = values(form);
+  const { to = "", until = "", starts_at = "", agents = "", tools = "", comment = "" } = readFormValues(form);
   const groups = new FormData(form).getAll("groups").map(String);
   const limits = {
     ...(groups.length === 0 ? {} : { groups }),
-    ...(agents === "" ? {} : { agents: list(agents) }),
-    ...(tools === "" ? {} : { tools: list(tools) }),
+    ...(agents === "" ? {} : { agents: splitList(agents) }),
+    ...(tools === "" ? {} : { tools: splitList(tools) }),
   };
   return {
     to,

@@ -5,12 +5,12 @@
 import { useState } from "preact/hooks";
 import type { Delegation } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { hasScope, me } from "../core/me.ts";
-import { COOKIE, key, userSignInAddress } from "../core/session.ts";
+import { hasScope, currentMe } from "../core/me.ts";
+import { COOKIE_CREDENTIAL, currentCredential, userSignInAddress } from "../core/session.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Badge, Done, Empty, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
+import { Badge, ResultNotice, Empty, Notice, Page, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
-import { Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
+import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 import { PagedList } from "../ui/paged-list.tsx";
 import { usePaged } from "../ui/paged.ts";
 import { personAddress } from "../ui/person.tsx";
@@ -38,7 +38,7 @@ assent delegations --revoke ID --comment "back early"`;
 
 type Shown = "current" | "ended";
 
-const userId = (): string | null => (key() === COOKIE ? (me()?.key.id ?? null) : null);
+const userId = (): string | null => (currentCredential() === COOKIE_CREDENTIAL ? (currentMe()?.key.id ?? null) : null);
 
 export function Delegations() {
   const [shown, setShown] = useState<Shown>("current");
@@ -68,7 +68,7 @@ export function Delegations() {
             {TEXTS.signIn} <a href={userSignInAddress()}>Sign in as a user</a>
           </Notice>
         ) : null}
-        <Done text={done} />
+        <ResultNotice text={done} />
         <div class="tabs" role="group" aria-label="Which delegations">
           {(["current", "ended"] as const).map((each) => (
             <button key={each} type="button" aria-pressed={shown === each} onClick={() => setShown(each)}>
@@ -134,7 +134,7 @@ export function DelegationTable({
               <>
                 <br />
                 <span class="quiet">
-                  <Text value={row.comment} />
+                  <MarkedValue value={row.comment} />
                 </span>
               </>
             )}
@@ -178,7 +178,7 @@ function Party({ id, name }: Delegation["from"]) {
   return (
     <strong title={`user ${id}`}>
       <a href={personAddress(`user:${id}`) ?? ""}>
-        <Text value={name} />
+        <MarkedValue value={name} />
       </a>
       {id === userId() ? " (you)" : ""}
     </strong>
@@ -197,7 +197,7 @@ function Covers({ delegation: { groups, agents, tools } }: { delegation: Delegat
     <>
       {limits.map(([name, names]) => (
         <div key={name}>
-          <span class="quiet">{name}</span> <Text value={(names ?? []).join(", ")} />
+          <span class="quiet">{name}</span> <MarkedValue value={(names ?? []).join(", ")} />
         </div>
       ))}
     </>
@@ -213,7 +213,7 @@ function Ended({ delegation: { ended } }: { delegation: Delegation }) {
       {CAUSES[ended.cause]}, <Time at={ended.at} />
       {ended.comment === null || ended.cause === "user_ended" ? null : (
         <>
-          : <Text value={ended.comment} />
+          : <MarkedValue value={ended.comment} />
         </>
       )}
     </div>
@@ -228,7 +228,7 @@ interface DialogProps {
 
 function RevokeDialog({ delegation: { id, from, to }, onClose, onDone }: DialogProps) {
   const { error, isBusy, submit } = useSubmit(async (form) => {
-    const { comment = "" } = values(form);
+    const { comment = "" } = readFormValues(form);
     await request("POST /v1/delegations/{id}/revoke", { path: [id], body: comment === "" ? {} : { comment } });
     onDone(`${to.name} no longer approves on behalf of ${from.name}.`);
   });
@@ -240,7 +240,7 @@ function RevokeDialog({ delegation: { id, from, to }, onClose, onDone }: DialogP
           every process. Votes that were given stay.
         </p>
         <Field name="comment" label="Comment" help="Recorded in the ledger; optional." error={error} maxLength={1000} />
-        <Problem error={error} />
+        <ErrorNotice error={error} />
         <FormButtons look="danger" isDisabled={isBusy} onClose={onClose}>
           Revoke
         </FormButtons>

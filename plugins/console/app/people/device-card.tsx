@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { Device } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { deviceId, pushSupport, subscribeDevice, unsubscribeDevice } from "../core/device.ts";
-import { Done, Notice, Problem, Table, Text, Time } from "../ui/elements.tsx";
+import { ResultNotice, Notice, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedCard } from "../ui/section.tsx";
 import { Snippet } from "../ui/snippet.tsx";
@@ -54,8 +54,8 @@ export function DeviceCard({ id, name }: { id: string; name: string }) {
     <LoadedCard id="devices" title={TEXTS.title} what="devices" loaded={loaded}>
       {({ public_key, devices, channels, here }) => (
         <>
-          <Done text={done} />
-          <Problem error={error} />
+          <ResultNotice text={done} />
+          <ErrorNotice error={error} />
           {here === null ? <ThisDevice isBusy={isBusy} onAdd={() => void change(() => add(public_key))} /> : null}
           {devices.length === 0 ? null : (
             <DeviceTable
@@ -108,7 +108,7 @@ function DeviceTable({
       {devices.map((device) => (
         <tr key={device.id}>
           <td>
-            <Text value={device.browser === "" ? TEXTS.unknownBrowser : device.browser} />{" "}
+            <MarkedValue value={device.browser === "" ? TEXTS.unknownBrowser : device.browser} />{" "}
             {device.id === here ? <span class="quiet">({TEXTS.thisDevice})</span> : null}
           </td>
           <td data-label="Added">
@@ -149,7 +149,7 @@ function Channels({ channels, name, hasDevices }: { channels: readonly string[];
   if (channels.length > 0)
     return (
       <p class="quiet">
-        {TEXTS.channels} <Text value={channels.join(", ")} />
+        {TEXTS.channels} <MarkedValue value={channels.join(", ")} />
       </p>
     );
   const lines = `channels:\n  phones:\n    notifier: notify-push\n    people:\n      - { owner: ${JSON.stringify(name)} }\n`;

@@ -2,10 +2,10 @@
 import type { UserDetails } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Notice, Problem, Text } from "../ui/elements.tsx";
-import { counted } from "../ui/format.ts";
-import { Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
-import { me } from "../core/me.ts";
+import { Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
+import { formatCounted } from "../ui/format.ts";
+import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
+import { currentMe } from "../core/me.ts";
 
 interface Props {
   user: UserDetails;
@@ -15,10 +15,10 @@ interface Props {
 
 export function EndUser({ user: { id, name }, onClose, onDone }: Props) {
   const { error, isBusy, submit } = useSubmit(async (form) => {
-    const { reason = "" } = values(form);
+    const { reason = "" } = readFormValues(form);
     const body = reason === "" ? {} : { reason };
     const { revoked_keys } = await request("POST /v1/users/{id}/end", { path: [id], body });
-    const keys = revoked_keys.length === 0 ? "" : ` ${counted(revoked_keys.length, "key")} revoked.`;
+    const keys = revoked_keys.length === 0 ? "" : ` ${formatCounted(revoked_keys.length, "key")} revoked.`;
     onDone(`${name} was deactivated.${keys}`);
   });
   return (
@@ -26,15 +26,17 @@ export function EndUser({ user: { id, name }, onClose, onDone }: Props) {
       <form onSubmit={submit}>
         <p>
           <strong>
-            <Text value={name} />
+            <MarkedValue value={name} />
           </strong>{" "}
           can no longer sign in, from now on and in every process. This ends their sessions, grants and delegations,
           revokes the keys that they created or own, agents’ keys included, and cancels the actions that were submitted
           with these keys and have not started.
         </p>
-        {me()?.principal === `user:${id}` ? <Notice kind="bad">This is you: you will be signed out.</Notice> : null}
+        {currentMe()?.principal === `user:${id}` ? (
+          <Notice kind="bad">This is you: you will be signed out.</Notice>
+        ) : null}
         <Field name="reason" label="Reason" help="Recorded in the ledger; optional." error={error} maxLength={1000} />
-        <Problem error={error} />
+        <ErrorNotice error={error} />
         <FormButtons look="danger" isDisabled={isBusy} onClose={onClose}>
           Deactivate the user
         </FormButtons>
@@ -53,11 +55,11 @@ export function ResumeUser({ user: { id, name }, onClose, onDone }: Props) {
       <form onSubmit={submit}>
         <p>
           <strong>
-            <Text value={name} />
+            <MarkedValue value={name} />
           </strong>{" "}
           can sign in again with the roles and groups that they had. Their sessions, keys and grants stay ended.
         </p>
-        <Problem error={error} />
+        <ErrorNotice error={error} />
         <FormButtons isDisabled={isBusy} onClose={onClose}>
           Reactivate
         </FormButtons>

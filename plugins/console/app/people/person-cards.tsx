@@ -3,10 +3,10 @@ import { useState } from "preact/hooks";
 import type { Api, Session } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { Done, Problem, Table, Text, Time, TimeLeft } from "../ui/elements.tsx";
+import { ResultNotice, ErrorNotice, Table, MarkedValue, Time, TimeLeft } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { PersonLink } from "../ui/person.tsx";
-import { What } from "../ui/request.tsx";
+import { ActionTitle } from "../ui/request.tsx";
 import { LoadedCard } from "../ui/section.tsx";
 import { describeLimit } from "./access-review.tsx";
 import { DelegationTable } from "./delegations.tsx";
@@ -38,7 +38,7 @@ function Rights({
         <ul>
           {limits.map((limit, i) => (
             <li key={i}>
-              <Text value={describeLimit(limit)} />
+              <MarkedValue value={describeLimit(limit)} />
             </li>
           ))}
         </ul>
@@ -52,7 +52,7 @@ function Rights({
   );
 }
 
-export function PendingCard({ id, isOwn }: { id: string; isOwn: boolean }) {
+export function PendingRequestsCard({ id, isOwn }: { id: string; isOwn: boolean }) {
   const loaded = useLoad(
     (signal) => {
       const query = { view: "mine" as const, limit: MAX_PENDING, ...(isOwn ? {} : { user_id: id }) };
@@ -78,7 +78,7 @@ export function PendingCard({ id, isOwn }: { id: string; isOwn: boolean }) {
                 <tr key={action.id}>
                   <td>
                     <a href={`#/approvals/${encodeSegment(action.id)}`}>
-                      <What action={action} />
+                      <ActionTitle action={action} />
                     </a>
                   </td>
                   <td data-label="Time left">
@@ -99,7 +99,7 @@ export function PendingCard({ id, isOwn }: { id: string; isOwn: boolean }) {
   );
 }
 
-export function AbsenceCard({ id, isOwn }: { id: string; isOwn: boolean }) {
+export function DelegationCard({ id, isOwn }: { id: string; isOwn: boolean }) {
   const loaded = useLoad(
     (signal) => request("GET /v1/delegations", { query: { user_id: id, limit: MAX_DELEGATIONS }, signal }),
     [id],
@@ -157,8 +157,8 @@ export function SessionCard({ id, isOwn }: { id: string; isOwn: boolean }) {
     >
       {({ sessions }) => (
         <>
-          <Done text={done} />
-          <Problem error={error} />
+          <ResultNotice text={done} />
+          <ErrorNotice error={error} />
           {sessions.length === 0 ? (
             <p class="quiet">{TEXTS.noSessions}</p>
           ) : (
@@ -179,12 +179,13 @@ function SessionTable({ sessions, onEnd }: { sessions: readonly Session[]; onEnd
       {sessions.map((session) => (
         <tr key={session.id}>
           <td>
-            <Text value={session.browser} /> {session.current ? <span class="quiet">({TEXTS.thisSession})</span> : null}
+            <MarkedValue value={session.browser} />{" "}
+            {session.current ? <span class="quiet">({TEXTS.thisSession})</span> : null}
           </td>
           <td data-label="Signed in">
             <Time at={session.started_at} />{" "}
             <span class="quiet">
-              <Text value={session.method.replace("_", " ")} />
+              <MarkedValue value={session.method.replace("_", " ")} />
             </span>
           </td>
           <td data-label="Last seen">

@@ -61,7 +61,7 @@ export const DEVICE_TEXTS = {
   notTested: {
     refused: "The push service did not accept the test notification:",
     ended: "The subscription of the device has ended, so it was removed. Choose “Notify this device” on it again.",
-    unreachable: "The push service could not be asked:",
+    unreachable: "The push service could not be reached:",
   },
   channels: "You are notified of what these channels are about:",
   noChannel:

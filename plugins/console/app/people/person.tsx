@@ -4,10 +4,10 @@
  */
 import type { Event, User } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { hasScope, me } from "../core/me.ts";
-import { COOKIE, key, userSignInAddress } from "../core/session.ts";
+import { hasScope, currentMe } from "../core/me.ts";
+import { COOKIE_CREDENTIAL, currentCredential, userSignInAddress } from "../core/session.ts";
 import { KeyTable } from "../keys/keys.tsx";
-import { Badge, Empty, Facts, Page, Text, Time } from "../ui/elements.tsx";
+import { Badge, Empty, FactList, Page, MarkedValue, Time } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { LedgerTimeline } from "../ui/ledger-timeline.tsx";
@@ -15,10 +15,10 @@ import { LoadedPage } from "../ui/loaded-page.tsx";
 import { Card, LoadedCard } from "../ui/section.tsx";
 import { DeviceCard } from "./device-card.tsx";
 import { PERSON_TEXTS as TEXTS } from "./person-strings.ts";
-import { AbsenceCard, PendingCard, RightsCard, SessionCard } from "./person-cards.tsx";
+import { DelegationCard, PendingRequestsCard, RightsCard, SessionCard } from "./person-cards.tsx";
 
 export function Person({ id }: { id: string | null }) {
-  const ownId = key() === COOKIE ? (me()?.key.id ?? null) : null;
+  const ownId = currentCredential() === COOKIE_CREDENTIAL ? (currentMe()?.key.id ?? null) : null;
   const shown = id ?? ownId;
   if (shown === null)
     return (
@@ -84,9 +84,9 @@ function UserPage({ id, isOwn }: { id: string; isOwn: boolean }) {
           {user === null ? <p class="quiet">{TEXTS.limited}</p> : <About user={user} />}
           {mayRead ? <RightsCard id={id} /> : null}
           {mayRead && user?.ended_at === null && hasScope("actions:read") ? (
-            <PendingCard id={id} isOwn={isOwn} />
+            <PendingRequestsCard id={id} isOwn={isOwn} />
           ) : null}
-          {hasScope("approvals:decide") || mayReadUsers() ? <AbsenceCard id={id} isOwn={isOwn} /> : null}
+          {hasScope("approvals:decide") || mayReadUsers() ? <DelegationCard id={id} isOwn={isOwn} /> : null}
           {mayRead ? <SessionCard id={id} isOwn={isOwn} /> : null}
           {isOwn ? <DeviceCard id={id} name={title} /> : null}
           <History principal={`user:${id}`} id={id} />
@@ -120,7 +120,7 @@ function About({ user }: { user: User }) {
           <Badge value="revoked" label={TEXTS.ended} /> <Time at={ended_at} />
         </p>
       )}
-      <Facts
+      <FactList
         rows={[
           ["Roles", <List names={roles} />],
           ["Groups", <List names={groups} />],
@@ -137,7 +137,7 @@ function About({ user }: { user: User }) {
 }
 
 function List({ names }: { names: readonly string[] }) {
-  return names.length === 0 ? <span class="quiet">none</span> : <Text value={names.join(", ")} />;
+  return names.length === 0 ? <span class="quiet">none</span> : <MarkedValue value={names.join(", ")} />;
 }
 
 /** Entry types that can be about a person. */

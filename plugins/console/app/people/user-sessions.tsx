@@ -2,9 +2,9 @@
 import { useState } from "preact/hooks";
 import type { UserDetails } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { hasScope, me } from "../core/me.ts";
+import { hasScope, currentMe } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Done, Empty, Loading, Problem, Text, Time } from "../ui/elements.tsx";
+import { ResultNotice, Empty, Loading, ErrorNotice, MarkedValue, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 
 const METHODS: Readonly<Record<string, string>> = {
@@ -21,7 +21,7 @@ export function UserSessions({ user: { id, name, principal }, onClose }: { user:
   const [failure, setFailure] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
   const [done, setDone] = useState("");
-  const mayEnd = hasScope("users:manage") || me()?.principal === principal;
+  const mayEnd = hasScope("users:manage") || currentMe()?.principal === principal;
   const end = async (session: string | null): Promise<void> => {
     setBusy(true);
     setFailure(null);
@@ -38,9 +38,9 @@ export function UserSessions({ user: { id, name, principal }, onClose }: { user:
   };
   return (
     <Dialog title={`Sessions of ${name}`} onClose={onClose} hotkey={false}>
-      <Problem error={error} again={reload} />
-      <Problem error={failure} />
-      <Done text={done} />
+      <ErrorNotice error={error} again={reload} />
+      <ErrorNotice error={failure} />
+      <ResultNotice text={done} />
       {data === null ? (
         error === null ? (
           <Loading what="sessions" />
@@ -53,7 +53,7 @@ export function UserSessions({ user: { id, name, principal }, onClose }: { user:
             <li key={session.id}>
               <article class="card" aria-label={`Session ${i + 1}`}>
                 <p>
-                  <strong>{METHODS[session.method] ?? <Text value={session.method} />}</strong>
+                  <strong>{METHODS[session.method] ?? <MarkedValue value={session.method} />}</strong>
                   {session.current ? <span class="quiet"> (this session)</span> : null}
                   <br />
                   <span class="quiet">
@@ -61,7 +61,7 @@ export function UserSessions({ user: { id, name, principal }, onClose }: { user:
                   </span>
                   <br />
                   <span class="quiet">
-                    <Text value={session.browser === "" ? "unknown browser" : session.browser} />
+                    <MarkedValue value={session.browser === "" ? "unknown browser" : session.browser} />
                   </span>
                 </p>
                 {mayEnd ? (

@@ -3,8 +3,8 @@ import { useState } from "preact/hooks";
 import type { Api, UserDetails } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { Badge, Copy, Done, Empty, Hash, Page, Table, Text, Time } from "../ui/elements.tsx";
-import { counted, renderPlain } from "../ui/format.ts";
+import { Badge, CopyButton, ResultNotice, Empty, Hash, Page, Table, MarkedValue, Time } from "../ui/elements.tsx";
+import { formatCounted, renderPlain } from "../ui/format.ts";
 import { PagedList } from "../ui/paged-list.tsx";
 import { usePaged } from "../ui/paged.ts";
 import { personAddress } from "../ui/person.tsx";
@@ -58,7 +58,7 @@ export function Users() {
       <Page title={TEXTS.title} side={add}>
         <p class="quiet">{TEXTS.intro}</p>
         {invited === null ? null : <EnrolmentLink invited={invited} onDone={() => setInvited(null)} />}
-        <Done text={done} />
+        <ResultNotice text={done} />
         <div class="tabs" role="group" aria-label="Which users">
           {(["live", "ended"] as const).map((each) => (
             <button key={each} type="button" aria-pressed={status === each} onClick={() => setStatus(each)}>
@@ -99,7 +99,7 @@ function EnrolmentLink({ invited: { user, link }, onDone }: { invited: InviteRes
   return (
     <section class="card made" aria-labelledby="made">
       <h2 id="made">
-        Link for <Text value={user.name} />
+        Link for <MarkedValue value={user.name} />
       </h2>
       <p>
         Send it only to this person: anyone who opens it first signs in as them. It is displayed once and ends{" "}
@@ -109,7 +109,7 @@ function EnrolmentLink({ invited: { user, link }, onDone }: { invited: InviteRes
         <Hash value={link.url} />
       </p>
       <div class="row">
-        <Copy value={link.url} label="Copy the link" />
+        <CopyButton value={link.url} label="Copy the link" />
         <button type="button" onClick={onDone}>
           I have it
         </button>
@@ -126,7 +126,7 @@ function UserTable({ users, onOpen }: { users: readonly UserDetails[]; onOpen(op
           <td>
             <a href={personAddress(user.principal) ?? ""}>
               <strong title={user.principal}>
-                <Text value={user.name} />
+                <MarkedValue value={user.name} />
               </strong>
             </a>{" "}
             <code class="quiet">…{user.id.slice(-6)}</code>
@@ -140,7 +140,7 @@ function UserTable({ users, onOpen }: { users: readonly UserDetails[]; onOpen(op
             <div>{user.roles.length === 0 ? <span class="quiet">no role</span> : user.roles.join(", ")}</div>
             {user.groups.length === 0 ? null : (
               <div class="quiet">
-                <Text value={user.groups.join(", ")} />
+                <MarkedValue value={user.groups.join(", ")} />
               </div>
             )}
           </td>
@@ -164,18 +164,18 @@ function SignInMethods({ user: { passkeys, identities, managed_by, link_expires_
     <>
       {passkeys.length === 0 ? null : (
         <div>
-          {counted(passkeys.length, "passkey")}{" "}
+          {formatCounted(passkeys.length, "passkey")}{" "}
           <span class="quiet">
-            (<Text value={passkeys.map(({ name }) => name).join(", ")} />)
+            (<MarkedValue value={passkeys.map(({ name }) => name).join(", ")} />)
           </span>
         </div>
       )}
       {identities.map(({ issuer, subject }) => (
         <div key={`${issuer} ${subject}`}>
-          <Text value={issuer} />
+          <MarkedValue value={issuer} />
         </div>
       ))}
-      {identities.length === 0 && managed_by !== null ? <Text value={managed_by} /> : null}
+      {identities.length === 0 && managed_by !== null ? <MarkedValue value={managed_by} /> : null}
       {passkeys.length + identities.length === 0 ? <span class="quiet">cannot sign in yet</span> : null}
       {link_expires_at === null ? null : (
         <div class="quiet">

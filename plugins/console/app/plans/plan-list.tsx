@@ -1,6 +1,6 @@
 /** The list of plans, newest first, with the status of their actions. */
 import { encodeSegment, request } from "../core/api.ts";
-import { Badge, Empty, Page, Table, Text, Time } from "../ui/elements.tsx";
+import { Badge, Empty, Page, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { PagedList } from "../ui/paged-list.tsx";
 import { usePaged } from "../ui/paged.ts";
 import { Snippet } from "../ui/snippet.tsx";
@@ -27,7 +27,7 @@ export function PlanList() {
                   </a>
                 </td>
                 <td data-label="Agent">
-                  <Text value={agent_id} />
+                  <MarkedValue value={agent_id} />
                 </td>
                 <td data-label="Actions">{actions.length}</td>
                 <td data-label="Status">

@@ -5,16 +5,16 @@
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
-import { hasScope, me } from "../core/me.ts";
+import { hasScope, currentMe } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Badge, Notice, Problem, Text, Time, TimeLeft } from "../ui/elements.tsx";
-import { Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
+import { Badge, Notice, ErrorNotice, MarkedValue, Time, TimeLeft } from "../ui/elements.tsx";
+import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
-import { Content, Preview, Risk, Why } from "../ui/request.tsx";
+import { RequestContent, ActionPreview, RiskBadge, ApprovalReason } from "../ui/request.tsx";
 import { PlanList } from "./plan-list.tsx";
 import { TEXTS } from "./strings.ts";
-import { castPlanVote, type PlanRecord, type Strike } from "./vote-on-plan.ts";
+import { castPlanVote, type PlanRecord, type StruckAction } from "./vote-on-plan.ts";
 
 export function Plan({ id }: { id: string | null }) {
   return id === null ? <PlanList /> : <OnePlan id={id} />;
@@ -41,7 +41,7 @@ function Whole({ plan, onVoted }: { plan: PlanRecord; onVoted(change: () => Plan
   return (
     <>
       <p class="quiet">
-        <Text value={plan.agent_id} /> {TEXTS.submitted} <Time at={plan.created_at} />. {TEXTS.terms(plan)}
+        <MarkedValue value={plan.agent_id} /> {TEXTS.submitted} <Time at={plan.created_at} />. {TEXTS.terms(plan)}
       </p>
       {plan.stopped === null ? null : <Notice kind="bad">{TEXTS.stopped(plan.stopped)}</Notice>}
       <ol class="plan">
@@ -68,13 +68,13 @@ function CancelPlan({ plan, onCancelled }: { plan: PlanRecord; onCancelled(plan:
   const [isAsking, setAsking] = useState(false);
   const isAdmin = hasScope("admin");
   const { error, isBusy, submit } = useSubmit(async (form) => {
-    const { "cancel-reason": reason = "" } = values(form);
+    const { "cancel-reason": reason = "" } = readFormValues(form);
     const body = reason === "" ? {} : { reason };
     onCancelled(await request("POST /v1/plans/{id}/cancel", { path: [plan.id], body }));
     setAsking(false);
   });
   const open = isAdmin ? ["pending_approval", "allowed", "approved"] : ["pending_approval"];
-  const mayCancel = isAdmin || me()?.key.id === plan.submitted_by;
+  const mayCancel = isAdmin || currentMe()?.key.id === plan.submitted_by;
   if (!mayCancel || !plan.actions.some(({ status }) => open.includes(status))) return null;
   return (
     <p class="row">
@@ -86,7 +86,7 @@ function CancelPlan({ plan, onCancelled }: { plan: PlanRecord; onCancelled(plan:
           <form onSubmit={submit}>
             <p>{TEXTS.cancelHelp(isAdmin)}</p>
             <Field name="cancel-reason" label={TEXTS.reason} maxLength={2000} />
-            <Problem error={error} />
+            <ErrorNotice error={error} />
             <FormButtons look="danger" isDisabled={isBusy} cancel={TEXTS.keepPlan} onClose={() => setAsking(false)}>
               Cancel the plan
             </FormButtons>
@@ -103,13 +103,13 @@ function Step({ action, isStruck, onToggle }: { action: Action; isStruck: boolea
     <li class={isStruck ? "plan-step is-struck" : "plan-step"}>
       <p class="chips">
         <Badge value={isStruck ? "denied" : status} {...(isStruck ? { label: TEXTS.struck } : {})} />
-        <Risk risk={action.risk_level} />
+        <RiskBadge risk={action.risk_level} />
         {status === "pending_approval" && ends !== null ? <TimeLeft at={ends} /> : null}
         <a href={`#/actions/${encodeSegment(id)}`}>{TEXTS.details}</a>
       </p>
-      <Preview action={action} />
-      <Why action={action} />
-      <Content action={action} level={2} />
+      <ActionPreview action={action} />
+      <ApprovalReason action={action} />
+      <RequestContent action={action} level={2} />
       {onToggle === null ? null : (
         <button type="button" aria-pressed={isStruck} onClick={onToggle}>
           {isStruck ? TEXTS.keep : TEXTS.strike}
@@ -133,8 +133,8 @@ function VoteForm({
   const pending = plan.actions.filter(({ status }) => status === "pending_approval").length;
   const left = pending - struck.size;
   const vote = async (form: HTMLFormElement, approve: boolean): Promise<void> => {
-    const { reason = "" } = values(form);
-    const strikes: Strike[] = approve ? [...struck].sort((a, b) => a - b).map((position) => ({ position })) : [];
+    const { reason = "" } = readFormValues(form);
+    const strikes: StruckAction[] = approve ? [...struck].sort((a, b) => a - b).map((position) => ({ position })) : [];
     setBusy(true);
     setError(null);
     try {
@@ -155,7 +155,7 @@ function VoteForm({
         void vote(event.currentTarget, true);
       }}
     >
-      <Problem error={error} />
+      <ErrorNotice error={error} />
       <Field name="reason" label={TEXTS.reason} maxLength={2000} />
       <p class="row">
         <button type="submit" class="primary" disabled={isBusy || left === 0}>

@@ -1,13 +1,13 @@
 /** Casts a vote on exactly the list of actions that the page displays. A user with a passkey signs the vote. */
 import type { Api } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
-import { COOKIE, key } from "../core/session.ts";
-import { sign } from "../inbox/signed-votes.ts";
+import { COOKIE_CREDENTIAL, currentCredential } from "../core/session.ts";
+import { signVotesWithPasskey } from "../inbox/signed-votes.ts";
 
 export type PlanRecord = Api["GET /v1/plans/{id}"]["response"];
 type Answer = Api["POST /v1/plans/{id}/challenge"]["body"];
 type Challenge = Api["POST /v1/plans/{id}/challenge"]["response"];
-export type Strike = NonNullable<Answer["strikes"]>[number];
+export type StruckAction = NonNullable<Answer["strikes"]>[number];
 
 const OTHER_STATEMENT =
   "the service requested a signature for votes other than yours; nothing was signed; report this to its operator";
@@ -19,7 +19,7 @@ const CHANGED = "the plan has changed since this page was read; no vote was reco
  */
 export async function castPlanVote(shown: PlanRecord, answer: Answer): Promise<PlanRecord> {
   const path = [shown.id] as [string];
-  const challenge = key() === COOKIE ? await startSigning(shown.id, answer) : null;
+  const challenge = currentCredential() === COOKIE_CREDENTIAL ? await startSigning(shown.id, answer) : null;
   if (challenge === null) {
     // The token was issued for the list that this page displays.
     const body = { token: shown.approval_token ?? "", ...answer };
@@ -29,7 +29,7 @@ export async function castPlanVote(shown: PlanRecord, answer: Answer): Promise<P
   // Compare tokens, because they contain the digests of the list and of the questions.
   if (current.approval_token !== shown.approval_token) throw new Error(CHANGED);
   assertSameVotes(challenge, shown, answer);
-  const body = { nonce: challenge.nonce, response: await sign(challenge.options), ...answer };
+  const body = { nonce: challenge.nonce, response: await signVotesWithPasskey(challenge.options), ...answer };
   return request("POST /v1/plans/{id}/signed-approval", { path, body });
 }
 

@@ -1,6 +1,6 @@
 /** Runs a backtest and reports its progress. */
 import type { Api, Backtest } from "../core/api-types.ts";
-import { send } from "../core/api.ts";
+import { sendRequest } from "../core/api.ts";
 
 export interface Progress {
   evaluated: number;
@@ -21,7 +21,7 @@ export async function runBacktest(
   body: Api["POST /v1/replay/progress"]["body"],
   { signal, onProgress }: { signal: AbortSignal; onProgress: (counts: Progress) => void },
 ): Promise<Backtest> {
-  const response = await send("/v1/replay/progress", { method: "POST", body, signal });
+  const response = await sendRequest("/v1/replay/progress", { method: "POST", body, signal });
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   while (reader !== undefined) {

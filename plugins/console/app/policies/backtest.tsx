@@ -4,12 +4,12 @@
  */
 import { useEffect } from "preact/hooks";
 import { request } from "../core/api.ts";
-import { Notice, Problem, Time } from "../ui/elements.tsx";
+import { Notice, ErrorNotice, Time } from "../ui/elements.tsx";
 import { type Progress, runBacktest } from "./backtest-stream.ts";
-import { Flips, type CurrentFlips } from "./flip-list.tsx";
+import { FlipList, type CurrentFlips } from "./flip-list.tsx";
 import { flipKey, type FlipReport } from "./flips.ts";
 import { RANGES, type ReportState, useReport } from "./report-parts.ts";
-import { BACKTEST } from "./strings.ts";
+import { BACKTEST_TEXTS } from "./strings.ts";
 
 /** Maximum number of decisions in one part of the report. The user can continue with older ones. */
 const PART = 10_000;
@@ -52,28 +52,30 @@ export function Backtest({ name, candidate, startsItself = false, onRefused }: B
         <Range name={name} report={report} />
         {report.isBusy ? (
           <button type="button" onClick={report.cancel}>
-            {BACKTEST.cancel}
+            {BACKTEST_TEXTS.cancel}
           </button>
         ) : (
           <button type="button" onClick={report.start}>
-            {BACKTEST.run}
+            {BACKTEST_TEXTS.run}
           </button>
         )}
       </div>
       {report.isBusy ? <ProgressLine name={name} counts={report.counts} /> : null}
       {report.isCancelled ? (
-        <Notice kind="busy">{BACKTEST.cancelled(report.counts?.evaluated ?? 0, report.counts?.flipped ?? 0)}</Notice>
+        <Notice kind="busy">
+          {BACKTEST_TEXTS.cancelled(report.counts?.evaluated ?? 0, report.counts?.flipped ?? 0)}
+        </Notice>
       ) : null}
       {report.error === null ? null : (
         <>
           <p>
-            <strong>{BACKTEST.notTested}</strong>
+            <strong>{BACKTEST_TEXTS.notTested}</strong>
           </p>
-          <Problem error={report.error} />
+          <ErrorNotice error={report.error} />
         </>
       )}
-      {report.isStale && report.data !== null ? <Notice kind="busy">{BACKTEST.stale}</Notice> : null}
-      <Results report={report} nothing={BACKTEST.nothing} current={report.comparison} />
+      {report.isStale && report.data !== null ? <Notice kind="busy">{BACKTEST_TEXTS.stale}</Notice> : null}
+      <Results report={report} nothing={BACKTEST_TEXTS.nothing} current={report.comparison} />
     </div>
   );
 }
@@ -98,7 +100,7 @@ async function compareWithCurrent(data: FlipReport, signal: AbortSignal): Promis
  * Renders what a policy in shadow mode would have changed.
  * @param props.id id of the policy
  */
-export function Shadow({ id }: { id: string }) {
+export function ShadowReport({ id }: { id: string }) {
   const report = useReport<null>({
     fetchPart: ({ since, until, before, signal }) =>
       request("GET /v1/policies/{id}/shadow", {
@@ -111,14 +113,14 @@ export function Shadow({ id }: { id: string }) {
   useEffect(() => report.start(), [report.range]);
   return (
     <section class="card" aria-labelledby="shadow">
-      <h2 id="shadow">{BACKTEST.shadowTitle}</h2>
-      <p class="quiet">{BACKTEST.shadowHelp}</p>
+      <h2 id="shadow">{BACKTEST_TEXTS.shadowTitle}</h2>
+      <p class="quiet">{BACKTEST_TEXTS.shadowHelp}</p>
       <div class="filters">
         <Range name="shadow" report={report} />
       </div>
-      {report.isBusy ? <p class="quiet">{BACKTEST.shadowLoading}</p> : null}
-      <Problem error={report.error} again={report.start} />
-      <Results report={report} nothing={BACKTEST.shadowNothing} current={null} />
+      {report.isBusy ? <p class="quiet">{BACKTEST_TEXTS.shadowLoading}</p> : null}
+      <ErrorNotice error={report.error} again={report.start} />
+      <Results report={report} nothing={BACKTEST_TEXTS.shadowNothing} current={null} />
     </section>
   );
 }
@@ -135,12 +137,12 @@ function Results({ report: { data, isBusy, goOn }, nothing, current }: ResultsPr
   return (
     <>
       <Summary data={data} nothing={nothing} />
-      <Flips data={data} current={current} />
+      <FlipList data={data} current={current} />
       {isBusy || data.next === null ? null : (
         <p class="row">
-          <span>{BACKTEST.partial(data.evaluated)}</span>
+          <span>{BACKTEST_TEXTS.partial(data.evaluated)}</span>
           <button type="button" class="small" onClick={goOn}>
-            {BACKTEST.goOn}
+            {BACKTEST_TEXTS.goOn}
           </button>
         </p>
       )}
@@ -151,7 +153,7 @@ function Results({ report: { data, isBusy, goOn }, nothing, current }: ResultsPr
 function Range({ name, report }: { name: string; report: ReportState<unknown> }) {
   return (
     <div class="field">
-      <label for={`${name}-range`}>{BACKTEST.range}</label>
+      <label for={`${name}-range`}>{BACKTEST_TEXTS.range}</label>
       <select
         id={`${name}-range`}
         value={report.range}
@@ -160,7 +162,7 @@ function Range({ name, report }: { name: string; report: ReportState<unknown> })
       >
         {Object.keys(RANGES).map((range) => (
           <option key={range} value={range}>
-            {BACKTEST.last(range)}
+            {BACKTEST_TEXTS.last(range)}
           </option>
         ))}
       </select>
@@ -173,7 +175,7 @@ function ProgressLine({ name, counts }: { name: string; counts: Progress | null 
     <p class="row">
       <progress aria-labelledby={`${name}-progress`} />
       <span id={`${name}-progress`} class="quiet">
-        {counts === null ? BACKTEST.starting : BACKTEST.progress(counts.evaluated, counts.flipped)}
+        {counts === null ? BACKTEST_TEXTS.starting : BACKTEST_TEXTS.progress(counts.evaluated, counts.flipped)}
       </span>
     </p>
   );
@@ -181,17 +183,17 @@ function ProgressLine({ name, counts }: { name: string; counts: Progress | null 
 
 function Summary({ data, nothing }: { data: FlipReport; nothing: string }) {
   const { evaluated, flipped, otherwise, erased, unrecorded, altered, since, until } = data;
-  const counts = flipped === 0 ? BACKTEST.noFlips(evaluated) : BACKTEST.flips(flipped, evaluated);
+  const counts = flipped === 0 ? BACKTEST_TEXTS.noFlips(evaluated) : BACKTEST_TEXTS.flips(flipped, evaluated);
   return (
     <>
       <Notice kind={evaluated > 0 && flipped === 0 ? "good" : "busy"}>
-        <strong>{evaluated === 0 ? nothing : `${counts}${BACKTEST.otherwise(otherwise)}`}</strong>
+        <strong>{evaluated === 0 ? nothing : `${counts}${BACKTEST_TEXTS.otherwise(otherwise)}`}</strong>
       </Notice>
       <p class="quiet">
         Decisions that this key may see, <Time at={since} /> to <Time at={until} />, compared with the record.
-        {BACKTEST.erased(erased)}
-        {BACKTEST.unrecorded(unrecorded)}
-        {BACKTEST.altered(altered)}
+        {BACKTEST_TEXTS.erased(erased)}
+        {BACKTEST_TEXTS.unrecorded(unrecorded)}
+        {BACKTEST_TEXTS.altered(altered)}
       </p>
     </>
   );

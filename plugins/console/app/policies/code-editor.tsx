@@ -1,17 +1,17 @@
 /** A text area for YAML with line numbers, error marks and completion. */
 import type { RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { Loading, Problem } from "../ui/elements.tsx";
+import { Loading, ErrorNotice } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
-import type { Editor, Mark } from "./code-mirror.ts";
+import type { Editor, EditorMark } from "./code-mirror.ts";
 import type { Completion } from "./completions.ts";
-import { EDITOR } from "./strings.ts";
+import { EDITOR_TEXTS } from "./strings.ts";
 
 interface Props {
   label: string;
   /** The initial text. To replace the text, give the element a different `key`. */
   text: string;
-  marks: readonly Mark[];
+  marks: readonly EditorMark[];
   /** Refers to the editor while it exists. */
   handle: RefObject<Editor | null>;
   onChange(text: string): void;
@@ -39,7 +39,7 @@ export function CodeEditor({ label, text, marks, handle, onChange, complete }: P
   }, [data]);
   useEffect(() => handle.current?.setMarks(marks), [marks, data]);
   if (data === null)
-    return error === null ? <Loading what={EDITOR.loading} /> : <Problem error={error} again={reload} />;
+    return error === null ? <Loading what={EDITOR_TEXTS.loading} /> : <ErrorNotice error={error} again={reload} />;
   return <div class="code-editor" ref={parent} />;
 }
 
@@ -47,6 +47,6 @@ async function loadCodeMirror() {
   try {
     return await import("./code-mirror.ts");
   } catch {
-    throw new Error(EDITOR.notLoaded);
+    throw new Error(EDITOR_TEXTS.notLoaded);
   }
 }

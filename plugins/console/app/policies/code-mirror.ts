@@ -19,7 +19,7 @@ import { tags } from "@lezer/highlight";
 import type { Completion } from "./completions.ts";
 
 /** An error or a warning at a position of the text. A null position means the whole text. */
-export interface Mark {
+export interface EditorMark {
   severity: "error" | "warning";
   line: number | null;
   column: number | null;
@@ -27,7 +27,7 @@ export interface Mark {
 }
 
 export interface Editor {
-  setMarks(marks: readonly Mark[]): void;
+  setMarks(marks: readonly EditorMark[]): void;
   /** Focuses the editor at a position. Lines and columns start at 1. */
   goTo(line: number, column: number | null): void;
   destroy(): void;
@@ -118,7 +118,7 @@ function offsetOf({ doc }: EditorState, number: number, column: number | null): 
 }
 
 /** Returns the diagnostic that marks the word at the position, or the line if there is no word. */
-function toDiagnostic(state: EditorState, { severity, line, column, detail }: Mark): Diagnostic {
+function toDiagnostic(state: EditorState, { severity, line, column, detail }: EditorMark): Diagnostic {
   if (line === null) return { from: 0, to: state.doc.line(1).to, severity, message: detail };
   const from = offsetOf(state, line, column);
   const { to, text, from: start } = state.doc.lineAt(from);

@@ -9,7 +9,7 @@ type NamedVariable = Vocabulary["variables"][number];
 type Tool = Vocabulary["tools"][number];
 
 /** Names that the service knows, and names that the last valid text declares. */
-export interface Words {
+export interface CompletionWords {
   vocabulary: Vocabulary;
   variables: readonly NamedVariable[];
   tools: readonly Tool[];
@@ -55,7 +55,12 @@ const ITEM = "[]";
  * Returns suggestions for a position; null if there are none.
  * @example completeAt("rules:\n  - eff", 14, words) // { from: 11, suggestions: [{ label: "effect", apply: "effect: ", … }] }
  */
-export function completeAt(text: string, position: number, words: Words, kind: TextKind = "policy"): Completion | null {
+export function completeAt(
+  text: string,
+  position: number,
+  words: CompletionWords,
+  kind: TextKind = "policy",
+): Completion | null {
   const before = text.slice(0, position).split("\n");
   const line = (before.at(-1) ?? "").replace(/\r$/, "");
   if (/^\s*#|\s#[^"']*$/.test(line)) return null;
@@ -89,7 +94,7 @@ const NAME = /[A-Za-z_]\w*(?:\.\??\w*)*$/;
 /** Names the past action of a macro such as `history.any(h, …)`. */
 const PAST_ACTION = /\bhistory\.(?:any|count|sum|last)\(\s*(\w+)\s*,/g;
 
-function completeExpression(before: string, words: Words): Completion | null {
+function completeExpression(before: string, words: CompletionWords): Completion | null {
   const typed = NAME.exec(before)?.[0] ?? "";
   const word = typed.replaceAll(".?", ".");
   const [owner = ""] = word.split(".");
@@ -160,7 +165,7 @@ function isNested(schema: Schema): boolean {
 function completeValue(
   schema: unknown,
   { path, typed, position }: { path: readonly string[]; typed: string; position: number },
-  { vocabulary, tools }: Words,
+  { vocabulary, tools }: CompletionWords,
 ): Completion | null {
   const key = path.at(-1);
   const known = [...vocabulary.tools, ...tools];

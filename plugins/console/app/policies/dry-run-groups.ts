@@ -1,7 +1,7 @@
 /** Groups the results of a dry run by cause. Pure. */
 
 /** A decision and its cause. */
-export interface Cause {
+export interface DecisionCause {
   effect: string;
   policy: string | null;
   rule: string | null;
@@ -17,8 +17,8 @@ export interface SampleAction {
 }
 
 export interface DryRunResult {
-  current: Cause;
-  candidate: Cause;
+  current: DecisionCause;
+  candidate: DecisionCause;
   changed: boolean;
 }
 
@@ -46,4 +46,4 @@ export function groupByCause(actions: readonly SampleAction[], results: readonly
   );
 }
 
-const causeKey = ({ effect, policy, rule, reason }: Cause): unknown[] => [effect, policy, rule, reason];
+const causeKey = ({ effect, policy, rule, reason }: DecisionCause): unknown[] => [effect, policy, rule, reason];

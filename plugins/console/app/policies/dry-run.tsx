@@ -2,11 +2,17 @@
 import { useEffect, useState } from "preact/hooks";
 import { request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { Badge, Notice, Problem, Text } from "../ui/elements.tsx";
-import { What } from "../ui/request.tsx";
-import { type Cause, type DryRunGroup, type DryRunResult, groupByCause, type SampleAction } from "./dry-run-groups.ts";
-import { Rule } from "./flip-list.tsx";
-import { BACKTEST, DRY_RUN } from "./strings.ts";
+import { Badge, Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
+import { ActionTitle } from "../ui/request.tsx";
+import {
+  type DecisionCause,
+  type DryRunGroup,
+  type DryRunResult,
+  groupByCause,
+  type SampleAction,
+} from "./dry-run-groups.ts";
+import { FlipsOfRule } from "./flip-list.tsx";
+import { BACKTEST_TEXTS, DRY_RUN_TEXTS } from "./strings.ts";
 
 const EXAMPLES = 3;
 const EXAMPLE_ACTION: SampleAction = {
@@ -50,7 +56,7 @@ export function parseSamples(samples: string): SampleAction[] {
   try {
     return JSON.parse(samples) as SampleAction[];
   } catch (error) {
-    throw new Error(DRY_RUN.notJson((error as Error).message), { cause: error });
+    throw new Error(DRY_RUN_TEXTS.notJson((error as Error).message), { cause: error });
   }
 }
 
@@ -82,20 +88,20 @@ export function DryRun({ yaml, samples, onSamples, onRefused }: Props) {
   };
   return (
     <>
-      <p class="quiet">{DRY_RUN.help}</p>
+      <p class="quiet">{DRY_RUN_TEXTS.help}</p>
       <button type="button" disabled={isBusy} onClick={() => void run()}>
-        {DRY_RUN.run}
+        {DRY_RUN_TEXTS.run}
       </button>
-      <Problem error={error} />
+      <ErrorNotice error={error} />
       {state === null ? null : (
         <>
-          {state.of === subject ? null : <Notice kind="busy">{DRY_RUN.stale}</Notice>}
+          {state.of === subject ? null : <Notice kind="busy">{DRY_RUN_TEXTS.stale}</Notice>}
           <Groups groups={state.groups} />
         </>
       )}
       <details>
-        <summary>{DRY_RUN.samples}</summary>
-        <label for="samples">{DRY_RUN.samplesHelp}</label>
+        <summary>{DRY_RUN_TEXTS.samples}</summary>
+        <label for="samples">{DRY_RUN_TEXTS.samplesHelp}</label>
         <textarea
           id="samples"
           rows={14}
@@ -115,7 +121,7 @@ function Groups({ groups }: { groups: readonly DryRunGroup[] }) {
   return (
     <>
       <Notice kind={changed === 0 ? "good" : "busy"}>
-        {changed === 0 ? DRY_RUN.unchanged(all) : DRY_RUN.changed(changed, all)}
+        {changed === 0 ? DRY_RUN_TEXTS.unchanged(all) : DRY_RUN_TEXTS.changed(changed, all)}
       </Notice>
       {groups.map((group) => (
         <Group key={JSON.stringify([group.current, group.candidate])} group={group} />
@@ -130,36 +136,36 @@ function Group({ group: { current, candidate, changed, actions } }: { group: Dry
     <div class="flips">
       <h3>
         <Decided cause={candidate} />
-        <span class="quiet">{DRY_RUN.count(actions.length)}</span>
+        <span class="quiet">{DRY_RUN_TEXTS.count(actions.length)}</span>
       </h3>
       <p class="quiet">
         {changed ? (
           <>
-            {DRY_RUN.now} <Decided cause={current} /> {isSameEffect ? DRY_RUN.terms : null}
+            {DRY_RUN_TEXTS.now} <Decided cause={current} /> {isSameEffect ? DRY_RUN_TEXTS.terms : null}
           </>
         ) : (
-          DRY_RUN.same
+          DRY_RUN_TEXTS.same
         )}
       </p>
       <p>
-        <Text value={candidate.reason} />
+        <MarkedValue value={candidate.reason} />
       </p>
       <ul class="examples">
         {actions.slice(0, EXAMPLES).map((action, i) => (
           <li key={i}>
-            <What action={action} />
+            <ActionTitle action={action} />
           </li>
         ))}
-        {actions.length > EXAMPLES ? <li class="quiet">{BACKTEST.more(actions.length - EXAMPLES)}</li> : null}
+        {actions.length > EXAMPLES ? <li class="quiet">{BACKTEST_TEXTS.more(actions.length - EXAMPLES)}</li> : null}
       </ul>
     </div>
   );
 }
 
-function Decided({ cause }: { cause: Cause }) {
+function Decided({ cause }: { cause: DecisionCause }) {
   return (
     <span>
-      <Badge value={cause.effect} /> {DRY_RUN.by} <Rule outcome={cause} />
+      <Badge value={cause.effect} /> {DRY_RUN_TEXTS.by} <FlipsOfRule outcome={cause} />
     </span>
   );
 }

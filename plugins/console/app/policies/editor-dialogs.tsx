@@ -1,18 +1,18 @@
 /** The dialogs of the editor, which ask for confirmation before changes are discarded or a policy becomes active. */
 import { Dialog } from "../ui/dialog.tsx";
 import { Backtest } from "./backtest.tsx";
-import { EDITOR } from "./strings.ts";
+import { EDITOR_TEXTS } from "./strings.ts";
 
 export function DiscardDialog({ onClose, onDiscard }: { onClose(): void; onDiscard(): void }) {
   return (
-    <Dialog title={EDITOR.discardTitle} onClose={onClose}>
-      <p>{EDITOR.discardText}</p>
+    <Dialog title={EDITOR_TEXTS.discardTitle} onClose={onClose}>
+      <p>{EDITOR_TEXTS.discardText}</p>
       <div class="row end">
         <button type="button" class="danger" onClick={onDiscard}>
-          {EDITOR.discard}
+          {EDITOR_TEXTS.discard}
         </button>
         <button type="button" data-focus onClick={onClose}>
-          {EDITOR.keepEditing}
+          {EDITOR_TEXTS.keepEditing}
         </button>
       </div>
     </Dialog>
@@ -31,15 +31,15 @@ interface ActivateProps {
 
 export function ActivateDialog({ yaml, onClose, onActivate, onRefused }: ActivateProps) {
   return (
-    <Dialog title={EDITOR.activateTitle} onClose={onClose}>
-      <p>{EDITOR.activateText}</p>
+    <Dialog title={EDITOR_TEXTS.activateTitle} onClose={onClose}>
+      <p>{EDITOR_TEXTS.activateText}</p>
       <Backtest name="activation" candidate={{ yaml }} onRefused={onRefused} startsItself />
       <div class="row end">
         <button type="button" class="primary" onClick={onActivate}>
-          {EDITOR.activate}
+          {EDITOR_TEXTS.activate}
         </button>
         <button type="button" data-focus onClick={onClose}>
-          {EDITOR.cancel}
+          {EDITOR_TEXTS.cancel}
         </button>
       </div>
     </Dialog>

@@ -1,17 +1,17 @@
 /** The results next to the editor's text: problems, changes, dry run, tests, backtest and shadow mode. */
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { Notice, Problem, Text } from "../ui/elements.tsx";
-import { Backtest, Shadow } from "./backtest.tsx";
+import { Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
+import { Backtest, ShadowReport } from "./backtest.tsx";
 import type { CheckState, CheckResult } from "./checked-text.ts";
 import type { Editor } from "./code-mirror.ts";
-import type { Words } from "./completions.ts";
+import type { CompletionWords } from "./completions.ts";
 import { DryRun, useSamples } from "./dry-run.tsx";
 import { FaultList } from "./fault-list.tsx";
 import { PolicyTests } from "./policy-tests.tsx";
-import { EDITOR } from "./strings.ts";
+import { EDITOR_TEXTS } from "./strings.ts";
 
-type Tab = keyof typeof EDITOR.tabs;
+type Tab = keyof typeof EDITOR_TEXTS.tabs;
 
 interface Props {
   yaml: string;
@@ -20,7 +20,7 @@ interface Props {
   /** Id of a policy that is stored; null for a new one. */
   shadowId: string | null;
   /** Words for completion in the tests; null while they are loading. */
-  words: Words | null;
+  words: CompletionWords | null;
   /** Moves the cursor to a position in the policy's text. */
   goTo: (line: number, column: number | null) => void;
   onTests: (tests: string) => void;
@@ -37,7 +37,7 @@ export function EditorResults({ yaml, tests, check, shadowId, words, goTo, onTes
     setTab(next);
     setOpened(new Set([...opened, next]));
   };
-  const tabs = (Object.keys(EDITOR.tabs) as Tab[]).filter((name) => name !== "shadow" || shadowId !== null);
+  const tabs = (Object.keys(EDITOR_TEXTS.tabs) as Tab[]).filter((name) => name !== "shadow" || shadowId !== null);
   const panels: Record<Tab, () => ComponentChildren> = {
     problems: () => <Problems check={check} goTo={goTo} />,
     changes: () => <Changes checked={check.result} />,
@@ -56,18 +56,18 @@ export function EditorResults({ yaml, tests, check, shadowId, words, goTo, onTes
     ),
     backtest: () => (
       <>
-        <p class="quiet">{EDITOR.backtestHelp}</p>
+        <p class="quiet">{EDITOR_TEXTS.backtestHelp}</p>
         <Backtest name="draft" candidate={{ yaml }} onRefused={onRefused} />
       </>
     ),
-    shadow: () => (shadowId === null ? null : <Shadow id={shadowId} />),
+    shadow: () => (shadowId === null ? null : <ShadowReport id={shadowId} />),
   };
   return (
-    <section class="editor-results" aria-label={EDITOR.results}>
-      <div class="tabs" role="group" aria-label={EDITOR.results}>
+    <section class="editor-results" aria-label={EDITOR_TEXTS.results}>
+      <div class="tabs" role="group" aria-label={EDITOR_TEXTS.results}>
         {tabs.map((name) => (
           <button type="button" key={name} aria-pressed={name === tab} onClick={() => open(name)}>
-            {EDITOR.tabs[name]}
+            {EDITOR_TEXTS.tabs[name]}
             {countOf(name, check.result)}
           </button>
         ))}
@@ -75,7 +75,7 @@ export function EditorResults({ yaml, tests, check, shadowId, words, goTo, onTes
       {tabs.map((name) =>
         name === tab || opened.has(name) ? (
           <div key={name} hidden={name !== tab}>
-            {name === "shadow" ? null : <h2 class="visually-hidden">{EDITOR.tabs[name]}</h2>}
+            {name === "shadow" ? null : <h2 class="visually-hidden">{EDITOR_TEXTS.tabs[name]}</h2>}
             {panels[name]()}
           </div>
         ) : null,
@@ -97,24 +97,24 @@ function countOf(tab: Tab, checked: CheckResult | null): string {
 }
 
 function Problems({ check: { result, error, isBusy, again }, goTo }: { check: CheckState; goTo: Props["goTo"] }) {
-  if (error !== null) return <Problem error={error} again={again} />;
-  if (result === null) return <p role="status">{EDITOR.checking}</p>;
+  if (error !== null) return <ErrorNotice error={error} again={again} />;
+  if (result === null) return <p role="status">{EDITOR_TEXTS.checking}</p>;
   const { faults, warnings } = result;
   return (
     <div aria-busy={isBusy}>
       <Notice kind={faults.length === 0 ? "good" : "bad"}>
         {faults.length === 0 ? (
-          EDITOR.valid
+          EDITOR_TEXTS.valid
         ) : (
           <>
-            {EDITOR.problems(faults.length)}
+            {EDITOR_TEXTS.problems(faults.length)}
             <FaultList faults={faults} goTo={goTo} />
           </>
         )}
       </Notice>
       {warnings.length === 0 ? null : (
         <Notice kind="busy">
-          {EDITOR.warnings(warnings.length)}
+          {EDITOR_TEXTS.warnings(warnings.length)}
           <FaultList faults={warnings} goTo={goTo} />
         </Notice>
       )}
@@ -123,25 +123,25 @@ function Problems({ check: { result, error, isBusy, again }, goTo }: { check: Ch
 }
 
 function Changes({ checked }: { checked: CheckResult | null }) {
-  if (checked === null || checked.policies.length === 0) return <p class="quiet">{EDITOR.changesUnknown}</p>;
+  if (checked === null || checked.policies.length === 0) return <p class="quiet">{EDITOR_TEXTS.changesUnknown}</p>;
   return (
     <>
       {checked.policies.map(({ policy, compared_with: version, changes, more_changes: more }) => (
         <div key={policy}>
           {version === null ? (
-            <p>{EDITOR.changesNew}</p>
+            <p>{EDITOR_TEXTS.changesNew}</p>
           ) : changes.length === 0 ? (
-            <p>{EDITOR.changesNone(version)}</p>
+            <p>{EDITOR_TEXTS.changesNone(version)}</p>
           ) : (
             <>
-              <p>{EDITOR.changesFrom(version)}</p>
+              <p>{EDITOR_TEXTS.changesFrom(version)}</p>
               <ul>
                 {changes.map(({ summary }) => (
                   <li key={summary}>
-                    <Text value={summary} />
+                    <MarkedValue value={summary} />
                   </li>
                 ))}
-                {more === 0 ? null : <li class="quiet">{EDITOR.changesMore(more)}</li>}
+                {more === 0 ? null : <li class="quiet">{EDITOR_TEXTS.changesMore(more)}</li>}
               </ul>
             </>
           )}

@@ -1,5 +1,5 @@
-import { Text } from "../ui/elements.tsx";
-import { EDITOR } from "./strings.ts";
+import { MarkedValue } from "../ui/elements.tsx";
+import { EDITOR_TEXTS } from "./strings.ts";
 
 interface Fault {
   line: number | null;
@@ -22,12 +22,12 @@ export function FaultList({
           {line === null ? null : (
             <>
               <button type="button" class="plain" onClick={() => goTo(line, column)}>
-                <strong>{EDITOR.position(line, column)}</strong>
+                <strong>{EDITOR_TEXTS.position(line, column)}</strong>
               </button>
               {": "}
             </>
           )}
-          <Text value={detail} />
+          <MarkedValue value={detail} />
         </li>
       ))}
     </ul>

@@ -1,10 +1,10 @@
 /** Flips of a report, grouped by the rule that would decide. */
 import { encodeSegment } from "../core/api.ts";
-import { Badge, Text, Time } from "../ui/elements.tsx";
+import { Badge, MarkedValue, Time } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
-import { What } from "../ui/request.tsx";
-import { type Flip, flipKey, type FlipReport, groupByRule, isLessStrict, type Outcome } from "./flips.ts";
-import { BACKTEST } from "./strings.ts";
+import { ActionTitle } from "../ui/request.tsx";
+import { type Flip, flipKey, type FlipReport, groupByRule, isLessStrict, type FlipOutcome } from "./flips.ts";
+import { BACKTEST_TEXTS } from "./strings.ts";
 
 /** Number of times that the active policies also produce each flip, by its key. `error` is set if it is unknown. */
 export interface CurrentFlips {
@@ -12,18 +12,19 @@ export interface CurrentFlips {
   error: unknown;
 }
 
-export function Flips({ data, current }: { data: FlipReport; current: CurrentFlips | null }) {
+export function FlipList({ data, current }: { data: FlipReport; current: CurrentFlips | null }) {
   return (
     <>
       {current === null || current.error === null ? null : (
         <p class="quiet">
-          {BACKTEST.currentUnknown} <Text value={(current.error as Error).message} />
+          {BACKTEST_TEXTS.currentUnknown} <MarkedValue value={(current.error as Error).message} />
         </p>
       )}
       {groupByRule(data.flips).map(({ to, count, flips }) => (
         <div class="flips" key={JSON.stringify(to)}>
           <h3>
-            <Rule outcome={to} /> <Badge value={to.effect} /> <span class="quiet">{BACKTEST.flipCount(count)}</span>
+            <FlipsOfRule outcome={to} /> <Badge value={to.effect} />{" "}
+            <span class="quiet">{BACKTEST_TEXTS.flipCount(count)}</span>
           </h3>
           <ul>
             {flips.map((flip) => (
@@ -32,7 +33,7 @@ export function Flips({ data, current }: { data: FlipReport; current: CurrentFli
           </ul>
         </div>
       ))}
-      {data.unlisted === 0 ? null : <p class="quiet">{BACKTEST.unlisted(data.unlisted)}</p>}
+      {data.unlisted === 0 ? null : <p class="quiet">{BACKTEST_TEXTS.unlisted(data.unlisted)}</p>}
     </>
   );
 }
@@ -42,9 +43,9 @@ function OneFlip({ flip, currentCount }: { flip: Flip; currentCount: number }) {
   return (
     <li>
       {count.toLocaleString("en")} <span class="quiet">recorded as</span> <Badge value={from.effect} />{" "}
-      <span class="quiet">by</span> <Rule outcome={from} />{" "}
-      {isLessStrict(flip) ? <Badge value="critical" label={BACKTEST.lessStrict} /> : null}{" "}
-      {currentCount >= count ? <Badge value="inactive" label={BACKTEST.already} /> : null}
+      <span class="quiet">by</span> <FlipsOfRule outcome={from} />{" "}
+      {isLessStrict(flip) ? <Badge value="critical" label={BACKTEST_TEXTS.lessStrict} /> : null}{" "}
+      {currentCount >= count ? <Badge value="inactive" label={BACKTEST_TEXTS.already} /> : null}
       <ul class="examples">
         {examples.map((example) => (
           <li key={example.action_id}>
@@ -52,7 +53,7 @@ function OneFlip({ flip, currentCount }: { flip: Flip; currentCount: number }) {
               href={`#/actions/${encodeSegment(example.action_id)}`}
               aria-label={renderPlain(`${example.tool} ${example.operation} by ${example.agent_id}, ${example.at}`)}
             >
-              <What action={example} />
+              <ActionTitle action={example} />
             </a>{" "}
             <span class="quiet">
               <Time at={example.at} />
@@ -60,7 +61,7 @@ function OneFlip({ flip, currentCount }: { flip: Flip; currentCount: number }) {
           </li>
         ))}
         {count > examples.length && examples.length > 0 ? (
-          <li class="quiet">{BACKTEST.more(count - examples.length)}</li>
+          <li class="quiet">{BACKTEST_TEXTS.more(count - examples.length)}</li>
         ) : null}
       </ul>
     </li>
@@ -68,13 +69,13 @@ function OneFlip({ flip, currentCount }: { flip: Flip; currentCount: number }) {
 }
 
 /** Renders the rule of an outcome: “large refunds” of payments. */
-export function Rule({ outcome: { policy, rule } }: { outcome: Pick<Outcome, "policy" | "rule"> }) {
-  if (rule === null) return <span>{BACKTEST.noRule}</span>;
+export function FlipsOfRule({ outcome: { policy, rule } }: { outcome: Pick<FlipOutcome, "policy" | "rule"> }) {
+  if (rule === null) return <span>{BACKTEST_TEXTS.noRule}</span>;
   return (
     <span>
-      “<Text value={rule} />”{" "}
+      “<MarkedValue value={rule} />”{" "}
       <span class="quiet">
-        of <Text value={policy} />
+        of <MarkedValue value={policy} />
       </span>
     </span>
   );

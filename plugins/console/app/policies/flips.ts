@@ -2,7 +2,7 @@
 import type { Backtest } from "../core/api-types.ts";
 
 export type Flip = Backtest["flips"][number];
-export type Outcome = Flip["from"];
+export type FlipOutcome = Flip["from"];
 /** The members that reports of backtests and of shadow mode have in common. */
 export type FlipReport = Pick<
   Backtest,
@@ -21,7 +21,7 @@ export type FlipReport = Pick<
 
 /** Flips that have the same outcome. */
 interface RuleFlips {
-  to: Outcome;
+  to: FlipOutcome;
   count: number;
   flips: Flip[];
 }

@@ -1,7 +1,7 @@
 import { Badge } from "../ui/elements.tsx";
 
 /** Renders what manages a policy: the API, or a source such as a folder or a repository. Marks the baseline. */
-export function Managed({ policy }: { policy: { managed_by: string | null; baseline: boolean } }) {
+export function ManagedPolicyNotice({ policy }: { policy: { managed_by: string | null; baseline: boolean } }) {
   if (policy.managed_by === null) return <span class="quiet">API</span>;
   return (
     <>

@@ -2,15 +2,15 @@
 import type { Api } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { Badge, Empty, Table, Text, Time } from "../ui/elements.tsx";
+import { Badge, Empty, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
 import { RowPages } from "../ui/row-pages.tsx";
 import { Snippet } from "../ui/snippet.tsx";
-import { Managed } from "./managed.tsx";
+import { ManagedPolicyNotice } from "./managed.tsx";
 import { NewPolicy } from "./policy-editor.tsx";
 import { PolicyDetail } from "./policy.tsx";
-import { LIST } from "./strings.ts";
+import { LIST_TEXTS } from "./strings.ts";
 
 type Summary = Api["GET /v1/policies"]["response"]["policies"][number];
 
@@ -23,22 +23,22 @@ function List() {
   const loaded = useLoad((signal) => request("GET /v1/policies", { query: { limit: 1000 }, signal }), []);
   return (
     <LoadedPage
-      title={LIST.title}
+      title={LIST_TEXTS.title}
       what="policies"
       loaded={loaded}
       side={
         hasScope("policies:write") ? (
           <a class="button" href="#/policies/new">
-            {LIST.create}
+            {LIST_TEXTS.create}
           </a>
         ) : null
       }
     >
       {({ policies }) =>
         policies.length === 0 ? (
-          <Empty text={LIST.empty}>
-            <p>{LIST.emptyHelp}</p>
-            <Snippet label={LIST.emptySnippet} text={"assent init\nassent serve"} />
+          <Empty text={LIST_TEXTS.empty}>
+            <p>{LIST_TEXTS.emptyHelp}</p>
+            <Snippet label={LIST_TEXTS.emptySnippet} text={"assent init\nassent serve"} />
           </Empty>
         ) : (
           <RowPages
@@ -68,14 +68,14 @@ function Row({ policy }: { policy: Summary }) {
       <td>
         <a href={`#/policies/${encodeSegment(name)}`}>
           <strong>
-            <Text value={name} />
+            <MarkedValue value={name} />
           </strong>
         </a>
         {description === null || description === "" ? null : (
           <>
             <br />
             <span class="quiet">
-              <Text value={description} />
+              <MarkedValue value={description} />
             </span>
           </>
         )}
@@ -84,16 +84,16 @@ function Row({ policy }: { policy: Summary }) {
         <Badge value={status} /> {mode === "shadow" ? <Badge value="shadow" /> : null}
       </td>
       <td data-label="Version">
-        {active_version ?? <span class="quiet">{LIST.noneActive}</span>}
+        {active_version ?? <span class="quiet">{LIST_TEXTS.noneActive}</span>}
         {latest_version === active_version ? null : (
           <>
             <br />
-            <span class="quiet">{LIST.newest(latest_version)}</span>
+            <span class="quiet">{LIST_TEXTS.newest(latest_version)}</span>
           </>
         )}
       </td>
       <td data-label="Managed by">
-        <Managed policy={policy} />
+        <ManagedPolicyNotice policy={policy} />
       </td>
       <td data-label="Changed">
         <Time at={updated_at} />

@@ -1,21 +1,21 @@
 /** The dialogs that change which version of a policy decides. */
 import { useState } from "preact/hooks";
 import type { Policy } from "../core/api-types.ts";
-import { encodeSegment, call, request, url } from "../core/api.ts";
+import { encodeSegment, fetchJson, request, buildUrl } from "../core/api.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Problem, Text } from "../ui/elements.tsx";
+import { ErrorNotice, MarkedValue } from "../ui/elements.tsx";
 import { Backtest } from "./backtest.tsx";
-import { CHANGE, type ChangeTexts } from "./strings.ts";
-import { enforcedText, isShadow, type Version } from "./versions.ts";
+import { CHANGE_TEXTS, type ChangeTexts } from "./strings.ts";
+import { renderEnforcedYaml, isShadow, type Version } from "./versions.ts";
 
-export type Change =
+export type ProposedChange =
   | { kind: "activate"; version: Version }
   | { kind: "enforce"; version: Version }
   | { kind: "deactivate" }
   | { kind: "delete" };
 
 interface Props {
-  change: Change;
+  change: ProposedChange;
   policy: Policy;
   /** Entity tag of the policy. The service rejects the change if the policy no longer has this tag. */
   etag: string;
@@ -28,8 +28,8 @@ export function PolicyChange({ change, policy, etag, onClose, onDone }: Props) {
   const [isBusy, setBusy] = useState(false);
   const texts: ChangeTexts =
     change.kind === "activate"
-      ? CHANGE.activate(change.version.version, policy.active_version, isShadow(change.version))
-      : CHANGE[change.kind];
+      ? CHANGE_TEXTS.activate(change.version.version, policy.active_version, isShadow(change.version))
+      : CHANGE_TEXTS[change.kind];
   const apply = async (): Promise<void> => {
     setBusy(true);
     setError(null);
@@ -45,14 +45,14 @@ export function PolicyChange({ change, policy, etag, onClose, onDone }: Props) {
     <Dialog title={texts.title} onClose={onClose}>
       <p>
         <strong>
-          <Text value={policy.name} />
+          <MarkedValue value={policy.name} />
         </strong>
         : {texts.effect}
       </p>
       {change.kind === "activate" ? (
         <Backtest name="activation" candidate={{ policy: change.version.definition }} startsItself />
       ) : null}
-      <Problem error={error} />
+      <ErrorNotice error={error} />
       <div class="row end">
         <button
           type="button"
@@ -63,21 +63,21 @@ export function PolicyChange({ change, policy, etag, onClose, onDone }: Props) {
           {texts.button}
         </button>
         <button type="button" data-focus onClick={onClose}>
-          {CHANGE.cancel}
+          {CHANGE_TEXTS.cancel}
         </button>
       </div>
     </Dialog>
   );
 }
 
-async function send(change: Change, id: string, etag: string): Promise<void> {
+async function send(change: ProposedChange, id: string, etag: string): Promise<void> {
   const common = { path: [id], headers: { "if-match": etag } };
   if (change.kind === "delete") await request("DELETE /v1/policies/{id}", common);
   else if (change.kind === "enforce") {
     const headers = { "if-match": etag };
-    const text = enforcedText(change.version);
-    const address = url(`/v1/policies/${encodeSegment(id)}`, { activate: true });
-    await call(address, { method: "PUT", callForText: text, type: "application/yaml", headers });
+    const text = renderEnforcedYaml(change.version);
+    const address = buildUrl(`/v1/policies/${encodeSegment(id)}`, { activate: true });
+    await fetchJson(address, { method: "PUT", rawBody: text, type: "application/yaml", headers });
   } else if (change.kind === "deactivate") await request("POST /v1/policies/{id}/deactivate", common);
   else await request("POST /v1/policies/{id}/activate", { ...common, body: { version: change.version.version } });
 }

@@ -3,18 +3,18 @@
  */
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { Policy } from "../core/api-types.ts";
-import { ApiError, encodeSegment, call, request, url } from "../core/api.ts";
-import { Notice, Page, Problem } from "../ui/elements.tsx";
+import { ApiError, encodeSegment, fetchJson, request, buildUrl } from "../core/api.ts";
+import { Notice, Page, ErrorNotice } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { type CheckResult, useCheckedText } from "./checked-text.ts";
 import { CodeEditor } from "./code-editor.tsx";
-import type { Editor, Mark } from "./code-mirror.ts";
-import { completeAt, type Words } from "./completions.ts";
+import type { Editor, EditorMark } from "./code-mirror.ts";
+import { completeAt, type CompletionWords } from "./completions.ts";
 import { ActivateDialog, DiscardDialog } from "./editor-dialogs.tsx";
 import { EditorResults } from "./editor-results.tsx";
-import { describeStanding, EDITOR } from "./strings.ts";
-import { useDraft } from "./use-draft.ts";
-import { type LoadedPolicy, textOfVersion } from "./versions.ts";
+import { describeStanding, EDITOR_TEXTS } from "./strings.ts";
+import { usePolicyDraft } from "./use-draft.ts";
+import { type LoadedPolicy, renderVersionYaml } from "./versions.ts";
 
 const STARTER = `policy: my-policy
 description: What it is for.
@@ -36,16 +36,16 @@ rules:
 export function NewPolicy() {
   return (
     <PolicyEditor
-      title={EDITOR.newTitle}
+      title={EDITOR_TEXTS.newTitle}
       text={STARTER}
       base=""
-      standing={EDITOR.standingNew}
+      standing={EDITOR_TEXTS.standingNew}
       shadowId={null}
       back="#/policies"
       save={(text, activate) =>
-        call(url("/v1/policies", { activate }), {
+        fetchJson(buildUrl("/v1/policies", { activate }), {
           method: "POST",
-          callForText: text,
+          rawBody: text,
           type: "application/yaml",
         }) as Promise<Policy>
       }
@@ -59,16 +59,16 @@ export function EditPolicy({ address, loaded }: { address: string; loaded: Loade
   const newest = versions[0];
   return (
     <PolicyEditor
-      title={EDITOR.editTitle(policy.name)}
-      text={newest === undefined ? "" : textOfVersion(newest)}
+      title={EDITOR_TEXTS.editTitle(policy.name)}
+      text={newest === undefined ? "" : renderVersionYaml(newest)}
       base={etag}
-      standing={EDITOR.standingNext(describeStanding(policy))}
+      standing={EDITOR_TEXTS.standingNext(describeStanding(policy))}
       shadowId={policy.id}
       back={address}
       save={(text, activate, base) =>
-        call(url(`/v1/policies/${encodeSegment(policy.id)}`, { activate }), {
+        fetchJson(buildUrl(`/v1/policies/${encodeSegment(policy.id)}`, { activate }), {
           method: "PUT",
-          callForText: text,
+          rawBody: text,
           type: "application/yaml",
           headers: { "if-match": base },
         }) as Promise<Policy>
@@ -93,7 +93,7 @@ interface Props {
 }
 
 function PolicyEditor({ title, text, base, standing, shadowId, back, save }: Props) {
-  const draft = useDraft(title, text, base);
+  const draft = usePolicyDraft(title, text, base);
   const { yaml, tests } = draft;
   const check = useCheckedText(yaml, tests);
   const words = useWords(check.result);
@@ -137,7 +137,7 @@ function PolicyEditor({ title, text, base, standing, shadowId, back, save }: Pro
           <div>
             <CodeEditor
               key={draft.round}
-              label={EDITOR.label}
+              label={EDITOR_TEXTS.label}
               text={yaml}
               marks={marks}
               handle={handle}
@@ -147,17 +147,17 @@ function PolicyEditor({ title, text, base, standing, shadowId, back, save }: Pro
               }}
               complete={(current, position) => (words === null ? null : completeAt(current, position, words))}
             />
-            <p class="quiet">{EDITOR.completionHelp}</p>
-            <Problem error={error} />
+            <p class="quiet">{EDITOR_TEXTS.completionHelp}</p>
+            <ErrorNotice error={error} />
             <div class="row">
               <button type="button" disabled={isBusy} onClick={() => void store(false)}>
-                {EDITOR.save}
+                {EDITOR_TEXTS.save}
               </button>
               <button type="button" class="primary" disabled={isBusy} onClick={() => setDialog("activate")}>
-                {EDITOR.saveAndActivate}
+                {EDITOR_TEXTS.saveAndActivate}
               </button>
             </div>
-            <p class="quiet">{EDITOR.saveHelp}</p>
+            <p class="quiet">{EDITOR_TEXTS.saveHelp}</p>
           </div>
           <EditorResults
             key={draft.round}
@@ -195,39 +195,39 @@ function BackLink({ href, onClick }: { href: string; onClick: () => void }) {
           onClick();
         }}
       >
-        {EDITOR.back}
+        {EDITOR_TEXTS.back}
       </a>
     </p>
   );
 }
 
 /** Reports that the text is an unsaved draft, or that the draft is too large to be stored. */
-function DraftNotices({ draft }: { draft: ReturnType<typeof useDraft> }) {
+function DraftNotices({ draft }: { draft: ReturnType<typeof usePolicyDraft> }) {
   return (
     <>
       {draft.isFromBefore ? (
         <Notice>
-          {EDITOR.draft}{" "}
+          {EDITOR_TEXTS.draft}{" "}
           <button type="button" class="small" onClick={draft.startOver}>
-            {EDITOR.startOver}
+            {EDITOR_TEXTS.startOver}
           </button>
         </Notice>
       ) : null}
-      {draft.isTooLarge ? <Notice kind="bad">{EDITOR.draftTooLarge}</Notice> : null}
+      {draft.isTooLarge ? <Notice kind="bad">{EDITOR_TEXTS.draftTooLarge}</Notice> : null}
     </>
   );
 }
 
 /** Returns the words for completion; null while the vocabulary is loading. Without it, the editor works and suggests nothing. */
-function useWords(checked: CheckResult | null): Words | null {
+function useWords(checked: CheckResult | null): CompletionWords | null {
   const { data: vocabulary } = useLoad((signal) => request("GET /v1/policy-vocabulary", { signal }), []);
   // While the text has an error, suggest the names of the last valid text.
-  const declared = useRef<Pick<Words, "variables" | "tools">>({ variables: [], tools: [] });
+  const declared = useRef<Pick<CompletionWords, "variables" | "tools">>({ variables: [], tools: [] });
   if (checked !== null && checked.faults.length === 0) declared.current = checked;
   return vocabulary === null ? null : { vocabulary, ...declared.current };
 }
 
-function marksOf(checked: CheckResult | null): Mark[] {
+function marksOf(checked: CheckResult | null): EditorMark[] {
   if (checked === null) return [];
   return [
     ...checked.faults.map((fault) => ({ severity: "error" as const, ...fault })),

@@ -1,16 +1,16 @@
 /** The tests of the editor: their text and their results. */
 import type { RefObject } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { now, request } from "../core/api.ts";
-import { Badge, download, Notice, Problem, Text } from "../ui/elements.tsx";
+import { serviceNow, request } from "../core/api.ts";
+import { Badge, download, Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
 import type { CheckState, CheckResult } from "./checked-text.ts";
 import { CodeEditor } from "./code-editor.tsx";
-import type { Editor, Mark } from "./code-mirror.ts";
-import { completeAt, type Words } from "./completions.ts";
+import type { Editor, EditorMark } from "./code-mirror.ts";
+import { completeAt, type CompletionWords } from "./completions.ts";
 import { parseSamples } from "./dry-run.tsx";
 import { type DryRunResult, type SampleAction } from "./dry-run-groups.ts";
 import { FaultList } from "./fault-list.tsx";
-import { EDITOR, TESTS } from "./strings.ts";
+import { EDITOR_TEXTS, TESTS_TEXTS } from "./strings.ts";
 import { renderYaml } from "./yaml.ts";
 
 interface Props {
@@ -19,7 +19,7 @@ interface Props {
   samples: string;
   check: CheckState;
   handle: RefObject<Editor | null>;
-  words: Words | null;
+  words: CompletionWords | null;
   onTests: (tests: string) => void;
   onRefused: (error: unknown) => boolean;
 }
@@ -52,7 +52,7 @@ export function PolicyTests({ yaml, tests, samples, check, handle, words, onTest
   };
   return (
     <>
-      <p class="quiet">{TESTS.help}</p>
+      <p class="quiet">{TESTS_TEXTS.help}</p>
       <TestResults
         tests={tests}
         results={results}
@@ -61,25 +61,25 @@ export function PolicyTests({ yaml, tests, samples, check, handle, words, onTest
       />
       <CodeEditor
         key={written}
-        label={TESTS.label}
+        label={TESTS_TEXTS.label}
         text={tests}
         marks={marks}
         handle={handle}
         onChange={onTests}
         complete={(current, position) => (words === null ? null : completeAt(current, position, words, "tests"))}
       />
-      <Problem error={error} />
+      <ErrorNotice error={error} />
       <div class="row">
         <button type="button" disabled={isBusy} onClick={() => void record()}>
-          {TESTS.record}
+          {TESTS_TEXTS.record}
         </button>
         {tests.trim() === "" ? null : (
           <button type="button" onClick={() => download(`${policy ?? "policy"}_test.yaml`, tests)}>
-            {TESTS.download}
+            {TESTS_TEXTS.download}
           </button>
         )}
       </div>
-      <p class="quiet">{TESTS.recordHelp}</p>
+      <p class="quiet">{TESTS_TEXTS.recordHelp}</p>
     </>
   );
 }
@@ -93,7 +93,7 @@ interface ResultProps {
 }
 
 function TestResults({ tests, results, isBlocked, goTo }: ResultProps) {
-  if (tests.trim() === "" || results === null) return <p role="status">{TESTS.none}</p>;
+  if (tests.trim() === "" || results === null) return <p role="status">{TESTS_TEXTS.none}</p>;
   const { faults, passed, failed } = results;
   if (faults.length > 0)
     return (
@@ -101,12 +101,12 @@ function TestResults({ tests, results, isBlocked, goTo }: ResultProps) {
         <FaultList faults={faults} goTo={goTo} />
       </Notice>
     );
-  if (isBlocked) return <p role="status">{TESTS.blocked}</p>;
+  if (isBlocked) return <p role="status">{TESTS_TEXTS.blocked}</p>;
   const failures = results.results.filter(({ failure }) => failure !== null);
   return (
     <>
       <Notice kind={failed === 0 ? "good" : "bad"}>
-        {failed === 0 ? TESTS.passed(passed) : TESTS.failed(failed, passed + failed)}
+        {failed === 0 ? TESTS_TEXTS.passed(passed) : TESTS_TEXTS.failed(failed, passed + failed)}
       </Notice>
       {failures.length === 0 ? null : (
         <ul>
@@ -115,15 +115,15 @@ function TestResults({ tests, results, isBlocked, goTo }: ResultProps) {
               {line === null ? null : (
                 <>
                   <button type="button" class="plain" onClick={() => goTo(line, column)}>
-                    {EDITOR.position(line, null)}
+                    {EDITOR_TEXTS.position(line, null)}
                   </button>
                   {": "}
                 </>
               )}
               <strong>
-                <Text value={name} />
+                <MarkedValue value={name} />
               </strong>{" "}
-              {effect === null ? null : <Badge value={effect} />} <Text value={failure} />
+              {effect === null ? null : <Badge value={effect} />} <MarkedValue value={failure} />
             </li>
           ))}
         </ul>
@@ -132,7 +132,7 @@ function TestResults({ tests, results, isBlocked, goTo }: ResultProps) {
   );
 }
 
-function marksOf({ faults, results }: Results): Mark[] {
+function marksOf({ faults, results }: Results): EditorMark[] {
   const failed = results.flatMap(({ line, column, failure }) =>
     failure === null ? [] : [{ severity: "error" as const, line, column, detail: failure }],
   );
@@ -150,5 +150,5 @@ function renderTests(actions: readonly SampleAction[], results: readonly DryRunR
     const key = JSON.stringify(action);
     if (!cases.has(key)) cases.set(key, { name, action, expect: { effect, ...(rule === null ? {} : { rule }) } });
   }
-  return renderYaml({ now: new Date(now()).toISOString(), cases: [...cases.values()] });
+  return renderYaml({ now: new Date(serviceNow()).toISOString(), cases: [...cases.values()] });
 }

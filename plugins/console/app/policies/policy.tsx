@@ -3,23 +3,35 @@ import { useState } from "preact/hooks";
 import type { Policy } from "../core/api-types.ts";
 import { encodeSegment } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { Badge, Done, Facts, Hash, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
+import {
+  Badge,
+  ResultNotice,
+  FactList,
+  Hash,
+  Loading,
+  Notice,
+  Page,
+  ErrorNotice,
+  Table,
+  MarkedValue,
+  Time,
+} from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { MarkedText } from "../ui/marked-text.tsx";
-import { Key } from "../ui/person.tsx";
+import { KeyName } from "../ui/person.tsx";
 import { findRuleLines } from "../ui/rule-lines.ts";
-import { Backtest, Shadow } from "./backtest.tsx";
-import { Managed } from "./managed.tsx";
-import { PolicyChange, type Change } from "./policy-change.tsx";
+import { Backtest, ShadowReport } from "./backtest.tsx";
+import { ManagedPolicyNotice } from "./managed.tsx";
+import { PolicyChange, type ProposedChange } from "./policy-change.tsx";
 import { VersionDiff } from "./version-diff.tsx";
 import { EditPolicy } from "./policy-editor.tsx";
-import { DETAIL, describeStanding } from "./strings.ts";
+import { DETAIL_TEXTS, describeStanding } from "./strings.ts";
 import {
   findTriedSuggestion,
   isShadow,
   type LoadedPolicy,
   loadPolicy,
-  textOfVersion,
+  renderVersionYaml,
   type Version,
 } from "./versions.ts";
 
@@ -35,7 +47,7 @@ export function PolicyDetail({ id, query }: { id: string; query: URLSearchParams
     return (
       <Page title={id}>
         <BackToList />
-        {error === null ? <Loading what="the policy" /> : <Problem error={error} again={reload} />}
+        {error === null ? <Loading what="the policy" /> : <ErrorNotice error={error} again={reload} />}
       </Page>
     );
   if (isEdited && data.policy.managed_by === null)
@@ -53,7 +65,7 @@ interface DetailProps {
 
 function Detail({ id, query, loaded, error, reload }: DetailProps) {
   const { policy, etag, versions, hasMore } = loaded;
-  const [change, setChange] = useState<Change | null>(null);
+  const [change, setChange] = useState<ProposedChange | null>(null);
   const [result, setResult] = useState("");
   const [chosen, setChosen] = useState<number | null>(query.has("version") ? Number(query.get("version")) : null);
   const shown = versions.find(({ version }) => version === (chosen ?? policy.active_version)) ?? versions[0];
@@ -69,28 +81,28 @@ function Detail({ id, query, loaded, error, reload }: DetailProps) {
         }
       >
         <BackToList />
-        <Problem error={error} again={reload} />
-        <Done text={result} />
+        <ErrorNotice error={error} again={reload} />
+        <ResultNotice text={result} />
         {isManaged ? (
           <Notice kind="busy">
             Managed by{" "}
             <strong>
-              <Text value={policy.managed_by} />
+              <MarkedValue value={policy.managed_by} />
             </strong>{" "}
-            {DETAIL.managed}
+            {DETAIL_TEXTS.managed}
           </Notice>
         ) : null}
-        <Facts
+        <FactList
           rows={[
             ["Status", <Badge value={policy.status} />],
-            [DETAIL.standing, describeStanding(policy)],
-            ["Managed by", <Managed policy={policy} />],
+            [DETAIL_TEXTS.standing, describeStanding(policy)],
+            ["Managed by", <ManagedPolicyNotice policy={policy} />],
             ["Description", policy.description],
           ]}
         />
         <section class="card" aria-labelledby="versions">
-          <h2 id="versions">{DETAIL.versions}</h2>
-          <Table label={DETAIL.versionsLabel} head={DETAIL.versionsHead}>
+          <h2 id="versions">{DETAIL_TEXTS.versions}</h2>
+          <Table label={DETAIL_TEXTS.versionsLabel} head={DETAIL_TEXTS.versionsHead}>
             {versions.map((version) => (
               <VersionRow
                 key={version.version}
@@ -102,7 +114,7 @@ function Detail({ id, query, loaded, error, reload }: DetailProps) {
               />
             ))}
           </Table>
-          {hasMore ? <p class="quiet">{DETAIL.onlyNewest}</p> : null}
+          {hasMore ? <p class="quiet">{DETAIL_TEXTS.onlyNewest}</p> : null}
         </section>
         {versions.length < 2 ? null : (
           <VersionDiff
@@ -112,7 +124,7 @@ function Detail({ id, query, loaded, error, reload }: DetailProps) {
           />
         )}
         {shown === undefined ? null : <ShownVersion version={shown} rule={query.get("rule")} />}
-        {versions.some(isShadow) ? <Shadow id={policy.id} /> : null}
+        {versions.some(isShadow) ? <ShadowReport id={policy.id} /> : null}
       </Page>
       {change === null ? null : (
         <PolicyChange
@@ -135,7 +147,7 @@ function Detail({ id, query, loaded, error, reload }: DetailProps) {
 function BackToList() {
   return (
     <p>
-      <a href="#/policies">{DETAIL.back}</a>
+      <a href="#/policies">{DETAIL_TEXTS.back}</a>
     </p>
   );
 }
@@ -147,7 +159,7 @@ function Buttons({
 }: {
   loaded: LoadedPolicy;
   address: string;
-  onChange: (change: Change) => void;
+  onChange: (change: ProposedChange) => void;
 }) {
   const { policy } = loaded;
   const mayEnforce = hasScope("policies:write") && hasScope("policies:activate");
@@ -155,20 +167,20 @@ function Buttons({
   return (
     <div class="row">
       <button type="button" class="primary" onClick={() => (location.hash = `${address}?edit=true`)}>
-        {DETAIL.edit}
+        {DETAIL_TEXTS.edit}
       </button>
       {tried === undefined ? null : (
         <button type="button" onClick={() => onChange({ kind: "enforce", version: tried })}>
-          {DETAIL.enforce}
+          {DETAIL_TEXTS.enforce}
         </button>
       )}
       {policy.active_version === null ? null : (
         <button type="button" class="danger" onClick={() => onChange({ kind: "deactivate" })}>
-          {DETAIL.deactivate}
+          {DETAIL_TEXTS.deactivate}
         </button>
       )}
       <button type="button" class="danger" onClick={() => onChange({ kind: "delete" })}>
-        {DETAIL.delete}
+        {DETAIL_TEXTS.delete}
       </button>
     </div>
   );
@@ -198,7 +210,7 @@ function VersionRow({ version, policy, isShown, onShow, onActivate }: RowProps) 
         {created_by === null ? (
           <span class="quiet">{policy.managed_by ?? "the service"}</span>
         ) : (
-          <Key id={created_by} />
+          <KeyName id={created_by} />
         )}
       </td>
       <td data-label="Rules">{(definition["rules"] as readonly unknown[]).length}</td>
@@ -208,14 +220,14 @@ function VersionRow({ version, policy, isShown, onShow, onActivate }: RowProps) 
             type="button"
             class="small"
             aria-pressed={isShown}
-            aria-label={DETAIL.showVersion(number)}
+            aria-label={DETAIL_TEXTS.showVersion(number)}
             onClick={onShow}
           >
-            {DETAIL.show}
+            {DETAIL_TEXTS.show}
           </button>
           {policy.managed_by !== null || number === active ? null : (
-            <button type="button" class="small" aria-label={DETAIL.activateVersion(number)} onClick={onActivate}>
-              {active !== null && number < active ? DETAIL.rollBack : DETAIL.activate}
+            <button type="button" class="small" aria-label={DETAIL_TEXTS.activateVersion(number)} onClick={onActivate}>
+              {active !== null && number < active ? DETAIL_TEXTS.rollBack : DETAIL_TEXTS.activate}
             </button>
           )}
         </div>
@@ -227,24 +239,24 @@ function VersionRow({ version, policy, isShown, onShow, onActivate }: RowProps) 
 /** @param props.rule name of the rule whose lines are marked */
 function ShownVersion({ version, rule }: { version: Version; rule: string | null }) {
   const { version: number, digest, definition } = version;
-  const text = textOfVersion(version);
+  const text = renderVersionYaml(version);
   return (
     <>
       <section class="card" aria-labelledby="definition">
-        <h2 id="definition">{DETAIL.version(number)}</h2>
+        <h2 id="definition">{DETAIL_TEXTS.version(number)}</h2>
         <p class="quiet">
           Digest <Hash value={digest} />
         </p>
         <MarkedText
-          label={DETAIL.asYaml(number)}
+          label={DETAIL_TEXTS.asYaml(number)}
           text={text}
           marked={rule === null ? null : findRuleLines(text, rule)}
         />
       </section>
       <section class="card" aria-labelledby="backtest">
-        <h2 id="backtest">{DETAIL.backtest(number)}</h2>
-        <p class="quiet">{DETAIL.backtestHelp}</p>
-        {isShadow(version) ? <Notice kind="busy">{DETAIL.backtestShadow}</Notice> : null}
+        <h2 id="backtest">{DETAIL_TEXTS.backtest(number)}</h2>
+        <p class="quiet">{DETAIL_TEXTS.backtestHelp}</p>
+        {isShadow(version) ? <Notice kind="busy">{DETAIL_TEXTS.backtestShadow}</Notice> : null}
         <Backtest key={number} name="version" candidate={{ policy: { ...definition, mode: "enforce" } }} />
       </section>
     </>

@@ -1,6 +1,6 @@
 /** A report that is fetched in parts, newest decisions first. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { now } from "../core/api.ts";
+import { serviceNow } from "../core/api.ts";
 import type { Progress } from "./backtest-stream.ts";
 import { type FlipReport, joinReports } from "./flips.ts";
 
@@ -16,7 +16,7 @@ export const RANGES: Readonly<Record<string, number>> = {
 const DEFAULT_RANGE = "7 days";
 
 /** The range of one request of a report. */
-export interface Part {
+export interface ReportPart {
   since: string;
   until: string | undefined;
   /** Sequence number at which the previous part ended; null for the first part. */
@@ -26,7 +26,7 @@ export interface Part {
 }
 
 interface Options<Comparison> {
-  fetchPart: (part: Part) => Promise<FlipReport>;
+  fetchPart: (part: ReportPart) => Promise<FlipReport>;
   /** Called with the whole report after each part. */
   compare?: (report: FlipReport, signal: AbortSignal) => Promise<Comparison | null>;
   /** Called with the error of a request. Returns true if another element displays it. */
@@ -80,7 +80,7 @@ export function useReport<Comparison>(options: Options<Comparison>): ReportState
     };
     update({ isBusy: true, isCancelled: false, counts: null, data: first, comparison: null, error: null, subject });
     try {
-      const since = first?.since ?? new Date(now() - (RANGES[range] ?? DAY)).toISOString();
+      const since = first?.since ?? new Date(serviceNow() - (RANGES[range] ?? DAY)).toISOString();
       const onProgress = ({ evaluated, flipped }: Progress): void =>
         update({
           counts: { evaluated: evaluated + (first?.evaluated ?? 0), flipped: flipped + (first?.flipped ?? 0) },

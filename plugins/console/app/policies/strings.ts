@@ -1,10 +1,10 @@
 /** Texts of the policy pages. */
-import { counted } from "../ui/format.ts";
+import { formatCounted } from "../ui/format.ts";
 
 const number = (count: number): string => count.toLocaleString("en");
 
 /** Texts of the list of policies. */
-export const LIST = {
+export const LIST_TEXTS = {
   title: "Policies",
   create: "New policy",
   empty: "No policy is stored, so every action is denied.",
@@ -16,7 +16,7 @@ export const LIST = {
 };
 
 /** Texts of the page of one policy. */
-export const DETAIL = {
+export const DETAIL_TEXTS = {
   back: "All policies",
   edit: "Edit…",
   enforce: "Enforce…",
@@ -68,7 +68,7 @@ export interface ChangeTexts {
   done: string;
 }
 
-export const CHANGE = {
+export const CHANGE_TEXTS = {
   cancel: "Cancel",
   activate(version: number, active: number | null, isShadow: boolean): ChangeTexts {
     const instead = active === null ? "" : ` instead of version ${active}`;
@@ -104,7 +104,7 @@ export const CHANGE = {
 };
 
 /** Texts of backtests and of reports about shadow mode. */
-export const BACKTEST = {
+export const BACKTEST_TEXTS = {
   range: "Range",
   last: (range: string) => `last ${range}`,
   run: "Run the backtest",
@@ -133,7 +133,7 @@ export const BACKTEST = {
   altered: (count: number) =>
     count === 0 ? "" : ` ${number(count)} more cannot be read: their rows were altered; run assent audit.`,
   currentUnknown: "What the active policies would decide is unknown:",
-  flipCount: (count: number) => counted(count, "flip"),
+  flipCount: (count: number) => formatCounted(count, "flip"),
   lessStrict: "less strict",
   already: "also with the active policies",
   more: (count: number) => `and ${number(count)} more`,
@@ -148,7 +148,7 @@ export const BACKTEST = {
 };
 
 /** Texts of the editor. */
-export const EDITOR = {
+export const EDITOR_TEXTS = {
   newTitle: "New policy",
   editTitle: (name: string) => `Edit ${name}`,
   back: "Back",
@@ -184,8 +184,8 @@ export const EDITOR = {
   },
   checking: "Checking…",
   valid: "No problems. The text can be saved.",
-  problems: (count: number) => `${counted(count, "problem")}. The text cannot be saved.`,
-  warnings: (count: number) => counted(count, "warning"),
+  problems: (count: number) => `${formatCounted(count, "problem")}. The text cannot be saved.`,
+  warnings: (count: number) => formatCounted(count, "warning"),
   position: (line: number, column: number | null) => `Line ${line}${column === null ? "" : `, column ${column}`}`,
   changesNew: "A new policy: there is no stored version to compare with.",
   changesNone: (version: number) => `No rule differs from version ${version}.`,
@@ -203,11 +203,11 @@ export const DRY_RUN = {
   samples: "Sample actions",
   samplesHelp: "A JSON list of at most 100 actions. It starts with the newest real actions that you may see.",
   notJson: (why: string) => `the sample actions are not JSON: ${why}`,
-  unchanged: (count: number) => `All ${counted(count, "action")} would be decided as now.`,
+  unchanged: (count: number) => `All ${formatCounted(count, "action")} would be decided as now.`,
   changed: (changed: number, count: number) =>
-    `${changed} of ${counted(count, "action")} would be decided differently.`,
+    `${changed} of ${formatCounted(count, "action")} would be decided differently.`,
   stale: "The text or the actions have changed since this dry run: run it again.",
-  count: (count: number) => counted(count, "action"),
+  count: (count: number) => formatCounted(count, "action"),
   same: "decided as now",
   now: "now",
   by: "by",
@@ -215,7 +215,7 @@ export const DRY_RUN = {
 };
 
 /** Texts of the tests. */
-export const TESTS = {
+export const TESTS_TEXTS = {
   label: "Tests, as YAML",
   help: "Tests of only this text, in the format of NAME_test.yaml. They are part of your draft and are not stored with the policy: save the file next to the policy in git.",
   record: "Write tests from the sample actions",
@@ -223,6 +223,6 @@ export const TESTS = {
   download: "Download",
   none: "No tests yet.",
   blocked: "The tests run when the text has no problems.",
-  passed: (count: number) => `${counted(count, "test")} passed.`,
-  failed: (failed: number, count: number) => `${number(failed)} of ${counted(count, "test")} failed.`,
+  passed: (count: number) => `${formatCounted(count, "test")} passed.`,
+  failed: (failed: number, count: number) => `${number(failed)} of ${formatCounted(count, "test")} failed.`,
 };

@@ -6,7 +6,7 @@ import { deletePolicyDraft, readPolicyDraft, writePolicyDraft } from "./policy-d
  * Stores the typed text in the tab, with the entity tag of the policy version that it is based on. Saving the text then
  * cannot overwrite a newer version by someone else. The browser asks before it closes a page with a draft.
  */
-export function useDraft(title: string, text: string, base: string) {
+export function usePolicyDraft(title: string, text: string, base: string) {
   const [kept, setKept] = useState(() => readPolicyDraft(title));
   const [content, setContent] = useState({ yaml: kept?.yaml ?? text, tests: kept?.tests ?? "" });
   const [isTooLarge, setTooLarge] = useState(false);

@@ -1,9 +1,9 @@
 /** The differences between two versions of a policy, rule by rule. */
 import { useState } from "preact/hooks";
 import { request } from "../core/api.ts";
-import { Problem, Text } from "../ui/elements.tsx";
+import { ErrorNotice, MarkedValue } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
-import { DETAIL } from "./strings.ts";
+import { DETAIL_TEXTS } from "./strings.ts";
 
 /** @param props.versions version numbers, newest first; at least two */
 export function VersionDiff({
@@ -27,19 +27,19 @@ export function VersionDiff({
   );
   return (
     <section class="card" aria-labelledby="diff">
-      <h2 id="diff">{DETAIL.changed}</h2>
+      <h2 id="diff">{DETAIL_TEXTS.changed}</h2>
       <div class="filters">
-        <VersionChoice id="diff-from" label={DETAIL.from} value={from} versions={versions} onChoose={setFrom} />
-        <VersionChoice id="diff-to" label={DETAIL.to} value={to} versions={versions} onChoose={setTo} />
+        <VersionChoice id="diff-from" label={DETAIL_TEXTS.from} value={from} versions={versions} onChoose={setFrom} />
+        <VersionChoice id="diff-to" label={DETAIL_TEXTS.to} value={to} versions={versions} onChoose={setTo} />
       </div>
-      <Problem error={error} />
+      <ErrorNotice error={error} />
       {data === null ? null : data.length === 0 ? (
-        <p class="quiet">{DETAIL.unchanged}</p>
+        <p class="quiet">{DETAIL_TEXTS.unchanged}</p>
       ) : (
         <ul>
           {data.map(({ summary }) => (
             <li key={summary}>
-              <Text value={summary} />
+              <MarkedValue value={summary} />
             </li>
           ))}
         </ul>

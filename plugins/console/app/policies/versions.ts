@@ -1,6 +1,6 @@
 /** Loads versions of a policy for the policy pages. */
 import type { Api, Policy } from "../core/api-types.ts";
-import { encodeSegment, request, callWithEtag } from "../core/api.ts";
+import { encodeSegment, request, fetchJsonWithEtag } from "../core/api.ts";
 import { renderYaml } from "./yaml.ts";
 
 export type Version = Api["GET /v1/policies/{id}/versions"]["response"]["versions"][number];
@@ -19,7 +19,7 @@ export interface LoadedPolicy {
  */
 export async function loadPolicy(id: string, signal: AbortSignal): Promise<LoadedPolicy> {
   const [{ body, etag }, { versions, next_cursor }] = await Promise.all([
-    callWithEtag(`/v1/policies/${encodeSegment(id)}`, { signal }),
+    fetchJsonWithEtag(`/v1/policies/${encodeSegment(id)}`, { signal }),
     request("GET /v1/policies/{id}/versions", { path: [id], query: { limit: 100 }, signal }),
   ]);
   return { policy: body as Policy, etag, versions, hasMore: next_cursor !== null };
@@ -29,13 +29,13 @@ export async function loadPolicy(id: string, signal: AbortSignal): Promise<Loade
  * Returns the text of a version: the author's YAML if the version was sent as YAML, otherwise YAML generated from the
  * JSON.
  */
-export function textOfVersion(version: Version): string {
+export function renderVersionYaml(version: Version): string {
   return version.yaml ?? renderYaml(version.definition);
 }
 
 /** Returns the text of a version in shadow mode, changed so that it is enforced. */
-export function enforcedText(version: Version): string {
-  const text = textOfVersion(version);
+export function renderEnforcedYaml(version: Version): string {
+  const text = renderVersionYaml(version);
   const enforced = text.replace(/^mode:\s*shadow\b/m, "mode: enforce");
   return enforced === text ? renderYaml({ ...version.definition, mode: "enforce" }) : enforced;
 }

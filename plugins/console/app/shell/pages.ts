@@ -179,6 +179,6 @@ export const PAGES: readonly PageEntry[] = [
   },
 ];
 
-export function mayOpen({ scopes }: PageEntry): boolean {
+export function canOpenPage({ scopes }: PageEntry): boolean {
   return scopes.length === 0 || scopes.some(hasScope);
 }

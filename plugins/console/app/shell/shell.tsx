@@ -1,27 +1,34 @@
 /** The frame of every page: sign-in, menu, stops, and the page of the current address. */
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, encodeSegment, call } from "../core/api.ts";
+import { ApiError, encodeSegment, fetchJson } from "../core/api.ts";
 import { renewDevice, unsubscribeDevice } from "../core/device.ts";
-import { clearMe, loadMe, me, type Me } from "../core/me.ts";
-import { requestKeyFromTabs, COOKIE, key, shareSession, signOut, watchSession } from "../core/session.ts";
+import { clearMe, loadMe, currentMe, type Me } from "../core/me.ts";
+import {
+  requestKeyFromTabs,
+  COOKIE_CREDENTIAL,
+  currentCredential,
+  listenToOtherTabs,
+  signOut,
+  watchSession,
+} from "../core/session.ts";
 import { listPolicyDrafts } from "../policies/policy-drafts.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Banner, Loading, Page, Problem, Text } from "../ui/elements.tsx";
+import { Banner, Loading, Page, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { Icon } from "../ui/icons.tsx";
-import { Key } from "../ui/person.tsx";
+import { KeyName } from "../ui/person.tsx";
 import { Palette } from "./palette.tsx";
-import { mayOpen, PAGES, type PageEntry, type Section, SECTIONS } from "./pages.ts";
+import { canOpenPage, PAGES, type PageEntry, type Section, SECTIONS } from "./pages.ts";
 import { currentRoute, type Route } from "./router.ts";
 import { SignIn } from "./sign-in.tsx";
-import { mayStop, StopDialog, Stops, useStops } from "./stops.tsx";
+import { canStop, StopDialog, Stops, useStops } from "./stops.tsx";
 
 export function Shell() {
-  const [isSignedIn, setSignedIn] = useState<boolean | null>(key() === null ? null : true);
+  const [isSignedIn, setSignedIn] = useState<boolean | null>(currentCredential() === null ? null : true);
   const [why, setWhy] = useState("");
   useEffect(() => {
-    shareSession();
+    listenToOtherTabs();
     const stop = watchSession((credential, reason) => {
       if (credential === null) clearMe();
       setWhy(reason);
@@ -38,7 +45,7 @@ export function Shell() {
           <Loading what="the console" />
         </main>
       ) : isSignedIn ? (
-        <Console key={key()} />
+        <Console key={currentCredential()} />
       ) : (
         <SignIn why={why} />
       )}
@@ -50,7 +57,7 @@ function Console() {
   const [route, setRoute] = useState(currentRoute());
   const main = useRef<HTMLElement>(null);
   const [isMenuOpen, setMenuOpen] = useState(false);
-  const { data: user, error, reload } = useLoad(async (signal) => me() ?? loadMe(signal), []);
+  const { data: user, error, reload } = useLoad(async (signal) => currentMe() ?? loadMe(signal), []);
   const { stops, look } = useStops(user !== null);
   const [isStopping, setStopping] = useState(false);
   const [signOutError, setSignOutError] = useState<unknown>(null);
@@ -70,9 +77,10 @@ function Console() {
     return () => removeEventListener("hashchange", update);
   }, []);
   useEffect(() => {
-    if (user !== null && key() === COOKIE) void renewDevice(user.key.id).catch(() => undefined);
+    if (user !== null && currentCredential() === COOKIE_CREDENTIAL)
+      void renewDevice(user.key.id).catch(() => undefined);
   }, [user === null]);
-  const pages = user === null ? [] : PAGES.filter(mayOpen);
+  const pages = user === null ? [] : PAGES.filter(canOpenPage);
   const name = route.name === "" ? (pages[0]?.name ?? "") : route.name;
   return (
     <>
@@ -88,8 +96,8 @@ function Console() {
           onSignOut={() => (listPolicyDrafts().length > 0 ? setLeaving(true) : leave())}
         />
         <main id="main" ref={main} class={`page-${name}`}>
-          <Problem error={error} again={reload} />
-          <Problem error={signOutError} />
+          <ErrorNotice error={error} again={reload} />
+          <ErrorNotice error={signOutError} />
           <Stops stops={stops} onChange={look} />
           {user !== null ? (
             <Current route={{ ...route, name }} main={main} />
@@ -159,7 +167,7 @@ function Menu({ user, pages, current, isOpen, onToggle, onStop, onSignOut }: Men
             current={current}
           />
         ))}
-        {user !== null && mayStop() ? (
+        {user !== null && canStop() ? (
           <li class="apart">
             <button type="button" class="halt" onClick={onStop}>
               <Icon name="stop" />
@@ -175,16 +183,16 @@ function Menu({ user, pages, current, isOpen, onToggle, onStop, onSignOut }: Men
         </li>
         {user === null ? null : (
           <li class="whose">
-            {key() === COOKIE ? (
+            {currentCredential() === COOKIE_CREDENTIAL ? (
               <>
                 User:{" "}
                 <a href={`#/people/${encodeSegment(user.key.id)}`}>
-                  <Key id={user.key.id} />
+                  <KeyName id={user.key.id} />
                 </a>
               </>
             ) : (
               <>
-                Key: <Key id={user.key.id} />
+                Key: <KeyName id={user.key.id} />
               </>
             )}
           </li>
@@ -228,7 +236,7 @@ function MenuSection({ title, pages, current }: { title: Section; pages: readonl
 
 /** Signs out in every tab. Throws if the service cannot end the user's session; the user then stays signed in. */
 async function endSession(): Promise<void> {
-  if (key() === COOKIE) await call("/v1/session", { method: "DELETE" });
+  if (currentCredential() === COOKIE_CREDENTIAL) await fetchJson("/v1/session", { method: "DELETE" });
   signOut();
   // The service has already removed the device, so do not wait for the push service.
   void unsubscribeDevice().catch(() => undefined);
@@ -242,7 +250,7 @@ function SignOutDialog({ onClose, onSignOut }: { onClose(): void; onSignOut(): v
       <ul>
         {listPolicyDrafts().map((title) => (
           <li key={title}>
-            <Text value={title} />
+            <MarkedValue value={title} />
           </li>
         ))}
       </ul>
@@ -261,7 +269,7 @@ function SignOutDialog({ onClose, onSignOut }: { onClose(): void; onSignOut(): v
 /** Loads and renders the page of the current address. */
 function Current({ route, main }: { route: Route; main: RefObject<HTMLElement | null> }) {
   const page = PAGES.find(({ name }) => name === route.name) ?? null;
-  const isOpenable = page !== null && mayOpen(page);
+  const isOpenable = page !== null && canOpenPage(page);
   const { data, error, reload } = useLoad(async () => (isOpenable ? loadPage(page) : null), [isOpenable, route.name]);
   const View = data !== null && data.name === route.name ? data.View : null;
   // Focus the heading of a new page, so that screen readers announce it. Skip the first page.
@@ -289,8 +297,8 @@ function Current({ route, main }: { route: Route; main: RefObject<HTMLElement | 
     return (
       <Page title={page.title}>
         <p>
-          The {key() === COOKIE ? "user" : "key"} that you are signed in with cannot open this page: it needs the scope{" "}
-          <code>{page.scopes[0]}</code>.
+          The {currentCredential() === COOKIE_CREDENTIAL ? "user" : "key"} that you are signed in with cannot open this
+          page: it needs the scope <code>{page.scopes[0]}</code>.
         </p>
         <p>
           <a href="#/">Go to the first page</a>
@@ -300,7 +308,7 @@ function Current({ route, main }: { route: Route; main: RefObject<HTMLElement | 
   if (error !== null)
     return (
       <Page title={page.title}>
-        <Problem error={error} again={reload} />
+        <ErrorNotice error={error} again={reload} />
       </Page>
     );
   if (View === null) return <Loading what={page.title.toLowerCase()} />;

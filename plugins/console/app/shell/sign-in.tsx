@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { request } from "../core/api.ts";
 import { storeMe } from "../core/me.ts";
 import { signIn, userSignInAddress } from "../core/session.ts";
-import { Problem } from "../ui/elements.tsx";
+import { ErrorNotice } from "../ui/elements.tsx";
 
 /** @param props.why why the person was signed out; empty if they chose to sign out */
 export function SignIn({ why }: { why: string }) {
@@ -14,7 +14,7 @@ export function SignIn({ why }: { why: string }) {
     <main class="sign-in">
       <h1>Assent</h1>
       <p class="quiet">Sign in to vote on requests and to see what agents do.</p>
-      {why === "" ? null : <Problem error={new Error(`You were signed out: ${why}`)} />}
+      {why === "" ? null : <ErrorNotice error={new Error(`You were signed out: ${why}`)} />}
       <UserSection />
       <KeyForm />
     </main>
@@ -81,7 +81,7 @@ function KeyForm() {
       <label class="check">
         <input type="checkbox" ref={stay} /> Stay signed in on this device. Do not use this on a shared device.
       </label>
-      <Problem error={error} />
+      <ErrorNotice error={error} />
       <button type="submit" class="primary" disabled={isBusy}>
         {isBusy ? "Signing in…" : "Sign in"}
       </button>

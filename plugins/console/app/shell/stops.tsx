@@ -2,13 +2,13 @@
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type { Stop } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
-import { hasScope, me } from "../core/me.ts";
+import { hasScope, currentMe } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Problem, Text, Time } from "../ui/elements.tsx";
-import { counted } from "../ui/format.ts";
-import { Field, FormButtons, values } from "../ui/forms.tsx";
+import { ErrorNotice, MarkedValue, Time } from "../ui/elements.tsx";
+import { formatCounted } from "../ui/format.ts";
+import { Field, FormButtons, readFormValues } from "../ui/forms.tsx";
 import { Icon } from "../ui/icons.tsx";
-import { Who } from "../ui/person.tsx";
+import { PrincipalName } from "../ui/person.tsx";
 
 /** Poll interval for the active stops. Milliseconds. */
 const POLL_MS = 5000;
@@ -23,8 +23,8 @@ const READ_SCOPES = [
 ];
 
 /** Returns whether the credential may place and lift stops. */
-export function mayStop(): boolean {
-  return hasScope("stop:write") && me()?.key.agent_id === null;
+export function canStop(): boolean {
+  return hasScope("stop:write") && currentMe()?.key.agent_id === null;
 }
 
 /**
@@ -68,12 +68,12 @@ export function Stops({ stops, onChange }: { stops: readonly Stop[]; onChange: (
               <strong>
                 Stopped: <Cover stop={stop} />.
               </strong>{" "}
-              {stop.reason === null ? null : <Text value={stop.reason} />}
+              {stop.reason === null ? null : <MarkedValue value={stop.reason} />}
               <span class="since">
                 Since <Time at={stop.placed_at} />
                 {stop.placed_by === null ? null : (
                   <>
-                    , by <Who principal={stop.placed_by} />
+                    , by <PrincipalName principal={stop.placed_by} />
                   </>
                 )}
                 {stop.until === null ? null : (
@@ -86,7 +86,7 @@ export function Stops({ stops, onChange }: { stops: readonly Stop[]; onChange: (
                   : `; ${stop.lift.asked.length} of ${stop.lift.needed} people requested to lift it`}
               </span>
             </p>
-            {mayStop() ? (
+            {canStop() ? (
               <button type="button" class="small" onClick={() => setLifting(stop)}>
                 Lift…
               </button>
@@ -116,7 +116,7 @@ function Cover({ stop: { agent, tool, policy } }: { stop: Stop }) {
       {parts.map(([name, value], i) => (
         <span key={name}>
           {i === 0 ? "" : ", "}
-          {name} <Text value={value} />
+          {name} <MarkedValue value={value} />
         </span>
       ))}
     </>
@@ -131,7 +131,7 @@ export function StopDialog({ agent, onClose, onDone }: { agent?: string; onClose
   const [what, setWhat] = useState(agent === undefined ? "" : "agent");
   const [idempotencyKey] = useState(() => crypto.getRandomValues(new Uint32Array(4)).join("-"));
   const submit = async (form: HTMLFormElement): Promise<void> => {
-    const { reason = "", selected, hours = "" } = values(form);
+    const { reason = "", selected, hours = "" } = readFormValues(form);
     const body = {
       reason,
       ...(what === "" ? {} : { [what]: selected }),
@@ -191,7 +191,7 @@ export function StopDialog({ agent, onClose, onDone }: { agent?: string; onClose
           required
           maxLength={500}
         />
-        <Problem error={error} />
+        <ErrorNotice error={error} />
         <FormButtons look="danger" onClose={onClose}>
           {what === "" ? "Stop everything" : "Stop this"}
         </FormButtons>
@@ -204,7 +204,7 @@ function Lift({ stop, onClose, onDone }: { stop: Stop; onClose: () => void; onDo
   const [error, setError] = useState<unknown>(null);
   const { needed, asked } = stop.lift;
   const submit = async (form: HTMLFormElement): Promise<void> => {
-    const { reason = "" } = values(form);
+    const { reason = "" } = readFormValues(form);
     try {
       await request("POST /v1/stop/{id}/lift", { path: [stop.id], body: reason === "" ? {} : { reason } });
       onDone();
@@ -226,7 +226,7 @@ function Lift({ stop, onClose, onDone }: { stop: Stop; onClose: () => void; onDo
           </strong>
           {stop.reason === null ? null : (
             <>
-              : <Text value={stop.reason} />
+              : <MarkedValue value={stop.reason} />
             </>
           )}
         </p>
@@ -236,7 +236,7 @@ function Lift({ stop, onClose, onDone }: { stop: Stop; onClose: () => void; onDo
             : `It takes ${counted(needed, "person", "people")}; ${asked.length === 0 ? "no one has asked yet" : `${asked.length} asked so far`}. Until then the stop stays active.`}
         </p>
         <Field name="reason" label="Reason" help="Recorded in the ledger." error={error} maxLength={500} />
-        <Problem error={error} />
+        <ErrorNotice error={error} />
         <FormButtons onClose={onClose}>{needed === 1 ? "Lift it" : "Ask to lift it"}</FormButtons>
       </form>
     </Dialog>

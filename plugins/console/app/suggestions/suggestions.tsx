@@ -4,11 +4,22 @@ import type { Api } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Badge, Done, Empty, Facts, Loading, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
-import { counted, duration } from "../ui/format.ts";
-import { Field, FormButtons, useSubmit, values } from "../ui/forms.tsx";
+import {
+  Badge,
+  ResultNotice,
+  Empty,
+  FactList,
+  Loading,
+  Page,
+  ErrorNotice,
+  Table,
+  MarkedValue,
+  Time,
+} from "../ui/elements.tsx";
+import { formatCounted, formatDuration } from "../ui/format.ts";
+import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
-import { Who } from "../ui/person.tsx";
+import { PrincipalName } from "../ui/person.tsx";
 import { Snippet } from "../ui/snippet.tsx";
 
 type Suggestion = Api["POST /v1/policies/suggest"]["response"]["suggestions"][number];
@@ -26,8 +37,8 @@ export function Suggestions() {
   const active = rules.data?.suggested_rules ?? [];
   return (
     <Page title="Suggestions">
-      <Done text={result} />
-      <Problem error={mined.error} again={mined.reload} />
+      <ResultNotice text={result} />
+      <ErrorNotice error={mined.error} again={mined.reload} />
       {mined.data === null && mined.loading && mayMine ? <Loading what="approvals of the last 90 days" /> : null}
       {mayMine ? null : (
         <p class="quiet">Suggestions need a key with policies:write, and actions:read for all actions.</p>
@@ -46,7 +57,7 @@ export function Suggestions() {
         />
       ))}
       <h2>Activated rules</h2>
-      <Problem error={rules.error} again={rules.reload} />
+      <ErrorNotice error={rules.error} again={rules.reload} />
       {rules.data === null && rules.loading ? <Loading what="activated rules" /> : null}
       {rules.data !== null && active.length === 0 ? (
         <Empty text="No suggested rule was activated yet.">
@@ -99,17 +110,17 @@ function One({ suggestion, onStored }: { suggestion: Suggestion; onStored(): voi
   return (
     <section class="panel" aria-label={`Suggestion ${policy}`}>
       <h2>
-        <Text value={`Allow ${tool} ${operation}`} />
+        <MarkedValue value={`Allow ${tool} ${operation}`} />
       </h2>
       <p class="quiet">
         for <Text value={agents.join(", ")} />, instead of “<Text value={in_place_of.rule} />” of{" "}
         <a href={`#/policies/${encodeSegment(in_place_of.policy)}`}>
-          <Text value={in_place_of.policy} />
+          <MarkedValue value={in_place_of.policy} />
         </a>
       </p>
       <EvidenceFacts suggestion={suggestion} />
       <Snippet label={`${policy}.yaml`} text={yaml} />
-      <Problem error={error} />
+      <ErrorNotice error={error} />
       <p class="row">
         {stored ? (
           <a href={`#/policies/${encodeSegment(policy)}`}>Open the candidate</a>
@@ -128,18 +139,18 @@ function EvidenceFacts({ suggestion: { evidence } }: { suggestion: Suggestion })
   const { nearest_rejections, newly_allows, open_params, backtest } = evidence;
   const others = newly_allows.unanswered + newly_allows.approved;
   return (
-    <Facts
+    <FactList
       rows={[
-        ["Covers", `${counted(approvals, "approval")}${weak === 0 ? "" : `, ${weak} of them weak`}`],
-        ["Behind it", `${people} people, ${counted(agents, "agent")}, ${counted(days, "day")}`],
-        ["Median vote", duration(median_vote_ms)],
+        ["Covers", `${formatCounted(approvals, "approval")}${weak === 0 ? "" : `, ${weak} of them weak`}`],
+        ["Behind it", `${people} people, ${formatCounted(agents, "agent")}, ${formatCounted(days, "day")}`],
+        ["Median vote", formatDuration(median_vote_ms)],
         [
           "Outcomes",
           `${outcomes.succeeded} succeeded, ${outcomes.failed} failed, ${outcomes.unknown} unknown, ${outcomes.not_run} not run`,
         ],
         [
           "Rejection rate",
-          `at most ${(rejection_bound.upper * 100).toFixed(1)} % (95 %, ${counted(rejection_bound.trials, "trial")})`,
+          `at most ${(rejection_bound.upper * 100).toFixed(1)} % (95 %, ${formatCounted(rejection_bound.trials, "trial")})`,
         ],
         [
           "Also allows",
@@ -148,7 +159,7 @@ function EvidenceFacts({ suggestion: { evidence } }: { suggestion: Suggestion })
             : `${newly_allows.unanswered} unanswered and ${newly_allows.approved} other approved`,
         ],
         ["Accepts new values in", open_params.length === 0 ? null : open_params.join(", ")],
-        ["Backtest", `changes ${backtest.flipped} of ${counted(backtest.evaluated, "decision")}`],
+        ["Backtest", `changes ${backtest.flipped} of ${formatCounted(backtest.evaluated, "decision")}`],
         [
           "Nearest rejections",
           nearest_rejections.length === 0 ? (
@@ -158,7 +169,7 @@ function EvidenceFacts({ suggestion: { evidence } }: { suggestion: Suggestion })
               {nearest_rejections.map(({ action_id, agent_id, failed }) => (
                 <li key={action_id}>
                   <a href={`#/actions/${encodeSegment(action_id)}`}>{action_id.slice(-6)}</a> by{" "}
-                  <Text value={agent_id} />: fails {counted(failed.length, "condition")}
+                  <MarkedValue value={agent_id} />: fails {formatCounted(failed.length, "condition")}
                 </li>
               ))}
             </ul>
@@ -180,7 +191,7 @@ function ActiveRules({ rules, onRestored }: { rules: readonly Rule[]; onRestored
               <a href={`#/policies/${encodeSegment(rule.policy)}`}>{rule.policy}</a>
             </td>
             <td data-label="Allows">
-              <Text value={`${rule.tool} ${rule.operation}`} />
+              <MarkedValue value={`${rule.tool} ${rule.operation}`} />
             </td>
             <td data-label="Results">
               {rule.results.length - failures(rule)} succeeded, {failures(rule)} failed
@@ -195,7 +206,7 @@ function ActiveRules({ rules, onRestored }: { rules: readonly Rule[]; onRestored
                     {rule.reverted.by === null ? null : (
                       <>
                         {" "}
-                        by <Who principal={rule.reverted.by} />
+                        by <PrincipalName principal={rule.reverted.by} />
                       </>
                     )}
                   </span>
@@ -235,7 +246,7 @@ const failures = ({ results }: Rule): number => results.split("f").length - 1;
 
 function Restore({ rule, onClose, onDone }: { rule: Rule; onClose(): void; onDone(): void }) {
   const { error, isBusy, submit } = useSubmit(async (form) => {
-    const { reason = "" } = values(form);
+    const { reason = "" } = readFormValues(form);
     await request("POST /v1/suggested-rules/{policy}/restore", { path: [rule.policy], body: { reason } });
     onDone();
   });
@@ -247,7 +258,7 @@ function Restore({ rule, onClose, onDone }: { rule: Rule; onClose(): void; onDon
           approval.
         </p>
         <Field name="reason" label="Reason" help="Recorded in the ledger." error={error} maxLength={500} required />
-        <Problem error={error} />
+        <ErrorNotice error={error} />
         <FormButtons look="" isDisabled={isBusy} cancel="Keep it reverted" onClose={onClose}>
           Restore
         </FormButtons>

@@ -30,10 +30,10 @@ export function Holds() {
         {holds.map((hold) => (
           <tr key={hold.id}>
             <td>
-              <Text value={describeCover(hold)} />
+              <MarkedValue value={describeCover(hold)} />
             </td>
             <td data-label="Reason">
-              <Text value={hold.reason} />
+              <MarkedValue value={hold.reason} />
             </td>
             <td data-label="Placed">
               <Time at={hold.placed_at} />
@@ -43,7 +43,7 @@ export function Holds() {
             </td>
             <td data-label="Id">
               <code>
-                <Text value={hold.id} />
+                <MarkedValue value={hold.id} />
               </code>
             </td>
           </tr>

@@ -1,12 +1,12 @@
 /** Polls whether the service can decide. */
 import { useEffect, useState } from "preact/hooks";
-import { now, checkReachability } from "../core/api.ts";
+import { serviceNow, checkReachability } from "../core/api.ts";
 import { TEXTS } from "./strings.ts";
 
 /** Poll interval, which is also the timeout. Milliseconds. */
 export const POLL_MS = 5000;
 
-export interface Check {
+export interface ReadinessCheck {
   ok: boolean;
   detail: string;
   /** Numbers that the check reports, by name. */
@@ -17,7 +17,7 @@ export interface Check {
  * The latest revision that a policy source offered, and the one that is applied. Has no commits if the source is not a
  * repository.
  */
-export interface Offer {
+export interface OfferedPolicies {
   source: string;
   commit: string | null;
   taken: boolean;
@@ -25,18 +25,18 @@ export interface Offer {
   baseline: boolean;
 }
 
-interface PolicyCheck extends Check {
+interface PolicyCheck extends ReadinessCheck {
   policy_set: string | null;
-  offers: Offer[];
+  offers: OfferedPolicies[];
   stale_since: string | null;
   faults: { file: string; line: number | null }[];
 }
 
 /** Response of `GET /readyz`. The OpenAPI document has no type for it, because 200 and 503 have the same body. */
-export type Ready = { ready: boolean; policies: PolicyCheck } & Record<string, Check | boolean>;
+export type ReadinessReport = { ready: boolean; policies: PolicyCheck } & Record<string, ReadinessCheck | boolean>;
 
 interface Readiness {
-  ready: Ready | null;
+  ready: ReadinessReport | null;
   error: Error | null;
   /** Time of the response. */
   at: string | null;
@@ -51,7 +51,11 @@ export function useReadiness(): Readiness {
         const signal = AbortSignal.any([over.signal, AbortSignal.timeout(POLL_MS)]);
         // A 503 is also a valid response: it says what is missing.
         const response = await fetch("/readyz", { cache: "no-store", credentials: "omit", signal });
-        setState({ ready: (await response.json()) as Ready, error: null, at: new Date(now()).toISOString() });
+        setState({
+          ready: (await response.json()) as ReadinessReport,
+          error: null,
+          at: new Date(serviceNow()).toISOString(),
+        });
       } catch {
         if (over.signal.aborted) return;
         void checkReachability();
@@ -69,6 +73,6 @@ export function useReadiness(): Readiness {
 }
 
 /** Returns the checks by name, in the service's order. */
-export function listChecks(ready: Ready): [string, Check][] {
-  return Object.entries(ready).filter((entry): entry is [string, Check] => typeof entry[1] === "object");
+export function listChecks(ready: ReadinessReport): [string, ReadinessCheck][] {
+  return Object.entries(ready).filter((entry): entry is [string, ReadinessCheck] => typeof entry[1] === "object");
 }

@@ -1,20 +1,38 @@
 /** The system page: whether the service can decide, its versions, and what changed. */
-import { call, now, request } from "../core/api.ts";
+import { fetchJson, serviceNow, request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { Badge, Facts, Hash, Loading, Notice, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
-import { duration } from "../ui/format.ts";
+import {
+  Badge,
+  FactList,
+  Hash,
+  Loading,
+  Notice,
+  Page,
+  ErrorNotice,
+  Table,
+  MarkedValue,
+  Time,
+} from "../ui/elements.tsx";
+import { formatDuration } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { LedgerTimeline } from "../ui/ledger-timeline.tsx";
 import { Card } from "../ui/section.tsx";
 import { Holds } from "./holds.tsx";
-import { type Check, listChecks, type Offer, POLL_MS, type Ready, useReadiness } from "./readiness.ts";
+import {
+  type ReadinessCheck,
+  listChecks,
+  type OfferedPolicies,
+  POLL_MS,
+  type ReadinessReport,
+  useReadiness,
+} from "./readiness.ts";
 import { CREDENTIAL_TYPES, TEXTS, TIMELINE_TYPES } from "./strings.ts";
 
 export function System() {
   const { ready, error, at } = useReadiness();
   return (
     <Page title={TEXTS.title} side={<span class="quiet">{TEXTS.every(POLL_MS / 1000)}</span>}>
-      <Problem error={error} />
+      <ErrorNotice error={error} />
       {ready === null ? error === null ? <Loading what="the state of the service" /> : null : <State ready={ready} />}
       {ready === null ? null : <Sources offers={ready.policies.offers} />}
       <Holds />
@@ -31,7 +49,7 @@ export function System() {
   );
 }
 
-function State({ ready }: { ready: Ready }) {
+function State({ ready }: { ready: ReadinessReport }) {
   const { stale_since: since, faults } = ready.policies;
   return (
     <>
@@ -40,12 +58,12 @@ function State({ ready }: { ready: Ready }) {
       </Notice>
       {since === null || since === undefined ? null : (
         <Notice kind="busy">
-          {TEXTS.stale} <Time at={since} /> ({duration(now() - Date.parse(since))} ago). {TEXTS.staleHelp}
+          {TEXTS.stale} <Time at={since} /> ({formatDuration(serviceNow() - Date.parse(since))} ago). {TEXTS.staleHelp}
           <ul>
             {faults.map(({ file, line }) => (
               <li key={`${file} ${line}`}>
                 <code>
-                  <Text value={file} />
+                  <MarkedValue value={file} />
                 </code>
                 {line === null ? null : `, line ${line}`}
               </li>
@@ -65,7 +83,7 @@ function State({ ready }: { ready: Ready }) {
                 label={check.ok ? "ok" : name === "stops" ? "stopped" : "failed"}
               />
             </td>
-            <td>{check.detail === "ok" ? null : <Text value={check.detail} />}</td>
+            <td>{check.detail === "ok" ? null : <MarkedValue value={check.detail} />}</td>
             <td>{formatNumbers(check)}</td>
           </tr>
         ))}
@@ -75,7 +93,7 @@ function State({ ready }: { ready: Ready }) {
 }
 
 /** Lists the policy sources: the newest revision of each, and the one that is applied. */
-function Sources({ offers }: { offers: readonly Offer[] }) {
+function Sources({ offers }: { offers: readonly OfferedPolicies[] }) {
   if (offers.length === 0) return null;
   return (
     <Card id="sources" title={TEXTS.sources}>
@@ -84,7 +102,7 @@ function Sources({ offers }: { offers: readonly Offer[] }) {
           <tr key={source}>
             <td>
               <strong>
-                <Text value={source} />
+                <MarkedValue value={source} />
               </strong>{" "}
               {baseline ? <Badge value={TEXTS.baseline} /> : null}
             </td>
@@ -109,7 +127,7 @@ function Revision({ commit }: { commit: string | null }) {
 }
 
 /** Returns all numbers of a check as text: "applied 4, known 4". */
-function formatNumbers(check: Check): string {
+function formatNumbers(check: ReadinessCheck): string {
   return Object.entries(check)
     .flatMap(([name, value]) => (typeof value === "number" ? [`${name} ${value}`] : []))
     .join(", ");
@@ -139,7 +157,7 @@ function Versions({ policySet, at }: { policySet: string | null; at: string | nu
 }
 
 async function readVersion(signal: AbortSignal): Promise<string> {
-  return ((await call("/openapi.json", { signal })) as { info: { version: string } }).info.version;
+  return ((await fetchJson("/openapi.json", { signal })) as { info: { version: string } }).info.version;
 }
 
 /** Returns "4 from policy-files, 2 from the API". */

@@ -2,10 +2,10 @@
 import type { ComponentChildren } from "preact";
 import type { Api } from "../core/api-types.ts";
 import { encodeSegment } from "../core/api.ts";
-import { Badge, Text } from "./elements.tsx";
+import { Badge, MarkedValue } from "./elements.tsx";
 import { renderPlain } from "./format.ts";
-import { PersonLink, Who } from "./person.tsx";
-import { Timeline, type Step } from "./timeline.tsx";
+import { PersonLink, PrincipalName } from "./person.tsx";
+import { Timeline, type TimelineStep } from "./timeline.tsx";
 
 export type ActionEvent = Api["GET /v1/actions/{id}/events"]["response"]["events"][number];
 
@@ -33,7 +33,7 @@ export function ActionHistory({ events }: { events: readonly ActionEvent[] }) {
   return <Timeline label="History" steps={events.map(toStep)} />;
 }
 
-function toStep(event: ActionEvent): Step {
+function toStep(event: ActionEvent): TimelineStep {
   const { seq, hash, at: time } = event;
   return {
     key: seq,
@@ -55,9 +55,13 @@ function toStep(event: ActionEvent): Step {
 }
 
 /** Returns the kind of the timeline step for an entry, which determines its colour. */
-export function kindOfEntry({ decision, verdict, status }: Entry): Step["kind"] {
-  const effects: Readonly<Record<string, Step["kind"]>> = { allow: "good", deny: "bad", require_approval: "busy" };
-  const statuses: Readonly<Record<string, Step["kind"]>> = {
+export function kindOfEntry({ decision, verdict, status }: Entry): TimelineStep["kind"] {
+  const effects: Readonly<Record<string, TimelineStep["kind"]>> = {
+    allow: "good",
+    deny: "bad",
+    require_approval: "busy",
+  };
+  const statuses: Readonly<Record<string, TimelineStep["kind"]>> = {
     approved: "good",
     succeeded: "good",
     denied: "bad",
@@ -75,7 +79,7 @@ export function describeActionEntry(event: Pick<ActionEvent, "type" | "entry">):
     case "decision":
       return (
         <>
-          <Badge value={entry.decision?.effect ?? ""} /> <Text value={entry.decision?.reason ?? ""} />
+          <Badge value={entry.decision?.effect ?? ""} /> <MarkedValue value={entry.decision?.reason ?? ""} />
         </>
       );
     case "approval":
@@ -87,13 +91,13 @@ export function describeActionEntry(event: Pick<ActionEvent, "type" | "entry">):
       return (
         <>
           <Badge value="erasure" label={entry.part === undefined ? "erased" : `${entry.part} erased`} />{" "}
-          <By entry={entry} none="by retention" />: <Text value={entry.reason ?? ""} />
+          <By entry={entry} none="by retention" />: <MarkedValue value={entry.reason ?? ""} />
         </>
       );
     case "execution":
       return <ExecutionStep entry={entry} />;
     default:
-      return <Text value={event.type.replaceAll("_", " ")} />;
+      return <MarkedValue value={event.type.replaceAll("_", " ")} />;
   }
 }
 
@@ -110,7 +114,7 @@ function Comment({ entry: { comment } }: { entry: Entry }) {
   if (!comment) return null;
   return (
     <>
-      : <Text value={comment} />
+      : <MarkedValue value={comment} />
     </>
   );
 }
@@ -142,9 +146,9 @@ function RedecisionStep({ entry }: { entry: Entry }) {
   return (
     <>
       <Badge value={entry.status ?? ""} /> decided again {OCCASIONS[entry.occasion ?? ""] ?? "by"}{" "}
-      <Who principal={entry.by?.principal ?? ""} />
+      <PrincipalName principal={entry.by?.principal ?? ""} />
       {entry.status === "pending_approval" ? ` (${entry.quorum} have to approve)` : ""}:{" "}
-      <Text value={entry.decision?.reason ?? ""} />
+      <MarkedValue value={entry.decision?.reason ?? ""} />
     </>
   );
 }

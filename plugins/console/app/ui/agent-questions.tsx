@@ -1,9 +1,9 @@
 /** Questions of approvers to the agent and its answers. The agent wrote the answers, so they are marked like parameters. */
 import type { ComponentChildren } from "preact";
 import type { Action, LinkedAction } from "../core/api-types.ts";
-import { Text, Time } from "./elements.tsx";
+import { MarkedValue, Time } from "./elements.tsx";
 import { Heading } from "./heading.tsx";
-import { Who } from "./person.tsx";
+import { PrincipalName } from "./person.tsx";
 
 interface Props {
   action: Pick<Action | LinkedAction, "questions">;
@@ -12,7 +12,7 @@ interface Props {
   children?: ComponentChildren;
 }
 
-export function Questions({ action: { questions }, level, children }: Props) {
+export function AgentQuestions({ action: { questions }, level, children }: Props) {
   if (questions.length === 0 && children === undefined) return null;
   return (
     <section class="questions">
@@ -22,7 +22,7 @@ export function Questions({ action: { questions }, level, children }: Props) {
           {questions.map(({ number, asked_by, asked_at, question, answered_at, answer }) => (
             <div key={number}>
               <dt>
-                <Who principal={asked_by} /> asked <Time at={asked_at} />: <Text value={question} />
+                <PrincipalName principal={asked_by} /> asked <Time at={asked_at} />: <MarkedValue value={question} />
               </dt>
               <dd>
                 {answer === null || answered_at === null ? (
@@ -32,7 +32,7 @@ export function Questions({ action: { questions }, level, children }: Props) {
                     <span class="quiet">
                       The agent answered <Time at={answered_at} />:
                     </span>{" "}
-                    <Text value={answer} />
+                    <MarkedValue value={answer} />
                   </>
                 )}
               </dd>

@@ -1,6 +1,6 @@
 /** Bars in order of size. A number links to the list of the items that it counts, if there is such a list. */
 import type { ComponentChildren } from "preact";
-import { Text } from "./elements.tsx";
+import { MarkedValue } from "./elements.tsx";
 import { renderPlain } from "./format.ts";
 import { RowPages } from "./row-pages.tsx";
 
@@ -47,7 +47,7 @@ export function Bars({ label, rows, others = "" }: { label: string; rows: readon
  * Renders a number as a link to the items that it counts.
  * @param props.of name of the items, for screen readers
  */
-export function Count({ count, of, href }: { count: number; of: string; href?: string | undefined }) {
+export function LinkedCount({ count, of, href }: { count: number; of: string; href?: string | undefined }) {
   const text = count.toLocaleString();
   if (href === undefined || count === 0) return <>{text}</>;
   return (

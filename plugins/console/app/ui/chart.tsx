@@ -12,7 +12,7 @@ const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_
 /** Maximum number of points that are drawn with dots. Above it, only the line is drawn. */
 const MAX_POINTS = 60;
 
-export interface Line {
+export interface ChartLine {
   name: string;
   /** Name of a CSS custom property. */
   color: string;
@@ -25,7 +25,7 @@ interface Props {
   label: string;
   /** Seconds since 1970, ascending; at least two. */
   times: number[];
-  lines: readonly Line[];
+  lines: readonly ChartLine[];
 }
 
 export function Chart({ label, times, lines }: Props) {

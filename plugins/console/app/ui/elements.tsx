@@ -3,13 +3,13 @@ import { useComputed } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { TextPart } from "../../../../src/browser.ts";
-import { ApiError, watchReachability, type Fault } from "../core/api.ts";
-import { duration, markText, renderPlain, shortDuration, formatTime } from "./format.ts";
-import { second } from "./hooks.ts";
+import { ApiError, watchReachability, type ResponseFault } from "../core/api.ts";
+import { formatDuration, markText, renderPlain, formatShortDuration, formatTime } from "./format.ts";
+import { currentSecond } from "./hooks.ts";
 import { Icon } from "./icons.tsx";
 
 /** @param props.lines whether to keep line feeds */
-export function Text({ value, lines = false }: { value: unknown; lines?: boolean }) {
+export function MarkedValue({ value, lines = false }: { value: unknown; lines?: boolean }) {
   return <bdi>{markText(String(value), { lines }).map(renderPart)}</bdi>;
 }
 
@@ -30,10 +30,10 @@ function renderPart({ text, kind, mark }: TextPart) {
 }
 
 /** Renders a complete value as JSON. */
-export function Data({ value, label }: { value: unknown; label: string }) {
+export function JsonBlock({ value, label }: { value: unknown; label: string }) {
   return (
     <pre class="data" tabIndex={0} role="region" aria-label={label}>
-      <Text value={JSON.stringify(value, null, 2)} lines />
+      <MarkedValue value={JSON.stringify(value, null, 2)} lines />
     </pre>
   );
 }
@@ -50,7 +50,7 @@ export function Time({ at }: { at: string | null | undefined }) {
 
 /** Renders how long ago something happened, such as "12m". Updates without redrawing the page. */
 export function Age({ at }: { at: string }) {
-  const text = useComputed(() => shortDuration(second.value - Date.parse(at)));
+  const text = useComputed(() => formatShortDuration(currentSecond.value - Date.parse(at)));
   return (
     <time class="age" dateTime={at} title={formatTime(at)}>
       {text}
@@ -61,10 +61,14 @@ export function Age({ at }: { at: string }) {
 /** Renders the time until a deadline. Updates without redrawing the page. */
 export function TimeLeft({ at, short = false }: { at: string; short?: boolean }) {
   const text = useComputed(() => {
-    const ms = Date.parse(at) - second.value;
-    return ms <= 0 ? (short ? "expired" : "time is up") : `${short ? shortDuration(ms) : duration(ms)} left`;
+    const ms = Date.parse(at) - currentSecond.value;
+    return ms <= 0
+      ? short
+        ? "expired"
+        : "time is up"
+      : `${short ? formatShortDuration(ms) : formatDuration(ms)} left`;
   });
-  const style = useComputed(() => (Date.parse(at) - second.value < 60_000 ? "left soon" : "left"));
+  const style = useComputed(() => (Date.parse(at) - currentSecond.value < 60_000 ? "left soon" : "left"));
   return (
     <span class={style} title={formatTime(at)}>
       {text}
@@ -108,13 +112,13 @@ const WORDS: Readonly<Record<string, string>> = {
 export function Badge({ value, label }: { value: string; label?: string }) {
   return (
     <span class={`badge ${KINDS[value] ?? ""}`}>
-      <Text value={label ?? WORDS[value] ?? value} />
+      <MarkedValue value={label ?? WORDS[value] ?? value} />
     </span>
   );
 }
 
 /** Renders pairs of names and values. Omits values that are null or undefined. */
-export function Facts({ rows }: { rows: readonly (readonly [string, ComponentChildren])[] }) {
+export function FactList({ rows }: { rows: readonly (readonly [string, ComponentChildren])[] }) {
   return (
     <dl class="facts">
       {rows
@@ -122,7 +126,7 @@ export function Facts({ rows }: { rows: readonly (readonly [string, ComponentChi
         .map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>
-            <dd>{typeof value === "string" || typeof value === "number" ? <Text value={value} /> : value}</dd>
+            <dd>{typeof value === "string" || typeof value === "number" ? <MarkedValue value={value} /> : value}</dd>
           </div>
         ))}
     </dl>
@@ -130,7 +134,7 @@ export function Facts({ rows }: { rows: readonly (readonly [string, ComponentChi
 }
 
 /** Renders an error with its list of faults. */
-export function Problem({ error, again }: { error: unknown; again?: () => void }) {
+export function ErrorNotice({ error, again }: { error: unknown; again?: () => void }) {
   if (error === null || error === undefined) return null;
   const problem = error instanceof ApiError ? error : null;
   return (
@@ -138,19 +142,19 @@ export function Problem({ error, again }: { error: unknown; again?: () => void }
       <p>
         {problem?.title ? (
           <strong>
-            <Text value={problem.title} />.{" "}
+            <MarkedValue value={problem.title} />.{" "}
           </strong>
         ) : null}
-        <Text value={error instanceof Error ? error.message : "an unknown error"} />
+        <MarkedValue value={error instanceof Error ? error.message : "an unknown error"} />
       </p>
       {problem !== null && problem.errors.length > 0 ? (
         <ul>
           {problem.errors.map((fault) => (
             <li key={`${formatFaultLocation(fault)} ${fault.detail}`}>
               <code>
-                <Text value={formatFaultLocation(fault)} />
+                <MarkedValue value={formatFaultLocation(fault)} />
               </code>{" "}
-              <Text value={fault.detail} />
+              <MarkedValue value={fault.detail} />
             </li>
           ))}
         </ul>
@@ -165,7 +169,7 @@ export function Problem({ error, again }: { error: unknown; again?: () => void }
 }
 
 /** Returns the location of a fault: line and column, or the pointer of the member. */
-function formatFaultLocation({ line, column, pointer, parameter }: Fault): string {
+function formatFaultLocation({ line, column, pointer, parameter }: ResponseFault): string {
   if (line !== undefined) return `line ${line}${column === undefined ? "" : `, column ${column}`}`;
   return pointer ?? parameter ?? "";
 }
@@ -179,12 +183,12 @@ export function Notice({ kind = "", children }: { kind?: string; children?: Comp
 }
 
 /** Shows the result of a change, and announces it to screen readers. Shows nothing for an empty text. */
-export function Done({ text }: { text: string }) {
+export function ResultNotice({ text }: { text: string }) {
   return (
     <div role="status">
       {text === "" ? null : (
         <Notice kind="good">
-          <Text value={text} />
+          <MarkedValue value={text} />
         </Notice>
       )}
     </div>
@@ -236,21 +240,21 @@ const LIVE_WORDS: Readonly<Record<string, string>> = {
 };
 
 /** Shows whether the page is connected to the service's event stream. */
-export function Live({ state, why }: { state: string; why: string }) {
+export function StreamStatus({ state, why }: { state: string; why: string }) {
   return (
     <span class={`live ${state}`} role="status">
       <span class="dot" aria-hidden="true" />
       {LIVE_WORDS[state]}
       {why === "" ? null : (
         <>
-          : <Text value={why} />
+          : <MarkedValue value={why} />
         </>
       )}
     </span>
   );
 }
 
-export function Copy({ value, label = "Copy" }: { value: string; label?: string }) {
+export function CopyButton({ value, label = "Copy" }: { value: string; label?: string }) {
   const [result, setResult] = useState("");
   const copy = async (): Promise<void> => {
     try {
@@ -292,7 +296,7 @@ export function Page({
     <>
       <header class="page-head">
         <h1 tabIndex={-1}>
-          <Text value={title} />
+          <MarkedValue value={title} />
         </h1>
         {side}
       </header>

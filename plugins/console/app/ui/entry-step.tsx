@@ -3,10 +3,10 @@ import type { ComponentChildren } from "preact";
 import type { Event } from "../core/api-types.ts";
 import { encodeSegment } from "../core/api.ts";
 import { describeActionEntry, kindOfEntry } from "./action-history.tsx";
-import { Text, Time } from "./elements.tsx";
+import { MarkedValue, Time } from "./elements.tsx";
 import { renderPlain } from "./format.ts";
 import { PersonLink } from "./person.tsx";
-import type { Step } from "./timeline.tsx";
+import type { TimelineStep } from "./timeline.tsx";
 
 /** The members of entries that the steps read. */
 interface Entry {
@@ -43,7 +43,7 @@ interface CredentialData {
 const OF_ACTIONS = new Set(["decision", "approval", "redecision", "execution", "erasure", "part_erasure"]);
 
 /** Returns the step of an entry, with links to its action and to the entry. */
-export function toEntryStep(event: Event): Step {
+export function toEntryStep(event: Event): TimelineStep {
   const { seq, hash, at: time, type } = event;
   const entry = event.entry as Entry;
   const action = event.action_id ?? entry.related_action ?? null;
@@ -85,12 +85,12 @@ function Subject({ entry: { tool, operation }, action }: { entry: Entry; action:
   if (action === null) return null;
   return (
     <a href={`#/actions/${encodeSegment(action)}`}>
-      {tool === undefined ? <>action …{action.slice(-6)}</> : <Text value={`${tool} ${operation ?? ""}`} />}
+      {tool === undefined ? <>action …{action.slice(-6)}</> : <MarkedValue value={`${tool} ${operation ?? ""}`} />}
     </a>
   );
 }
 
-const KINDS: Readonly<Record<string, Step["kind"]>> = {
+const KINDS: Readonly<Record<string, TimelineStep["kind"]>> = {
   suspended: "bad",
   placed: "bad",
   revoked: "bad",
@@ -106,7 +106,7 @@ const KINDS: Readonly<Record<string, Step["kind"]>> = {
   reviewed: "good",
 };
 
-const kindOfChange = ({ change, data }: Entry): Step["kind"] => KINDS[change ?? data?.change ?? ""];
+const kindOfChange = ({ change, data }: Entry): TimelineStep["kind"] => KINDS[change ?? data?.change ?? ""];
 
 function Change({ type, entry }: { type: string; entry: Entry }) {
   const { change = entry.data?.change ?? "", by, comment, reason } = entry;
@@ -122,7 +122,7 @@ function Change({ type, entry }: { type: string; entry: Entry }) {
       )}
       {words === null ? null : (
         <>
-          : <Text value={words} />
+          : <MarkedValue value={words} />
         </>
       )}
     </>
@@ -144,15 +144,15 @@ function subjectOf(type: string, entry: Entry): ComponentChildren {
     case "agent":
       return entry.agent?.id === undefined ? null : (
         <a href={`#/agents/${encodeSegment(entry.agent.id)}`}>
-          <Text value={entry.agent.id} />
+          <MarkedValue value={entry.agent.id} />
         </a>
       );
     case "api_key":
-      return <Text value={entry.key?.name ?? ""} />;
+      return <MarkedValue value={entry.key?.name ?? ""} />;
     case "user":
       return entry.user === undefined ? null : (
         <a href={`#/people/${encodeSegment(entry.user.id)}`}>
-          <Text value={entry.user.name} />
+          <MarkedValue value={entry.user.name} />
         </a>
       );
     case "users:session":
@@ -162,15 +162,15 @@ function subjectOf(type: string, entry: Entry): ComponentChildren {
         </>
       );
     case "stop":
-      return <Text value={describeStop(entry)} />;
+      return <MarkedValue value={describeStop(entry)} />;
     case "legal_hold":
-      return <Text value={`(${entry.hold?.reason ?? ""})`} />;
+      return <MarkedValue value={`(${entry.hold?.reason ?? ""})`} />;
     case "grant":
-      return <Text value={`for ${entry.grant?.tool ?? ""} ${entry.grant?.operation ?? ""}`} />;
+      return <MarkedValue value={`for ${entry.grant?.tool ?? ""} ${entry.grant?.operation ?? ""}`} />;
     case "break_glass":
-      return <Text value={`for ${entry.use?.tool ?? ""} ${entry.use?.operation ?? ""}`} />;
+      return <MarkedValue value={`for ${entry.use?.tool ?? ""} ${entry.use?.operation ?? ""}`} />;
     case "suggested_rule":
-      return <Text value={entry.rule?.policy ?? ""} />;
+      return <MarkedValue value={entry.rule?.policy ?? ""} />;
     case "delegation":
       return entry.delegation === undefined ? null : (
         <>
@@ -181,13 +181,15 @@ function subjectOf(type: string, entry: Entry): ComponentChildren {
     case "actions:credential_issued":
       return (
         <>
-          (<Text value={entry.data?.issuer ?? ""} />, valid until <Time at={entry.data?.expires_at ?? null} />) for
+          (<MarkedValue value={entry.data?.issuer ?? ""} />, valid until <Time at={entry.data?.expires_at ?? null} />)
+          for
         </>
       );
     case "actions:credential_ended":
       return (
         <>
-          (<Text value={entry.data?.issuer ?? ""} />: {CREDENTIAL_ENDS[entry.data?.cause ?? ""] ?? entry.data?.cause},{" "}
+          (<MarkedValue value={entry.data?.issuer ?? ""} />:{" "}
+          {CREDENTIAL_ENDS[entry.data?.cause ?? ""] ?? entry.data?.cause},{" "}
           {entry.data?.revoked === true ? "revoked" : "not revoked"}) for
         </>
       );
@@ -196,7 +198,7 @@ function subjectOf(type: string, entry: Entry): ComponentChildren {
     default:
       return entry.agent_id === undefined ? null : (
         <>
-          of <Text value={entry.agent_id} />
+          of <MarkedValue value={entry.agent_id} />
         </>
       );
   }

@@ -2,20 +2,20 @@
  * Formats text for people. Text from outside passes through `markText`, so that it cannot hide, reorder or imitate the
  * text around it.
  */
-import { markedText, markText } from "../../../../src/browser.ts";
+import { renderMarkedText, markText } from "../../../../src/browser.ts";
 
 export { markText };
 
 /** Returns text from outside without markup, for titles and labels. */
 export function renderPlain(value: unknown): string {
-  return markedText(String(value));
+  return renderMarkedText(String(value));
 }
 
 /**
  * Formats a duration: "3 min 20 s", "12 min", "2 h 5 min" or "4 d 3 h".
  * @param ms milliseconds
  */
-export function duration(ms: number): string {
+export function formatDuration(ms: number): string {
   const s = Math.max(0, Math.floor(ms / 1000));
   const [d, h, m] = [Math.floor(s / 86_400), Math.floor(s / 3600) % 24, Math.floor(s / 60) % 60];
   const parts = partsOf(d, h, m, s % 60);
@@ -37,7 +37,7 @@ function partsOf(d: number, h: number, m: number, s: number): [number, string][]
  * Formats a duration as one number for narrow columns: "45s", "12m", "5h", "3d".
  * @param ms milliseconds
  */
-export function shortDuration(ms: number): string {
+export function formatShortDuration(ms: number): string {
   const s = Math.max(0, Math.floor(ms / 1000));
   if (s < 60) return `${s}s`;
   if (s < 3600) return `${Math.floor(s / 60)}m`;
@@ -62,7 +62,7 @@ export function toLocalInput(ms: number): string {
 }
 
 /** Splits a hand-typed list at spaces and commas. */
-export function list(text: string): string[] {
+export function splitList(text: string): string[] {
   return text.split(/[\s,]+/).filter((item) => item !== "");
 }
 
@@ -73,6 +73,6 @@ export function formatPrincipal(principal: string): string {
 }
 
 /** Returns "1 request" or "1,204 requests". */
-export function counted(count: number, one: string, many = `${one}s`): string {
+export function formatCounted(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 }

@@ -118,7 +118,7 @@ export function FormButtons({
 }
 
 /** Returns the trimmed values of the form, by field name. */
-export function values(form: HTMLFormElement): Record<string, string> {
+export function readFormValues(form: HTMLFormElement): Record<string, string> {
   return Object.fromEntries(
     [...new FormData(form)].map(([name, value]) => [name, typeof value === "string" ? value.trim() : ""]),
   );

@@ -1,7 +1,7 @@
 /** Hooks that pages share. */
 import { signal } from "@preact/signals";
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { ApiError, now, retryWhenReachable } from "../core/api.ts";
+import { ApiError, serviceNow, retryWhenReachable } from "../core/api.ts";
 
 export interface LoadState<T> {
   data: T | null;
@@ -41,10 +41,10 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, deps: read
 }
 
 /** The service's time in milliseconds. Updated every second while it has a subscriber. */
-export const second = signal(now(), {
+export const currentSecond = signal(serviceNow(), {
   watched() {
-    this.value = now();
-    timer = setInterval(() => (this.value = now()), 1000);
+    this.value = serviceNow();
+    timer = setInterval(() => (this.value = serviceNow()), 1000);
   },
   unwatched() {
     clearInterval(timer);
@@ -57,9 +57,9 @@ let timer: ReturnType<typeof setInterval> | undefined;
  * only itself.
  */
 export function useNow(every = 1000): number {
-  const [time, setTime] = useState(now());
+  const [time, setTime] = useState(serviceNow());
   useEffect(() => {
-    const interval = setInterval(() => setTime(now()), every);
+    const interval = setInterval(() => setTime(serviceNow()), every);
     return () => clearInterval(interval);
   }, [every]);
   return time;

@@ -1,8 +1,8 @@
 /** The timeline of an agent, a person or the system, from the ledger's entries, newest first. */
 import type { Event } from "../core/api-types.ts";
 import { hasScope } from "../core/me.ts";
-import { type PastFilters, readPastEvents } from "../core/past-events.ts";
-import { Empty, Loading, Problem } from "./elements.tsx";
+import { type PastEventFilters, readPastEvents } from "../core/past-events.ts";
+import { Empty, Loading, ErrorNotice } from "./elements.tsx";
 import { toEntryStep } from "./entry-step.tsx";
 import { usePaged } from "./paged.ts";
 import { RowPages } from "./row-pages.tsx";
@@ -31,7 +31,7 @@ export function LedgerTimeline({
   isWanted = ALL,
 }: {
   label: string;
-  filters: PastFilters;
+  filters: PastEventFilters;
   isWanted?: (event: Event) => boolean;
 }) {
   return hasScope("events:read") ? (
@@ -47,13 +47,13 @@ function LoadedTimeline({
   isWanted,
 }: {
   label: string;
-  filters: PastFilters;
+  filters: PastEventFilters;
   isWanted(event: Event): boolean;
 }) {
   const list = usePaged((cursor, signal) => readPastEvents(filters, isWanted, cursor, signal), []);
   return (
     <>
-      <Problem error={list.error} again={list.reload} />
+      <ErrorNotice error={list.error} again={list.reload} />
       {list.rows === null ? (
         list.error === null ? (
           <Loading what={TEXTS.what} />

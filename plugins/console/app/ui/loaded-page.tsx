@@ -1,6 +1,6 @@
 /** A page that loads its data. Handles the title, the loading state, the error state and a failed refresh. */
 import type { ComponentChildren } from "preact";
-import { Loading, Page, Problem } from "./elements.tsx";
+import { Loading, Page, ErrorNotice } from "./elements.tsx";
 import type { LoadState } from "./hooks.ts";
 
 interface Props<T> {
@@ -27,7 +27,7 @@ interface Props<T> {
 export function LoadedPage<T>({ title, what, loaded: { data, error, reload }, side, children }: Props<T>) {
   return (
     <Page title={title} side={side}>
-      <Problem error={error} again={reload} />
+      <ErrorNotice error={error} again={reload} />
       {data === null ? error === null ? <Loading what={what} /> : null : children(data)}
     </Page>
   );

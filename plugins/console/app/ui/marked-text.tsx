@@ -1,6 +1,6 @@
 /** Renders text of several lines, and highlights some of them. */
 import { useEffect, useRef } from "preact/hooks";
-import { Text } from "./elements.tsx";
+import { MarkedValue } from "./elements.tsx";
 import type { LineRange } from "./rule-lines.ts";
 
 /** @param props.marked lines to highlight and scroll into view, because a link refers to them */
@@ -12,14 +12,14 @@ export function MarkedText({ text, label, marked }: { text: string; label: strin
   return (
     <pre class="data" tabIndex={0} role="region" aria-label={label}>
       {marked === null ? (
-        <Text value={text} lines />
+        <MarkedValue value={text} lines />
       ) : (
         <>
-          <Text value={marked.from === 0 ? "" : `${part(0, marked.from)}\n`} lines />
+          <MarkedValue value={marked.from === 0 ? "" : `${part(0, marked.from)}\n`} lines />
           <mark ref={mark}>
-            <Text value={part(marked.from, marked.to)} lines />
+            <MarkedValue value={part(marked.from, marked.to)} lines />
           </mark>
-          <Text value={marked.to >= lines.length ? "" : `\n${part(marked.to)}`} lines />
+          <MarkedValue value={marked.to >= lines.length ? "" : `\n${part(marked.to)}`} lines />
         </>
       )}
     </pre>

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { Loading, Problem } from "./elements.tsx";
+import { Loading, ErrorNotice } from "./elements.tsx";
 import type { PagedRows } from "./paged.ts";
 import { RowPages } from "./row-pages.tsx";
 

@@ -4,8 +4,15 @@
  */
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { findHeadline, formatCount, MAX_LINES, moreLines, outline, type Outline } from "../../../../src/browser.ts";
-import { Data, Text } from "./elements.tsx";
+import {
+  findHeadline,
+  formatMemberCount,
+  MAX_LINES,
+  formatHiddenLines,
+  outline,
+  type Outline,
+} from "../../../../src/browser.ts";
+import { JsonBlock, MarkedValue } from "./elements.tsx";
 import { renderPlain } from "./format.ts";
 
 /** Number of lines that one click expands. */
@@ -24,15 +31,15 @@ interface FoldProps {
 
 function Fold({ more, pointer, of, unfold, isFull }: FoldProps & { more: number }) {
   if (more === 0) return null;
-  if (isFull) return <p class="fold quiet">{moreLines(more)}: open “As JSON” to see all</p>;
+  if (isFull) return <p class="fold quiet">{formatHiddenLines(more)}: open “As JSON” to see all</p>;
   return (
     <button
       type="button"
       class="fold"
-      aria-label={renderPlain(`${moreLines(more)} of ${of}`)}
+      aria-label={renderPlain(`${formatHiddenLines(more)} of ${of}`)}
       onClick={() => unfold(pointer, Math.min(more, STEP))}
     >
-      {moreLines(more)}
+      {formatHiddenLines(more)}
     </button>
   );
 }
@@ -47,7 +54,7 @@ function Value({ node, ...fold }: FoldProps & { node: Outline }) {
       return (
         <>
           <pre class="deep">
-            <Text value={node.text} lines />
+            <MarkedValue value={node.text} lines />
           </pre>
           <Fold {...fold} more={node.more} />
         </>
@@ -58,13 +65,13 @@ function Value({ node, ...fold }: FoldProps & { node: Outline }) {
           {node.quoted ? (
             <>
               <span class="lines">
-                “<Text value={node.text} lines />”
+                “<MarkedValue value={node.text} lines />”
               </span>{" "}
               <span class="quiet">(text)</span>
             </>
           ) : (
             <span class="lines">
-              <Text value={node.text} lines />
+              <MarkedValue value={node.text} lines />
             </span>
           )}
           <Fold {...fold} more={node.more} />
@@ -79,12 +86,12 @@ function Members({ node, ...fold }: FoldProps & { node: Extract<Outline, { kind:
   const { pointer, unfold, isFull } = fold;
   return (
     <>
-      {pointer !== "" && node.more > 0 ? <span class="quiet">{formatCount(node)}</span> : null}
+      {pointer !== "" && node.more > 0 ? <span class="quiet">{formatMemberCount(node)}</span> : null}
       {node.members.length === 0 ? null : (
         <dl class={node.list ? "params list" : "params"}>
           {node.members.map(({ name, pointer: at, value }) => (
             <div key={at}>
-              <dt>{node.list ? name : <Text value={name} />}</dt>
+              <dt>{node.list ? name : <MarkedValue value={name} />}</dt>
               <dd>
                 <Value node={value} pointer={at} of={name} unfold={unfold} isFull={isFull} />
               </dd>
@@ -156,7 +163,7 @@ export function JsonDisclosure({
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{summary}</summary>
-      {isOpen ? <Data value={value} label={label} /> : null}
+      {isOpen ? <JsonBlock value={value} label={label} /> : null}
     </details>
   );
 }

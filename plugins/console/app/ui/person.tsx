@@ -1,30 +1,30 @@
 /** Renders keys and people by their names. */
 import { useEffect, useState } from "preact/hooks";
 import { encodeSegment } from "../core/api.ts";
-import { me, nameOfKey, watchNames } from "../core/me.ts";
-import { Text } from "./elements.tsx";
+import { currentMe, nameOfKey, watchKeyNames } from "../core/me.ts";
+import { MarkedValue } from "./elements.tsx";
 
 /** Renders the name of a key; its id if the name is unknown. */
-export function Key({ id }: { id: string }) {
+export function KeyName({ id }: { id: string }) {
   const [, redraw] = useState(0);
-  useEffect(() => watchNames(() => redraw((n) => n + 1)), []);
+  useEffect(() => watchKeyNames(() => redraw((n) => n + 1)), []);
   const name = nameOfKey(id);
   if (name === null) return <code class="hash">{id}</code>;
   return (
     <span title={id}>
-      <Text value={name} />
+      <MarkedValue value={name} />
     </span>
   );
 }
 
 /** Renders a principal: "ada" for owner:ada, the name of a user, or "the key laptop" for a key without an owner. */
-export function Who({ principal }: { principal: string }) {
-  if (principal.startsWith("owner:")) return <Text value={principal.slice(6)} />;
-  if (principal.startsWith("user:")) return <Key id={principal.slice(5)} />;
-  if (!principal.startsWith("key:")) return <Text value={principal} />;
+export function PrincipalName({ principal }: { principal: string }) {
+  if (principal.startsWith("owner:")) return <MarkedValue value={principal.slice(6)} />;
+  if (principal.startsWith("user:")) return <KeyName id={principal.slice(5)} />;
+  if (!principal.startsWith("key:")) return <MarkedValue value={principal} />;
   return (
     <>
-      the key <Key id={principal.slice(4)} />
+      the key <KeyName id={principal.slice(4)} />
     </>
   );
 }
@@ -37,12 +37,12 @@ export function personAddress(principal: string): string | null {
 
 /** Renders a principal as a link to the page about the person. Renders plain text if no one is signed in. */
 export function PersonLink({ principal }: { principal: string }) {
-  const address = me() === null ? null : personAddress(principal);
+  const address = currentMe() === null ? null : personAddress(principal);
   return address === null ? (
-    <Who principal={principal} />
+    <PrincipalName principal={principal} />
   ) : (
     <a href={address}>
-      <Who principal={principal} />
+      <PrincipalName principal={principal} />
     </a>
   );
 }

@@ -1,19 +1,19 @@
 /** Verifies one ledger entry in the browser, with the pinned key. */
 import { useState } from "preact/hooks";
-import { request, callForText as readText } from "../core/api.ts";
+import { request, fetchText as readText } from "../core/api.ts";
 import { encodeSegment } from "../core/api.ts";
-import { canVerify, parseVkey, toHex, verifyAnswer, type Checkpoint, type VerifiedEntry } from "../verify.ts";
-import { Data, download, Facts, Hash, Notice, Problem, Text } from "./elements.tsx";
+import { canVerify, parseVkey, toHex, verifyProofResponse, type Checkpoint, type VerifiedEntry } from "../verify.ts";
+import { JsonBlock, download, FactList, Hash, Notice, ErrorNotice, MarkedValue } from "./elements.tsx";
 
 const STORE = "assent.pinned";
 
 /** Returns the verifier key that this browser trusts; null if none is pinned. It is not secret. */
-export function pinned(): string | null {
+export function readPinnedKey(): string | null {
   return localStorage.getItem(STORE);
 }
 
 /** Pins a verifier key; null removes the pinned key. Throws an Error unless the string is a verifier key. */
-export async function pin(vkey: string | null): Promise<void> {
+export async function storePinnedKey(vkey: string | null): Promise<void> {
   if (vkey === null) return localStorage.removeItem(STORE);
   await parseVkey(vkey);
   localStorage.setItem(STORE, vkey.trim());
@@ -24,15 +24,15 @@ export async function pin(vkey: string | null): Promise<void> {
  * @param hash leaf hash of the entry, hex
  */
 export async function verifyEntry(hash: string, vkey: string): Promise<VerifiedEntry> {
-  return verifyAnswer(await request("GET /v1/provenance/{hash}/proof", { path: [hash] }), hash, vkey);
+  return verifyProofResponse(await request("GET /v1/provenance/{hash}/proof", { path: [hash] }), hash, vkey);
 }
 
 /** @param props.hash leaf hash of an entry */
-export function Proof({ hash }: { hash: string }) {
+export function EntryProof({ hash }: { hash: string }) {
   const [result, setResult] = useState<VerifiedEntry | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
-  const vkey = pinned();
+  const vkey = readPinnedKey();
   const check = async (): Promise<void> => {
     setBusy(true);
     setError(null);
@@ -80,13 +80,13 @@ export function Proof({ hash }: { hash: string }) {
           Save the proof
         </button>
       </div>
-      <Problem error={error} />
-      {result === null ? null : <Verified {...result} />}
+      <ErrorNotice error={error} />
+      {result === null ? null : <VerifiedProof {...result} />}
     </>
   );
 }
 
-export function Verified({
+export function VerifiedProof({
   index,
   checkpoint,
   vkey,
@@ -97,22 +97,22 @@ export function Verified({
   vkey: string;
   request?: unknown;
 }) {
-  const isFollower = vkey !== pinned();
+  const isFollower = vkey !== readPinnedKey();
   return (
     <Notice kind="good">
       <p>
         <strong>Verified in this browser.</strong> The entry is at index {index} of the log{" "}
-        <Text value={checkpoint.origin} />, under a checkpoint that{" "}
+        <MarkedValue value={checkpoint.origin} />, under a checkpoint that{" "}
         {isFollower ? "it was signed by a successor of the pinned key." : "the pinned key signed."}
         {committed === null ? null : " The entry commits to the request below."}
       </p>
-      <Facts
+      <FactList
         rows={[
           ["Log size then", checkpoint.size],
           ["Root", <Hash value={toHex(checkpoint.root)} />],
         ]}
       />
-      {committed === null ? null : <Data value={committed} label="Request" />}
+      {committed === null ? null : <JsonBlock value={committed} label="Request" />}
     </Notice>
   );
 }

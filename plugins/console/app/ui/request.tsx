@@ -2,31 +2,31 @@
 import { useMemo, useState } from "preact/hooks";
 import { encodeRequest } from "../../../../src/browser.ts";
 import type { Action, LinkedAction } from "../core/api-types.ts";
-import { encodeSegment, url } from "../core/api.ts";
+import { encodeSegment, buildUrl } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { Badge, Facts, Hash, Notice, Text, Time } from "./elements.tsx";
+import { Badge, FactList, Hash, Notice, MarkedValue, Time } from "./elements.tsx";
 import { renderPlain, formatPrincipal } from "./format.ts";
 import { Heading } from "./heading.tsx";
 import { JsonDisclosure, findHeadlineMember, Params } from "./params.tsx";
-import { Key } from "./person.tsx";
-import { Edited } from "./edited.tsx";
-import { Questions } from "./agent-questions.tsx";
+import { KeyName } from "./person.tsx";
+import { EditedParameters } from "./edited.tsx";
+import { AgentQuestions } from "./agent-questions.tsx";
 
 type Shown = (Action | LinkedAction) & { erased_at?: string | null };
 
 /** Renders "stripe refund by support-bot". */
-export function What({ action }: { action: Pick<Shown, "tool" | "operation" | "agent_id"> }) {
+export function ActionTitle({ action }: { action: Pick<Shown, "tool" | "operation" | "agent_id"> }) {
   return (
     <span class="what">
       <strong>
-        <Text value={action.tool} /> <Text value={action.operation} />
+        <MarkedValue value={action.tool} /> <MarkedValue value={action.operation} />
       </strong>{" "}
-      <span class="quiet">by</span> <Text value={action.agent_id} />
+      <span class="quiet">by</span> <MarkedValue value={action.agent_id} />
     </span>
   );
 }
 
-export function Risk({ risk }: { risk: string | null }) {
+export function RiskBadge({ risk }: { risk: string | null }) {
   return risk === null ? null : <Badge value={risk} label={`${risk} risk`} />;
 }
 
@@ -34,20 +34,20 @@ export function Risk({ risk }: { risk: string | null }) {
  * Renders what will happen, in the policy's words. The service has marked misleading characters in them. If the policy
  * has no preview, renders the tool, the operation and the value that distinguishes the request.
  */
-export function Preview({ action }: { action: Shown }) {
+export function ActionPreview({ action }: { action: Shown }) {
   if (typeof action.preview === "string" && action.preview !== "") return <p class="preview">{action.preview}</p>;
   const value = action.erased_at ? null : findHeadlineMember(action);
   return (
     <div class="preview">
       <p class="preview-what">
-        <Text value={action.tool} /> <Text value={action.operation} />
+        <MarkedValue value={action.tool} /> <MarkedValue value={action.operation} />
       </p>
       {value === null ? null : (
         <p class="preview-value">
           <span class="quiet">
-            <Text value={value.name} />
+            <MarkedValue value={value.name} />
           </span>{" "}
-          <Text value={value.value} />
+          <MarkedValue value={value.value} />
         </p>
       )}
     </div>
@@ -55,11 +55,11 @@ export function Preview({ action }: { action: Shown }) {
 }
 
 /** Renders why approval is required: the rule, its reason, and a link to the policy. */
-export function Why({ action }: { action: Shown }) {
+export function ApprovalReason({ action }: { action: Shown }) {
   return (
     <div class="why">
       <p>
-        <Text value={action.reason} />
+        <MarkedValue value={action.reason} />
       </p>
       <p class="quiet">
         {action.rule === null
@@ -81,13 +81,13 @@ export function Why({ action }: { action: Shown }) {
 /** Returns the link to the deciding rule's lines in the policy version that was active then. */
 function policyAddress(action: Shown, policy: string): string {
   const version = "policy_version" in action ? action.policy_version : null;
-  return url(`#/policies/${encodeSegment(policy)}`, { rule: action.rule, version });
+  return buildUrl(`#/policies/${encodeSegment(policy)}`, { rule: action.rule, version });
 }
 
 /**
  * Renders the answers of machine reviewers. Renders nothing if the rules name no reviewer, or none has answered yet.
  */
-export function Reviews({ action, level }: { action: Shown; level: 2 | 3 }) {
+export function MachineReviews({ action, level }: { action: Shown; level: 2 | 3 }) {
   const reviews = "reviews" in action ? (action.reviews ?? []) : [];
   if (reviews.length === 0) return null;
   const words = { approve: "has no objection", deny: "denied it", escalate: "left it to people" };
@@ -97,10 +97,10 @@ export function Reviews({ action, level }: { action: Shown; level: 2 | 3 }) {
       <ul>
         {reviews.map(({ reviewer, answer, fault, reason, created_at }) => (
           <li key={`${reviewer} ${created_at}`}>
-            <Text value={reviewer} /> {answer === null ? `gave no answer (${fault ?? "error"})` : words[answer]}
+            <MarkedValue value={reviewer} /> {answer === null ? `gave no answer (${fault ?? "error"})` : words[answer]}
             {reason === null ? null : (
               <>
-                : <Text value={reason} />
+                : <MarkedValue value={reason} />
               </>
             )}
           </li>
@@ -120,7 +120,7 @@ const SENTENCES = 3;
  * Renders what is unusual about the action. Collapses its differences from the agent's last similar action, and the
  * votes on similar actions.
  */
-export function Unusual({ action, level }: { action: Shown; level: 2 | 3 }) {
+export function UnusualFindings({ action, level }: { action: Shown; level: 2 | 3 }) {
   const [isOpen, setOpen] = useState(false);
   const { unusual = [], differs_from: earlier = null, earlier_votes: votes = [] } = action;
   const members = earlier?.members ?? [];
@@ -160,7 +160,7 @@ function Sentences({ lines }: { lines: readonly string[] }) {
     <ul>
       {lines.map((line) => (
         <li key={line}>
-          <Text value={line} />
+          <MarkedValue value={line} />
         </li>
       ))}
     </ul>
@@ -173,10 +173,10 @@ function Differences({ members }: { members: NonNullable<NonNullable<Shown["diff
       {members.map(({ pointer, before, after }) => (
         <li key={pointer}>
           <code>
-            <Text value={pointer} />
+            <MarkedValue value={pointer} />
           </code>
-          : <Text value={JSON.stringify(after)} /> <span class="quiet">(last time</span>{" "}
-          <Text value={JSON.stringify(before)} />
+          : <MarkedValue value={JSON.stringify(after)} /> <span class="quiet">(last time</span>{" "}
+          <MarkedValue value={JSON.stringify(before)} />
           <span class="quiet">)</span>
         </li>
       ))}
@@ -189,11 +189,11 @@ function EarlierVotes({ votes }: { votes: NonNullable<Shown["earlier_votes"]> })
     <ul>
       {votes.map(({ action_id, approver, approve, reason, created_at }) => (
         <li key={`${action_id} ${approver}`}>
-          <Text value={renderPlain(formatPrincipal(approver))} /> {approve ? "approved" : "denied"} a similar action{" "}
-          <Time at={created_at} />
+          <MarkedValue value={renderPlain(formatPrincipal(approver))} /> {approve ? "approved" : "denied"} a similar
+          action <Time at={created_at} />
           {reason === null ? null : (
             <>
-              : <Text value={reason} />
+              : <MarkedValue value={reason} />
             </>
           )}
         </li>
@@ -207,7 +207,7 @@ function countOf(count: number, noun: string): string {
 }
 
 /** Renders parameters and context, collapsed beyond a number of lines. */
-export function Content({ action, level, lines = 40 }: { action: Shown; level: 2 | 3; lines?: number }) {
+export function RequestContent({ action, level, lines = 40 }: { action: Shown; level: 2 | 3; lines?: number }) {
   const name = renderPlain(`${action.tool} ${action.operation}`);
   if (action.erased_at)
     return (
@@ -246,28 +246,28 @@ export function Content({ action, level, lines = 40 }: { action: Shown; level: 2
  * Renders the parts of a request that a vote covers, in order: preview, reason, what is unusual, parameters, context,
  * questions.
  */
-export function Asked({ action, level = 3, lines = 40 }: { action: Shown; level?: 2 | 3; lines?: number }) {
+export function RequestToVoteOn({ action, level = 3, lines = 40 }: { action: Shown; level?: 2 | 3; lines?: number }) {
   return (
     <>
-      <Preview action={action} />
-      <Edited action={action} />
-      <Why action={action} />
-      <Unusual action={action} level={level} />
-      <Content action={action} level={level} lines={lines} />
-      <Questions action={action} level={level} />
+      <ActionPreview action={action} />
+      <EditedParameters action={action} />
+      <ApprovalReason action={action} />
+      <UnusualFindings action={action} level={level} />
+      <RequestContent action={action} level={level} lines={lines} />
+      <AgentQuestions action={action} level={level} />
     </>
   );
 }
 
 /** Renders who submitted the request and which policy decided. */
-export function Origin({ action }: { action: Shown }) {
+export function RequestOrigin({ action }: { action: Shown }) {
   return (
-    <Facts
+    <FactList
       rows={[
         ["Agent", action.agent_id],
-        ["Risk", action.risk_level === null ? "not rated" : <Risk risk={action.risk_level} />],
+        ["Risk", action.risk_level === null ? "not rated" : <RiskBadge risk={action.risk_level} />],
         ["Submitted", <Time at={action.created_at} />],
-        ["Submitted with the key", "submitted_by" in action ? <Key id={action.submitted_by} /> : null],
+        ["Submitted with the key", "submitted_by" in action ? <KeyName id={action.submitted_by} /> : null],
         [
           "Policy",
           action.policy === null || !("policy_version" in action)
@@ -281,18 +281,18 @@ export function Origin({ action }: { action: Shown }) {
 }
 
 /** Renders a complete request, with its metadata and its hash. */
-export function Request({ action, level = 3 }: { action: Action; level?: 2 | 3 }) {
+export function FullRequest({ action, level = 3 }: { action: Action; level?: 2 | 3 }) {
   return (
     <>
-      <Asked action={action} level={level} />
-      <Origin action={action} />
-      <Metadata action={action} level={level} />
-      {action.erased_at ? null : <Bound action={action} />}
+      <RequestToVoteOn action={action} level={level} />
+      <RequestOrigin action={action} />
+      <RequestMetadata action={action} level={level} />
+      {action.erased_at ? null : <RequestHash action={action} />}
     </>
   );
 }
 
-export function Metadata({ action, level }: { action: Action; level: 2 | 3 }) {
+export function RequestMetadata({ action, level }: { action: Action; level: 2 | 3 }) {
   if (Object.keys(action.meta).length === 0) return null;
   return (
     <>
@@ -304,7 +304,7 @@ export function Metadata({ action, level }: { action: Action; level: 2 | 3 }) {
 }
 
 /** Renders the request hash that a vote is bound to, and compares it with the hash of the displayed data. */
-export function Bound({ action }: { action: Shown }) {
+export function RequestHash({ action }: { action: Shown }) {
   const computed = useMemo(() => hashOf(action), [action.request_hash]);
   if (action.request_hash === null) return null;
   return (

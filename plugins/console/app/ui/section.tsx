@@ -1,6 +1,6 @@
 /** A section of a page that loads its own data, so that its errors do not affect the rest of the page. */
 import type { ComponentChildren } from "preact";
-import { Loading, Problem } from "./elements.tsx";
+import { Loading, ErrorNotice } from "./elements.tsx";
 import type { LoadState } from "./hooks.ts";
 
 /**
@@ -56,7 +56,7 @@ export function LoadedCard<T>({
 }) {
   return (
     <Card {...card}>
-      <Problem error={error} again={reload} />
+      <ErrorNotice error={error} again={reload} />
       {data === null ? error === null ? <Loading what={what} /> : null : children(data)}
     </Card>
   );

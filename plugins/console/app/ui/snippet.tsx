@@ -1,5 +1,5 @@
 /** Lines to paste into a terminal or a file. */
-import { Copy } from "./elements.tsx";
+import { CopyButton } from "./elements.tsx";
 
 /** @param props.label what the lines do, such as "Submit an action with curl" */
 export function Snippet({ label, text }: { label: string; text: string }) {
@@ -7,7 +7,7 @@ export function Snippet({ label, text }: { label: string; text: string }) {
     <figure class="snippet">
       <figcaption>
         <span>{label}</span>
-        <Copy value={text} />
+        <CopyButton value={text} />
       </figcaption>
       <pre class="data" tabIndex={0} role="region" aria-label={label}>
         {text}

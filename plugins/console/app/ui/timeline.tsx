@@ -4,9 +4,9 @@
  */
 import type { ComponentChildren } from "preact";
 import { Time } from "./elements.tsx";
-import { duration } from "./format.ts";
+import { formatDuration } from "./format.ts";
 
-export interface Step {
+export interface TimelineStep {
   key: string | number;
   /** RFC 3339 time. */
   at: string;
@@ -27,7 +27,7 @@ export function Timeline({
   newestFirst = false,
 }: {
   label: string;
-  steps: readonly Step[];
+  steps: readonly TimelineStep[];
   newestFirst?: boolean;
 }) {
   return (
@@ -39,7 +39,7 @@ export function Timeline({
           <li key={key} class={`step ${kind ?? ""}`}>
             {gap < MIN_GAP_MS ? null : (
               <p class={`gap ${gapSize(gap)}`}>
-                {duration(gap)} {newestFirst ? "earlier" : "later"}
+                {formatDuration(gap)} {newestFirst ? "earlier" : "later"}
               </p>
             )}
             <p class="step-body">

@@ -2,8 +2,8 @@
 import type { ActionEntry } from "../../../domain/action-history.ts";
 import type { ErasablePart } from "../../../domain/erasure.ts";
 import { commitSalted, type SaltedMembers } from "../../../domain/kept.ts";
-import { commitPast } from "../../../domain/past.ts";
-import { commitText } from "../../../domain/questions.ts";
+import { commitSaltedFacts } from "../../../domain/past.ts";
+import { commitQuestionText } from "../../../domain/questions.ts";
 import { commitDigest, commitResult, encodeRequest } from "../../../domain/request.ts";
 import type { OpenedAction } from "../pack-format.ts";
 
@@ -74,15 +74,15 @@ export function findActionFault(action: OpenedAction, committed: Commitments): s
     return "its metadata was changed";
   if (
     past
-      .map((each) => commitPast(each))
+      .map((each) => commitSaltedFacts(each))
       .sort()
       .join() !== [...committed.past].sort().join()
   )
     return "the usage of its limits was changed";
   if (isErased("questions")) return null;
   const texts = questions.map(({ question, answer }) => [
-    commitText(question),
-    answer === null ? null : commitText(answer),
+    commitQuestionText(question),
+    answer === null ? null : commitQuestionText(answer),
   ]);
   const expected = committed.questions.map(({ question, answer }) => [question, answer]);
   return JSON.stringify(texts) === JSON.stringify(expected) ? null : "a question or an answer was changed";

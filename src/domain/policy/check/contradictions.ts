@@ -72,7 +72,7 @@ function isConstant(expr: Expr): boolean {
   return (kind === "callExpr" || kind === "listExpr") && childrenOf(expr).every(isConstant);
 }
 
-/** Returns the comparison with constants. An expression that is no comparison is compared with true or false. */
+/** Returns the comparison with constants. An expression that is not a comparison is compared with true or false. */
 function readComparison(node: Expr, source: (expr: Expr) => string): Comparison {
   const { exprKind: kind } = node;
   const isTrue = { subject: source(node), operator: "_==_", constants: [true], node };

@@ -3,7 +3,7 @@ import { FUNCTION_NAMES, listArities } from "../condition/cel.ts";
 import { HISTORY, HISTORY_MACROS } from "../condition/cel-history.ts";
 import { OPTIONAL_MACROS } from "../condition/cel-tree.ts";
 import { compileNamedValues } from "../condition/named-values.ts";
-import { FACTS } from "../condition/source-facts.ts";
+import { FACTS_PREFIX } from "../condition/source-facts.ts";
 import type { PolicyDocument } from "../policy-types.ts";
 import { isGlob } from "../compile/glob.ts";
 import { inferNamedTypes, type NamingPolicy } from "./named-types.ts";
@@ -77,7 +77,7 @@ export function listNamedValues(document: NamingPolicy & Pick<PolicyDocument, "h
     history: history === undefined ? null : { policy: "", basis: "" },
     facts,
   });
-  const prefix = facts.length === 0 ? [] : [{ name: FACTS, type: "the facts of the policy" }];
+  const prefix = facts.length === 0 ? [] : [{ name: FACTS_PREFIX, type: "the facts of the policy" }];
   const types = describeAll(inferNamedTypes(document, named).types).filter(({ name }) => name !== HISTORY);
   return [...prefix, ...types, ...(history === undefined ? [] : describeHistory(history))];
 }

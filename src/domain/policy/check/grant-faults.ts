@@ -31,7 +31,7 @@ export function findGrantFaults(
     impossible(
       "each approval needs its own signature (approval.signature), so a grant cannot replace it; remove grants",
     );
-  if (requiresSeveral(approval))
+  if (requiresSeveralPeople(approval))
     impossible(
       "a grant is the vote of one approver, and this rule requires more; remove grants, or require one approver",
     );
@@ -44,7 +44,7 @@ export function findGrantFaults(
 }
 
 /** Returns true if the rule requires more than one person. */
-export function requiresSeveral({ quorum = 1, approvers = [], stages = [] }: ApprovalTerms): boolean {
+export function requiresSeveralPeople({ quorum = 1, approvers = [], stages = [] }: ApprovalTerms): boolean {
   const lists =
     stages.length > 0 ? stages.filter(({ after }) => after === undefined).map((stage) => stage.approvers) : [approvers];
   const votes = lists.flat().reduce((sum, { count = 1 }) => sum + count, 0);

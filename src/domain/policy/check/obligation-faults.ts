@@ -1,5 +1,5 @@
 /** Finds faults in `obligations` when the policy is loaded. */
-import { findConflict } from "../../obligations.ts";
+import { findObligationConflict } from "../../obligations.ts";
 import type { RuleDocument } from "../policy-types.ts";
 import { createUnion, describeType, DYN, type StaticType, unionMembers } from "./static-types.ts";
 
@@ -45,7 +45,7 @@ export function findObligationFaults(
     }),
     ...Object.entries(clamp).flatMap(([path, bounds]) => {
       const value = set[path];
-      const conflict = findConflict({ ...bounds, ...(value === undefined ? {} : { set: value }) });
+      const conflict = findObligationConflict({ ...bounds, ...(value === undefined ? {} : { set: value }) });
       const detail = conflict ?? findTypeFault(path, "number", params);
       return detail === null ? [] : [{ pointer: `/clamp/${path}`, detail }];
     }),

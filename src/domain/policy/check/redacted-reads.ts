@@ -68,7 +68,7 @@ function listRedacted({ document }: CompiledPolicySet): string[] {
 
 /** Returns the first of the redacted paths that is read, wholly or in part; null if none is. */
 const findOverlap = (read: readonly string[][], redacted: readonly string[]): string | null =>
-  redacted.find((path) => read.some((each) => overlaps(each, path.split(".")))) ?? null;
+  redacted.find((path) => read.some((each) => containsPath(each, path.split(".")))) ?? null;
 
 /** Returns the sources of all expressions of a policy. */
 function listExpressions({ rules, limits = [], history, facts = {}, let: entries = {} }: PolicyDocument): string[] {

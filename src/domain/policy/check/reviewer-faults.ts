@@ -1,7 +1,7 @@
 /** Finds faults in `approval.reviewers`: a machine reviewer may approve only where one unsigned vote would be enough. */
 import { findSimilarName } from "../../similar-name.ts";
 import type { PolicyDocument, RuleDocument } from "../policy-types.ts";
-import { requiresSeveral } from "./grant-faults.ts";
+import { requiresSeveralPeople } from "./grant-faults.ts";
 
 interface ReviewerFault {
   /** RFC 6901 pointer, relative to `approval`. */
@@ -32,7 +32,7 @@ export function findReviewerFaults(
     if (risk === "critical") impossible('a machine cannot approve actions of the risk "critical"');
     if (approval.signature !== undefined)
       impossible("each approval needs the signature of a person (approval.signature)");
-    if (requiresSeveral(approval)) impossible("a machine has no vote, and this rule requires several people");
+    if (requiresSeveralPeople(approval)) impossible("a machine has no vote, and this rule requires several people");
   }
   return faults;
 }

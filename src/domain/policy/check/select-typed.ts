@@ -8,9 +8,9 @@ import { unionMembers, type ListType, type MapType, type ScalarType, type Static
 /**
  * Returns the members of a value that its type declares; null if the value has a different type. The value can lack
  * declared members.
- * @example selectTyped({ status: "open", note: "x" }, typeOfJsonSchema({ properties: { status: { type: "string" } } })) // { value: { status: "open" } }
+ * @example selectDeclaredMembers({ status: "open", note: "x" }, typeOfJsonSchema({ properties: { status: { type: "string" } } })) // { value: { status: "open" } }
  */
-export function selectTyped(value: JsonValue, type: StaticType): { value: JsonValue } | null {
+export function selectDeclaredMembers(value: JsonValue, type: StaticType): { value: JsonValue } | null {
   const members = unionMembers(type);
   if (members.length === 0) return { value };
   for (const member of members) {
@@ -31,7 +31,7 @@ function selectMember(value: JsonValue, type: ReturnType<typeof unionMembers>[nu
 function selectElements(values: readonly JsonValue[], { element }: ListType): { value: JsonValue } | null {
   const selected: JsonValue[] = [];
   for (const value of values) {
-    const one = selectTyped(value, element);
+    const one = selectDeclaredMembers(value, element);
     if (one === null) return null;
     selected.push(one.value);
   }
@@ -44,7 +44,7 @@ function selectFields(value: JsonValue, { fields, rest }: MapType): { value: Jso
   for (const [name, member] of Object.entries(value)) {
     const type = fields.get(name) ?? rest;
     if (type === null) continue;
-    const one = selectTyped(member, type);
+    const one = selectDeclaredMembers(member, type);
     if (one === null) return null;
     selected.push([name, one.value]);
   }

@@ -11,7 +11,7 @@ import { CelFailure } from "../condition/cel-failure.ts";
 import { Meter, runMetered } from "../condition/cel-meter.ts";
 import { parseExpression } from "../condition/cel-parse.ts";
 import { planExpression } from "../condition/cel-plan.ts";
-import { CALENDAR, wallClock } from "../condition/cel-time.ts";
+import { CALENDAR_METHODS, wallClock } from "../condition/cel-time.ts";
 import {
   childrenOf,
   isOptionalMacro,
@@ -102,13 +102,14 @@ export const HISTORY_TYPE: ListType = {
 };
 
 /** The use of an expression, which determines the types that are accepted. `value`: an expression in `let`. */
-export type Purpose = "condition" | "per" | "sum" | "value";
+export type ExpressionPurpose = "condition" | "per" | "sum" | "value";
 
-const ACCEPTED: Readonly<Record<Exclude<Purpose, "value">, { kinds: readonly ScalarName[]; noun: string }>> = {
-  condition: { kinds: ["bool"], noun: "true or false" },
-  per: { kinds: ["string", "int", "uint", "double", "bool"], noun: "a string, a number or a bool" },
-  sum: { kinds: ["int", "uint", "double"], noun: "a number" },
-};
+const ACCEPTED: Readonly<Record<Exclude<ExpressionPurpose, "value">, { kinds: readonly ScalarName[]; noun: string }>> =
+  {
+    condition: { kinds: ["bool"], noun: "true or false" },
+    per: { kinds: ["string", "int", "uint", "double", "bool"], noun: "a string, a number or a bool" },
+    sum: { kinds: ["int", "uint", "double"], noun: "a number" },
+  };
 
 /**
  * Returns the first type fault of an expression that compiles; null if there is none.
@@ -118,7 +119,7 @@ const ACCEPTED: Readonly<Record<Exclude<Purpose, "value">, { kinds: readonly Sca
  */
 export function findTypeFault(
   source: string,
-  purpose: Purpose,
+  purpose: ExpressionPurpose,
   params: StaticType = ANY_MAP,
   named: ReadonlyMap<string, StaticType> = new Map(),
 ): TypeFault | null {
@@ -138,7 +139,7 @@ interface TypeFault {
  */
 export function inferType(
   source: string,
-  purpose: Purpose,
+  purpose: ExpressionPurpose,
   scope: ReadonlyMap<string, StaticType>,
 ): { type: StaticType } | TypeFault {
   const parsed = parseExpression(source);
@@ -402,7 +403,7 @@ class TypeChecker {
       const { function: name, target, args } = kind.value;
       const [zone] = args;
       const text = zone === undefined ? null : textConstant(zone);
-      if (name in CALENDAR && text !== null) this.checkTimeZone(zone as Expr, text);
+      if (name in CALENDAR_METHODS && text !== null) this.checkTimeZone(zone as Expr, text);
       if (target === undefined && args.length > 0 && args.every(isConstant)) this.checkConstantCall(node, name);
     }
   }

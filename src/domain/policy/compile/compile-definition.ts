@@ -1,5 +1,5 @@
 /** Compiles one policy: its conditions, and an index of its rules by tool. */
-import { anyApprovers, type ApproverPlan } from "../../approvers.ts";
+import { createQuorumPlan, type ApproverPlan } from "../../approvers.ts";
 import { canonicalText } from "../../canonical.ts";
 import { sha256Hex, utf8 } from "../../hash.ts";
 import { parseDuration } from "../../time.ts";
@@ -13,7 +13,7 @@ import {
   type NamedValues,
 } from "../condition/condition.ts";
 import { parseMember } from "../condition/condition-members.ts";
-import { withoutInputs } from "../condition/named-values.ts";
+import { namedValuesForLimits } from "../condition/named-values.ts";
 import { compileInputs, listValuesRead } from "./compile-inputs.ts";
 import { isGlob } from "./glob.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
@@ -56,7 +56,7 @@ export function compileDefinition(definition: PolicyDocument): { policy: Compile
   const { named, history, facts, faults: inputFaults } = compileInputs(definition);
   for (const { pointer, message } of inputFaults)
     faults.push({ policy: name, rule: null, message: `${pointer} ${message}` });
-  const limitNames = withoutInputs(named);
+  const limitNames = namedValuesForLimits(named);
   const context: PolicyContext = { policy: name, caseSensitive, named, faults };
   const exact = new Map<string, CompiledRule[]>();
   const patterns: { rule: CompiledRule; globs: readonly string[] | null }[] = [];
@@ -241,7 +241,7 @@ function compileApprovers(
   const { quorum = 1, exclude_requester_groups = false, mode = "maker_checker" } = terms;
   const stages = terms.stages ?? (terms.approvers === undefined ? null : [{ approvers: terms.approvers }]);
   const signature = terms.signature === undefined ? {} : { signature: terms.signature };
-  if (stages === null) return { ...anyApprovers(quorum, mode), exclude_requester_groups, ...signature };
+  if (stages === null) return { ...createQuorumPlan(quorum, mode), exclude_requester_groups, ...signature };
   return {
     exclude_requester_groups,
     mode,

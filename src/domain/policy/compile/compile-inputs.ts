@@ -4,7 +4,7 @@ import { sha256Hex, utf8 } from "../../hash.ts";
 import type { JsonObject, JsonValue } from "../../json.ts";
 import { typeOfJsonSchema } from "../check/static-types.ts";
 import { compileExpression, findNamesRead, type Expression, type NamedValues } from "../condition/condition.ts";
-import { compileNamedValues, forFactInputs, type NamedValueFault } from "../condition/named-values.ts";
+import { compileNamedValues, namedValuesForFactInputs, type NamedValueFault } from "../condition/named-values.ts";
 import { BASIS_DIGITS } from "../parse/bounds.ts";
 import type { FactDocument, PolicyDocument } from "../policy-types.ts";
 import { compileHistory, historyKey } from "./compile-history.ts";
@@ -34,7 +34,7 @@ export function compileInputs(
   });
   const facts: CompiledFact[] = [];
   if (unnamed.length > 0) {
-    const inputNames = forFactInputs(named);
+    const inputNames = namedValuesForFactInputs(named);
     for (const [name, document] of Object.entries(declared)) {
       const compiled = compileFact(name, document, definition, inputNames);
       faults.push(...compiled.faults);

@@ -2,7 +2,7 @@
 import { isCelMap, isCelUint } from "@bufbuild/cel";
 import { isReflectMessage } from "@bufbuild/protobuf/reflect";
 import { CelFailure } from "./cel-failure.ts";
-import { CelOptional, isList, JsonMap, NONE } from "./cel-values.ts";
+import { CelOptional, isList, JsonMap, OPTIONAL_NONE } from "./cel-values.ts";
 
 /** Returns the value of `owner.name`. */
 export function readMember(owner: unknown, name: string): unknown {
@@ -16,7 +16,8 @@ export function readMember(owner: unknown, name: string): unknown {
  * cannot have members.
  */
 export function readOptionalMember(owner: unknown, name: string): CelOptional | CelFailure {
-  if (owner instanceof CelOptional) return owner.value === undefined ? NONE : readOptionalMember(owner.value, name);
+  if (owner instanceof CelOptional)
+    return owner.value === undefined ? OPTIONAL_NONE : readOptionalMember(owner.value, name);
   if (isCelMap(owner)) return optionalOf(owner.get(name));
   const value = fieldOfTime(owner, name);
   return value === undefined ? new CelFailure("unresolved attribute") : new CelOptional(value);
@@ -24,14 +25,15 @@ export function readOptionalMember(owner: unknown, name: string): CelOptional | 
 
 /** Returns the optional value of `owner[?key]`, and of `owner[key]` if the owner is optional itself. */
 export function readOptionalElement(owner: unknown, key: unknown): CelOptional | CelFailure {
-  if (owner instanceof CelOptional) return owner.value === undefined ? NONE : readOptionalElement(owner.value, key);
+  if (owner instanceof CelOptional)
+    return owner.value === undefined ? OPTIONAL_NONE : readOptionalElement(owner.value, key);
   if (typeof key === "string") return readOptionalMember(owner, key);
   if (!isList(owner) && !isCelMap(owner)) return new CelFailure("unresolved attribute");
   const index = toIndex(key);
   return index instanceof CelFailure ? index : optionalOf(elementAt(owner, index));
 }
 
-const optionalOf = (value: unknown): CelOptional => (value === undefined ? NONE : new CelOptional(value));
+const optionalOf = (value: unknown): CelOptional => (value === undefined ? OPTIONAL_NONE : new CelOptional(value));
 
 /** Returns the value of `owner[key]`. */
 export function readElement(owner: unknown, key: unknown): unknown {

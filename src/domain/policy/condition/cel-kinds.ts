@@ -28,7 +28,7 @@ const NAMES = [
 ];
 
 /** Number of kinds. */
-export const KINDS = NAMES.length;
+export const KIND_COUNT = NAMES.length;
 /** The kind of a declared type that accepts every value. */
 export const ANY_KIND = -1;
 

@@ -4,8 +4,8 @@
  * visits.
  */
 import { celFunc, celMethod, CelScalar, celUint, isCelUint, listType, type CelList } from "@bufbuild/cel";
-import { equalValues, listContains, listOf } from "./cel-lists.ts";
-import { charge } from "./cel-meter.ts";
+import { equalValues, listContains, toCelList } from "./cel-lists.ts";
+import { chargeSteps } from "./cel-meter.ts";
 import { isList } from "./cel-values.ts";
 
 const { BOOL, BYTES, DOUBLE, DYN, INT, STRING, UINT } = CelScalar;
@@ -13,11 +13,11 @@ const LIST = listType(DYN);
 const TEXTS = listType(STRING);
 
 /** Charges for a visit to each character of a string. */
-const scan = (text: string): void => charge(1 + (text.length >> 5));
+const scan = (text: string): void => chargeSteps(1 + (text.length >> 5));
 
 /** Splits a string into its code points. */
 function pointsOf(text: string): string[] {
-  charge(1 + (text.length >> 3));
+  chargeSteps(1 + (text.length >> 3));
   return Array.from(text);
 }
 
@@ -42,7 +42,7 @@ function substring(this: string, from: bigint, to?: bigint): string {
 function indexOf(this: string, part: string, from = 0n): bigint {
   const points = pointsOf(this);
   const start = points.slice(0, position(from, points.length)).join("").length;
-  charge(searchCost(this, part));
+  chargeSteps(searchCost(this, part));
   const found = this.indexOf(part, start);
   return found < 0 ? -1n : BigInt(pointsOf(this.slice(0, found)).length);
 }
@@ -50,7 +50,7 @@ function indexOf(this: string, part: string, from = 0n): bigint {
 function lastIndexOf(this: string, part: string, from?: bigint): bigint {
   const points = pointsOf(this);
   const start = from === undefined ? this.length : points.slice(0, position(from, points.length)).join("").length;
-  charge(searchCost(this, part));
+  chargeSteps(searchCost(this, part));
   const found = this.lastIndexOf(part, start);
   return found < 0 ? -1n : BigInt(pointsOf(this.slice(0, found)).length);
 }
@@ -60,13 +60,13 @@ const searchCost = (text: string, part: string): number =>
   1 + Math.ceil((Math.max(1, text.length - part.length) * Math.max(1, part.length)) / 256);
 
 function changeCase(text: string, pattern: RegExp, change: (letters: string) => string): string {
-  charge(1 + (text.length >> 3));
+  chargeSteps(1 + (text.length >> 3));
   return text.replaceAll(pattern, change);
 }
 
 function replace(this: string, part: string, by: string, count = -1n): string {
   const pieces = splitText(this, part, count < 0n ? -1 : Number(count) + 1);
-  charge(((pieces.length - 1) * by.length) >> 5);
+  chargeSteps(((pieces.length - 1) * by.length) >> 5);
   return pieces.join(by);
 }
 
@@ -76,14 +76,14 @@ function splitText(text: string, separator: string, most: number): string[] {
   if (most === 0) return [];
   if (separator === "") {
     const points = pointsOf(text);
-    charge(points.length);
+    chargeSteps(points.length);
     return most < 0 || points.length <= most ? points : [...points.slice(0, most - 1), points.slice(most - 1).join("")];
   }
-  charge(searchCost(text, separator));
+  chargeSteps(searchCost(text, separator));
   const pieces: string[] = [];
   let start = 0;
   for (let at = text.indexOf(separator); at >= 0 && pieces.length + 1 !== most; at = text.indexOf(separator, start)) {
-    charge(1);
+    chargeSteps(1);
     pieces.push(text.slice(start, at));
     start = at + separator.length;
   }
@@ -92,7 +92,7 @@ function splitText(text: string, separator: string, most: number): string[] {
 }
 
 function split(this: string, separator: string, most = -1n): unknown {
-  return listOf(splitText(this, separator, Number(most)));
+  return toCelList(splitText(this, separator, Number(most)));
 }
 
 /** The White_Space characters of Unicode. `String.prototype.trim` removes a different set. */
@@ -103,7 +103,7 @@ function trim(this: string): string {
   let [start, end] = [0, this.length];
   while (start < end && SPACE.test(this[start] as string)) start++;
   while (end > start && SPACE.test(this[end - 1] as string)) end--;
-  charge((this.length - (end - start)) >> 2);
+  chargeSteps((this.length - (end - start)) >> 2);
   return this.slice(start, end);
 }
 
@@ -114,7 +114,7 @@ function reverseText(this: string): string {
 function join(this: CelList, separator = ""): string {
   const texts = [...elementsOf(this)].map((element) => {
     if (typeof element !== "string") throw new Error("an element is not a string");
-    charge((element.length + separator.length) >> 5);
+    chargeSteps((element.length + separator.length) >> 5);
     return element;
   });
   return texts.join(separator);
@@ -122,13 +122,13 @@ function join(this: CelList, separator = ""): string {
 
 /** Charges for the elements of a list and returns them. */
 function elementsOf(list: CelList): unknown[] {
-  charge(1 + list.size);
+  chargeSteps(1 + list.size);
   return [...list];
 }
 
 function slice(this: CelList, from: bigint, to: bigint): unknown {
   const end = position(to, this.size);
-  return listOf(elementsOf(this).slice(position(from, end), end));
+  return toCelList(elementsOf(this).slice(position(from, end), end));
 }
 
 /** Replaces each list within the list by its elements, down to `depth` levels. */
@@ -136,38 +136,38 @@ function flatten(this: CelList, depth = 1n): unknown {
   if (depth < 0n) throw new Error("the depth is negative");
   const flat = (list: CelList, left: bigint): unknown[] =>
     elementsOf(list).flatMap((element) => (left > 0n && isList(element) ? flat(element, left - 1n) : [element]));
-  return listOf(flat(this, depth));
+  return toCelList(flat(this, depth));
 }
 
 function distinct(this: CelList): unknown {
   const found: unknown[] = [];
   for (const element of elementsOf(this)) if (!found.some((other) => equalValues(element, other))) found.push(element);
-  return listOf(found);
+  return toCelList(found);
 }
 
 /** Sorts a list of numbers, or a list of strings by code points. Throws for a list with other or mixed values. */
 function sort(this: CelList): unknown {
   const elements = elementsOf(this);
-  charge(Math.ceil(elements.length * Math.log2(elements.length + 1)));
-  if (elements.every(isNumber)) return listOf(elements.sort(compareNumbers));
+  chargeSteps(Math.ceil(elements.length * Math.log2(elements.length + 1)));
+  if (elements.every(isNumber)) return toCelList(elements.sort(compareNumbers));
   if (!elements.every((element) => typeof element === "string")) throw new Error("these cannot be sorted");
   const keys = new Map(elements.map((text) => [text, pointsOf(text).map((point) => point.codePointAt(0) as number)]));
-  return listOf(elements.sort((a, b) => comparePoints(keys.get(a) ?? [], keys.get(b) ?? [])));
+  return toCelList(elements.sort((a, b) => comparePoints(keys.get(a) ?? [], keys.get(b) ?? [])));
 }
 
 function comparePoints(a: readonly number[], b: readonly number[]): number {
   const at = a.findIndex((point, i) => point !== b[i]);
-  charge(1 + ((at < 0 ? a.length : at) >> 3));
+  chargeSteps(1 + ((at < 0 ? a.length : at) >> 3));
   return at < 0 ? a.length - b.length : (a[at] as number) - (b[at] ?? -1);
 }
 
 function reverseList(this: CelList): unknown {
-  return listOf(elementsOf(this).reverse());
+  return toCelList(elementsOf(this).reverse());
 }
 
 function range(count: bigint): unknown {
-  charge(1 + Math.max(0, Number(count)));
-  return listOf(Array.from({ length: Math.max(0, Number(count)) }, (_, i) => BigInt(i)));
+  chargeSteps(1 + Math.max(0, Number(count)));
+  return toCelList(Array.from({ length: Math.max(0, Number(count)) }, (_, i) => BigInt(i)));
 }
 
 /** Returns true if `list` contains each element of `part`. */
@@ -193,7 +193,7 @@ function compareNumbers(left: CelNumber, right: CelNumber): number {
 function extreme(sign: 1 | -1, args: readonly unknown[]): CelNumber {
   const [first] = args;
   const numbers = args.length === 1 && isList(first) ? elementsOf(first) : args;
-  if (numbers.length === 0 || !numbers.every(isNumber)) throw new Error("these are no numbers");
+  if (numbers.length === 0 || !numbers.every(isNumber)) throw new Error("the arguments are not numbers");
   return numbers.reduce((best, value) => (compareNumbers(value, best) * sign > 0 ? value : best));
 }
 
@@ -245,12 +245,12 @@ const roundHalfAway = (value: number): number => Math.sign(value) * Math.round(M
 const DYNS = [1, 2, 3, 4, 5].map((count) => Array.from({ length: count }, () => DYN));
 
 function encodeBase64(bytes: Uint8Array): string {
-  charge(1 + (bytes.length >> 2));
+  chargeSteps(1 + (bytes.length >> 2));
   return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
 }
 
 function decodeBase64(text: string): Uint8Array {
-  charge(1 + (text.length >> 2));
+  chargeSteps(1 + (text.length >> 2));
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text)) throw new Error("the string is not base64");
   return Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
 }

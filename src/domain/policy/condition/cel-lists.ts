@@ -1,7 +1,7 @@
 /** List concatenation with a shared backing array, and metered equality of lists and maps. */
 import { isCelMap, isCelType, isCelUint, type CelList } from "@bufbuild/cel";
 import { isReflectMessage } from "@bufbuild/protobuf/reflect";
-import { charge, valueLength } from "./cel-meter.ts";
+import { chargeSteps, valueLength } from "./cel-meter.ts";
 import { CelOptional, isList } from "./cel-values.ts";
 
 /**
@@ -28,7 +28,7 @@ export function concatLists(left: CelList, right: CelList, pay: (copied: number,
 }
 
 /** Returns a list of these values. */
-export function listOf(items: readonly unknown[]): CelList {
+export function toCelList(items: readonly unknown[]): CelList {
   return new ArrayPrefix(items, items.length) as unknown as CelList;
 }
 
@@ -57,7 +57,7 @@ class ArrayPrefix {
 
 /** Compares two values by CEL's rules. Charges one step for each compared pair. */
 export function equalValues(a: unknown, b: unknown): boolean {
-  charge(1);
+  chargeSteps(1);
   if (a === b) return true;
   if (a instanceof CelOptional && b instanceof CelOptional) return equalOptionals(a, b);
   // In CEL they are always different, so a list of forbidden values would never contain an optional value.
@@ -71,7 +71,7 @@ export function equalValues(a: unknown, b: unknown): boolean {
     // eslint-disable-next-line eqeqeq
     return x == y;
   }
-  charge(Math.min(valueLength(a), valueLength(b)) >> 6);
+  chargeSteps(Math.min(valueLength(a), valueLength(b)) >> 6);
   if (x instanceof Uint8Array)
     return y instanceof Uint8Array && x.length === y.length && x.every((one, i) => one === y[i]);
   if (isReflectMessage(x))
@@ -118,7 +118,7 @@ function equalLists(a: CelList, b: CelList): boolean {
 function equalMaps(a: ReadonlyMap<unknown, unknown>, b: ReadonlyMap<unknown, unknown>): boolean {
   if (a.size !== b.size) return false;
   for (const [key, value] of a) {
-    charge(2 + (valueLength(key) >> 6));
+    chargeSteps(2 + (valueLength(key) >> 6));
     const other = b.get(key);
     if (other === undefined || !equalValues(value, other)) return false;
   }

@@ -46,7 +46,7 @@ export function runMetered<T>(on: Meter, evaluate: () => T): T {
 }
 
 /** Charges steps to the current evaluation. Throws if too few steps remain. */
-export function charge(steps: number): void {
+export function chargeSteps(steps: number): void {
   meter.charge(steps);
 }
 

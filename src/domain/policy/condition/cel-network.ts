@@ -4,7 +4,7 @@
  * programs could interpret differently is an error, so the policy denies.
  */
 import { celFunc, celList, celMap, celMethod, CelScalar, listType, mapType } from "@bufbuild/cel";
-import { charge } from "./cel-meter.ts";
+import { chargeSteps } from "./cel-meter.ts";
 
 const { BOOL, INT, STRING } = CelScalar;
 
@@ -14,7 +14,7 @@ const MAX_URL = 8_192;
 
 function bounded(text: string, most: number, steps: number): string {
   if (text.length > most) throw new Error("the text is too long");
-  charge(steps + (text.length >> 2));
+  chargeSteps(steps + (text.length >> 2));
   return text;
 }
 
@@ -115,7 +115,7 @@ const succeeds =
   (parse: (text: string) => unknown) =>
   (text: string): boolean => {
     // The steps are used up. Rethrow, because this must not be reported as a malformed string.
-    charge(20 + (text.length >> 2));
+    chargeSteps(20 + (text.length >> 2));
     try {
       parse(text);
       return true;
@@ -150,7 +150,7 @@ function cleanPath(given: string): string {
     if (segment === ".." && segments.length > 0 && segments.at(-1) !== "..") segments.pop();
     else if (segment !== ".." || !rooted) segments.push(segment);
   }
-  charge(segments.length);
+  chargeSteps(segments.length);
   return `${rooted ? "/" : ""}${segments.join("/")}` || ".";
 }
 
@@ -206,7 +206,7 @@ const compare = (name: string, result: typeof BOOL | typeof INT, read: (a: strin
     return read(this, other) as never;
   });
 
-export const NETWORK: readonly unknown[] = [
+export const NETWORK_FUNCTIONS: readonly unknown[] = [
   celFunc("isIP", [STRING], BOOL, succeeds(parseAddress)),
   celFunc("ip", [STRING], STRING, (text) => formatAddress(parseAddress(text))),
   method("family", INT, (text) => (parseAddress(text).bits === 32 ? 4n : 6n)),

@@ -4,9 +4,9 @@
  */
 import { celFunc, celMethod, CelScalar, isCelMap, isCelUint, listType, objectType, type CelList } from "@bufbuild/cel";
 import { isReflectMessage } from "@bufbuild/protobuf/reflect";
-import { listOf } from "./cel-lists.ts";
-import { charge } from "./cel-meter.ts";
-import { CelOptional, isList, NONE } from "./cel-values.ts";
+import { toCelList } from "./cel-lists.ts";
+import { chargeSteps } from "./cel-meter.ts";
+import { CelOptional, isList, OPTIONAL_NONE } from "./cel-values.ts";
 
 const { BOOL, DYN, STRING } = CelScalar;
 const LIST = listType(DYN);
@@ -37,18 +37,18 @@ function valueOf(optional: CelOptional): unknown {
 
 /** Returns the values of the optionals that have one. */
 function unwrap(list: CelList): unknown {
-  charge(1 + list.size);
+  chargeSteps(1 + list.size);
   const values: unknown[] = [];
   for (const element of list) {
     if (!((element as unknown) instanceof CelOptional)) throw new Error("an element is not optional");
     values.push(...(element as unknown as CelOptional));
   }
-  return listOf(values);
+  return toCelList(values);
 }
 
 /** Returns the element at an index as an optional. */
 const elementAt = (list: CelList, index: number): CelOptional =>
-  index >= 0 && index < list.size ? new CelOptional(list.get(index)) : NONE;
+  index >= 0 && index < list.size ? new CelOptional(list.get(index)) : OPTIONAL_NONE;
 
 /** Declares a method of optionals. */
 const method = (name: string, args: readonly unknown[], result: unknown, call: (...operands: never[]) => unknown) =>
@@ -65,8 +65,8 @@ const method = (name: string, args: readonly unknown[], result: unknown, call: (
 export const OPTIONAL_FUNCTIONS: readonly unknown[] = [
   celFunc("optional.of", [DYN], OPTIONAL, ((value: unknown) => new CelOptional(value)) as never),
   celFunc("optional.ofNonZeroValue", [DYN], OPTIONAL, ((value: unknown) =>
-    isZero(value) ? NONE : new CelOptional(value)) as never),
-  celFunc("optional.none", [], OPTIONAL, (() => NONE) as never),
+    isZero(value) ? OPTIONAL_NONE : new CelOptional(value)) as never),
+  celFunc("optional.none", [], OPTIONAL, (() => OPTIONAL_NONE) as never),
   celFunc("optional.unwrap", [LIST], LIST, unwrap as never),
   celMethod("unwrapOpt", LIST, [], LIST, function () {
     return unwrap(this) as never;

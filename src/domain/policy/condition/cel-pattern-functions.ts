@@ -1,11 +1,11 @@
 /** The functions `regex.extract`, `regex.extractAll` and `regex.replace` of the CEL extensions of cel-go. */
 import { celFunc, CelScalar, listType } from "@bufbuild/cel";
-import { listOf } from "./cel-lists.ts";
-import { charge } from "./cel-meter.ts";
+import { toCelList } from "./cel-lists.ts";
+import { chargeSteps } from "./cel-meter.ts";
 import { OPTIONAL_TEXT } from "./cel-optional.ts";
 import { compilePattern, matches } from "./cel-patterns.ts";
 import { findMatch, type Match } from "./cel-pattern-search.ts";
-import { CelOptional, NONE } from "./cel-values.ts";
+import { CelOptional, OPTIONAL_NONE } from "./cel-values.ts";
 
 const { INT, STRING } = CelScalar;
 
@@ -35,7 +35,7 @@ function* matchesOf(text: string, source: string, most = Infinity): Generator<Ma
 
 function groupOf(text: string, match: Match, group: number): string {
   const [start, end] = [match[2 * group] ?? -1, match[2 * group + 1] ?? -1];
-  charge((end - start) >> 6);
+  chargeSteps((end - start) >> 6);
   return start < 0 ? "" : text.slice(start, end);
 }
 
@@ -50,9 +50,9 @@ function extract(text: string, source: string): CelOptional {
   for (const match of matchesOf(text, source, 1)) {
     const found = extracted(text, source, match);
     // A group that is empty, or took no part in the match, has no value.
-    return match.length > 2 && found === "" ? NONE : new CelOptional(found);
+    return match.length > 2 && found === "" ? OPTIONAL_NONE : new CelOptional(found);
   }
-  return NONE;
+  return OPTIONAL_NONE;
 }
 
 function extractAll(text: string, source: string): unknown {
@@ -61,7 +61,7 @@ function extractAll(text: string, source: string): unknown {
     const part = extracted(text, source, match);
     if (match.length === 2 || part !== "") found.push(part);
   }
-  return listOf(found);
+  return toCelList(found);
 }
 
 /** Returns the literal parts and group numbers of a replacement such as `\\2 \\1`. Throws if it is invalid. */
@@ -76,7 +76,7 @@ export function parseReplacement(by: string, groups: number): (string | number)[
 }
 
 function replace(text: string, source: string, by: string, count = -1n): string {
-  charge(1 + (by.length >> 3));
+  chargeSteps(1 + (by.length >> 3));
   const parts = parseReplacement(by, compilePattern(source).regex.groupCount());
   const pieces: string[] = [];
   let copied = 0;
@@ -85,12 +85,12 @@ function replace(text: string, source: string, by: string, count = -1n): string 
     pieces.push(text.slice(copied, start));
     for (const part of parts) {
       const piece = typeof part === "string" ? part : groupOf(text, match, part);
-      charge(1 + (piece.length >> 5));
+      chargeSteps(1 + (piece.length >> 5));
       pieces.push(piece);
     }
     copied = end;
   }
-  charge(text.length >> 5);
+  chargeSteps(text.length >> 5);
   return [...pieces, text.slice(copied)].join("");
 }
 

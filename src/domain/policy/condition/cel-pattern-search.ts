@@ -5,7 +5,7 @@
  * program, and each thread costs steps.
  */
 import type { RE2JS } from "@bufbuild/re2";
-import { charge } from "./cel-meter.ts";
+import { chargeSteps } from "./cel-meter.ts";
 
 type Instruction = ReturnType<RE2JS["re2"]>["prog"]["inst"][number];
 
@@ -30,7 +30,7 @@ export function findMatch(pattern: RE2JS, text: string, from: number): Match | n
   const { prog } = pattern.re2();
   const { inst, start } = prog;
   const noSlots: Match = Array.from({ length: 2 * (pattern.groupCount() + 1) }, () => -1);
-  charge(1 + (inst.length >> 4));
+  chargeSteps(1 + (inst.length >> 4));
   const marks = new Int32Array(inst.length).fill(-1);
   let [found, ready]: [Match | null, Thread[]] = [null, []];
   let before = from === 0 ? -1 : codePointBefore(text, from);
@@ -64,7 +64,7 @@ function expand(
   const left = [...threads].reverse();
   for (let thread = left.pop(); thread !== undefined; thread = left.pop()) {
     const { at, slots } = thread;
-    charge(1);
+    chargeSteps(1);
     if (marks[at] === offset) continue;
     marks[at] = offset;
     const { op, out, arg } = inst[at] as Instruction;
@@ -77,7 +77,7 @@ function expand(
 }
 
 function withSlot(slots: Match, index: number, offset: number): Match {
-  charge(slots.length >> 3);
+  chargeSteps(slots.length >> 3);
   const changed = [...slots];
   changed[index] = offset;
   return changed;

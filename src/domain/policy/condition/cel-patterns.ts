@@ -1,6 +1,6 @@
 /** Compiles and caches the patterns of `matches`, and charges as much as the most expensive string costs. */
 import { RE2JS } from "@bufbuild/re2";
-import { charge } from "./cel-meter.ts";
+import { chargeSteps } from "./cel-meter.ts";
 import { computePatternCost, type CharacterCost } from "./cel-pattern-cost.ts";
 
 /** Maximum number of instructions of a compiled pattern; `a{500}` has 500. */
@@ -46,9 +46,9 @@ function find(source: string, { regex }: Pattern, text: string, others: number):
 
 export function matches(this: string, source: string): boolean {
   const pattern = compilePattern(source);
-  charge(1 + (this.length >> 5));
+  chargeSteps(1 + (this.length >> 5));
   const others = countNonAscii(this);
-  charge((this.length - others) * pattern.cost.ascii + others * pattern.cost.other);
+  chargeSteps((this.length - others) * pattern.cost.ascii + others * pattern.cost.other);
   return find(source, pattern, this, others);
 }
 

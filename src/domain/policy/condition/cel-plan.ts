@@ -8,9 +8,9 @@ import { celMap, celUint, isCelMap, type CelInput } from "@bufbuild/cel";
 import { findOverloads, findType } from "./cel.ts";
 import { hasMember, readElement, readMember, readOptionalElement, readOptionalMember, toMapKey } from "./cel-access.ts";
 import { CelFailure } from "./cel-failure.ts";
-import { ANY_KIND, kindOf, KINDS, nameOfKind } from "./cel-kinds.ts";
-import { equalValues, listOf } from "./cel-lists.ts";
-import { charge, type Overload } from "./cel-meter.ts";
+import { ANY_KIND, kindOf, KIND_COUNT, nameOfKind } from "./cel-kinds.ts";
+import { equalValues, toCelList } from "./cel-lists.ts";
+import { chargeSteps, type Overload } from "./cel-meter.ts";
 import {
   countNodes,
   isOptionalMacro,
@@ -25,7 +25,7 @@ import {
   type SelectExpr,
   type StructExpr,
 } from "./cel-tree.ts";
-import { CelOptional, isList, NONE } from "./cel-values.ts";
+import { CelOptional, isList, OPTIONAL_NONE } from "./cel-values.ts";
 
 /** The value of each variable. */
 export type Bindings = Record<string, CelInput>;
@@ -154,7 +154,7 @@ class Planner {
         else if (item instanceof CelOptional) items.push(...item);
         else return new CelFailure("an element that is marked with ? is not optional");
       }
-      return listOf(items);
+      return toCelList(items);
     };
     const isConstant = elements.every(
       ({ exprKind: kind }) =>
@@ -212,7 +212,7 @@ class Planner {
       const isElements = isList(iterated);
       if (!isElements && !isCelMap(iterated))
         return new CelFailure(`type mismatch: iterable vs ${nameOfKind(kindOf(iterated))}`);
-      charge(iterated.size * cost);
+      chargeSteps(iterated.size * cost);
       locals[accumulator] = initial;
       for (const item of isElements ? iterated : iterated.keys()) {
         locals[element] = item;
@@ -233,7 +233,7 @@ class Planner {
       const optional = target(frame);
       if (optional instanceof CelFailure) return optional;
       if (!(optional instanceof CelOptional)) return noMatchingOverload("optMap", true, [optional]);
-      if (optional.value === undefined) return NONE;
+      if (optional.value === undefined) return OPTIONAL_NONE;
       frame.locals[slot] = optional.value;
       const value = body(frame);
       if (value instanceof CelFailure) return value;
@@ -350,7 +350,7 @@ function planFunction(name: string, isMethod: boolean, operands: readonly Step[]
       if (a instanceof CelFailure) return a;
       const b = second(frame);
       if (b instanceof CelFailure) return b;
-      const overload = overloads[kindOf(a) * KINDS + kindOf(b)];
+      const overload = overloads[kindOf(a) * KIND_COUNT + kindOf(b)];
       return overload === undefined ? noMatchingOverload(name, isMethod, [a, b]) : overload.call([a, b]);
     };
   }
@@ -379,15 +379,15 @@ const fits = ({ kinds }: Overload, given: readonly number[]): boolean =>
 function findUnary(name: string, isMethod: boolean): OverloadTable {
   return cached(unaryTables, `${isMethod ? "." : ""}${name}`, () => {
     const overloads = findOverloads(name, isMethod, 1);
-    return Array.from({ length: KINDS }, (_, kind) => overloads.find((one) => fits(one, [kind])));
+    return Array.from({ length: KIND_COUNT }, (_, kind) => overloads.find((one) => fits(one, [kind])));
   });
 }
 
 function findBinary(name: string, isMethod: boolean): OverloadTable {
   return cached(binaryTables, `${isMethod ? "." : ""}${name}`, () => {
     const overloads = findOverloads(name, isMethod, 2);
-    return Array.from({ length: KINDS * KINDS }, (_, pair) =>
-      overloads.find((one) => fits(one, [Math.floor(pair / KINDS), pair % KINDS])),
+    return Array.from({ length: KIND_COUNT * KIND_COUNT }, (_, pair) =>
+      overloads.find((one) => fits(one, [Math.floor(pair / KIND_COUNT), pair % KIND_COUNT])),
     );
   });
 }
@@ -402,7 +402,7 @@ function cached(tables: Map<string, OverloadTable>, key: string, build: () => Ov
  * Returns the error for operands without a matching overload. Charges for it, because it takes longer than most calls.
  */
 function noMatchingOverload(name: string, isMethod: boolean, values: readonly unknown[]): CelFailure {
-  charge(8);
+  chargeSteps(8);
   const kinds = values.map((value) => nameOfKind(kindOf(value)));
   const target = isMethod ? `${kinds.shift() ?? ""}.` : "";
   return new CelFailure(`found no matching overload for '${name}' applied to '${target}(${kinds.join(", ")})'`);

@@ -65,7 +65,7 @@ export function wallClock(ms: number, zone: string | undefined): Date {
   return new Date(fixed[1] === "-" ? ms - offset : ms + offset);
 }
 
-export const CALENDAR: Readonly<Record<string, (date: Date) => number>> = {
+export const CALENDAR_METHODS: Readonly<Record<string, (date: Date) => number>> = {
   getFullYear: (date) => date.getUTCFullYear(),
   getMonth: (date) => date.getUTCMonth(),
   getDate: (date) => date.getUTCDate(),

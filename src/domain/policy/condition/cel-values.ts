@@ -117,7 +117,7 @@ export class CelOptional {
 }
 
 /** The optional without a value. */
-export const NONE = new CelOptional(undefined);
+export const OPTIONAL_NONE = new CelOptional(undefined);
 
 /** Whether a value is a list, and not an optional. */
 export const isList = (value: unknown): value is CelList => isCelList(value) && !(value instanceof CelOptional);

@@ -20,13 +20,13 @@ import {
 import { CONVERSIONS, REMOVED_CONVERSIONS } from "./cel-conversions.ts";
 import { HISTORY_FUNCTIONS } from "./cel-history.ts";
 import { CEL_LIBRARY_FUNCTIONS } from "./cel-library.ts";
-import { NETWORK } from "./cel-network.ts";
+import { NETWORK_FUNCTIONS } from "./cel-network.ts";
 import { OPTIONAL, OPTIONAL_FUNCTIONS } from "./cel-optional.ts";
 import { concatLists, listContains, equalValues } from "./cel-lists.ts";
-import { charge, valueLength, meterFunction, type CelFunction, type Cost, type Overload } from "./cel-meter.ts";
+import { chargeSteps, valueLength, meterFunction, type CelFunction, type Cost, type Overload } from "./cel-meter.ts";
 import { matches } from "./cel-patterns.ts";
 import { PATTERN_FUNCTIONS } from "./cel-pattern-functions.ts";
-import { CALENDAR, TIME_ARITHMETIC, TIMESTAMP, wallClock } from "./cel-time.ts";
+import { CALENDAR_METHODS, TIME_ARITHMETIC, TIMESTAMP, wallClock } from "./cel-time.ts";
 import { CelOptional } from "./cel-values.ts";
 
 /** Maximum number of steps of all conditions of one decision. docs/policies.md gives the measured worst case. */
@@ -76,7 +76,7 @@ const LIST = listType(DYN);
 const MAP = mapType(DYN, DYN);
 
 function countCodePoints(text: string): bigint {
-  charge(text.length >> 6);
+  chargeSteps(text.length >> 6);
   let count = text.length;
   for (let i = 0; i < text.length - 1; i++) {
     const unit = text.charCodeAt(i);
@@ -89,10 +89,10 @@ function countCodePoints(text: string): bigint {
 }
 
 function calendarMethods(name: string): unknown[] {
-  const field = CALENDAR[name] as (date: Date) => number;
+  const field = CALENDAR_METHODS[name] as (date: Date) => number;
   const read = (stamp: { message: unknown }, zone?: string): bigint => {
     const { seconds, nanos } = stamp.message as { seconds: bigint; nanos: number };
-    if (zone !== undefined) charge(500);
+    if (zone !== undefined) chargeSteps(500);
     return BigInt(field(wallClock(Number(seconds) * 1000 + Math.floor(nanos / 1e6), zone)));
   };
   return [
@@ -110,7 +110,7 @@ const standardFunctions = [...standard.funcs] as unknown as CelFunction[];
 
 /** Returns the number of keys. Charges for the count, which happens once per map. */
 function sizeOfMap(map: { size: number }): bigint {
-  charge(map.size >> 4);
+  chargeSteps(map.size >> 4);
   return BigInt(map.size);
 }
 
@@ -135,7 +135,7 @@ const overrides = [
     return countCodePoints(this);
   }),
   celMethod("matches", STRING, [STRING], BOOL, matches),
-  ...Object.keys(CALENDAR).flatMap(calendarMethods),
+  ...Object.keys(CALENDAR_METHODS).flatMap(calendarMethods),
   ...CONVERSIONS,
   ...TIME_ARITHMETIC,
   celFunc("size", [MAP], INT, sizeOfMap),
@@ -143,7 +143,7 @@ const overrides = [
     return sizeOfMap(this);
   }),
   celFunc("_+_", [LIST, LIST], LIST, (a, b) =>
-    concatLists(a as CelList, b as CelList, (copied) => charge(1 + (copied >> 1))),
+    concatLists(a as CelList, b as CelList, (copied) => chargeSteps(1 + (copied >> 1))),
   ),
   celFunc("_==_", [DYN, DYN], BOOL, equalValues),
   celFunc("_!=_", [DYN, DYN], BOOL, (a, b) => !equalValues(a, b)),
@@ -160,7 +160,7 @@ const overrides = [
   ),
   ...CEL_LIBRARY_FUNCTIONS,
   ...HISTORY_FUNCTIONS,
-  ...NETWORK,
+  ...NETWORK_FUNCTIONS,
   ...OPTIONAL_FUNCTIONS,
   ...PATTERN_FUNCTIONS,
 ] as unknown as CelFunction[];

@@ -4,7 +4,7 @@ import { listArities, FUNCTION_NAMES } from "./cel.ts";
 import { HISTORY, HISTORY_MACROS } from "./cel-history.ts";
 import { parseReplacement, PATTERN_FUNCTION_NAMES } from "./cel-pattern-functions.ts";
 import { compilePattern, MAX_PATTERN_INSTRUCTIONS } from "./cel-patterns.ts";
-import { FACTS, isFactVariable } from "./source-facts.ts";
+import { FACTS_PREFIX, isFactVariable } from "./source-facts.ts";
 import {
   countNodes,
   isBinding,
@@ -197,7 +197,7 @@ class ShapeCheck {
         node,
         "there is no history here: only the conditions of rules read it, if the policy declares it, such as history: { per: agent, window: 1h, max: 100 }",
       );
-    if (name === FACTS)
+    if (name === FACTS_PREFIX)
       this.fail(node, "a fact is read as facts.NAME; test a member of it, such as has(facts.account.status)");
     if (isFactVariable(name)) this.failUnknownFact(node, name);
     const meant = findSimilarName(name, variables);

@@ -12,7 +12,7 @@ import { timestampFromMs, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import type { ActionRequest } from "../../actions.ts";
 import { MAX_STEPS } from "./cel.ts";
 import { CelFailure } from "./cel-failure.ts";
-import { charge, Meter, runMetered } from "./cel-meter.ts";
+import { chargeSteps, Meter, runMetered } from "./cel-meter.ts";
 import { parseExpression } from "./cel-parse.ts";
 import { planExpression, type Bindings } from "./cel-plan.ts";
 import { toCelValue } from "./cel-values.ts";
@@ -20,7 +20,7 @@ import { HISTORY } from "./cel-history.ts";
 import { findMembersRead } from "./condition-members.ts";
 import { readsAttributes } from "./attributes-read.ts";
 import { bindHistory, isHistoryFault } from "./past-actions.ts";
-import { bindFacts, FACTS, isFactFault, isFactVariable } from "./source-facts.ts";
+import { bindFacts, FACTS_PREFIX, isFactFault, isFactVariable } from "./source-facts.ts";
 import {
   findTooDeepBracket,
   checkShape,
@@ -198,7 +198,7 @@ export function compileCondition(source: string, named: NamedValues = NO_NAMED_V
       members: expression.members,
       readsAttributes: expression.readsAttributes,
       readsHistory: read.includes(HISTORY),
-      facts: new Set(read.filter(isFactVariable).map((name) => name.slice(FACTS.length + 1))),
+      facts: new Set(read.filter(isFactVariable).map((name) => name.slice(FACTS_PREFIX.length + 1))),
       evaluate(activation, shadow) {
         const result = expression.evaluate(activation, shadow);
         if ("error" in result) return result;
@@ -250,7 +250,7 @@ export function compileExpression(
         evaluate: (activation, shadow = false) =>
           evaluate(run, { nodes, names }, activation.bindings(named), activation.meter(shadow)),
         evaluateNested(bindings) {
-          charge(nodes);
+          chargeSteps(nodes);
           return run(bindings);
         },
       },

@@ -95,23 +95,23 @@ export function compileNamedValues(
 const isInput = (name: string): boolean => name === HISTORY || isFactVariable(name);
 
 /** Returns the named values that limits can read. Past actions and facts are read later, so limits cannot depend on these. */
-export function withoutInputs(named: NamedValues): NamedValues {
+export function namedValuesForLimits(named: NamedValues): NamedValues {
   if (named.history === null && named.facts.length === 0) return named;
   return { ...withoutNames(named, isInput), ...NO_INPUTS };
 }
 
 /**
- * Returns the values that inputs of facts can read: those of `withoutInputs`, without the time. An input that changes
+ * Returns the values that inputs of facts can read: those of `namedValuesForLimits`, without the time. An input that changes
  * between the read and the decision would need another read, and so on.
  */
-export function forFactInputs(named: NamedValues): NamedValues {
+export function namedValuesForFactInputs(named: NamedValues): NamedValues {
   const derived = [...named.derived.keys()].filter((name) => readsAny(named, name, isTime));
   const reason = (name: string, why: string): [string, string] => [
     name,
     `an input of a fact cannot read ${name}: ${why}`,
   ];
   return {
-    ...withoutInputs(withoutNames(named, isTime)),
+    ...namedValuesForLimits(withoutNames(named, isTime)),
     unavailable: new Map([
       reason("now", "it changes between the read of the source and the decision"),
       ...derived.map((name) => reason(name, "it depends on now, which changes between the read and the decision")),

@@ -6,7 +6,7 @@ import { parseRfc3339 } from "../../time.ts";
 import type { HistoryFact, HistoryFault, PastAction } from "../policy-types.ts";
 import { CelFailure } from "./cel-failure.ts";
 import { HISTORY } from "./cel-history.ts";
-import { listOf } from "./cel-lists.ts";
+import { toCelList } from "./cel-lists.ts";
 import type { Bindings } from "./cel-plan.ts";
 import { toCelValue } from "./cel-values.ts";
 
@@ -33,7 +33,8 @@ export function bindHistory(
 ): void {
   const fact = facts.find((one) => one.policy === policy && one.basis === basis);
   const fault = fact === undefined ? "unknown" : fact.fault;
-  const value = fault === null ? listOf((fact as HistoryFact).actions.map(toElement)) : new CelFailure(FAULTS[fault]);
+  const value =
+    fault === null ? toCelList((fact as HistoryFact).actions.map(toElement)) : new CelFailure(FAULTS[fault]);
   bindings[HISTORY] = value as CelInput;
 }
 

@@ -7,20 +7,20 @@ import type { Expr } from "./cel-tree.ts";
 import { toCelValue } from "./cel-values.ts";
 
 /** First segment of the names of facts. */
-export const FACTS = "facts";
+export const FACTS_PREFIX = "facts";
 
 /** Returns the variable of a fact, such as `facts.account`. */
-export const factVariable = (name: string): string => `${FACTS}.${name}`;
+export const factVariable = (name: string): string => `${FACTS_PREFIX}.${name}`;
 
 /** Returns true if a variable is a fact. */
-export const isFactVariable = (variable: string): boolean => variable.startsWith(`${FACTS}.`);
+export const isFactVariable = (variable: string): boolean => variable.startsWith(`${FACTS_PREFIX}.`);
 
 /** Converts an expression such as `facts.account` to a single name. */
 export function qualifyFact(expr: Expr): void {
   const { exprKind: kind } = expr;
   if (kind.case !== "selectExpr" || kind.value.testOnly) return;
   const owner = kind.value.operand?.exprKind;
-  if (owner?.case !== "identExpr" || owner.value.name.replace(/^\./, "") !== FACTS) return;
+  if (owner?.case !== "identExpr" || owner.value.name.replace(/^\./, "") !== FACTS_PREFIX) return;
   const name = factVariable(kind.value.field);
   expr.exprKind = { case: "identExpr", value: { $typeName: "cel.expr.Expr.Ident", name } };
 }

@@ -3,17 +3,17 @@
  * This module does not read a clock, a file or random numbers.
  */
 import type { ActionRequest } from "../../actions.ts";
-import { combinePlans, countNeeded, strictestOversightMode } from "../../approvers.ts";
+import { combinePlans, countApproversNeeded, strictestOversightMode } from "../../approvers.ts";
 import type { CompiledPolicySet, CompiledLimit, CompiledPolicy } from "../compile/compile.ts";
-import { combineEditable } from "../../edited-request.ts";
+import { combineEditableParameters } from "../../edited-request.ts";
 import { DEFAULT_REJECTION_HOLDS_MS } from "../parse/bounds.ts";
 import { Evaluation } from "./evaluation.ts";
 import { applyGrant } from "./grant.ts";
 import { findUnknownHistories } from "./history-facts.ts";
-import { isExceeded, matchLimit, evaluateLimits, findUsedBefore } from "./limit-facts.ts";
+import { isExceeded, matchLimit, evaluateLimits, findRecordedUsage } from "./limit-facts.ts";
 import { matchesAnyName } from "../compile/name-patterns.ts";
 import { type ResolvedObligations, resolveObligations } from "./resolve-obligations.ts";
-import { evaluateRules, type Finding, MAX_REASON } from "./rule-answers.ts";
+import { findFirstMatch, type RuleFinding, MAX_REASON } from "./rule-answers.ts";
 import { combineReviewers } from "../../reviews.ts";
 import { displayPrincipal } from "../../owner.ts";
 import { clipText } from "../../text.ts";
@@ -93,9 +93,9 @@ function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision
   if (compiled.policies.length === 0)
     return { decision: denial("NO_ACTIVE_POLICY", "no policy is active, so nothing is allowed", []) };
 
-  const findings: Finding[] = [];
+  const findings: RuleFinding[] = [];
   const shadow: ShadowOutcome[] = [];
-  const shadowed = new Map<string, Finding>();
+  const shadowed = new Map<string, RuleFinding>();
   const obliged = resolveObligations(evaluation);
   const found = collectFindings(obliged.evaluation, facts);
   const earlier = obliged.answers.filter(({ rule, effect }) =>
@@ -134,10 +134,10 @@ function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision
  * the request, because it might match only the changed one.
  */
 function applySuggestion(
-  findings: readonly Finding[],
+  findings: readonly RuleFinding[],
   facts: Facts,
   isChanged: boolean,
-): { answers: readonly Finding[]; suggested: string | null } {
+): { answers: readonly RuleFinding[]; suggested: string | null } {
   const answers = findings.filter(({ policy }) => policy.suggested === null);
   if (isChanged || answers.length === findings.length) return { answers, suggested: null };
   const asking = answers.filter(({ effect }) => effect === "require_approval");
@@ -184,17 +184,17 @@ export function evaluateAllPolicies(
   request: ActionRequest,
   facts: Facts,
   now: number,
-): Finding[] {
+): RuleFinding[] {
   return collectFindings(new Evaluation(compiled, request, facts, now), facts);
 }
 
-function collectFindings(evaluation: Evaluation, facts: Facts): Finding[] {
+function collectFindings(evaluation: Evaluation, facts: Facts): RuleFinding[] {
   // Evaluate limits first, as `findMatchedLimits` does before usage is read, so that both use up steps in the same
   // order.
   evaluateLimits(evaluation);
-  const findings: Finding[] = [];
+  const findings: RuleFinding[] = [];
   for (const policy of evaluation.applicablePolicies()) {
-    const finding = evaluateRules(policy, evaluation);
+    const finding = findFirstMatch(policy, evaluation);
     if (finding !== null) findings.push(finding);
     for (const limit of policy.limits) {
       const beyond = evaluateLimit(policy, limit, evaluation, facts);
@@ -216,7 +216,7 @@ function collectFindings(evaluation: Evaluation, facts: Facts): Finding[] {
  * Returns true if any policy has an answer. A limit's `require_approval` does not count, because only a rule can permit
  * an action.
  */
-function hasAnswer(findings: readonly Finding[]): boolean {
+function hasAnswer(findings: readonly RuleFinding[]): boolean {
   return findings.some(({ effect, reason_code }) => effect === "deny" || reason_code === "POLICY_RULE");
 }
 
@@ -226,11 +226,11 @@ function evaluateLimit(
   limit: CompiledLimit,
   evaluation: Evaluation,
   facts: Facts,
-): Finding | null {
+): RuleFinding | null {
   const { rule } = limit;
   const match = matchLimit(policy, limit, evaluation);
   if (match.kind === "none") return null;
-  const denied = (reason_code: ReasonCode, why: string): Finding => ({
+  const denied = (reason_code: ReasonCode, why: string): RuleFinding => ({
     policy,
     rule,
     effect: "deny",
@@ -238,7 +238,7 @@ function evaluateLimit(
     reason: clipText(`the limit "${rule.name}" of policy "${policy.name}": ${why}`, MAX_REASON),
   });
   if (match.kind === "error") return denied(match.code, match.message);
-  const used = findUsedBefore(facts, { policy: policy.name, limit: rule.name, basis: limit.basis });
+  const used = findRecordedUsage(facts, { policy: policy.name, limit: rule.name, basis: limit.basis });
   if (used === null) return denied("CONDITION_ERROR", "its usage is not known");
   if (!isExceeded(limit, used, match.amount)) return null;
   return {
@@ -268,12 +268,12 @@ function findAgentBar(request: ActionRequest, facts: Facts): { code: ReasonCode;
 
 /** Returns the strictest answer. Policies are sorted by name, so ties do not depend on the order of files. */
 function strictest(
-  findings: readonly Finding[],
+  findings: readonly RuleFinding[],
   shadow: ShadowOutcome[],
   facts: Facts,
   { obligations, isChanged }: ResolvedObligations,
 ): Decision {
-  let winner = findings[0] as Finding;
+  let winner = findings[0] as RuleFinding;
   for (const finding of findings) {
     if (STRICTNESS[finding.effect] > STRICTNESS[winner.effect]) winner = finding;
   }
@@ -293,7 +293,7 @@ function strictest(
   };
 }
 
-function highestRisk(findings: readonly Finding[]): Risk | null {
+function highestRisk(findings: readonly RuleFinding[]): Risk | null {
   let highest = -1;
   for (const { rule } of findings) if (rule.risk !== null) highest = Math.max(highest, RISKS.indexOf(rule.risk));
   return RISKS[highest] ?? null;
@@ -306,8 +306,8 @@ function highestRisk(findings: readonly Finding[]): Risk | null {
  * @param isChanged whether obligations changed the request. Approvers then cannot change it once more
  */
 function strictestTerms(
-  findings: readonly Finding[],
-  all: readonly Finding[],
+  findings: readonly RuleFinding[],
+  all: readonly RuleFinding[],
   facts: Facts,
   isChanged: boolean,
 ): Decision["approval"] {
@@ -321,7 +321,7 @@ function strictestTerms(
     terms.map((each) => each.reviewers),
     approvable,
   );
-  const editable = isChanged ? [] : combineEditable(terms.map((each) => each.editable));
+  const editable = isChanged ? [] : combineEditableParameters(terms.map((each) => each.editable));
   return {
     approvers,
     ...(editable.length === 0 ? {} : { editable }),
@@ -329,7 +329,7 @@ function strictestTerms(
     ...(grants === null ? {} : { grants }),
     mode: strictestOversightMode(approvers),
     notify: [...new Set(terms.flatMap(({ notify }) => notify))].sort(),
-    quorum: Math.max(...approvers.map(countNeeded)),
+    quorum: Math.max(...approvers.map(countApproversNeeded)),
     rejection_holds_ms: Math.max(...terms.map(({ rejection_holds_ms }) => rejection_holds_ms ?? holds)),
     ...(reviewers.length === 0 ? {} : { reviewers }),
     valid_for_ms: Math.min(...terms.map(({ valid_for_ms }) => valid_for_ms)),
@@ -340,7 +340,7 @@ function strictestTerms(
  * Returns the smallest caps; null if a rule that requires approval does not allow grants, or if any answer has the risk
  * `critical`.
  */
-function combineGrantTerms(findings: readonly Finding[], all: readonly Finding[]): GrantTerms | null {
+function combineGrantTerms(findings: readonly RuleFinding[], all: readonly RuleFinding[]): GrantTerms | null {
   if (isCritical(all)) return null;
   const terms: GrantTerms[] = [];
   for (const { rule, reason_code } of findings) {
@@ -354,7 +354,7 @@ function combineGrantTerms(findings: readonly Finding[], all: readonly Finding[]
   };
 }
 
-const isCritical = (findings: readonly Finding[]): boolean => findings.some(({ rule }) => rule.risk === "critical");
+const isCritical = (findings: readonly RuleFinding[]): boolean => findings.some(({ rule }) => rule.risk === "critical");
 
 /** Names the stop by its id. Its reason is visible only to people who can read stops. */
 function denialByStop({ id, policy, until }: StopFact, shadow: ShadowOutcome[]): Decision {

@@ -16,7 +16,7 @@ interface Names {
 }
 
 /** The facts that an evaluation reads. */
-export type EvaluatedFacts = ConditionFacts & Pick<Facts, "session" | "final_request">;
+export type EvaluationFacts = ConditionFacts & Pick<Facts, "session" | "final_request">;
 
 /** Result of matching a limit: whether it applies to the action, and the amount that counts. */
 export type LimitMatch =
@@ -43,10 +43,10 @@ export class Evaluation {
   private readonly written: Names;
   private readonly folded: Names;
   private ofSubjects: Activation | null = null;
-  private readonly facts: EvaluatedFacts;
+  private readonly facts: EvaluationFacts;
 
   /** @param now the current time in milliseconds since the epoch */
-  constructor(compiled: CompiledPolicySet, request: ActionRequest, facts: EvaluatedFacts, now: number) {
+  constructor(compiled: CompiledPolicySet, request: ActionRequest, facts: EvaluationFacts, now: number) {
     const { tool, operation, agent_id: agent } = request;
     this.compiled = compiled;
     this.request = request;

@@ -4,7 +4,7 @@ import type { CompiledPolicySet, CompiledLimit, CompiledPolicy, CompiledRule } f
 import { evaluateConditionParts, type ConditionPart } from "../condition/condition-parts.ts";
 import { decide } from "./decide.ts";
 import { Evaluation } from "./evaluation.ts";
-import { isExceeded, matchLimit, evaluateLimits, MICROS_PER_UNIT, findUsedBefore } from "./limit-facts.ts";
+import { isExceeded, matchLimit, evaluateLimits, MICROS_PER_UNIT, findRecordedUsage } from "./limit-facts.ts";
 import { resolveObligations } from "./resolve-obligations.ts";
 import { matchNames, foldPatterns } from "../compile/name-patterns.ts";
 import type { Decision, Effect, Facts, PolicyDocument, ReasonCode, RuleDocument } from "../policy-types.ts";
@@ -190,7 +190,7 @@ function explainLimit(
       error: match.message,
       answer: { effect: "deny", reason_code: match.code },
     };
-  const used = findUsedBefore(facts, { policy: policy.name, limit: limit.rule.name, basis: limit.basis });
+  const used = findRecordedUsage(facts, { policy: policy.name, limit: limit.rule.name, basis: limit.basis });
   if (used === null)
     return {
       ...about,

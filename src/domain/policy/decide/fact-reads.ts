@@ -5,7 +5,7 @@
 import { canonicalBytes } from "../../canonical.ts";
 import type { JsonValue } from "../../json.ts";
 import { toRfc3339 } from "../../time.ts";
-import { selectTyped } from "../check/select-typed.ts";
+import { selectDeclaredMembers } from "../check/select-typed.ts";
 import type { CompiledFact, CompiledPolicy } from "../compile/compile.ts";
 import { rulesForTool } from "../compile/rule-index.ts";
 import { findSourceFact } from "../condition/source-facts.ts";
@@ -30,7 +30,7 @@ export interface FactCall {
 }
 
 /** The value that a source returned, or the reason why there is none. */
-export interface FactAnswer {
+export interface FactResult {
   /** The value; null if there is a fault. */
   value: JsonValue;
   fault: Exclude<SourceFault, "no_input" | "wrong_type"> | null;
@@ -96,12 +96,12 @@ function toInput(result: unknown): string | number | boolean | null {
  * Returns the fact to record.
  * @param answer the answer of the source; null if an input could not be evaluated
  */
-export function toSourceFact({ policy, fact }: FactRead, answer: FactAnswer | null, now: number): SourceFact {
+export function toSourceFact({ policy, fact }: FactRead, answer: FactResult | null, now: number): SourceFact {
   const common = { policy: policy.name, name: fact.name, basis: fact.basis, at: toRfc3339(answer?.at ?? now) };
   const fault = (fault: SourceFault): SourceFact => ({ ...common, value: null, fault });
   if (answer === null) return fault("no_input");
   if (answer.fault !== null) return fault(answer.fault);
-  const selected = selectTyped(answer.value, fact.type);
+  const selected = selectDeclaredMembers(answer.value, fact.type);
   if (selected === null) return fault("wrong_type");
   return canonicalBytes(selected.value).length > MAX_FACT_BYTES
     ? fault("too_large")

@@ -140,7 +140,7 @@ function amountOf(of: string, activation: Activation, redacted: readonly string[
   const compiled = cached(expressions, of, (source) => compileExpression(source, "expression of sum"));
   if (!compiled.ok || findRedactedRead(of, redacted) !== null) return null;
   const result = compiled.expression.evaluate(activation);
-  return "value" in result ? toAmount(result.value) : null;
+  return "value" in result ? toMillionths(result.value) : null;
 }
 
 const conditions = new Map<string, ReturnType<typeof compileCondition>>();

@@ -42,7 +42,7 @@ export interface HistoryRead {
 }
 
 /** A history that an action belongs to. */
-export interface HistoryPlace extends Pick<HistorySpan, "policy" | "basis" | "subject"> {
+export interface HistoryMembership extends Pick<HistorySpan, "policy" | "basis" | "subject"> {
   /**
    * No window contains the action from this time. Milliseconds. It is the action's time plus a constant, so that both
    * can be moved together.
@@ -178,7 +178,7 @@ function mayHaveRun({ decision, reason_code, approved_until, started_at }: PastA
 }
 
 /** Returns the histories that an action with this decision belongs to. */
-export function findHistoryPlaces(evaluation: Evaluation, effect: Effect): HistoryPlace[] {
+export function findHistoryMemberships(evaluation: Evaluation, effect: Effect): HistoryMembership[] {
   return evaluation.compiled.withHistory.flatMap((policy) => {
     const history = policy.history as CompiledHistory;
     if ((effect === "deny" && !history.includeDenied) || !belongsTo(policy, history, evaluation)) return [];
@@ -201,15 +201,15 @@ function belongsTo(policy: CompiledPolicy, { tools, operations }: CompiledHistor
  * @param decidedAt the time of the decision in milliseconds
  * @param at the time to which the action was moved in its histories, in milliseconds
  */
-export function recomputeHistoryPlaces(
+export function recomputeHistoryMemberships(
   compiled: CompiledPolicySet,
   request: ActionRequest,
   { facts, decision }: { facts: Facts; decision: Pick<Decision, "effect"> },
   decidedAt: number,
   at: number,
-): HistoryPlace[] {
+): HistoryMembership[] {
   if (compiled.withHistory.length === 0) return [];
-  const places = findHistoryPlaces(new Evaluation(compiled, request, facts, decidedAt), decision.effect);
+  const places = findHistoryMemberships(new Evaluation(compiled, request, facts, decidedAt), decision.effect);
   return places.map((place) => ({ ...place, until: place.until + at - decidedAt }));
 }
 

@@ -113,7 +113,7 @@ function evaluateLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation:
     const result = limit.sum.of.evaluate(activation, policy.shadow);
     if ("error" in result)
       return { kind: "error", code: result.error, message: `the amount could not be evaluated: ${result.message}` };
-    const micros = toAmount(result.value);
+    const micros = toMillionths(result.value);
     if (micros === null)
       return { kind: "error", code: "CONDITION_ERROR", message: `the amount is not a number from 0 to ${MAX_AMOUNT}` };
     amount = micros;
@@ -130,7 +130,7 @@ export function isExceeded(limit: CompiledLimit, used: number, amount: number): 
 }
 
 /** Returns the usage in the facts; null if it is missing. The limit then denies. */
-export function findUsedBefore(
+export function findRecordedUsage(
   facts: Facts,
   { policy, limit, basis }: Pick<MatchedLimit, "policy" | "limit" | "basis">,
 ): number | null {
@@ -154,7 +154,7 @@ export function withAssumedActivation(
   const assumedFacts = compiled.suggested.length === 0 ? facts : { ...facts, suggested: [...compiled.suggested] };
   if (!compiled.hasLimits) return assumedFacts;
   const missing = findMatchedLimits(new Evaluation(compiled, request, facts, now)).filter(
-    (need) => findUsedBefore(facts, need) === null,
+    (need) => findRecordedUsage(facts, need) === null,
   );
   if (missing.length === 0) return assumedFacts;
   const assumed = missing.map(({ policy, limit, basis, unit }): LimitFact => {
@@ -172,7 +172,7 @@ export function findUnknownLimit(compiled: CompiledPolicySet, names: readonly st
 }
 
 /** Converts an evaluated amount to millionths. Returns null if it is not a number from 0 to MAX_AMOUNT. */
-export function toAmount(result: unknown): number | null {
+export function toMillionths(result: unknown): number | null {
   const value = typeof result === "bigint" ? Number(result) : result;
   return typeof value === "number" && value >= 0 && value <= MAX_AMOUNT ? toMicros(value) : null;
 }

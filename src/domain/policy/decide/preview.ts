@@ -3,7 +3,7 @@
  * The agent controls the values, so they are rendered in a form that cannot be mistaken for text of the policy.
  */
 import { clipText } from "../../text.ts";
-import { markedText } from "../../visible-text.ts";
+import { renderMarkedText } from "../../visible-text.ts";
 import { MEMBER_PATTERN, parseMember } from "../condition/condition-members.ts";
 
 /** Maximum number of values in one preview. */
@@ -36,8 +36,8 @@ export function parsePreview(template: string): PreviewPart[] | string {
   const literal = template.replaceAll(/\{[^{}]*\}/g, "");
   if (/[{}]/.test(literal)) return 'a brace has no partner; write a value as "{params.amount}"';
   if (QUOTES.test(literal)) return "remove the quotation marks: the service adds them to string values";
-  if (markedText(literal) !== literal)
-    return `the text has hidden or misleading characters: ${clipText(markedText(literal), 200)}`;
+  if (renderMarkedText(literal) !== literal)
+    return `the text has hidden or misleading characters: ${clipText(renderMarkedText(literal), 200)}`;
   const parts: PreviewPart[] = [];
   for (const [i, part] of template.split(/\{([^{}]*)\}/).entries()) {
     if (i % 2 === 0) {
@@ -107,7 +107,7 @@ function quote(text: string): string {
       ? `\\${mark}`
       : `[U+${(mark.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, "0")}]`,
   );
-  const marked = markedText(escaped);
+  const marked = renderMarkedText(escaped);
   const shown = clipText(marked, MAX_MARKED);
   const isCut = clipped !== text || shown !== marked;
   // Isolate the value, so that right-to-left letters do not reorder the text around it.

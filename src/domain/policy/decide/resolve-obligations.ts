@@ -9,15 +9,15 @@ import { clipText } from "../../text.ts";
 import type { Obligation } from "../policy-types.ts";
 import type { Evaluation } from "./evaluation.ts";
 import { findFactReads } from "./fact-reads.ts";
-import { findHistoryPlaces, findHistoryReads } from "./history-facts.ts";
-import { evaluateRules, type Finding, MAX_REASON } from "./rule-answers.ts";
+import { findHistoryMemberships, findHistoryReads } from "./history-facts.ts";
+import { findFirstMatch, type RuleFinding, MAX_REASON } from "./rule-answers.ts";
 
 /** The outcome of the obligations for one request. */
 export interface ResolvedObligations {
   /** Evaluation of the request that may run. */
   evaluation: Evaluation;
   /** The answers that count in addition to those to this request: to the request as submitted, or a denial. */
-  answers: readonly Finding[];
+  answers: readonly RuleFinding[];
   /** Empty if the rules have none, or deny. */
   obligations: readonly Obligation[];
   isChanged: boolean;
@@ -41,7 +41,7 @@ function resolve(evaluation: Evaluation): ResolvedObligations {
   const first = applyRules(evaluation);
   if (first === null) return unchanged;
   if ("denials" in first) return { ...unchanged, answers: first.denials };
-  const deny = (answer: Finding, why: string): ResolvedObligations => {
+  const deny = (answer: RuleFinding, why: string): ResolvedObligations => {
     const { policy, rule } = answer;
     const reason = clipText(`the obligations of rule "${rule.name}" in policy "${policy.name}": ${why}`, MAX_REASON);
     return { ...unchanged, answers: [{ policy, rule, effect: "deny", reason, reason_code: "OBLIGATION_UNMET" }] };
@@ -66,9 +66,9 @@ function resolve(evaluation: Evaluation): ResolvedObligations {
 }
 
 type Applied =
-  | { denials: Finding[] }
-  | { answers: Finding[]; obligations: Obligation[]; request: Evaluation["request"]; changed: string[] }
-  | { answer: Finding; why: string };
+  | { denials: RuleFinding[] }
+  | { answers: RuleFinding[]; obligations: Obligation[]; request: Evaluation["request"]; changed: string[] }
+  | { answer: RuleFinding; why: string };
 
 /**
  * Applies the obligations of all answering rules, or returns the answers that deny. Null if there are no obligations. Ignores
@@ -79,7 +79,7 @@ function applyRules(evaluation: Evaluation): Applied | null {
   const own = evaluation.withRequest(evaluation.request);
   const answers = own
     .applicablePolicies()
-    .flatMap((policy) => (policy.shadow || policy.suggested !== null ? [] : (evaluateRules(policy, own) ?? [])));
+    .flatMap((policy) => (policy.shadow || policy.suggested !== null ? [] : (findFirstMatch(policy, own) ?? [])));
   const lists = answers.map(({ rule }) => rule.obligations);
   if (lists.every((list) => list.length === 0)) return null;
   const denials = answers.filter(({ effect }) => effect === "deny");
@@ -91,8 +91,8 @@ function applyRules(evaluation: Evaluation): Applied | null {
   return { answers, obligations: obligations as Obligation[], ...applied };
 }
 
-function findObliging(answers: readonly Finding[], path: string): Finding {
-  return answers.find(({ rule }) => rule.obligations.some((each) => each.path === path)) as Finding;
+function findObliging(answers: readonly RuleFinding[], path: string): RuleFinding {
+  return answers.find(({ rule }) => rule.obligations.some((each) => each.path === path)) as RuleFinding;
 }
 
 /**
@@ -102,6 +102,6 @@ function findObliging(answers: readonly Finding[], path: string): Finding {
 function readsText(evaluation: Evaluation): string {
   const calls = findFactReads(evaluation).map(({ call }) => call);
   const histories = findHistoryReads(evaluation).map(({ span }) => span);
-  const places = findHistoryPlaces(evaluation, "allow");
+  const places = findHistoryMemberships(evaluation, "allow");
   return canonicalText({ calls, histories, places } as unknown as JsonValue);
 }

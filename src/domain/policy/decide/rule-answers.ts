@@ -8,7 +8,7 @@ import type { Evaluation } from "./evaluation.ts";
 export const MAX_REASON = 500;
 
 /** The answer of one policy: its first rule that matches or whose condition fails. `reason_code` tells which. */
-export interface Finding {
+export interface RuleFinding {
   readonly policy: CompiledPolicy;
   readonly rule: CompiledRule;
   readonly effect: Effect;
@@ -19,7 +19,7 @@ export interface Finding {
 /**
  * The first match wins. If an earlier condition fails, the answer is deny, because the result of that rule is unknown.
  */
-export function evaluateRules(policy: CompiledPolicy, evaluation: Evaluation): Finding | null {
+export function findFirstMatch(policy: CompiledPolicy, evaluation: Evaluation): RuleFinding | null {
   for (const rule of rulesForTool(policy, evaluation.names(policy).tool)) {
     if (!evaluation.matchesRule(policy, rule)) continue;
     if (rule.condition !== null) {

@@ -8,7 +8,7 @@ import { parseDuration } from "../../time.ts";
 import { findSimilarName } from "../../similar-name.ts";
 import { explainFault, lastPointerSegment, siblingNames } from "../../validation.ts";
 import { compileCondition, compileExpression, type NamedValues } from "../condition/condition.ts";
-import { withoutInputs } from "../condition/named-values.ts";
+import { namedValuesForLimits } from "../condition/named-values.ts";
 import { compileInputs } from "../compile/compile-inputs.ts";
 import { findFactFaults } from "../check/fact-faults.ts";
 import { inferParamsType } from "../check/params-type.ts";
@@ -21,7 +21,7 @@ import { findTestFaults } from "../check/test-faults.ts";
 import { findPreviewFault } from "../check/preview-faults.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
 import { findRuleWarnings, type RuleWarning } from "../check/rule-warnings.ts";
-import { findTypeFault, type Purpose } from "../check/type-check.ts";
+import { findTypeFault, type ExpressionPurpose } from "../check/type-check.ts";
 import { inferNamedTypes } from "../check/named-types.ts";
 import { HISTORY } from "../condition/cel-history.ts";
 import { factVariable } from "../condition/source-facts.ts";
@@ -36,7 +36,7 @@ import {
 } from "./shared-data.ts";
 import type { LimitDocument, PolicyDocument, RuleDocument } from "../policy-types.ts";
 import { parseWindow } from "../decide/window.ts";
-import { readYaml, type Place, type YamlValue } from "./yaml.ts";
+import { readYaml, type SourcePosition, type YamlValue } from "./yaml.ts";
 
 /** Kind of fault. Stable, so that programs can compare it. */
 export type FaultKind =
@@ -104,15 +104,15 @@ const testCheck = TypeCompiler.Compile(PolicyTestSchema);
 const actionCheck = TypeCompiler.Compile(SampleActionSchema);
 
 /** The position of a rule's or limit's name. */
-export interface RulePlace extends Place {
+export interface RulePosition extends SourcePosition {
   /** Returns the first and last line of the rule's condition; null if the rule has no condition. */
   conditionLines(): readonly [first: number, last: number] | null;
 }
 
 /** Returns the positions of the rules and limits of a policy, by name. */
-function locateRules(yaml: YamlValue): ReadonlyMap<string, RulePlace> {
+function locateRules(yaml: YamlValue): ReadonlyMap<string, RulePosition> {
   const { rules, limits = [] } = yaml.value as unknown as PolicyDocument;
-  const placeOf = ({ name, when }: Pick<RuleDocument, "name" | "when">, pointer: string): [string, RulePlace] => [
+  const placeOf = ({ name, when }: Pick<RuleDocument, "name" | "when">, pointer: string): [string, RulePosition] => [
     name,
     {
       ...yaml.locate(`${pointer}/name`),
@@ -145,8 +145,8 @@ export function parsePolicies(
   shared: SharedData | null = null,
 ): {
   documents: PolicyDocument[];
-  places: Place[];
-  rulePlaces: ReadonlyMap<string, RulePlace>[];
+  places: SourcePosition[];
+  rulePlaces: ReadonlyMap<string, RulePosition>[];
   faults: TextFault[];
   warnings: TextFault[];
 } {
@@ -184,7 +184,7 @@ export function parsePolicies(
 export function parseSharedData(
   text: string,
   file: string,
-): { data: SharedDataFile[]; places: Place[]; faults: TextFault[] } {
+): { data: SharedDataFile[]; places: SourcePosition[]; faults: TextFault[] } {
   const { values, faults } = readFile(text, file, (value) => {
     const schemaFaults = findSchemaFaults(dataCheck, SharedDataSchema, value);
     return schemaFaults.length > 0 ? schemaFaults : findEnvironmentFaults(value as unknown as SharedDataFile);
@@ -200,7 +200,7 @@ export function parseSharedData(
 export function parsePolicyTests(
   text: string,
   file: string,
-): { tests: PolicyTest[]; locators: ((pointer: string) => Place)[]; faults: TextFault[] } {
+): { tests: PolicyTest[]; locators: ((pointer: string) => SourcePosition)[]; faults: TextFault[] } {
   const { values, faults } = readFile(text, file, (value) => {
     const schemaFaults = findSchemaFaults(testCheck, PolicyTestSchema, value);
     return schemaFaults.length > 0 ? schemaFaults : findTestFaults(value as unknown as TestDocument);
@@ -384,7 +384,7 @@ function findSemanticFaults(
   for (const [i, limit] of limits.entries())
     if (!except.has(`/limits/${i}`))
       faults.push(
-        ...findLimitFaults(limit, { ...schemas, named: withoutInputs(schemas.named) }).map((fault) => ({
+        ...findLimitFaults(limit, { ...schemas, named: namedValuesForLimits(schemas.named) }).map((fault) => ({
           ...fault,
           pointer: `/limits/${i}${fault.pointer}`,
         })),
@@ -444,7 +444,7 @@ function findSemanticFaults(
       else if (ms < least || ms > most) faults.push({ pointer, detail: `"${text}" is not between ${between}` });
     }
     if (rule.when !== undefined) {
-      const scope = kind === "limit" ? { ...schemas, named: withoutInputs(schemas.named) } : schemas;
+      const scope = kind === "limit" ? { ...schemas, named: namedValuesForLimits(schemas.named) } : schemas;
       faults.push(...findExpressionFaults(rule.when, "condition", `${at}/when`, rule, scope));
     }
   }
@@ -462,7 +462,7 @@ type ExpressionScope = Pick<PolicyDocument, "tools" | "case_sensitive"> & NamedS
 /** Checks an expression. Returns at most one fault, so that one mistake causes only one message. */
 function findExpressionFaults(
   source: string,
-  purpose: Purpose,
+  purpose: ExpressionPurpose,
   pointer: string,
   rule: Pick<RuleDocument, "tool" | "operation">,
   scope: ExpressionScope,

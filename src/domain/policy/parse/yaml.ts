@@ -19,7 +19,7 @@ import { MAX_DEPTH, type JsonValue } from "../../json.ts";
 import { findExceededBound } from "./yaml-depth.ts";
 
 /** A position in a file. Line and column start at 1. */
-export interface Place {
+export interface SourcePosition {
   line: number;
   column: number;
 }
@@ -27,7 +27,7 @@ export interface Place {
 export interface YamlValue {
   value: JsonValue;
   /** Returns the position of the value at an RFC 6901 pointer, or of the nearest existing parent. */
-  locate(pointer: string, at?: PlaceOptions): Place;
+  locate(pointer: string, at?: PlaceOptions): SourcePosition;
 }
 
 interface PlaceOptions {
@@ -37,7 +37,7 @@ interface PlaceOptions {
   offset?: number;
 }
 
-interface YamlFault extends Partial<Place> {
+interface YamlFault extends Partial<SourcePosition> {
   message: string;
 }
 
@@ -54,7 +54,7 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
   const lines = new LineCounter();
   const values: YamlValue[] = [];
   const faults: YamlFault[] = [];
-  const place = (offset: number): Place => {
+  const place = (offset: number): SourcePosition => {
     const { line, col } = lines.linePos(offset);
     return { line, column: col };
   };

@@ -3,7 +3,7 @@ import type { ActionRequest } from "../../actions.ts";
 import type { ApproverPlan } from "../../approvers.ts";
 import { canonicalText } from "../../canonical.ts";
 import type { JsonObject, JsonValue } from "../../json.ts";
-import { obligedRequest } from "../../obligations.ts";
+import { applyDecisionObligations } from "../../obligations.ts";
 import { parseDuration } from "../../time.ts";
 import type { PolicyTest } from "../parse/parse.ts";
 import type { Decision, Effect, RequiredApproval } from "../policy-types.ts";
@@ -32,7 +32,7 @@ export function findDifferences(decision: Decision, expect: Expectation, request
   return [
     ...differences,
     ...(approval === undefined ? [] : findApprovalDifferences(decision.approval, approval)),
-    ...findParameterDifferences((obligedRequest(request, decision) ?? request).params, params ?? {}),
+    ...findParameterDifferences((applyDecisionObligations(request, decision) ?? request).params, params ?? {}),
     ...Object.entries(shadow ?? {}).flatMap(([policy, expected]) => findShadowDifferences(decision, policy, expected)),
   ];
 }

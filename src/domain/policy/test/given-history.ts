@@ -6,7 +6,7 @@ import { parseDuration } from "../../time.ts";
 import type { CompiledPolicySet } from "../compile/compile.ts";
 import { Evaluation } from "../decide/evaluation.ts";
 import {
-  findHistoryPlaces,
+  findHistoryMemberships,
   findHistoryReads,
   type HistoryRead,
   type PastActionRow,
@@ -99,5 +99,5 @@ function givenRow(
     started_at: null,
     erased_at: null,
   };
-  return { row, places: findHistoryPlaces(new Evaluation(compiled, request, known, at), effect) };
+  return { row, places: findHistoryMemberships(new Evaluation(compiled, request, known, at), effect) };
 }

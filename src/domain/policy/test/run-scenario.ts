@@ -9,7 +9,7 @@ import type { PolicyTest } from "../parse/parse.ts";
 import type { Decision } from "../policy-types.ts";
 import { findEvaluatedConditions } from "./evaluated-conditions.ts";
 import { findDifferences } from "./expectations.ts";
-import { type SimulatedAction, SimulatedActions, StepRefused } from "./simulated-actions.ts";
+import { type SimulatedAction, SimulatedActions, StepRefusedError } from "./simulated-actions.ts";
 import { givenStanding } from "./given-facts.ts";
 import type { TestResult } from "./test-result.ts";
 
@@ -76,7 +76,7 @@ class ScenarioRun {
     return differentStatus(action.status, step.expect?.status);
   }
 
-  private act(step: ScenarioStep, verb: Exclude<StepVerb, "submit">, action: SimulatedAction): StepRefused | null {
+  private act(step: ScenarioStep, verb: Exclude<StepVerb, "submit">, action: SimulatedAction): StepRefusedError | null {
     const { by = "", groups = [], shares_group = false, signed = false, success = true } = step;
     const voter = { owner: by, groups, sharesGroup: shares_group, signed };
     try {
@@ -87,7 +87,7 @@ class ScenarioRun {
       else this.actions.cancel(action);
       return null;
     } catch (error) {
-      if (error instanceof StepRefused) return error;
+      if (error instanceof StepRefusedError) return error;
       throw error;
     }
   }

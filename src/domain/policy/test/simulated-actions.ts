@@ -10,28 +10,28 @@ import {
   type CountedVote,
   evaluatePlanProgress,
   requiresSignature,
-  samePlans,
+  areSamePlans,
   satisfiesPlans,
   strictestOversightMode,
 } from "../../approvers.ts";
 import { withGivenFacts } from "./given-facts.ts";
 import { ownerIdentity, principalOfOwner } from "../../owner.ts";
 import { selectCountedLimits } from "../../limit-uses.ts";
-import { obligedRequest } from "../../obligations.ts";
+import { applyDecisionObligations } from "../../obligations.ts";
 import { encodeRequest } from "../../request.ts";
 import { toRfc3339 } from "../../time.ts";
 import type { CompiledPolicySet } from "../compile/compile.ts";
-import { decideForEntry } from "../decide/decide.ts";
+import { decideWithRecordedFacts } from "../decide/decide.ts";
 import { Evaluation } from "../decide/evaluation.ts";
 import {
-  findHistoryPlaces,
+  findHistoryMemberships,
   findHistoryReads,
-  type HistoryPlace,
+  type HistoryMembership,
   type HistorySpan,
   type PastActionRow,
   toHistoryFact,
 } from "../decide/history-facts.ts";
-import { findMatchedLimits, findUsedBefore, type MatchedLimit } from "../decide/limit-facts.ts";
+import { findMatchedLimits, findRecordedUsage, type MatchedLimit } from "../decide/limit-facts.ts";
 import { approvalValidityMs, rejectionHoldMs } from "../decide/validity.ts";
 import type { Decision, Facts, ReasonCode, RejectionFact, RequiredApproval } from "../policy-types.ts";
 
@@ -47,7 +47,7 @@ const UNKNOWN_AFTER_MS = 3_600_000;
  * Thrown if the service would refuse the request with this code. The action changes only if the policies no longer
  * allow it.
  */
-export class StepRefused extends Error {
+export class StepRefusedError extends Error {
   readonly code: string;
   constructor(code: string, message: string) {
     super(message);
@@ -102,7 +102,7 @@ interface LimitUse extends Pick<MatchedLimit, "policy" | "limit" | "subject" | "
   at: number;
 }
 
-interface HistoryItem extends Pick<HistoryPlace, "policy" | "basis" | "subject"> {
+interface HistoryItem extends Pick<HistoryMembership, "policy" | "basis" | "subject"> {
   action: SimulatedAction;
   at: number;
 }
@@ -151,7 +151,7 @@ export class SimulatedActions {
       agent_id: request.agent_id,
       tool: request.tool,
       operation: request.operation,
-      request: obligedRequest(request, decision) ?? request,
+      request: applyDecisionObligations(request, decision) ?? request,
       text,
       given,
       basis: { ...basis, ...(facts.limits === undefined ? {} : { limits: facts.limits }) },
@@ -171,7 +171,7 @@ export class SimulatedActions {
     this.actions.push(action);
     for (const { policy, limit, subject, amount } of selectCountedLimits(decision, needs))
       this.uses.push({ policy, limit, subject, amount, action, at: this.now });
-    for (const { policy, basis: of, subject } of findHistoryPlaces(evaluation, decision.effect))
+    for (const { policy, basis: of, subject } of findHistoryMemberships(evaluation, decision.effect))
       this.past.push({ policy, basis: of, subject, action, at: this.now });
     return action;
   }
@@ -182,14 +182,14 @@ export class SimulatedActions {
     const decision = this.redecide(action);
     if (decision.effect === "deny") this.deny(action, decision);
     const approvers = combinePlans([...(action.approvers ?? []), ...(decision.approval?.approvers ?? [])]);
-    const isStricter = !samePlans(approvers, action.approvers ?? []);
+    const isStricter = !areSamePlans(approvers, action.approvers ?? []);
     const since = isStricter ? this.now : action.since;
     assertMayConfirm(action, voter, approvers);
     const vote = toVote(action, voter, this.now);
     const counts = (plan: ApproverPlan): boolean =>
       evaluatePlanProgress(plan, [...action.votes, vote], since, this.now).counted.has(action.votes.length);
     if (!approvers.some(counts))
-      throw new StepRefused("APPROVER_NOT_ELIGIBLE", `the approval of ${voter.owner} would not count`);
+      throw new StepRefusedError("APPROVER_NOT_ELIGIBLE", `the approval of ${voter.owner} would not count`);
     const validFor = Math.min(
       ...[action.terms, decision.approval].filter((each) => each !== null).map(approvalValidityMs),
     );
@@ -201,7 +201,7 @@ export class SimulatedActions {
     action.wasStartable = true;
   }
 
-  /** Rejects the action. Throws StepRefused. */
+  /** Rejects the action. Throws StepRefusedError. */
   reject(action: SimulatedAction, voter: SimulatedVoter): void {
     this.assertMayVote(action, voter);
     const until = this.now + rejectionHoldMs(action.terms);
@@ -214,14 +214,14 @@ export class SimulatedActions {
     this.endPending(action, "denied");
   }
 
-  /** Starts the action if the policies still allow it. Throws StepRefused. */
+  /** Starts the action if the policies still allow it. Throws StepRefusedError. */
   start(action: SimulatedAction): void {
     const { status, approved_until } = action;
     if (status === "expired" && approved_until !== null)
-      throw new StepRefused("START_EXPIRED", "its time to start is over");
+      throw new StepRefusedError("START_EXPIRED", "its time to start is over");
     if ((status !== "allowed" && status !== "approved") || approved_until === null)
-      throw new StepRefused("ACTION_NOT_STARTABLE", `the action is ${status}`);
-    if (approved_until <= this.now) throw new StepRefused("START_EXPIRED", "its time to start is over");
+      throw new StepRefusedError("ACTION_NOT_STARTABLE", `the action is ${status}`);
+    if (approved_until <= this.now) throw new StepRefusedError("START_EXPIRED", "its time to start is over");
     const decision = this.redecide(action);
     if (decision.effect === "deny") this.deny(action, decision);
     const { approval } = decision;
@@ -230,22 +230,25 @@ export class SimulatedActions {
       action.status = "pending_approval";
       action.expires_at = this.now + approval.expires_in_ms;
       action.approved_until = null;
-      throw new StepRefused("MORE_APPROVALS_NEEDED", `the policies now require more approvals: ${decision.reason}`);
+      throw new StepRefusedError(
+        "MORE_APPROVALS_NEEDED",
+        `the policies now require more approvals: ${decision.reason}`,
+      );
     }
     action.status = "executing";
     action.started_at = this.now;
     this.moveInHistories(action);
   }
 
-  /** Records the result. Throws StepRefused. */
+  /** Records the result. Throws StepRefusedError. */
   finish(action: SimulatedAction, success: boolean): void {
     if (action.status !== "executing" && action.status !== "unknown")
-      throw new StepRefused("ACTION_NOT_STARTED", `the action is ${action.status}`);
+      throw new StepRefusedError("ACTION_NOT_STARTED", `the action is ${action.status}`);
     action.status = success ? "succeeded" : "failed";
   }
 
   /**
-   * Cancels the action as an operator, who can also cancel an approved action that has not started. Throws StepRefused.
+   * Cancels the action as an operator, who can also cancel an approved action that has not started. Throws StepRefusedError.
    */
   cancel(action: SimulatedAction): void {
     const { status, approved_until } = action;
@@ -255,7 +258,7 @@ export class SimulatedActions {
   }
 
   private decide(evaluation: Evaluation, facts: Facts): Decision {
-    const { decision } = decideForEntry(evaluation, facts);
+    const { decision } = decideWithRecordedFacts(evaluation, facts);
     this.decisions.push({ decision, request: evaluation.request, facts, now: this.now });
     return decision;
   }
@@ -282,7 +285,7 @@ export class SimulatedActions {
       policy: need.policy,
       limit: need.limit,
       basis: need.basis,
-      used: (counted === null ? null : findUsedBefore(counted, need)) ?? this.readUse(need),
+      used: (counted === null ? null : findRecordedUsage(counted, need)) ?? this.readUse(need),
     }));
     return { evaluation, facts: limits.length === 0 ? known : { ...known, limits }, needs };
   }
@@ -328,14 +331,14 @@ export class SimulatedActions {
     assertMayConfirm(action, voter, action.approvers ?? []);
     const principal = principalOfOwner(voter.owner);
     if (action.votes.some(({ principals }) => principals.includes(principal)))
-      throw new StepRefused("ALREADY_VOTED", `${voter.owner} has already voted on this action`);
+      throw new StepRefusedError("ALREADY_VOTED", `${voter.owner} has already voted on this action`);
   }
 
-  /** Denies an action that the policies no longer allow. Throws StepRefused with the service's error code. */
+  /** Denies an action that the policies no longer allow. Throws StepRefusedError with the service's error code. */
   private deny(action: SimulatedAction, { reason }: Decision): never {
     action.reason_code = "NO_LONGER_ALLOWED";
     this.endPending(action, "denied");
-    throw new StepRefused("NO_LONGER_ALLOWED", `the policies now deny the action: ${reason}`);
+    throw new StepRefusedError("NO_LONGER_ALLOWED", `the policies now deny the action: ${reason}`);
   }
 
   private requireMore(action: SimulatedAction, approvers: ApproverPlan[], terms: RequiredApproval | null): void {
@@ -359,19 +362,19 @@ export class SimulatedActions {
 
 function assertPending({ status, approved_until }: SimulatedAction): void {
   if (status === "expired" && approved_until === null)
-    throw new StepRefused("APPROVAL_EXPIRED", "its time to be approved is over");
-  if (status !== "pending_approval") throw new StepRefused("ACTION_NOT_PENDING", `the action is ${status}`);
+    throw new StepRefusedError("APPROVAL_EXPIRED", "its time to be approved is over");
+  if (status !== "pending_approval") throw new StepRefusedError("ACTION_NOT_PENDING", `the action is ${status}`);
 }
 
 /**
- * Throws StepRefused if the voter is the person behind the agent, unless every rule allows confirmation with a passkey.
+ * Throws StepRefusedError if the voter is the person behind the agent, unless every rule allows confirmation with a passkey.
  */
 function assertMayConfirm(action: SimulatedAction, voter: SimulatedVoter, plans: readonly ApproverPlan[]): void {
   const self = selfRelation(action, voter);
   if (self !== null && !(strictestOversightMode(plans) === "self_confirm" && self === "same_owner" && voter.signed))
-    throw new StepRefused("SELF_APPROVAL", SELF_RELATION_REASONS[self]);
+    throw new StepRefusedError("SELF_APPROVAL", SELF_RELATION_REASONS[self]);
   if (requiresSignature(plans) && !voter.signed)
-    throw new StepRefused("VOTE_SIGNATURE_REQUIRED", "the rule requires a vote that is signed with a passkey");
+    throw new StepRefusedError("VOTE_SIGNATURE_REQUIRED", "the rule requires a vote that is signed with a passkey");
 }
 
 function selfRelation({ request, basis: { principal } }: SimulatedAction, { owner }: SimulatedVoter) {

@@ -1,6 +1,6 @@
 /** The schema's dialect for Postgres: 64-bit integers, text in byte order, and triggers that apply to every client. */
 import { PostgresAdapter, PostgresQueryCompiler, sql, type Kysely } from "kysely";
-import { SETTLED_INCARNATION } from "../../../contract/storage.ts";
+import { SETTLED_INCARNATION_KEY } from "../../../contract/storage.ts";
 import type { SqlDialect } from "../dialect.ts";
 import { FOLLOWED_TYPES } from "../../../domain/entries.ts";
 import { COLUMNS_UNCHANGED_BY_BUNDLING, INVALID_BUNDLE_MESSAGE } from "../dialect.ts";
@@ -106,7 +106,7 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
   // of the table.
   server: {
     incarnation: sql<string>`concat_ws('/', (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint, (select oid from pg_database where datname = current_database()), ledger_head.tableoid)`,
-    settled: sql<string | null>`(select value from meta where name = ${sql.lit(SETTLED_INCARNATION)})`,
+    settled: sql<string | null>`(select value from meta where name = ${sql.lit(SETTLED_INCARNATION_KEY)})`,
   },
   // Do not use now(), which is the time at which the transaction started, before it waited for locks.
   now: sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`,
