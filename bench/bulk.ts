@@ -7,7 +7,7 @@ import { randomBytes } from "node:crypto";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { V7Generator } from "uuidv7";
-import type { SealedSubmission } from "../plugins/actions/submit.ts";
+import type { PreparedSubmission } from "../plugins/actions/submit.ts";
 import type { LedgerHead, Storage, TileRow } from "../src/contract/storage.ts";
 import { canonicalText } from "../src/domain/canonical.ts";
 import { decodeEntry } from "../src/domain/entries.ts";
@@ -57,7 +57,7 @@ interface Template {
   valid: number | null;
 }
 
-type Request = SealedSubmission["request"];
+type Request = PreparedSubmission["request"];
 
 interface BulkOptions {
   storage: Storage;

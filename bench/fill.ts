@@ -4,7 +4,7 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { decideSubmission, requestFromBody, sealSubmission } from "../plugins/actions/submit.ts";
+import { recordSubmission, requestFromBody, prepareSubmission } from "../plugins/actions/submit.ts";
 import { postgresStorage } from "../plugins/storage-postgres/index.ts";
 import { sqliteStorage } from "../plugins/storage-sqlite/index.ts";
 import type { Storage } from "../src/contract/storage.ts";
@@ -28,7 +28,7 @@ interface Requests {
   /** Number of the last actions, which the service decides. Only they can require approval. */
   last: number;
   /** Returns the body of a request. The first 256 have every tool and operation that occurs. */
-  body(n: number): Parameters<typeof sealSubmission>[1];
+  body(n: number): Parameters<typeof prepareSubmission>[1];
 }
 
 interface Place {

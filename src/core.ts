@@ -180,7 +180,7 @@ export { omitRedactedUsage } from "./domain/policy/check/redacted-reads.ts";
 export { isNeverAllowed } from "./domain/policy/check/never-allowed.ts";
 export { type CompiledPolicySet, policySetDigest } from "./domain/policy/compile/compile.ts";
 export { matchesAnyName } from "./domain/policy/compile/name-patterns.ts";
-export { decide, decideForEntry, type DecisionForEntry } from "./domain/policy/decide/decide.ts";
+export { decide, decideWithRecordedFacts, type DecisionForEntry } from "./domain/policy/decide/decide.ts";
 export { Evaluation } from "./domain/policy/decide/evaluation.ts";
 export {
   type ComparedRequest,

@@ -26,8 +26,8 @@ import {
 import type { SubmittedAction } from "./self-approval.ts";
 
 /** Adds to each vote the principals of its approver, and of the user on whose behalf the approver voted. */
-export function countedVotes(host: CoreHost, approvals: readonly RecordedApproval[]): CountedVote[] {
-  return approvals.map((vote) => ({ ...vote, principals: principalsOf(host, vote, vote.on_behalf_of) }));
+export function toCountedVotes(host: CoreHost, approvals: readonly RecordedApproval[]): CountedVote[] {
+  return approvals.map((vote) => ({ ...vote, principals: principalsOfVote(host, vote, vote.on_behalf_of) }));
 }
 
 /**

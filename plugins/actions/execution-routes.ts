@@ -5,7 +5,7 @@ import { reportResult, startAction } from "./execute.ts";
 import type { ExpiryTask } from "./expiry.ts";
 import { isDeniedByRedecision, noLongerAllowedError } from "./redecision.ts";
 import { grantPermit } from "./grant-permit.ts";
-import { actionReply, ACTION_RESPONSE, renderRedecision } from "./action-record.ts";
+import { buildActionReply, ACTION_RESPONSE, renderRedecision } from "./action-record.ts";
 import { askForAgent } from "./read-inputs.ts";
 import { settleOutcome } from "./unknown-outcome.ts";
 import * as schema from "./schemas.ts";

@@ -16,7 +16,7 @@ import { planListRoute } from "./plan-list-route.ts";
 import { PLAN_RESPONSE, buildPlanReply } from "./plan-record.ts";
 import * as schema from "./plan-schemas.ts";
 import { readVisiblePlanRows, verifyPlan } from "./plan-state.ts";
-import { type PlanAnswer, planVotes, voteOnPlan } from "./plan-vote.ts";
+import { type PlanVote, listPlannedVotes, voteOnPlan } from "./plan-vote.ts";
 import { askForAgent } from "./read-inputs.ts";
 import { CancelBody, SESSION_HEADER } from "./schemas.ts";
 import { readVoteStatement, signerOf } from "./signed-vote-routes.ts";

@@ -6,7 +6,7 @@ import {
   type CoreHost,
   type Decision,
   decide,
-  decideForEntry,
+  decideWithRecordedFacts,
   findSuggestedFacts,
   encodeRequest,
   Evaluation,
@@ -35,7 +35,7 @@ import { withCurrentStatus } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
 import { SESSION_HEADER } from "./schemas.ts";
 import { readSession } from "./agent-sessions.ts";
-import { askForAgent, readInputs } from "./read-inputs.ts";
+import { askForAgent, readEvaluationInputs } from "./read-inputs.ts";
 import {
   assertAgentBinding,
   recordSubmission,
@@ -127,7 +127,7 @@ function submitRoute(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: A
     async handle(context) {
       const { body, credential, headers, query } = context;
       const asking = askForAgent(host, context);
-      const submission = sealSubmission(host, body, {
+      const submission = prepareSubmission(host, body, {
         meta: readMeta(body, headers, host.trace()),
         idempotencyKey: readIdempotencyKey(headers),
         join: query.join === "open",
@@ -292,7 +292,7 @@ async function previewDecision(
 ): Promise<Reply> {
   const { facts, needs } = await readLimitUses(host.storage, evaluation, baseFacts);
   const { hash } = encodeRequest(request);
-  const { decision: byPolicies, obliged } = decideForEntry(evaluation, facts);
+  const { decision: byPolicies, obliged } = decideWithRecordedFacts(evaluation, facts);
   const hashes =
     byPolicies.effect === "require_approval" ? [hash, ...(obliged ? [encodeRequest(obliged).hash] : [])] : [];
   let rejection: RejectionFact | null = null;

@@ -231,8 +231,8 @@ export async function recordSubmission(
     ...(commit === undefined ? {} : { policy_commit: commit }),
   };
   const base = new Evaluation(compiled, request, baseFacts, tx.now);
-  const { evaluation, facts: known } = await readInputs(host, tx, base, baseFacts, id);
-  const uses = await readUses(tx, evaluation, known);
+  const { evaluation, facts: known } = await readEvaluationInputs(host, tx, base, baseFacts, id);
+  const uses = await readLimitUses(tx, evaluation, known);
   const { decision, facts, obliged } = await applyVotes(host, tx, credential, sealed.hash, evaluation, uses.facts);
   const throttling = decision.effect === "require_approval" ? await checkRequestRate(host, tx, credential) : null;
   const row = recordDecision(host, tx, credential, {
@@ -264,7 +264,7 @@ async function applyVotes(
   evaluation: Evaluation,
   facts: Facts,
 ): Promise<DecisionForEntry> {
-  const decided = decideForEntry(evaluation, facts);
+  const decided = decideWithRecordedFacts(evaluation, facts);
   const { obliged } = decided;
   if (decided.decision.effect !== "require_approval") return decided;
   const rejection =

@@ -1,5 +1,5 @@
 /** Refuses candidates that could find out redacted values of past requests. */
-import type { Candidates, CompiledPolicySet, CoreHost } from "../../src/core.ts";
+import type { CandidatePolicies, CompiledPolicySet, CoreHost } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 
 /**

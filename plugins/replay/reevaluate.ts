@@ -21,7 +21,7 @@ import {
   type Facts,
   applyDecisionObligations,
   findDeniedBy,
-  findPast,
+  findSaltedFacts,
   omitRedactedUsage,
   parseRfc3339,
   type PastAction,

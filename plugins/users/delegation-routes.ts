@@ -178,7 +178,7 @@ function changeRoutes(host: CoreHost): Route[] {
     defineRoute({
       method: "POST",
       path: "/v1/users/:id/delegations",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Let another user approve on your behalf",
       description: "Only the user can do this, in a session. The user keeps their own rights.",
       scope: "approvals:decide",

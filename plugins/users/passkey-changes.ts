@@ -14,7 +14,7 @@ import {
   type UserEntry,
 } from "../../src/core.ts";
 import { useChallenge } from "./challenges.ts";
-import { copiedPasskey, writePasskeyCounter } from "./passkey-counters.ts";
+import { copiedPasskeyError, writePasskeyCounter } from "./passkey-counters.ts";
 import { gestureOptions, passkeysAt, useGesture, verifyGesture } from "./passkey-gesture.ts";
 import { type NewPasskey, registrationOptions, verifyRegistration } from "./passkeys.ts";
 import type { Sessions } from "./sessions.ts";
@@ -25,7 +25,7 @@ import {
   MAX_PASSKEYS,
   newRecoveryCodes,
   recordUser,
-  sessionOf,
+  requireSession,
 } from "./user-changes.ts";
 import { ERRORS } from "./user-errors.ts";
 
@@ -52,7 +52,7 @@ export class PasskeyChanges {
 
   /** Returns the options of the new passkey, and those of the gesture that confirms exactly this addition. */
   async additionOptions(own: OwnSession): Promise<{ options: object; confirmation: object | null }> {
-    const { user } = sessionOf(own.credential);
+    const { user } = requireSession(own.credential);
     assertHasRoom(user);
     const options = await registrationOptions(this.host, own.site, user, purposeOf(own, "registration", ""));
     return { options, confirmation: await this.confirmationOptions(own, "passkey_added", options.challenge) };
@@ -69,7 +69,7 @@ export class PasskeyChanges {
 
   /** Returns the options of the gesture that confirms the removal of this passkey. Throws USERS_PASSKEY_NOT_FOUND. */
   async removalOptions(own: OwnSession, passkeyId: string): Promise<object | null> {
-    withoutPasskey(sessionOf(own.credential).user, own.site, passkeyId);
+    withoutPasskey(requireSession(own.credential).user, own.site, passkeyId);
     return this.confirmationOptions(own, "passkey_removed", passkeyId);
   }
 
@@ -82,7 +82,7 @@ export class PasskeyChanges {
 
   /** Returns the options of the gesture that confirms new recovery codes. */
   async recoveryCodeOptions(own: OwnSession): Promise<object | null> {
-    assertNotManaged(sessionOf(own.credential).user);
+    assertNotManaged(requireSession(own.credential).user);
     return this.confirmationOptions(own, "recovery_codes_created", "");
   }
 
@@ -100,7 +100,7 @@ export class PasskeyChanges {
   }
 
   private async confirmationOptions(own: OwnSession, change: OwnChange, subject: string): Promise<object | null> {
-    const session = sessionOf(own.credential);
+    const session = requireSession(own.credential);
     const options = await gestureOptions(this.host, own.site, session.user.id, purposeOf(own, change, subject));
     if (options === null) await this.assertRecentSignIn(own.site, session, null);
     return options;
@@ -118,11 +118,11 @@ export class PasskeyChanges {
     work: { next(before: User, tx: LedgerTransaction): User; write?(tx: LedgerTransaction): Promise<void> },
   ): Promise<User> {
     const { host } = this;
-    const { id } = sessionOf(own.credential).user;
+    const { id } = requireSession(own.credential).user;
     const gesture = await verifyGesture(host, own.site, id, confirmation, purposeOf(own, change, subject));
     const changed = await host.ledger.transact(async (tx) => {
       const caller = await tx.confirm(own.credential);
-      const session = sessionOf(caller);
+      const session = requireSession(caller);
       const user = work.next(session.user, tx);
       if (passkeysAt(session.user, own.site).length === 0) await this.assertRecentSignIn(own.site, session, tx);
       const used = await useGesture(host, tx, own.site, session.user, gesture);
@@ -131,7 +131,7 @@ export class PasskeyChanges {
       const by = toActor(caller.key, caller.principal);
       return recordUser(tx, change, user, by, { confirmed_by: used.passkey_id });
     });
-    if (changed === null) throw copiedPasskey(host, { id });
+    if (changed === null) throw copiedPasskeyError(host, { id });
     return changed;
   }
 
@@ -157,7 +157,7 @@ export class PasskeyChanges {
 
 /** An answer for one change, user and session is not valid for another. */
 function purposeOf({ credential }: OwnSession, kind: OwnChange | "registration", subject: string): string {
-  const { user, id } = sessionOf(credential);
+  const { user, id } = requireSession(credential);
   return `${kind}:${user.id}:${id}:${subject}`;
 }
 

@@ -60,7 +60,7 @@ function recordCloned(tx: LedgerTransaction, { id }: User): void {
 }
 
 /** Logs that the counter of a passkey went back, and returns the refusal. */
-export function copiedPasskey(host: CoreHost, { id }: Pick<User, "id">): Refusal {
+export function copiedPasskeyError(host: CoreHost, { id }: Pick<User, "id">): Refusal {
   host.log.error("a passkey was refused because its signature counter went back", { user: id });
   return new Refusal(
     ERRORS.PASSKEY_CLONED,

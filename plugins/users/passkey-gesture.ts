@@ -3,7 +3,7 @@ import { type CoreHost, type LedgerTransaction, type Passkey, type User } from "
 import { Refusal } from "../../src/plugin.ts";
 import { useChallenge } from "./challenges.ts";
 import { advancePasskeyCounter } from "./passkey-counters.ts";
-import { assertionOptions, passkeyIdIn, verifyAssertion } from "./passkeys.ts";
+import { assertionOptions, readPasskeyId, verifyAssertion } from "./passkeys.ts";
 import type { Site } from "./site.ts";
 import { ERRORS } from "./user-errors.ts";
 
@@ -46,7 +46,7 @@ export async function verifyGesture(
 ): Promise<Gesture | null> {
   if (response === undefined) return null;
   const user = (await host.users.list()).get(userId);
-  const passkey = passkeysAt(user, site).find(({ id }) => id === passkeyIdIn(response));
+  const passkey = passkeysAt(user, site).find(({ id }) => id === readPasskeyId(response));
   if (user === undefined || passkey === undefined) throw notConfirmed();
   const { counter, challenge } = await verifyAssertion(host, site, response, user, passkey, purpose);
   return { passkey_id: passkey.id, counter, challenge };
@@ -55,7 +55,7 @@ export async function verifyGesture(
 /**
  * Records within a ledger transaction that the gesture was used. Returns the id of its passkey, which is null if the
  * user has no passkey for this site. Returns "copied" if the signature counter did not increase: the refusal is then
- * recorded, and the caller must change nothing and throw `copiedPasskey`. Throws USERS_PASSKEY_INVALID if the user has a
+ * recorded, and the caller must change nothing and throw `copiedPasskeyError`. Throws USERS_PASSKEY_INVALID if the user has a
  * passkey for this site and did not answer with it, or the passkey was removed meanwhile, and USERS_CHALLENGE_INVALID if
  * the answer was used before.
  * @param user the user as of this transaction

@@ -3,10 +3,10 @@ import { type Credential, defineRoute, type Route } from "../../src/plugin.ts";
 import { type CoreHost } from "../../src/core.ts";
 import { type OwnSession, PasskeyChanges } from "./passkey-changes.ts";
 import * as schema from "./schemas.ts";
-import { TAG } from "./session-routes.ts";
+import { OPENAPI_TAG } from "./session-routes.ts";
 import type { Sessions } from "./sessions.ts";
 import { requireSecureSite } from "./site.ts";
-import { ownUser } from "./user-changes.ts";
+import { requireOwnUser } from "./user-changes.ts";
 import { ERRORS } from "./user-errors.ts";
 
 const CONFIRMED =
@@ -17,7 +17,7 @@ const CHANGE_ERRORS = [...START_ERRORS, ERRORS.CHALLENGE_INVALID, ERRORS.PASSKEY
 export function passkeyChangeRoutes(host: CoreHost, sessions: Sessions): Route[] {
   const changes = new PasskeyChanges(host, sessions);
   const own = (credential: Credential, request: Request, id: string): OwnSession => {
-    ownUser(credential, id);
+    requireOwnUser(credential, id);
     return { credential, site: requireSecureSite(host.config.server.public_url, request) };
   };
   return [
@@ -34,7 +34,7 @@ function additionRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn): 
     defineRoute({
       method: "POST",
       path: "/v1/users/:id/passkeys/options",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Start to add a passkey",
       description: `${CONFIRMED} The confirmation is valid for this addition only.`,
       scope: host.scopes,
@@ -51,7 +51,7 @@ function additionRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn): 
     defineRoute({
       method: "POST",
       path: "/v1/users/:id/passkeys",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Add a passkey",
       description: CONFIRMED,
       scope: host.scopes,
@@ -73,7 +73,7 @@ function removalRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn): R
     defineRoute({
       method: "POST",
       path: "/v1/users/:id/passkeys/:passkey_id/remove/options",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Start to remove a passkey",
       description: `${CONFIRMED} The confirmation is valid for this passkey only.`,
       scope: host.scopes,
@@ -88,7 +88,7 @@ function removalRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn): R
     defineRoute({
       method: "POST",
       path: "/v1/users/:id/passkeys/:passkey_id/remove",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Remove a passkey",
       description: `${CONFIRMED} A user who signs in with passkeys cannot remove the last one for this address.`,
       scope: host.scopes,
@@ -109,7 +109,7 @@ function codeRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn): Rout
     defineRoute({
       method: "POST",
       path: "/v1/users/:id/recovery-codes/options",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Start to replace the recovery codes",
       description: CONFIRMED,
       scope: host.scopes,
@@ -124,7 +124,7 @@ function codeRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn): Rout
     defineRoute({
       method: "POST",
       path: "/v1/users/:id/recovery-codes",
-      tag: TAG,
+      tag: OPENAPI_TAG,
       summary: "Replace the recovery codes",
       description: `${CONFIRMED} A recovery code adds a passkey, once.`,
       scope: host.scopes,

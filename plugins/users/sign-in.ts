@@ -3,10 +3,10 @@ import { Refusal } from "../../src/plugin.ts";
 import { type CoreHost, sha256Hex, utf8, findUserByPasskey, type User } from "../../src/core.ts";
 import { useChallenge } from "./challenges.ts";
 import { recordRegistration, withPasskey } from "./passkey-changes.ts";
-import { advancePasskeyCounter, copiedPasskey } from "./passkey-counters.ts";
+import { advancePasskeyCounter, copiedPasskeyError } from "./passkey-counters.ts";
 import { assertNotManaged, findEnrolment, hashRecoveryCode, newRecoveryCodes, recordUser } from "./user-changes.ts";
 import { ERRORS } from "./user-errors.ts";
-import { passkeyIdIn, SIGN_IN, verifyAssertion, verifyRegistration } from "./passkeys.ts";
+import { readPasskeyId, SIGN_IN_PURPOSE, verifyAssertion, verifyRegistration } from "./passkeys.ts";
 import type { Sessions } from "./sessions.ts";
 import type { Site } from "./site.ts";
 

@@ -5,7 +5,7 @@
  */
 import { type Document, Refusal } from "../../src/plugin.ts";
 import { type CoreHost, isTerminalCode, terminalChallenge } from "../../src/core.ts";
-import { copiedPasskey } from "./passkey-counters.ts";
+import { copiedPasskeyError } from "./passkey-counters.ts";
 import { gestureOptions, useGesture, verifyGesture } from "./passkey-gesture.ts";
 import { ERRORS } from "./user-errors.ts";
 import type { Sessions, StoredSession } from "./sessions.ts";

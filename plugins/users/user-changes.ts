@@ -193,7 +193,7 @@ export async function cancelOpen(host: CoreHost, keys: readonly string[], by: Ac
 export function resumeUser(host: CoreHost, credential: Credential, id: string): Promise<User> {
   return host.ledger.transact(async (tx) => {
     const caller = await confirmWithScope(tx, credential, "users:manage");
-    const before = knownUser(tx.users, id);
+    const before = requireUser(tx.users, id);
     if (before.ended_at === null) throw new Refusal(ERRORS.NOT_ENDED, `the user ${id} is not deactivated`);
     assertMayGive(caller, before.roles);
     return recordUser(tx, "resumed", { ...before, ended_at: null }, toActor(caller.key, caller.principal));

@@ -1,14 +1,14 @@
 /** Routes that list and change users, their sessions and their passkeys. */
 import { type Credential, defineRoute, nextLink, Refusal, type Route, slicePage } from "../../src/plugin.ts";
 import { confirmWithScope, type CoreHost, toActor, parseRfc3339, type User } from "../../src/core.ts";
-import { changeUser, createLink, createUser, endUser, knownUser, resumeUser } from "./user-changes.ts";
+import { changeUser, createLink, createUser, deactivateUser, requireUser, resumeUser } from "./user-changes.ts";
 import { describeRights, listDelegators } from "./access-review/review.ts";
 import { RightsRecord } from "./access-review/routes.ts";
 import { ERRORS } from "./user-errors.ts";
 import { passkeyChangeRoutes } from "./passkey-routes.ts";
 import * as schema from "./schemas.ts";
 import type { Sessions } from "./sessions.ts";
-import { TAG } from "./session-routes.ts";
+import { OPENAPI_TAG } from "./session-routes.ts";
 import { requireSecureSite } from "./site.ts";
 
 export function userRoutes(host: CoreHost, sessions: Sessions): Route[] {

@@ -74,7 +74,7 @@ examples:
 function show(io: Output, delegation: DelegationView, json: boolean): void {
   if (json) return printJson(io, delegation);
   const { id, status, from, to, groups, agents, tools, starts_at, until, comment, ended } = delegation;
-  io.out(safe(`${status}  ${to.name} approves on behalf of ${from.name}`));
+  io.out(toPrintable(`${status}  ${to.name} approves on behalf of ${from.name}`));
   const limits = [
     ...(groups === null ? [] : [`groups ${groups.join(", ")}`]),
     ...(agents === null ? [] : [`agents ${agents.join(", ")}`]),

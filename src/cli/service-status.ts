@@ -1,7 +1,7 @@
 /** `assent status`: shows whether the service is ready, what the key may do, and how many actions wait for approval. */
 import { createAssent } from "../client/index.ts";
-import { EXIT, parse, safe, usage, printJson, type Command } from "./command.ts";
-import { availableKey, serviceUrl } from "./credentials.ts";
+import { EXIT_CODES, parseArguments, toPrintable, usageError, printJson, type Command } from "./command.ts";
+import { findAvailableKey, serviceUrl } from "./credentials.ts";
 import { describeFailedChecks, readReadiness, type Readiness } from "./readiness.ts";
 import { withServiceErrors, type Me } from "./remote.ts";
 
@@ -12,7 +12,7 @@ const MAX_COUNTED = 100;
 
 export const status: Command = {
   summary: "show the service, the key, and what waits for approval",
-  help: `usage: assent status [--json]
+  help: `usageError: assent status [--json]
 
 Asks the service at ASSENT_URL whether it is ready, and which policies each source has offered and which are applied. With a key, from "assent login" or ASSENT_API_KEY, it also shows what the
 key is and may do, and how many actions that the key can see wait for approval.
@@ -44,14 +44,14 @@ examples:
       if (values.json === true) {
         const pending_is_lower_bound = page?.next_cursor != null;
         printJson(io, { url, ready, me, pending, pending_is_lower_bound, policies });
-        return ready ? EXIT.ok : EXIT.failure;
+        return ready ? EXIT_CODES.ok : EXIT_CODES.failure;
       }
-      io.out(safe(`service   ${url} is ${ready ? "ready" : `not ready: ${describeFailedChecks(readiness)}`}`));
-      if (ready) for (const line of describeKey(me)) io.out(safe(line));
+      io.out(toPrintable(`service   ${url} is ${ready ? "ready" : `not ready: ${describeFailedChecks(readiness)}`}`));
+      if (ready) for (const line of describeKey(me)) io.out(toPrintable(line));
       if (pending !== null)
         io.out(`pending   ${page?.next_cursor == null ? pending : `more than ${MAX_COUNTED}`} waiting for approval`);
-      for (const line of describePolicies(policies)) io.out(safe(line));
-      return ready ? EXIT.ok : EXIT.failure;
+      for (const line of describePolicies(policies)) io.out(toPrintable(line));
+      return ready ? EXIT_CODES.ok : EXIT_CODES.failure;
     });
   },
 };

@@ -243,13 +243,13 @@ export interface FactSources {
    * @param keyId the key whose request needs the facts. Absent for votes and the service's own work, for which reads of keys
    * leave room
    */
-  recent(call: FactCall, keyId?: string | null): FactAnswer | null;
+  recent(call: FactCall, keyId?: string | null): FactResult | null;
   /**
    * Asks the sources, except for answers that are recent. A failure is an answer. Rejects only with OVERLOADED, if too many
    * requests wait for a source.
    * @param keyId as for `recent`
    */
-  read(calls: readonly FactCall[], keyId?: string | null): Promise<FactAnswer[]>;
+  read(calls: readonly FactCall[], keyId?: string | null): Promise<FactResult[]>;
   counts(): readonly (FactSourceCounts & { source: string })[];
 }
 

@@ -102,7 +102,7 @@ export interface PolicyTrials {
    */
   findRedactedRead(
     active: CompiledPolicySet,
-    candidates: Candidates,
+    candidates: CandidatePolicies,
     signal: AbortSignal,
   ): Promise<RedactedRead | null>;
   /** Checks policies and runs their tests. The result contains the faults of both. */

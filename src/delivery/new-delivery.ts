@@ -79,6 +79,6 @@ export function isSamePerson({ people }: OutboxOptions, a: string, b: string): b
 }
 
 /** Returns true if the recipient is a deactivated user. These users are not notified. */
-export function isEnded({ people }: OutboxOptions, { person }: Recipient): boolean {
+export function isDeactivatedUser({ people }: OutboxOptions, { person }: Recipient): boolean {
   return person !== null && people().isEndedOwner(person);
 }

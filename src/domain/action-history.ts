@@ -460,7 +460,7 @@ function applyApproval(history: RecordedLifecycle, entry: ApprovalEntry & { seq:
 }
 
 /** Returns the vote with the principals in its entry. */
-export function countRecorded(vote: RecordedApproval): CountedVote {
+export function toRecordedVote(vote: RecordedApproval): CountedVote {
   const { principal, on_behalf_of } = vote;
   return { ...vote, principals: on_behalf_of === null ? [principal] : [principal, on_behalf_of] };
 }

@@ -8,7 +8,7 @@ import type { Config } from "../config/index.ts";
 import type { Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import "./native-sha256.ts";
-import { importPublicKey, readOrCreate, VaultError } from "./key-files.ts";
+import { importPublicKey, readOrCreateSecret, VaultError } from "./key-files.ts";
 import { describeWeakness } from "./secret-strength.ts";
 
 export function openVault(config: Config, log: Logger): Vault {

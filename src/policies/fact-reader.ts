@@ -20,8 +20,8 @@ import {
 import type { Logger } from "../contract/host.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import type { JsonValue } from "../domain/json.ts";
-import type { FactAnswer, FactCall } from "../domain/policy/decide/fact-reads.ts";
-import { createReaderCounts, createTurns, type Reader, type ReaderCounts, type Turns } from "./turns.ts";
+import type { FactResult, FactCall } from "../domain/policy/decide/fact-reads.ts";
+import { createReaderCounts, createTurns, type Reader, type ReaderCounts, type FairSlots } from "./turns.ts";
 
 /** How long an answer is used at least, because a decision waits for its turn. Milliseconds. */
 const MIN_AGE_MS = 2_000;
@@ -50,8 +50,8 @@ interface SourceState extends Required<Pick<FactSource, "timeoutMs" | "maxAgeMs"
   /** Characters of the answers. */
   memory: number;
   /** Reads that have a slot, by inputs, and reads of each reader that wait or have one, by reader and inputs. */
-  reading: Map<string, Promise<FactAnswer>>;
-  turns: Turns;
+  reading: Map<string, Promise<FactResult>>;
+  turns: FairSlots;
   /** Number of waiting requests. */
   waiting: ReaderCounts;
   counts: FactSourceCounts;
@@ -70,13 +70,13 @@ export function createFactReader(options: {
     return state?.inputs === listNames(Object.keys(inputs)) ? state : null;
   }
 
-  const fault = (code: NonNullable<FactAnswer["fault"]>): FactAnswer => ({
+  const fault = (code: NonNullable<FactResult["fault"]>): FactResult => ({
     value: null,
     fault: code,
     at: options.clock(),
   });
 
-  function findRecent(state: SourceState, keys: readonly string[]): FactAnswer | null {
+  function findRecent(state: SourceState, keys: readonly string[]): FactResult | null {
     for (const key of keys) {
       const found = state.kept.get(key);
       if (found === undefined) continue;
@@ -87,7 +87,7 @@ export function createFactReader(options: {
     return null;
   }
 
-  async function readOne(call: FactCall, keyId: string | null): Promise<FactAnswer> {
+  async function readOne(call: FactCall, keyId: string | null): Promise<FactResult> {
     const state = stateOf(call);
     if (state === null) return fault("no_source");
     const reader = readerOf(call, keyId);
@@ -117,7 +117,7 @@ export function createFactReader(options: {
     call: FactCall,
     reader: Reader,
     { shared, own }: Keys,
-  ): Promise<FactAnswer> {
+  ): Promise<FactResult> {
     let release: () => void;
     try {
       release = await state.turns.acquire(reader, AbortSignal.timeout(state.timeoutMs));
@@ -138,7 +138,7 @@ export function createFactReader(options: {
     { inputs }: FactCall,
     key: string,
     release: () => void,
-  ): Promise<FactAnswer> {
+  ): Promise<FactResult> {
     const { source, counts } = state;
     counts.reads += 1;
     // The time before the read, because the source can have taken its value at once and answered late.
@@ -161,7 +161,7 @@ export function createFactReader(options: {
     }
   }
 
-  function recent(call: FactCall, keyId: string | null): FactAnswer | null {
+  function recent(call: FactCall, keyId: string | null): FactResult | null {
     const state = stateOf(call);
     if (state === null) return fault("no_source");
     const { shared, own } = keysOf(call, readerOf(call, keyId));
@@ -226,7 +226,7 @@ function keep(
 }
 
 /** Lets later reads join this one until it ends. */
-function remember({ reading }: SourceState, key: string, read: Promise<FactAnswer>): Promise<FactAnswer> {
+function remember({ reading }: SourceState, key: string, read: Promise<FactResult>): Promise<FactResult> {
   const answer = read.finally(() => reading.delete(key));
   reading.set(key, answer);
   return answer;

@@ -23,7 +23,7 @@ export interface Jobs {
     output: SerializedPolicySet;
   };
   findRedactedRead: {
-    input: { active: SerializedPolicySet; candidates: Candidates };
+    input: { active: SerializedPolicySet; candidates: CandidatePolicies };
     output: RedactedRead | null;
   };
   check: { input: PolicyTexts; output: CheckedText };

@@ -110,7 +110,7 @@ class ThreadedTrials implements TrialService {
 
   findRedactedRead(
     active: CompiledPolicySet,
-    candidates: Candidates,
+    candidates: CandidatePolicies,
     signal?: AbortSignal,
   ): Promise<RedactedRead | null> {
     return this.run("findRedactedRead", { active: serializePolicySet(active), candidates }, { signal });

@@ -539,7 +539,7 @@ describe("against a running service", () => {
   test("status of a service that is not ready shows why, and the policies", async () => {
     running.runtime.beginStop();
     const status = await as(running.admin, ["status"]);
-    assert.equal(status.code, EXIT.failure);
+    assert.equal(status.code, EXIT_CODES.failure);
     assert.match(
       status.out,
       /^service {3}\S+ is not ready: it is stopping\npolicies {2}\d+ active, .*\nsource {4}policy-files: applied\n$/,

@@ -1,5 +1,5 @@
 /** `assent policy backtest`. Loads its modules when it runs, because the other verbs do not need a store. */
-import type { Verb } from "../command.ts";
+import type { Subcommand } from "../command.ts";
 
 const HELP = `usage: assent policy backtest [FOLDER] [--against URL|store] [--since TIME] [--until TIME] [--limit N]
                               [--examples N] [--format text|json|markdown] [--fail-on-flips] [--recursive] [--environment NAME] [--config FILE]

@@ -1,5 +1,5 @@
 /** `assent policy suggest`. Loads its modules when it runs, because most verbs do not need a service. */
-import type { Verb } from "../command.ts";
+import type { Subcommand } from "../command.ts";
 
 const HELP = `usage: assent policy suggest [--since TIME] [--min-approvals N] [--min-people N] [--min-days N] [--json]
                              [--create NAME... | --write FOLDER [NAME...] | --branch FOLDER [NAME...]]

@@ -144,7 +144,7 @@ async function startOf(call: GateCall, submitted: ApiResponse): Promise<GateOutc
     return { kind: "fault", status: 503, code: "NOT_READY", detail: "the caller has disconnected", retryAfter: null };
   const started = await call.callApi("POST", `/v1/actions/${action.id}/start`, { json: {} });
   if (started.status === 200) return { kind: "go", action: started.json as GateAction };
-  const fault = readFault(started);
+  const fault = readApiFault(started);
   // Another client started the action, or it was evaluated again, so this caller must not run it.
   return started.status < 500 && started.status !== 429 ? refusal(action, fault.code, fault.detail) : fault;
 }

@@ -38,8 +38,8 @@ function randomAction(n: number, below: (limit: number) => number): ActionRow {
     decision: DECISIONS[below(3)] ?? "allow",
     status,
     waited_ms: status === "approved" || status === "denied" ? below(100) * 1000 : null,
-    approved_until: status === "approved" ? T0 + DAY : null,
-    created_at: T0 + (below(3) === 0 ? (ODD[below(ODD.length)] as number) : below(3 * DAY)),
+    approved_until: status === "approved" ? BASE_TIME + DAY : null,
+    created_at: BASE_TIME + (below(3) === 0 ? (ODD[below(ODD.length)] as number) : below(3 * DAY)),
   });
 }
 
@@ -95,7 +95,7 @@ async function compare(storage: Storage, rows: readonly ActionRow[], when: strin
 
 export function analyticsCases(test: DefineCase): void {
   test("an empty store counts nothing", async ({ storage }) => {
-    assert.deepEqual(await storage.analytics({ visibility: { all: true }, boundaries: [T0, T0 + HOUR] }), {
+    assert.deepEqual(await storage.analytics({ visibility: { all: true }, boundaries: [BASE_TIME, BASE_TIME + HOUR] }), {
       status: [],
       decision: [],
       tool: [],

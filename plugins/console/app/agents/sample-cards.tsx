@@ -1,8 +1,8 @@
 /** Cards that are computed from an agent's newest actions: the latest, and typical parameters. */
 import type { Action } from "../core/api-types.ts";
-import { encodeSegment, request, url } from "../core/api.ts";
+import { encodeSegment, request, buildUrl } from "../core/api.ts";
 import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
-import { Badge, Empty, Table, Text, Time } from "../ui/elements.tsx";
+import { Badge, Empty, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { formatHeadline } from "../ui/params.tsx";
 import { Card, LoadedCard } from "../ui/section.tsx";

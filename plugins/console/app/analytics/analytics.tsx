@@ -20,7 +20,7 @@ import {
   type RangeName,
   RANGES,
   ruleFilters,
-  type Sums,
+  type RangeSums,
   TIME_ZONE,
 } from "./range.ts";
 import { STATUSES, TEXTS } from "./strings.ts";
@@ -144,7 +144,7 @@ function Content({ sums }: { sums: RangeSums }) {
   );
 }
 
-function ruleBar({ policy, rule, count }: Sums["by_rule"][number], since: string): Bar {
+function ruleBar({ policy, rule, count }: RangeSums["by_rule"][number], since: string): Bar {
   return {
     name: rule === null ? TEXTS.noRule : `${policy ?? ""} ${rule}`,
     label:
@@ -152,9 +152,9 @@ function ruleBar({ policy, rule, count }: Sums["by_rule"][number], since: string
         TEXTS.noRule
       ) : (
         <>
-          <Text value={rule} />{" "}
+          <MarkedValue value={rule} />{" "}
           <span class="quiet">
-            <Text value={policy ?? ""} />
+            <MarkedValue value={policy ?? ""} />
           </span>
         </>
       ),

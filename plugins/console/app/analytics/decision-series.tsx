@@ -4,7 +4,7 @@ import { Chart } from "../ui/chart.tsx";
 import { LinkedCount } from "../ui/bars.tsx";
 import { Table, Time } from "../ui/elements.tsx";
 import { RowPages } from "../ui/row-pages.tsx";
-import { actionsAddress, type Sums } from "./range.ts";
+import { actionsAddress, type RangeSums } from "./range.ts";
 import { DECISION_LINES, TEXTS } from "./strings.ts";
 
 export function DecisionSeries({ sums, agent_id }: { sums: RangeSums; agent_id?: string }) {
@@ -50,7 +50,7 @@ export function DecisionSeries({ sums, agent_id }: { sums: RangeSums; agent_id?:
   );
 }
 
-function SeriesTable({ series, agent_id }: { series: readonly Sums["series"][number][]; agent_id: string | null }) {
+function SeriesTable({ series, agent_id }: { series: readonly RangeSums["series"][number][]; agent_id: string | null }) {
   return (
     <Table label="Decisions over time" head={["From", TEXTS.actions, ...DECISION_LINES.map(({ name }) => name)]}>
       {series.map(({ start, end, total, by_decision }) => {
@@ -61,11 +61,11 @@ function SeriesTable({ series, agent_id }: { series: readonly Sums["series"][num
               <Time at={start} />
             </td>
             <td data-label={TEXTS.actions}>
-              <Count count={total} of={`actions from ${start}`} href={actionsAddress(start, about)} />
+              <LinkedCount count={total} of={`actions from ${start}`} href={actionsAddress(start, about)} />
             </td>
             {DECISION_LINES.map(({ key, name }) => (
               <td key={key} data-label={name}>
-                <Count
+                <LinkedCount
                   count={by_decision[key]}
                   of={`${name} from ${start}`}
                   href={actionsAddress(start, { ...about, decision: key })}

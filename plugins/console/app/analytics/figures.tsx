@@ -15,7 +15,7 @@ export function SummaryFigures({ sums, agent_id }: { sums: RangeSums; agent_id?:
     { name: TEXTS.rejected, count: rejected, filters: { answer: "rejected" } },
   ];
   const answered = decided === 0 ? undefined : address({ answer: "any" });
-  const wait = (ms: number | null): string => (ms === null ? "–" : duration(ms));
+  const wait = (ms: number | null): string => (ms === null ? "–" : formatDuration(ms));
   return (
     <div class="figures">
       <Figure name={TEXTS.actions} value={total.toLocaleString()} href={address({})} />

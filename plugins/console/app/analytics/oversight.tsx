@@ -110,7 +110,7 @@ function VoteRow({ row, since }: { row: VoteRow; since: string }) {
 function voteFigures(row: VoteRow): [name: string, text: string, answer: string][] {
   return [
     ["Votes", row.votes.toLocaleString(), "any"],
-    ["Median", duration(row.median_ms), "any"],
+    ["Median", formatDuration(row.median_ms), "any"],
     ["Approved", `${Math.round(row.approval_rate * 100)} %`, "approved"],
     ["Within 3 s", `${Math.round(row.fast_rate * 100)} %`, "any"],
   ];

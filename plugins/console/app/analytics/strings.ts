@@ -1,5 +1,5 @@
 /** Texts of the analytics page. */
-import { counted } from "../ui/format.ts";
+import { formatCounted } from "../ui/format.ts";
 
 /** Names of the decisions that policies make. `STATUSES` contains what happened to the actions afterwards. */
 export const DECISION_LINES = [
@@ -49,7 +49,7 @@ export const TEXTS = {
   others: (count: number, what: string) =>
     count === 0
       ? ""
-      : `${counted(count, "action")} of other ${what}. Only the ${what} with the most actions are listed, and no filter selects the rest. Filter the list of actions to count one of them.`,
+      : `${formatCounted(count, "action")} of other ${what}. Only the ${what} with the most actions are listed, and no filter selects the rest. Filter the list of actions to count one of them.`,
   asking: "Rules that ask most",
   noAsking: "No rule required approval in this range.",
   voting: "Time to decide",

@@ -34,7 +34,7 @@ export function VoteStanding({ action, onVoted }: Props) {
     <>
       {on_behalf_of === null ? null : (
         <Notice>
-          You vote on behalf of <Who principal={on_behalf_of} />, who delegated to you.
+          You vote on behalf of <PrincipalName principal={on_behalf_of} />, who delegated to you.
         </Notice>
       )}
       {blocked === null ? null : (

@@ -3,10 +3,10 @@ import type { Action } from "../core/api-types.ts";
 import { encodeSegment, buildUrl } from "../core/api.ts";
 import { groupByShape } from "../inbox/shape.ts";
 import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
-import { Badge, Empty, Live, Loading, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
-import { values } from "../ui/forms.tsx";
+import { Badge, Empty, StreamStatus, Loading, Page, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
+import { readFormValues } from "../ui/forms.tsx";
 import { findHeadlineMember } from "../ui/params.tsx";
-import { Risk } from "../ui/request.tsx";
+import { RiskBadge } from "../ui/request.tsx";
 import { RowPages } from "../ui/row-pages.tsx";
 import { ActionDetail } from "./action.tsx";
 import { ActionViews } from "./action-views.tsx";
@@ -99,7 +99,7 @@ function shownFields(filters: ActionFilters) {
 
 type ChoiceName = "status" | "decision" | "has_rule" | "answer";
 
-/** Renders the filter for a member that has few values. */
+/** Renders the filter for a member that has few readFormValues. */
 function Choice({ name, filters, options }: { name: ChoiceName; filters: ActionFilters; options: readonly Option[] }) {
   return (
     <div class="field">
@@ -187,7 +187,7 @@ function ActionTable({ rows }: { rows: readonly Action[] }) {
           <td>
             <a href={`#/actions/${encodeSegment(row.id)}`}>
               <strong>
-                <Text value={`${row.tool} ${row.operation}`} />
+                <MarkedValue value={`${row.tool} ${row.operation}`} />
               </strong>
             </a>
           </td>

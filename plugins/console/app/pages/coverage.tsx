@@ -4,7 +4,7 @@
 import { useState } from "preact/hooks";
 import { encodeSegment, request } from "../core/api.ts";
 import type { Api } from "../core/api-types.ts";
-import { Empty, Hash, Notice, Page, Table, Text, Time } from "../ui/elements.tsx";
+import { Empty, Hash, Notice, Page, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { PagedList } from "../ui/paged-list.tsx";
 import { usePaged } from "../ui/paged.ts";
 import { Snippet } from "../ui/snippet.tsx";

@@ -3,8 +3,8 @@ import { useEffect, useState } from "preact/hooks";
 import type { Delivery } from "../core/api-types.ts";
 import { encodeSegment, request, buildUrl } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { Badge, Empty, Loading, Page, Problem, Table, Text, Time } from "../ui/elements.tsx";
-import { values } from "../ui/forms.tsx";
+import { Badge, Empty, Loading, Page, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
+import { readFormValues } from "../ui/forms.tsx";
 import { RowPages } from "../ui/row-pages.tsx";
 import { Snippet } from "../ui/snippet.tsx";
 

@@ -9,8 +9,8 @@ import { renderPlain } from "../ui/format.ts";
 import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 import { PagedList } from "../ui/paged-list.tsx";
 import { usePaged } from "../ui/paged.ts";
-import { PersonLink, Who } from "../ui/person.tsx";
-import { What } from "../ui/request.tsx";
+import { PersonLink, PrincipalName } from "../ui/person.tsx";
+import { ActionTitle } from "../ui/request.tsx";
 import { Snippet } from "../ui/snippet.tsx";
 import { InviteSnippet } from "./invite-snippet.tsx";
 

@@ -236,7 +236,7 @@ function RevokeDialog({ delegation: { id, from, to }, onClose, onDone }: DialogP
     <Dialog title="Revoke this delegation?" onClose={onClose}>
       <form onSubmit={submit}>
         <p>
-          <Text value={to.name} /> can no longer approve on behalf of <Text value={from.name} />, from now on and in
+          <MarkedValue value={to.name} /> can no longer approve on behalf of <MarkedValue value={from.name} />, from now on and in
           every process. Votes that were given stay.
         </p>
         <Field name="comment" label="Comment" help="Recorded in the ledger; optional." error={error} maxLength={1000} />

@@ -48,7 +48,7 @@ function List() {
             order="inOrder"
           >
             {(shown) => (
-              <Table label={LIST.title} head={LIST.head}>
+              <Table label={LIST_TEXTS.title} head={LIST_TEXTS.head}>
                 {shown.map((policy) => (
                   <Row key={policy.id} policy={policy} />
                 ))}

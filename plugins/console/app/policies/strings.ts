@@ -197,7 +197,7 @@ export const EDITOR_TEXTS = {
 };
 
 /** Texts of the dry run. */
-export const DRY_RUN = {
+export const DRY_RUN_TEXTS = {
   help: "Evaluates sample actions with the active policies, and with this text instead of the active version. Records nothing.",
   run: "Decide the samples",
   samples: "Sample actions",

@@ -233,7 +233,7 @@ function Lift({ stop, onClose, onDone }: { stop: Stop; onClose: () => void; onDo
         <p>
           {needed === 1
             ? "Pending requests that have not expired continue immediately."
-            : `It takes ${counted(needed, "person", "people")}; ${asked.length === 0 ? "no one has asked yet" : `${asked.length} asked so far`}. Until then the stop stays active.`}
+            : `It takes ${formatCounted(needed, "person", "people")}; ${asked.length === 0 ? "no one has asked yet" : `${asked.length} asked so far`}. Until then the stop stays active.`}
         </p>
         <Field name="reason" label="Reason" help="Recorded in the ledger." error={error} maxLength={500} />
         <ErrorNotice error={error} />

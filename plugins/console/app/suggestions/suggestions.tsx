@@ -82,7 +82,7 @@ function NoSuggestions({ read }: { read: number }) {
     <Empty text="Nothing to suggest.">
       <p>
         A rule needs 20 approvals by 2 people, for 2 agents, on 3 days, and no rejection of a request that it covers.
-        Read: {counted(read, "decision")} of the last 90 days. Answer <a href="#/approvals">pending requests</a>, or
+        Read: {formatCounted(read, "decision")} of the last 90 days. Answer <a href="#/approvals">pending requests</a>, or
         look for rules with less evidence on the command line:
       </p>
       <Snippet
@@ -113,7 +113,7 @@ function One({ suggestion, onStored }: { suggestion: Suggestion; onStored(): voi
         <MarkedValue value={`Allow ${tool} ${operation}`} />
       </h2>
       <p class="quiet">
-        for <Text value={agents.join(", ")} />, instead of “<Text value={in_place_of.rule} />” of{" "}
+        for <MarkedValue value={agents.join(", ")} />, instead of “<MarkedValue value={in_place_of.rule} />” of{" "}
         <a href={`#/policies/${encodeSegment(in_place_of.policy)}`}>
           <MarkedValue value={in_place_of.policy} />
         </a>
@@ -254,7 +254,7 @@ function Restore({ rule, onClose, onDone }: { rule: Rule; onClose(): void; onDon
     <Dialog title="Restore this rule?" onClose={onClose}>
       <form onSubmit={submit}>
         <p>
-          <strong>{rule.policy}</strong> allows <Text value={`${rule.tool} ${rule.operation}`} /> again without
+          <strong>{rule.policy}</strong> allows <MarkedValue value={`${rule.tool} ${rule.operation}`} /> again without
           approval.
         </p>
         <Field name="reason" label="Reason" help="Recorded in the ledger." error={error} maxLength={500} required />

@@ -2,7 +2,7 @@
 import type { LegalHold } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { Problem, Table, Text, Time } from "../ui/elements.tsx";
+import { ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { PersonLink } from "../ui/person.tsx";
 import { Card } from "../ui/section.tsx";
@@ -19,7 +19,7 @@ export function Holds() {
     async (signal) => (READ_SCOPES.some(hasScope) ? (await request("GET /v1/holds", { signal })).holds : []),
     [],
   );
-  if (error !== null) return <Problem error={error} again={reload} />;
+  if (error !== null) return <ErrorNotice error={error} again={reload} />;
   if (holds === null || holds.length === 0) return null;
   return (
     <Card id="holds" title={TEXTS.holds}>

@@ -139,9 +139,9 @@ function Versions({ policySet, at }: { policySet: string | null; at: string | nu
   const sources = useLoad(async (signal) => (hasScope("policies:read") ? countSources(signal) : null), []);
   return (
     <Card id="versions" title={TEXTS.versions}>
-      <Problem error={version.error} again={version.reload} />
-      <Problem error={sources.error} again={sources.reload} />
-      <Facts
+      <ErrorNotice error={version.error} again={version.reload} />
+      <ErrorNotice error={sources.error} again={sources.reload} />
+      <FactList
         rows={[
           ["Assent", version.data ?? "…"],
           ["Policy set in force", policySet === null ? TEXTS.none : <Hash value={policySet} />],

@@ -26,12 +26,12 @@ export function Bars({ label, rows, others = "" }: { label: string; rows: readon
           <ul class="bars" aria-label={label}>
             {shown.map((row) => (
               <li key={row.name}>
-                <span class="bar-name">{row.label ?? <Text value={row.name} />}</span>
+                <span class="bar-name">{row.label ?? <MarkedValue value={row.name} />}</span>
                 <span class="bar" aria-hidden="true">
                   <span style={{ width: `${(row.count / most) * 100}%` }} />
                 </span>
                 <span class="bar-count">
-                  <Count count={row.count} of={row.name} href={row.href} />
+                  <LinkedCount count={row.count} of={row.name} href={row.href} />
                 </span>
               </li>
             ))}

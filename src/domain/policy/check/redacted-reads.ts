@@ -9,7 +9,7 @@ import type { Expr } from "../condition/cel-tree.ts";
 import { findPathsRead } from "../condition/condition-members.ts";
 import { derivedSource } from "../condition/named-values.ts";
 import type { CompiledPolicySet } from "../compile/compile.ts";
-import { overlaps } from "../decide/redact.ts";
+import { containsPath } from "../decide/redact.ts";
 import type { Facts, HistoryFact, LimitFact, PolicyDocument } from "../policy-types.ts";
 
 /**

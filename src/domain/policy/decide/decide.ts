@@ -58,7 +58,7 @@ export interface DecisionForEntry {
  * force, only the one that allowed the action, attributes only if a policy reads some, and that the request is final only
  * if a policy has obligations.
  */
-export function decideForEntry(evaluation: Evaluation, facts: Facts): DecisionForEntry {
+export function decideWithRecordedFacts(evaluation: Evaluation, facts: Facts): DecisionForEntry {
   const { decision, stop, suggested, obliged = null } = combineFindings(evaluation, facts);
   const { stops: _, suggested: __, attributes, final_request, ...others } = facts;
   return {

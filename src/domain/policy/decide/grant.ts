@@ -11,7 +11,7 @@ import { Activation, compileCondition, compileExpression } from "../condition/co
 import type { Decision, Facts, GrantFact, LimitFact } from "../policy-types.ts";
 import type { Evaluation } from "./evaluation.ts";
 import { findRedactedPaths } from "./redact.ts";
-import { MICROS_PER_UNIT, toAmount, type MatchedLimit } from "./limit-facts.ts";
+import { MICROS_PER_UNIT, toMillionths, type MatchedLimit } from "./limit-facts.ts";
 import { resolveObligations } from "./resolve-obligations.ts";
 
 const MAX_REASON = 500;
