@@ -21,8 +21,9 @@ const TEXTS = {
   anyState: "any",
   action: "Action",
   empty: "No messages were sent yet.",
-  emptyHelp: "Channels in assent.yaml define who is notified when an action requires approval:",
-  emptySnippet: "A channel in assent.yaml",
+  emptyHelp:
+    "Channels in assent.yaml define who is notified when an action requires approval. A rule names its channels: approval: { notify: [approvers] }.",
+  emptySnippet: "Lines for assent.yaml: mail through a server on this machine",
   noMatch: "No delivery matches the filters.",
   head: ["To", "What", "State", "Attempts", "When"],
   openAction: "Action",
@@ -30,7 +31,11 @@ const TEXTS = {
   next: "next",
 };
 
-const CHANNEL = `channels:
+const CHANNEL = `plugins:
+  - built-in
+  - name: notify-email
+    options: { host: localhost, port: 25, from: "Assent <assent@example.com>" }
+channels:
   approvers:
     notifier: notify-email
     people:
