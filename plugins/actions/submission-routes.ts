@@ -205,7 +205,7 @@ async function recordSubmission(
   credential: Credential,
   submission: SealedSubmission,
 ): Promise<SubmissionResult> {
-  await readFactsAhead(host, credential, submission);
+  await readFactsAhead(host, credential, [submission]);
   const result = await host.ledger.transact(
     async (tx) => decideSubmission(host, tx, await tx.confirm(credential), submission),
     prefetchSubmission(credential, submission),
