@@ -52,9 +52,12 @@ function takeRecent({ factSources }: Sources, calls: readonly FactCall[]): FactR
   });
 }
 
-/** Prefetches the facts for an action before the lock is acquired, so that its transaction probably finds them. */
-export async function prefetchFacts({ factSources }: Sources, evaluation: Evaluation): Promise<void> {
-  const calls = findFactReads(evaluation).flatMap(({ call }) => call ?? []);
+/**
+ * Prefetches the facts for the actions of one transaction before the lock is acquired, so that it probably finds them. Reads
+ * them together, so that a failure for the first action still counts when the last read ends.
+ */
+export async function prefetchFacts({ factSources }: Sources, evaluations: readonly Evaluation[]): Promise<void> {
+  const calls = evaluations.flatMap((evaluation) => findFactReads(evaluation).flatMap(({ call }) => call ?? []));
   if (calls.some((call) => factSources.recent(call) === null)) await factSources.read(calls);
 }
 

@@ -204,7 +204,7 @@ async function submitAction(
   credential: Credential,
   submission: PreparedSubmission,
 ): Promise<SubmissionResult> {
-  await prefetchSubmissionFacts(host, credential, submission);
+  await prefetchSubmissionFacts(host, credential, [submission]);
   const result = await host.ledger.transact(
     async (tx) => recordSubmission(host, tx, await tx.confirm(credential), submission),
     prefetchSubmission(credential, submission),

@@ -315,19 +315,22 @@ export function prefetchSubmission(credential: Credential, { request, call, sess
 }
 
 /**
- * Prefetches the facts that the latest policies need for a submission. If the transaction needs other facts, for
+ * Prefetches the facts that the latest policies need for the submissions of one transaction. If it needs other facts, for
  * example because the policies have changed, the service reads them and runs the transaction again.
  */
 export async function prefetchSubmissionFacts(
   host: CoreHost,
   credential: Credential,
-  { request, session }: PreparedSubmission,
+  submissions: readonly PreparedSubmission[],
 ): Promise<void> {
   const { compiled } = host.policies.latest();
   if (!compiled.hasFacts) return;
-  assertAgentBinding(host, credential, request.agent_id);
-  const facts = submitterFacts(credential, await host.agents.facts(request.agent_id), session);
-  await prefetchFacts(host, new Evaluation(compiled, request, facts, host.clock()));
+  const evaluations = submissions.map(async ({ request, session }) => {
+    assertAgentBinding(host, credential, request.agent_id);
+    const facts = submitterFacts(credential, await host.agents.facts(request.agent_id), session);
+    return new Evaluation(compiled, request, facts, host.clock());
+  });
+  await prefetchFacts(host, await Promise.all(evaluations));
 }
 
 interface DecidedSubmission extends PreparedSubmission {

@@ -156,6 +156,22 @@ test("a read that gets no turn fails only for its key", async () => {
   assert.equal((await read("x", "p", "b"))?.value, 1, "an answer counts for all");
 });
 
+test("a failure counts until the last read of its request has ended, or the request could never be decided", async () => {
+  const { reader, setting } = open({
+    async read({ id }) {
+      await new Promise(setImmediate);
+      if (id === "slow") setting.now += 5_000;
+      throw new Error("down");
+    },
+  });
+  const calls = ["quick", "slow"].map((id) => ({ policy: "p", shadow: false, source: "crm", inputs: { id } }));
+  await reader.read(calls, "key");
+  assert.deepEqual(
+    calls.map((call) => reader.recent(call, "key")?.fault),
+    ["no_answer", "no_answer"],
+  );
+});
+
 test("a request is refused, and nothing decided, if too many of its key wait for a source", async () => {
   const answers: (() => void)[] = [];
   const { read } = open({
