@@ -149,7 +149,7 @@ export class PasskeyChanges {
     throw new Refusal(
       ERRORS.SIGN_IN_TOO_OLD,
       isOfProvider
-        ? `you have no passkey for ${site.rpId} that could confirm this; sign in at your provider again, and do it within ${RECENT_MS / 60_000} minutes`
+        ? `you have no passkey for ${site.rpId} that could confirm this; sign out, sign in at your provider again, and do it within ${RECENT_MS / 60_000} minutes`
         : `you have no passkey for ${site.rpId} that could confirm this; ask an admin for an enrolment link`,
     );
   }

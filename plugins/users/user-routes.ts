@@ -105,11 +105,12 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
       path: "/v1/users/:id/link",
       tag: OPENAPI_TAG,
       summary: "Create a link to enrol a passkey",
-      description: "It replaces an earlier link. The first person who opens it can sign in as this user.",
+      description:
+        "It replaces an earlier link. The first person who opens it can sign in as this user. A session creates no link for its own user.",
       scope: "users:manage",
       params: schema.UserParams,
       responses: { 201: { description: "The link, this once.", schema: schema.InvitedUser } },
-      errors: [...changeErrors, ERRORS.INSECURE],
+      errors: [...changeErrors, ERRORS.INSECURE, ERRORS.OWN_LINK],
       async handle({ params, credential, request }) {
         const origin = originOf(host, request);
         const { user, token } = await createLink(host, credential, params.id);

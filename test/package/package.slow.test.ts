@@ -152,7 +152,7 @@ async function firstMinutes(
     // 110 to 120 MiB on Node 24, less on Node 20.
     if (told === "npx assent ") assert.ok(resident < 130, `${resident} MiB are resident`);
     assert.equal(((await answer.json()) as { status: string }).status, "pending_approval");
-    for (const path of ["/", "/docs", "/docs/frame", "/redoc", "/redoc/frame"]) {
+    for (const path of ["/", "/sign-in", "/docs", "/docs/frame", "/redoc", "/redoc/frame"]) {
       const page = await (await fetch(service.url + path)).text();
       for (const [, asset = ""] of page.matchAll(/(?:src|href)="(\/[^"]+\.(?:m?js|css|svg))"/g))
         assert.equal((await fetch(service.url + asset)).status, 200, asset);
