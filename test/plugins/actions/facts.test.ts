@@ -201,7 +201,7 @@ describe("facts and attributes", () => {
     answer = () => ({ status: "open", limit: 100 });
   });
 
-  test("an agent asks no source for another agent", async () => {
+  test("a fact source is not read for a different agent", async () => {
     const { key } = await makeKey(service, { name: "bound", preset: "agent", agent_id: "other" });
     const before = asked.length;
     assert.equal((await submit("acc-77", 1, key)).code, "AGENT_MISMATCH");
@@ -220,7 +220,7 @@ describe("facts and attributes", () => {
     answer = () => ({ status: "open", limit: 100 });
   });
 
-  test("a check warns about sources that are not configured, and a dry run uses given facts and asks no source", async () => {
+  test("a check warns about sources that are not configured, and a dry run uses the given facts without reading sources", async () => {
     const yaml = POLICY.split("---")[0] as string;
     const checked = await service.call("POST", "/v1/policies/check", {
       key: service.admin,
