@@ -159,7 +159,7 @@ describe("the approval page", { skip: withoutBrowser }, () => {
     await ben.page.close();
   });
 
-  it("renders a hostile request inert, and a quorum as it stands", async () => {
+  it("renders a hostile request without running it, and the current state of a quorum", async () => {
     const { link } = await ask({
       params: { amount: 5000, currency: "USD", note: HOSTILE },
       context: { [HOSTILE]: HOSTILE },

@@ -199,7 +199,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("says of every page that the key may not see which scope it lacks, and asks for nothing there", async () => {
+  it("shows the missing scope on every page that the key cannot see, without sending requests", async () => {
     const key = await console_.key("nothing but metrics", { scopes: ["metrics:read"] });
     const { page, complaints } = await console_.visit(key, "");
     for (const [address] of pages().filter(([address]) => !/system/.test(address))) {

@@ -147,7 +147,7 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("says of an erased action that what was asked is gone, and shows the rest", async () => {
+  it("shows that the request of an erased action was erased, and shows the other data", async () => {
     const { call, admin } = console_.service;
     const body = { ...DENIED, params: { secret: "of Anna" } };
     const { id } = (await call("POST", "/v1/actions", { body })).body as { id: string };
@@ -162,7 +162,7 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("tells one action's history as it goes on, and replays it", async () => {
+  it("shows an action's history as it grows, and replays it", async () => {
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, `#/actions/${asked}`);
     await page.locator(".live.live").waitFor();
     const history = page.locator(".timeline li");
@@ -182,7 +182,7 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("says so when there is no such action", async () => {
+  it("shows that an action does not exist", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/actions/019346a0-0000-7000-8000-000000000000");
     await page.getByRole("alert").waitFor();
     assert.match((await page.getByRole("alert").textContent()) ?? "", /019346a0/);

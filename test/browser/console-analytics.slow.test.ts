@@ -67,7 +67,7 @@ describe("analytics in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("counts the same thing under the same name, and draws whole days alone", async () => {
+  it("shows the same figure under the same name, and draws only whole days", async () => {
     // Asked first, and denied by a person: not what the policies denied.
     const grace = await console_.key("grace", { preset: "approver", owner: "Grace" });
     const { body } = await console_.service.call("POST", "/v1/actions", { body: ASKED });
@@ -101,7 +101,7 @@ describe("analytics in a browser", { skip: withoutBrowser }, () => {
     await page.getByText(/Not drawn: the current day/).waitFor();
   });
 
-  it("takes another range and interval, with the figures in a table", async () => {
+  it("changes the range and the interval, and shows the figures in a table", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/analytics");
     await page.getByLabel("Range").selectOption("24 hours");
     await page.getByLabel("By", { exact: true }).selectOption("hour");

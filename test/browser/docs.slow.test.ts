@@ -98,7 +98,7 @@ describe("the documentation in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("links to one operation, and opens other pages beside it", async () => {
+  it("links to one operation, and opens other pages in a new tab", async () => {
     const context = await browser.newContext({ viewport: { width: 1280, height: 1000 } });
     const { page, complaints } = await open(context, `${server.url}/docs`);
     const frame = await inside(page);

@@ -349,7 +349,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       assert.deepEqual([(await read(id)).status, await approvalEntries(id)], ["pending_approval", []]);
     });
 
-    it("asks a person with an API key to sign in where a rule requires a signature", async () => {
+    it("tells a person with an API key to sign in if a rule requires a signature", async () => {
       const id = await submit({ tool: "postgres", operation: "archive old" });
       await invite("Desk", ["approver"]);
       const { body } = await service.call("POST", "/v1/api-keys", {
@@ -421,7 +421,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       await context.close();
     });
 
-    it("keeps the reason if the person does not confirm, and a link alone cannot vote", async () => {
+    it("preserves the reason if the person does not confirm, and a link without a session cannot vote", async () => {
       const { id, link } = await ask("invoices_2020");
       const context = await browser.newContext();
       const { page } = await open(context, await invite("Ines", ["approver"]));
@@ -549,7 +549,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     await context.close();
   });
 
-  it("says at another address than localhost where people can sign in", async () => {
+  it("shows at addresses other than localhost where people can sign in", async () => {
     const { page } = await open(browser, `${server.url}/sign-in`);
     await page
       .getByRole("alert")

@@ -81,7 +81,7 @@ test("values that cel.bind shares cost what they hold", () => {
   assert.equal(findTypeFault(`cel.bind(v0, 'a', ${nested})`, "condition"), null);
 });
 
-test("texts, lists and numbers have the functions of the CEL extensions", () => {
+test("strings, lists and numbers have the functions of the CEL extensions", () => {
   const cases: [source: string, value: unknown][] = [
     ["'a🦊b'.charAt(1)", "🦊"],
     ["'a🦊b'.substring(1, 2)", "🦊"],

@@ -92,13 +92,13 @@ test("a policy can be case-sensitive", () => {
   assert.equal(decide(set, action("Bash", "x", {}, "Support-1"), FACTS, NOW).rule, "ok");
 });
 
-test("`?` matches one character, also one of two UTF-16 units", () => {
+test("`?` matches one character, even one of two UTF-16 units", () => {
   const set = compile(policy("p", [rule("one", "deny", { tool: "a?b" }), rule("rest", "allow")]));
   assert.equal(decide(set, action("a🦊b", "x"), FACTS, NOW).rule, "one");
   assert.equal(decide(set, action("a🦊🦊b", "x"), FACTS, NOW).rule, "rest");
 });
 
-test("a limit per agent uses one name for all spellings, also for the agent that the key is bound to", () => {
+test("a limit per agent uses one name for all spellings, including the spelling of the key's agent", () => {
   const set = compile(policy("p", [], { limits: [{ name: "l", per: "principal.agent_id", count: 1, window: "1h" }] }));
   const subjects = ["Support-Bot", "support-bot"].map((agent_id) => {
     const facts = { ...FACTS, principal: { ...FACTS.principal, agent_id } };

@@ -43,7 +43,7 @@ test("set and clamp change the request that may run, and are part of the decisio
   assert.deepEqual([kept.effect, kept.runs], ["allow", null]);
 });
 
-test("obligations of several policies combine: tightest bounds, also those of a rule that only allows", () => {
+test("obligations of several policies combine: the tightest bounds apply, including those of a rule that only allows", () => {
   const ask = `rules: [{ name: ask, tool: pay, effect: require_approval, approval: { editable: [params.amount] }, obligations: { clamp: { params.amount: { min: 5 } } } }]`;
   const decision = run(
     [allow("{ clamp: { params.amount: { max: 300 } } }"), allow("{ clamp: { params.amount: { max: 500 } } }"), ask],
@@ -71,7 +71,7 @@ test("an obligation that cannot be met denies the action, and the message contai
   }
 });
 
-test("the changed request is decided again, and the stricter of both decisions counts", () => {
+test("the changed request is evaluated again, and the stricter of both decisions counts", () => {
   const second = (effect: string): string =>
     `rules: [{ name: never, tool: pay, when: params.amount == 500, effect: ${effect} }, { name: rest, tool: pay, effect: allow }]`;
   const clamp = allow("{ clamp: { params.amount: { max: 500 } } }");

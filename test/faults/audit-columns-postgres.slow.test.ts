@@ -30,7 +30,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
     assert.ok((await flipColumns(audited, 1)) > 100);
   });
 
-  test("a row that is gone is missed, and one too many is asked where it comes from", async () => {
+  test("the audit reports a missing row and an additional row", async () => {
     assert.ok((await removeAndRepeatRows(audited, 1)) > 8);
   });
 });

@@ -113,7 +113,7 @@ describe("a database that is restored while processes run", { skip: withoutPostg
     for (const { options } of processes) await assert.rejects(open(url, options), LedgerTampered);
   });
 
-  it("is refused while a process goes on deciding", async () => {
+  it("a restored older database is rejected while a process continues to make decisions", async () => {
     const { url, processes, restore } = await deployment();
     const [busy] = processes;
     let isOver = false;
@@ -154,7 +154,7 @@ describe("a database that is restored while processes run", { skip: withoutPostg
     assert.equal(other.options.acceptRollback, undefined);
   });
 
-  it("is gone on from when the operator says so and the processes that saw more have ended", async () => {
+  it("a restored older database is used once the operator accepts it and the processes that saw more have ended", async () => {
     const { url, processes, restore } = await deployment();
     await add(processes[0].ledger, 5);
     await restore();
@@ -168,7 +168,7 @@ describe("a database that is restored while processes run", { skip: withoutPostg
 });
 
 describe("a restart of the database", { skip: withoutPostgres }, () => {
-  it("that lost nothing is gone on from, by every process", async () => {
+  it("a restored database that lost nothing is used by every process", async () => {
     const server = await startPostgres({ own: true });
     const url = await server.database();
     const processes = [await open(url), await open(url)] as const;

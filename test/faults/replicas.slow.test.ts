@@ -230,7 +230,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       assert.notEqual(again.id, asked.id);
     }));
 
-  it("do a shared job one at a time, and take it over when the one is gone", () =>
+  it("processes run a shared job one at a time, and take it over if its process ends", () =>
     withReplicas(3, async (services, { agent }) => {
       const [one, two, three] = services.map(({ runtime }) => runtime.host.leaderLease("test")) as [
         LeaderLease,
@@ -316,7 +316,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       assert.equal(answers.filter(({ body }) => body.rule === "more").length, 23);
     }));
 
-  it("erase each action once, whoever is told to, and whoever does it when its time is over", () =>
+  it("processes erase each action once, both on request and at the end of the retention period", () =>
     withReplicas(
       2,
       async (services, { admin, agent }) => {
@@ -351,7 +351,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       }),
     ));
 
-  it("each message is delivered by one of them, and another goes on when it dies", async () => {
+  it("one process delivers each message, and another continues if it crashes", async () => {
     const pigeons = [testNotifier(), testNotifier()];
     await withReplicas(
       2,

@@ -44,7 +44,7 @@ const witnessOn = (state: WitnessStateStore = witnessFolder(folder)): Witness =>
   createWitness({ logs: [logVkey], state, signer: cosigner, clock: () => 1_700_000_000_000, verify: verifyEd25519 });
 
 describe("a witness", () => {
-  test("cosigns a log as it grows, also after a restart", async () => {
+  test("cosigns a log as it grows, even after a restart", async () => {
     let witness = witnessOn();
     for (const [old, size] of [
       [0, 3],

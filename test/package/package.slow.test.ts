@@ -313,7 +313,7 @@ describe("the package", () => {
       assert.ok(files.includes(`dist/plugins/docs/vendor/${name}.txt`), name);
   });
 
-  it("has the Python client, and of it what was written alone", () => {
+  it("contains the Python client, and only its source files", () => {
     const folder = join(plain, "node_modules/assent/clients/python");
     const files = readdirSync(folder, { recursive: true, encoding: "utf8" });
     for (const name of ["pyproject.toml", "assent/client.py", "assent/py.typed", "assent/adapters/gate.py"])

@@ -151,7 +151,7 @@ test("only policies that were accepted from the currently configured baseline so
   }
 });
 
-test("a policy that the baseline drops goes back to its team, or can become one of the API", async () => {
+test("a policy that the baseline drops returns to its team, or can be taken over through the API", async () => {
   const deny = (name: string): PolicyDocument => policy(name, [rule("none", "deny", { tool: "mail" })]);
   const { base, team } = await start([ALLOW("team-rules"), deny("strict")], [GUARD]);
   await base.offer([GUARD, deny("strict"), deny("extra")]);
@@ -168,7 +168,7 @@ test("a policy that the baseline drops goes back to its team, or can become one 
   ]);
 });
 
-test("a source that one process cannot reach, and a commit older than the accepted one, are no rejections for all", async () => {
+test("a source that one process cannot reach, and a commit older than the accepted one, are not recorded as rejections", async () => {
   const { team } = await start([ALLOW("team-rules")], [GUARD]);
   const offer = async (): Promise<unknown> =>
     (await call("GET", "/readyz")).body.policies.offers.find(({ source }: { source: string }) => source === "team");

@@ -54,7 +54,7 @@ const openReviews = async (): Promise<any[]> =>
 const review = (id: string, who: Person, comment = "it was down"): Promise<Answer> =>
   who.call("POST", `/v1/break-glass/${id}/review`, { comment });
 
-test("one person approves alone with a reason, and the review stays open until another person closes it", async () => {
+test("one person approves with a reason and without a second approver, and the review stays open until another person closes it", async () => {
   const id = await submit();
   assert.equal((await bo.call("GET", `/v1/actions/${id}`)).body.approval_terms.may_break_glass, true);
   const answer = await breakGlass(id, bo);
@@ -123,7 +123,7 @@ test("a break-glass vote needs the role, a session and a reason, must be an appr
   assert.equal(status, "pending_approval");
 });
 
-test("whoever changed the request cannot break the glass for it", async () => {
+test("a person who changed the request cannot break the glass for it", async () => {
   const id = await submit("changed");
   const { body } = await bo.call("GET", `/v1/actions/${id}`);
   const change = { token: body.approval_token, changes: { "params.n": 1000 } };
@@ -163,7 +163,7 @@ test("a break-glass approval cannot override a deny, a stop or an earlier vote",
   assert.deepEqual(await openReviews(), []);
 });
 
-test("nobody breaks the glass for an action that they see only through a delegation", async () => {
+test("a person cannot break the glass for an action that they see only through a delegation", async () => {
   const near = await invite(service, { name: "Near", roles: ["break_glass"], groups: ["near"] });
   const id = await submit("granting");
   const until = new Date(service.runtime.host.clock() + 3_600_000).toISOString();

@@ -251,7 +251,7 @@ describe("facts and attributes", () => {
     answer = () => ({ status: "open", limit: 100 });
   });
 
-  test("a check warns about sources that are not configured, and a dry run uses given facts and asks no source", async () => {
+  test("a check warns about sources that are not configured, and a dry run uses the given facts without reading sources", async () => {
     const yaml = POLICY.split("---")[0] as string;
     const checked = await service.call("POST", "/v1/policies/check", {
       key: service.admin,

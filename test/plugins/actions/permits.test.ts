@@ -117,7 +117,7 @@ describe("an approval", () => {
       assert.deepEqual(said(answer), [410, "START_EXPIRED"]);
   });
 
-  test("an unused approval expires, also in the ledger, and the action still counts", async () => {
+  test("an unused approval expires, including in the ledger, and the action still counts", async () => {
     const text =
       "policy: two\nrules: []\nlimits:\n  - { name: two, operation: plain, per: agent, count: 2, window: 24h }\n";
     await withPolicy(text, async () => {
@@ -315,7 +315,7 @@ describe("current policies", () => {
     ]);
   });
 
-  test("a vote that arrives meanwhile counts toward a requirement for more people", async () => {
+  test("a vote that arrives before the permit counts toward a requirement for more people", async () => {
     const { id } = (await submit("ask")).body;
     const before = (await look(id)).expires_at;
     await withPolicy(MORE(2, "ask"), async () => {

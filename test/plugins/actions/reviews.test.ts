@@ -216,7 +216,7 @@ describe("a machine reviewer", () => {
     assert.equal((await reviewed("both", {}, 2)).status, "approved");
   });
 
-  test("never approves what a person changed, also when it is asked again after the change", async () => {
+  test("never approves a request that a person changed, even if it is called again after the change", async () => {
     answers["triage"] = always({ answer: "escalate" });
     const { id, approval_token: token } = await reviewed("edited", { amount: 500 });
     answers["triage"] = always({ answer: "approve" });

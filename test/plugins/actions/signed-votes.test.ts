@@ -100,7 +100,7 @@ test("a replayed assertion is rejected for a different action, vote or reason", 
   assert.equal(await statusOf(other), "pending_approval");
 });
 
-test("an assertion with another origin, relying party or type, from an unverified or absent user, or from a frame is rejected", async () => {
+test("an assertion with a different origin, relying party or type, from an unverified or absent user, or from a frame is rejected", async () => {
   const id = await submit();
   const changes: Record<string, object> = {
     "another origin": { origin: "http://localhost:9999" },

@@ -79,7 +79,7 @@ describe("a source over HTTP", () => {
     assert.deepEqual(source().inputs, ["id"]);
   });
 
-  test("has no answer if the status is not 200, or the body is no JSON or too large, and says nothing of it", async () => {
+  test("has no value if the status is not 200, or the body is not JSON or too large, and the error does not contain the body", async () => {
     for (const [status, body] of [
       [302, "{}"],
       [404, "{}"],

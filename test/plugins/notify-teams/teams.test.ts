@@ -68,7 +68,7 @@ test("a request that is too long for Teams is a card that says so", async () => 
   assert.equal(card.actions.length, 1);
 });
 
-test("errors are retried unless the workflow is gone, and name no address", async () => {
+test("errors are retried unless the workflow was removed, and do not contain an address", async () => {
   for (const [status, permanent] of [
     [429, false],
     [503, false],

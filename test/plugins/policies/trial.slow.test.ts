@@ -74,7 +74,7 @@ describe("while policies are tested, the service answers other requests", () => 
     assert.deepEqual([status, body.results?.length], [200, 30], JSON.stringify(body).slice(0, 300));
   });
 
-  it("during the parsing of a slow text", async () => {
+  it("during the parsing of a slow policy", async () => {
     const { status, body } = await othersFirst(admin("/v1/policies/import-yaml", { yaml: HOSTILE }));
     assert.deepEqual([status, body.code], [422, "POLICY_INVALID"]);
     const { code } = (await othersFirst(admin("/v1/policies/dry-run", { yaml: HOSTILE, actions: [SLOW_ACTION] }))).body;

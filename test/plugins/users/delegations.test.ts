@@ -108,7 +108,7 @@ test("the delegate and the delegator are one person, in either order", async () 
   });
 });
 
-test("a delegation limited to groups, agents or tools covers no more, also in what the delegate sees", async () => {
+test("a delegation limited to groups, agents or tools covers only these, including in lists of the delegate", async () => {
   const id = await submit("finance");
   for (const limit of [{ groups: ["oncall"] }, { tools: ["crm"] }, { agents: ["other-*"] }])
     await whileDelegated(ann, ben, limit, async () => {
@@ -239,7 +239,7 @@ test("only the user themselves delegates, in a session, to an approver, for at m
   assert.match(foreign.body.detail as string, /"legal" is neither one of your groups nor a rota/);
 });
 
-test("a user finds approvers to delegate to and the groups to name, and nobody else's", async () => {
+test("a user can list approvers to delegate to and their own groups, but not those of other users", async () => {
   const vera = await invite(service, { name: "Vera", roles: ["viewer"] });
   const gone = await invite(service, { name: "Gone", roles: ["approver"] });
   await service.call("POST", `/v1/users/${gone.id}/end`, { key: service.admin, body: {} });

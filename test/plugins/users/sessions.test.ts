@@ -110,7 +110,7 @@ test("a vote in a session counts as the user's, and is recorded with the user's 
   );
 });
 
-test("the header of pages is no session token of an agent", async () => {
+test("the header of pages is not accepted as a session token of an agent", async () => {
   const ada = await invite(service, { name: "Ada who submits", roles: ["admin"] });
   const { status, body } = await ada.call("POST", "/v1/gate/decide", ASKED);
   assert.equal(status, 200, JSON.stringify(body));
@@ -149,7 +149,7 @@ test("a user cannot see or end another user's sessions", async () => {
   assert.equal((await bob.call("GET", "/v1/session")).status, 200);
 });
 
-test("ending a user ends sessions and the keys that they created, and their next vote is rejected", async () => {
+test("deactivating a user ends sessions, revokes the keys that they created, and their next vote is rejected", async () => {
   const boss = await invite(service, { name: "Boss", roles: ["admin"] });
   const made = await boss.call("POST", "/v1/api-keys", {
     name: "boss agent",

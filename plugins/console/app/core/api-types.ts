@@ -1940,9 +1940,9 @@ export interface PolicyDefinition {
       /** Members that approvers see first, such as params.amount or context.ticket. */
       show?: string[];
     };
-    /** What happens to parameters. set and clamp change them: the changed request is decided again, and only it can run. redact hides them from people. */
+    /** What happens to parameters. set and clamp change them: the changed request is evaluated again, and only it can run. redact hides them from people. */
     obligations?: {
-      /** Parameters whose values people do not see, such as [params.card.number]: in all actions that tool, operation and agent match, whatever is decided. */
+      /** Parameters whose values people do not see, such as [params.card.number]: in all actions that tool, operation and agent match, whatever the decision is. */
       redact?: string[];
       /** Values that replace those of the request, by parameter, such as { params.currency: EUR }. */
       set?: Record<string, unknown>;
