@@ -40,7 +40,7 @@ import { toCountedVotes } from "./approver-plans.ts";
 import { findSelfApproval } from "./self-approval.ts";
 import { readVerifiedHistory, recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
 import { tracedAction } from "./traced-action.ts";
-import { describeVoting } from "./vote-standing.ts";
+import { describeVoting } from "./voting-capacity.ts";
 
 /** What an approver is shown in addition to the request, as digests: the questions to the agent, and the preview. */
 interface ShownDigests {

@@ -8,7 +8,7 @@ import { type Credential, decodeCursor } from "../../src/plugin.ts";
 import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
 import { findSelfApproval } from "./self-approval.ts";
 import { readVerifiedHistory } from "./verify-record.ts";
-import { describeVoting } from "./vote-standing.ts";
+import { describeVoting } from "./voting-capacity.ts";
 
 /** Maximum number of pending actions that one request reads, by earliest deadline. */
 const MAX_READ = 20_000;

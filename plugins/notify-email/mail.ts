@@ -1,5 +1,5 @@
 /** Renders a mail as plain text and as HTML, with the same content. */
-import { FOLD } from "../../src/core.ts";
+import { HIDDEN_LINES_PATTERN } from "../../src/core.ts";
 import {
   type ApprovalMessage,
   type ClosedMessage,
@@ -117,7 +117,7 @@ function html({ title, opening, link, button: label, about, facts, request }: Pa
 }
 
 function isFolded(request: Parts["request"]): boolean {
-  return request.some(([, lines]) => lines.some((line) => FOLD.test(line)));
+  return request.some(([, lines]) => lines.some((line) => HIDDEN_LINES_PATTERN.test(line)));
 }
 
 const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };

@@ -2,7 +2,7 @@
  * Renders messages as Slack blocks. Text of agents goes into plain text or code blocks, with Slack's three control
  * characters escaped, so that it cannot become markup, a link or a mention.
  */
-import { FOLD } from "../../src/core.ts";
+import { HIDDEN_LINES_PATTERN } from "../../src/core.ts";
 import { encodeVoteButton, VOTE_ACTIONS } from "./vote-button.ts";
 import {
   type ApprovalMessage,
@@ -145,7 +145,7 @@ export function renderContent(
   const blocks: object[] = [];
   let cut = facts.some(
     ([name, value]) =>
-      value.split("\n").some((line) => line.endsWith("…") || FOLD.test(line)) ||
+      value.split("\n").some((line) => line.endsWith("…") || HIDDEN_LINES_PATTERN.test(line)) ||
       split(`${name}\n${value}`, MAX_FIELD).length > 1,
   );
   for (const [name, lines] of requestSections(action)) {
@@ -157,7 +157,7 @@ export function renderContent(
         type: "section",
         text: { type: "mrkdwn", verbatim: true, text: `${i === 0 ? `*${name}*\n` : ""}\`\`\`\n${part}\n\`\`\`` },
       });
-    cut ||= parts.length > room || lines.some((line) => FOLD.test(line));
+    cut ||= parts.length > room || lines.some((line) => HIDDEN_LINES_PATTERN.test(line));
   }
   if (cut) blocks.push(renderNote("Some lines are collapsed. The approval page shows all of them."));
   return blocks;

@@ -9,7 +9,7 @@ import {
   type RefusalOutcome,
 } from "../client/index.ts";
 import { refuseUnknownOptions } from "../client/unknown-options.ts";
-import { copyJsonObject } from "../client/snapshot.ts";
+import { copyJsonObject } from "../client/copy-json.ts";
 
 type Json = Record<string, unknown>;
 
@@ -68,7 +68,7 @@ export class ToolNotRunError extends Error {
     cause?: unknown,
   ) {
     super(message, { cause });
-    this.name = "NotRun";
+    this.name = "ToolNotRunError";
     this.state = state;
     this.outcome = outcome;
     this.action = action;

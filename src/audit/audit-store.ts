@@ -9,7 +9,7 @@ import type { LogKeys } from "../domain/log-keys.ts";
 import { tilesBetween } from "../domain/tiles.ts";
 import { auditActions } from "./actions.ts";
 import { auditRows } from "./audit-rows.ts";
-import { ExpectedRows } from "./folded-entries.ts";
+import { ExpectedRows } from "./expected-rows.ts";
 import { auditLedger, reportUnreadableData, type AuditReport } from "./ledger.ts";
 import { createKeysAuditor } from "./log-keys.ts";
 import { createFaultCollector, retryWhileFaulty, type AuditedStore, type ReportFault } from "./report.ts";

@@ -3,7 +3,7 @@
  * without comparing them with entries, so someone could change a row, let a decision read it, and change it back.
  */
 import type { ActionRow } from "../contract/storage.ts";
-import { decodeSaltedFacts } from "../domain/past.ts";
+import { decodeSaltedFacts } from "../domain/salted-facts.ts";
 import type { PastAction } from "../domain/policy/policy-types.ts";
 import type { AuditedStore, ReportFault } from "./report.ts";
 

@@ -11,7 +11,7 @@ import {
   isPermissionDenied,
   readCheckpointFile,
   stateCheckpointPath,
-} from "../ledger/sign/kept-checkpoint.ts";
+} from "../ledger/sign/checkpoint-file.ts";
 import { createProofReader } from "../ledger/reader.ts";
 import { LedgerTampered } from "../ledger/tampered.ts";
 import { EXIT_CODES, parseArguments, usageError, CommandError, printJson, type Command } from "./command.ts";

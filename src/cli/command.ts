@@ -44,7 +44,7 @@ export interface Command {
   run(args: string[], io: Output): Promise<number>;
 }
 
-export type Subcommand = Omit<Command, "verbs">;
+export type Subcommand = Omit<Command, "subcommands">;
 
 type Options = NonNullable<ParseArgsConfig["options"]>;
 type Parsed<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true; args: string[] }>>;

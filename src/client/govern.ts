@@ -3,7 +3,7 @@ import { admit, type Admission } from "./admit.ts";
 import { createAssent, type Assent } from "./client.ts";
 import { refuseUnknownOptions } from "./unknown-options.ts";
 import type { RefusalOutcome } from "./refusal.ts";
-import { copyJsonObject } from "./snapshot.ts";
+import { copyJsonObject } from "./copy-json.ts";
 import type { ActionRecord, ActionResult } from "./action-types.ts";
 
 /** Thrown when the action must not run. The message says why and what to do next. */

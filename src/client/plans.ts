@@ -1,6 +1,6 @@
 /** Plans: several actions that people decide on together. Loaded on first use. */
 import { RequestRefused, unreadableResponse } from "./client-errors.ts";
-import { equalJson } from "./snapshot.ts";
+import { equalJson } from "./copy-json.ts";
 import { isObject, type Transport } from "./transport.ts";
 import type { ActionRequest, PlanRecord, PlanVoteOptions, SubmitPlanOptions, VoteOptions } from "./action-types.ts";
 

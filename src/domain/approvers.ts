@@ -9,7 +9,7 @@
  */
 import { canonicalText } from "./canonical.ts";
 import type { JsonValue } from "./json.ts";
-import { isOfUnknownPerson } from "./standing.ts";
+import { isOfUnknownPerson } from "./vote-people.ts";
 
 /**
  * Who may confirm: `maker_checker`: only someone other than the person behind the agent. `self_confirm`: also that

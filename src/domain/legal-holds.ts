@@ -5,7 +5,7 @@
 import { canonicalText } from "./canonical.ts";
 import type { Actor, LegalHoldEntry } from "./entries.ts";
 import type { JsonObject } from "./json.ts";
-import { commitSalted } from "./kept.ts";
+import { commitSalted } from "./salted-commitment.ts";
 import { sameName } from "./names.ts";
 import { parseRfc3339 } from "./time.ts";
 

@@ -5,7 +5,7 @@
  */
 import { canonicalBytes } from "./canonical.ts";
 import type { JsonObject } from "./json.ts";
-import { commitSalted, encodeSalted, decodeSalted } from "./kept.ts";
+import { commitSalted, encodeSalted, decodeSalted } from "./salted-commitment.ts";
 
 /** Maximum size of the canonical JSON, in bytes. */
 export const MAX_META_BYTES = 4096;

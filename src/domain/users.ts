@@ -5,7 +5,7 @@
 import type { UserEntry } from "./entries.ts";
 import { sha256Hex, utf8 } from "./hash.ts";
 import { isSameOwner, isValidOwner, userOfPrincipal } from "./owner.ts";
-import type { RecordedKey } from "./standing.ts";
+import type { RecordedKey } from "./vote-people.ts";
 import { scopesOfRoles } from "./roles.ts";
 import { toRfc3339 } from "./time.ts";
 

@@ -21,7 +21,7 @@ import { findAvailableKey } from "../credentials.ts";
 import { REQUEST_TIMEOUT, withServiceErrors } from "../remote.ts";
 import { loadServeConfig } from "../serve.ts";
 import { assertCurrentSchema, withStore } from "../with-store.ts";
-import { withStatusLine } from "../status.ts";
+import { withStatusLine } from "../status-line.ts";
 import { parsePast } from "../times.ts";
 import { renderBacktestText } from "./backtest-report.ts";
 import { assertNoFaults, FOLDER_OPTIONS, resolvePolicyFolder, folderOptions } from "./folder-argument.ts";

@@ -12,7 +12,7 @@ import {
   type Output,
   type Subcommand,
 } from "../command.ts";
-import { withStatusLine } from "../status.ts";
+import { withStatusLine } from "../status-line.ts";
 import {
   FOLDER_OPTIONS,
   fileByPolicy,

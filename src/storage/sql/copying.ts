@@ -8,7 +8,7 @@ import {
   type StorageCopying,
 } from "../../contract/storage.ts";
 import type { Bundles, EntryBytes } from "./bundles.ts";
-import { PACKED_COLUMNS } from "./forms.ts";
+import { PACKED_COLUMNS } from "./packed-columns.ts";
 import { foldAgentName } from "./open-actions.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";

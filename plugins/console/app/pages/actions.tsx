@@ -1,11 +1,11 @@
 /** All actions: a list that follows the ledger, with filters, a search, saved views and exports. */
 import type { Action } from "../core/api-types.ts";
 import { encodeSegment, buildUrl } from "../core/api.ts";
-import { groupByShape } from "../inbox/shape.ts";
+import { groupByShape } from "../inbox/group-requests.ts";
 import { Badge, Empty, StreamStatus, Loading, Page, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { readFormValues } from "../ui/forms.tsx";
 import { findHeadlineMember } from "../ui/params.tsx";
-import { RiskBadge } from "../ui/request.tsx";
+import { RiskBadge } from "../ui/request-view.tsx";
 import { ActionDetail } from "./action.tsx";
 import { ActionViews } from "./action-views.tsx";
 import { ExportActions } from "./export-actions.tsx";

@@ -6,7 +6,7 @@ import { Badge, Empty, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
 import { Snippet } from "../ui/snippet.tsx";
-import { ManagedPolicyNotice } from "./managed.tsx";
+import { ManagedPolicyNotice } from "./managed-notice.tsx";
 import { NewPolicy } from "./policy-editor.tsx";
 import { PolicyDetail } from "./policy.tsx";
 import { LIST_TEXTS } from "./strings.ts";

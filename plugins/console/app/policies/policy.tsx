@@ -21,7 +21,7 @@ import { MarkedText } from "../ui/marked-text.tsx";
 import { KeyName } from "../ui/person.tsx";
 import { findRuleLines } from "../ui/rule-lines.ts";
 import { Backtest, ShadowReport } from "./backtest.tsx";
-import { ManagedPolicyNotice } from "./managed.tsx";
+import { ManagedPolicyNotice } from "./managed-notice.tsx";
 import { PolicyChange, type ProposedChange } from "./policy-change.tsx";
 import { VersionDiff } from "./version-diff.tsx";
 import { EditPolicy } from "./policy-editor.tsx";

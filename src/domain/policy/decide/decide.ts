@@ -13,7 +13,7 @@ import { findUnknownHistories } from "./history-facts.ts";
 import { isExceeded, matchLimit, evaluateLimits, findRecordedUsage } from "./limit-facts.ts";
 import { matchesAnyName } from "../compile/name-patterns.ts";
 import { type ResolvedObligations, resolveObligations } from "./resolve-obligations.ts";
-import { findFirstMatch, type RuleFinding, MAX_REASON } from "./rule-answers.ts";
+import { findFirstMatch, type RuleFinding, MAX_REASON } from "./first-match.ts";
 import { combineReviewers } from "../../reviews.ts";
 import { displayPrincipal } from "../../owner.ts";
 import { clipText } from "../../text.ts";

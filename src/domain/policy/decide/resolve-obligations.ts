@@ -10,7 +10,7 @@ import type { Obligation } from "../policy-types.ts";
 import type { Evaluation } from "./evaluation.ts";
 import { findFactReads } from "./fact-reads.ts";
 import { findHistoryMemberships, findHistoryReads } from "./history-facts.ts";
-import { findFirstMatch, type RuleFinding, MAX_REASON } from "./rule-answers.ts";
+import { findFirstMatch, type RuleFinding, MAX_REASON } from "./first-match.ts";
 
 /** The outcome of the obligations for one request. */
 export interface ResolvedObligations {

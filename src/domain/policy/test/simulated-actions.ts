@@ -51,7 +51,7 @@ export class StepRefusedError extends Error {
   readonly code: string;
   constructor(code: string, message: string) {
     super(message);
-    this.name = "StepRefused";
+    this.name = "StepRefusedError";
     this.code = code;
   }
 }

@@ -1,7 +1,7 @@
 /** Follows the ledger: all followers of this tab share one source, and all tabs share one stream. */
 import { request, checkReachability } from "./api.ts";
 import { currentCredential, signOutAfterRefusal } from "./session.ts";
-import { listenToEvents } from "./source.ts";
+import { listenToEvents } from "./event-source.ts";
 import type { LedgerEvent, StreamState } from "./stream.ts";
 
 export type { LedgerEvent } from "./stream.ts";
