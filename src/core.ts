@@ -250,7 +250,7 @@ export {
   findGrantUse,
   type GrantUsage,
   grantUsageFacts,
-  grantUsePolicy,
+  grantUseLimitPolicy,
   matchGrant,
 } from "./domain/policy/decide/grant.ts";
 
@@ -295,13 +295,13 @@ export { type Rota, shiftAt, shiftsBetween } from "./domain/rota.ts";
 export { type Stop, type Stops, isStopActive, listActiveStops, stopApplies } from "./domain/stops.ts";
 
 export {
-  commitSubject,
+  commitHoldSubject,
   HELD_SUBJECTS,
   type LegalHold,
   type LegalHolds,
   listActiveHolds,
   holdNamesAction,
-  openSubject,
+  readVerifiedSubject,
   recordedHoldTerms,
 } from "./domain/legal-holds.ts";
 

@@ -156,13 +156,15 @@ export function matchesWords(
     effective,
   }: Pick<ActionRow, "id" | "agent_id" | "tool" | "operation" | "request" | "effective">,
 ): boolean {
-  const wanted = words
+  const searchWords = words
     .toLowerCase()
     .split(/\s+/)
     .filter((word) => word !== "");
-  if (wanted.length === 0) return true;
+  if (searchWords.length === 0) return true;
   const text = `${tool} ${operation} ${agent_id} ${request} ${effective ?? ""}`.toLowerCase();
-  return wanted.every((word) => text.includes(inJson(word)) || (word.length >= MIN_ID_PREFIX && id.startsWith(word)));
+  return searchWords.every(
+    (word) => text.includes(inJson(word)) || (word.length >= MIN_ID_PREFIX && id.startsWith(word)),
+  );
 }
 
 /** Returns the word as it is written inside a JSON string. */

@@ -5,8 +5,8 @@ import {
   type ClosedMessage,
   describeLink,
   describeOutcome,
-  grantLines,
-  messageFacts,
+  renderGrantLines,
+  listMessageFacts,
   messageTitle,
   type NoticeMessage,
   otherRequestLines,
@@ -36,8 +36,8 @@ export function renderMail(message: ApprovalMessage | ClosedMessage | ThrottleMe
     });
   const { action } = message;
   const title = messageTitle(message);
-  const facts = messageFacts(action);
-  const offers = grantLines(action);
+  const facts = listMessageFacts(action);
+  const offers = renderGrantLines(action);
   const request = requestSections(action);
   if (offers.length > 0) request.push(["Your approval can also cover later requests", offers]);
   const asks = "link" in message;

@@ -9,8 +9,8 @@ import {
   type ClosedMessage,
   describeLink,
   describeOutcome,
-  grantLines,
-  messageFacts,
+  renderGrantLines,
+  listMessageFacts,
   messageTitle,
   type NoticeMessage,
   otherRequestLines,
@@ -44,7 +44,7 @@ export function renderBlocks(
   const title = messageTitle(message);
   const blocks: object[] = [{ type: "header", text: plainText(title, MAX_HEADER) }];
   if (!("link" in message)) blocks.push({ type: "section", text: plainText(describeOutcome(message), MAX_TEXT) });
-  const facts = messageFacts(message.action);
+  const facts = listMessageFacts(message.action);
   blocks.push(...fieldSections(facts));
   blocks.push(
     ...(brief
@@ -116,7 +116,7 @@ function renderVoteButtons({ to, link }: ApprovalMessage): object[] {
 
 /** Lists the grants that the approval page offers. */
 function grantOffers({ action }: ApprovalMessage): object[] {
-  const lines = grantLines(action);
+  const lines = renderGrantLines(action);
   if (lines.length === 0) return [];
   const text = ["Your approval can also cover later requests. The approval page offers:", ...lines].join("\n• ");
   return [{ type: "section", text: plainText(text, MAX_TEXT) }];

@@ -70,12 +70,14 @@ export async function confirmTerminal(
   assertCode(terminal);
   const { user_id, id } = session;
   const { challenge } = terminal;
-  const known = (await host.users.list()).get(user_id);
-  const passkey = passkeysAt(known, site).find((each) => response !== undefined && each.id === readPasskeyId(response));
+  const currentUser = (await host.users.list()).get(user_id);
+  const passkey = passkeysAt(currentUser, site).find(
+    (each) => response !== undefined && each.id === readPasskeyId(response),
+  );
   const answer =
-    known === undefined || passkey === undefined
+    currentUser === undefined || passkey === undefined
       ? null
-      : await verifyAssertion(host, site, response, known, passkey, purposeOf(session, challenge));
+      : await verifyAssertion(host, site, response, currentUser, passkey, purposeOf(session, challenge));
   const expiresAt = await host.ledger.transact(async (tx) => {
     const user = tx.users.get(user_id);
     if (user?.ended_at !== null || !(await sessions.isLive({ user_id, id }, tx)))

@@ -76,8 +76,12 @@ export class ToolNotRunError extends Error {
 }
 
 /** Evaluates the tool's own `needsApproval`, which the gate must not weaken. */
-export async function evaluateNeedsApproval(own: unknown, ...given: unknown[]): Promise<boolean> {
-  return Boolean(typeof own === "function" ? await (own as (...all: unknown[]) => unknown)(...given) : own);
+export async function evaluateNeedsApproval(ownNeedsApproval: unknown, ...given: unknown[]): Promise<boolean> {
+  return Boolean(
+    typeof ownNeedsApproval === "function"
+      ? await (ownNeedsApproval as (...all: unknown[]) => unknown)(...given)
+      : ownNeedsApproval,
+  );
 }
 
 /** @param more additional options, set by the adapter */

@@ -94,10 +94,10 @@ async function readOrigin(store: AuditedStore, vkey: string | undefined): Promis
 /** Runs a check that compares the store with the newest entries. */
 function checkCurrent(
   { entries, faults }: TablesAudit,
-  what: string,
+  subject: string,
   check: (fault: ReportFault) => Promise<void>,
 ): Promise<void> {
-  return retryWhileFaulty(what, createFaultCollector(faults), check, () => entries.catchUp());
+  return retryWhileFaulty(subject, createFaultCollector(faults), check, () => entries.catchUp());
 }
 
 /** Audits all actions. Resolves to the number of actions. */

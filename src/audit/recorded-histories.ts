@@ -23,8 +23,8 @@ export function createRecordedHistoriesCheck(store: Pick<AuditedStore, "action">
   const remembered = new Map<string, ActionNames>();
 
   async function findNames(id: string): Promise<ActionNames | null> {
-    const known = remembered.get(id);
-    if (known !== undefined) return known;
+    const cachedHistory = remembered.get(id);
+    if (cachedHistory !== undefined) return cachedHistory;
     const row = await store.action(id);
     if (row === null) return null;
     const [oldest] = remembered.keys();

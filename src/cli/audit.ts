@@ -64,8 +64,9 @@ examples:
       const vkey = values.key ?? storedKey;
       // Read the saved checkpoints before the store, because a running service appends entries: the store must contain
       // these checkpoints.
-      const kept = keptCheckpoints(config, [storedKey, vkey]);
-      if (values.checkpoint !== undefined && note !== null) kept.notes.push({ path: values.checkpoint, note });
+      const storedCheckpoints = keptCheckpoints(config, [storedKey, vkey]);
+      if (values.checkpoint !== undefined && note !== null)
+        storedCheckpoints.notes.push({ path: values.checkpoint, note });
       const done = await auditStore(storage, {
         verify: verifyEd25519,
         progress: createProgressReporter(io),
@@ -75,10 +76,10 @@ examples:
         done.faults.push(
           `the store has ${done.size} entries and does not name the log's key: it was removed${vkey === null ? ", and no signature was verified; give the key with --key" : ""}`,
         );
-      done.faults.push(...kept.faults);
-      done.warnings.push(...kept.warnings);
+      done.faults.push(...storedCheckpoints.faults);
+      done.warnings.push(...storedCheckpoints.warnings);
       done.warnings.push(...(await unsignedWarning(storage, done)));
-      const contained = await compareKept(storage, done, kept.notes);
+      const contained = await compareKept(storage, done, storedCheckpoints.notes);
       const signer = done.signedSize === null ? null : vkeyAtSize(done.logKeys, done.signedSize);
       return { ...done, vkey: signer, contained, repairs: await readRepairs(storage) };
     });

@@ -60,21 +60,21 @@ export function createEnrolmentLinkRecord(token: string, now: number): NonNullab
  * @param before the previous state of the user; null for a new user
  */
 export function applyUserEntry(before: User | null, { change, user }: UserEntry): User {
-  const who = `the user ${user.id}`;
+  const userLabel = `the user ${user.id}`;
   if ((change === "created") !== (before === null))
-    throw new RangeError(before === null ? `${who} was never created` : `${who} is created twice`);
+    throw new RangeError(before === null ? `${userLabel} was never created` : `${userLabel} is created twice`);
   if (before === null) return user;
   if (change === "resumed" ? before.ended_at === null : before.ended_at !== null)
     throw new RangeError(
-      change === "resumed" ? `${who} was not deactivated` : `${who} is changed after the deactivation`,
+      change === "resumed" ? `${userLabel} was not deactivated` : `${userLabel} is changed after the deactivation`,
     );
   if ((change === "ended") !== (user.ended_at !== null))
-    throw new RangeError(`${who} is not deactivated by such an entry`);
+    throw new RangeError(`${userLabel} is not deactivated by such an entry`);
   if (
     change !== "passkey_added" &&
     user.passkeys.some(({ id }) => !before.passkeys.some((passkey) => passkey.id === id))
   )
-    throw new RangeError(`${who} gets a passkey without an enrolment`);
+    throw new RangeError(`${userLabel} gets a passkey without an enrolment`);
   return user;
 }
 

@@ -430,11 +430,13 @@ class ProcessLedger implements OpenLedger {
 
 /** Returns the files outside the store in which this process stores the newest checkpoint. */
 function keptCheckpoints({ keptCheckpoint, stateFolder, logKeys, log }: LedgerOptions): CheckpointFile[] {
-  const kept: CheckpointFile[] = [];
-  if (keptCheckpoint !== null) kept.push(openCheckpointFile(keptCheckpoint, log));
+  const checkpointFiles: CheckpointFile[] = [];
+  if (keptCheckpoint !== null) checkpointFiles.push(openCheckpointFile(keptCheckpoint, log));
   // Restoring the whole data folder also restores the checkpoint in it, so store another copy elsewhere. Its name
   // contains the log's first key, because one folder serves all logs.
   if (typeof stateFolder === "string")
-    kept.push(openCheckpointFile(stateCheckpointPath(stateFolder, logKeys.keys().first), log, { optional: true }));
-  return kept;
+    checkpointFiles.push(
+      openCheckpointFile(stateCheckpointPath(stateFolder, logKeys.keys().first), log, { optional: true }),
+    );
+  return checkpointFiles;
 }

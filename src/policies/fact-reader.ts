@@ -115,8 +115,8 @@ export function createFactReader(options: {
     const state = stateOf(call);
     if (state === null) return fault("no_source");
     const { policy } = call;
-    const known = findRecent(state, call);
-    if (known !== null) return known;
+    const recentFact = findRecent(state, call);
+    if (recentFact !== null) return recentFact;
     const waiting = state.waiting.get(policy) ?? 0;
     if (waiting >= MAX_WAITING) {
       // A policy in shadow mode must not refuse a request.

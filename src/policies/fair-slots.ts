@@ -27,9 +27,9 @@ export function createFairSlots(slots: number): FairSlots {
   }
 
   function leave(policy: string, start: () => void): void {
-    const own = waiting.get(policy);
-    own?.delete(start);
-    if (own?.size === 0) waiting.delete(policy);
+    const waitingReads = waiting.get(policy);
+    waitingReads?.delete(start);
+    if (waitingReads?.size === 0) waiting.delete(policy);
   }
 
   function add(policy: string, change: number): void {

@@ -65,9 +65,9 @@ examples:
       }),
     );
     const run = folder.faults.length === 0 || folder.results.length > 0;
-    const wanted = values.coverage === true || minCoverage !== null || format === "lcov";
+    const wantsCoverage = values.coverage === true || minCoverage !== null || format === "lcov";
     const coverage =
-      run && wanted
+      run && wantsCoverage
         ? measureCoverage(
             folder.documents.map(({ document }) => document),
             folder.results.map(({ result }) => result),

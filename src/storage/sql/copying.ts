@@ -61,9 +61,9 @@ export interface TableStatements {
   write: Statement;
 }
 
-type CopyStatements = ReturnType<typeof prepareCopying>;
+type CopyStatements = ReturnType<typeof prepareStorageCopying>;
 
-export function prepareCopying(db: Kysely<Tables>) {
+export function prepareStorageCopying(db: Kysely<Tables>) {
   const tables = Object.fromEntries(
     COPIED_TABLES.map((table) => [table, statementsOf(db, table, SHAPES[table])]),
   ) as Record<CopiedTable, TableStatements>;
@@ -115,7 +115,7 @@ function statementsOf(
 }
 
 /** Creates the methods that copy a store. `write` runs its work in one durable transaction. */
-export function createCopying(
+export function createStorageCopying(
   statements: CopyStatements,
   reader: Pick<SqlExecutor, "all">,
   bundles: Bundles,

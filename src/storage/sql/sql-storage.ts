@@ -12,7 +12,7 @@ import {
 import { StoreAccess, type Reader } from "./access.ts";
 import { createBundles, UNBUNDLED_ENTRIES, type Bundles } from "./bundles.ts";
 import { retryConflicts } from "./conflicts.ts";
-import { createCopying } from "./copying.ts";
+import { createStorageCopying } from "./copying.ts";
 import { deleteUncoveredRows } from "./delete-uncovered-rows.ts";
 import type { SqlDialect } from "./dialect.ts";
 import type { SqlEngine } from "./engine.ts";
@@ -237,7 +237,7 @@ class SqlStore {
 
   copying(): StorageCopying {
     const { access } = this;
-    return createCopying(access.statements.copies, access.outside, this.bundles, (work) =>
+    return createStorageCopying(access.statements.copies, access.outside, this.bundles, (work) =>
       access.enqueue(() => access.transact("copy", work)),
     );
   }

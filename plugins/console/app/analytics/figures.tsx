@@ -8,7 +8,7 @@ export function SummaryFigures({ sums, agent_id }: { sums: RangeSums; agent_id?:
   const { total, by_decision, approvals, since } = sums;
   const address = (decision?: string): string =>
     actionsAddress(since, { agent_id: agent_id ?? null, decision: decision ?? null });
-  const asked = approvals.decided === 0 ? undefined : address("require_approval");
+  const approvalsAddress = approvals.decided === 0 ? undefined : address("require_approval");
   const wait = (ms: number | null): string => (ms === null ? "–" : formatDuration(ms));
   return (
     <div class="figures">
@@ -21,9 +21,9 @@ export function SummaryFigures({ sums, agent_id }: { sums: RangeSums; agent_id?:
           href={by_decision[key] === 0 ? undefined : address(key)}
         />
       ))}
-      <Figure name={TEXTS.median} value={wait(approvals.p50_ms)} href={asked} />
-      <Figure name={TEXTS.p95} value={wait(approvals.p95_ms)} href={asked} />
-      <Figure name={TEXTS.decided} value={approvals.decided.toLocaleString()} href={asked} />
+      <Figure name={TEXTS.median} value={wait(approvals.p50_ms)} href={approvalsAddress} />
+      <Figure name={TEXTS.p95} value={wait(approvals.p95_ms)} href={approvalsAddress} />
+      <Figure name={TEXTS.decided} value={approvals.decided.toLocaleString()} href={approvalsAddress} />
     </div>
   );
 }

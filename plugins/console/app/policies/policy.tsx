@@ -27,7 +27,7 @@ import { VersionDiff } from "./version-diff.tsx";
 import { EditPolicy } from "./policy-editor.tsx";
 import { DETAIL_TEXTS, describeStanding } from "./strings.ts";
 import {
-  findTriedSuggestion,
+  findSuggestionInShadowMode,
   isShadow,
   type LoadedPolicy,
   loadPolicy,
@@ -163,7 +163,7 @@ function Buttons({
 }) {
   const { policy } = loaded;
   const mayEnforce = hasScope("policies:write") && hasScope("policies:activate");
-  const tried = mayEnforce ? findTriedSuggestion(loaded) : undefined;
+  const tried = mayEnforce ? findSuggestionInShadowMode(loaded) : undefined;
   return (
     <div class="row">
       <button type="button" class="primary" onClick={() => (location.hash = `${address}?edit=true`)}>

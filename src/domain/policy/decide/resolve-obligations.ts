@@ -76,10 +76,12 @@ type Applied =
  * deny the action.
  */
 function applyRules(evaluation: Evaluation): Applied | null {
-  const own = evaluation.withRequest(evaluation.request);
-  const answers = own
+  const ownEvaluation = evaluation.withRequest(evaluation.request);
+  const answers = ownEvaluation
     .applicablePolicies()
-    .flatMap((policy) => (policy.shadow || policy.suggested !== null ? [] : (findFirstMatch(policy, own) ?? [])));
+    .flatMap((policy) =>
+      policy.shadow || policy.suggested !== null ? [] : (findFirstMatch(policy, ownEvaluation) ?? []),
+    );
   const lists = answers.map(({ rule }) => rule.obligations);
   if (lists.every((list) => list.length === 0)) return null;
   const denials = answers.filter(({ effect }) => effect === "deny");
