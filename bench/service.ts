@@ -5,7 +5,7 @@ import { answerCounts, countedSqlite } from "./counters.ts";
 // As the command line starts it: before the rest is loaded.
 limitYoungGeneration();
 const { createLogger, createRuntime, loadConfig } = await import("../src/index.ts");
-const { stopOnSignals: onSignals, serve, ServerResponse } = await import("../src/serve/index.ts");
+const { stopOnSignals, serve, ServerResponse } = await import("../src/serve/index.ts");
 
 const [data, policies] = process.argv.slice(2) as [string, string];
 const given = [
@@ -37,7 +37,7 @@ await runtime.createFirstKeys((keys) => (key = keys.agent));
 const { url, stop } = await serve(runtime.fetch, config.server);
 unlimitYoungGeneration();
 // A clean end writes the profile that --cpu-prof asks for.
-onSignals(async () => {
+stopOnSignals(async () => {
   await stop();
   await runtime.stop();
 });

@@ -97,8 +97,8 @@ export {
   findSaltedFacts,
   factsMatchCommitments,
   restoreFacts,
-} from "./domain/past.ts";
-export { commitSalted, decodeSalted, matchesCommitment } from "./domain/kept.ts";
+} from "./domain/salted-facts.ts";
+export { commitSalted, decodeSalted, matchesCommitment } from "./domain/salted-commitment.ts";
 export { ERASABLE_PARTS, type ErasablePart, findErasureBlocker } from "./domain/erasure.ts";
 export {
   type RecordedKey,
@@ -107,7 +107,7 @@ export {
   isOfUnknownPerson,
   listKeyMakers,
   principalsOfKeys,
-} from "./domain/standing.ts";
+} from "./domain/vote-people.ts";
 export { type TokenCheckResult, type TokenClaims, checkToken, decodeToken, makeToken } from "./domain/tokens.ts";
 export { type GroupLimits, intersectLimits } from "./domain/groups.ts";
 export { type Visibility, canSee, uniteVisibility } from "./domain/visibility.ts";
@@ -189,7 +189,7 @@ export {
   MAX_DIFFERENCES,
   MAX_UNUSUAL_SENTENCES,
 } from "./domain/unusual.ts";
-export { presentRequest } from "./domain/policy/decide/shown-first.ts";
+export { presentRequest } from "./domain/policy/decide/request-presentation.ts";
 export { approvalValidityMs, rejectionHoldMs } from "./domain/policy/decide/validity.ts";
 export { diffPolicies } from "./domain/policy/diff/diff.ts";
 export { MAX_FILE_LENGTH } from "./domain/policy/parse/parse.ts";
@@ -250,7 +250,7 @@ export {
   findGrantUse,
   type GrantUsage,
   grantUsageFacts,
-  grantUsePolicy,
+  grantUseLimitPolicy,
   matchGrant,
 } from "./domain/policy/decide/grant.ts";
 
@@ -295,13 +295,13 @@ export { type Rota, shiftAt, shiftsBetween } from "./domain/rota.ts";
 export { type Stop, type Stops, isStopActive, listActiveStops, stopApplies } from "./domain/stops.ts";
 
 export {
-  commitSubject,
+  commitHoldSubject,
   HELD_SUBJECTS,
   type LegalHold,
   type LegalHolds,
   listActiveHolds,
   holdNamesAction,
-  openSubject,
+  readVerifiedSubject,
   recordedHoldTerms,
 } from "./domain/legal-holds.ts";
 
@@ -433,7 +433,7 @@ export {
   utf8,
 } from "./domain/hash.ts";
 export { decodeUtf8, type JsonObject, type JsonValue, isJsonObject } from "./domain/json.ts";
-export { HIDDEN_LINES_PATTERN as FOLD } from "./domain/outline.ts";
+export { HIDDEN_LINES_PATTERN } from "./domain/outline.ts";
 export { findSimilarName } from "./domain/similar-name.ts";
 export { toSingleLine } from "./domain/text.ts";
 export { parseDuration, parseRfc3339 } from "./domain/time.ts";

@@ -151,9 +151,9 @@ export {
 export {
   describeLink,
   describeOutcome,
-  grantLines,
+  renderGrantLines,
   otherRequestLines,
-  messageFacts,
+  listMessageFacts,
   messageTitle,
   requestSections,
 } from "./delivery/approval-message-text.ts";

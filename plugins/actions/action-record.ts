@@ -40,7 +40,7 @@ import { toCountedVotes } from "./approver-plans.ts";
 import { findSelfApproval } from "./self-approval.ts";
 import { readVerifiedHistory, recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
 import { tracedAction } from "./traced-action.ts";
-import { describeVoting } from "./vote-standing.ts";
+import { describeVoting } from "./voting-capacity.ts";
 
 /** What an approver is shown in addition to the request, as digests: the questions to the agent, and the preview. */
 interface ShownDigests {
@@ -414,9 +414,9 @@ export function renderRedecision({
   const { effect, reason, reason_code, risk_level, policy, rule, policy_version } = now.decision;
   const is = { effect, reason, reason_code, risk_level, policy, rule, policy_version, policy_hash: now.policySet };
   const was = { ...before.decision, policy_hash: before.policy_set };
-  const needed = (decision: Decision) => decision.approval?.quorum ?? null;
-  const approvals_needed = needed(now.decision);
+  const approvalsNeeded = (decision: Decision) => decision.approval?.quorum ?? null;
+  const approvals_needed = approvalsNeeded(now.decision);
   const changed = Object.keys(is).filter((name) => is[name as keyof typeof is] !== was[name as keyof typeof is]);
-  if (approvals_needed !== needed(before.decision)) changed.push("approvals_needed");
+  if (approvals_needed !== approvalsNeeded(before.decision)) changed.push("approvals_needed");
   return { ...is, approvals_needed, changed };
 }

@@ -49,9 +49,9 @@ export function askQuestion(host: CoreHost, credential: Credential, id: string, 
         `the other ${MAX_QUESTIONS - MAX_QUESTIONS_BEFORE_OWNER} questions are reserved for approvers other than the person behind the agent`,
       );
     const question = { salt: newSalt(), text };
-    const asked = { asked_by: caller.principal, asked_at: tx.now, question, answered_at: null, answer: null };
+    const newQuestion = { asked_by: caller.principal, asked_at: tx.now, question, answered_at: null, answer: null };
     const entry = { phase: "ask", number: questions.length + 1, text: commitQuestionText(question) } as const;
-    return record(tx, caller, row, entry, [...questions, asked]);
+    return record(tx, caller, row, entry, [...questions, newQuestion]);
   });
 }
 

@@ -51,7 +51,7 @@ import {
   findVotingCapacities,
   type VotingCapacity,
   type ProspectiveVoter,
-} from "./vote-standing.ts";
+} from "./voting-capacity.ts";
 import { findLinkedAction, verifyLinkVoter, verifyVoter, type Vote, type VoteProof, type Voter } from "./voter.ts";
 
 /**

@@ -54,8 +54,8 @@ const MIN_SUBJECT_LENGTH = 3;
  * Unicode form); a number, if it equals the identifier. Throws VALIDATION_FAILED for an identifier that is too short.
  */
 export function createSubjectFilter(subject: string): ContentFilter {
-  const wanted = foldText(subject.trim());
-  if (wanted.length < MIN_SUBJECT_LENGTH)
+  const foldedSubject = foldText(subject.trim());
+  if (foldedSubject.length < MIN_SUBJECT_LENGTH)
     throw validationError("/subject", `must have at least ${MIN_SUBJECT_LENGTH} characters, such as an e-mail address`);
   return orUnreadable((row) =>
     [
@@ -63,7 +63,7 @@ export function createSubjectFilter(subject: string): ContentFilter {
       ...contentsOf(row).flatMap(Object.values),
       readUnlessAltered(() => decodeMeta(row.meta)),
       readUnlessAltered(() => questionTexts(row)),
-    ].some((content) => someScalar(content, (value) => mentions(value, wanted), "names too")),
+    ].some((content) => someScalar(content, (value) => mentions(value, foldedSubject), "names too")),
   );
 }
 
@@ -83,11 +83,11 @@ const questionTexts = ({ questions }: ActionRow): string[] =>
 const foldText = (text: string): string => text.normalize("NFC").toLowerCase();
 
 /** Matches whole identifiers only: "joann@example.org" does not mention "ann@example.org". */
-function mentions(value: JsonValue, wanted: string): boolean {
+function mentions(value: JsonValue, foldedSubject: string): boolean {
   if (typeof value !== "string" && typeof value !== "number") return false;
   const text = foldText(String(value));
-  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + 1)) {
-    const around = `${text.slice(0, at).slice(-1)} ${text.slice(at + wanted.length).slice(0, 1)}`;
+  for (let at = text.indexOf(foldedSubject); at >= 0; at = text.indexOf(foldedSubject, at + 1)) {
+    const around = `${text.slice(0, at).slice(-1)} ${text.slice(at + foldedSubject.length).slice(0, 1)}`;
     if (!/[\p{L}\p{N}]/u.test(around)) return true;
   }
   return false;

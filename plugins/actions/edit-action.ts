@@ -128,8 +128,8 @@ async function changeRequest(
   const proposed = effectiveRequest(row);
   if (proposed === null) throw new Error(`the request of ${row.id} is missing`);
   // The decision's rules and the current rules must both let approvers change the member. The bounds of both apply.
-  const asked = (newest.decision.approval ?? first.decision.approval)?.editable ?? [];
-  const both = combineEditableParameters([asked, before.decision.approval?.editable ?? []]);
+  const editableParameters = (newest.decision.approval ?? first.decision.approval)?.editable ?? [];
+  const both = combineEditableParameters([editableParameters, before.decision.approval?.editable ?? []]);
   const editable = omitRedactedEditable(tx.activePolicies.compiled, row, both);
   const request = editRequest(proposed, changes, editable);
   if ("path" in request)

@@ -174,10 +174,10 @@ interface ErasureCount extends ErasureResult {
 export async function eraseMatching(
   host: CoreHost,
   credential: Credential,
-  wanted: ErasureRequest,
+  erasureRequest: ErasureRequest,
   signal: AbortSignal,
 ): Promise<ErasureCount> {
-  const { reason, until, agent_id, matchesContent: matches, cause } = wanted;
+  const { reason, until, agent_id, matchesContent: matches, cause } = erasureRequest;
   const count: ErasureCount = {
     looked_at: 0,
     matched: 0,
@@ -188,8 +188,8 @@ export async function eraseMatching(
     holds: [],
     next: null,
   };
-  let before = wanted.before ?? Infinity;
-  if (until !== null && wanted.before === null) {
+  let before = erasureRequest.before ?? Infinity;
+  if (until !== null && erasureRequest.before === null) {
     const span = await host.storage.decisionSpan(0, until);
     if (span === null) return count;
     before = span.last + 1;

@@ -9,7 +9,7 @@ import {
   type Grant,
   type GrantEnd,
   type GrantUsage,
-  grantUsePolicy,
+  grantUseLimitPolicy,
   type LedgerTransaction,
   readIdempotentCall,
   REPLAYED_HEADERS,
@@ -261,7 +261,7 @@ async function readUsages(host: CoreHost, grants: readonly Grant[], now: number)
   if (grants.length === 0) return [];
   const usages = await host.storage.limitsUsed(
     grants.map(({ id, granted_at }) => ({
-      policy: grantUsePolicy(id),
+      policy: grantUseLimitPolicy(id),
       limit_name: "uses",
       subject: "",
       since: granted_at,

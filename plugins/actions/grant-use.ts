@@ -13,7 +13,7 @@ import {
   type GrantFact,
   grantUsageFacts,
   type GrantUsage,
-  grantUsePolicy,
+  grantUseLimitPolicy,
   isGrantFor,
   type LedgerTransaction,
   matchGrant,
@@ -105,7 +105,7 @@ async function readGrantUsage(
   reader: Pick<LedgerTransaction, "limitUsed">,
   { id, granted_at }: Pick<Grant, "id" | "granted_at">,
 ): Promise<GrantUsage> {
-  return reader.limitUsed(grantUsePolicy(id), "uses", "", granted_at);
+  return reader.limitUsed(grantUseLimitPolicy(id), "uses", "", granted_at);
 }
 
 /**

@@ -6,7 +6,7 @@ import {
   type LegalHolds,
   listActiveHolds,
   holdNamesAction,
-  openSubject,
+  readVerifiedSubject,
 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
@@ -61,7 +61,7 @@ export async function hasUnreadableHold({
 
 /** Returns the identifier of the person; null if it is missing or was altered. */
 function readSubject(hold: LegalHold, stored: Awaited<ReturnType<DocumentReader["list"]>>): string | null {
-  return openSubject(hold, stored.find(({ key }) => key === HELD_SUBJECTS.key(hold.id))?.value);
+  return readVerifiedSubject(hold, stored.find(({ key }) => key === HELD_SUBJECTS.key(hold.id))?.value);
 }
 
 export function actionHeld(id: string, hold: string): Refusal {

@@ -3,7 +3,7 @@
  * for the ledger.
  */
 import {
-  commitSubject,
+  commitHoldSubject,
   confirmWithScope,
   type CoreHost,
   countPeople,
@@ -16,7 +16,7 @@ import {
   type LegalHoldEntry,
   type LegalHolds,
   listActiveHolds,
-  openSubject,
+  readVerifiedSubject,
   principalsBehindVote,
   recordCreatedResource,
   recordedHoldTerms,
@@ -44,11 +44,11 @@ interface RequestedHold {
 export function placeHold(
   host: CoreHost,
   credential: Credential,
-  wanted: RequestedHold,
+  requestedHold: RequestedHold,
   call: IdempotentCall | null,
 ): Promise<{ hold: LegalHold; replayed: boolean }> {
-  const { action, agent, reason } = wanted;
-  const subject = wanted.subject?.trim() ?? null;
+  const { action, agent, reason } = requestedHold;
+  const subject = requestedHold.subject?.trim() ?? null;
   // Throws if the identifier is too short.
   if (subject !== null) createSubjectFilter(subject);
   const id = host.newId();
@@ -58,7 +58,7 @@ export function placeHold(
     const earlier = await findCreatedResource(tx, current, call);
     if (earlier !== null) {
       const hold = findHold(tx.legalHolds, earlier);
-      if (!(await isSameHold(host, tx, hold, { ...wanted, subject })))
+      if (!(await isSameHold(host, tx, hold, { ...requestedHold, subject })))
         throw idempotencyConflict(call as IdempotentCall, earlier);
       return { hold, replayed: true };
     }
@@ -75,7 +75,7 @@ export function placeHold(
         "AGENT_NOT_FOUND",
         `there is neither an agent "${agent}" nor an action of it, so nothing was held`,
       );
-    const hold = { id, action, agent, subject: held === null ? null : commitSubject(held), reason };
+    const hold = { id, action, agent, subject: held === null ? null : commitHoldSubject(held), reason };
     const by = toActor(current.key, current.principal);
     record(tx, { change: "placed", hold, comment: null, approvals: 0, needed: 0, by });
     if (held !== null && (await host.documents.within(tx).put(HELD_SUBJECTS.key(id), held, null)) === null)
@@ -128,14 +128,19 @@ export async function readSubject(
   hold: LegalHold,
 ): Promise<string | null> {
   if (hold.subject === null || hold.released_at !== null) return null;
-  return openSubject(hold, (await documents.get(HELD_SUBJECTS.key(hold.id)))?.value);
+  return readVerifiedSubject(hold, (await documents.get(HELD_SUBJECTS.key(hold.id)))?.value);
 }
 
-async function isSameHold(host: CoreHost, tx: Tx, hold: LegalHold, wanted: RequestedHold): Promise<boolean> {
-  if (hold.action !== wanted.action || hold.agent !== wanted.agent || hold.reason !== wanted.reason) return false;
-  if (hold.subject === null || wanted.subject === null) return hold.subject === wanted.subject;
+async function isSameHold(host: CoreHost, tx: Tx, hold: LegalHold, requestedHold: RequestedHold): Promise<boolean> {
+  if (
+    hold.action !== requestedHold.action ||
+    hold.agent !== requestedHold.agent ||
+    hold.reason !== requestedHold.reason
+  )
+    return false;
+  if (hold.subject === null || requestedHold.subject === null) return hold.subject === requestedHold.subject;
   // A released hold has no stored identifier to compare with.
-  return hold.released_at !== null || (await readSubject(host.documents.within(tx), hold)) === wanted.subject;
+  return hold.released_at !== null || (await readSubject(host.documents.within(tx), hold)) === requestedHold.subject;
 }
 
 /** Whether the agent is registered, or has submitted an action. */

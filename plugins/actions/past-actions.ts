@@ -16,17 +16,17 @@ const PRUNE_LIMIT = 1024;
 
 /**
  * Returns the histories that the conditions read.
- * @param own id of the action that is being decided
+ * @param actionId id of the action that is being decided
  */
 export async function readHistories(
   reader: Pick<StorageReader, "pastActions">,
   evaluation: Evaluation,
-  own: string,
+  actionId: string,
 ): Promise<HistoryFact[]> {
   const history: HistoryFact[] = [];
   for (const read of findHistoryReads(evaluation)) {
     const rows = read.span === null ? [] : await reader.pastActions(read.span);
-    history.push(toHistoryFact(read, rows, evaluation, own));
+    history.push(toHistoryFact(read, rows, evaluation, actionId));
   }
   return history;
 }

@@ -8,7 +8,7 @@ import { type Credential, decodeCursor } from "../../src/plugin.ts";
 import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
 import { findSelfApproval } from "./self-approval.ts";
 import { readVerifiedHistory } from "./verify-record.ts";
-import { describeVoting } from "./vote-standing.ts";
+import { describeVoting } from "./voting-capacity.ts";
 
 /** Maximum number of pending actions that one request reads, by earliest deadline. */
 const MAX_READ = 20_000;
@@ -156,7 +156,7 @@ export function matchesWords(
     effective,
   }: Pick<ActionRow, "id" | "agent_id" | "tool" | "operation" | "request" | "effective">,
 ): boolean {
-  const wanted = words
+  const searchWords = words
     .toLowerCase()
     .split(/\s+/)
     .filter((word) => word !== "");

@@ -19,7 +19,7 @@ import { readVisiblePlanRows, verifyPlan } from "./plan-state.ts";
 import { type PlanVote, listPlannedVotes, voteOnPlan } from "./plan-vote.ts";
 import { askForAgent } from "./read-inputs.ts";
 import { CancelBody, SESSION_HEADER } from "./schemas.ts";
-import { readVoteStatement, signerOf } from "./signed-vote-routes.ts";
+import { readVoteStatement, requireVoteSigner } from "./signed-vote-routes.ts";
 import { VoteChallenge } from "./signed-vote-schemas.ts";
 import { submitPlan } from "./submit-plan.ts";
 
@@ -152,7 +152,7 @@ function signedPlanRoutes(host: CoreHost, tag: string): Route[] {
       responses: { 200: { description: "The statements, and the options for the browser.", schema: VoteChallenge } },
       errors: [...VOTE_ERRORS, "VOTE_SIGNATURE_INVALID"],
       async handle({ credential, params, body }) {
-        const { passkeys, user } = signerOf(host, credential);
+        const { passkeys, user } = requireVoteSigner(host, credential);
         const { nonce, expires_at } = passkeys.createNonce();
         const statements = await readPlanStatements(host, credential, params.id, body, nonce);
         const options = passkeys.options(user, createVotesChallenge(statements.map(voteDigest)));
@@ -172,7 +172,7 @@ function signedPlanRoutes(host: CoreHost, tag: string): Route[] {
       responses: { 200: PLAN_RESPONSE },
       errors: [...VOTE_ERRORS, "VOTE_SIGNATURE_INVALID"],
       async handle({ credential, params, body: { nonce, response, ...answer } }) {
-        const { passkeys } = signerOf(host, credential);
+        const { passkeys } = requireVoteSigner(host, credential);
         const statements = await readPlanStatements(host, credential, params.id, answer, nonce);
         const digests = statements.map(voteDigest);
         const assertion = await passkeys.claim(nonce, createVotesChallenge(digests), response);

@@ -20,28 +20,28 @@ type Sources = Pick<CoreHost, "factSources">;
  * conditions read. Returns both unchanged if no condition reads any. Under the ledger's lock, uses only values that
  * were prefetched: if one is missing, throws PreparationRequired, so that the service reads it and runs the transaction
  * again.
- * @param own id of the action that is being decided
+ * @param actionId id of the action that is being decided
  */
 export async function readEvaluationInputs(
   host: Sources,
   reader: Pick<StorageReader, "pastActions">,
   evaluation: Evaluation,
   facts: Facts,
-  own: string,
+  actionId: string,
   lookUp: (calls: readonly FactCall[]) => FactResult[] | Promise<FactResult[]> = (calls) => takeRecent(host, calls),
 ): Promise<{ evaluation: Evaluation; facts: Facts }> {
   const { compiled, request, now } = evaluation;
   const reads = findFactReads(evaluation);
   const answers = reads.length === 0 ? [] : await lookUp(reads.flatMap(({ call }) => call ?? []));
-  const history = await readHistories(reader, evaluation, own);
+  const history = await readHistories(reader, evaluation, actionId);
   if (reads.length === 0 && history.length === 0) return { evaluation, facts };
   // There is one answer per call, in order. A read whose input cannot be evaluated has no call.
   const remaining = [...answers];
   const sources = reads.map((read) =>
     toSourceFact(read, read.call === null ? null : (remaining.shift() ?? null), evaluation.now),
   );
-  const known = { ...facts, ...(history.length > 0 && { history }), ...(sources.length > 0 && { sources }) };
-  return { evaluation: new Evaluation(compiled, request, known, now), facts: known };
+  const extendedFacts = { ...facts, ...(history.length > 0 && { history }), ...(sources.length > 0 && { sources }) };
+  return { evaluation: new Evaluation(compiled, request, extendedFacts, now), facts: extendedFacts };
 }
 
 function takeRecent({ factSources }: Sources, calls: readonly FactCall[]): FactResult[] {

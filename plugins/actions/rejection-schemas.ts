@@ -24,7 +24,7 @@ const Rejection = Type.Object(
 export type Rejection = Static<typeof Rejection>;
 
 /** Members of an action's record. */
-export const DENIAL_FIELDS = {
+export const DENIAL_RESPONSE_FIELDS = {
   denied_by: Type.Union([...DENIED_BY.map((by) => Type.Literal(by)), Type.Null()], {
     description:
       "Who denied the action: the policies, a person, a machine reviewer, an earlier rejection of the same request, or a stop. Null unless `status` is denied.",

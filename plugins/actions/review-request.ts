@@ -64,16 +64,16 @@ export async function readReviewedAction(host: CoreHost, row: ActionRow): Promis
 
 /**
  * Returns what one reviewer is sent.
- * @param asked sequence number of the entry that made the action pending
+ * @param requestSeq sequence number of the entry that made the action pending
  */
 export function buildReviewRequest(
   view: ReviewedAction,
   { name, may_approve }: RequiredReviewer,
-  asked: number,
+  requestSeq: number,
 ): SealedReviewRequest {
   const request: ReviewRequest = {
     format: "assent-review/1",
-    id: `${view.action.id}.${asked}.${name}`,
+    id: `${view.action.id}.${requestSeq}.${name}`,
     reviewer: name,
     may_approve,
     notice: NOTICE,

@@ -154,14 +154,14 @@ class LedgerReviewWorker implements ReviewWorker {
       return host.log.error("an action in the store differs from the ledger, so machine reviewers do not see it", {
         action: id,
       });
-    const asked = (await readVerifiedHistory(host.storage, row))?.asked ?? null;
-    if (asked === null) return;
-    const outstanding = findOutstandingReviewers(asked.reviewers, asked.reviews);
+    const requestForReview = (await readVerifiedHistory(host.storage, row))?.asked ?? null;
+    if (requestForReview === null) return;
+    const outstanding = findOutstandingReviewers(requestForReview.reviewers, requestForReview.reviews);
     if (outstanding.length === 0) return;
     const view = await readReviewedAction(host, row);
     // Record the answers independently, so that one failure to record does not prevent the others.
     const results = await Promise.allSettled(
-      view === null ? [] : outstanding.map((reviewer) => this.askReviewer(row, view, asked.seq, reviewer)),
+      view === null ? [] : outstanding.map((reviewer) => this.askReviewer(row, view, requestForReview.seq, reviewer)),
     );
     for (const result of results) if (result.status === "rejected") throw result.reason;
   }
@@ -169,13 +169,13 @@ class LedgerReviewWorker implements ReviewWorker {
   private async askReviewer(
     row: ActionRow,
     view: ReviewedAction,
-    asked: number,
+    requestSeq: number,
     required: RequiredReviewer,
   ): Promise<void> {
     const { host } = this;
     const { signal } = this.stopping;
     const reviewer = host.reviewers.find(required.name);
-    const sealed = buildReviewRequest(view, required, asked);
+    const sealed = buildReviewRequest(view, required, requestSeq);
     const outcome = await this.calls.call(reviewer, sealed.request, signal);
     // The call was aborted without an answer, so the next worker calls the reviewer again.
     if (signal.aborted && outcome.answer === null) return;
@@ -187,7 +187,7 @@ class LedgerReviewWorker implements ReviewWorker {
         ...(outcome.error === null ? {} : { error: outcome.error }),
       });
     const digest = reviewer === null ? null : sealed.digest;
-    await recordReview(host, { actionId: row.id, reviewer: required.name, asked, digest, outcome });
+    await recordReview(host, { actionId: row.id, reviewer: required.name, asked: requestSeq, digest, outcome });
   }
 }
 

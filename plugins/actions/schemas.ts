@@ -16,7 +16,7 @@ import {
 } from "../../src/core.ts";
 import { PAGE_QUERY } from "../../src/plugin.ts";
 import { GrantRecord, GrantTermsBody } from "./grant-schemas.ts";
-import { DENIAL_FIELDS } from "./rejection-schemas.ts";
+import { DENIAL_RESPONSE_FIELDS } from "./rejection-schemas.ts";
 
 /** Names are compared, displayed and logged, so the format `name` excludes invisible and ambiguous characters. */
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, format: "name", description });
@@ -447,7 +447,7 @@ export const ActionRecord = Type.Object(
     outcome: Outcome,
     reason: Type.String(),
     reason_code: Type.String({ description: "Stable; see docs/policies.md." }),
-    ...DENIAL_FIELDS,
+    ...DENIAL_RESPONSE_FIELDS,
     risk_level: Nullable(Type.String()),
     policy: Nullable(Type.String()),
     rule: Nullable(Type.String()),

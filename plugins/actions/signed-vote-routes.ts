@@ -46,7 +46,7 @@ export function signedVoteRoutes(host: CoreHost, tag: string): Route[] {
       responses: { 200: { description: "The statements, and the options for the browser.", schema: VoteChallenge } },
       errors: READ_ERRORS,
       async handle({ credential, body: { votes } }) {
-        const { passkeys, user } = signerOf(host, credential);
+        const { passkeys, user } = requireVoteSigner(host, credential);
         const { nonce, expires_at } = passkeys.createNonce();
         const statements = await readStatements(host, credential, votes, nonce);
         const options = passkeys.options(user, createVotesChallenge(statements.map(voteDigest)));
@@ -88,7 +88,7 @@ export function signedVoteRoutes(host: CoreHost, tag: string): Route[] {
 }
 
 /** Throws VOTE_SIGNATURE_REQUIRED for callers without a session. */
-export function signerOf(host: CoreHost, credential: Credential) {
+export function requireVoteSigner(host: CoreHost, credential: Credential) {
   const passkeys: SessionPasskeys | null = host.users.passkeys(credential);
   const user = credential.session?.user;
   if (passkeys === null || user === undefined)
@@ -132,7 +132,7 @@ async function castSignedVotes(
   credential: Credential,
   { nonce, votes, response }: Static<typeof SignedVotesBody>,
 ): Promise<Results> {
-  const { passkeys } = signerOf(host, credential);
+  const { passkeys } = requireVoteSigner(host, credential);
   const statements = await readStatements(host, credential, votes, nonce);
   const digests = statements.map(voteDigest);
   const assertion = await passkeys.claim(nonce, createVotesChallenge(digests), response);

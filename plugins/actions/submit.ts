@@ -37,7 +37,7 @@ import {
 import { type Credential, isTraceparent, Refusal, type RequestTrace, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { recordResubmission } from "./wait-tracker.ts";
-import { findJoinableAction } from "./join.ts";
+import { findJoinableAction } from "./find-joinable-action.ts";
 import { readLimitUses, limitSpan, writeLimitUses } from "./limit-usage.ts";
 import { historySpans, writePastAction } from "./past-actions.ts";
 import { prefetchFacts, readEvaluationInputs } from "./read-inputs.ts";

@@ -29,33 +29,33 @@ const MAX_TOOLS = 13_200;
 export function registerAgent(
   host: CoreHost,
   credential: Credential,
-  wanted: AgentBody,
+  agentBody: AgentBody,
   call: IdempotentCall | null,
 ): Promise<{ row: AgentRow; replayed: boolean }> {
-  const metadata = serializeMetadata(wanted.metadata);
-  assertAllowedToolsSize(wanted.allowed_tools);
+  const metadata = serializeMetadata(agentBody.metadata);
+  assertAllowedToolsSize(agentBody.allowed_tools);
   return host.ledger.transact(async (tx) => {
     const caller = await confirmWriter(tx, credential);
     const earlier = await findCreatedResource(tx, caller, call);
-    const existing = await tx.agent(earlier ?? wanted.id);
+    const existing = await tx.agent(earlier ?? agentBody.id);
     if (earlier !== null && existing !== null) return { row: existing, replayed: true };
     if (existing !== null)
       throw new Refusal(
         "AGENT_ID_TAKEN",
-        `the agent "${wanted.id}" is registered; change it with PATCH /v1/agents/${encodeURIComponent(wanted.id)}`,
+        `the agent "${agentBody.id}" is registered; change it with PATCH /v1/agents/${encodeURIComponent(agentBody.id)}`,
       );
     // Ignore case when comparing names, so that one agent has one registration.
-    for (const id of [foldName(wanted.id), ...host.agents.registeredIds(wanted.id)])
+    for (const id of [foldName(agentBody.id), ...host.agents.registeredIds(agentBody.id)])
       if ((await tx.agent(id)) !== null)
         throw new Refusal(
           "AGENT_ID_TAKEN",
-          `the agent "${wanted.id}" is registered as "${id}"; names are compared without regard to case`,
+          `the agent "${agentBody.id}" is registered as "${id}"; names are compared without regard to case`,
         );
     const row: AgentRow = {
-      id: wanted.id,
-      name: wanted.name ?? wanted.id,
-      description: wanted.description ?? null,
-      allowed_tools: wanted.allowed_tools ?? null,
+      id: agentBody.id,
+      name: agentBody.name ?? agentBody.id,
+      description: agentBody.description ?? null,
+      allowed_tools: agentBody.allowed_tools ?? null,
       metadata,
       suspended_at: null,
       suspended_reason: null,

@@ -137,34 +137,36 @@ async function list(host: CoreHost, query: schema.ListQuery, credential: Credent
 
 async function create(
   host: CoreHost,
-  wanted: schema.KeyBody,
+  requestedKey: schema.KeyBody,
   headers: Headers,
   credential: Credential,
 ): Promise<Reply> {
-  const preset = wanted.preset ?? (wanted.scopes === undefined ? "agent" : undefined);
-  const scopes = [...new Set<Scope>([...(preset === undefined ? [] : PRESETS[preset]), ...(wanted.scopes ?? [])])];
+  const preset = requestedKey.preset ?? (requestedKey.scopes === undefined ? "agent" : undefined);
+  const scopes = [
+    ...new Set<Scope>([...(preset === undefined ? [] : PRESETS[preset]), ...(requestedKey.scopes ?? [])]),
+  ];
   if (scopes.length === 0) {
     throw new Refusal("VALIDATION_FAILED", "a key needs a preset or at least one scope", {
       errors: [{ pointer: "/scopes", detail: `one or more of ${host.scopes.join(", ")}` }],
     });
   }
-  const owner = requestedOwner(wanted, scopes, credential);
-  const expiresAt = typeof wanted.expires_at === "string" ? parseRfc3339(wanted.expires_at) : null;
+  const owner = requestedOwner(requestedKey, scopes, credential);
+  const expiresAt = typeof requestedKey.expires_at === "string" ? parseRfc3339(requestedKey.expires_at) : null;
   if (expiresAt !== null && expiresAt <= host.clock()) {
-    throw new Refusal("VALIDATION_FAILED", `expires_at ${wanted.expires_at as string} has already passed`, {
+    throw new Refusal("VALIDATION_FAILED", `expires_at ${requestedKey.expires_at as string} has already passed`, {
       errors: [{ pointer: "/expires_at", detail: "a time in the future" }],
     });
   }
   const minted = host.keys.mint({
-    name: wanted.name,
+    name: requestedKey.name,
     scopes,
-    agent_id: wanted.agent_id ?? null,
+    agent_id: requestedKey.agent_id ?? null,
     owner,
     created_by: credential.key.id,
     expires_at: expiresAt,
     now: host.clock(),
   });
-  const call = readIdempotentCall(headers, "POST /v1/api-keys", wanted);
+  const call = readIdempotentCall(headers, "POST /v1/api-keys", requestedKey);
   const { row, replayed } = await host.ledger.transact(async (tx) => {
     const caller = await confirmWithScope(tx, credential, "keys:manage");
     const earlier = await findCreatedResource(tx, caller, call);
@@ -173,17 +175,17 @@ async function create(
     const lacking = scopes.filter((scope) => !caller.hasScope(scope));
     if (lacking.length > 0)
       throw new Refusal("SCOPE_ESCALATION", `this key does not have ${lacking.join(", ")}, so it cannot grant it`);
-    if (!canManage(caller, { agent_id: wanted.agent_id ?? null })) {
+    if (!canManage(caller, { agent_id: requestedKey.agent_id ?? null })) {
       throw new Refusal(
         "SCOPE_ESCALATION",
         `this key is bound to the agent "${caller.key.agent_id}"; keys that it makes must be bound to it too`,
       );
     }
-    const namesake = (await tx.keys()).find((key) => key.name === wanted.name && isLive(key, tx.now));
+    const namesake = (await tx.keys()).find((key) => key.name === requestedKey.name && isLive(key, tx.now));
     if (namesake !== undefined)
       throw new Refusal(
         "KEY_NAME_TAKEN",
-        `the live key ${namesake.id} is named "${wanted.name}"; choose another name, or revoke that key first`,
+        `the live key ${namesake.id} is named "${requestedKey.name}"; choose another name, or revoke that key first`,
       );
     const newKey = { ...minted.row, owner: owner === null ? null : findOwner(tx, owner), created_at: tx.now };
     await tx.insertKey(newKey);

@@ -5,11 +5,16 @@ import { renderPage } from "./doc-pages.ts";
 
 const ROW = /^\| `([A-Z_0-9]+)` \| (\d+) \| ([^|]+) \| ([^|]+) \|$/gm;
 
-export async function errorsPage(base: string, own: readonly ErrorKind[]): Promise<string> {
+export async function errorsPage(base: string, pluginErrors: readonly ErrorKind[]): Promise<string> {
   const text = await readFile(new URL("../../docs/errors.md", import.meta.url), "utf8");
   const rows = [
     ...[...text.matchAll(ROW)].map(([, ...cells]) => cells),
-    ...own.map(({ code, status, title }) => [code, String(status), title, "Returned by a plugin: see `detail`."]),
+    ...pluginErrors.map(({ code, status, title }) => [
+      code,
+      String(status),
+      title,
+      "Returned by a plugin: see `detail`.",
+    ]),
   ].map(
     ([code = "", status = "", title = "", remedy = ""]) =>
       `<tr id="${code.toLowerCase().replaceAll("_", "-")}"><td><code>${code}</code></td><td>${status}</td><td>${inline(title)}</td><td>${inline(remedy)}</td></tr>`,

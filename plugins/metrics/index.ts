@@ -122,13 +122,13 @@ function factSourceGauges(host: CoreHost, register: Registry): void {
   gauge(
     "assent_fact_source_reads",
     "Reads of each fact source since this process started, without cached values.",
-    (it) => host.factSources.counts().forEach(({ source, reads }) => it.set({ source }, reads)),
+    (metric) => host.factSources.counts().forEach(({ source, reads }) => metric.set({ source }, reads)),
     ["source"],
   );
   gauge(
     "assent_fact_source_failures",
     "Reads that had no usable answer.",
-    (it) => host.factSources.counts().forEach(({ source, failures }) => it.set({ source }, failures)),
+    (metric) => host.factSources.counts().forEach(({ source, failures }) => metric.set({ source }, failures)),
     ["source"],
   );
 }
@@ -136,100 +136,103 @@ function factSourceGauges(host: CoreHost, register: Registry): void {
 /** Registers the gauges of the core. */
 function gauges(host: CoreHost, register: Registry): void {
   const gauge = addGauge.bind(null, register);
-  gauge("assent_http_body_bytes", "Bytes of request bodies in memory. Limit: server.max_bytes_in_flight.", (it) =>
-    it.set(host.load.bodyBytes()),
+  gauge("assent_http_body_bytes", "Bytes of request bodies in memory. Limit: server.max_bytes_in_flight.", (metric) =>
+    metric.set(host.load.bodyBytes()),
   );
   gauge(
     "assent_http_response_bytes",
     "Bytes of large responses in memory that are being built or not read yet. Limit: server.max_response_bytes.",
-    (it) => it.set(host.load.responseBytes()),
+    (metric) => metric.set(host.load.responseBytes()),
   );
-  gauge("assent_ledger_queue_requests", "Requests of agents that wait for the ledger. Limit: ledger.max_queue.", (it) =>
-    it.set(host.load.queued()),
+  gauge(
+    "assent_ledger_queue_requests",
+    "Requests of agents that wait for the ledger. Limit: ledger.max_queue.",
+    (metric) => metric.set(host.load.queued()),
   );
-  gauge("assent_ledger_size", "Entries in the ledger.", async (it) => it.set((await host.ledger.head()).size));
+  gauge("assent_ledger_size", "Entries in the ledger.", async (metric) => metric.set((await host.ledger.head()).size));
   gauge(
     "assent_ledger_lag_entries",
     "Committed entries that the event streams of this process have not received yet.",
-    async (it) => it.set(await host.ledger.lag()),
+    async (metric) => metric.set(await host.ledger.lag()),
   );
   gauge(
     "assent_ledger_clock_ahead_seconds",
     "Seconds by which the last entry is ahead of this machine's clock; 0 if it is not.",
-    (it) => it.set(host.ledger.clockAhead() / 1000),
+    (metric) => metric.set(host.ledger.clockAhead() / 1000),
   );
   const age = (since: number): number => Math.max(0, host.clock() - since) / 1000;
-  gauge("assent_stops_held", "Active stops.", async (it) =>
-    it.set(listActiveStops(await host.stops.list(), host.clock()).length),
+  gauge("assent_stops_held", "Active stops.", async (metric) =>
+    metric.set(listActiveStops(await host.stops.list(), host.clock()).length),
   );
-  gauge("assent_approvals_pending", "Pending actions that have not expired.", async (it) =>
-    it.set(await host.storage.pendingCount({ all: true }, host.clock())),
+  gauge("assent_approvals_pending", "Pending actions that have not expired.", async (metric) =>
+    metric.set(await host.storage.pendingCount({ all: true }, host.clock())),
   );
   gauge(
     "assent_approvals_pending_oldest_age_seconds",
     "Age of the oldest pending action; absent if there is none.",
-    async (it) => {
+    async (metric) => {
       const since = await host.storage.oldestPending(host.clock());
-      if (since === null) it.remove();
-      else it.set(age(since));
+      if (since === null) metric.remove();
+      else metric.set(age(since));
     },
   );
-  gauge("assent_break_glass_reviews_open", "Emergency approvals that no one has reviewed.", async (it) =>
-    it.set((await host.breakGlass.list()).open.size),
+  gauge("assent_break_glass_reviews_open", "Emergency approvals that no one has reviewed.", async (metric) =>
+    metric.set((await host.breakGlass.list()).open.size),
   );
   gauge(
     "assent_deliveries",
     "Deliveries by state: created for a later time (scheduled), to be attempted (waiting), or failed permanently (dead).",
-    async (it) => {
-      for (const [state, { count }] of Object.entries(await host.storage.deliveryBacklog())) it.set({ state }, count);
+    async (metric) => {
+      for (const [state, { count }] of Object.entries(await host.storage.deliveryBacklog()))
+        metric.set({ state }, count);
     },
     ["state"],
   );
   gauge(
     "assent_deliveries_oldest_age_seconds",
     "Age of the oldest of these deliveries; absent if there is none.",
-    async (it) => {
+    async (metric) => {
       for (const [state, { oldest }] of Object.entries(await host.storage.deliveryBacklog()))
-        if (oldest !== null) it.set({ state }, age(oldest));
+        if (oldest !== null) metric.set({ state }, age(oldest));
     },
     ["state"],
   );
-  gauge("assent_policies_active", "Policies in the active set.", async (it) =>
-    it.set((await host.policies.state()).count),
+  gauge("assent_policies_active", "Policies in the active set.", async (metric) =>
+    metric.set((await host.policies.state()).count),
   );
   gauge(
     "assent_policy_set_info",
     "Digest of the active policy set, as a label.",
-    async (it) => it.set({ policy_set: (await host.policies.state()).digest ?? "none" }, 1),
+    async (metric) => metric.set({ policy_set: (await host.policies.state()).digest ?? "none" }, 1),
     ["policy_set"],
   );
   gauge(
     "assent_policy_source_stale",
     "1 while a policy source provides policies that cannot be accepted.",
-    async (it) => it.set((await host.policies.state()).stale_since === null ? 0 : 1),
+    async (metric) => metric.set((await host.policies.state()).stale_since === null ? 0 : 1),
   );
   gauge(
     "assent_policy_source_stale_since_seconds",
     "Unix time since which a policy source provides policies that cannot be accepted; absent if there is none.",
-    async (it) => {
+    async (metric) => {
       const since = (await host.policies.state()).stale_since;
-      if (since === null) it.remove();
-      else it.set(since / 1000);
+      if (since === null) metric.remove();
+      else metric.set(since / 1000);
     },
   );
   gauge(
     "assent_policy_source_fault",
     "1 for each fault in such policies.",
-    async (it) => {
+    async (metric) => {
       for (const { file, line, column } of (await host.policies.state()).faults.slice(0, 20))
-        it.set({ file, line: line ?? "", column: column ?? "" }, 1);
+        metric.set({ file, line: line ?? "", column: column ?? "" }, 1);
     },
     ["file", "line", "column"],
   );
-  gauge("assent_process_resident_memory_bytes", "Resident memory of the process.", (it) =>
-    it.set(process.memoryUsage().rss),
+  gauge("assent_process_resident_memory_bytes", "Resident memory of the process.", (metric) =>
+    metric.set(process.memoryUsage().rss),
   );
-  gauge("assent_process_start_time_seconds", "When the process started, as a Unix time.", (it) =>
-    it.set(Math.round(Date.now() / 1000 - process.uptime())),
+  gauge("assent_process_start_time_seconds", "When the process started, as a Unix time.", (metric) =>
+    metric.set(Math.round(Date.now() / 1000 - process.uptime())),
   );
 }

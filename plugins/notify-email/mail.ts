@@ -1,12 +1,12 @@
 /** Renders a mail as plain text and as HTML, with the same content. */
-import { FOLD } from "../../src/core.ts";
+import { HIDDEN_LINES_PATTERN } from "../../src/core.ts";
 import {
   type ApprovalMessage,
   type ClosedMessage,
   describeLink,
   describeOutcome,
-  grantLines,
-  messageFacts,
+  renderGrantLines,
+  listMessageFacts,
   messageTitle,
   type NoticeMessage,
   otherRequestLines,
@@ -36,8 +36,8 @@ export function renderMail(message: ApprovalMessage | ClosedMessage | ThrottleMe
     });
   const { action } = message;
   const title = messageTitle(message);
-  const facts = messageFacts(action);
-  const offers = grantLines(action);
+  const facts = listMessageFacts(action);
+  const offers = renderGrantLines(action);
   const request = requestSections(action);
   if (offers.length > 0) request.push(["Your approval can also cover later requests", offers]);
   const asks = "link" in message;
@@ -117,7 +117,7 @@ function html({ title, opening, link, button: label, about, facts, request }: Pa
 }
 
 function isFolded(request: Parts["request"]): boolean {
-  return request.some(([, lines]) => lines.some((line) => FOLD.test(line)));
+  return request.some(([, lines]) => lines.some((line) => HIDDEN_LINES_PATTERN.test(line)));
 }
 
 const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };

@@ -2,15 +2,15 @@
  * Renders messages as Slack blocks. Text of agents goes into plain text or code blocks, with Slack's three control
  * characters escaped, so that it cannot become markup, a link or a mention.
  */
-import { FOLD } from "../../src/core.ts";
+import { HIDDEN_LINES_PATTERN } from "../../src/core.ts";
 import { encodeVoteButton, VOTE_ACTIONS } from "./vote-button.ts";
 import {
   type ApprovalMessage,
   type ClosedMessage,
   describeLink,
   describeOutcome,
-  grantLines,
-  messageFacts,
+  renderGrantLines,
+  listMessageFacts,
   messageTitle,
   type NoticeMessage,
   otherRequestLines,
@@ -44,7 +44,7 @@ export function renderBlocks(
   const title = messageTitle(message);
   const blocks: object[] = [{ type: "header", text: plainText(title, MAX_HEADER) }];
   if (!("link" in message)) blocks.push({ type: "section", text: plainText(describeOutcome(message), MAX_TEXT) });
-  const facts = messageFacts(message.action);
+  const facts = listMessageFacts(message.action);
   blocks.push(...fieldSections(facts));
   blocks.push(
     ...(brief
@@ -116,7 +116,7 @@ function renderVoteButtons({ to, link }: ApprovalMessage): object[] {
 
 /** Lists the grants that the approval page offers. */
 function grantOffers({ action }: ApprovalMessage): object[] {
-  const lines = grantLines(action);
+  const lines = renderGrantLines(action);
   if (lines.length === 0) return [];
   const text = ["Your approval can also cover later requests. The approval page offers:", ...lines].join("\n• ");
   return [{ type: "section", text: plainText(text, MAX_TEXT) }];
@@ -145,7 +145,7 @@ export function renderContent(
   const blocks: object[] = [];
   let cut = facts.some(
     ([name, value]) =>
-      value.split("\n").some((line) => line.endsWith("…") || FOLD.test(line)) ||
+      value.split("\n").some((line) => line.endsWith("…") || HIDDEN_LINES_PATTERN.test(line)) ||
       split(`${name}\n${value}`, MAX_FIELD).length > 1,
   );
   for (const [name, lines] of requestSections(action)) {
@@ -157,7 +157,7 @@ export function renderContent(
         type: "section",
         text: { type: "mrkdwn", verbatim: true, text: `${i === 0 ? `*${name}*\n` : ""}\`\`\`\n${part}\n\`\`\`` },
       });
-    cut ||= parts.length > room || lines.some((line) => FOLD.test(line));
+    cut ||= parts.length > room || lines.some((line) => HIDDEN_LINES_PATTERN.test(line));
   }
   if (cut) blocks.push(renderNote("Some lines are collapsed. The approval page shows all of them."));
   return blocks;

@@ -1,5 +1,5 @@
 /** Renders the forms and notices that open in Slack when a person presses a button. */
-import { type MessageAction, messageFacts, requestSections } from "../../src/plugin.ts";
+import { type MessageAction, listMessageFacts, requestSections } from "../../src/plugin.ts";
 import { renderContent, fieldSections, MAX_TEXT, renderNote, plainText } from "./blocks.ts";
 import type { VoteForm } from "./vote-button.ts";
 
@@ -59,7 +59,7 @@ export function renderVoteForm({ action, approver }: LinkResponse, form: VoteFor
 
 function factsOf(action: LinkResponse["action"]): [string, string][] {
   const { approvals, approvals_needed, proposed, shown_first } = action;
-  const facts = messageFacts({
+  const facts = listMessageFacts({
     ...action,
     votes: approvals.map(({ created_at: at, ...vote }) => ({ ...vote, at })),
     quorum: approvals_needed ?? 1,

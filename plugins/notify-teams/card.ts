@@ -7,7 +7,7 @@ import {
   type ClosedMessage,
   describeLink,
   describeOutcome,
-  messageFacts,
+  listMessageFacts,
   messageTitle,
   type NoticeMessage,
   otherRequestLines,
@@ -40,7 +40,7 @@ export function renderCard(message: ApprovalMessage | ClosedMessage | ThrottleMe
           openUrl(i === 0 ? "Open the approval page" : `Open request ${i + 1}`, link),
         )
       : [];
-  const about = facts(messageFacts(message.action));
+  const about = facts(listMessageFacts(message.action));
   const lines = others.map((text) => line(text));
   const whole = card([...head, ...about, ...sections(message.action), ...lines, ...tail], actions);
   if (Buffer.byteLength(JSON.stringify(whole)) <= MAX_BYTES) return whole;

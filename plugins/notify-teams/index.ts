@@ -57,8 +57,8 @@ export function createNotifier(
       if (person !== null)
         return `several people read a channel of Teams, and the link of ${person} would vote for anyone who opens it; name "${to}" under places`;
       if (targets.has(to)) return null;
-      const meant = findSimilarName(to, [...targets.keys()]);
-      return `notify-teams has no destination "${to}"; ${meant === null ? `there are ${[...targets.keys()].join(", ")}` : `did you mean "${meant}"?`}`;
+      const suggestion = findSimilarName(to, [...targets.keys()]);
+      return `notify-teams has no destination "${to}"; ${suggestion === null ? `there are ${[...targets.keys()].join(", ")}` : `did you mean "${suggestion}"?`}`;
     },
     async deliver(message: Message, signal: AbortSignal) {
       if (message.kind === "event") throw new NotifierError("notify-teams has no feeds", { permanent: true });

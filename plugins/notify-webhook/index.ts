@@ -46,9 +46,9 @@ export default definePlugin({
 function assertTypes(name: string, events: readonly string[], types: readonly string[]): void {
   const wrong = events.find((type) => type !== "*" && !types.includes(type));
   if (wrong === undefined) return;
-  const meant = findSimilarName(wrong, types);
+  const suggestion = findSimilarName(wrong, types);
   throw new Error(
-    `destination "${name}": no entry of the ledger has the type "${wrong}"; ${meant === null ? `there are ${types.join(", ")}, or "*" for all` : `did you mean "${meant}"?`}`,
+    `destination "${name}": no entry of the ledger has the type "${wrong}"; ${suggestion === null ? `there are ${types.join(", ")}, or "*" for all` : `did you mean "${suggestion}"?`}`,
   );
 }
 
@@ -68,8 +68,8 @@ export function createNotifier(
     feeds: Object.entries(destinations).flatMap(([name, { events, agents }]) => feedOf(name, events, agents)),
     check(to) {
       if (targets.has(to)) return null;
-      const meant = findSimilarName(to, [...targets.keys()]);
-      return `notify-webhook has no destination "${to}"; ${meant === null ? `there are ${[...targets.keys()].join(", ")}` : `did you mean "${meant}"?`}`;
+      const suggestion = findSimilarName(to, [...targets.keys()]);
+      return `notify-webhook has no destination "${to}"; ${suggestion === null ? `there are ${[...targets.keys()].join(", ")}` : `did you mean "${suggestion}"?`}`;
     },
     async deliver(message: Message, signal: AbortSignal) {
       const destination = targets.get(message.to);

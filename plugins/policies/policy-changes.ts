@@ -212,12 +212,14 @@ export function activatePolicy(
     const row = await findPolicy(tx, idOrName);
     assertIfMatch(headers, policyEtag(row));
     assertNotManaged(row, host.policies.sources);
-    const wanted = await findVersion(tx, row, version ?? row.latest_version);
-    const edits = new Map([[row.name, { version: wanted.version, definition: parseStoredDocument(wanted) }]]);
+    const targetVersion = await findVersion(tx, row, version ?? row.latest_version);
+    const edits = new Map([
+      [row.name, { version: targetVersion.version, definition: parseStoredDocument(targetVersion) }],
+    ]);
     const set = await host.policies.plan(tx, edits);
-    if (row.active_version === wanted.version) return row;
+    if (row.active_version === targetVersion.version) return row;
     await assertMayActivate(host, tx, edits);
-    const change = { managed_by: null, active_version: wanted.version, updated_at: tx.now };
+    const change = { managed_by: null, active_version: targetVersion.version, updated_at: tx.now };
     const after = { ...row, ...change };
     await tx.updatePolicy(row.id, change);
     await host.policies.commit(tx, set, { kind: "api", change: "activate", policy: row.name }, caller, [

@@ -4,9 +4,11 @@ import type { BacktestReport } from "../../src/core.ts";
 type Flip = BacktestReport["flips"][number];
 
 /** Returns the report without the names of policies that are not in `own`, and without examples. */
-export function hideOtherPolicies(report: BacktestReport, own: ReadonlySet<string>): BacktestReport {
+export function hideOtherPolicies(report: BacktestReport, ownPolicies: ReadonlySet<string>): BacktestReport {
   const hide = ({ effect, policy, rule }: Flip["from"]): Flip["from"] =>
-    policy === null || own.has(policy) ? { effect, policy, rule } : { effect, policy: "another policy", rule: null };
+    policy === null || ownPolicies.has(policy)
+      ? { effect, policy, rule }
+      : { effect, policy: "another policy", rule: null };
   const flips = new Map<string, Flip>();
   for (const flip of report.flips) {
     const [from, to] = [hide(flip.from), hide(flip.to)];
@@ -16,6 +18,6 @@ export function hideOtherPolicies(report: BacktestReport, own: ReadonlySet<strin
   return {
     ...report,
     flips: [...flips.values()].sort((a, b) => b.count - a.count),
-    counted: report.counted.filter(({ policy }) => own.has(policy)),
+    counted: report.counted.filter(({ policy }) => ownPolicies.has(policy)),
   };
 }

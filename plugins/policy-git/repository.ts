@@ -175,8 +175,8 @@ class GitRepository implements Repository {
    */
   private async pull(partial = true): Promise<string> {
     const { url, ref } = this.options;
-    const wanted = listRefs(ref);
-    for (const [i, name] of wanted.entries()) {
+    const requestedRefs = listRefs(ref);
+    for (const [i, name] of requestedRefs.entries()) {
       try {
         await runGit(
           [
@@ -201,7 +201,7 @@ class GitRepository implements Repository {
       } catch (error) {
         if (!(error instanceof GitError)) throw error;
         const absent = /couldn't find remote ref|not our ref|unadvertised object/i.test(error.message);
-        if (absent && i + 1 < wanted.length) continue;
+        if (absent && i + 1 < requestedRefs.length) continue;
         if (absent) throw new RemoteError(explainAbsence(ref));
         throw error;
       }

@@ -169,14 +169,14 @@ function rebuiltEffective(
 
 /** Returns the commitment to the action's `meta`, or null if there is none. */
 function metaOf({ meta }: ActionRow): string | null {
-  const kept = decodeSalted(meta);
-  return kept === null ? null : commitSalted(kept);
+  const storedMeta = decodeSalted(meta);
+  return storedMeta === null ? null : commitSalted(storedMeta);
 }
 
 function rebuiltFacts(recorded: RecordedFacts, past: string | null): RecordedFacts {
-  const kept =
+  const storedFacts =
     recorded.past === undefined ? null : (findSaltedFacts(recorded.past, past) ?? decodeSaltedFacts(past)[0] ?? null);
-  return kept === null ? recorded : { ...recorded, past: commitSaltedFacts(kept) };
+  return storedFacts === null ? recorded : { ...recorded, past: commitSaltedFacts(storedFacts) };
 }
 
 /** Whether the entry is a decision or a redecision. */

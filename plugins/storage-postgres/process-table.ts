@@ -78,20 +78,24 @@ export function createProcessTable(reads: Reads, open: () => Promise<Session>): 
 
   return {
     report: ({ instance, size, root }) =>
-      run("report this process to the others", async (own) => {
-        await own.query(REPORT, [instance, size, root]);
-        if (!hasForgotten) await own.query(FORGET, []);
+      run("report this process to the others", async (processSession) => {
+        await processSession.query(REPORT, [instance, size, root]);
+        if (!hasForgotten) await processSession.query(FORGET, []);
         hasForgotten = true;
       }),
     list: () =>
-      run("list the processes", async (own) => {
+      run("list the processes", async (processSession) => {
         // Send both queries at once, in this order.
-        const [heads, rows] = await Promise.all([own.query(reads.head.sql, []), own.query(LIST, [])]);
+        const [heads, rows] = await Promise.all([
+          processSession.query(reads.head.sql, []),
+          processSession.query(LIST, []),
+        ]);
         const [head] = heads.rows;
         if (head === undefined) throw new StorageError("corrupt", "the store has no ledger head");
         return { head: decodeHead(head), processes: rows.rows as unknown as ProcessRow[] };
       }),
-    remove: (instance) => run("remove this process's row", async (own) => void (await own.query(REMOVE, [instance]))),
+    remove: (instance) =>
+      run("remove this process's row", async (processSession) => void (await processSession.query(REMOVE, [instance]))),
     async end() {
       const openSession = session === null ? null : await session.catch(() => null);
       session = null;

@@ -62,8 +62,8 @@ function applicationFolders(): string[] {
   if (path === undefined || url === undefined) return [];
   const { argv, cwd } = globalThis.process;
   const main = argv[1] === undefined ? [] : [path.dirname(argv[1])];
-  const own = import.meta.url.startsWith("file:") ? [path.dirname(url.fileURLToPath(import.meta.url))] : [];
-  return [...main, cwd(), ...own];
+  const ownFolder = import.meta.url.startsWith("file:") ? [path.dirname(url.fileURLToPath(import.meta.url))] : [];
+  return [...main, cwd(), ...ownFolder];
 }
 
 /** Returns the package as Node resolves it from the first folder in which it is found; null if there is none. */

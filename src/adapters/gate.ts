@@ -9,7 +9,7 @@ import {
   type RefusalOutcome,
 } from "../client/index.ts";
 import { refuseUnknownOptions } from "../client/unknown-options.ts";
-import { copyJsonObject } from "../client/snapshot.ts";
+import { copyJsonObject } from "../client/copy-json.ts";
 
 type Json = Record<string, unknown>;
 
@@ -68,7 +68,7 @@ export class ToolNotRunError extends Error {
     cause?: unknown,
   ) {
     super(message, { cause });
-    this.name = "NotRun";
+    this.name = "ToolNotRunError";
     this.state = state;
     this.outcome = outcome;
     this.action = action;
@@ -76,8 +76,12 @@ export class ToolNotRunError extends Error {
 }
 
 /** Evaluates the tool's own `needsApproval`, which the gate must not weaken. */
-export async function evaluateNeedsApproval(own: unknown, ...given: unknown[]): Promise<boolean> {
-  return Boolean(typeof own === "function" ? await (own as (...all: unknown[]) => unknown)(...given) : own);
+export async function evaluateNeedsApproval(ownNeedsApproval: unknown, ...given: unknown[]): Promise<boolean> {
+  return Boolean(
+    typeof ownNeedsApproval === "function"
+      ? await (ownNeedsApproval as (...all: unknown[]) => unknown)(...given)
+      : ownNeedsApproval,
+  );
 }
 
 /** @param more additional options, set by the adapter */

@@ -32,7 +32,7 @@ import {
 } from "../domain/entries.ts";
 import { COVERAGE_ENTRY } from "../domain/effects/coverage-statement.ts";
 import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
-import { restoreEntry } from "../domain/past.ts";
+import { restoreEntry } from "../domain/salted-facts.ts";
 import { recomputeHistoryMemberships } from "../domain/policy/decide/history-facts.ts";
 import { recomputeLimitUses } from "../domain/limit-uses.ts";
 import { effectiveRequest } from "../domain/edited-request.ts";
@@ -44,7 +44,7 @@ import type { SuggestedRulesAuditor } from "./suggested-rules.ts";
 import type { PlansAuditor } from "./plans.ts";
 import type { StopsAuditor } from "./stops.ts";
 import { createProofReader } from "../ledger/reader.ts";
-import { UNRECORDED_META_NAMES } from "./unrecorded.ts";
+import { UNRECORDED_META_NAMES } from "./unrecorded-columns.ts";
 
 const KINDS: readonly DeliveryKind[] = [
   "approval_requested",

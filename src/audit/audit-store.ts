@@ -9,7 +9,7 @@ import type { LogKeys } from "../domain/log-keys.ts";
 import { tilesBetween } from "../domain/tiles.ts";
 import { auditActions } from "./actions.ts";
 import { auditRows } from "./audit-rows.ts";
-import { ExpectedRows } from "./folded-entries.ts";
+import { ExpectedRows } from "./expected-rows.ts";
 import { auditLedger, reportUnreadableData, type AuditReport } from "./ledger.ts";
 import { createKeysAuditor } from "./log-keys.ts";
 import { createFaultCollector, retryWhileFaulty, type AuditedStore, type ReportFault } from "./report.ts";
@@ -94,10 +94,10 @@ async function readOrigin(store: AuditedStore, vkey: string | undefined): Promis
 /** Runs a check that compares the store with the newest entries. */
 function checkCurrent(
   { entries, faults }: TablesAudit,
-  what: string,
+  subject: string,
   check: (fault: ReportFault) => Promise<void>,
 ): Promise<void> {
-  return retryWhileFaulty(what, createFaultCollector(faults), check, () => entries.catchUp());
+  return retryWhileFaulty(subject, createFaultCollector(faults), check, () => entries.catchUp());
 }
 
 /** Audits all actions. Resolves to the number of actions. */

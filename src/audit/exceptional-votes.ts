@@ -10,7 +10,7 @@ import { isWithinLimits } from "../domain/groups.ts";
 import { principalOfUser } from "../domain/owner.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
 import { hasScope, type Scope } from "../domain/scopes.ts";
-import { listKeyMakers, principalsOfKeys, type RecordedKey } from "../domain/standing.ts";
+import { listKeyMakers, principalsOfKeys, type RecordedKey } from "../domain/vote-people.ts";
 import { UserNames } from "../domain/user-names.ts";
 import { toRecordedKey, type Users } from "../domain/users.ts";
 import type { EntryBody } from "./report.ts";

@@ -91,7 +91,7 @@ export async function auditLedger(reader: StorageReader, options: AuditOptions):
 
 /** Reports data that cannot be read or decoded as a fault. Rethrows if the store is unavailable, which is not a fault. */
 export async function reportUnreadableData(
-  what: string,
+  subject: string,
   fault: (message: string) => void,
   work: () => Promise<void>,
 ): Promise<void> {
@@ -99,7 +99,7 @@ export async function reportUnreadableData(
     await work();
   } catch (error) {
     if (error instanceof StorageError && error.kind !== "corrupt" && error.kind !== "invalid") throw error;
-    fault(`${what} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+    fault(`${subject} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 

@@ -13,7 +13,7 @@ import {
   listActiveHolds,
   holdNamesAction,
   NO_LEGAL_HOLDS,
-  openSubject,
+  readVerifiedSubject,
 } from "../domain/legal-holds.ts";
 import type { EntryBody, ReportFault } from "./report.ts";
 
@@ -51,7 +51,7 @@ export function createLegalHoldsAuditor(): LegalHoldsAuditor {
       for (const hold of active) {
         if (hold.subject === null) continue;
         const key = HELD_SUBJECTS.key(hold.id);
-        if (openSubject(hold, stored.get(key)) === null)
+        if (readVerifiedSubject(hold, stored.get(key)) === null)
           fault(
             `the identifier of the legal hold ${hold.id} is missing or does not match its commitment in the ledger`,
           );

@@ -58,9 +58,9 @@ export class PoliciesAuditor {
     const active = new Map((document?.policies ?? []).map(({ policy, version }) => [policy, version]));
     const rows = await this.store.policies();
     for (const row of rows) {
-      const what = `the policy ${row.name}`;
-      await reportUnreadableData(what, fault, () =>
-        this.checkPolicy(row, active.get(row.name) ?? null, members, prefixFaults(what, fault)),
+      const subject = `the policy ${row.name}`;
+      await reportUnreadableData(subject, fault, () =>
+        this.checkPolicy(row, active.get(row.name) ?? null, members, prefixFaults(subject, fault)),
       );
     }
     const [ids, names] = [new Set(rows.map(({ id }) => id)), new Set(rows.map(({ name }) => name))];

@@ -3,7 +3,7 @@
  * without comparing them with entries, so someone could change a row, let a decision read it, and change it back.
  */
 import type { ActionRow } from "../contract/storage.ts";
-import { decodeSaltedFacts } from "../domain/past.ts";
+import { decodeSaltedFacts } from "../domain/salted-facts.ts";
 import type { PastAction } from "../domain/policy/policy-types.ts";
 import type { AuditedStore, ReportFault } from "./report.ts";
 
@@ -23,8 +23,8 @@ export function createRecordedHistoriesCheck(store: Pick<AuditedStore, "action">
   const remembered = new Map<string, ActionNames>();
 
   async function findNames(id: string): Promise<ActionNames | null> {
-    const known = remembered.get(id);
-    if (known !== undefined) return known;
+    const cachedHistory = remembered.get(id);
+    if (cachedHistory !== undefined) return cachedHistory;
     const row = await store.action(id);
     if (row === null) return null;
     const [oldest] = remembered.keys();

@@ -29,7 +29,7 @@ export function createFaultCollector(into: string[]): ReportFault {
  * `before` before each attempt.
  */
 export async function retryWhileFaulty(
-  what: string,
+  subject: string,
   fault: ReportFault,
   check: (fault: ReportFault) => Promise<void>,
   before: () => Promise<void> = () => Promise.resolve(),
@@ -37,7 +37,7 @@ export async function retryWhileFaulty(
   for (let attempt = 1; ; attempt++) {
     const faults: string[] = [];
     const report: ReportFault = (message) => void faults.push(message);
-    await reportUnreadableData(what, report, async () => {
+    await reportUnreadableData(subject, report, async () => {
       await before();
       await check(report);
     });

@@ -11,7 +11,7 @@ import {
   isPermissionDenied,
   readCheckpointFile,
   stateCheckpointPath,
-} from "../ledger/sign/kept-checkpoint.ts";
+} from "../ledger/sign/checkpoint-file.ts";
 import { createProofReader } from "../ledger/reader.ts";
 import { LedgerTampered } from "../ledger/tampered.ts";
 import { EXIT_CODES, parseArguments, usageError, CommandError, printJson, type Command } from "./command.ts";
@@ -75,10 +75,10 @@ examples:
         done.faults.push(
           `the store has ${done.size} entries and does not name the log's key: it was removed${vkey === null ? ", and no signature was verified; give the key with --key" : ""}`,
         );
-      done.faults.push(...kept.faults);
-      done.warnings.push(...kept.warnings);
+      done.faults.push(...storedCheckpoints.faults);
+      done.warnings.push(...storedCheckpoints.warnings);
       done.warnings.push(...(await unsignedWarning(storage, done)));
-      const contained = await compareKept(storage, done, kept.notes);
+      const contained = await compareKept(storage, done, storedCheckpoints.notes);
       const signer = done.signedSize === null ? null : vkeyAtSize(done.logKeys, done.signedSize);
       return { ...done, vkey: signer, contained, repairs: await readRepairs(storage) };
     });

@@ -44,7 +44,7 @@ export interface Command {
   run(args: string[], io: Output): Promise<number>;
 }
 
-export type Subcommand = Omit<Command, "verbs">;
+export type Subcommand = Omit<Command, "subcommands">;
 
 type Options = NonNullable<ParseArgsConfig["options"]>;
 type Parsed<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true; args: string[] }>>;
@@ -60,9 +60,9 @@ export function parseArguments<T extends Options>(args: string[], options: T): P
     const message = error instanceof Error ? (error.message.split(". ")[0] as string) : String(error);
     const flag = /'--([^' ]+)/.exec(message)?.[1];
     const flags = Object.keys(options);
-    const meant = flag === undefined || flags.includes(flag) ? null : findSimilarName(flag, flags);
+    const suggestion = flag === undefined || flags.includes(flag) ? null : findSimilarName(flag, flags);
     throw new CommandError(
-      `${message.charAt(0).toLowerCase()}${message.slice(1)}${meant === null ? "" : `; did you mean --${meant}?`}`,
+      `${message.charAt(0).toLowerCase()}${message.slice(1)}${suggestion === null ? "" : `; did you mean --${suggestion}?`}`,
       EXIT_CODES.usage,
     );
   }

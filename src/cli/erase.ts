@@ -98,35 +98,35 @@ async function selection(given: Record<string, string | undefined>): Promise<Rec
     throw usageError("--at goes with --value or --number");
   if (subject !== undefined && (value !== undefined || number !== undefined))
     throw usageError("give either --subject, or --value or --number");
-  const wanted: Record<string, unknown> = {};
+  const criteria: Record<string, unknown> = {};
   if (age !== undefined) {
     const ms = parseDuration(age);
     if (ms === null || ms === 0) throw usageError(`--older-than must be a duration such as 90d or 12h; got "${age}"`);
-    wanted["until"] = toRfc3339(Date.now() - ms);
+    criteria["until"] = toRfc3339(Date.now() - ms);
   }
-  if (until !== undefined) wanted["until"] = toRfc3339(parsePast("--until", until));
-  if (agent !== undefined) wanted["agent_id"] = agent;
-  if (value !== undefined) wanted["value"] = await readSecretFlag(value);
+  if (until !== undefined) criteria["until"] = toRfc3339(parsePast("--until", until));
+  if (agent !== undefined) criteria["agent_id"] = agent;
+  if (value !== undefined) criteria["value"] = await readSecretFlag(value);
   if (number !== undefined) {
     if (number.trim() === "" || !Number.isFinite(Number(number)))
       throw usageError(`--number must be a number; got "${number}"`);
-    wanted["value"] = Number(number);
+    criteria["value"] = Number(number);
   }
-  if (at !== undefined) wanted["pointer"] = at;
-  if (subject !== undefined) wanted["subject"] = await readSecretFlag(subject);
-  if (Object.keys(wanted).length === 0)
+  if (at !== undefined) criteria["pointer"] = at;
+  if (subject !== undefined) criteria["subject"] = await readSecretFlag(subject);
+  if (Object.keys(criteria).length === 0)
     throw usageError(
       "select actions with an action id, --older-than, --until, --agent, --value, --number or --subject",
     );
-  return wanted;
+  return criteria;
 }
 
 /** Repeats the request until all actions were examined, because one request examines only a few thousand. */
-async function eraseAll(wanted: Record<string, unknown>, io: Output): Promise<Count> {
+async function eraseAll(criteria: Record<string, unknown>, io: Output): Promise<Count> {
   const total: Count = { looked_at: 0, matched: 0, open: 0, altered: 0, held: 0, holds: [], erased: 0 };
   const service = await createPrivilegedClient();
   for (let before: number | null | undefined; before !== null;) {
-    const body = { ...wanted, ...(before === undefined ? {} : { before }) };
+    const body = { ...criteria, ...(before === undefined ? {} : { before }) };
     const part = await withServiceErrors(() =>
       service.call<Count & { next: number | null }>("POST", "/v1/erasures", body),
     );

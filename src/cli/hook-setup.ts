@@ -198,17 +198,17 @@ function savedConfig(env: Variables): HookConfig | null {
 
 /**
  * Starts this user's service. Creates it if it does not exist. Resolves to the key of `agent`, or to null.
- * @param wanted agent for which to create a key, with the owner of the key; null if the hook already has a key
+ * @param requestedAgent agent for which to create a key, with the owner of the key; null if the hook already has a key
  */
 async function startLocal(
   io: Output,
   local: LocalService,
   url: string,
-  wanted: { agent: string; owner: string | null } | null,
+  requestedAgent: { agent: string; owner: string | null } | null,
 ): Promise<string | null> {
   let key: string | null = null;
   if (!local.exists) {
-    if (wanted === null)
+    if (requestedAgent === null)
       throw new CommandError(
         `no service is ready at ${url}, which the hook's configuration names; start it, or run setup with --undo first`,
         EXIT_CODES.unreachable,
@@ -220,8 +220,8 @@ async function startLocal(
       );
     local.create(Number(new URL(url).port || 80));
   }
-  if (wanted !== null)
-    key = await local.createKeys(wanted, (admin) => {
+  if (requestedAgent !== null)
+    key = await local.createKeys(requestedAgent, (admin) => {
       io.err(
         `\nYour admin key. It is printed once and not stored; keep it where no agent can read it, such as a password manager:\n`,
       );

@@ -4,7 +4,7 @@ import { HOSTS } from "../hook/hosts/answers.ts";
 import { createSocketFolder, socketPath } from "../hook/hookd-socket.ts";
 import { VERSION } from "../version.ts";
 import { CommandError, EXIT_CODES, parseArguments, usageError, type Command } from "./command.ts";
-import { hookSubcommands, runSubcommand } from "./hook-verbs.ts";
+import { hookSubcommands, runSubcommand } from "./hook-subcommands.ts";
 import { parseSeconds } from "./times.ts";
 
 export const hook: Command = {

@@ -39,8 +39,10 @@ export class LocalService {
   constructor(home: string, env: Variables) {
     this.folder = join(env["XDG_DATA_HOME"] || join(home, ".local", "share"), "assent");
     // Remove variables that configure another service, because they would also apply to this one.
-    const kept = Object.entries(env).filter(([name]) => !name.startsWith("ASSENT_") || name === "ASSENT_STATE");
-    this.env = Object.fromEntries(kept);
+    const inheritedVariables = Object.entries(env).filter(
+      ([name]) => !name.startsWith("ASSENT_") || name === "ASSENT_STATE",
+    );
+    this.env = Object.fromEntries(inheritedVariables);
   }
 
   get exists(): boolean {

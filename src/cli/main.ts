@@ -110,9 +110,9 @@ async function find(name: string): Promise<Command> {
   const { commands, failure } = await loadPluginCommands();
   const command = commands.get(name);
   if (command !== undefined) return command;
-  const meant = findSimilarName(name, [...Object.keys(COMMANDS), ...commands.keys()]);
+  const suggestion = findSimilarName(name, [...Object.keys(COMMANDS), ...commands.keys()]);
   throw new CommandError(
-    `there is no command "${name}"${meant === null ? `; "${programCommand()} help" lists them` : `; did you mean "${meant}"?`}${failure === null ? "" : ` (plugins could not be loaded: ${failure})`}`,
+    `there is no command "${name}"${suggestion === null ? `; "${programCommand()} help" lists them` : `; did you mean "${suggestion}"?`}${failure === null ? "" : ` (plugins could not be loaded: ${failure})`}`,
     EXIT_CODES.usage,
   );
 }

@@ -72,8 +72,8 @@ function describePolicies({ active, policy_set, offers }: Readiness["policies"])
   return [
     `policies  ${active} active, policy set ${policy_set?.slice(0, 12) ?? "none"}`,
     ...offers.map(({ source, baseline, taken, commit, applied_commit: applied }) => {
-      const kept = applied === null ? "its last valid policies stay" : `${revision(applied)}applied`;
-      const outcome = taken ? "applied" : `rejected; ${kept}`;
+      const appliedRevision = applied === null ? "its last valid policies stay" : `${revision(applied)}applied`;
+      const outcome = taken ? "applied" : `rejected; ${appliedRevision}`;
       return `source    ${source}${baseline ? " (baseline)" : ""}: ${revision(commit)}${outcome}`;
     }),
   ];

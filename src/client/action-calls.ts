@@ -1,7 +1,7 @@
 /** The client's methods that submit an action, wait for it, start it and report its result. */
 import { RequestRefused, ServiceUnavailable, timeoutError, unreadableResponse } from "./client-errors.ts";
 import { openQuestion } from "./open-question.ts";
-import { equalJson } from "./snapshot.ts";
+import { equalJson } from "./copy-json.ts";
 import { createTimeout, pause, computeBackoff } from "./transport.ts";
 import type { ApiCalls } from "./api-calls.ts";
 import type {

@@ -3,7 +3,7 @@ import { admit, type Admission } from "./admit.ts";
 import { createAssent, type Assent } from "./client.ts";
 import { refuseUnknownOptions } from "./unknown-options.ts";
 import type { RefusalOutcome } from "./refusal.ts";
-import { copyJsonObject } from "./snapshot.ts";
+import { copyJsonObject } from "./copy-json.ts";
 import type { ActionRecord, ActionResult } from "./action-types.ts";
 
 /** Thrown when the action must not run. The message says why and what to do next. */
@@ -113,15 +113,16 @@ export function govern<P extends object, T>(
       params,
       context: copyJsonObject(typeof context === "function" ? context(copyOf<P>(params)) : context, "the context"),
     };
-    const call = async (again: GovernedCallOptions): Promise<T | Pending<T>> => {
-      const signal = again.signal ?? options.signal;
+    const call = async (callOptions: GovernedCallOptions): Promise<T | Pending<T>> => {
+      const signal = callOptions.signal ?? options.signal;
       const admission = await admit(assent, request, {
-        meta: copyJsonObject({ ...options.meta, ...again.meta }, "meta"),
-        approvalTimeout: again.approvalTimeout ?? options.approvalTimeout,
+        meta: copyJsonObject({ ...options.meta, ...callOptions.meta }, "meta"),
+        approvalTimeout: callOptions.approvalTimeout ?? options.approvalTimeout,
         appliesEdits: true,
         signal,
       });
-      if (admission.state === "pending") return new Pending<T>(admission, (later = {}) => call({ ...again, ...later }));
+      if (admission.state === "pending")
+        return new Pending<T>(admission, (later = {}) => call({ ...callOptions, ...later }));
       const { action, outcome, message } = admission;
       if (outcome !== null) throw new ActionRefused(action, outcome, message);
       // Run the parameters that an approver changed instead of the proposed ones.

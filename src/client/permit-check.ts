@@ -103,8 +103,8 @@ async function keysOf(jwks: VerifyPermitOptions["jwks"]): Promise<JWTVerifyGetKe
 }
 
 function remote(url: URL): JWTVerifyGetKey {
-  const kept = sets.get(url.href);
-  if (kept !== undefined) return kept;
+  const cachedKeySet = sets.get(url.href);
+  if (cachedKeySet !== undefined) return cachedKeySet;
   if (sets.size >= MAX_SETS) sets.clear();
   const set = createRemoteJWKSet(url, { cacheMaxAge: MAX_AGE, cooldownDuration: COOLDOWN });
   sets.set(url.href, set);

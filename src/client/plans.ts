@@ -1,6 +1,6 @@
 /** Plans: several actions that people decide on together. Loaded on first use. */
 import { RequestRefused, unreadableResponse } from "./client-errors.ts";
-import { equalJson } from "./snapshot.ts";
+import { equalJson } from "./copy-json.ts";
 import { isObject, type Transport } from "./transport.ts";
 import type { ActionRequest, PlanRecord, PlanVoteOptions, SubmitPlanOptions, VoteOptions } from "./action-types.ts";
 
@@ -32,7 +32,7 @@ export async function submitPlan(
       repeatable: idempotencyKey !== undefined,
     }),
   );
-  const asked = JSON.parse(JSON.stringify(actions)) as ActionRequest[];
+  const requestedActions = JSON.parse(JSON.stringify(actions)) as ActionRequest[];
   const answered = plan.actions.map(({ agent_id, tool, operation, proposed, params, context }) => [
     agent_id,
     tool,
@@ -40,7 +40,7 @@ export async function submitPlan(
     (proposed ?? { params }).params,
     context,
   ]);
-  const requested = asked.map(({ agent_id, tool, operation, params = {}, context = {} }) => [
+  const requested = requestedActions.map(({ agent_id, tool, operation, params = {}, context = {} }) => [
     agent_id,
     tool,
     operation,

@@ -1,4 +1,4 @@
-/** Lists the processes that share the store, from the rows that each ledger writes (src/ledger/commit/roll-call.ts). */
+/** Lists the processes that share the store, from the rows that each ledger writes (src/ledger/commit/history-agreement.ts). */
 import type { Processes } from "../contract/core-host.ts";
 import type { Storage } from "../contract/storage.ts";
 

@@ -96,9 +96,9 @@ function describeThrottling({ throttle: { requests, usual, until } }: ThrottleMe
 /**
  * Returns the facts that an approver needs, as names and values, the most important first.
  * @example
- * const text = messageFacts(message.action).map(([name, value]) => `${name}: ${value}`).join("\n");
+ * const text = listMessageFacts(message.action).map(([name, value]) => `${name}: ${value}`).join("\n");
  */
-export function messageFacts(action: MessageAction): [name: string, value: string][] {
+export function listMessageFacts(action: MessageAction): [name: string, value: string][] {
   const facts: [string, string | null][] = [
     ["Agent", action.agent_id],
     ["Operation", `${action.tool} ${action.operation}`],
@@ -155,9 +155,9 @@ const MAX_SCOPE = 200;
  * Returns one line for each grant that the approval page offers, with the requests that the grant would have covered;
  * an empty list if the rules do not allow grants.
  * @example
- * grantLines(message.action); // ['params.repo == "web": 12 of the last 40 requests, such as Deploy "web" to "test"']
+ * renderGrantLines(message.action); // ['params.repo == "web": 12 of the last 40 requests, such as Deploy "web" to "test"']
  */
-export function grantLines({ grants }: Pick<MessageAction, "grants">): string[] {
+export function renderGrantLines({ grants }: Pick<MessageAction, "grants">): string[] {
   return grants.map(({ scope, covered, considered, requests }) => {
     const named = requests.slice(0, MAX_NAMED).join("; ");
     const condition = scope === null ? "every request of this kind" : renderText(scope, MAX_SCOPE);

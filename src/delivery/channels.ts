@@ -59,10 +59,10 @@ export function readChannels(
         throw new ChannelError(name, `"${to}" has no notifier; set "notifier" for the channel or for this recipient`);
       const match = byName.get(notifier);
       if (match === undefined) {
-        const meant = findSimilarName(notifier, [...byName.keys()]);
+        const suggestion = findSimilarName(notifier, [...byName.keys()]);
         throw new ChannelError(
           name,
-          `there is no notifier "${notifier}"${meant === null ? (byName.size === 0 ? "; configure a notifier plugin, such as notify-email" : `; there are ${[...byName.keys()].join(", ")}`) : `; did you mean "${meant}"?`}`,
+          `there is no notifier "${notifier}"${suggestion === null ? (byName.size === 0 ? "; configure a notifier plugin, such as notify-email" : `; there are ${[...byName.keys()].join(", ")}`) : `; did you mean "${suggestion}"?`}`,
         );
       }
       if (LONE_SURROGATE.test(to))

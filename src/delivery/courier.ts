@@ -9,7 +9,7 @@ import type { Logger } from "../contract/host.ts";
 import type { Ledger, LedgerTransaction } from "../contract/ledger.ts";
 import { NotifierError, type Message, type Notifier } from "../contract/notifier.ts";
 import { StorageError, type DeliveryChange, type DeliveryRow, type Storage } from "../contract/storage.ts";
-import { readDeliveryReference, shortErrorText } from "./notifier-answer.ts";
+import { readDeliveryReference, shortErrorText } from "./notifier-result.ts";
 import { NotifierCallFailure, createNotifierCalls } from "./notifier-calls.ts";
 import { createDestinations, type ClosedDestination, MAX_PROBE_PAUSE_MS } from "./destinations.ts";
 import { collectDigest } from "./digest.ts";

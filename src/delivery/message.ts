@@ -29,7 +29,7 @@ import {
 import type { CoverageStatement } from "../domain/effects/coverage-statement.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { redactRow } from "../domain/policy/decide/redact.ts";
-import { presentRequest } from "../domain/policy/decide/shown-first.ts";
+import { presentRequest } from "../domain/policy/decide/request-presentation.ts";
 import { decodeEdit, effectiveRequestHash, effectiveRequest } from "../domain/edited-request.ts";
 import { decodeQuestions } from "../domain/questions.ts";
 import { toHex } from "../domain/hash.ts";

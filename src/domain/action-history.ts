@@ -379,8 +379,8 @@ function requestForReview(
   if (status !== "pending_approval") return null;
   const reviewers = decision.approval?.reviewers ?? [];
   // If a person changed the request, another person must approve it.
-  const asked = isEdited ? reviewers.map((reviewer) => ({ ...reviewer, may_approve: false })) : reviewers;
-  return { seq, reviewers: asked, reviews: [] };
+  const reviewersAfterEdit = isEdited ? reviewers.map((reviewer) => ({ ...reviewer, may_approve: false })) : reviewers;
+  return { seq, reviewers: reviewersAfterEdit, reviews: [] };
 }
 
 /**

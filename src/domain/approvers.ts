@@ -9,7 +9,7 @@
  */
 import { canonicalText } from "./canonical.ts";
 import type { JsonValue } from "./json.ts";
-import { isOfUnknownPerson } from "./standing.ts";
+import { isOfUnknownPerson } from "./vote-people.ts";
 
 /**
  * Who may confirm: `maker_checker`: only someone other than the person behind the agent. `self_confirm`: also that
@@ -166,16 +166,16 @@ export function stageChannels(plans: readonly ApproverPlan[]): string[] {
 export function combinePlans(plans: readonly ApproverPlan[]): ApproverPlan[] {
   const byText = new Map(plans.map((plan) => [canonicalText(plan as unknown as JsonValue), plan]));
   const distinct = [...byText.entries()].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)).map(([, plan]) => plan);
-  const kept: ApproverPlan[] = [];
+  const distinctPlans: ApproverPlan[] = [];
   // Stricter plans come first, so that one of two plans that imply each other remains.
   for (const plan of distinct)
     if (
       !distinct.some(
-        (other) => other !== plan && implies(other, plan) && !(implies(plan, other) && !kept.includes(other)),
+        (other) => other !== plan && implies(other, plan) && !(implies(plan, other) && !distinctPlans.includes(other)),
       )
     )
-      kept.push(plan);
-  return kept;
+      distinctPlans.push(plan);
+  return distinctPlans;
 }
 
 /** Returns true if the two lists have the same requirements. */

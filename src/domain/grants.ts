@@ -67,9 +67,9 @@ export function applyGrantEntries(grants: Grants, entries: readonly (GrantEntry 
     const key = targetKey(grant);
     // Remove expired grants, so that the list stays short.
     const others = (open.get(key) ?? []).filter(({ id, until }) => id !== grant.id && until > timeOf(entry.at));
-    const kept = grant.ended === null ? [...others, grant] : others;
-    if (kept.length === 0) open.delete(key);
-    else open.set(key, kept);
+    const sameTargetGrants = grant.ended === null ? [...others, grant] : others;
+    if (sameTargetGrants.length === 0) open.delete(key);
+    else open.set(key, sameTargetGrants);
   }
   return { all, open };
 }

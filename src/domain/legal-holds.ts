@@ -5,7 +5,7 @@
 import { canonicalText } from "./canonical.ts";
 import type { Actor, LegalHoldEntry } from "./entries.ts";
 import type { JsonObject } from "./json.ts";
-import { commitSalted } from "./kept.ts";
+import { commitSalted } from "./salted-commitment.ts";
 import { sameName } from "./names.ts";
 import { parseRfc3339 } from "./time.ts";
 
@@ -83,16 +83,16 @@ type HeldSubject = JsonObject & { subject: string; salt: string };
  * Returns the commitment that the entry records instead of the identifier, because the ledger must not contain the
  * identifier.
  */
-export function commitSubject(held: HeldSubject): string {
+export function commitHoldSubject(held: HeldSubject): string {
   return commitSalted(held);
 }
 
 /** Returns the identifier if the stored value matches the hold's commitment; null if it is missing or was altered. */
-export function openSubject({ subject }: Pick<LegalHoldTerms, "subject">, stored: unknown): string | null {
+export function readVerifiedSubject({ subject }: Pick<LegalHoldTerms, "subject">, stored: unknown): string | null {
   const held = stored as HeldSubject | null | undefined;
   if (subject === null || typeof held?.subject !== "string" || typeof held.salt !== "string") return null;
   try {
-    return commitSubject(held) === subject ? held.subject : null;
+    return commitHoldSubject(held) === subject ? held.subject : null;
   } catch {
     return null;
   }

@@ -5,7 +5,7 @@
  */
 import { canonicalBytes } from "./canonical.ts";
 import type { JsonObject } from "./json.ts";
-import { commitSalted, encodeSalted, decodeSalted } from "./kept.ts";
+import { commitSalted, encodeSalted, decodeSalted } from "./salted-commitment.ts";
 
 /** Maximum size of the canonical JSON, in bytes. */
 export const MAX_META_BYTES = 4096;
@@ -20,8 +20,8 @@ export function commitMeta(
   newSalt: () => string,
 ): { commitment: string | null; text: string | null } {
   if (Object.keys(meta).length === 0) return { commitment: null, text: null };
-  const kept = { meta, salt: newSalt() };
-  return { commitment: commitSalted(kept), text: encodeSalted(kept) };
+  const saltedMeta = { meta, salt: newSalt() };
+  return { commitment: commitSalted(saltedMeta), text: encodeSalted(saltedMeta) };
 }
 
 /** Returns the metadata in an action's row; `{}` if none was sent or it was erased. */

@@ -5,7 +5,7 @@
 import { canonicalText } from "./canonical.ts";
 import { sha256Hex, utf8 } from "./hash.ts";
 import type { JsonValue } from "./json.ts";
-import { commitSalted } from "./kept.ts";
+import { commitSalted } from "./salted-commitment.ts";
 
 /** Maximum number of questions about one action. Each question and each answer adds an entry to the ledger. */
 export const MAX_QUESTIONS = 5;

@@ -94,7 +94,7 @@ export function canCreateApprovers(scopes: readonly string[]): boolean {
  * Returns true if the scopes include `wanted`. `admin` includes every scope; `actions:read` includes
  * `actions:read_own`.
  */
-export function hasScope(scopes: readonly string[], wanted: Scope): boolean {
-  if (scopes.includes("admin") || scopes.includes(wanted)) return true;
-  return wanted === "actions:read_own" && scopes.includes("actions:read");
+export function hasScope(scopes: readonly string[], requiredScope: Scope): boolean {
+  if (scopes.includes("admin") || scopes.includes(requiredScope)) return true;
+  return requiredScope === "actions:read_own" && scopes.includes("actions:read");
 }

@@ -5,7 +5,7 @@
 import type { UserEntry } from "./entries.ts";
 import { sha256Hex, utf8 } from "./hash.ts";
 import { isSameOwner, isValidOwner, userOfPrincipal } from "./owner.ts";
-import type { RecordedKey } from "./standing.ts";
+import type { RecordedKey } from "./vote-people.ts";
 import { scopesOfRoles } from "./roles.ts";
 import { toRfc3339 } from "./time.ts";
 
@@ -63,14 +63,14 @@ export function applyUserEntry(before: User | null, entry: UserEntry): User {
   const { change, user } = entry;
   const who = `the user ${user.id}`;
   if ((change === "created") !== (before === null))
-    throw new RangeError(before === null ? `${who} was never created` : `${who} is created twice`);
+    throw new RangeError(before === null ? `${userLabel} was never created` : `${userLabel} is created twice`);
   if (before === null) return user;
   if (change === "resumed" ? before.ended_at === null : before.ended_at !== null)
     throw new RangeError(
-      change === "resumed" ? `${who} was not deactivated` : `${who} is changed after the deactivation`,
+      change === "resumed" ? `${userLabel} was not deactivated` : `${userLabel} is changed after the deactivation`,
     );
   if ((change === "ended") !== (user.ended_at !== null))
-    throw new RangeError(`${who} is not deactivated by such an entry`);
+    throw new RangeError(`${userLabel} is not deactivated by such an entry`);
   if (
     change !== "passkey_added" &&
     user.passkeys.some(({ id }) => !before.passkeys.some((passkey) => passkey.id === id))

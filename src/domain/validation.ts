@@ -48,8 +48,8 @@ export function explainFault(error: ValueError, siblings: readonly string[]): st
   switch (error.type) {
     case ValueErrorType.ObjectAdditionalProperties: {
       const name = lastPointerSegment(error.path);
-      const meant = findSimilarName(name, siblings);
-      return `"${name}" is not known here${meant === null ? "" : `; did you mean "${meant}"?`}`;
+      const suggestion = findSimilarName(name, siblings);
+      return `"${name}" is not known here${suggestion === null ? "" : `; did you mean "${suggestion}"?`}`;
     }
     case ValueErrorType.ObjectRequiredProperty:
       return "this member is required";

@@ -6,7 +6,7 @@ import type { Route } from "../contract/resource.ts";
 import { decodeUtf8, JsonFault, parseJson } from "../domain/json.ts";
 import { explainFault, siblingNames, findInnermostFault } from "../domain/validation.ts";
 import { createCollector } from "./collector.ts";
-import type { RequestByteShare } from "./in-flight.ts";
+import type { RequestByteShare } from "./overload-limits.ts";
 import { BodyTooLarge, type RequestInfo } from "./request-info.ts";
 import { createSchemaCheck } from "./schema-check.ts";
 

@@ -12,7 +12,7 @@ import type { CompletedRequest, Method, Reply, RequestContext, Route } from "../
 import type { Tracing, TraceStage } from "../contract/tracer.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import type { Scope } from "../domain/scopes.ts";
-import { listPathTargets, allowHeader, acceptsMethod, type PathTargets, type CompiledRoute } from "./addresses.ts";
+import { listPathTargets, allowHeader, acceptsMethod, type PathTargets, type CompiledRoute } from "./path-targets.ts";
 import { readBytes } from "./body.ts";
 import { clientAddress } from "./client-address.ts";
 import { createCors, type Cors } from "./cors.ts";
@@ -25,13 +25,13 @@ import {
   type RequestQueue,
   type QueueSlot,
   type RequestByteShare,
-} from "./in-flight.ts";
+} from "./overload-limits.ts";
 import {
   SMALL_RESPONSE_BYTES,
   streamReservedResponse,
   type ResponseByteShare,
   type ResponseByteBudget,
-} from "./responses-in-flight.ts";
+} from "./response-byte-budget.ts";
 import { toProblem } from "./problem.ts";
 import { createRateLimits, type RateLimitHeaders, type RateLimits } from "./rate-limit.ts";
 import type { RequestInfo } from "./request-info.ts";

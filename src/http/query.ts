@@ -25,10 +25,10 @@ export function createParameterReader(
     for (const [name, text] of given) {
       if (!names.includes(name)) {
         if (schema?.additionalProperties === true) continue;
-        const meant = findSimilarName(name, names);
+        const suggestion = findSimilarName(name, names);
         errors.push({
           parameter: name,
-          detail: `this parameter does not exist${meant === null ? "" : `; did you mean "${meant}"?`}`,
+          detail: `this parameter does not exist${suggestion === null ? "" : `; did you mean "${suggestion}"?`}`,
         });
       } else if (name in values) {
         errors.push({ parameter: name, detail: "this parameter appears twice; send it once" });

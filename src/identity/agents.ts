@@ -56,8 +56,8 @@ export function createAgents(options: {
       cache = new Map();
       cachedEpoch = epoch;
     }
-    const kept = epoch === cachedEpoch ? cache.get(agentId) : undefined;
-    if (kept !== undefined) return kept;
+    const cachedAgent = epoch === cachedEpoch ? cache.get(agentId) : undefined;
+    if (cachedAgent !== undefined) return cachedAgent;
     const facts = await read(reader, agentId);
     if (epoch === cachedEpoch) cache.set(agentId, facts);
     return facts;

@@ -28,7 +28,7 @@ import { hashLeaf } from "../domain/merkle.ts";
 import { foldName } from "../domain/names.ts";
 import { NO_STOPS, applyStopEntry, type Stops } from "../domain/stops.ts";
 import { applySuggestedRuleEntry, NO_SUGGESTED_RULES, type SuggestedRules } from "../domain/suggested-rules.ts";
-import type { RecordedKey } from "../domain/standing.ts";
+import type { RecordedKey } from "../domain/vote-people.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 import { UserNames } from "../domain/user-names.ts";
 import { applyUserEntry, hasEnrolled, toRecordedKey, type User, type Users } from "../domain/users.ts";

@@ -3,7 +3,7 @@
  * change of a key increases the epoch, so the next request with a revoked key is rejected. A request that writes
  * confirms its key again under the ledger's lock.
  */
-import type { RecordedKey } from "../domain/standing.ts";
+import type { RecordedKey } from "../domain/vote-people.ts";
 import { randomBytes } from "node:crypto";
 import { Refusal } from "../contract/errors.ts";
 import type { Groups, Keys, Rights, RightsReader } from "../contract/core-host.ts";
@@ -14,7 +14,7 @@ import { equalBytes, fromHex, sha256, toHex, utf8 } from "../domain/hash.ts";
 import { principalOfKey } from "../domain/owner.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
 import { hasScope, type Scope } from "../domain/scopes.ts";
-import { listKeyMakers } from "../domain/standing.ts";
+import { listKeyMakers } from "../domain/vote-people.ts";
 import { intersectVisibility, type GroupVisibility, type Visibility } from "../domain/visibility.ts";
 import type { Users } from "../domain/users.ts";
 import type { Directory } from "./directory.ts";

@@ -255,8 +255,8 @@ class PermitKeys implements PermitKeyService {
   /** Returns the same object for each key, because the vault caches imported keys by object. */
   private importKey(hex: string, until: number | null): PublishedPermitKey {
     const name = `${hex} ${until}`;
-    const kept = this.imported.get(name);
-    if (kept !== undefined) return kept;
+    const importedKey = this.imported.get(name);
+    if (importedKey !== undefined) return importedKey;
     const bytes = fromHex(hex);
     const key = { kid: permitKeyId(bytes), publicKey: bytes, until };
     this.imported.set(name, key);
@@ -281,13 +281,13 @@ function publicHex(given: string): string {
  * Returns the store's first permit key. Pins this process's key if the store has none. Checks again under the lock,
  * because several processes can start on the same empty store.
  */
-async function pin(storage: Storage, own: string): Promise<string> {
+async function pin(storage: Storage, ownDigest: string): Promise<string> {
   const pinned =
     (await storage.meta(PIN)) ??
     (await storage.write(async (tx) => {
       const stored = await tx.meta(PIN);
-      if (stored === null) await tx.putMeta(PIN, own);
-      return stored ?? own;
+      if (stored === null) await tx.putMeta(PIN, ownDigest);
+      return stored ?? ownDigest;
     }));
   if (!/^[0-9a-f]{64}$/.test(pinned))
     throw new StorageError(

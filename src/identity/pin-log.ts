@@ -41,15 +41,15 @@ export async function pinLog(storage: Storage, configured: string | null, public
 /**
  * Throws VaultError if this process does not have the log's key.
  * @param held whether this process has the log's key
- * @param own the key that is configured for this process
+ * @param ownVkey the key that is configured for this process
  */
-export function assertLogKey(keys: LogKeys, held: boolean, own: string): void {
+export function assertLogKey(keys: LogKeys, held: boolean, ownVkey: string): void {
   if (held) return;
   const { changes } = keys;
   const last = changes.at(-1);
-  if (last === undefined || !listVkeys(keys).includes(own)) throw foreign(currentVkey(keys), own);
+  if (last === undefined || !listVkeys(keys).includes(ownVkey)) throw foreign(currentVkey(keys), ownVkey);
   throw new VaultError(
-    `the log's key was changed at entry ${last.seq}, to ${last.vkey}, and the configured key is one of those before, ${own}: give the new one with ledger.key (ASSENT_LOG_KEY), or with ledger.next_key beside the old one while that signs along`,
+    `the log's key was changed at entry ${last.seq}, to ${last.vkey}, and the configured key is one of those before, ${ownVkey}: give the new one with ledger.key (ASSENT_LOG_KEY), or with ledger.next_key beside the old one while that signs along`,
   );
 }
 

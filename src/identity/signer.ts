@@ -37,8 +37,8 @@ export function createSigner(key: KeyObject): Signer {
   }
 
   /** Signs the unanswered messages on this thread, after the other thread has ended. */
-  function lose(gone: Worker): void {
-    if (worker === gone) worker = null;
+  function lose(lostWorker: Worker): void {
+    if (worker === lostWorker) worker = null;
     const groups = [...sent.values()];
     sent.clear();
     for (const group of groups) here(group);

@@ -149,9 +149,9 @@ function delegatorsOf(to: User, { users, delegations, now }: DirectoryState, gro
 }
 
 /** Returns the union of the user's own visibility and the visibilities of the delegators. */
-function visibilityWith(own: Visibility, delegators: readonly Delegator[]): Visibility {
-  if (!("within" in own)) return own;
-  return delegators.reduce<GroupVisibility>((sum, { visibility }) => uniteVisibility(sum, visibility), own);
+function visibilityWith(ownVisibility: Visibility, delegators: readonly Delegator[]): Visibility {
+  if (!("within" in ownVisibility)) return ownVisibility;
+  return delegators.reduce<GroupVisibility>((sum, { visibility }) => uniteVisibility(sum, visibility), ownVisibility);
 }
 
 /** Returns the rights of a user, even if the user is not signed in. */

@@ -4,7 +4,7 @@
  */
 import type { Logger } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
-import type { HistoryAgreement } from "./commit/roll-call.ts";
+import type { HistoryAgreement } from "./commit/history-agreement.ts";
 import type { HeadReader } from "./head-reader.ts";
 import type { LedgerTail } from "./tail.ts";
 

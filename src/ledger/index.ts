@@ -18,7 +18,7 @@ import { NO_STOPS } from "../domain/stops.ts";
 import { NO_USERS } from "../domain/users.ts";
 import type { BatchContext } from "./commit/batch.ts";
 import type { LedgerClock } from "./commit/clock.ts";
-import { HistoryAgreement } from "./commit/roll-call.ts";
+import { HistoryAgreement } from "./commit/history-agreement.ts";
 import { Sequencer, type SequencerOptions } from "./commit/sequencer.ts";
 import { CommitFollower } from "./follow-commits.ts";
 import type { HeadReader } from "./head-reader.ts";
@@ -31,7 +31,7 @@ import {
   openCheckpointFile,
   stateCheckpointPath,
   type CheckpointFile,
-} from "./sign/kept-checkpoint.ts";
+} from "./sign/checkpoint-file.ts";
 import { proveLogKeys, viewLogKeys, type LogKeyBook } from "./sign/log-key-book.ts";
 import { LedgerTail, type Listener } from "./tail.ts";
 import { LedgerTampered } from "./tampered.ts";
@@ -430,11 +430,13 @@ class ProcessLedger implements OpenLedger {
 
 /** Returns the files outside the store in which this process stores the newest checkpoint. */
 function keptCheckpoints({ keptCheckpoint, stateFolder, logKeys, log }: LedgerOptions): CheckpointFile[] {
-  const kept: CheckpointFile[] = [];
-  if (keptCheckpoint !== null) kept.push(openCheckpointFile(keptCheckpoint, log));
+  const checkpointFiles: CheckpointFile[] = [];
+  if (keptCheckpoint !== null) checkpointFiles.push(openCheckpointFile(keptCheckpoint, log));
   // Restoring the whole data folder also restores the checkpoint in it, so store another copy elsewhere. Its name
   // contains the log's first key, because one folder serves all logs.
   if (typeof stateFolder === "string")
-    kept.push(openCheckpointFile(stateCheckpointPath(stateFolder, logKeys.keys().first), log, { optional: true }));
-  return kept;
+    checkpointFiles.push(
+      openCheckpointFile(stateCheckpointPath(stateFolder, logKeys.keys().first), log, { optional: true }),
+    );
+  return checkpointFiles;
 }

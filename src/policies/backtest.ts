@@ -14,7 +14,7 @@ import type { DecisionInput, StorageReader } from "../contract/storage.ts";
 import type { VisibleReads } from "../contract/visible-reads.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import { decodeEntry, type DecisionEntry } from "../domain/entries.ts";
-import { restoreFacts } from "../domain/past.ts";
+import { restoreFacts } from "../domain/salted-facts.ts";
 import { rejectionHoldMs, approvalValidityMs } from "../domain/policy/decide/validity.ts";
 import { decide } from "../domain/policy/decide/decide.ts";
 import { Evaluation } from "../domain/policy/decide/evaluation.ts";

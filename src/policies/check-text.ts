@@ -5,7 +5,7 @@ import type { PolicyTestResults, CheckedText, PolicyTexts } from "../contract/tr
 import { listNamedValues, listTools } from "../domain/policy/check/expression-names.ts";
 import { parsePolicyTests, type PolicyTest } from "../domain/policy/parse/parse.ts";
 import type { PolicyDocument } from "../domain/policy/policy-types.ts";
-import { runPolicyTestWithYields } from "./run-in-turns.ts";
+import { runPolicyTestWithYields } from "./run-test-with-yields.ts";
 import { fieldError, readYamlPolicies } from "./candidates.ts";
 import type { YieldIfSlow } from "./yield-if-slow.ts";
 

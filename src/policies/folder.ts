@@ -26,7 +26,7 @@ import { countTestDecisions } from "../domain/policy/test/run-tests.ts";
 import { failedTest, type TestResult } from "../domain/policy/test/test-result.ts";
 import type { PolicyDocument } from "../domain/policy/policy-types.ts";
 import type { SourcePosition } from "../domain/policy/parse/yaml.ts";
-import { runPolicyTestWithYields } from "./run-in-turns.ts";
+import { runPolicyTestWithYields } from "./run-test-with-yields.ts";
 import { createYieldIfSlow, type YieldIfSlow } from "./yield-if-slow.ts";
 
 /** Maximum number of decisions of all tests of a folder, because a service runs them on its main thread. */

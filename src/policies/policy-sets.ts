@@ -62,8 +62,8 @@ export class PolicySets {
 
   private async find(reader: StorageReader, digest: string | null, locked: boolean): Promise<ActivePolicies | null> {
     if (digest === null) return this.empty;
-    const kept = this.compiled.get(digest);
-    if (kept !== undefined) return kept;
+    const cachedSet = this.compiled.get(digest);
+    if (cachedSet !== undefined) return cachedSet;
     const row = await reader.policySet(digest);
     if (row === null) return null;
     if (sha256Hex(utf8(row.document)) !== digest)

@@ -10,7 +10,7 @@ import { type EarlierRequest, suggestScopes } from "../domain/grant-suggestions.
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { Evaluation } from "../domain/policy/decide/evaluation.ts";
 import { omitRedacted } from "../domain/policy/decide/redact.ts";
-import { presentRequest } from "../domain/policy/decide/shown-first.ts";
+import { presentRequest } from "../domain/policy/decide/request-presentation.ts";
 import { clipText } from "../domain/text.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { renderMarkedText } from "../domain/visible-text.ts";

@@ -10,7 +10,7 @@ import type {
   SuggestionReport,
 } from "../contract/suggestions.ts";
 import type { ActionRequest } from "../domain/actions.ts";
-import { restoreFacts } from "../domain/past.ts";
+import { restoreFacts } from "../domain/salted-facts.ts";
 import {
   buildPolicySet,
   compilePolicySet,

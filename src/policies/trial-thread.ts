@@ -71,12 +71,12 @@ class Turn {
   }
 
   /** Reads from the store through the main thread. The time does not count towards the budget. */
-  async read<T>(wanted: ReaderCall): Promise<T> {
+  async read<T>(readerCall: ReaderCall): Promise<T> {
     this.spent += performance.now() - this.since;
     const call = ++lastCall;
     const value = await new Promise<unknown>((resolve) => {
       calls.set(call, resolve);
-      send({ kind: "call", id: this.id, call, wanted });
+      send({ kind: "call", id: this.id, call, wanted: readerCall });
     });
     this.resume();
     return value as T;
@@ -98,8 +98,8 @@ class Turn {
 
 /** Compiles a policy set, yielding after each policy. Caches sets by digest. */
 async function compileSet({ digest, text }: SerializedPolicySet, turn: Turn): Promise<CompiledPolicySet> {
-  const kept = compiled.get(digest);
-  if (kept !== undefined) return kept;
+  const cached = compiled.get(digest);
+  if (cached !== undefined) return cached;
   const { format, policies } = JSON.parse(text) as PolicySetDocument;
   for (const policy of policies) {
     precompilePolicySet({ policies: [policy] });

@@ -271,26 +271,26 @@ class ThreadedTrials implements TrialService {
   }
 
   /** Reads from the store for a backtest. The visibility comes from this thread's copy of the range, not from the message. */
-  private async answerCall(id: number, call: number, wanted: ReaderCall, job: RunningJob): Promise<void> {
+  private async answerCall(id: number, call: number, readerCall: ReaderCall, job: RunningJob): Promise<void> {
     try {
-      const value = await this.readStore(wanted, job);
+      const value = await this.readStore(readerCall, job);
       if (this.jobs.get(id) === job) this.send({ kind: "answer", call, value });
     } catch (error) {
       this.jobs.delete(id);
       this.send({ kind: "abort", id });
       // An empty result ends the backtest in the thread.
-      this.send({ kind: "answer", call, value: EMPTY_ANSWERS[wanted.method] });
+      this.send({ kind: "answer", call, value: EMPTY_ANSWERS[readerCall.method] });
       this.startIdling();
       job.reject(error);
     }
   }
 
-  private readStore(wanted: ReaderCall, { range }: RunningJob): Promise<unknown> {
+  private readStore(readerCall: ReaderCall, { range }: RunningJob): Promise<unknown> {
     const { storage, pastDecisions } = this.options;
-    if (wanted.method === "decisionSpan") return storage.decisionSpan(...wanted.args);
-    if (wanted.method === "pastDecisions") return pastDecisions(...wanted.args);
+    if (readerCall.method === "decisionSpan") return storage.decisionSpan(...readerCall.args);
+    if (readerCall.method === "pastDecisions") return pastDecisions(...readerCall.args);
     const { visibility } = range as BacktestRange;
-    return storage.decisions({ ...wanted.args[0], visibility });
+    return storage.decisions({ ...readerCall.args[0], visibility });
   }
 
   /** If no job is left, lets the process exit, and ends the thread after `idleMs`. */

@@ -16,14 +16,14 @@ import {
 import { followSources } from "../policies/follow-sources.ts";
 import { createLeaderLease } from "../cluster/leader-lease.ts";
 import { createIdempotencySweep } from "../cluster/sweep-idempotency.ts";
-import { createSumUpdater } from "../cluster/fold-sums.ts";
+import { createSumUpdater } from "../cluster/update-sums.ts";
 import { publishCheckpoints } from "../ledger/witness/publish.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
 import type { PermitKeyService, PermitRotation } from "../identity/permit-keys.ts";
 import type { LogKeyRotation, RotatedLogKey } from "../identity/rotate-log-key.ts";
 import { assembleService, type Assembly, type RuntimeOptions } from "./assembly.ts";
 import type { Disposer } from "./disposer.ts";
-import { openServiceParts, type ServiceParts } from "./parts.ts";
+import { openServiceParts, type ServiceParts } from "./service-parts.ts";
 
 export type { RuntimeOptions } from "./assembly.ts";
 

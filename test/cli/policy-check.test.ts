@@ -493,8 +493,8 @@ test(
   async (t) => {
     const run = (words: string): Promise<Run> => program("script", ["-qec", words, "/dev/null"]);
     const folder = folderWith(t, {
-      "status.mjs": `import { withStatus } from ${JSON.stringify(scriptOf("src/cli/status"))};
-      await withStatus({ watched: process.stderr.isTTY === true }, async (say) => say("half done"));
+      "status.mjs": `import { withStatusLine } from ${JSON.stringify(scriptOf("src/cli/status-line"))};
+      await withStatusLine({ watched: process.stderr.isTTY === true }, async (say) => say("half done"));
       console.log("done");`,
       "package.json": '{"type":"module"}',
     });

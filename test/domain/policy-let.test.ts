@@ -4,7 +4,7 @@ import test from "node:test";
 import { buildPolicySet, compilePolicySet, policySetDigest } from "../../src/domain/policy/compile/compile.ts";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
 import { explain } from "../../src/domain/policy/decide/explain.ts";
-import { presentRequest } from "../../src/domain/policy/decide/shown-first.ts";
+import { presentRequest } from "../../src/domain/policy/decide/request-presentation.ts";
 import { diffPolicies } from "../../src/domain/policy/diff/diff.ts";
 import { parsePolicies, validatePolicyDocument } from "../../src/domain/policy/parse/parse.ts";
 import type { CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { buildPolicySet, compilePolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { parsePolicies } from "../../src/domain/policy/parse/parse.ts";
-import { presentRequest, type DecidedAction } from "../../src/domain/policy/decide/shown-first.ts";
+import { presentRequest, type DecidedAction } from "../../src/domain/policy/decide/request-presentation.ts";
 
 const POLICY = `policy: pay
 rules:

@@ -1,8 +1,8 @@
 /** The folding in the background: when it writes, and above all when it does not. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { createSumUpdater, nextChunkSize, type SumUpdater } from "../../src/cluster/fold-sums.ts";
-import type { SumUpdaterOptions } from "../../src/cluster/fold-sums.ts";
+import { createSumUpdater, nextChunkSize, type SumUpdater } from "../../src/cluster/update-sums.ts";
+import type { SumUpdaterOptions } from "../../src/cluster/update-sums.ts";
 
 interface Bench {
   folding: SumUpdater;

@@ -4,7 +4,7 @@ import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import { UNRECORDED_COLUMNS } from "../../src/audit/unrecorded.ts";
+import { UNRECORDED_COLUMNS } from "../../src/audit/unrecorded-columns.ts";
 import { faultsOf, flipColumns, removeAndRepeatRows, type Audited } from "../support/audit-flips.ts";
 import { fillStore } from "../support/every-row.ts";
 import { rawSqlite } from "../support/raw-store.ts";

@@ -7,7 +7,7 @@ import type { Credential } from "../../src/contract/host.ts";
 import { defineRoute, type RequestContext } from "../../src/contract/resource.ts";
 import { createBodyReader } from "../../src/http/body.ts";
 import { listCoreErrors } from "../../src/http/core-errors.ts";
-import { createRequestByteBudget } from "../../src/http/in-flight.ts";
+import { createRequestByteBudget } from "../../src/http/overload-limits.ts";
 import { startService } from "../support/service.ts";
 
 /** Compiles only if the two types are equal. */

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createRecordedHistoriesCheck } from "../../src/audit/recorded-histories.ts";
-import { encodeSaltedFacts } from "../../src/domain/past.ts";
+import { encodeSaltedFacts } from "../../src/domain/salted-facts.ts";
 import type { PastAction } from "../../src/domain/policy/policy-types.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { actionRow } from "../../src/testing/suite/rows.ts";

@@ -1,7 +1,7 @@
 /** What a writer of the database may do to a store, and what the audit must say to it. */
 import { deepEqual, ok } from "node:assert/strict";
 import type { Storage } from "../../src/contract/storage.ts";
-import { UNRECORDED_COLUMNS, UNRECORDED_META_NAMES } from "../../src/audit/unrecorded.ts";
+import { UNRECORDED_COLUMNS, UNRECORDED_META_NAMES } from "../../src/audit/unrecorded-columns.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import type { RawRow, RawStore, RawTable, RawValue } from "./raw-store.ts";
 

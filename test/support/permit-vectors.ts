@@ -163,7 +163,11 @@ export async function permitVectors(): Promise<Record<string, string>> {
       permit: await make({ ...SUBJECT, action_digest: computeActionDigest({ ...REQUEST, params: { amount: 5 } }) }),
     },
     { name: "without an end", reason: "malformed", permit: signed(typed, { ...claims, exp: undefined }) },
-    { name: "an expiry that is not a number", reason: "malformed", permit: signed(typed, { ...claims, exp: "1900000000" }) },
+    {
+      name: "an expiry that is not a number",
+      reason: "malformed",
+      permit: signed(typed, { ...claims, exp: "1900000000" }),
+    },
   ];
   const { agent_id, operation, params, tool } = REQUEST;
   const pretty = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;

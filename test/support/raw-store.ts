@@ -1,6 +1,6 @@
 /** A store's tables behind its back, as whoever may write to the database has them. */
 import postgres from "postgres";
-import { PACKED_COLUMNS, pack, unpack, type PackedForm } from "../../src/storage/sql/forms.ts";
+import { PACKED_COLUMNS, pack, unpack, type PackedForm } from "../../src/storage/sql/packed-columns.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 
 export type RawValue = string | number | Uint8Array | null;

@@ -11,12 +11,12 @@ import { COOKIE_CREDENTIAL, currentCredential, userSignInAddress } from "./core/
 import type { GrantLimits, GrantTerms } from "./grants/offer.tsx";
 import { VoteWithGrant } from "./grants/vote-with-grant.tsx";
 import { readDraft } from "./inbox/drafts.ts";
-import { IconChip, VoteList } from "./inbox/pane.tsx";
+import { IconChip, VoteList } from "./inbox/request-pane.tsx";
 import { castVote } from "./inbox/vote.ts";
 import { Badge, Banner, Notice, ErrorNotice, MarkedValue, TimeLeft } from "./ui/elements.tsx";
 import { formatPrincipal } from "./ui/format.ts";
 import { useNow } from "./ui/hooks.ts";
-import { RequestToVoteOn, RequestHash, RequestOrigin, RiskBadge } from "./ui/request.tsx";
+import { RequestToVoteOn, RequestHash, RequestOrigin, RiskBadge } from "./ui/request-view.tsx";
 
 const POLL_MS = 5000;
 /** Session storage key of the token while the person signs in. */

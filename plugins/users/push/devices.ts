@@ -62,8 +62,9 @@ export async function addDevice(
   address: SubscriptionAddress,
 ): Promise<StoredDevice> {
   const id = sha256Hex(utf8(address.endpoint)).slice(0, ID_LENGTH);
-  const known = await host.documents.get(deviceKey(requireSession(credential).user.id, id));
-  if (known !== null && isConfirmed(host, toDevice(known), credential, address)) return toDevice(known);
+  const storedDevice = await host.documents.get(deviceKey(requireSession(credential).user.id, id));
+  if (storedDevice !== null && isConfirmed(host, toDevice(storedDevice), credential, address))
+    return toDevice(storedDevice);
   return host.ledger.transact(async (tx) => {
     const { id: session_id, user } = requireSession(await tx.confirm(credential));
     const documents = host.documents.within(tx);

@@ -7,7 +7,7 @@ import { utf8 } from "../../../src/core.ts";
 import {
   type ApprovalMessage,
   type Message,
-  messageFacts,
+  listMessageFacts,
   messageTitle,
   type NoticeMessage,
   renderNotice,
@@ -41,7 +41,7 @@ export function buildNotice(message: Exclude<Message, { kind: "event" }>): PushN
   if (isNotice(message)) return serviceNotice(message);
   const { action } = message;
   const title = messageTitle(message);
-  const facts = messageFacts(action).map(([name, value]) => ({ name, text: `${name}: ${value}` }));
+  const facts = listMessageFacts(action).map(([name, value]) => ({ name, text: `${name}: ${value}` }));
   const lines = (names: readonly string[]): string =>
     facts.flatMap(({ name, text }) => (names.includes(name) ? [text] : [])).join("\n");
   if ("others" in message) {

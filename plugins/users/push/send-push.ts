@@ -59,10 +59,10 @@ export async function removeGoneDevices(
   userId: string,
   outcomes: readonly PushOutcome[],
 ): Promise<void> {
-  const gone = outcomes.filter(isSubscriptionGone);
-  if (gone.length === 0) return;
+  const expired = outcomes.filter(isSubscriptionGone);
+  if (expired.length === 0) return;
   await host.ledger.transact(async (tx) => {
-    for (const { device } of gone) await removeDevice(host, tx, userId, device.id);
+    for (const { device } of expired) await removeDevice(host, tx, userId, device.id);
   });
 }
 

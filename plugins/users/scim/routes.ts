@@ -202,10 +202,10 @@ function groupRoutes(host: CoreHost, find: (provider: string) => Endpoint): Rout
         withScimErrors(async () => {
           const all = await find(provider).groups.list();
           const names = ["displayname", "externalid", "id"];
-          const wanted = query.filter === undefined ? null : parseFilter(query.filter, names);
+          const parsedFilter = query.filter === undefined ? null : parseFilter(query.filter, names);
           const found = all.filter(({ id, name, external_id }) => {
-            if (wanted === null) return true;
-            return { displayname: name, externalid: external_id, id }[wanted.attribute] === wanted.value;
+            if (parsedFilter === null) return true;
+            return { displayname: name, externalid: external_id, id }[parsedFilter.attribute] === parsedFilter.value;
           });
           const shown = await Promise.all(
             found.map((group) => renderGroup(host, find(provider), group, query.excludedAttributes)),

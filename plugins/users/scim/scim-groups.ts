@@ -121,10 +121,10 @@ export class ScimGroups {
       const caller = await confirmWithScope(tx, credential, SCOPES.provision);
       const by = toActor(caller.key, caller.principal);
       const { group, members } = await work(tx);
-      const wanted = new Set(members);
+      const requestedMembers = new Set(members);
       const before = this.membersOf(group, tx.users);
-      const added = [...wanted].filter((id) => !before.some((user) => user.id === id));
-      const removed = before.filter(({ id }) => !wanted.has(id));
+      const added = [...requestedMembers].filter((id) => !before.some((user) => user.id === id));
+      const removed = before.filter(({ id }) => !requestedMembers.has(id));
       if (added.length + removed.length > MAX_CHANGES)
         throw new Refusal(ERRORS.SCIM_INVALID, `one request can add and remove at most ${MAX_CHANGES} members`);
       const users = await Promise.all(added.map((id) => this.users.find(tx.users, id, tx)));

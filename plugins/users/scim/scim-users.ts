@@ -89,21 +89,33 @@ export class ScimUsers {
     const newId = this.host.newId();
     return this.run(credential, async (tx, by) => {
       const { issuer, id: provider } = this.options;
-      const known = findUserByIdentity(tx.users, issuer, subject);
+      const existingUser = findUserByIdentity(tx.users, issuer, subject);
       const record: UserRecord = { user_name, deactivated_at: null, deleted: false };
       const profile = { name: change.name ?? "User", ...mapProviderGroups(this.options, []) };
       const managed = { ...profile, managed_by: `scim:${provider}`, provider_groups: [] };
-      if (known === null) {
+      if (existingUser === null) {
         const user = newUser(newId, tx.now, { ...managed, identities: [{ issuer, subject }] });
         return this.apply(tx, by, { user: recordUser(tx, "created", user, by), record }, change);
       }
-      const earlier = await this.records.read(known.id, this.host.documents.within(tx));
-      const isTaken = isManagedBy(known, this.options) ? earlier?.deleted !== true : known.ended_at !== null;
-      if (isTaken) throw new Refusal(ERRORS.SCIM_CONFLICT, `the user ${known.id} has this externalId`);
+      const earlier = await this.records.read(existingUser.id, this.host.documents.within(tx));
+      const isTaken = isManagedBy(existingUser, this.options)
+        ? earlier?.deleted !== true
+        : existingUser.ended_at !== null;
+      if (isTaken) throw new Refusal(ERRORS.SCIM_CONFLICT, `the user ${existingUser.id} has this externalId`);
       const deactivated_at = earlier?.deactivated_at ?? null;
-      if (known.ended_at !== null)
-        return this.apply(tx, by, { user: known, record: { ...record, deactivated_at } }, { active: true, ...change });
-      return this.apply(tx, by, { user: recordUser(tx, "updated", { ...known, ...managed }, by), record }, change);
+      if (existingUser.ended_at !== null)
+        return this.apply(
+          tx,
+          by,
+          { user: existingUser, record: { ...record, deactivated_at } },
+          { active: true, ...change },
+        );
+      return this.apply(
+        tx,
+        by,
+        { user: recordUser(tx, "updated", { ...existingUser, ...managed }, by), record },
+        change,
+      );
     });
   }
 

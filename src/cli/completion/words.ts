@@ -27,8 +27,11 @@ export function completionWords(commands: ReadonlyMap<string, Command>): WordLis
       return [
         { path: [name], words: [...verbs, ...optionsIn(command.help, null)] },
         ...verbs.map(({ text }) => {
-          const own = command.subcommands?.[text];
-          return { path: [name, text], words: optionsIn((own ?? command).help, own === undefined ? text : null) };
+          const childCommands = command.subcommands?.[text];
+          return {
+            path: [name, text],
+            words: optionsIn((childCommands ?? command).help, childCommands === undefined ? text : null),
+          };
         }),
       ];
     }),

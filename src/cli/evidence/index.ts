@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { CommandError, EXIT_CODES, parseArguments, usageError, printJson, type Command } from "../command.ts";
 import { loadServeConfig } from "../serve.ts";
-import { parseTimeWindow } from "../window.ts";
+import { parseTimeWindow } from "../time-window.ts";
 import { assertCurrentSchema, createProgressReporter, withStore } from "../with-store.ts";
 import { renderVerificationPage } from "./page/page.ts";
 import { writePack } from "./write-pack.ts";

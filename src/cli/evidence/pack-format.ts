@@ -1,5 +1,5 @@
 /** Files of an evidence pack. docs/evidence.md describes them. */
-import type { SaltedFacts } from "../../domain/past.ts";
+import type { SaltedFacts } from "../../domain/salted-facts.ts";
 import type { ActionRequest } from "../../domain/actions.ts";
 import type { JsonObject } from "../../domain/json.ts";
 

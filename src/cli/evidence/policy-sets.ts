@@ -35,8 +35,8 @@ export function createPolicySets(store: StorageReader): PolicySets {
     },
     async compiled(digest) {
       if (digest === null) return emptyPolicySet();
-      const known = cache.get(digest);
-      if (known !== undefined) return known;
+      const cached = cache.get(digest);
+      if (cached !== undefined) return cached;
       const set = compilePolicySet((await read(digest)).document);
       cache.set(digest, set);
       for (const oldest of cache.keys()) if (cache.size > MAX_COMPILED) cache.delete(oldest);

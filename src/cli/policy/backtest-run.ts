@@ -21,7 +21,7 @@ import { findAvailableKey } from "../credentials.ts";
 import { REQUEST_TIMEOUT, withServiceErrors } from "../remote.ts";
 import { loadServeConfig } from "../serve.ts";
 import { assertCurrentSchema, withStore } from "../with-store.ts";
-import { withStatusLine } from "../status.ts";
+import { withStatusLine } from "../status-line.ts";
 import { parsePast } from "../times.ts";
 import { renderBacktestText } from "./backtest-report.ts";
 import { assertNoFaults, FOLDER_OPTIONS, resolvePolicyFolder, folderOptions } from "./folder-argument.ts";
@@ -88,10 +88,10 @@ async function backtestStore(
   return withStore(loadServeConfig(process.env, file), { readOnly: true }, async (storage) => {
     await assertCurrentSchema(storage);
     const candidates = documents.map((definition) => ({ policy: definition.policy, version: 1, definition }));
-    const kept = await readApiPolicies(storage, new Set(candidates.map(({ policy }) => policy)));
+    const apiPolicies = await readApiPolicies(storage, new Set(candidates.map(({ policy }) => policy)));
     let compiled;
     try {
-      compiled = compilePolicySet(buildPolicySet([...kept, ...candidates]));
+      compiled = compilePolicySet(buildPolicySet([...apiPolicies, ...candidates]));
     } catch (error) {
       throw error instanceof PolicyCompileError ? new CommandError(error.message) : error;
     }

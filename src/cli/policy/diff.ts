@@ -15,7 +15,7 @@ import {
   type Output,
   type Subcommand,
 } from "../command.ts";
-import { withStatusLine } from "../status.ts";
+import { withStatusLine } from "../status-line.ts";
 import { assertNoFaults, DEFAULT_FOLDER, FOLDER_OPTIONS, folderOptions } from "./folder-argument.ts";
 import { loadRevision, parseRevision } from "./revision.ts";
 

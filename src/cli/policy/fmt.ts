@@ -8,7 +8,7 @@ import { parsePolicies, parsePolicyTests, parseSharedData, type TextFault } from
 import type { SharedData } from "../../domain/policy/parse/shared-data.ts";
 import { isDataFile, isTestFile, listPolicyFiles, loadSharedData } from "../../policies/folder.ts";
 import { CommandError, EXIT_CODES, parseArguments, toPrintable, printJson, type Subcommand } from "../command.ts";
-import { withStatusLine } from "../status.ts";
+import { withStatusLine } from "../status-line.ts";
 import { resolvePolicyFolder, printFaults } from "./folder-argument.ts";
 import { programCommand } from "../invocation.ts";
 

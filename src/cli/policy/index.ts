@@ -45,9 +45,9 @@ examples:
     const verb = name !== undefined && Object.hasOwn(VERBS, name) ? VERBS[name] : undefined;
     if (verb !== undefined) return verb.run(rest, io);
     const names = Object.keys(VERBS);
-    const meant = name === undefined ? null : suggestName(name, names);
+    const suggestion = name === undefined ? null : suggestName(name, names);
     throw usageError(
-      `${name === undefined ? "assent policy needs a subcommand" : `assent policy has no subcommand "${name}"`}; use ${names.slice(0, -1).join(", ")} or ${names.at(-1)}${meant === null ? "" : `; did you mean "${meant}"?`}`,
+      `${name === undefined ? "assent policy needs a subcommand" : `assent policy has no subcommand "${name}"`}; use ${names.slice(0, -1).join(", ")} or ${names.at(-1)}${suggestion === null ? "" : `; did you mean "${suggestion}"?`}`,
     );
   },
 };

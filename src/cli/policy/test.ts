@@ -12,7 +12,7 @@ import {
   type Output,
   type Subcommand,
 } from "../command.ts";
-import { withStatusLine } from "../status.ts";
+import { withStatusLine } from "../status-line.ts";
 import {
   FOLDER_OPTIONS,
   fileByPolicy,
@@ -65,9 +65,9 @@ examples:
       }),
     );
     const run = folder.faults.length === 0 || folder.results.length > 0;
-    const wanted = values.coverage === true || minCoverage !== null || format === "lcov";
+    const wantsCoverage = values.coverage === true || minCoverage !== null || format === "lcov";
     const coverage =
-      run && wanted
+      run && wantsCoverage
         ? measureCoverage(
             folder.documents.map(({ document }) => document),
             folder.results.map(({ result }) => result),

@@ -13,11 +13,11 @@ export async function findSource(config: Config, name: string): Promise<EffectSo
   if (second !== undefined) throw new CommandError(`two plugins have a source "${name}"; rename one of them`);
   if (source !== undefined) return source;
   const names = sources.map((each) => each.name);
-  const meant = findSimilarName(name, names);
+  const suggestion = findSimilarName(name, names);
   throw new CommandError(
     names.length === 0
       ? 'no plugin has a source; configure one, such as effects-cloudtrail, under "plugins" in assent.yaml'
-      : `there is no source "${name}"${meant === null ? `; the sources are ${names.join(", ")}` : `; did you mean "${meant}"?`}`,
+      : `there is no source "${name}"${suggestion === null ? `; the sources are ${names.join(", ")}` : `; did you mean "${suggestion}"?`}`,
   );
 }
 

@@ -20,7 +20,7 @@ import {
 } from "../command.ts";
 import { createPrivilegedClient, withServiceErrors } from "../remote.ts";
 import { loadServeConfig } from "../serve.ts";
-import { parseTimeWindow } from "../window.ts";
+import { parseTimeWindow } from "../time-window.ts";
 import { findSource } from "./find-source.ts";
 import { readLogFile, type LogFileFacts } from "./log-file.ts";
 import { readStartedActions } from "./started-actions.ts";

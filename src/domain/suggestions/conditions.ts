@@ -58,7 +58,7 @@ function isScalar(value: JsonValue): value is Scalar {
  * each parameter. Returns null if a parameter, such as free text, has no condition, because it could then have any
  * value.
  */
-export function fitConditions(approved: readonly Record<string, Scalar>[]): Condition[] | null {
+export function findNarrowestConditions(approved: readonly Record<string, Scalar>[]): Condition[] | null {
   const names = [...new Set(approved.flatMap((params) => Object.keys(params)))].sort();
   const conditions = [parameterNames(names)];
   for (const name of names) {

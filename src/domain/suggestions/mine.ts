@@ -3,7 +3,7 @@
  * false for every rejected request. Deterministic, because counts instead of a clock limit time and memory.
  */
 import type { JsonObject } from "../json.ts";
-import { fitConditions, scalarParams, type Condition, type Scalar } from "./conditions.ts";
+import { findNarrowestConditions, scalarParams, type Condition, type Scalar } from "./conditions.ts";
 import { measureSupport, hasMinimumEvidence, type MinimumEvidence, type PastRequest } from "./past-request.ts";
 
 /** Approvals of one rule, tool and operation, and all rejections of the tool and operation. */
@@ -157,7 +157,7 @@ function tryRule(
   if (budget.visits <= 0 || !supports(candidates, bar, budget)) return null;
   const agents = [...new Set(candidates.map(({ request }) => request.agent_id))].sort();
   if (agents.length > MAX_AGENTS) return null;
-  const conditions = fitConditions(candidates.map(({ params }) => params));
+  const conditions = findNarrowestConditions(candidates.map(({ params }) => params));
   budget.visits -= candidates.length + group.rejected.length;
   if (conditions === null) return null;
   const text = conditions.map((condition) => condition.text).join(" && ");

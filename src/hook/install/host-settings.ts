@@ -92,8 +92,8 @@ const hookTimeout = (host: Host): number =>
  * Returns the settings with exactly one hook, otherwise unchanged. `text` is null if the file does not exist yet.
  * @throws SettingsError
  */
-export function addHook(text: string | null, wanted: HookInstallation): string {
-  const { host, command } = wanted;
+export function addHook(text: string | null, installation: HookInstallation): string {
+  const { host, command } = installation;
   const current = text === null || text.trim() === "" ? null : text;
   if (host === "opencode") {
     removeHook(current, host);
@@ -101,7 +101,7 @@ export function addHook(text: string | null, wanted: HookInstallation): string {
   }
   const unread = current === null ? null : findUnreadableReason(host, current);
   if (unread !== null) throw new SettingsError(`${unread}; take that out first`);
-  const entries = hookEntries(wanted);
+  const entries = hookEntries(installation);
   if (current !== null && hasExactEntries(current, entries, host, command)) return current;
   let result = removeHook(current, host, command) ?? emptySettings(current ?? "");
   const version = FORMAT_VERSIONS[host];

@@ -152,8 +152,8 @@ export function removeValue(text: string, path: JsonPath): string {
     const rest = withoutComma(after.slice(0, after.search(/[}\]]/))) + after.slice(after.search(/[}\]]/));
     candidates.push(before.replace(/\r?\n[ \t]*$/, "") + rest.replace(/^[ \t]*\r?\n[ \t]*/, ""), before + rest);
   }
-  const wanted = valueWithout(nodeValue(root), path);
-  const whole = candidates.find((each) => parsesTo(each, wanted));
+  const expectedValue = valueWithout(nodeValue(root), path);
+  const whole = candidates.find((each) => parsesTo(each, expectedValue));
   if (whole === undefined)
     throw new SettingsError("the hook cannot be removed without changing other text; remove it by hand");
   return whole;
@@ -174,9 +174,9 @@ function valueWithout(value: unknown, [key, ...rest]: JsonPath): unknown {
   );
 }
 
-function parsesTo(text: string, wanted: unknown): boolean {
+function parsesTo(text: string, expectedValue: unknown): boolean {
   try {
-    return isDeepStrictEqual(parseJsonc(text), wanted);
+    return isDeepStrictEqual(parseJsonc(text), expectedValue);
   } catch {
     return false;
   }

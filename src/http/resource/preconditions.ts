@@ -18,13 +18,13 @@ export const IF_MATCH = Type.Object({
  * assertIfMatch(headers, `"${document.version}"`);
  */
 export function assertIfMatch(headers: Headers, current: string): void {
-  const wanted = headers.get("if-match");
-  if (wanted === null || wanted.trim() === "*") return;
+  const ifMatch = headers.get("if-match");
+  if (ifMatch === null || ifMatch.trim() === "*") return;
   // If-Match uses the strong comparison, so weak tags never match (section 8.8.3.2).
-  if (wanted.split(",").some((tag) => tag.trim() === current)) return;
+  if (ifMatch.split(",").some((tag) => tag.trim() === current)) return;
   throw new Refusal(
     "PRECONDITION_FAILED",
-    `If-Match names ${wanted.slice(0, 100)}, but the resource is at ${current}: it was changed since; read it again and repeat the change`,
+    `If-Match names ${ifMatch.slice(0, 100)}, but the resource is at ${current}: it was changed since; read it again and repeat the change`,
     {
       headers: { ETag: current },
     },

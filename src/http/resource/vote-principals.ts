@@ -4,7 +4,7 @@
  */
 import type { CoreHost } from "../../contract/core-host.ts";
 import type { Actor } from "../../domain/entries.ts";
-import { listKeyMakers, principalsOfKeys, UNKNOWN_PERSON } from "../../domain/standing.ts";
+import { listKeyMakers, principalsOfKeys, UNKNOWN_PERSON } from "../../domain/vote-people.ts";
 
 /**
  * Returns the principals for whom a vote counts. The `key_id` of a vote by link is not the id of a key, so only the

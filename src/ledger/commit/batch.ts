@@ -28,7 +28,7 @@ import { appendToEdge, rootFromEdge } from "../../domain/merkle.ts";
 import { findStopFacts, applyStopEntry, type Stops } from "../../domain/stops.ts";
 import { applySuggestedRuleEntry, type SuggestedRules } from "../../domain/suggested-rules.ts";
 import { applyUserEntry, type Users } from "../../domain/users.ts";
-import { includeBatchEntries } from "./own-entries.ts";
+import { includeBatchEntries } from "./include-batch-entries.ts";
 import { computeCompletedTiles } from "./completed-tiles.ts";
 import { findEnvelopeFault } from "./envelope.ts";
 import { prefetchRows, type PrefetchedRows } from "./prefetch.ts";

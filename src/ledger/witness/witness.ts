@@ -134,10 +134,14 @@ export function witnessFolder(folder: string): WitnessStateStore {
         if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
         throw error;
       }
-      const kept = JSON.parse(content) as { origin?: unknown; size?: unknown; root?: unknown };
-      if (kept.origin !== origin || !Number.isSafeInteger(kept.size) || typeof kept.root !== "string")
+      const storedState = JSON.parse(content) as { origin?: unknown; size?: unknown; root?: unknown };
+      if (
+        storedState.origin !== origin ||
+        !Number.isSafeInteger(storedState.size) ||
+        typeof storedState.root !== "string"
+      )
         throw new Error(`${pathOf(origin)} does not contain the cosigned state of ${origin}; restore it from a backup`);
-      return { size: kept.size as number, root: fromHex(kept.root) };
+      return { size: storedState.size as number, root: fromHex(storedState.root) };
     },
     async write(origin, { size, root }) {
       const path = pathOf(origin);

@@ -43,8 +43,8 @@ export function findContributionFault(brought: unknown, declared: Declarations):
     return `setup returned ${wordFor(brought)}; return an object with what the plugin contributes, {} if nothing`;
   for (const name of Object.keys(brought)) {
     if (KNOWN.includes(name)) continue;
-    const meant = findSimilarName(name, KNOWN);
-    return `setup returned "${name}", which is not known here${meant === null ? `; a plugin brings ${KNOWN.join(", ")}` : `; did you mean "${meant}"?`}`;
+    const suggestion = findSimilarName(name, KNOWN);
+    return `setup returned "${name}", which is not known here${suggestion === null ? `; a plugin brings ${KNOWN.join(", ")}` : `; did you mean "${suggestion}"?`}`;
   }
   for (const [name, kind] of Object.entries(ONES)) {
     const value = brought[name];
@@ -117,12 +117,12 @@ function codesOf(errors: NonNullable<Route["errors"]>): readonly unknown[] {
   return Array.isArray(errors) ? errors.map((error) => (isObject(error) ? error["code"] : error)) : errors;
 }
 
-function describeUnknown(what: string, given: readonly unknown[], choices: readonly string[]): string | null {
-  if (!Array.isArray(given)) return `${what} ${JSON.stringify(given)}, and a list is expected`;
+function describeUnknown(listName: string, given: readonly unknown[], choices: readonly string[]): string | null {
+  if (!Array.isArray(given)) return `${listName} ${JSON.stringify(given)}, and a list is expected`;
   const wrong = given.find((one) => !choices.includes(one as string)) as unknown;
   if (wrong === undefined) return null;
-  const meant = typeof wrong === "string" ? findSimilarName(wrong, choices) : null;
-  return `${what} ${JSON.stringify(wrong)}, which is not known here${meant === null ? "" : `; did you mean "${meant}"?`}`;
+  const suggestion = typeof wrong === "string" ? findSimilarName(wrong, choices) : null;
+  return `${listName} ${JSON.stringify(wrong)}, which is not known here${suggestion === null ? "" : `; did you mean "${suggestion}"?`}`;
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>

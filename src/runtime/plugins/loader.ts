@@ -135,7 +135,7 @@ async function importPlugin(standard: StandardPlugins, name: string): Promise<Pl
     throw new PluginLoadError(`the plugin "${name}" cannot be loaded: ${why}`, { cause: error });
   }
   const plugin = module.default as Partial<Plugin> | undefined;
-  const fault = (what: string): PluginLoadError => new PluginLoadError(`the plugin "${name}" ${what}`);
+  const fault = (problem: string): PluginLoadError => new PluginLoadError(`the plugin "${name}" ${problem}`);
   if (typeof plugin !== "object" || plugin === null)
     throw fault("has no default export; write export default definePlugin({ name, setup })");
   if (typeof plugin.name !== "string" || plugin.name === "")

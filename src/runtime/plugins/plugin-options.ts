@@ -19,12 +19,12 @@ export class PluginError extends Error {
 /**
  * Returns the error of a plugin as one line for operators. Logs the stack trace at debug level for the plugin's author.
  */
-export function pluginFailure(plugin: string, what: string, error: unknown, log: Logger): PluginError {
-  log.debug(`a plugin failed in ${what}`, {
+export function pluginFailure(plugin: string, occasion: string, error: unknown, log: Logger): PluginError {
+  log.debug(`a plugin failed in ${occasion}`, {
     plugin,
     error: error instanceof Error ? (error.stack ?? error.message) : String(error),
   });
-  return new PluginError(plugin, `${what} failed: ${error instanceof Error ? error.message : String(error)}`, {
+  return new PluginError(plugin, `${occasion} failed: ${error instanceof Error ? error.message : String(error)}`, {
     cause: error,
   });
 }

@@ -48,8 +48,8 @@ function insert<Row extends object>(table: Table<Row>, key: string, row: Row, sa
   table.set(key, copyRow(row));
 }
 
-function assertExists(row: unknown, what: string): void {
-  if (row === undefined) throw new Error(`there is no ${what}`);
+function assertExists(row: unknown, rowName: string): void {
+  if (row === undefined) throw new Error(`there is no ${rowName}`);
 }
 
 function ledgerWrites(t: Tables) {

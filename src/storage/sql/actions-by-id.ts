@@ -2,7 +2,7 @@
 import { sql, type Kysely } from "kysely";
 import type { ActionReads, ActionRow } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
-import { toStoredActionId } from "./forms.ts";
+import { toStoredActionId } from "./packed-columns.ts";
 import { joinGivenRows } from "./join-each.ts";
 import { ACTION_COLUMNS, type Tables } from "./table-schema.ts";
 import { encodeRowsParameter, param, toPlainRow, prepare, type SqlExecutor } from "./statement.ts";

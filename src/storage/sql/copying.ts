@@ -8,7 +8,7 @@ import {
   type StorageCopying,
 } from "../../contract/storage.ts";
 import type { Bundles, EntryBytes } from "./bundles.ts";
-import { PACKED_COLUMNS } from "./forms.ts";
+import { PACKED_COLUMNS } from "./packed-columns.ts";
 import { foldAgentName } from "./open-actions.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
@@ -61,9 +61,9 @@ export interface TableStatements {
   write: Statement;
 }
 
-type CopyStatements = ReturnType<typeof prepareCopying>;
+type CopyStatements = ReturnType<typeof prepareStorageCopying>;
 
-export function prepareCopying(db: Kysely<Tables>) {
+export function prepareStorageCopying(db: Kysely<Tables>) {
   const tables = Object.fromEntries(
     COPIED_TABLES.map((table) => [table, statementsOf(db, table, SHAPES[table])]),
   ) as Record<CopiedTable, TableStatements>;
@@ -115,7 +115,7 @@ function statementsOf(
 }
 
 /** Creates the methods that copy a store. `write` runs its work in one durable transaction. */
-export function createCopying(
+export function createStorageCopying(
   statements: CopyStatements,
   reader: Pick<SqlExecutor, "all">,
   bundles: Bundles,

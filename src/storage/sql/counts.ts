@@ -14,7 +14,7 @@ import {
   type ActionGroup,
   type SumStatements,
 } from "./sum-statements.ts";
-import { dimensionValues, parseCounts } from "./sums.ts";
+import { toDimensionValues, parseCounts } from "./sums.ts";
 
 /**
  * Reads the counts. Starts all statements in one turn of the event loop, so that synchronous reads return the same
@@ -67,7 +67,7 @@ export async function readCounts(
   }
   for (const { from, to } of whole.rest) {
     read(statements.edge[kind], { from, to }, (row: ActionGroup) => {
-      const values = dimensionValues(row);
+      const values = toDimensionValues(row);
       for (const dimension of DIMENSIONS) addTotal(dimension, values[dimension], row.n);
     });
   }
@@ -87,11 +87,11 @@ export async function readCounts(
   for (const { from, to } of parts.rest) {
     const segment = segmentOf(query.boundaries, from);
     read(statements.edge[kind], { from, to }, (row: ActionGroup) =>
-      SERIES_DIMENSIONS.forEach((dimension) => addSeries(segment, dimension, dimensionValues(row)[dimension], row.n)),
+      SERIES_DIMENSIONS.forEach((dimension) => addSeries(segment, dimension, toDimensionValues(row)[dimension], row.n)),
     );
   }
   read(statements.tail[kind], { from: since, to: until }, (row: Omit<ActionGroup, "n"> & { created_at: number }) => {
-    const values = dimensionValues(row);
+    const values = toDimensionValues(row);
     for (const dimension of DIMENSIONS) addTotal(dimension, values[dimension], 1);
     for (const dimension of SERIES_DIMENSIONS)
       addSeries(segmentOf(query.boundaries, row.created_at), dimension, values[dimension], 1);

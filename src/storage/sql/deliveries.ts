@@ -9,7 +9,7 @@ import type {
   StorageTransaction,
 } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
-import { toStoredActionId } from "./forms.ts";
+import { toStoredActionId } from "./packed-columns.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
 import { param, params, toPlainRow, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";

@@ -1,7 +1,7 @@
 /** All statements of a dialect, which are compiled once. */
 import { sql, type Kysely } from "kysely";
-import { prepareCopying } from "./copying.ts";
-import { prepareUncoveredRows } from "./cut-back.ts";
+import { prepareStorageCopying } from "./copying.ts";
+import { prepareUncoveredRows } from "./delete-uncovered-rows.ts";
 import type { SqlDialect } from "./dialect.ts";
 import { prepareLeases } from "./leases.ts";
 import { prepareLockReads } from "./lock-reads.ts";
@@ -23,7 +23,7 @@ function prepareAll(db: Kysely<Tables>, dialect: SqlDialect) {
   return {
     reads: prepareReads(db, dialect),
     writes: prepareWrites(db, dialect),
-    copies: prepareCopying(db),
+    copies: prepareStorageCopying(db),
     cuts: prepareUncoveredRows(db),
     countPing: prepare(
       db

@@ -1,5 +1,5 @@
 import type { Kysely, RawBuilder } from "kysely";
-import type { PackedSql } from "./forms.ts";
+import type { PackedSql } from "./packed-columns.ts";
 import type { SqlValue, Statement } from "./statement.ts";
 
 /** A statement that inserts one row into one table. */
@@ -26,7 +26,7 @@ export interface SqlTypes {
   readonly integer: string;
   /** Type for strings. Compares by code unit, so that the order does not depend on the machine's locale. */
   readonly text: string;
-  /** SQL that stores columns of type `uuid` and `hash` as bytes (forms.ts). If null, they are stored as strings. */
+  /** SQL that stores columns of type `uuid` and `hash` as bytes (packed-columns.ts). If null, they are stored as strings. */
   readonly packed: PackedSql | null;
   /** Returns a literal of bytes. */
   bytesLiteral(hex: string): string;

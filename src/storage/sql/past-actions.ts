@@ -7,7 +7,7 @@ import {
   type PastActionWrites,
 } from "../../contract/storage.ts";
 import type { SqlDialect } from "./dialect.ts";
-import { toStoredActionId } from "./forms.ts";
+import { toStoredActionId } from "./packed-columns.ts";
 import { joinGivenRows } from "./join-each.ts";
 import { PAST_ACTION_COLUMNS, type Tables } from "./table-schema.ts";
 import { param, prepare, prepareInsert, toPlainRow, type SqlExecutor } from "./statement.ts";

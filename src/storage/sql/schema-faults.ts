@@ -13,15 +13,15 @@ export interface SchemaObject {
  * const faults = schemaDifferences(readSchema(emptyStore), readSchema(store));
  */
 export function schemaDifferences(expected: readonly SchemaObject[], stored: readonly SchemaObject[]): string[] {
-  const [wanted, found] = [expected, stored].map(
+  const [expectedDefinition, found] = [expected, stored].map(
     (objects) => new Map(objects.map(({ name, definition }) => [name, definition])),
   ) as [Map<string, string>, Map<string, string>];
   const faults: string[] = [];
-  for (const [name, definition] of wanted) {
+  for (const [name, definition] of expectedDefinition) {
     if (!found.has(name)) faults.push(`the schema has no ${name}`);
     else if (found.get(name) !== definition) faults.push(`the ${name} of the schema was altered`);
   }
   for (const name of found.keys())
-    if (!wanted.has(name)) faults.push(`the schema has a ${name} that no migration created`);
+    if (!expectedDefinition.has(name)) faults.push(`the schema has a ${name} that no migration created`);
   return faults;
 }

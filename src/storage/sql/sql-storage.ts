@@ -13,8 +13,8 @@ import { TILE_WIDTH } from "../../domain/tiles.ts";
 import { StoreAccess, type Reader } from "./access.ts";
 import { createBundles, UNBUNDLED_ENTRIES, type Bundles } from "./bundles.ts";
 import { retryConflicts } from "./conflicts.ts";
-import { createCopying } from "./copying.ts";
-import { deleteUncoveredRows } from "./cut-back.ts";
+import { createStorageCopying } from "./copying.ts";
+import { deleteUncoveredRows } from "./delete-uncovered-rows.ts";
 import type { SqlDialect } from "./dialect.ts";
 import type { SqlEngine } from "./engine.ts";
 import { readLastingLeases } from "./leases.ts";
@@ -25,7 +25,7 @@ import { findAgentFoldMismatches } from "./open-actions.ts";
 import { createReader } from "./queries.ts";
 import { addActionsToSums, createStatusChangeCollector } from "./sums.ts";
 import type { SqlExecutor } from "./statement.ts";
-import { findBundleFaults, createBundler } from "./upkeep.ts";
+import { findBundleFaults, createBundler } from "./bundler.ts";
 import { createTransaction } from "./writes.ts";
 
 export interface SqlStorageOptions {
@@ -238,7 +238,7 @@ class SqlStore {
 
   copying(): StorageCopying {
     const { access } = this;
-    return createCopying(access.statements.copies, access.outside, this.bundles, (work) =>
+    return createStorageCopying(access.statements.copies, access.outside, this.bundles, (work) =>
       access.enqueue(() => access.transact("copy", work)),
     );
   }

@@ -4,7 +4,7 @@
  */
 import { type Compilable, type Kysely, type RawBuilder, sql } from "kysely";
 import { StorageError, type LedgerHead } from "../../contract/storage.ts";
-import { PACKED_COLUMNS, pack, unpack, type PackedForm } from "./forms.ts";
+import { PACKED_COLUMNS, pack, unpack, type PackedForm } from "./packed-columns.ts";
 import type { Tables } from "./table-schema.ts";
 
 /** The members of a written head that identify it. */

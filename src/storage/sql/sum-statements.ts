@@ -5,7 +5,7 @@
 import { sql, type Kysely } from "kysely";
 import type { SqlDialect } from "./dialect.ts";
 import { joinGivenRows, sameColumnsAsGiven } from "./join-each.ts";
-import { toStoredActionId } from "./forms.ts";
+import { toStoredActionId } from "./packed-columns.ts";
 import type { Tables } from "./table-schema.ts";
 import { param, prepare, unindexed } from "./statement.ts";
 

@@ -21,7 +21,7 @@ import {
 const grainsOf = (dimension: Dimension): readonly number[] =>
   SERIES_DIMENSIONS.includes(dimension) ? ALL_GRAINS : COARSE_GRAINS;
 
-export const dimensionValues = (row: Omit<ActionGroup, "n">): Record<Dimension, string> => ({
+export const toDimensionValues = (row: Omit<ActionGroup, "n">): Record<Dimension, string> => ({
   status: row.status,
   decision: row.decision,
   tool: row.tool,
@@ -46,7 +46,7 @@ export async function addActionsToSums(statements: SumStatements, db: SqlExecuto
   const changes = bucketChanges();
   for (const row of await db.all(statements.fold, { folded, last })) {
     const group = toPlainRow<ActionGroup & { quarter: number }>(row);
-    const values = dimensionValues(group);
+    const values = toDimensionValues(group);
     for (const visible of visibles(group))
       for (const dimension of DIMENSIONS)
         for (const grain of grainsOf(dimension))

@@ -1,5 +1,5 @@
 /**
- * Types of the tables' rows in statements. The tables are defined in migrations/; forms.ts describes packed columns.
+ * Types of the tables' rows in statements. The tables are defined in migrations/; packed-columns.ts describes packed columns.
  */
 import { Kysely, type DialectAdapter, type QueryCompiler } from "kysely";
 import { DummyDriver, SqliteIntrospector } from "kysely";

@@ -15,7 +15,7 @@ import {
 
 let service: Service;
 before(async () => {
-  // Keys that create keys are tested in standing.test.ts.
+  // Keys that create keys are tested in voting-capacity.test.ts.
   service = await startService({ change: plainVotes });
 });
 after(() => service.close());

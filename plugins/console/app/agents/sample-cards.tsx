@@ -7,7 +7,7 @@ import { useLoad } from "../ui/hooks.ts";
 import { formatHeadline } from "../ui/params.tsx";
 import { Card, LoadedCard } from "../ui/section.tsx";
 import { AGENT_TEXTS as TEXTS } from "./strings.ts";
-import { findTypicalParameters, type TypicalAction } from "./typical.ts";
+import { findTypicalParameters, type TypicalAction } from "./typical-parameters.ts";
 
 /**
  * Maximum number of actions that the cards are computed from and that they list. The service compares an action with

@@ -1,5 +1,5 @@
 /** Keeps the list of pending requests up to date with the ledger's events. */
-import { followLiveEvents } from "../core/live.ts";
+import { followLiveEvents } from "../core/live-events.ts";
 import { type RequestOutcome, reviewOutcome } from "./outcome.tsx";
 import { changeItem, type QueueState } from "./queue-state.ts";
 

@@ -4,8 +4,8 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { hasScope } from "../core/me.ts";
 import { Age, MarkedValue, TimeLeft } from "../ui/elements.tsx";
 import { findHeadlineMember } from "../ui/params.tsx";
-import { RiskBadge } from "../ui/request.tsx";
-import { uniqueRequestLabel, OwnVoteBadge } from "./pane.tsx";
+import { RiskBadge } from "../ui/request-view.tsx";
+import { uniqueRequestLabel, OwnVoteBadge } from "./request-pane.tsx";
 import type { QueueItem } from "./queue-state.ts";
 import { approvalsGiven, findVoteAvailability } from "./vote-availability.ts";
 

@@ -7,7 +7,7 @@ import { Notice } from "../ui/elements.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { FirstSteps } from "./lazy-parts.tsx";
 import type { QueueItem } from "./queue-state.ts";
-import { groupByShape, type RequestGroup } from "./shape.ts";
+import { groupByShape, type RequestGroup } from "./group-requests.ts";
 import { findVoteAvailability } from "./vote-availability.ts";
 import { TEXTS } from "./strings.ts";
 import { RequestGroupTable } from "./table.tsx";

@@ -120,11 +120,11 @@ function createQueueReads(
   }
 
   async function readAll(): Promise<readonly QueueItem[] | null> {
-    const asked = newest().query;
+    const requestedQuery = newest().query;
     while (newest().state.cursor !== null) {
       // Wait for a read that scrolling has started.
       while (isLoadingMore) await new Promise((resolve) => setTimeout(resolve, 20));
-      if (!(await readNext(MAX_PAGE)) || !isSameQuery(newest().query, asked)) return null;
+      if (!(await readNext(MAX_PAGE)) || !isSameQuery(newest().query, requestedQuery)) return null;
       // Let the component render the page, so that `newest()` contains it.
       await new Promise((resolve) => setTimeout(resolve));
     }

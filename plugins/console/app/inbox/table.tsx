@@ -7,8 +7,8 @@ import { encodeSegment } from "../core/api.ts";
 import type { Action } from "../core/api-types.ts";
 import { MarkedValue, TimeLeft } from "../ui/elements.tsx";
 import { formatCounted, renderPlain } from "../ui/format.ts";
-import { uniqueRequestLabel } from "./pane.tsx";
-import type { RequestGroup } from "./shape.ts";
+import { uniqueRequestLabel } from "./request-pane.tsx";
+import type { RequestGroup } from "./group-requests.ts";
 
 /**
  * Number of rows of a table that are rendered at first, and added by each click. Low, so that the tab stays responsive

@@ -146,11 +146,11 @@ async function voteSigned(
   let open = given;
   try {
     while (open.length > 0) {
-      const asked = await requestSignature(
+      const signatureRequest = await requestSignature(
         open.map(({ current }) => current),
         ballot,
       );
-      if (asked === null) return false;
+      if (signatureRequest === null) return false;
       const same = await readAll(
         open.map(({ shown }) => shown),
         onResult,
@@ -158,7 +158,7 @@ async function voteSigned(
       const isSame = same.length === open.length;
       open = same;
       if (!isSame) continue;
-      const results = await sendSignedVotes(asked);
+      const results = await sendSignedVotes(signatureRequest);
       for (const [i, { current }] of open.entries())
         onResult(current.id, await signedResult(current.id, results[i], ballot));
       return true;

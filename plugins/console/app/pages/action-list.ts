@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Action, Api } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { followLiveEvents } from "../core/live.ts";
+import { followLiveEvents } from "../core/live-events.ts";
 
 export const FILTERS = [
   "q",

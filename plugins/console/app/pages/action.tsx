@@ -2,9 +2,9 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Action, Api } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
-import { followLiveEvents } from "../core/live.ts";
+import { followLiveEvents } from "../core/live-events.ts";
 import { findOutcome } from "../inbox/outcome.tsx";
-import { VoteList, AgentWaitStatus } from "../inbox/pane.tsx";
+import { VoteList, AgentWaitStatus } from "../inbox/request-pane.tsx";
 import { Rejection } from "../inbox/rejection.tsx";
 import { findVoteAvailability } from "../inbox/vote-availability.ts";
 import { VoteBar } from "../inbox/vote-bar.tsx";
@@ -26,7 +26,7 @@ import {
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
 import { EntryProof } from "../ui/proof.tsx";
-import { FullRequest } from "../ui/request.tsx";
+import { FullRequest } from "../ui/request-view.tsx";
 import { FlagUse } from "./flag-use.tsx";
 
 const TEXTS = {

@@ -22,7 +22,7 @@ import type {
   ThrottleEntry,
   UserEntry,
 } from "../core/api-types.ts";
-import type { LedgerEvent } from "../core/live.ts";
+import type { LedgerEvent } from "../core/live-events.ts";
 import { Badge, MarkedValue } from "../ui/elements.tsx";
 import { formatCounted } from "../ui/format.ts";
 import { PrincipalName } from "../ui/person.tsx";

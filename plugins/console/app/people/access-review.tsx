@@ -44,8 +44,8 @@ type Filter = (typeof FILTERS)[number]["name"];
 const PERIODS = [30, 90, 180, 366];
 
 export function AccessReview({ query }: { query: URLSearchParams }) {
-  const asked = Number(query.get("days"));
-  const days = Number.isInteger(asked) && asked >= 1 && asked <= 366 ? asked : 90;
+  const requestedDays = Number(query.get("days"));
+  const days = Number.isInteger(requestedDays) && requestedDays >= 1 && requestedDays <= 366 ? requestedDays : 90;
   const { data, error, loading, reload } = useLoad(
     (signal) => request("GET /v1/access-review", { query: { days }, signal }),
     [days],

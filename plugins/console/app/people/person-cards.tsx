@@ -6,7 +6,7 @@ import { hasScope } from "../core/me.ts";
 import { ResultNotice, ErrorNotice, Table, MarkedValue, Time, TimeLeft } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { PersonLink } from "../ui/person.tsx";
-import { ActionTitle } from "../ui/request.tsx";
+import { ActionTitle } from "../ui/request-view.tsx";
 import { LoadedCard } from "../ui/section.tsx";
 import { describeLimit } from "./access-review.tsx";
 import { DelegationTable } from "./delegations.tsx";

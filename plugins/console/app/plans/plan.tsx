@@ -11,7 +11,7 @@ import { Badge, Notice, ErrorNotice, MarkedValue, Time, TimeLeft } from "../ui/e
 import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
-import { RequestContent, ActionPreview, RiskBadge, ApprovalReason } from "../ui/request.tsx";
+import { RequestContent, ActionPreview, RiskBadge, ApprovalReason } from "../ui/request-view.tsx";
 import { PlanList } from "./plan-list.tsx";
 import { TEXTS } from "./strings.ts";
 import { castPlanVote, type PlanRecord, type StruckAction } from "./vote-on-plan.ts";

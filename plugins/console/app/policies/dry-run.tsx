@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 import { Badge, Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
-import { ActionTitle } from "../ui/request.tsx";
+import { ActionTitle } from "../ui/request-view.tsx";
 import {
   type DecisionCause,
   type DryRunGroup,

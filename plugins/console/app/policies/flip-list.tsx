@@ -2,7 +2,7 @@
 import { encodeSegment } from "../core/api.ts";
 import { Badge, MarkedValue, Time } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
-import { ActionTitle } from "../ui/request.tsx";
+import { ActionTitle } from "../ui/request-view.tsx";
 import { type Flip, flipKey, type FlipReport, groupByRule, isLessStrict, type FlipOutcome } from "./flips.ts";
 import { BACKTEST_TEXTS } from "./strings.ts";
 

@@ -7,7 +7,7 @@ import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
 import { RowPages } from "../ui/row-pages.tsx";
 import { Snippet } from "../ui/snippet.tsx";
-import { ManagedPolicyNotice } from "./managed.tsx";
+import { ManagedPolicyNotice } from "./managed-notice.tsx";
 import { NewPolicy } from "./policy-editor.tsx";
 import { PolicyDetail } from "./policy.tsx";
 import { LIST_TEXTS } from "./strings.ts";

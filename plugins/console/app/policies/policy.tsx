@@ -21,13 +21,13 @@ import { MarkedText } from "../ui/marked-text.tsx";
 import { KeyName } from "../ui/person.tsx";
 import { findRuleLines } from "../ui/rule-lines.ts";
 import { Backtest, ShadowReport } from "./backtest.tsx";
-import { ManagedPolicyNotice } from "./managed.tsx";
+import { ManagedPolicyNotice } from "./managed-notice.tsx";
 import { PolicyChange, type ProposedChange } from "./policy-change.tsx";
 import { VersionDiff } from "./version-diff.tsx";
 import { EditPolicy } from "./policy-editor.tsx";
 import { DETAIL_TEXTS, describeStanding } from "./strings.ts";
 import {
-  findTriedSuggestion,
+  findSuggestionInShadowMode,
   isShadow,
   type LoadedPolicy,
   loadPolicy,
@@ -163,7 +163,7 @@ function Buttons({
 }) {
   const { policy } = loaded;
   const mayEnforce = hasScope("policies:write") && hasScope("policies:activate");
-  const tried = mayEnforce ? findTriedSuggestion(loaded) : undefined;
+  const tried = mayEnforce ? findSuggestionInShadowMode(loaded) : undefined;
   return (
     <div class="row">
       <button type="button" class="primary" onClick={() => (location.hash = `${address}?edit=true`)}>

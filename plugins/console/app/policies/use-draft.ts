@@ -7,12 +7,12 @@ import { deletePolicyDraft, readPolicyDraft, writePolicyDraft } from "./policy-d
  * cannot overwrite a newer version by someone else. The browser asks before it closes a page with a draft.
  */
 export function usePolicyDraft(title: string, text: string, base: string) {
-  const [kept, setKept] = useState(() => readPolicyDraft(title));
-  const [content, setContent] = useState({ yaml: kept?.yaml ?? text, tests: kept?.tests ?? "" });
+  const [storedDraft, setStoredDraft] = useState(() => readPolicyDraft(title));
+  const [content, setContent] = useState({ yaml: storedDraft?.yaml ?? text, tests: storedDraft?.tests ?? "" });
   const [isTooLarge, setTooLarge] = useState(false);
   /** Counter that changes when the text is replaced, so that the editors are created again with the new text. */
   const [round, setRound] = useState(0);
-  const from = useRef(kept?.base ?? base);
+  const from = useRef(storedDraft?.base ?? base);
   const isDraft = (typed: typeof content): boolean => typed.yaml !== text || typed.tests !== "";
   const isChanged = isDraft(content);
   /** Set by every change at once: a page can be closed before it is rendered again. */
@@ -29,7 +29,7 @@ export function usePolicyDraft(title: string, text: string, base: string) {
     base: from.current,
     isChanged,
     isTooLarge,
-    isFromBefore: kept !== null,
+    isFromBefore: storedDraft !== null,
     round,
     write(next: { yaml: string; tests: string }): void {
       asksBeforeUnload.current = isDraft(next);
@@ -41,7 +41,7 @@ export function usePolicyDraft(title: string, text: string, base: string) {
       deletePolicyDraft(title);
       asksBeforeUnload.current = false;
       from.current = base;
-      setKept(null);
+      setStoredDraft(null);
       setTooLarge(false);
       setContent({ yaml: text, tests: "" });
       setRound((n) => n + 1);

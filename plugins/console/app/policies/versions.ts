@@ -41,7 +41,7 @@ export function renderEnforcedYaml(version: Version): string {
 }
 
 /** Returns the active version of a suggested policy that is in shadow mode; undefined if there is none. */
-export function findTriedSuggestion({ policy, versions }: LoadedPolicy): Version | undefined {
+export function findSuggestionInShadowMode({ policy, versions }: LoadedPolicy): Version | undefined {
   return versions.find(
     (each) => each.version === policy.active_version && isShadow(each) && each.definition["suggested"] !== undefined,
   );

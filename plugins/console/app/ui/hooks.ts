@@ -53,7 +53,7 @@ export const currentSecond = signal(serviceNow(), {
 let timer: ReturnType<typeof setInterval> | undefined;
 
 /**
- * Returns the service's time and redraws the caller when it changes. A countdown reads `second` instead, and redraws
+ * Returns the service's time and redraws the caller when it changes. A countdown reads `currentSecond` instead, and redraws
  * only itself.
  */
 export function useNow(every = 1000): number {

@@ -1,8 +1,8 @@
 /** Verifies the contents of actions in a pack against the commitments in the entries. */
 import type { ActionEntry } from "../../../domain/action-history.ts";
 import type { ErasablePart } from "../../../domain/erasure.ts";
-import { commitSalted, type SaltedMembers } from "../../../domain/kept.ts";
-import { commitSaltedFacts } from "../../../domain/past.ts";
+import { commitSalted, type SaltedMembers } from "../../../domain/salted-commitment.ts";
+import { commitSaltedFacts } from "../../../domain/salted-facts.ts";
 import { commitQuestionText } from "../../../domain/questions.ts";
 import { commitDigest, commitResult, encodeRequest } from "../../../domain/request.ts";
 import type { OpenedAction } from "../pack-format.ts";

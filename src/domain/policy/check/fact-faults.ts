@@ -39,11 +39,11 @@ export function findUnknownFactSources(
       const fact = `the fact "${name}" of the policy "${policy}"`;
       const known = configured.find((one) => one.name === source);
       if (known === undefined) {
-        const meant = findSimilarName(
+        const suggestion = findSimilarName(
           source,
           configured.map((one) => one.name),
         );
-        const hint = meant === null ? "" : `; did you mean "${meant}"?`;
+        const hint = suggestion === null ? "" : `; did you mean "${suggestion}"?`;
         return [{ message: `${fact} names the source "${source}", which is not configured, so its rules deny${hint}` }];
       }
       const [given, taken] = [Object.keys(inputs).sort().join(", "), [...known.inputs].sort().join(", ")];

@@ -62,20 +62,21 @@ const KINDS: Readonly<Record<ParameterType, readonly string[]>> = {
 
 /**
  * Returns why the parameter cannot have a value of the type, according to the schemas; null if it can.
- * @param wanted null for any type, also of members of lists
+ * @param expectedType null for any type, also of members of lists
  */
-function findTypeFault(path: string, wanted: ParameterType | null, params: StaticType): string | null {
+function findTypeFault(path: string, expectedType: ParameterType | null, params: StaticType): string | null {
   let type = params;
   for (const name of path.split(".").slice(1)) {
     const members = unionMembers(type);
-    const owners = wanted === null ? members.map((each) => (each.kind === "list" ? each.element : each)) : members;
+    const owners =
+      expectedType === null ? members.map((each) => (each.kind === "list" ? each.element : each)) : members;
     const next = unionMembers(createUnion(owners)).flatMap((member) =>
       member.kind === "map" ? (member.fields.get(name) ?? member.rest ?? []) : member.kind === "dyn" ? DYN : [],
     );
     if (next.length === 0) return `the tool has no parameter ${path}, according to its schema`;
     type = createUnion(next);
   }
-  if (wanted === null) return null;
-  const fits = unionMembers(type).some(({ kind }) => kind === "dyn" || KINDS[wanted].includes(kind));
-  return fits ? null : `${path} is ${describeType(type)}, not a ${wanted}`;
+  if (expectedType === null) return null;
+  const fits = unionMembers(type).some(({ kind }) => kind === "dyn" || KINDS[expectedType].includes(kind));
+  return fits ? null : `${path} is ${describeType(type)}, not a ${expectedType}`;
 }

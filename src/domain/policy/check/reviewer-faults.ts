@@ -52,8 +52,8 @@ export function findUnknownReviewers(
     return [...named]
       .filter((name) => !configured.includes(name))
       .map((name) => {
-        const meant = findSimilarName(name, configured);
-        const hint = meant === null ? "" : `; did you mean "${meant}"?`;
+        const suggestion = findSimilarName(name, configured);
+        const hint = suggestion === null ? "" : `; did you mean "${suggestion}"?`;
         return {
           message: `the policy "${policy}" names the reviewer "${name}", which is not configured, so people decide${hint}`,
         };

@@ -236,8 +236,9 @@ class TypeChecker {
     const types = maps.map(({ fields, rest }) => fields.get(field) ?? rest).filter((type) => type !== null);
     if (types.length > 0) return createUnion(types);
     const names = [...new Set(maps.flatMap(({ fields }) => [...fields.keys()]))];
-    const meant = findSimilarName(field, names);
-    const hint = meant === null ? `; its fields are ${names.join(", ") || "none"}` : `; did you mean "${meant}"?`;
+    const suggestion = findSimilarName(field, names);
+    const hint =
+      suggestion === null ? `; its fields are ${names.join(", ") || "none"}` : `; did you mean "${suggestion}"?`;
     return this.fail(node, `${this.text(operand)} has no field "${field}"${hint}`);
   }
 
@@ -423,10 +424,10 @@ class TypeChecker {
     try {
       wallClock(0, zone);
     } catch {
-      const meant = findSimilarName(zone, Intl.supportedValuesOf("timeZone"));
+      const suggestion = findSimilarName(zone, Intl.supportedValuesOf("timeZone"));
       this.fail(
         node,
-        `there is no time zone "${zone}"${meant === null ? '; write an IANA name such as "Europe/Berlin", or an offset such as "+02:00"' : `; did you mean "${meant}"?`}`,
+        `there is no time zone "${zone}"${suggestion === null ? '; write an IANA name such as "Europe/Berlin", or an offset such as "+02:00"' : `; did you mean "${suggestion}"?`}`,
       );
     }
   }
@@ -562,7 +563,11 @@ function optionalResult(name: string, owner: StaticType | undefined, args: reado
 
 /** Whether a value of `type` can be passed where the library declares `declared`. */
 function fits(type: StaticType, declared: CelTypeName): boolean {
-  const wanted = fromCelType(declared).kind;
+  const declaredKind = fromCelType(declared).kind;
   const members = unionMembers(type);
-  return wanted === "dyn" || members.length === 0 || members.some(({ kind }) => kind === "dyn" || kind === wanted);
+  return (
+    declaredKind === "dyn" ||
+    members.length === 0 ||
+    members.some(({ kind }) => kind === "dyn" || kind === declaredKind)
+  );
 }

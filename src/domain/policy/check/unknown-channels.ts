@@ -24,11 +24,11 @@ export function findUnknownChannels(
     return [...named]
       .filter(([channel]) => !channels.includes(channel))
       .map(([channel, rule]) => {
-        const meant = findSimilarName(channel, channels);
+        const suggestion = findSimilarName(channel, channels);
         return {
           policy,
           channel,
-          message: `"${rule}" of the policy "${policy}" notifies the channel "${channel}", which is not configured: no one is notified${meant === null ? "" : `; did you mean "${meant}"?`}`,
+          message: `"${rule}" of the policy "${policy}" notifies the channel "${channel}", which is not configured: no one is notified${suggestion === null ? "" : `; did you mean "${suggestion}"?`}`,
         };
       });
   });

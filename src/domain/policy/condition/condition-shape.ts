@@ -200,18 +200,22 @@ class ShapeCheck {
     if (name === FACTS_PREFIX)
       this.fail(node, "a fact is read as facts.NAME; test a member of it, such as has(facts.account.status)");
     if (isFactVariable(name)) this.failUnknownFact(node, name);
-    const meant = findSimilarName(name, variables);
+    const suggestion = findSimilarName(name, variables);
     this.fail(
       node,
-      `there is no variable "${name}"${meant === null ? `; the variables are ${variables.join(", ")}` : `; did you mean "${meant}"?`}`,
+      `there is no variable "${name}"${suggestion === null ? `; the variables are ${variables.join(", ")}` : `; did you mean "${suggestion}"?`}`,
     );
   }
 
   private failUnknownFact(node: Expr, name: string): never {
     const known = this.variables.filter(isFactVariable);
-    const meant = findSimilarName(name, known);
+    const suggestion = findSimilarName(name, known);
     const hint =
-      meant === null ? (known.length === 0 ? "" : `; it declares ${known.join(", ")}`) : `; did you mean "${meant}"?`;
+      suggestion === null
+        ? known.length === 0
+          ? ""
+          : `; it declares ${known.join(", ")}`
+        : `; did you mean "${suggestion}"?`;
     return this.fail(
       node,
       known.length === 0
@@ -286,10 +290,10 @@ class ShapeCheck {
     const arities = listArities(name, method);
     if (arities.length === 0) {
       const other = listArities(name, !method).length > 0;
-      const meant = findSimilarName(name, [...FUNCTION_NAMES, ...Object.keys(MACROS)]);
+      const suggestion = findSimilarName(name, [...FUNCTION_NAMES, ...Object.keys(MACROS)]);
       this.fail(
         node,
-        `there is no ${method ? "method" : "function"} "${name}"${other ? `; it is a ${method ? "function" : "method"}` : meant === null ? "" : `; did you mean "${meant}"?`}`,
+        `there is no ${method ? "method" : "function"} "${name}"${other ? `; it is a ${method ? "function" : "method"}` : suggestion === null ? "" : `; did you mean "${suggestion}"?`}`,
       );
     }
     if (!arities.includes(args.length))

@@ -310,15 +310,15 @@ export function explainError(message: string, names: ReadonlySet<string>): strin
   return "it cannot be evaluated for these values";
 }
 
-function syntaxFault(error: unknown, source: string, what: string): [message: string, offset: number] {
+function syntaxFault(error: unknown, source: string, expressionKind: string): [message: string, offset: number] {
   const text = error instanceof Error ? error.message : String(error);
   const offset = (error as { location?: { start?: { offset?: number } } }).location?.start?.offset ?? 0;
   const place = offset >= source.trimEnd().length ? "the end" : JSON.stringify(source.slice(offset, offset + 12));
   const hint = operatorHint(source, offset);
   return [
     / but expecting /.test(text)
-      ? `the ${what} cannot be read at ${place}${hint}`
-      : `the ${what} cannot be read: ${text}${hint}`,
+      ? `the ${expressionKind} cannot be read at ${place}${hint}`
+      : `the ${expressionKind} cannot be read: ${text}${hint}`,
     offset,
   ];
 }

@@ -153,8 +153,8 @@ function findUnusableName(name: string): string | null {
  */
 function findStrayDerivation(entry: LetEntry): string | null {
   if (typeof entry !== "object" || entry === null || Array.isArray(entry)) return null;
-  const meant = Object.keys(entry).length === 1 ? findSimilarName(Object.keys(entry)[0] as string, ["cel"]) : null;
-  return "cel" in entry || meant !== null
+  const suggestion = Object.keys(entry).length === 1 ? findSimilarName(Object.keys(entry)[0] as string, ["cel"]) : null;
+  return "cel" in entry || suggestion !== null
     ? 'a derived value is an expression, such as { cel: "params.amount * 2.0" }; a constant has no member "cel"'
     : null;
 }

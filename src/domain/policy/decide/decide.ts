@@ -13,7 +13,7 @@ import { findUnknownHistories } from "./history-facts.ts";
 import { isExceeded, matchLimit, evaluateLimits, findRecordedUsage } from "./limit-facts.ts";
 import { matchesAnyName } from "../compile/name-patterns.ts";
 import { type ResolvedObligations, resolveObligations } from "./resolve-obligations.ts";
-import { findFirstMatch, type RuleFinding, MAX_REASON } from "./rule-answers.ts";
+import { findFirstMatch, type RuleFinding, MAX_REASON } from "./first-match.ts";
 import { combineReviewers } from "../../reviews.ts";
 import { displayPrincipal } from "../../owner.ts";
 import { clipText } from "../../text.ts";
@@ -141,20 +141,20 @@ function applySuggestion(
   const answers = findings.filter(({ policy }) => policy.suggested === null);
   if (isChanged || answers.length === findings.length) return { answers, suggested: null };
   const asking = answers.filter(({ effect }) => effect === "require_approval");
-  const [asked] = asking;
-  const isReplaceable = asking.length === 1 && asked?.reason_code === "POLICY_RULE" && !isCritical(answers);
-  if (asked === undefined || !isReplaceable) return { answers, suggested: null };
+  const [approvalFinding] = asking;
+  const isReplaceable = asking.length === 1 && approvalFinding?.reason_code === "POLICY_RULE" && !isCritical(answers);
+  if (approvalFinding === undefined || !isReplaceable) return { answers, suggested: null };
   const replacement = findings.find(
     ({ policy: { name, suggested }, effect }) =>
       effect === "allow" &&
-      suggested?.policy === asked.policy.name &&
-      suggested.rule === asked.rule.name &&
+      suggested?.policy === approvalFinding.policy.name &&
+      suggested.rule === approvalFinding.rule.name &&
       facts.suggested?.includes(name) === true,
   );
   if (replacement === undefined) return { answers, suggested: null };
   // Put its answer first, so that the decision refers to it if all other policies allow the action.
   return {
-    answers: [replacement, ...answers.filter((answer) => answer !== asked)],
+    answers: [replacement, ...answers.filter((answer) => answer !== approvalFinding)],
     suggested: replacement.policy.name,
   };
 }

@@ -32,19 +32,24 @@ export function grantUsageFacts(
   { id, sum: cap }: Pick<GrantFact, "id" | "sum">,
   { count, sum }: GrantUsage,
 ): LimitFact[] {
-  const fact = (limit: string, used: number): LimitFact => ({ policy: grantUsePolicy(id), limit, basis: "", used });
+  const fact = (limit: string, used: number): LimitFact => ({
+    policy: grantUseLimitPolicy(id),
+    limit,
+    basis: "",
+    used,
+  });
   return [fact("count", count), ...(cap === null ? [] : [fact("sum", sum)])];
 }
 
 /** Returns the name under which the uses of a grant are counted. */
-export const grantUsePolicy = (id: string): string => `grant:${id}`;
+export const grantUseLimitPolicy = (id: string): string => `grant:${id}`;
 
 /** Returns the usage that the facts record; null if they record no usage. */
 export function findGrantUsage(facts: Pick<Facts, "limits" | "grant">): GrantUsage | null {
   const { grant, limits = [] } = facts;
   if (grant === undefined) return null;
   const used = (name: string): number | undefined =>
-    limits.find(({ policy, limit }) => policy === grantUsePolicy(grant.id) && limit === name)?.used;
+    limits.find(({ policy, limit }) => policy === grantUseLimitPolicy(grant.id) && limit === name)?.used;
   const count = used("count");
   const sum = grant.sum === null ? 0 : used("sum");
   return count === undefined || sum === undefined ? null : { count, sum };
@@ -97,7 +102,7 @@ export function findGrantUse(grant: GrantFact, evaluation: Evaluation): MatchedL
   const since = parseRfc3339(grant.granted_at) ?? 0;
   const until = parseRfc3339(grant.until) ?? 0;
   return {
-    policy: grantUsePolicy(grant.id),
+    policy: grantUseLimitPolicy(grant.id),
     limit: "uses",
     basis: "",
     subject: "",

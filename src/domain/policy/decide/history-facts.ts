@@ -96,13 +96,13 @@ function readsHistory(policy: CompiledPolicy, evaluation: Evaluation): boolean {
 /**
  * Returns the fact of a history.
  * @param rows the actions of its span, newest first
- * @param own the id of the action that is decided, which is not a past action
+ * @param actionId the id of the action that is decided, which is not a past action
  */
 export function toHistoryFact(
   { policy, history, span }: HistoryRead,
   rows: readonly PastActionRow[],
   evaluation: Evaluation,
-  own: string,
+  actionId: string,
 ): HistoryFact {
   const { basis, max } = history;
   const fact = (actions: PastAction[], fault: HistoryFact["fault"]): HistoryFact => ({
@@ -115,7 +115,7 @@ export function toHistoryFact(
     const owner = findOwner(policy, history, evaluation);
     return fact([], "fault" in owner ? owner.fault : "no_value");
   }
-  const past = rows.filter(({ id }) => id !== own);
+  const past = rows.filter(({ id }) => id !== actionId);
   if (past.length > max) return fact([], "too_many");
   const actions: PastAction[] = [];
   let bytes = 0;

@@ -10,7 +10,7 @@ import type { Obligation } from "../policy-types.ts";
 import type { Evaluation } from "./evaluation.ts";
 import { findFactReads } from "./fact-reads.ts";
 import { findHistoryMemberships, findHistoryReads } from "./history-facts.ts";
-import { findFirstMatch, type RuleFinding, MAX_REASON } from "./rule-answers.ts";
+import { findFirstMatch, type RuleFinding, MAX_REASON } from "./first-match.ts";
 
 /** The outcome of the obligations for one request. */
 export interface ResolvedObligations {
@@ -76,10 +76,12 @@ type Applied =
  * deny the action.
  */
 function applyRules(evaluation: Evaluation): Applied | null {
-  const own = evaluation.withRequest(evaluation.request);
-  const answers = own
+  const ownEvaluation = evaluation.withRequest(evaluation.request);
+  const answers = ownEvaluation
     .applicablePolicies()
-    .flatMap((policy) => (policy.shadow || policy.suggested !== null ? [] : (findFirstMatch(policy, own) ?? [])));
+    .flatMap((policy) =>
+      policy.shadow || policy.suggested !== null ? [] : (findFirstMatch(policy, ownEvaluation) ?? []),
+    );
   const lists = answers.map(({ rule }) => rule.obligations);
   if (lists.every((list) => list.length === 0)) return null;
   const denials = answers.filter(({ effect }) => effect === "deny");

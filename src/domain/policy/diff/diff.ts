@@ -80,7 +80,7 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
   changes.push(...diffLimits(before.limits ?? [], after.limits ?? []));
   const was = new Map(before.rules.map((rule, i) => [rule.name, i]));
   const is = new Map(after.rules.map((rule, i) => [rule.name, i]));
-  const kept = longestOrderedRun(before.rules.map(({ name }) => is.get(name)).filter((i) => i !== undefined));
+  const orderedIndexes = longestOrderedRun(before.rules.map(({ name }) => is.get(name)).filter((i) => i !== undefined));
   const ruleChanges: PolicyChange[] = [];
   for (const [i, rule] of before.rules.entries()) {
     if (!is.has(rule.name))
@@ -107,7 +107,7 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
       continue;
     }
     const fields = changedFields(RULE_FIELDS, before.rules[old] as RuleDocument, rule);
-    const moved = !kept.has(i);
+    const moved = !orderedIndexes.has(i);
     if (fields.length > 0) {
       const words = fields.map((change) => describeChange(`the rule "${rule.name}"`, change));
       if (moved) words.push(`it moves from position ${old + 1} to ${i + 1}`);
@@ -162,7 +162,7 @@ function diffLimits(before: readonly LimitDocument[], after: readonly LimitDocum
   ): PolicyChange => ({ kind, rule, before: null, after: null, fields, summary });
   const was = new Map(before.map((limit) => [limit.name, limit]));
   const is = new Set(after.map(({ name }) => name));
-  const gone = before
+  const removedLimits = before
     .filter(({ name }) => !is.has(name))
     .map((limit) =>
       change("limit_removed", limit.name, `the limit "${limit.name}" is gone: it was ${describeLimit(limit)}`),
@@ -183,7 +183,7 @@ function diffLimits(before: readonly LimitDocument[], after: readonly LimitDocum
           ),
         ];
   });
-  return [...gone, ...others];
+  return [...removedLimits, ...others];
 }
 
 function describeLimit({ count, sum, at_most, window, per }: LimitDocument): string {

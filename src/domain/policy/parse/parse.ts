@@ -341,9 +341,9 @@ function findSchemaFaults(check: TypeCheck<TSchema>, schema: TSchema, value: unk
   // If a key is mistyped, do not also report it as missing.
   for (const { pointer, kind } of faults.values()) {
     if (kind !== "unknown-key") continue;
-    const meant = findSimilarName(lastPointerSegment(pointer), siblingNames(schema, pointer));
-    const missing = `${pointer.slice(0, pointer.lastIndexOf("/"))}/${meant ?? ""}`;
-    if (meant !== null && faults.get(missing)?.kind === "missing-key") faults.delete(missing);
+    const suggestion = findSimilarName(lastPointerSegment(pointer), siblingNames(schema, pointer));
+    const missing = `${pointer.slice(0, pointer.lastIndexOf("/"))}/${suggestion ?? ""}`;
+    if (suggestion !== null && faults.get(missing)?.kind === "missing-key") faults.delete(missing);
   }
   return [...faults.values()];
 }
@@ -366,8 +366,8 @@ const EFFECTS: readonly string[] = ["allow", "deny", "require_approval"];
 
 function effectHint({ path, value }: { path: string; value: unknown }): string {
   if (!path.endsWith("/effect") || typeof value !== "string") return "";
-  const meant = EFFECT_SYNONYMS[value.toLowerCase()] ?? findSimilarName(value, EFFECTS);
-  return meant === null ? "" : `; did you mean "${meant}"?`;
+  const suggestion = EFFECT_SYNONYMS[value.toLowerCase()] ?? findSimilarName(value, EFFECTS);
+  return suggestion === null ? "" : `; did you mean "${suggestion}"?`;
 }
 
 /** Finds faults that the schema cannot detect. */

@@ -61,8 +61,8 @@ export function findEnvironmentFaults({ values, environments = {} }: SharedDataF
     Object.entries(others).flatMap(([name, value]): DataFault[] => {
       const pointer = `/environments/${environment}/${name}`;
       if (!Object.hasOwn(values, name)) {
-        const meant = findSimilarName(name, Object.keys(values));
-        const detail = `values has no "${name}"; ${meant === null ? "add it there, for the other environments" : `did you mean "${meant}"?`}`;
+        const suggestion = findSimilarName(name, Object.keys(values));
+        const detail = `values has no "${name}"; ${suggestion === null ? "add it there, for the other environments" : `did you mean "${suggestion}"?`}`;
         return [{ pointer, kind: "unknown-key", key: true, detail }];
       }
       const [given, expected] = [jsonType(value), jsonType(values[name] as JsonValue)];
@@ -88,10 +88,10 @@ export function resolveSharedData(value: JsonValue, shared: SharedData): { value
   const faults = names.flatMap((name, i): DataFault[] => {
     if (typeof name === "string" && shared.values.has(name)) return [];
     const known = [...shared.values.keys()];
-    const meant = typeof name === "string" ? findSimilarName(name, known) : null;
+    const suggestion = typeof name === "string" ? findSimilarName(name, known) : null;
     const hint =
-      meant !== null
-        ? `did you mean "${meant}"?`
+      suggestion !== null
+        ? `did you mean "${suggestion}"?`
         : known.length > 0
           ? `the folder has ${known.join(", ")}`
           : "write one, in a file such as limits_data.yaml with the keys data and values";

@@ -1,7 +1,7 @@
 /** Determines which conditions a decision evaluated, for the coverage of policies by their tests. */
 import type { CompiledPolicySet } from "../compile/compile.ts";
 import { rulesForTool } from "../compile/rule-index.ts";
-import type { RuleFinding } from "../decide/rule-answers.ts";
+import type { RuleFinding } from "../decide/first-match.ts";
 import { Evaluation } from "../decide/evaluation.ts";
 import { matchLimit } from "../decide/limit-facts.ts";
 import { matchNames } from "../compile/name-patterns.ts";

@@ -64,8 +64,9 @@ function findApprovalDifferences(actual: Decision["approval"], expected: Expecte
   if (actual === null) return ["no approval is required"];
   const { quorum, mode, signature, notify, reviewers, grants, exclude_requester_groups } = expected;
   const differences: string[] = [];
-  const compare = (name: string, value: unknown, wanted: unknown): void => {
-    if (wanted !== undefined && value !== wanted) differences.push(differs(`approval.${name}`, value, wanted));
+  const compare = (name: string, value: unknown, expectedValue: unknown): void => {
+    if (expectedValue !== undefined && value !== expectedValue)
+      differences.push(differs(`approval.${name}`, value, expectedValue));
   };
   compare("quorum", actual.quorum, quorum);
   compare("mode", actual.mode, mode);
@@ -74,9 +75,9 @@ function findApprovalDifferences(actual: Decision["approval"], expected: Expecte
   compare("exclude_requester_groups", isExcluded, exclude_requester_groups);
   compare("signature", actual.approvers.find((plan) => plan.signature !== undefined)?.signature ?? "none", signature);
   for (const name of ["expires_in", "valid_for", "rejection_holds"] as const) {
-    const wanted = expected[name];
-    if (wanted !== undefined && actual[`${name}_ms`] !== expectedMs(wanted))
-      differences.push(differs(`approval.${name}`, showDuration(actual[`${name}_ms`]), wanted));
+    const expectedValue = expected[name];
+    if (expectedValue !== undefined && actual[`${name}_ms`] !== expectedMs(expectedValue))
+      differences.push(differs(`approval.${name}`, showDuration(actual[`${name}_ms`]), expectedValue));
   }
   if (grants !== undefined)
     compare(
@@ -94,14 +95,14 @@ function findApprovalDifferences(actual: Decision["approval"], expected: Expecte
 function findApproverDifferences(plans: readonly ApproverPlan[], { approvers, stages }: ExpectedApproval): string[] {
   if (approvers === undefined && stages === undefined) return [];
   const name = approvers === undefined ? "stages" : "approvers";
-  const wanted = showStages(
+  const expectedStages = showStages(
     (stages ?? [{ approvers: approvers ?? [] }]).map((stage) => ({
       after_ms: "after" in stage && stage.after !== undefined ? (parseDuration(stage.after) ?? 0) : null,
       approvers: stage.approvers.map(({ group = null, count = 1 }) => ({ group, count })),
     })),
   );
   const actual = plans.map((plan) => showStages(plan.stages)).join(" and ");
-  return actual === wanted ? [] : [differs(`approval.${name}`, actual, wanted)];
+  return actual === expectedStages ? [] : [differs(`approval.${name}`, actual, expectedStages)];
 }
 
 /** Renders stages such as `1 of finance, then 2 of anyone`. The order of requirements in a stage has no meaning. */

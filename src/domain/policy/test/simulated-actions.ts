@@ -51,7 +51,7 @@ export class StepRefusedError extends Error {
   readonly code: string;
   constructor(code: string, message: string) {
     super(message);
-    this.name = "StepRefused";
+    this.name = "StepRefusedError";
     this.code = code;
   }
 }
@@ -268,14 +268,14 @@ export class SimulatedActions {
     request: ActionRequest,
     basis: Standing,
     given: SimulatedAction["given"],
-    own: string,
+    actionId: string,
     counted: Facts | null,
   ): { evaluation: Evaluation; facts: Facts; needs: readonly MatchedLimit[] } {
     const { suggested } = this.compiled;
     const base: Facts = { ...basis, ...(suggested.length === 0 ? {} : { suggested: [...suggested] }) };
     const first = new Evaluation(this.compiled, request, base, this.now);
     const history = findHistoryReads(first).map((read) =>
-      toHistoryFact(read, read.span === null ? [] : this.readPast(read.span), first, own),
+      toHistoryFact(read, read.span === null ? [] : this.readPast(read.span), first, actionId),
     );
     const remembered = history.length === 0 ? base : { ...base, history };
     const known = withGivenFacts(this.compiled, request, remembered, this.now, given);

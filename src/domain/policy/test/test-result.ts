@@ -1,5 +1,5 @@
 /** The result of one case or scenario of a policy test. */
-import type { RuleFinding } from "../decide/rule-answers.ts";
+import type { RuleFinding } from "../decide/first-match.ts";
 import type { Decision } from "../policy-types.ts";
 import type { EvaluatedCondition } from "./evaluated-conditions.ts";
 

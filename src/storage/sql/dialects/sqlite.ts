@@ -3,7 +3,7 @@ import { sql, SqliteAdapter, SqliteQueryCompiler, type Kysely } from "kysely";
 import type { SqlDialect } from "../dialect.ts";
 import { FOLLOWED_TYPES } from "../../../domain/entries.ts";
 import { COLUMNS_UNCHANGED_BY_BUNDLING, INVALID_BUNDLE_MESSAGE } from "../dialect.ts";
-import type { PackedForm } from "../forms.ts";
+import type { PackedForm } from "../packed-columns.ts";
 import { createSqlBuilder } from "../table-schema.ts";
 
 export const db = createSqlBuilder(new SqliteAdapter(), new SqliteQueryCompiler());

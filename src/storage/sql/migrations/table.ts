@@ -3,7 +3,7 @@ import type { SqlDialect } from "../dialect.ts";
 
 /**
  * Type of a column; `?` allows null. A `uuid` or `hash` column contains a lowercase string, which SQLite packs into
- * bytes; see ../forms.ts.
+ * bytes; see ../packed-columns.ts.
  */
 type ColumnType = `${"integer" | "text" | "bytes" | "uuid" | "hash"}${"" | "?"}`;
 

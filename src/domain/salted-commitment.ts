@@ -15,15 +15,15 @@ export function commitSalted({ salt, ...members }: SaltedMembers): string {
   return commitDigest(salt, sha256Hex(canonicalBytes(members)));
 }
 
-export function encodeSalted(kept: SaltedMembers): string {
-  return canonicalText(kept);
+export function encodeSalted(members: SaltedMembers): string {
+  return canonicalText(members);
 }
 
 /** Decodes a stored value. Returns null if the service did not write the string. */
 export function decodeSalted(text: string | null): SaltedMembers | null {
   try {
-    const kept = JSON.parse(text ?? "null") as SaltedMembers | null;
-    return typeof kept?.salt === "string" ? kept : null;
+    const parsed = JSON.parse(text ?? "null") as SaltedMembers | null;
+    return typeof parsed?.salt === "string" ? parsed : null;
   } catch {
     return null;
   }
@@ -32,9 +32,9 @@ export function decodeSalted(text: string | null): SaltedMembers | null {
 /** Returns true if `text` is the canonical form of the committed value. Without a commitment, `text` must be null. */
 export function matchesCommitment(commitment: string | null | undefined, text: string | null): boolean {
   if (commitment === null || commitment === undefined) return text === null;
-  const kept = decodeSalted(text);
+  const decoded = decodeSalted(text);
   try {
-    return kept !== null && commitSalted(kept) === commitment && encodeSalted(kept) === text;
+    return decoded !== null && commitSalted(decoded) === commitment && encodeSalted(decoded) === text;
   } catch {
     return false;
   }

@@ -59,10 +59,10 @@ export function createSumUpdater({ upkeep, ledger, log, lease }: SumUpdaterOptio
   }
 
   async function fold(): Promise<void> {
-    let again: number | null = null;
+    let retryDelayMs: number | null = null;
     try {
-      if (!(await lease.isLeader())) again = LEASE_RETRY_MS;
-      for (let chunk = FEWEST; !stopped && again === null;) {
+      if (!(await lease.isLeader())) retryDelayMs = LEASE_RETRY_MS;
+      for (let chunk = FEWEST; !stopped && retryDelayMs === null;) {
         const announced = size;
         const began = performance.now();
         const folded = await upkeep(chunk);
@@ -80,10 +80,10 @@ export function createSumUpdater({ upkeep, ledger, log, lease }: SumUpdaterOptio
         log.warn("the sums for analytics and other deferred data of the store could not be updated; retrying", {
           error: String(error),
         });
-      again = RETRY_DELAY_MS;
+      retryDelayMs = RETRY_DELAY_MS;
     }
     running = null;
-    if (again !== null || size > done) plan(again ?? DELAY_MS);
+    if (retryDelayMs !== null || size > done) plan(retryDelayMs ?? DELAY_MS);
   }
 
   return {

@@ -6,7 +6,7 @@
  */
 import { canonicalText } from "./canonical.ts";
 import { isJsonObject, type JsonValue } from "./json.ts";
-import { commitSalted, type SaltedMembers } from "./kept.ts";
+import { commitSalted, type SaltedMembers } from "./salted-commitment.ts";
 import type { Facts, RecordedFacts } from "./policy/policy-types.ts";
 
 /** Facts that the commitment covers. A member is present if the decision read it. */

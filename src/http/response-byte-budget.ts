@@ -4,7 +4,7 @@
  * of a full page.
  */
 import { Refusal } from "../contract/errors.ts";
-import { overloadedRefusal } from "./in-flight.ts";
+import { overloadedRefusal } from "./overload-limits.ts";
 
 /** The bytes that one response occupies. */
 export interface ResponseByteShare {

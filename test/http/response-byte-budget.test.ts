@@ -6,7 +6,7 @@ import {
   createResponseByteBudget,
   SMALL_RESPONSE_BYTES,
   streamReservedResponse,
-} from "../../src/http/responses-in-flight.ts";
+} from "../../src/http/response-byte-budget.ts";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { ALLOWED, makeKey, startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";

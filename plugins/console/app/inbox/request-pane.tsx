@@ -22,7 +22,7 @@ import {
   MachineReviews,
   UnusualFindings,
   ApprovalReason,
-} from "../ui/request.tsx";
+} from "../ui/request-view.tsx";
 import { AgentQuestions } from "../ui/agent-questions.tsx";
 import { EditedParameters } from "../ui/edited.tsx";
 import { VoteWithGrant } from "../grants/vote-with-grant.tsx";
@@ -33,7 +33,7 @@ import { RequestHistory } from "./history.tsx";
 import { OutcomeText } from "./outcome.tsx";
 import type { QueueItem } from "./queue-state.ts";
 import { approvalsGiven, findVoteAvailability, type VoteAvailability, findOwnVote } from "./vote-availability.ts";
-import { VoteStanding } from "./standing.tsx";
+import { VoteStanding } from "./vote-standing.tsx";
 import { TEXTS } from "./strings.ts";
 import { TestRequestProof } from "./lazy-parts.tsx";
 import { isTestRequest } from "./test-request.ts";

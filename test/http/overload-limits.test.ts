@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { createCollector } from "../../src/http/collector.ts";
-import { createRequestQueue, createRequestByteBudget } from "../../src/http/in-flight.ts";
+import { createRequestQueue, createRequestByteBudget } from "../../src/http/overload-limits.ts";
 import { BodyTooLarge } from "../../src/http/request-info.ts";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { ALLOWED, startService, type Service } from "../support/service.ts";

@@ -1,7 +1,7 @@
 /** Follows the ledger: all followers of this tab share one source, and all tabs share one stream. */
 import { request, checkReachability } from "./api.ts";
 import { currentCredential, signOutAfterRefusal } from "./session.ts";
-import { listenToEvents } from "./source.ts";
+import { listenToEvents } from "./event-source.ts";
 import type { LedgerEvent, StreamState } from "./stream.ts";
 
 export type { LedgerEvent } from "./stream.ts";
@@ -99,16 +99,16 @@ export function followLiveEvents({ filters = {}, after, signal, onEvent, onState
 
 /** Runs the source with the signed-in credential while there are followers. */
 function settle(): void {
-  const wanted = followers.size === 0 ? null : currentCredential();
-  if (source !== null && source.key !== wanted) {
+  const streamCredential = followers.size === 0 ? null : currentCredential();
+  if (source !== null && source.key !== streamCredential) {
     const { over } = source;
     source = null;
     over.abort();
   }
-  if (wanted === null || source !== null) return;
-  const newSource: Source = { key: wanted, over: new AbortController(), state: null };
+  if (streamCredential === null || source !== null) return;
+  const newSource: Source = { key: streamCredential, over: new AbortController(), state: null };
   source = newSource;
-  void listenToEvents(wanted, newSource.over.signal, {
+  void listenToEvents(streamCredential, newSource.over.signal, {
     onEvent(event) {
       if (source !== newSource) return;
       if (newSource.state !== null) newSource.state = { ...newSource.state, last: event.seq };

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { restoreFacts, factsMatchCommitments, commitFacts, decodeSaltedFacts } from "../../src/domain/past.ts";
+import { restoreFacts, factsMatchCommitments, commitFacts, decodeSaltedFacts } from "../../src/domain/salted-facts.ts";
 import type { Facts } from "../../src/domain/policy/policy-types.ts";
 
 const PRINCIPAL = { key_id: "k", name: "agent", agent_id: null, owner: null };

@@ -238,10 +238,13 @@ interface CheckpointComparison extends StoredHistory {
  * Compares the store with the checkpoint outside it. Rejects with LedgerTampered if the store does not contain the
  * checkpoint, unless `acceptRollback` is set.
  */
-export async function compareWithCheckpointFile(kept: CheckpointFile, comparison: CheckpointComparison): Promise<void> {
-  const note = kept.read();
+export async function compareWithCheckpointFile(
+  storedFile: CheckpointFile,
+  comparison: CheckpointComparison,
+): Promise<void> {
+  const note = storedFile.read();
   if (note === null) return;
-  const { size, root, fault } = await verifyCheckpointFile({ path: kept.path, note }, comparison);
+  const { size, root, fault } = await verifyCheckpointFile({ path: storedFile.path, note }, comparison);
   if (fault === null) return;
   if (!comparison.acceptRollback) {
     throw new LedgerTampered(
@@ -251,7 +254,7 @@ export async function compareWithCheckpointFile(kept: CheckpointFile, comparison
       { size, root },
     );
   }
-  const aside = kept.setAside(size);
+  const aside = storedFile.setAside(size);
   comparison.log.warn("the store is older than the checkpoint outside it; continuing because of --accept-rollback", {
     size: comparison.size,
     kept_size: size,

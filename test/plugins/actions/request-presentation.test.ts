@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ApprovalMessage } from "../../../src/contract/notifier.ts";
-import { messageFacts } from "../../../src/delivery/approval-message-text.ts";
+import { listMessageFacts } from "../../../src/delivery/approval-message-text.ts";
 import { testNotifier } from "../../support/notifier.ts";
 import { startService } from "../../support/service.ts";
 
@@ -58,7 +58,7 @@ test("a pending action lists the parameters to display first, in every response 
     );
     const { link, action } = (await pigeon.next((one) => one.kind === "approval_requested")) as ApprovalMessage;
     assert.deepEqual([action.preview, action.shown_first], [PREVIEW, FIRST]);
-    assert.deepEqual(messageFacts(action)[0], ["Request", PREVIEW]);
+    assert.deepEqual(listMessageFacts(action)[0], ["Request", PREVIEW]);
     const linked = await service.call("POST", "/v1/approval-link", { body: { token: new URL(link).hash.slice(1) } });
     assert.deepEqual([linked.body.action.preview, linked.body.action.shown_first], [PREVIEW, FIRST]);
   } finally {

@@ -28,7 +28,7 @@ import type { PermitKeyService } from "../identity/permit-keys.ts";
 import { rotateLogKey, type LogKeyRotation, type RotatedLogKey } from "../identity/rotate-log-key.ts";
 import { createBacktestReader } from "../storage/visible-reads.ts";
 import type { LedgerClock } from "../ledger/commit/clock.ts";
-import { checkpointFile } from "../ledger/sign/kept-checkpoint.ts";
+import { checkpointFile } from "../ledger/sign/checkpoint-file.ts";
 import { openLedger, type OpenLedger } from "../ledger/index.ts";
 import type { Disposer } from "./disposer.ts";
 import { openIdentityServices, type IdentityServices } from "./open-identity.ts";

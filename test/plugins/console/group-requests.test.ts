@@ -1,7 +1,7 @@
 /** Requests of the same shape: their columns, what they have in common, and outliers. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { groupByShape, scoreOutliers } from "../../../plugins/console/app/inbox/shape.ts";
+import { groupByShape, scoreOutliers } from "../../../plugins/console/app/inbox/group-requests.ts";
 
 const refund = (id: string, params: Record<string, unknown>, context: Record<string, unknown> = {}) => ({
   id,

@@ -2,7 +2,7 @@
  * Cancels the open actions of a suspended agent or a revoked key. It is safe if this happens late, because every vote
  * and start is evaluated again and denied. Cancelled actions stay cancelled when the agent is resumed.
  */
-import type { OpenActionCanceller } from "../contract/containment.ts";
+import type { OpenActionCanceller } from "../contract/open-action-canceller.ts";
 import type { LedgerTransaction } from "../contract/ledger.ts";
 import { nullIfCorrupt, type ActionGuard, type ActionRow } from "../contract/storage.ts";
 import { mayHaveRun } from "../domain/limit-uses.ts";

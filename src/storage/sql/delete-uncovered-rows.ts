@@ -8,7 +8,7 @@ import { StorageError, type CopiedRow, type CopiedTable, type RemovedRow } from 
 import { buildActionHistory, findHistoryTime, type ActionEntry } from "../../domain/action-history.ts";
 import { isCoreEntry, decodeEntry, type EntryBody } from "../../domain/entries.ts";
 import { toHex } from "../../domain/hash.ts";
-import { findSaltedFacts, encodeSaltedFacts } from "../../domain/past.ts";
+import { findSaltedFacts, encodeSaltedFacts } from "../../domain/salted-facts.ts";
 import { TILE_WIDTH } from "../../domain/tiles.ts";
 import type { Bundles } from "./bundles.ts";
 import { CHANGEABLE_COLUMNS } from "./action-writes.ts";
