@@ -106,15 +106,17 @@ const spread = (times: number[], digits: number): string => {
   return `best ${times[0]?.toFixed(digits)}, p50 ${times[times.length >> 1]?.toFixed(digits)}, max ${times.at(-1)?.toFixed(digits)}`;
 };
 
-/** Times of one page, in milliseconds. */
+/** Times of one page and the service's CPU for it, in milliseconds. Other work on the machine changes the CPU little. */
 async function timeOfList(service: Server, path: string): Promise<string> {
   const times: number[] = [];
+  const before = cpuOf(service.child.pid);
   for (let i = 0; i < REPEATS; i++) {
     const from = performance.now();
     await get(service, path);
     times.push(performance.now() - from);
   }
-  return spread(times, 1);
+  const cpu = (cpuOf(service.child.pid) - before) / 1000 / REPEATS;
+  return `${spread(times, 1)} ms, CPU ${cpu.toFixed(1)}`;
 }
 
 const commandEnv = {
@@ -201,7 +203,7 @@ async function timeLists(service: Server): Promise<void> {
     since: new Date(until - 30 * DAY).toISOString(),
     until: new Date(until).toISOString(),
   };
-  for (const [name, path] of Object.entries(LISTS)) print(name, `${await timeOfList(service, path(store))} ms`);
+  for (const [name, path] of Object.entries(LISTS)) print(name, `${await timeOfList(service, path(store))}`);
 }
 
 const loads = (): string =>
