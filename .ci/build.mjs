@@ -16,7 +16,7 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, wri
 import { dirname, join, posix } from "node:path";
 import process from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { bundleConsole } from "./console.mjs";
+import { bundlePages } from "./pages.mjs";
 import { copyVendored } from "./vendor.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -77,7 +77,7 @@ function compileInto(fresh, options) {
   for (const path of assets()) put(fresh, path, readFileSync(join(ROOT, path)));
   copyVendored(fresh);
   try {
-    bundleConsole(fresh);
+    bundlePages(fresh);
   } catch (error) {
     throw new BuildError(error.message);
   }
@@ -121,7 +121,7 @@ function compiler() {
 function assets() {
   const beside = ["src", "plugins"]
     .flatMap((folder) => filesIn(ROOT, folder))
-    .filter((path) => !/\.ts$|\/README\.md$|^plugins\/console\/app\//.test(path) && path !== "src/cli/assent.mjs");
+    .filter((path) => !/\.ts$|\/README\.md$|^plugins\/[^/]+\/app\//.test(path) && path !== "src/cli/assent.mjs");
   return [...beside, ...filesIn(ROOT, "policies"), "docs/errors.md"];
 }
 

@@ -7,7 +7,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { buildSync } from "esbuild";
-import { bundleConsole } from "./console.mjs";
+import { bundlePages } from "./pages.mjs";
 import { VENDORED } from "./vendor.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -57,7 +57,7 @@ export function bundlePackages(folder, beside = []) {
   bundleHook(folder);
   const included = packagesOf([
     ...inputs,
-    ...bundleConsole(folder),
+    ...bundlePages(folder),
     ...Object.values(VENDORED).map(({ from }) => join("node_modules", from)),
   ]);
   writeFileSync(join(folder, "vendor", "LICENSES.txt"), licencesOf(included));

@@ -1,6 +1,6 @@
 /**
  * GET /v1/analytics over 1,000,000 actions of 30 days in a SQLite store, through the whole service,
- * for whoever may see all of them, those of one agent or those of one key. Cold is the first answer
+ * for a key that may see all of them, those of one agent or those of one key. Cold is the first answer
  * after a start of the service; the operating system may still hold the file. Warm is the median of
  * nine more. Beside it: what it costs to fold an action into the sums.
  */

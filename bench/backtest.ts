@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sqliteStorage } from "../plugins/storage-sqlite/index.ts";
+import "../src/identity/native-sha256.ts";
 import { compilePolicySet, buildPolicySet } from "../src/domain/policy/compile/compile.ts";
 import { loadPolicyFolder } from "../src/policies/folder.ts";
 import { backtest } from "../src/policies/backtest.ts";

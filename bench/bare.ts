@@ -1,8 +1,8 @@
 /**
- * The bare path of a decision, to measure beside: key, canonical form, request hash, leaf, tree, one signed checkpoint a
- * batch, and one durable commit a batch (SQLite, or Postgres with `DATABASE_URL`). No schema, no policy, no log, no
- * commitment, no audit: what is left of a decision when nobody has to trust it. It shares nothing with the service but
- * the HTTP adapter and the driver.
+ * The bare path of a decision, to measure beside: key, canonical form, request hash, leaf, tree, one signed checkpoint
+ * a batch, and one durable commit a batch (SQLite, or Postgres with `DATABASE_URL`). No schema, no policy, no log, no
+ * commitment, no audit: what is left of a decision that no one has to trust. It shares nothing with the service but the
+ * HTTP adapter and the driver.
  */
 import { createHash, generateKeyPairSync, sign } from "node:crypto";
 import { join } from "node:path";
@@ -82,7 +82,7 @@ async function toPostgres(url: string): Promise<Sink> {
   const sql = postgres(url, { max: 1, onnotice: () => {} });
   for (const statement of TABLES("bytea")) await sql.unsafe(statement);
   await sql`insert into keys values (${keyHash}, 'bench')`;
-  // As whoever keeps them in memory would: a question to the database for each request is not bare.
+  // Read once and kept in memory, because a bare decision does not query the database for each request.
   const keys = new Set((await sql<{ hash: string }[]>`select hash from keys`).map(({ hash }) => hash));
   return {
     isKey: (hash) => keys.has(hash),

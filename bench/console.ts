@@ -3,13 +3,13 @@
  * the first list (goal: under 1 s), the longest tasks of the tabs (goal: none over 100 ms), nodes, and requests per second.
  * BENCH_STORE names a folder that keeps the filled store for the next run. BENCH_ACTIONS and BENCH_PENDING change its size.
  */
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { BrowserContext, Page } from "playwright-core";
 import { launch } from "../test/support/browser.ts";
-import { FILL_POLICY, fillStore, refundBody } from "./fill.ts";
+import { fillStore, policiesOf, prepareFolder, refundBody } from "./fill.ts";
 import { end, start, type Server } from "./load.ts";
 
 const ACTIONS = Number(process.env["BENCH_ACTIONS"] ?? 1_000_000);
@@ -45,25 +45,22 @@ interface Bench {
 
 const readBench = (page: Page): Promise<Bench> => page.evaluate(() => (window as unknown as { bench: Bench }).bench);
 
-async function prepare(): Promise<{ data: string; policies: string }> {
+async function prepare(): Promise<string> {
   const kept = process.env["BENCH_STORE"];
   const data = kept ?? mkdtempSync(join(tmpdir(), "assent-bench-"));
-  const policies = join(data, "policies");
-  if (existsSync(join(data, "filled"))) return { data, policies };
-  mkdirSync(policies, { recursive: true });
-  writeFileSync(join(policies, "bench.yaml"), FILL_POLICY);
-  writeFileSync(join(data, "assent.yaml"), "approvals: { max_pending_per_key: 1000000, throttle: { times: 0 } }\n");
+  if (existsSync(join(data, "filled"))) return data;
+  prepareFolder(data);
   const from = performance.now();
   let shown = 0;
   const body = (n: number) => refundBody(n, n < ACTIONS - PENDING ? 1 + (n % 100) : 101 + (n % 900));
-  await fillStore({ data, policies, adminKey: ADMIN }, { from: 0, to: ACTIONS, body }, (done) => {
+  await fillStore({ data, adminKey: ADMIN }, { count: ACTIONS, last: PENDING, body }, (done) => {
     if (done < shown) return;
     process.stderr.write(`filled ${done} of ${ACTIONS}\n`);
     shown += 100_000;
   });
   print("filled the store", `${((performance.now() - from) / 1000).toFixed(0)} s`);
   writeFileSync(join(data, "filled"), "");
-  return { data, policies };
+  return data;
 }
 
 async function send(service: Server, method: string, path: string, body?: object): Promise<Record<string, unknown>> {
@@ -127,8 +124,8 @@ function report(name: string, value: number, goal: number, unit: string): void {
   print(name, `${value.toFixed(unit === "ms" ? 0 : 2)} ${unit} (goal: ${goal}; ${value <= goal ? "met" : "not met"})`);
 }
 
-const { data, policies } = await prepare();
-const service = await start("service", data, { ASSENT_ADMIN_KEY: ADMIN }, { policies });
+const data = await prepare();
+const service = await start("service", data, { ASSENT_ADMIN_KEY: ADMIN }, { policies: policiesOf(data) });
 const browser = await launch();
 try {
   const name = `bench-${Date.now()}`;

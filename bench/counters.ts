@@ -11,7 +11,7 @@ export type Counts = { [sql: string]: { calls: number; rows: number } };
 
 const counts: Counts = {};
 
-/** The library, whose statements are counted from now on, whoever prepares them. */
+/** The library. Counts all statements from now on, including those that other code prepares. */
 export async function countedSqlite(): Promise<SqliteLibrary> {
   const library = await loadSqlite();
   const database = library.DatabaseSync.prototype;

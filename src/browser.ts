@@ -1,6 +1,6 @@
 /**
  * `assent/browser`: pure functions for pages that show requests to people, as the console does. They run in browsers,
- * have no side effects, and use no other part of the service.
+ * have no side effects, and do not use other parts of the service.
  *
  *   import { encodeRequest, markText, outline } from "assent/browser";
  *

@@ -14,7 +14,7 @@ export interface CorePlugin<Options extends TObject> extends Omit<Plugin<Options
 }
 
 /**
- * Defines a plugin that receives the privileged host. The service refuses to start with such a plugin unless the
+ * Defines a plugin that receives the privileged host. The service does not start with such a plugin unless the
  * operator grants the privilege in `assent.yaml`.
  * @example
  * // assent.yaml:  plugins: [built-in, { name: ./ledger-size.ts, core: true }]
@@ -176,11 +176,11 @@ export {
 export { findUnknownReviewers } from "./domain/policy/check/reviewer-faults.ts";
 export { findRuleWarnings } from "./domain/policy/check/rule-warnings.ts";
 export { findGrantExpressionFault, findLargestGrantTerms } from "./domain/policy/check/grant-request.ts";
-export { findRedactedReadOfPolicy } from "./domain/policy/check/redacted-reads.ts";
+export { omitRedactedUsage } from "./domain/policy/check/redacted-reads.ts";
 export { isNeverAllowed } from "./domain/policy/check/never-allowed.ts";
 export { type CompiledPolicySet, policySetDigest } from "./domain/policy/compile/compile.ts";
 export { matchesAnyName } from "./domain/policy/compile/name-patterns.ts";
-export { decide, decideEvaluation, decideWithRecordedFacts } from "./domain/policy/decide/decide.ts";
+export { decide, decideWithRecordedFacts, type DecisionForEntry } from "./domain/policy/decide/decide.ts";
 export { Evaluation } from "./domain/policy/decide/evaluation.ts";
 export {
   type ComparedRequest,

@@ -55,7 +55,7 @@ export interface Plugin<Options extends TObject = TObject> {
    * only if the operator sets `core: true` for it in `assent.yaml`.
    */
   core?: true;
-  /** Schema of the options, validated before `setup`. Unknown keys are refused. Default: the plugin has no options. */
+  /** Schema of the options, validated before `setup`. Unknown keys are rejected. Default: the plugin has no options. */
   options?: Options;
   /** Additional scopes, from `defineScopes`. */
   scopes?: Readonly<Record<string, PluginScope>>;

@@ -37,14 +37,25 @@ const MOST_TOGETHER = 25;
 const KEEP = process.env["ASSENT_TEST_KEEP"] === "1";
 /** They begin first: a long file that begins last runs alone at the end. */
 const LONG = [
+  "cli/cli",
+  "policies/packs",
+  "conformance/storage-sqlite",
+  "http/openapi",
+  "plugins/events/events",
+  "domain/policy-format",
+  "browser/console-pictures",
+  "browser/console-access",
+  "browser/docs",
+  "browser/console-queue",
+  "package/package",
   "faults/audit-columns",
+  "conformance/storage-postgres",
+  "cli/store",
   "runtimes/core-bun",
   "runtimes/core-deno",
-  "package/package",
+  "runtimes/service",
   "e2e/hook-hosts",
-  "cli/store",
   "deploy/ci",
-  "conformance/storage-postgres",
   "faults/audit-columns-postgres",
   "faults/fleet",
   "e2e/hook-matrix",
@@ -74,7 +85,7 @@ function select(names) {
   return files;
 }
 
-const isLong = (file) => LONG.some((name) => file === `test/${name}.slow.test.ts`);
+const isLong = (file) => LONG.includes(file.replace(/^test\/|(?:\.slow)?\.test\.ts$/g, ""));
 const builtFile = (file) => join(ROOT, "build", file.replace(/\.ts$/, ".js"));
 /** Newer versions of Node report the source file that the source map names. */
 const sourceFile = (path) =>
@@ -84,31 +95,38 @@ const sourceFile = (path) =>
     .replace(/^build\//, "")
     .replace(/\.js$/, ".ts");
 
-/** Runs files in a few processes, and once more, alone, those that got no result because their process failed. */
-async function runTogether(files, concurrency, folder) {
-  if (files.length <= concurrency) return runFiles(files, concurrency);
-  const claims = mkdtempSync(join(folder, "claims-"));
-  const list = `${claims}.json`;
-  writeFileSync(list, JSON.stringify({ files, claims, most: MOST_TOGETHER }));
-  process.env["ASSENT_TEST_TOGETHER"] = list;
+/**
+ * Runs the files of `together` in a few processes, then each other file in its own, so that no processor waits for the
+ * last files of the first kind. Runs files that got no result because their process failed once more, alone. Prints a
+ * line for each file when it ends, and all failures afterwards.
+ */
+async function runFiles(alone, concurrency, together = []) {
   const results = new Map();
+  const isShared = together.length > concurrency;
+  const claims = isShared ? shareFiles(together) : null;
+  const waiting = isShared ? [...alone] : [...together, ...alone];
   const work = async () => {
-    let completed = files;
-    while (completed.length > 0 && readdirSync(claims).length < files.length) {
-      completed = await runProcess(files);
+    let completed = together;
+    while (isShared && completed.length > 0 && readdirSync(claims).length < together.length) {
+      completed = await runProcess(together);
       for (const result of completed) results.set(result.file, result);
     }
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) results.set(file, await runFile(file));
   };
   await Promise.all(Array.from({ length: concurrency }, work));
-  const shared = files.map((file) => results.get(file)).filter((result) => result !== undefined);
-  for (const result of shared) checkFile(result);
-  return [
-    ...shared,
-    ...(await runFiles(
-      files.filter((file) => !results.has(file)),
-      concurrency,
-    )),
-  ];
+  const files = [...together, ...alone];
+  const lost = files.filter((file) => !results.has(file));
+  const ordered = files.filter((file) => results.has(file)).map((file) => results.get(file));
+  for (const result of ordered) checkFile(result);
+  return lost.length === 0 ? ordered : [...ordered, ...(await runFiles(lost, concurrency))];
+}
+
+/** Tells shared processes which files to run. Returns the folder in which they claim them. */
+function shareFiles(files) {
+  const claims = mkdtempSync(join(disk, "claims-"));
+  writeFileSync(`${claims}.json`, JSON.stringify({ files, claims, most: MOST_TOGETHER }));
+  process.env["ASSENT_TEST_TOGETHER"] = `${claims}.json`;
+  return claims;
 }
 
 /** Runs one process, and returns the results of the files that it completed. */
@@ -132,19 +150,6 @@ async function runProcess(files) {
     }
   }
   return results;
-}
-
-/** Runs the files and returns their results. Prints a line for each file when it ends, and all failures afterwards. */
-async function runFiles(files, concurrency) {
-  const results = new Map();
-  const waiting = [...files];
-  const work = async () => {
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) results.set(file, await runFile(file));
-  };
-  await Promise.all(Array.from({ length: concurrency }, work));
-  const ordered = files.map((file) => results.get(file));
-  for (const result of ordered) checkFile(result);
-  return ordered;
 }
 
 /**
@@ -274,27 +279,27 @@ process.env["ASSENT_TEST_CACHE"] = memory ?? tmpdir();
 process.env["ASSENT_TEST_DISK"] = disk;
 process.env["ASSENT_TEST_DISK_CACHE"] = tmpdir();
 process.env["TMPDIR"] = memory ?? disk;
+// Every Node that tests start would spend 46 ms on reading them. test/support/cache.ts gives them to what installs packages.
 const certificates = process.env["NODE_EXTRA_CA_CERTS"];
+delete process.env["NODE_EXTRA_CA_CERTS"];
+if (certificates !== undefined) process.env["ASSENT_TEST_CERTIFICATES"] = certificates;
 const shared = await startShared(files, memory ?? disk);
 // Most files wait for the disk now and then.
 const concurrency = availableParallelism() + 1;
 let results;
 try {
-  // Fast tests install nothing, and every Node that they start would spend 46 ms on reading the certificates.
-  delete process.env["NODE_EXTRA_CA_CERTS"];
-  const fast = await runTogether(
-    files.filter((file) => !isSlow(file)),
+  const fast = await runFiles(
+    [],
     concurrency,
-    disk,
+    files.filter((file) => !isSlow(file)),
   );
-  if (certificates !== undefined) process.env["NODE_EXTRA_CA_CERTS"] = certificates;
-  // The files that failed most often run first.
-  const browser = await runTogether(files.filter(isBrowser), concurrency, disk);
-  const others = await runFiles(
+  // The files of the browser failed most often, so they begin.
+  const slow = await runFiles(
     files.filter((file) => isSlow(file) && !isBrowser(file)),
     concurrency,
+    files.filter(isBrowser),
   );
-  results = await runAgain([...fast, ...browser, ...others]);
+  results = await runAgain([...fast, ...slow]);
 } finally {
   await shared.stop();
 }

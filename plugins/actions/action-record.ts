@@ -378,7 +378,7 @@ export async function readActionRecord(
     options.token && current.row.quorum !== null ? await readVerifiedHistory(host.storage, current.row) : null;
   // The same policies render the preview of the record. Reading them waits for the database if other processes write to it.
   const set = options.set ?? (await readPendingPolicySet(host, current.row));
-  // Nobody votes on a request that cannot be read.
+  // No one can vote on a request that cannot be read.
   const displayed = await displayTo(credential, host, current.row);
   const mayVote = options.token && readContent(current.row, displayed) !== null;
   const voting = mayVote ? await readVoting(host, current.row, current.votes, history, credential, set) : null;

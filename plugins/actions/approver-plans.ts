@@ -25,14 +25,14 @@ import {
 } from "../../src/core.ts";
 import type { SubmittedAction } from "./self-approval.ts";
 
-/** Adds to each vote the principals of its approver, and of the user in whose place the approver voted. */
+/** Adds to each vote the principals of its approver, and of the user on whose behalf the approver voted. */
 export function toCountedVotes(host: CoreHost, approvals: readonly RecordedApproval[]): CountedVote[] {
   return approvals.map((vote) => ({ ...vote, principals: principalsOfVote(host, vote, vote.on_behalf_of) }));
 }
 
 /**
  * Returns the principals that a vote counts for.
- * @param delegator principal of the user in whose place the vote is cast
+ * @param delegator principal of the user on whose behalf the vote is cast
  */
 export function principalsOfVote(
   host: CoreHost,

@@ -142,7 +142,7 @@ export interface UnvotableAction {
 /** The holder of a link token, or a confirmed credential with the proof of its vote. */
 type ConfirmedBallot = { link: string; shown: string } | { caller: Credential; proof: VoteProof };
 
-/** Checks everything about a vote and writes nothing. Throws if the vote is refused. */
+/** Checks everything about a vote, without recording it. Throws if the vote would be rejected. */
 export async function prepareVote(
   host: CoreHost,
   tx: LedgerTransaction,
@@ -270,8 +270,8 @@ function countRejection(
 }
 
 /**
- * Decides the action again and counts an approval. Throws ALREADY_VOTED or APPROVER_NOT_ELIGIBLE if the vote would not
- * count.
+ * Evaluates the action again and counts an approval. Throws ALREADY_VOTED or APPROVER_NOT_ELIGIBLE if the vote would
+ * not count.
  */
 async function countApproval(
   host: CoreHost,

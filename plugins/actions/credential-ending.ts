@@ -162,7 +162,7 @@ async function findEnd(host: CoreHost, { action_id, expires_at }: OpenCredential
 }
 
 /**
- * Whether a stop covers the action. A stop that names a policy covers the actions that this policy applies to, like at
+ * Whether a stop covers the action. A stop of a policy covers the actions that this policy applies to, like at
  * the start of an action.
  */
 async function isStopped(host: CoreHost, row: ActionRow, now: number): Promise<boolean> {

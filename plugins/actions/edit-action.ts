@@ -1,6 +1,6 @@
 /**
- * Changes parameters of a pending action, where its rules let approvers do that. The changed request is decided again in
- * the same transaction, limits included. Earlier votes are void, and another person has to approve it.
+ * Changes parameters of a pending action, where its rules let approvers do that. The changed request is evaluated again
+ * in the same transaction, limits included. Earlier votes are void, and another person has to approve it.
  */
 import {
   canSee,

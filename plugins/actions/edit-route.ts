@@ -12,7 +12,7 @@ export function editRoute(host: CoreHost, tag: string): Route {
     tag,
     summary: "Change parameters of a pending action",
     description:
-      "For an approver, where the rules allow it (`approval.editable`). Requires the `approval_token` from the action's record. The changed request is decided again, including limits. It stays pending, earlier votes and tokens are void, and someone other than the caller must approve it. A request can be changed once.",
+      "For an approver, where the rules allow it (`approval.editable`). Requires the `approval_token` from the action's record. The changed request is evaluated again, including limits. It stays pending, earlier votes and tokens are void, and someone other than the caller must approve it. A request can be changed once.",
     scope: "approvals:decide",
     params: schema.IdParams,
     body: schema.EditBody,

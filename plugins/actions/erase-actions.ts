@@ -24,8 +24,8 @@ const PAGE = 50;
 const MAX_SCANNED = 5000;
 const MAX_MS = 5000;
 /**
- * Maximum bytes that one transaction searches for each person under a legal hold, because the transaction holds the
- * ledger's lock.
+ * Maximum number of bytes that one transaction searches for each person under a legal hold, because the transaction
+ * holds the ledger's lock.
  */
 const MAX_BYTES_PER_TRANSACTION = 1_000_000;
 /** Searching a request with at least this many characters takes a millisecond or more. */

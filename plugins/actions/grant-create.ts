@@ -65,7 +65,7 @@ export function readGrantTerms(
 
 /**
  * Creates a grant for later actions of the same kind, together with the vote that approves this one.
- * @param largest caps of the rules that require this approval; null if they allow no grants, or require more approvers
+ * @param largest caps of the rules that require this approval; null if they exclude grants or require more approvers
  * @param passkey credential id of the passkey that signed the vote together with the terms; null if no passkey signed
  */
 export function recordGrantWithVote(

@@ -105,7 +105,7 @@ function changeRoutes(host: CoreHost, tag: string): Route[] {
       tag,
       summary: "Grant later actions",
       description:
-        "Allows later actions of an agent with one tool and operation in advance, where the policies would require the approval of one person (`approval.grants`). Each use is decided again, and any denial takes precedence. Stops, rejections, flags and the caps end the grant.",
+        "Allows later actions of an agent with one tool and operation in advance, where the policies would require the approval of one person (`approval.grants`). Each use is evaluated again, and any denial takes precedence. Stops, rejections, flags and the caps end the grant.",
       scope: "grants:write",
       body: schema.GrantBody,
       bodyLimit: BODY_BYTES,

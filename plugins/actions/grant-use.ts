@@ -51,7 +51,7 @@ export async function findGrantedDecision(
 }
 
 /**
- * Decides an action again that a grant covered. Returns null unless the same grant still covers it. Uses the grant's
+ * Evaluates an action again that a grant covered. Returns null unless the same grant still covers it. Uses the grant's
  * usage from the first decision, because the current usage already includes this action.
  * @param first the facts of its first decision
  */
@@ -79,7 +79,7 @@ async function applyOpenGrant(
   grant: Grant,
   readUsage: (tx: LedgerTransaction, grant: Grant) => Promise<GrantUsage>,
 ): Promise<{ decision: Decision; facts: Facts } | null> {
-  // Compare the scope first, because that reads nothing from the store.
+  // Compare the scope first, because that does not read from the store.
   if (matchGrant(grant, evaluation) === null) return null;
   const standing = await findStanding(host, tx, action, decision, grant);
   if (standing === null) return null;

@@ -120,7 +120,8 @@ export function findHold(holds: LegalHolds, id: string): LegalHold {
 }
 
 /**
- * Returns the identifier of the person under an active hold. Null for a hold of another kind, or if it cannot be read.
+ * Returns the identifier of the person under an active hold. Null for a hold of a different kind, or if it cannot be
+ * read.
  */
 export async function readSubject(
   documents: Pick<CoreHost["documents"], "get">,

@@ -3,7 +3,7 @@
  * credential only after the start and the credential's digest are durable:
  * 1. A first transaction decides that the action can start, and finds its issuer. It records nothing yet.
  * 2. The issuer creates the credential. If that fails, the action has not started, and the start can be repeated.
- * 3. A second transaction decides the start again, and records it with the credential's digest.
+ * 3. A second transaction evaluates the start again, and records it with the credential's digest.
  * After a crash between steps 2 and 3 no one has the credential, and it expires.
  */
 import {

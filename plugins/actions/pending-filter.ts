@@ -3,7 +3,7 @@
  * this reads all of them in slices. Decisions run between the slices.
  */
 import { type Static, Type } from "@sinclair/typebox";
-import { canSee, type CoreHost, invalidCursor, redactRow } from "../../src/core.ts";
+import { canSee, type CoreHost, decodeEdit, invalidCursor, redactRow } from "../../src/core.ts";
 import { type Credential, decodeCursor } from "../../src/plugin.ts";
 import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
 import { findSelfApproval } from "./self-approval.ts";
@@ -86,7 +86,7 @@ export function compareSortKeys(a: SortKey, b: SortKey): number {
   return a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
 }
 
-/** Returns the cursor of an action. The cursor names its order, because a position is valid only in that order. */
+/** Returns the cursor of an action. The cursor contains its order, because a position is valid only in that order. */
 export function formatSortKey(filter: PendingFilter, row: ActionRow): string {
   return [filter.sort ?? "deadline", ...sortKey(filter, row)].join("_");
 }
@@ -160,11 +160,23 @@ export function matchesWords(
     .toLowerCase()
     .split(/\s+/)
     .filter((word) => word !== "");
-  if (searchWords.length === 0) return true;
-  const text = `${tool} ${operation} ${agent_id} ${request} ${effective ?? ""}`.toLowerCase();
-  return searchWords.every(
-    (word) => text.includes(inJson(word)) || (word.length >= MIN_ID_PREFIX && id.startsWith(word)),
-  );
+  if (wanted.length === 0) return true;
+  const text = `${tool} ${operation} ${agent_id} ${request} ${changedText(effective)}`.toLowerCase();
+  return wanted.every((word) => text.includes(inJson(word)) || (word.length >= MIN_ID_PREFIX && id.startsWith(word)));
+}
+
+/**
+ * Returns the changed request as JSON. Its column also has a salt, which readers must not find out: it protects the
+ * commitment to the request after an erasure.
+ */
+function changedText(effective: string | null): string {
+  if (effective === null) return "";
+  try {
+    return JSON.stringify(decodeEdit(effective)?.request);
+  } catch {
+    // Someone altered the store. The audit reports it.
+    return "";
+  }
 }
 
 /** Returns the word as it is written inside a JSON string. */

@@ -17,7 +17,7 @@ import { PLAN_RESPONSE, buildPlanReply } from "./plan-record.ts";
 import * as schema from "./plan-schemas.ts";
 import { readVisiblePlanRows, verifyPlan } from "./plan-state.ts";
 import { type PlanVote, listPlannedVotes, voteOnPlan } from "./plan-vote.ts";
-import { withFactSourcesOutsideQueue } from "./read-inputs.ts";
+import { askForAgent } from "./read-inputs.ts";
 import { CancelBody, SESSION_HEADER } from "./schemas.ts";
 import { readVoteStatement, requireVoteSigner } from "./signed-vote-routes.ts";
 import { VoteChallenge } from "./signed-vote-schemas.ts";
@@ -53,7 +53,7 @@ export function planRoutes(host: CoreHost, tag: string, expiry: ExpiryTask): Rou
       tag,
       summary: "Submit a plan",
       description:
-        "Submits several actions of one agent at once, for people who decide on them together. Each is decided separately, and the response has the decisions. If one action cannot be submitted, nothing is recorded, and the error names its position.",
+        "Submits several actions of one agent at once, for people who decide on them together. Each is evaluated separately, and the response has the decisions. If one action cannot be submitted, nothing is recorded, and the error names its position.",
       scope: "actions:submit",
       body: schema.PlanBody,
       headers: PLAN_HEADERS,
@@ -77,7 +77,7 @@ export function planRoutes(host: CoreHost, tag: string, expiry: ExpiryTask): Rou
       async handle(context) {
         const { body, credential, headers } = context;
         const call = { headers, idempotencyKey: readIdempotencyKey(headers) };
-        const { rows, origin } = await submitPlan(withFactSourcesOutsideQueue(host, context), credential, body, call);
+        const { rows, origin } = await submitPlan(askForAgent(host, context), credential, body, call);
         for (const { status, expires_at } of rows)
           if (status === "pending_approval" && expires_at !== null) expiry.plan(expires_at);
         const reply = await buildPlanReply(host, rows, credential, origin === "replayed" ? REPLAYED_HEADERS : {});
@@ -164,7 +164,7 @@ function signedPlanRoutes(host: CoreHost, tag: string): Route[] {
       path: "/v1/plans/:id/signed-approval",
       tag,
       summary: "Vote on a plan with a passkey",
-      description: "Like POST /v1/plans/{id}/approval, but with a signature in place of the token.",
+      description: "Like POST /v1/plans/{id}/approval, but with a signature instead of the token.",
       scope: "approvals:decide",
       params: schema.PlanParams,
       body: schema.SignedPlanBody,

@@ -182,7 +182,7 @@ function assertNotFailed({ terms, members }: VerifiedPlan): void {
 
 type PreparedPlanVote = PlannedVote & { ballot: PreparedVote | UnvotableAction };
 
-/** Checks every vote and writes nothing. Leaves out approvals that must come from other people. */
+/** Checks every vote, without recording it. Leaves out approvals that must come from other people. */
 async function prepareVotes(
   host: CoreHost,
   tx: LedgerTransaction,

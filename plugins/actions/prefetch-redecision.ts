@@ -1,6 +1,6 @@
 /**
  * Reads the facts for a vote, a permit or a start ahead of the lock, so that its job probably finds them. Without this, each
- * such job would make its batch run again after the read.
+ * such job would wait for a second batch after the read.
  */
 import { type ActionRequest, type CoreHost, effectiveRequest, Evaluation } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
@@ -19,25 +19,30 @@ export async function prefetchRedecision(
   isReachable: (row: ActionRow) => boolean,
 ): Promise<void> {
   if (!host.policies.latest().compiled.hasFacts) return;
-  await Promise.all(
+  const evaluations = await Promise.all(
     ids.map(async (id) => {
       const row = await host.storage.action(id);
-      if (row !== null && isOpen(row) && isReachable(row)) await prefetchFor(host, row);
+      return row !== null && isOpen(row) && isReachable(row) ? createEvaluation(host, row) : null;
     }),
+  );
+  await prefetchFacts(
+    host,
+    evaluations.filter((evaluation) => evaluation !== null),
   );
 }
 
 const isOpen = ({ status }: ActionRow): boolean => ["pending_approval", "allowed", "approved"].includes(status);
 
-async function prefetchFor(host: CoreHost, row: ActionRow): Promise<void> {
+/** Returns null if the action's request or key cannot be read, which the job reports. */
+async function createEvaluation(host: CoreHost, row: ActionRow): Promise<Evaluation | null> {
   const request = readRequest(row);
-  if (request === null) return;
+  if (request === null) return null;
   const [agent, users] = [await host.agents.facts(row.agent_id), await host.users.list()];
   const reader = { now: host.clock(), users, key: (id: string) => host.storage.key(id) };
   const submitter = await host.keys.rightsOf(reader, row.submitted_by);
-  if (submitter === null) return;
+  if (submitter === null) return null;
   const facts = submitterFacts(submitter, agent, null);
-  await prefetchFacts(host, new Evaluation(host.policies.latest().compiled, request, facts, host.clock()));
+  return new Evaluation(host.policies.latest().compiled, request, facts, host.clock());
 }
 
 /** Returns null for a row that was erased or altered, which the job reports. */

@@ -9,7 +9,7 @@ import {
   PreparationRequired,
   toSourceFact,
 } from "../../src/core.ts";
-import type { RequestContext } from "../../src/plugin.ts";
+import type { Credential, RequestContext } from "../../src/plugin.ts";
 import type { StorageReader } from "../../src/storage/index.ts";
 import { readHistories } from "./past-actions.ts";
 
@@ -52,22 +52,31 @@ function takeRecent({ factSources }: Sources, calls: readonly FactCall[]): FactR
   });
 }
 
-/** Prefetches the facts for an action before the lock is acquired, so that its transaction probably finds them. */
-export async function prefetchFacts({ factSources }: Sources, evaluation: Evaluation): Promise<void> {
-  const calls = findFactReads(evaluation).flatMap(({ call }) => call ?? []);
+/**
+ * Prefetches the facts for the actions of one transaction before the lock is acquired, so that it probably finds them. Reads
+ * them together, so that a failure for the first action still counts when the last read ends.
+ */
+export async function prefetchFacts({ factSources }: Sources, evaluations: readonly Evaluation[]): Promise<void> {
+  const calls = evaluations.flatMap((evaluation) => findFactReads(evaluation).flatMap(({ call }) => call ?? []));
   if (calls.some((call) => factSources.recent(call) === null)) await factSources.read(calls);
 }
 
 /**
- * Returns the host with fact sources that are asked without the queue slot of the request. A slow source then holds up only
- * requests that need it, and not the queue of all decisions.
+ * Returns the host for a request of an agent. Its facts are read in the turn of its key, so that agents cannot keep each other
+ * and votes from facts. They are read without the queue slot of the request, so that a slow source holds up only requests that
+ * need it, and not the queue of all decisions.
  */
-export function withFactSourcesOutsideQueue(
+export function askForAgent(
   host: CoreHost,
-  { withoutQueueSlot }: Pick<RequestContext, "withoutQueueSlot">,
+  { credential, withoutQueueSlot }: Pick<RequestContext, "withoutQueueSlot"> & { credential: Credential },
 ): CoreHost {
   if (!host.policies.latest().compiled.hasFacts) return host;
   const { factSources } = host;
-  const read: typeof factSources.read = (calls) => withoutQueueSlot(() => factSources.read(calls));
-  return Object.create(host, { factSources: { value: { ...factSources, read } } }) as CoreHost;
+  const { id } = credential.key;
+  const bound: CoreHost["factSources"] = {
+    ...factSources,
+    recent: (call) => factSources.recent(call, id),
+    read: (calls) => withoutQueueSlot(() => factSources.read(calls, id)),
+  };
+  return Object.create(host, { factSources: { value: bound } }) as CoreHost;
 }

@@ -200,6 +200,7 @@ export async function requireMoreApprovals(
     quorum: Math.max(...approvers.map(countApproversNeeded)),
     expires_at: isPending ? row.expires_at : tx.now + approval.expires_in_ms,
     approved_until: null,
+    waited_ms: null,
   } as const;
   await recordRedecision(tx, row, redecision, cause, change, approvers);
   return rereadAction(tx, row.id);

@@ -142,8 +142,8 @@ class RetentionSweeps implements Retention {
       await setImmediate();
     }
     const reached = Math.min(position, firstRemaining);
-    // A hold whose identifier cannot be read covers every action. Its restoration starts no new scan, so do not move
-    // on.
+    // A hold whose identifier cannot be read covers every action. Its restoration does not start a new scan, so do not
+    // move on.
     if (reached > passed && !(await hasUnreadableHold(host)))
       await this.storePosition(kind, reached, stored?.version ?? null);
     logErasures(host, kind, limit, done);

@@ -18,7 +18,7 @@ import { PAGE_QUERY } from "../../src/plugin.ts";
 import { GrantRecord, GrantTermsBody } from "./grant-schemas.ts";
 import { DENIAL_RESPONSE_FIELDS } from "./rejection-schemas.ts";
 
-/** Names are compared, displayed and logged, so the format `name` allows no invisible or ambiguous characters. */
+/** Names are compared, displayed and logged, so the format `name` excludes invisible and ambiguous characters. */
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, format: "name", description });
 const Json = Type.Record(Type.String(), Type.Unknown());
 export const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) =>
@@ -161,6 +161,8 @@ const Outcome = Type.Union([Type.Literal("EXECUTE"), Type.Literal("ABSTAIN"), Ty
     "Equivalent of `decision`: EXECUTE for allow, ABSTAIN for require_approval or a request that obligations changed, HALT for deny. Votes do not change it; `status` says whether the action may run now.",
 });
 
+const ANSWERS = ["approved", "rejected", "any"] as const;
+
 export const ListQuery = Type.Object(
   {
     status: Type.Optional(Status),
@@ -177,12 +179,26 @@ export const ListQuery = Type.Object(
     decision: Type.Optional(Effect),
     policy: Type.Optional(Type.String({ maxLength: 64, description: "Name of the policy that decided." })),
     rule: Type.Optional(Type.String({ maxLength: 256, description: "Rule or limit that decided." })),
+    has_rule: Type.Optional(
+      Type.Boolean({
+        description: "`false` lists actions that no rule and no limit decided; `true` lists the others.",
+      }),
+    ),
+    answer: Type.Optional(
+      Type.Union(
+        ANSWERS.map((answer) => Type.Literal(answer)),
+        {
+          description:
+            "Actions that required approval and were answered by people or machine reviewers: `approved`, `rejected`, or `any` of both.",
+        },
+      ),
+    ),
     q: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: 200,
         description:
-          "Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. One request searches 20,000 actions, including for `decision`, `policy` and `rule`, so a page can have fewer actions than `limit`, and `next_cursor` continues the search. Not with `offset`.",
+          "Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. One request searches 20,000 actions, including for `decision`, `policy`, `rule`, `has_rule` and `answer`, so a page can have fewer actions than `limit`, and `next_cursor` continues the search. Not with `offset`.",
       }),
     ),
     ...PAGE_QUERY,
@@ -218,7 +234,7 @@ const ApprovalRecord = Type.Object(
     reason: Nullable(Type.String()),
     self_approval: Type.Boolean(),
     on_behalf_of: Nullable(
-      Type.String({ description: "Principal of the user in whose place the approver voted, by a delegation." }),
+      Type.String({ description: "Principal of the user on whose behalf the approver voted, by a delegation." }),
     ),
     break_glass: Type.Boolean({
       description: "Whether the approver approved in an emergency without other approvers (break-glass).",
@@ -324,7 +340,7 @@ const ApprovalTerms = Type.Object(
     grants: orNull(
       Type.Object(
         {
-          count: Type.Integer({ description: "Maximum uses." }),
+          count: Type.Integer({ description: "Maximum number of uses." }),
           for_seconds: Type.Integer({ description: "Maximum time." }),
         },
         {
@@ -340,7 +356,7 @@ const ApprovalTerms = Type.Object(
       ),
     ),
     on_behalf_of: Nullable(
-      Type.String({ description: "Principal of the user in whose place this credential would approve." }),
+      Type.String({ description: "Principal of the user on whose behalf this credential would approve." }),
     ),
     may_break_glass: Type.Boolean({
       description: "Whether this user can approve in an emergency without other approvers (break-glass).",

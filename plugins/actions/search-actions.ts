@@ -1,6 +1,6 @@
 /**
- * Searches actions for words, a decision, a policy or a rule, newest first. The store has no index of these, so a search
- * reads actions in slices.
+ * Searches actions for words, a decision, a policy, a rule or an answer, newest first. The store has no index of these,
+ * so a search reads actions in slices.
  */
 import { type CoreHost, redactRow } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
@@ -14,11 +14,11 @@ const SLICE = 200;
 type Filter = Omit<Parameters<CoreHost["storage"]["actions"]>[0], "limit" | "offset">;
 
 /** What the store cannot filter by. */
-type SearchFilter = Pick<ListQuery, "q" | "decision" | "policy" | "rule">;
+type SearchFilter = Pick<ListQuery, "q" | "decision" | "policy" | "rule" | "has_rule" | "answer">;
 
 /** Returns whether the query has a filter that the store cannot apply. */
-export function isSearch({ q, decision, policy, rule }: SearchFilter): boolean {
-  return [q, decision, policy, rule].some((value) => value !== undefined);
+export function isSearch({ q, decision, policy, rule, has_rule, answer }: SearchFilter): boolean {
+  return [q, decision, policy, rule, has_rule, answer].some((value) => value !== undefined);
 }
 
 interface ActionSearch {
@@ -60,9 +60,17 @@ export function createActionSearch(host: CoreHost, filter: Filter, searched: Sea
   };
 }
 
-function matches({ q = "", decision, policy, rule }: SearchFilter, row: ActionRow): boolean {
+function matches({ q = "", decision, policy, rule, has_rule, answer }: SearchFilter, row: ActionRow): boolean {
   if (decision !== undefined && row.decision !== decision) return false;
   if (policy !== undefined && row.policy !== policy) return false;
   if (rule !== undefined && row.rule !== rule) return false;
+  if (has_rule !== undefined && has_rule !== (row.rule !== null)) return false;
+  if (answer !== undefined && !isAnswer(answer, row)) return false;
   return matchesWords(q, row);
+}
+
+/** Returns whether approvers gave this answer to the action. Agrees with the counts of `waits` in analytics. */
+function isAnswer(answer: NonNullable<ListQuery["answer"]>, { waited_ms, approved_until }: ActionRow): boolean {
+  if (waited_ms === null) return false;
+  return answer === "any" || (answer === "approved") === (approved_until !== null);
 }

@@ -59,8 +59,8 @@ export interface StartResult {
 }
 
 /**
- * Starts the action. The key that submitted the action needs no permit, because it could get one from the service. A
- * valid permit also authorizes a key that cannot otherwise see the action.
+ * Starts the action. The key that submitted the action does not need a permit, because it could get one from the
+ * service. A valid permit also authorizes a key that cannot otherwise see the action.
  *
  * A client that lost the response can repeat a start with the same `attempt`. It gets the same response while the
  * action could still start. An action that was denied or stopped since the first response must not run.

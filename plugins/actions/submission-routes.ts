@@ -6,13 +6,12 @@ import {
   type CoreHost,
   type Decision,
   decide,
-  decideEvaluation,
+  decideWithRecordedFacts,
   findSuggestedFacts,
   encodeRequest,
   Evaluation,
   type Facts,
   isNeverAllowed,
-  applyDecisionObligations,
   readIdempotencyKey,
   type RejectionFact,
   REPLAYED_HEADERS,
@@ -36,7 +35,7 @@ import { withCurrentStatus } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
 import { SESSION_HEADER } from "./schemas.ts";
 import { readSession } from "./agent-sessions.ts";
-import { withFactSourcesOutsideQueue, readEvaluationInputs } from "./read-inputs.ts";
+import { askForAgent, readEvaluationInputs } from "./read-inputs.ts";
 import {
   assertAgentBinding,
   recordSubmission,
@@ -127,7 +126,7 @@ function submitRoute(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: A
     errors: SUBMISSION_ERRORS,
     async handle(context) {
       const { body, credential, headers, query } = context;
-      const asking = withFactSourcesOutsideQueue(host, context);
+      const asking = askForAgent(host, context);
       const submission = prepareSubmission(host, body, {
         meta: readMeta(body, headers, host.trace()),
         idempotencyKey: readIdempotencyKey(headers),
@@ -172,7 +171,7 @@ function gateRoute(host: CoreHost, tag: string, expiry: ExpiryTask): Route {
     errors: SUBMISSION_ERRORS,
     async handle(context) {
       const { body, credential, headers, query } = context;
-      const asking = withFactSourcesOutsideQueue(host, context);
+      const asking = askForAgent(host, context);
       const request = requestFromBody(body);
       const meta = readMeta(body, headers, host.trace());
       assertAgentBinding(host, credential, request.agent_id);
@@ -205,7 +204,7 @@ async function submitAction(
   credential: Credential,
   submission: PreparedSubmission,
 ): Promise<SubmissionResult> {
-  await prefetchSubmissionFacts(host, credential, submission);
+  await prefetchSubmissionFacts(host, credential, [submission]);
   const result = await host.ledger.transact(
     async (tx) => recordSubmission(host, tx, await tx.confirm(credential), submission),
     prefetchSubmission(credential, submission),
@@ -293,8 +292,7 @@ async function previewDecision(
 ): Promise<Reply> {
   const { facts, needs } = await readLimitUses(host.storage, evaluation, baseFacts);
   const { hash } = encodeRequest(request);
-  const byPolicies = decideEvaluation(evaluation, facts);
-  const obliged = applyDecisionObligations(request, byPolicies);
+  const { decision: byPolicies, obliged } = decideWithRecordedFacts(evaluation, facts);
   const hashes =
     byPolicies.effect === "require_approval" ? [hash, ...(obliged ? [encodeRequest(obliged).hash] : [])] : [];
   let rejection: RejectionFact | null = null;
@@ -303,17 +301,17 @@ async function previewDecision(
   const enforcedLimit = needs.find((need) =>
     policySet.policies.some(({ name, shadow }) => name === need.policy && !shadow),
   );
-  const isChanged = applyDecisionObligations(request, decision) !== null;
-  const abstention = isChanged
-    ? changedAbstention(decision.effect)
-    : decision.effect === "allow" && enforcedLimit !== undefined
-      ? {
-          outcome: "ABSTAIN",
-          decision: null,
-          reason: `the limit "${enforcedLimit.limit}" of policy "${enforcedLimit.policy}" applies, and a preview counts nothing; submit the action, or send record=true`,
-          reason_code: "LIMIT_APPLIES",
-        }
-      : {};
+  const abstention =
+    rejection === null && obliged !== null
+      ? changedAbstention(decision.effect)
+      : decision.effect === "allow" && enforcedLimit !== undefined
+        ? {
+            outcome: "ABSTAIN",
+            decision: null,
+            reason: `the limit "${enforcedLimit.limit}" of policy "${enforcedLimit.policy}" applies, and a preview counts nothing; submit the action, or send record=true`,
+            reason_code: "LIMIT_APPLIES",
+          }
+        : {};
   return gateReply(
     { ...decision, decision: decision.effect },
     {

@@ -1,4 +1,4 @@
-/** Submits a plan: one transaction decides each of its actions separately, or records nothing. */
+/** Submits a plan: one transaction evaluates each of its actions separately, or records nothing. */
 import {
   commitDigest,
   type CoreHost,
@@ -56,7 +56,7 @@ export async function submitPlan(
   const session = readSession(host, headers, credential);
   const plan = sealPlan(host, body, { headers, idempotencyKey, session });
   const { call } = plan;
-  await Promise.all(plan.submissions.map((submission) => prefetchSubmissionFacts(host, credential, submission)));
+  await prefetchSubmissionFacts(host, credential, plan.submissions);
   return host.ledger.transact(
     async (tx) => recordPlan(host, tx, await tx.confirm(credential), plan),
     () => (call === null ? {} : { idempotency: idempotencyLookup(credential, call) }),

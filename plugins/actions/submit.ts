@@ -11,6 +11,7 @@ import {
   decideWithRecordedFacts,
   type Decision,
   type DecisionEntry,
+  type DecisionForEntry,
   encodeEdit,
   encodeRequest,
   Evaluation,
@@ -26,7 +27,6 @@ import {
   type JsonObject,
   type LedgerTransaction,
   MAX_META_BYTES,
-  applyDecisionObligations,
   type Prefetch,
   recordCreatedResource,
   type RecordedFacts,
@@ -233,8 +233,7 @@ export async function recordSubmission(
   const base = new Evaluation(compiled, request, baseFacts, tx.now);
   const { evaluation, facts: known } = await readEvaluationInputs(host, tx, base, baseFacts, id);
   const uses = await readLimitUses(tx, evaluation, known);
-  const { decision, facts } = await applyVotes(host, tx, credential, sealed.hash, evaluation, uses.facts);
-  const obliged = applyDecisionObligations(request, decision);
+  const { decision, facts, obliged } = await applyVotes(host, tx, credential, sealed.hash, evaluation, uses.facts);
   const throttling = decision.effect === "require_approval" ? await checkRequestRate(host, tx, credential) : null;
   const row = recordDecision(host, tx, credential, {
     ...submission,
@@ -264,10 +263,10 @@ async function applyVotes(
   requestHash: string,
   evaluation: Evaluation,
   facts: Facts,
-): Promise<ReturnType<typeof decideWithRecordedFacts>> {
+): Promise<DecisionForEntry> {
   const decided = decideWithRecordedFacts(evaluation, facts);
+  const { obliged } = decided;
   if (decided.decision.effect !== "require_approval") return decided;
-  const obliged = applyDecisionObligations(evaluation.request, decided.decision);
   const rejection =
     (await findActiveRejection(host, tx, requestHash, tx.now)) ??
     (obliged && (await findActiveRejection(host, tx, encodeRequest(obliged).hash, tx.now)));
@@ -284,7 +283,7 @@ async function applyVotes(
     evaluation,
     decided,
   );
-  if (granted !== null) return granted;
+  if (granted !== null) return { ...granted, obliged };
   await assertPendingLimit(host, tx, credential);
   return decided;
 }
@@ -316,19 +315,22 @@ export function prefetchSubmission(credential: Credential, { request, call, sess
 }
 
 /**
- * Prefetches the facts that the latest policies need for a submission. If the transaction needs other facts, for
+ * Prefetches the facts that the latest policies need for the submissions of one transaction. If it needs other facts, for
  * example because the policies have changed, the service reads them and runs the transaction again.
  */
 export async function prefetchSubmissionFacts(
   host: CoreHost,
   credential: Credential,
-  { request, session }: PreparedSubmission,
+  submissions: readonly PreparedSubmission[],
 ): Promise<void> {
   const { compiled } = host.policies.latest();
   if (!compiled.hasFacts) return;
-  assertAgentBinding(host, credential, request.agent_id);
-  const facts = submitterFacts(credential, await host.agents.facts(request.agent_id), session);
-  await prefetchFacts(host, new Evaluation(compiled, request, facts, host.clock()));
+  const evaluations = submissions.map(async ({ request, session }) => {
+    assertAgentBinding(host, credential, request.agent_id);
+    const facts = submitterFacts(credential, await host.agents.facts(request.agent_id), session);
+    return new Evaluation(compiled, request, facts, host.clock());
+  });
+  await prefetchFacts(host, await Promise.all(evaluations));
 }
 
 interface DecidedSubmission extends PreparedSubmission {
@@ -353,7 +355,7 @@ function recordDecision(
   const approvedUntil = status === "allowed" ? tx.now + host.config.permits.valid_seconds * 1000 : null;
   const { seq, hash } = tx.record(
     {
-      // Keep the members sorted, so that encoding the entry as canonical JSON needs no copy.
+      // Keep the members sorted, so that encoding the entry as canonical JSON does not need a copy.
       action_id: id,
       agent_id: request.agent_id,
       approved_until: approvedUntil === null ? null : toRfc3339(approvedUntil),

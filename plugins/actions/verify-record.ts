@@ -64,7 +64,7 @@ export interface VerifiedHistory {
   askedHash: string | null;
   /** Commitment to the request hash. Lowercase hex. */
   commitment: string;
-  /** Hashes of the entries that permit the start. A valid permit names one of these entries. */
+  /** Hashes of the entries that permit the start. A valid permit contains the hash of one of these entries. */
   grounds: ReadonlySet<string>;
   /** Number of redecisions for a permit. */
   permits: number;

@@ -176,7 +176,7 @@ function assertSigned(
 }
 
 /**
- * Verifies a link token. It is valid while the configuration names its recipient in a channel of the decision, unless
+ * Verifies a link token. It is valid while its recipient is in a configured channel of the decision, unless
  * the recipient is a deactivated user.
  */
 export async function verifyLinkVoter(

@@ -1,5 +1,5 @@
 /**
- * Chooses in whose name an approver votes: in their own, or also in the place of a user who delegated to them. A vote
+ * Chooses in whose name an approver votes: in their own, or also on behalf of a user who delegated to them. A vote
  * with a delegation counts for the groups of both users, and neither of them can vote on the action again.
  */
 import {
@@ -85,7 +85,7 @@ export function findVotingCapacities(
     const why = canSee(visibility, row)
       ? findSelfApproval(host, row, { key: { id: user.id, agent_id: null, owner: user.name } }) === null
         ? null
-        : "is the person behind the agent, so no one can approve in their place"
+        : "is the person behind the agent, so no one can approve on their behalf"
       : "delegated other agents and tools to you";
     if (why !== null) excluded.push(`${user.name} (${from}) ${why}`);
     if (why !== null) continue;
@@ -156,7 +156,7 @@ export function assertPersonHasNotVoted(earlier: readonly CountedVote[], { stand
     throw samePersonError();
 }
 
-const DELEGATOR_VOTED = "a user who delegated to you has already voted, so your vote in their place would not count";
+const DELEGATOR_VOTED = "a user who delegated to you has already voted, so your vote on their behalf would not count";
 
 function explain({ refusal, groups }: VoteIneligibility, reasons: readonly string[]): VoteIneligibility {
   if (reasons.length === 0) return { refusal, groups };
@@ -166,7 +166,7 @@ function explain({ refusal, groups }: VoteIneligibility, reasons: readonly strin
 function samePersonError(): Refusal {
   return new Refusal(
     "ALREADY_VOTED",
-    "your vote and an earlier one count as one person: one key created the other, both have a common creator, one of you voted in the place of the other, or your key has no owner. You can still deny. For a second approval, use a key from another creator or a link from a channel, or ask the operator about approvals.trust_key_makers",
+    "your vote and an earlier one count as one person: one key created the other, both have a common creator, one of you voted on behalf of the other, or your key has no owner. You can still deny. For a second approval, use a key from another creator or a link from a channel, or ask the operator about approvals.trust_key_makers",
   );
 }
 
@@ -174,7 +174,7 @@ function samePersonError(): Refusal {
 interface VotingTerms {
   /** Why the credential cannot approve now; null if it can. */
   blocked: { code: string; detail: string; groups: (string | null)[] } | null;
-  /** Principal of the user in whose place the credential would approve; null without a delegation. */
+  /** Principal of the user on whose behalf the credential would approve; null without a delegation. */
   on_behalf_of: string | null;
   /** Whether the credential can approve in an emergency, without other approvers. */
   may_break_glass: boolean;

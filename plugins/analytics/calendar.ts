@@ -30,7 +30,9 @@ function startOfDay(zone: Zone, midnight: number): number {
   return starts.length > 0 ? Math.min(...starts) : before;
 }
 
-/** Returns the local midnight, as if it were UTC, at which the interval that contains a local time begins. */
+/**
+ * Returns the start of the day, week or month that contains `local`. Both are local times, encoded as UTC milliseconds.
+ */
 function floor(local: number, interval: Exclude<Interval, "hour">): number {
   const day = Math.floor(local / DAY) * DAY;
   const date = new Date(day);

@@ -86,14 +86,16 @@ const Answer = Type.Object(
     ),
     approvals: Type.Object(
       {
-        decided: Count,
+        decided: Type.Integer({ minimum: 0, description: "Actions that approvers or machine reviewers settled." }),
+        approved: Type.Integer({ minimum: 0, description: "Those that were approved." }),
+        rejected: Type.Integer({ minimum: 0, description: "Those that were rejected." }),
         p50_ms: Wait("Median time."),
         p95_ms: Wait("95th percentile of the time."),
       },
       {
         additionalProperties: false,
         description:
-          "Time from the submission to the vote that settled the action. Expired and cancelled actions are left out.",
+          "Answers to actions that required approval, and the time from the submission to the answer. Expired and cancelled actions are left out.",
       },
     ),
     series: Type.Array(
@@ -177,10 +179,14 @@ async function analytics(host: CoreHost, query: Query, { visibility }: Credentia
       by_agent: agents.listed.map(({ value, count }) => ({ agent_id: value, count })),
       by_rule: rules.listed,
       others: { tools: tools.others, agents: agents.others, rules: rules.others },
-      approvals: { decided: counts.waits.count, p50_ms: counts.waits.p50, p95_ms: counts.waits.p95 },
+      approvals: describeAnswers(counts.waits),
       series: seriesOf(counts, boundaries),
     },
   };
+}
+
+function describeAnswers({ count, approved, p50, p95 }: ActionCounts["waits"]): Static<typeof Answer>["approvals"] {
+  return { decided: count, approved, rejected: count - approved, p50_ms: p50, p95_ms: p95 };
 }
 
 /**

@@ -12,7 +12,7 @@ const ICONS = ["favicon.svg", "icon-192.png", "icon-512.png"];
 /** The documents, and the icons. */
 const STATIC = fileURLToPath(new URL("./static/", import.meta.url));
 /**
- * The application's bundle, which the build (.ci/console.mjs) writes. A service that runs from its sources also uses
+ * The application's bundle, which the build (.ci/pages.mjs) writes. A service that runs from its sources also uses
  * it.
  */
 const BUNDLE = fileURLToPath(

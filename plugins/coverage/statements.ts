@@ -23,7 +23,9 @@ import type { StatementRecord } from "./schemas.ts";
 
 const LIST = "statement/";
 const NEWEST = "newest/";
-/** A window must have ended this long ago, because the clocks of processes can differ. Milliseconds. */
+/**
+ * Minimum time, in milliseconds, from the end of a window to its statement, because the clocks of processes can differ.
+ */
 const SETTLE_MS = 60_000;
 
 type StatementEntry = {

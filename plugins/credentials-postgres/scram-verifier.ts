@@ -10,7 +10,7 @@ const SALT_BYTES = 16;
 
 /**
  * Returns the verifier of a password.
- * @param password ASCII only, so that it needs no normalization
+ * @param password ASCII only, so that it does not need normalization
  * @example
  * await scramVerifier("secret"); // "SCRAM-SHA-256$4096:…$…:…"
  */

@@ -2,7 +2,7 @@
  * Builds the HTML of the documentation pages. The pages contain no inline scripts, because their policies allow only
  * files of this origin. Swagger UI and Redoc are third-party code. Each runs in a frame with an opaque origin: it
  * cannot read the console's storage, or the channel over which tabs share the key. The surrounding page makes the
- * frame's requests to the service (`assets/relay.js`), without adding credentials.
+ * frame's requests to the service (`app/relay.ts`), without adding credentials.
  */
 
 const HOLD = ["default-src 'none'", "img-src 'self' data:", "base-uri 'none'", "form-action 'none'"];
@@ -74,7 +74,6 @@ export function renderSwaggerFrame(base: string): string {
     `<link rel="stylesheet" href="${base}/swagger-ui.css">`,
     `<main id="swagger"></main>
 <script src="${base}/swagger-ui-bundle.js"></script>
-<script src="${base}/frame.js"></script>
 <script src="${base}/start-swagger.js"></script>`,
   );
 }
@@ -86,7 +85,6 @@ export function renderRedocFrame(base: string): string {
     "",
     `<main id="redoc"></main>
 <script src="${base}/redoc.standalone.js"></script>
-<script src="${base}/frame.js"></script>
 <script src="${base}/start-redoc.js"></script>`,
   );
 }

@@ -17,25 +17,21 @@ import {
 } from "./doc-pages.ts";
 
 /**
- * Files of other packages, which the build (.ci/vendor.mjs) writes. A service that runs from its sources also uses
- * them.
+ * Folder with what the build writes: the scripts in app/ (.ci/pages.mjs) and files of other packages (.ci/vendor.mjs).
+ * A service that runs from its sources also uses them.
  */
-const VENDOR = new URL(
-  import.meta.url.endsWith(".ts") ? "../../dist/plugins/docs/vendor/" : "./vendor/",
-  import.meta.url,
-);
+const BUILT = new URL(import.meta.url.endsWith(".ts") ? "../../dist/plugins/docs/" : "./", import.meta.url);
 
 /** Files that the pages load, by name. */
 const ASSETS: Readonly<Record<string, AssetFile>> = {
-  "swagger-ui.css": { path: vendoredPath("swagger-ui.css"), headers: FRAMED_ASSET_HEADERS },
-  "swagger-ui-bundle.js": { path: vendoredPath("swagger-ui-bundle.js"), headers: FRAMED_ASSET_HEADERS },
-  "redoc.standalone.js": { path: vendoredPath("redoc.standalone.js"), headers: FRAMED_ASSET_HEADERS },
-  "frame.js": { path: assetPath("frame.js"), headers: FRAMED_ASSET_HEADERS },
-  "start-swagger.js": { path: assetPath("start-swagger.js"), headers: FRAMED_ASSET_HEADERS },
-  "start-redoc.js": { path: assetPath("start-redoc.js"), headers: FRAMED_ASSET_HEADERS },
+  "swagger-ui.css": { path: builtPath("vendor/swagger-ui.css"), headers: FRAMED_ASSET_HEADERS },
+  "swagger-ui-bundle.js": { path: builtPath("vendor/swagger-ui-bundle.js"), headers: FRAMED_ASSET_HEADERS },
+  "redoc.standalone.js": { path: builtPath("vendor/redoc.standalone.js"), headers: FRAMED_ASSET_HEADERS },
+  "start-swagger.js": { path: builtPath("bundle/start-swagger.js"), headers: FRAMED_ASSET_HEADERS },
+  "start-redoc.js": { path: builtPath("bundle/start-redoc.js"), headers: FRAMED_ASSET_HEADERS },
   "docs.css": { path: assetPath("docs.css"), headers: FRAMED_ASSET_HEADERS },
   "favicon.svg": { path: assetPath("favicon.svg"), headers: FRAMED_ASSET_HEADERS },
-  "relay.js": { path: assetPath("relay.js") },
+  "relay.js": { path: builtPath("bundle/relay.js") },
 };
 
 const TAGS = {
@@ -112,6 +108,6 @@ function assetPath(name: string): () => string {
   return () => fileURLToPath(new URL(`./assets/${name}`, import.meta.url));
 }
 
-function vendoredPath(name: string): () => string {
-  return () => fileURLToPath(new URL(name, VENDOR));
+function builtPath(name: string): () => string {
+  return () => fileURLToPath(new URL(name, BUILT));
 }

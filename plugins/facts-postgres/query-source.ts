@@ -49,7 +49,7 @@ const TEXT = 25;
  */
 const STATEMENT_SHARE = 0.8;
 
-/** Creates the source. It connects at its first read. */
+/** Creates the source. It connects at its first read. Throws Error for options that the schema cannot check. */
 export function createQuerySource(name: string, options: QueryOptions): QuerySource {
   const { query, inputs, rows, connections } = options;
   if (query.includes(";")) throw new Error(`fact source "${name}": its query must be one SELECT without a semicolon`);
@@ -58,11 +58,11 @@ export function createQuerySource(name: string, options: QueryOptions): QuerySou
   const limit = `SET LOCAL statement_timeout = ${Math.max(1, Math.floor(timeoutMs * STATEMENT_SHARE))}`;
   const statement = wrapQuery(query, rows);
   /** Clients of one connection each, so that a read that is given up closes its own connection only. */
-  const idle: postgres.Sql[] = [];
+  const idle: postgres.Sql[] = [createFirstClient(name, options)];
   const busy = new Set<postgres.Sql>();
 
   async function run(client: postgres.Sql, values: Parameters<FactSource["read"]>[0]): Promise<Rows> {
-    // Typed, or the driver would convert each text once more for the type that the server infers.
+    // Typed, or the driver would convert each string once more for the type that the server infers.
     const parameters = inputs.map((input) => client.typed(String(values[input]), TEXT));
     const [, [found]] = await client.begin("READ ONLY", (tx) => [
       tx.unsafe(limit),
@@ -109,7 +109,7 @@ export function createQuerySource(name: string, options: QueryOptions): QuerySou
 }
 
 /**
- * Returns the statement that reads the rows as one text. As text, so that numbers beyond 2^53 are refused instead of rounded,
+ * Returns the statement that reads the rows as one string, so that numbers beyond 2^53 are rejected instead of rounded,
  * and clipped by the server, so that no long answer is transferred.
  */
 function wrapQuery(query: string, rows: QueryOptions["rows"]): string {
@@ -119,9 +119,22 @@ function wrapQuery(query: string, rows: QueryOptions["rows"]): string {
 FROM (SELECT * FROM (${query}\n) AS assent_query LIMIT ${most}) AS assent_row`;
 }
 
+/** Creates a client. Throws Error for an invalid address, without the address, because it contains the password. */
+function createFirstClient(name: string, options: QueryOptions): postgres.Sql {
+  try {
+    return connect(options);
+  } catch {
+    throw new Error(
+      `fact source "${name}": its url must be a valid address such as postgres://user:password@db.example.com/crm; percent-encode special characters in the user and password`,
+    );
+  }
+}
+
 function connect({ url, timeout_seconds }: QueryOptions): postgres.Sql {
   return postgres(url, {
     max: 1,
+    // Connect at each read. After an outage, a delay that has grown meanwhile would make reads fail.
+    backoff: () => 0,
     idle_timeout: 60,
     connect_timeout: Math.ceil(timeout_seconds),
     // A pooler can give each transaction another connection.

@@ -53,7 +53,7 @@ function callOf(call: JsonValue): { operation: string; params: JsonObject } {
 
 /**
  * Returns the caller, which is part of the action, so that an approval for one caller is not valid for another. Throws
- * if the request names no key.
+ * if the request does not contain a key.
  */
 function callerOf(given: JsonValue | undefined): JsonObject {
   const caller: JsonObject = {};

@@ -122,7 +122,7 @@ function requestOf({ name, args, more }: ToolCall, caller = {}): Pick<GateReques
   return { operation: name, params: args, ...(Object.keys(context).length === 0 ? {} : { context }) };
 }
 
-/** @param read returns null for a message that calls no tool */
+/** @param read returns null for a message that does not call a tool */
 async function answerTo(call: FacadeCall, wait: number, read: () => GateRequest | null): Promise<AnsweredCall> {
   let request: GateRequest | null;
   try {

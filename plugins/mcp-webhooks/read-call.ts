@@ -1,7 +1,7 @@
 /** Reads the call in a message of an MCP gateway. Rejects messages that servers could interpret differently. */
 import { isJsonObject, type JsonObject, type JsonValue, UnreadableRequest } from "../../src/core.ts";
 
-/** MCP methods that run no tool. All other methods except `tools/call` are rejected. */
+/** MCP methods that do not run tools. All other methods except `tools/call` are rejected. */
 const OPEN =
   /^(?:initialize|ping|server\/discover|logging\/setLevel|completion\/complete|subscriptions\/listen|prompts\/get|(?:tools|prompts|resources|resources\/templates|roots)\/list|resources\/(?:read|subscribe|unsubscribe)|tasks\/(?:get|list|result|cancel|update)|notifications\/[a-z_/]{1,100})$/;
 
@@ -18,7 +18,7 @@ export function readDockerCall(body: JsonObject): ToolCall {
   return callOf(params);
 }
 
-/** Reads the call in a JSON-RPC message. Returns null if it calls no tool. */
+/** Reads the call in a JSON-RPC message. Returns null if it does not call a tool. */
 export function readJsonRpcCall(message: JsonValue | undefined): ToolCall | null {
   if (!isJsonObject(message)) throw new UnreadableRequest("it contains no MCP message");
   const { method, params } = membersOf(message, ["jsonrpc", "id", "method", "params"]);

@@ -95,7 +95,7 @@ async function viewFor(call: FacadeCall, button: VoteButton, approve: boolean): 
 }
 
 /**
- * Votes. If the service refuses, the form stays open and keeps the reason that was typed. If the response to a recorded
+ * Votes. If the service rejects the vote, the form and the typed reason stay open. If the response to a recorded
  * vote is late, the person can submit the form again, and then sees the status of the request.
  */
 async function submit(call: FacadeCall, { user, view }: Payload): Promise<Reply> {

@@ -16,7 +16,7 @@ export function activateRoute(host: CoreHost, tag: string): Route {
     headers: IF_MATCH,
     body: schema.ActivateBody,
     description:
-      "Default: the latest version. Activating an older one is a rollback. Each request is decided by either the old or the new set.",
+      "Default: the latest version. Activating an older one is a rollback. Each request is evaluated by either the old or the new set.",
     responses: { 200: POLICY_RESPONSE },
     errors: [...CHANGE_ERRORS, "POLICY_VERSION_NOT_FOUND", "POLICY_INVALID", "SUGGESTED_RULE_UNTRIED"],
     handle: async ({ params, body, headers, credential }) =>

@@ -1,4 +1,4 @@
-/** Routes for policy editors: validate a text while a person types, and list what a policy can contain. */
+/** Routes for policy editors: validate a policy while a person types, and list what a policy can contain. */
 import { Type, type Static } from "@sinclair/typebox";
 import {
   closed,
@@ -71,7 +71,7 @@ const Tests = Type.Object(
         },
         closed,
       ),
-      { description: "At most 500 cases, in the order of the text." },
+      { description: "At most 500 cases, in the order in which the test file lists them." },
     ),
   },
   closed,

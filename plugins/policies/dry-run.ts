@@ -1,4 +1,4 @@
-/** Route that decides sample actions with candidate policies. */
+/** Route that evaluates sample actions with candidate policies. */
 import { Type, type Static } from "@sinclair/typebox";
 import {
   type CoreHost,
@@ -105,14 +105,14 @@ export function dryRunRoute(host: CoreHost, tag: string, bodyLimit: number): Rou
     body: DryRunBody,
     bodyLimit,
     description:
-      "Decides sample actions with the active set and with the candidates added to it. Records nothing, ignores registered agents and reads no fact sources.",
+      "Evaluates sample actions with the active set and with the candidates added to it. Records nothing, ignores registered agents and reads no fact sources.",
     responses: { 200: { description: "Both decisions of each action.", schema: DryRun } },
     errors: ["POLICY_INVALID", "TOO_MANY_TRIALS", "TRIAL_TOO_LONG", "TRIAL_LOST"],
     handle: ({ body, signal }) => dryRun(host, body, signal),
   });
 }
 
-/** Decides the sample actions under the active set and under the set with the candidates. Records nothing. */
+/** Evaluates the sample actions under the active set and under the set with the candidates. Records nothing. */
 async function dryRun(host: CoreHost, body: DryRunBody, signal: AbortSignal): Promise<Reply> {
   const { compiled: active } = await host.policies.current();
   const { trials } = host.policies;

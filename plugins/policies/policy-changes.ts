@@ -158,7 +158,7 @@ async function readSaved(tx: LedgerTransaction, plan: PlannedPolicySave): Promis
   return row;
 }
 
-/** Imports all of the policies, or none if one is refused. */
+/** Imports all of the policies, or none if one is rejected. */
 export function importPolicies(
   host: CoreHost,
   read: readonly ParsedPolicy[],

@@ -53,7 +53,7 @@ export async function assertSigned(mirror: MirrorFolder, commit: string, signers
     ],
     { dir, timeoutMs },
   );
-  // G means a valid signature by a listed key. U means a valid signature by another key.
+  // G means a valid signature by a listed key. U means a valid signature by a different key.
   if (status.toString("utf8").trim() !== "G") throw new CommitRejected("is not signed by a key of signed_by");
 }
 

@@ -119,7 +119,7 @@ function entryReply({ seq, type, bytes, leaf_hash, created_at }: EntryRow): Repl
   };
 }
 
-/** Proves that the ledger contains an entry, against the checkpoint that the request names. */
+/** Proves that the ledger contains an entry, against the checkpoint in the request. */
 async function prove(host: CoreHost, { params, query, credential }: ProofRequest) {
   const row = await findEntry(host, params.hash, credential);
   const under = query.witnessed === true ? await witnessedCheckpoint(host, row.seq) : undefined;

@@ -13,7 +13,7 @@ const CHECKPOINT_RESPONSES = { 200: { description: "C2SP tlog-checkpoint.", cont
 
 /**
  * Returns the routes of the log.
- * @param open whether the routes need no credential; bundles of entries always do
+ * @param open true if the routes do not need a credential; bundles of entries always do
  */
 export function logRoutes(host: CoreHost, open: boolean): Route[] {
   const scope = open ? null : "provenance:read";

@@ -131,10 +131,14 @@ async function replay(host: CoreHost, body: ReplayBody, credential: Credential, 
     for (const entry of await host.storage.entriesOfAction(action.id))
       if (isReplayable(entry) && entry.seq !== row.seq) others.push(await reevaluate(entry));
 
-  const { entry, facts, clock } = first;
+  const { entry, clock } = first;
+  // Obligations could not change the request any more when it was decided again.
+  const facts = entry.type === "redecision" ? { ...first.facts, final_request: true as const } : first.facts;
   const now = await candidate(host, body, credential, signal);
   const [[decidedNow = null] = []] =
-    now === null ? [] : await host.policies.trials.decide([now], [{ request, facts, now: clock }], signal);
+    now === null
+      ? []
+      : await host.policies.trials.decide([now], [{ request: first.request, facts, now: clock }], signal);
   const differences =
     decidedNow === null
       ? []

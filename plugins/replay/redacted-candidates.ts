@@ -1,10 +1,5 @@
 /** Refuses candidates that could find out redacted values of past requests. */
-import {
-  type CandidatePolicies,
-  type CompiledPolicySet,
-  type CoreHost,
-  findRedactedReadOfPolicy,
-} from "../../src/core.ts";
+import type { CandidatePolicies, CompiledPolicySet, CoreHost } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 
 /**
@@ -20,12 +15,10 @@ export async function assertCandidatesReadNoRedacted(
   signal: AbortSignal,
 ): Promise<void> {
   if (!active.redacts || credential.hasScope("policies:activate")) return;
-  for (const { document } of await policies.trials.read(candidates, signal)) {
-    const path = findRedactedReadOfPolicy(active, document);
-    if (path !== null)
-      throw new Refusal(
-        "INSUFFICIENT_SCOPE",
-        `the candidate "${document.policy}" can read ${path}, which the active policies redact; use a key with the scope policies:activate`,
-      );
-  }
+  const read = await policies.trials.findRedactedRead(active, candidates, signal);
+  if (read !== null)
+    throw new Refusal(
+      "INSUFFICIENT_SCOPE",
+      `the candidate "${read.policy}" can read ${read.path}, which the active policies redact; use a key with the scope policies:activate`,
+    );
 }

@@ -22,6 +22,7 @@ import {
   applyDecisionObligations,
   findDeniedBy,
   findSaltedFacts,
+  omitRedactedUsage,
   parseRfc3339,
   type PastAction,
   redactParams,
@@ -40,10 +41,13 @@ type DecidedEntry = (DecisionEntry | RedecisionEntry) & { seq: number };
 export interface Reevaluation {
   row: EntryRow;
   entry: DecidedEntry;
+  /** The request that the decision was about: the submitted one, or the one that it was changed to. */
+  request: ActionRequest;
   facts: Facts;
   clock: number;
   decision: Decision;
-  policySet: string | null;
+  /** The recorded policies. */
+  set: CompiledPolicySet;
   fields: FieldComparison[];
 }
 
@@ -79,37 +83,38 @@ export async function reevaluateEntry(
     field("commitment", entry.commitment, rebuilt.commitment),
     field("entry_hash", toHex(row.leaf_hash), toHex(encodeEntry(rebuilt, row.seq).leafHash)),
   ];
-  return { row, entry, facts, clock, decision, policySet: set.digest, fields };
+  return { row, entry, request, facts, clock, decision, set: set.compiled, fields };
 }
 
-/** @param set determines the parameters of past actions that are redacted */
+/** @param active determines the parameters that are redacted */
 export function renderReevaluation(
-  { row, entry, facts, decision, policySet, fields }: Reevaluation,
+  { row, entry, facts, decision, set, fields }: Reevaluation,
   seesAll: boolean,
-  set: CompiledPolicySet,
+  active: CompiledPolicySet,
 ) {
-  const history = facts.history?.map(({ actions, ...fact }) => ({ ...fact, actions: actions.map(redactPast) }));
+  const { limits, history } = omitRedactedUsage(active, set, facts);
+  const histories = history.map(({ actions, ...fact }) => ({ ...fact, actions: actions.map(redactPast) }));
   function redactPast(past: PastAction): PastAction {
     const { agent: agent_id, tool, operation, params } = past;
-    return { ...past, params: params && redactParams(set, { agent_id, tool, operation }, params) };
+    return { ...past, params: params && redactParams(active, { agent_id, tool, operation }, params) };
   }
   return {
     hash: toHex(row.leaf_hash),
     at: entry.at,
     equal: fields.every(({ equal }) => equal),
     fields,
-    limits: seesAll ? (facts.limits ?? []) : null,
-    histories: seesAll ? (history ?? []) : null,
+    limits: seesAll ? limits : null,
+    histories: seesAll ? histories : null,
     sources: seesAll ? (facts.sources ?? []) : null,
     attributes: seesAll ? (facts.attributes ?? null) : null,
     recorded: { policy_set: entry.policy_set, decision: entry.decision },
-    replayed: { policy_set: policySet, decision },
+    replayed: { policy_set: set.digest, decision },
   };
 }
 
 /**
- * Whether the entry is about the request as an approver or the policies changed it. Only such entries commit to the changed
- * request.
+ * True if the entry is about the request after changes by an approver or the policies. Only such entries commit to the
+ * changed request.
  */
 function isOfEdited({ commitment }: DecidedEntry, action: ActionRow): boolean {
   return action.effective !== null && commitment === effectiveCommitment(action);

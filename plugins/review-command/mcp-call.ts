@@ -54,7 +54,7 @@ function responseTo(text: string, id: number): Response | null {
   return null;
 }
 
-/** Returns the text of the result. Null unless there is exactly one, because several texts are ambiguous. */
+/** Returns the text of the result. Null unless there is exactly one, because several content items are ambiguous. */
 function textOf(result: Response["result"]): string {
   if (result?.structuredContent !== undefined) return JSON.stringify(result.structuredContent);
   const content = Array.isArray(result?.content) ? (result.content as { type?: unknown; text?: unknown }[]) : [];

@@ -71,7 +71,7 @@ const TYPES = {
   },
 };
 
-/** Connects to this address only. If that fails, rejects and leaves no connection open. */
+/** Connects to this address only. If that fails, rejects and closes the connection. */
 export async function openSession(options: SessionOptions, address: Address): Promise<Session> {
   const session = new PostgresSession(options, address);
   try {

@@ -28,7 +28,7 @@ const MAX_ANNOUNCEMENTS = 10;
  */
 const held = new Set<string>();
 
-/** Acquires the lock. Throws StorageError "locked", which names the holder, even if it is this process. */
+/** Acquires the lock. Throws StorageError "locked", which identifies the holder, even if it is this process. */
 export function lockStore(library: SqliteLibrary, storePath: string): StoreLock {
   const path = `${storePath}.lock`;
   if (held.has(path)) throw refusal(storePath, "is already open in this process");

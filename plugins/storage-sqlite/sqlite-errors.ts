@@ -30,8 +30,8 @@ const ERRNO_NUMBER: Readonly<Record<number, StorageErrorKind>> = {
 };
 
 /**
- * Codes by SQLite's error text (sqlite3_errstr). The package for Node 20 sets no code on an error of a statement that
- * returns rows.
+ * Codes by SQLite's error text (sqlite3_errstr). The package for Node 20 does not set a code on an error of a statement
+ * that returns rows.
  */
 const CODE_OF_TEXT: Readonly<Record<string, number>> = {
   "database is locked": 5,

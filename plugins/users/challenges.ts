@@ -1,7 +1,7 @@
 /**
  * Challenges of WebAuthn ceremonies. A challenge consists of random bytes, an expiry, and a MAC over both and a
- * purpose. Therefore issuing a challenge writes nothing, and a challenge is valid only for its own kind of ceremony. A
- * successful ceremony records that its challenge was used.
+ * purpose. Therefore issuing a challenge does not write to the store, and a challenge is valid only for its own kind of
+ * ceremony. A successful ceremony records that its challenge was used.
  */
 import { randomBytes } from "node:crypto";
 import { Refusal } from "../../src/plugin.ts";

@@ -16,8 +16,8 @@ export interface Profile {
 
 /**
  * Maps the claims of a user. A group in the claim counts only if the configuration maps it, so that a provider cannot
- * assign groups or roles that the operator did not name. Throws USERS_PROVIDER_INVALID if the claim is neither a string
- * nor a list of strings, or if the provider sent a reference in place of a long list.
+ * assign groups or roles that the operator did not configure. Throws USERS_PROVIDER_INVALID if the claim is neither a
+ * string nor a list of strings, or if the provider sent a reference instead of a long list.
  *
  * @example
  * readProfile({ ...provider, roles: { boss: ["admin"] } }, { sub: "1", name: "Ada", groups: ["boss"] })

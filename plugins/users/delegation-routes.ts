@@ -34,7 +34,7 @@ const Comment = Type.String({ minLength: 1, maxLength: 1000, description: "Recor
 
 const Body = Type.Object(
   {
-    to: Type.String({ maxLength: 64, description: "Id of the user who approves in your place. Must be an approver." }),
+    to: Type.String({ maxLength: 64, description: "Id of the user who approves on your behalf. Must be an approver." }),
     groups: Type.Optional(Names("Your groups and rotas that votes count for. Default: all.")),
     agents: Type.Optional(Names("Globs of the agents that it covers. Default: all.")),
     tools: Type.Optional(Names("Globs of the tools that it covers. Default: all.")),
@@ -179,7 +179,7 @@ function changeRoutes(host: CoreHost): Route[] {
       method: "POST",
       path: "/v1/users/:id/delegations",
       tag: OPENAPI_TAG,
-      summary: "Let another user approve in your place",
+      summary: "Let another user approve on your behalf",
       description: "Only the user can do this, in a session. The user keeps their own rights.",
       scope: "approvals:decide",
       params: Params,

@@ -34,7 +34,7 @@ interface DelegationTerms {
 }
 
 /**
- * Lets another user approve in the place of the user who is signed in, who must be `from`. Throws
+ * Lets another user approve on behalf of the user who is signed in, who must be `from`. Throws
  * USERS_DELEGATION_INVALID for an invalid period or user.
  */
 export function createDelegation(
@@ -103,7 +103,7 @@ export function listDelegates(users: Users, from: string): { id: string; name: s
 }
 
 /**
- * Returns the groups that a delegation of this user can name: the user's groups, and every rota, even while another
+ * Returns the groups that a delegation of this user can include: the user's groups, and every rota, even while another
  * person is on call.
  */
 export function delegableGroups(host: CoreHost, { groups }: Credential): string[] {

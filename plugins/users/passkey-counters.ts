@@ -1,6 +1,7 @@
 /** Signature counters of passkeys. If a counter does not increase, the authenticator may have been copied. */
 import { type CoreHost, type LedgerTransaction, sha256Hex, type User, utf8 } from "../../src/core.ts";
-import { toRfc3339 } from "../../src/plugin.ts";
+import { Refusal, toRfc3339 } from "../../src/plugin.ts";
+import { ERRORS } from "./user-errors.ts";
 
 /**
  * Records the counter of an assertion. If the counter did not increase, records the refusal instead and returns false.
@@ -56,4 +57,13 @@ function recordCloned(tx: LedgerTransaction, { id }: User): void {
     },
     by: null,
   });
+}
+
+/** Logs that the counter of a passkey went back, and returns the refusal. */
+export function copiedPasskeyError(host: CoreHost, { id }: Pick<User, "id">): Refusal {
+  host.log.error("a passkey was refused because its signature counter went back", { user: id });
+  return new Refusal(
+    ERRORS.PASSKEY_CLONED,
+    "the passkey's signature counter did not increase, so there may be a copy of it; sign in with another passkey or a recovery code, and remove this one",
+  );
 }

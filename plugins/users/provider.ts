@@ -28,7 +28,7 @@ export interface Binding {
 /** The result of a callback: the person's verified claims and tokens. */
 interface Arrival {
   claims: Claims;
-  /** Session id at the provider, if it names one. */
+  /** Session id at the provider, if it sends one. */
   sid: string | null;
   refresh_token: string | null;
 }

@@ -79,6 +79,7 @@ const userFields = {
   ended_at: Nullable,
 };
 export const UserRecord = Type.Object(userFields, { title: "User", ...closed });
+export type UserRecord = Static<typeof UserRecord>;
 export const UserDetails = Type.Object(
   {
     ...userFields,
@@ -125,7 +126,9 @@ export const CurrentSession = Type.Object(
   },
   closed,
 );
+export type CurrentSession = Static<typeof CurrentSession>;
 export const SignedIn = Type.Object({ user: UserRecord, session_id: Type.String() }, closed);
+export type SignedIn = Static<typeof SignedIn>;
 export const Enrolled = Type.Object(
   {
     user: UserRecord,
@@ -136,7 +139,9 @@ export const Enrolled = Type.Object(
   },
   closed,
 );
+export type Enrolled = Static<typeof Enrolled>;
 export const RecoveryCodes = Type.Object({ recovery_codes: Type.Array(Type.String()) }, closed);
+export type RecoveryCodes = Static<typeof RecoveryCodes>;
 
 const TerminalVerifier = Type.String({
   pattern: "^[A-Za-z0-9_-]{43}$",
@@ -151,14 +156,12 @@ const TERMINAL_CODE = {
   code: Type.String({ minLength: 1, maxLength: 20, description: "What the terminal shows, typed by the user." }),
 };
 export const TerminalCode = Type.Object(TERMINAL_CODE, closed);
-export const TerminalCeremony = Type.Object(
-  { options: Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()]) },
-  closed,
-);
+export type TerminalCode = Static<typeof TerminalCode>;
 export const ConfirmedTerminal = Type.Object(
   { expires_at: Type.String({ format: "date-time", description: "Time until which the terminal can sign in, once." }) },
   closed,
 );
+export type ConfirmedTerminal = Static<typeof ConfirmedTerminal>;
 
 export const SignInMethods = Type.Object(
   {
@@ -187,9 +190,20 @@ export const SignInMethods = Type.Object(
   },
   closed,
 );
+export type SignInMethods = Static<typeof SignInMethods>;
 
 /** The options and results have the JSON form of WebAuthn Level 3, which browsers extend. */
-export const Ceremony = Type.Object({ options: Type.Record(Type.String(), Type.Unknown()) }, closed);
+const CeremonyOptions = Type.Record(Type.String(), Type.Unknown());
+export type CeremonyOptions = Static<typeof CeremonyOptions>;
+export const Ceremony = Type.Object({ options: CeremonyOptions }, closed);
+export type Ceremony = Static<typeof Ceremony>;
+const OptionalCeremony = Type.Union([CeremonyOptions, Type.Null()], {
+  description: "Options for `navigator.credentials.get`; null if the user has no passkey for this address.",
+});
+export const Confirmation = Type.Object({ options: OptionalCeremony }, closed);
+export type Confirmation = Static<typeof Confirmation>;
+export const PasskeyCeremony = Type.Object({ options: CeremonyOptions, confirmation: OptionalCeremony }, closed);
+export type PasskeyCeremony = Static<typeof PasskeyCeremony>;
 const Base64Url = Type.String({ maxLength: 20_000, pattern: "^[A-Za-z0-9_-]*$" });
 const open = { additionalProperties: true } as const;
 const AttestationResponse = Type.Object(
@@ -202,6 +216,7 @@ const AttestationResponse = Type.Object(
   },
   { ...open, description: "`PublicKeyCredential.toJSON()` of `navigator.credentials.create`." },
 );
+export type AttestationResponse = Static<typeof AttestationResponse>;
 const AssertionResponse = Type.Object(
   {
     id: Base64Url,
@@ -212,6 +227,14 @@ const AssertionResponse = Type.Object(
   },
   { ...open, description: "`PublicKeyCredential.toJSON()` of `navigator.credentials.get`." },
 );
+export type AssertionResponse = Static<typeof AssertionResponse>;
+/** The answer of one of the user's passkeys, which confirms a request. */
+const OptionalAnswer = Type.Optional(
+  Type.Unsafe<AssertionResponse>({
+    ...AssertionResponse,
+    description: "Required if the user has a passkey for this address.",
+  }),
+);
 const Token = Type.String({
   minLength: 10,
   maxLength: 100,
@@ -221,27 +244,33 @@ const PasskeyName = Type.Optional(
   Type.String({ minLength: 1, maxLength: 60, default: "Passkey", description: "For lists, e.g. `YubiKey`." }),
 );
 export const SignInBody = Type.Object({ response: AssertionResponse }, closed);
+export type SignInBody = Static<typeof SignInBody>;
 export const TerminalConfirmBody = Type.Object(
   {
     ...TERMINAL_CODE,
-    response: Type.Optional(
-      Type.Unsafe<Static<typeof AssertionResponse>>({
-        ...AssertionResponse,
-        description: "Required if the user has a passkey for this service.",
-      }),
-    ),
+    response: OptionalAnswer,
   },
   closed,
 );
+export type TerminalConfirmBody = Static<typeof TerminalConfirmBody>;
 export const EnrolmentStart = Type.Object({ token: Token }, closed);
+export type EnrolmentStart = Static<typeof EnrolmentStart>;
 export const EnrolmentCeremony = Type.Object(
-  { user: Type.String({ description: "Name of the user." }), options: Type.Record(Type.String(), Type.Unknown()) },
+  { user: Type.String({ description: "Name of the user." }), options: CeremonyOptions },
   closed,
 );
+export type EnrolmentCeremony = Static<typeof EnrolmentCeremony>;
 export const EnrolmentBody = Type.Object({ token: Token, response: AttestationResponse, name: PasskeyName }, closed);
-export const PasskeyBody = Type.Object({ response: AttestationResponse, name: PasskeyName }, closed);
+export type EnrolmentBody = Static<typeof EnrolmentBody>;
+export const PasskeyBody = Type.Object(
+  { response: AttestationResponse, name: PasskeyName, confirmation: OptionalAnswer },
+  closed,
+);
+export type PasskeyBody = Static<typeof PasskeyBody>;
+export const ConfirmedBody = Type.Object({ confirmation: OptionalAnswer }, closed);
+export type ConfirmedBody = Static<typeof ConfirmedBody>;
 
-export function renderUser(user: User): Static<typeof UserRecord> {
+export function renderUser(user: User): UserRecord {
   const { id, name, roles, groups, identities, passkeys, recovery_codes, link, managed_by, ended_at } = user;
   return {
     id,

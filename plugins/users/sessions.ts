@@ -326,7 +326,7 @@ export class Sessions {
   }
 
   /** Returns the session's document; null if it has ended. */
-  private async read(reader: DocumentReader, userId: string, id: string): Promise<StoredVersion | null> {
+  async read(reader: DocumentReader, userId: string, id: string): Promise<StoredVersion | null> {
     const document = await reader.get(keyOf(userId, id));
     return document === null ? null : { session: opened(document), document };
   }

@@ -5,6 +5,13 @@ import { type Page } from "../../src/plugin.ts";
 import { createAssets, createDocument } from "../../src/core.ts";
 
 const FOLDER = fileURLToPath(new URL("./assets/", import.meta.url));
+/** The script of the page, which the build (.ci/pages.mjs) writes. A service that runs from its sources also uses it. */
+const SCRIPT = fileURLToPath(
+  new URL(
+    import.meta.url.endsWith(".ts") ? "../../dist/plugins/users/bundle/sign-in.js" : "./bundle/sign-in.js",
+    import.meta.url,
+  ),
+);
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -18,11 +25,10 @@ const POLICY = [
 ].join("; ");
 
 export function signInPages(): Page[] {
-  const files = ["sign-in.js", "sign-in.css"];
-  const assets = createAssets(
-    "/sign-in-assets",
-    Object.fromEntries(files.map((name) => [name, { path: () => FOLDER + name }])),
-  );
+  const assets = createAssets("/sign-in-assets", {
+    "sign-in.js": { path: () => SCRIPT },
+    "sign-in.css": { path: () => `${FOLDER}sign-in.css` },
+  });
   const serve = createDocument(
     async () => (await readFile(`${FOLDER}sign-in.html`, "utf8")).replaceAll("{base}", await assets.base()),
     {

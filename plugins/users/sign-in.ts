@@ -1,29 +1,12 @@
 /** Ledger transactions that sign a user in: with a passkey, or with a link or recovery code that adds a passkey. */
-import { type Credential, Refusal } from "../../src/plugin.ts";
-import {
-  type CoreHost,
-  type LedgerTransaction,
-  sha256Hex,
-  toActor,
-  utf8,
-  findUserByPasskey,
-  type Actor,
-  type User,
-} from "../../src/core.ts";
+import { Refusal } from "../../src/plugin.ts";
+import { type CoreHost, sha256Hex, utf8, findUserByPasskey, type User } from "../../src/core.ts";
 import { useChallenge } from "./challenges.ts";
-import { advancePasskeyCounter, writePasskeyCounter } from "./passkey-counters.ts";
-import {
-  assertNotManaged,
-  findEnrolment,
-  hashRecoveryCode,
-  requireActiveUser,
-  MAX_PASSKEYS,
-  newRecoveryCodes,
-  recordUser,
-  requireSession,
-} from "./user-changes.ts";
+import { recordRegistration, withPasskey } from "./passkey-changes.ts";
+import { advancePasskeyCounter, copiedPasskeyError } from "./passkey-counters.ts";
+import { assertNotManaged, findEnrolment, hashRecoveryCode, newRecoveryCodes, recordUser } from "./user-changes.ts";
 import { ERRORS } from "./user-errors.ts";
-import { type NewPasskey, readPasskeyId, SIGN_IN_PURPOSE, verifyAssertion, verifyRegistration } from "./passkeys.ts";
+import { readPasskeyId, SIGN_IN_PURPOSE, verifyAssertion, verifyRegistration } from "./passkeys.ts";
 import type { Sessions } from "./sessions.ts";
 import type { Site } from "./site.ts";
 
@@ -60,15 +43,6 @@ export async function signInWithPasskey(
   throw copiedPasskeyError(host, found);
 }
 
-/** Logs that the counter of a passkey went back, and returns the refusal. */
-export function copiedPasskeyError(host: CoreHost, { id }: Pick<User, "id">): Refusal {
-  host.log.error("a passkey was refused because its signature counter went back", { user: id });
-  return new Refusal(
-    ERRORS.PASSKEY_CLONED,
-    "the passkey's signature counter did not increase, so there may be a copy of it; sign in with another passkey or a recovery code, and remove this one",
-  );
-}
-
 /** Returns the purpose of an enrolment's challenge. */
 export function enrolmentPurpose(token: string): string {
   return `enrol:${sha256Hex(utf8(token))}`;
@@ -92,50 +66,13 @@ export async function enrolUser(
     const { spent, kind } = findEnrolment(tx.users, answer.token, tx.now);
     assertNotManaged(spent);
     const shows = spent.recovery_codes.length === 0;
-    const user = await addPasskey(host, tx, added, {
-      ...spent,
-      ...(shows ? { recovery_codes: codes.map(hashRecoveryCode) } : {}),
-    });
+    const before = { ...spent, ...(shows ? { recovery_codes: codes.map(hashRecoveryCode) } : {}) };
+    const enrolled = withPasskey(tx, before, added.passkey);
+    await recordRegistration(host, tx, added);
+    const user = recordUser(tx, "passkey_added", enrolled, null);
     const session = await sessions.start(tx, user, { method: kind, browser }, site);
     return { user, session_id: session.id, cookie: session.cookie, recovery_codes: shows ? codes : null };
   });
-}
-
-/** Purpose of the challenge that adds a passkey in a session. */
-export function passkeyAdditionPurpose(credential: Credential): string {
-  const { user, id } = requireSession(credential);
-  return `add:${user.id}:${id}`;
-}
-
-/** Adds another passkey for the user of the session. */
-export async function addOwnPasskey(
-  host: CoreHost,
-  site: Site,
-  credential: Credential,
-  answer: { response: unknown; name: string },
-): Promise<User> {
-  const added = await verifyRegistration(host, site, answer, passkeyAdditionPurpose(credential));
-  return host.ledger.transact(async (tx) => {
-    const caller = await tx.confirm(credential);
-    const user = requireActiveUser(tx.users, requireSession(caller).user.id);
-    return addPasskey(host, tx, added, user, toActor(caller.key, caller.principal));
-  });
-}
-
-async function addPasskey(
-  host: CoreHost,
-  tx: LedgerTransaction,
-  { passkey, counter, challenge }: NewPasskey,
-  before: User,
-  by: Actor | null = null,
-): Promise<User> {
-  if (before.passkeys.length >= MAX_PASSKEYS)
-    throw new Refusal(ERRORS.TOO_MANY_PASSKEYS, `a user has at most ${MAX_PASSKEYS} passkeys; remove one first`);
-  if (findUserByPasskey(tx.users, passkey.id) !== null)
-    throw new Refusal(ERRORS.PASSKEY_INVALID, "this passkey is already enrolled");
-  await useChallenge(host, tx, challenge);
-  await writePasskeyCounter(host, tx, passkey.id, counter);
-  return recordUser(tx, "passkey_added", { ...before, passkeys: [...before.passkeys, passkey] }, by);
 }
 
 function unknown(): Refusal {

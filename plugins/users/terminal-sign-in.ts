@@ -1,16 +1,15 @@
 /**
  * Sign-in of a terminal. The terminal keeps a random verifier and prints a link with its challenge. A user who is
  * signed in in a browser opens the link and types the terminal's code, which stores a confirmation. The terminal then
- * exchanges its verifier for a session, once. Unauthenticated requests write nothing.
+ * exchanges its verifier for a session, once. Unauthenticated requests do not write to the store.
  */
 import { type Document, Refusal } from "../../src/plugin.ts";
-import { type CoreHost, isTerminalCode, type Passkey, terminalChallenge, type User } from "../../src/core.ts";
-import { useChallenge } from "./challenges.ts";
-import { advancePasskeyCounter } from "./passkey-counters.ts";
-import { assertionOptions, readPasskeyId, verifyAssertion } from "./passkeys.ts";
+import { type CoreHost, isTerminalCode, terminalChallenge } from "../../src/core.ts";
+import { copiedPasskeyError } from "./passkey-counters.ts";
+import { gestureOptions, useGesture, verifyGesture } from "./passkey-gesture.ts";
 import { ERRORS } from "./user-errors.ts";
 import type { Sessions, StoredSession } from "./sessions.ts";
-import { copiedPasskeyError, type SignedIn } from "./sign-in.ts";
+import type { SignedIn } from "./sign-in.ts";
 import type { Site } from "./site.ts";
 
 const PREFIX = "terminal/";
@@ -33,10 +32,6 @@ const confirmationIn = ({ value }: Document): Confirmation => value as unknown a
 const purposeOf = ({ user_id, id }: StoredSession, challenge: string): string =>
   `terminal:${user_id}:${id}:${challenge}`;
 
-/** Returns the passkeys with which the user can answer at this site. */
-const passkeysAt = (user: User | undefined, site: Site): readonly Passkey[] =>
-  (user?.passkeys ?? []).filter(({ rp_id }) => rp_id === site.rpId);
-
 function assertCode({ challenge, code }: { challenge: string; code: string }): void {
   if (!isTerminalCode(code, challenge))
     throw new Refusal(ERRORS.CHALLENGE_INVALID, "this is not the code that the terminal shows; type it again");
@@ -50,9 +45,7 @@ export async function terminalOptions(
   terminal: { challenge: string; code: string },
 ): Promise<object | null> {
   assertCode(terminal);
-  const passkeys = passkeysAt((await host.users.list()).get(session.user_id), site);
-  if (passkeys.length === 0) return null;
-  return assertionOptions(host, site, purposeOf(session, terminal.challenge), passkeys);
+  return gestureOptions(host, site, session.user_id, purposeOf(session, terminal.challenge));
 }
 
 /**
@@ -70,14 +63,7 @@ export async function confirmTerminal(
   assertCode(terminal);
   const { user_id, id } = session;
   const { challenge } = terminal;
-  const currentUser = (await host.users.list()).get(user_id);
-  const passkey = passkeysAt(currentUser, site).find(
-    (each) => response !== undefined && each.id === readPasskeyId(response),
-  );
-  const answer =
-    currentUser === undefined || passkey === undefined
-      ? null
-      : await verifyAssertion(host, site, response, currentUser, passkey, purposeOf(session, challenge));
+  const gesture = await verifyGesture(host, site, user_id, response, purposeOf(session, challenge));
   const expiresAt = await host.ledger.transact(async (tx) => {
     const user = tx.users.get(user_id);
     if (user?.ended_at !== null || !(await sessions.isLive({ user_id, id }, tx)))
@@ -85,14 +71,7 @@ export async function confirmTerminal(
     const documents = host.documents.within(tx);
     if ((await documents.get(PREFIX + challenge)) !== null)
       throw new Refusal(ERRORS.CHALLENGE_INVALID, "this terminal was confirmed already; start it again");
-    const passkeys = passkeysAt(user, site);
-    if (passkeys.length > 0) {
-      const isOwn = passkeys.some((each) => each.id === passkey?.id);
-      if (answer === null || passkey === undefined || !isOwn)
-        throw new Refusal(ERRORS.PASSKEY_INVALID, "confirm with one of your passkeys for this service");
-      await useChallenge(host, tx, answer.challenge);
-      if (!(await advancePasskeyCounter(host, tx, user, { id: passkey.id, counter: answer.counter }))) return null;
-    }
+    if ((await useGesture(host, tx, site, user, gesture)) === "copied") return null;
     for (const old of await documents.list({ prefix: PREFIX, limit: PRUNED }))
       if (confirmationIn(old).expires_at <= tx.now) await documents.delete(old.key, old.version);
     const confirmation: Confirmation = { user_id, session_id: id, expires_at: tx.now + VALID_MS };

@@ -45,9 +45,9 @@ export function recordUser(
   change: UserEntry["change"],
   user: User,
   by: Actor | null,
-  reason: string | null = null,
+  { reason = null, confirmed_by = null }: Partial<Pick<UserEntry, "reason" | "confirmed_by">> = {},
 ): User {
-  tx.record({ type: "user", v: 1, at: toRfc3339(tx.now), change, user, reason, by });
+  tx.record({ type: "user", v: 1, at: toRfc3339(tx.now), change, user, reason, confirmed_by, by });
   tx.bumpEpoch();
   return user;
 }
@@ -107,6 +107,9 @@ export function createLink(host: CoreHost, credential: Credential, id: string): 
     const caller = await confirmWithScope(tx, credential, "users:manage");
     const before = requireActiveUser(tx.users, id);
     assertNotManaged(before);
+    // Otherwise, a stolen session of an admin could add a passkey of its own to the admin.
+    if (caller.session?.user.id === id)
+      throw new Refusal(ERRORS.OWN_LINK, "add a passkey on the page /sign-in, and confirm it with one that you have");
     // Anyone with the link can sign in as the user.
     assertMayGive(caller, before.roles);
     const user = { ...before, link: createEnrolmentLinkRecord(token, tx.now) };
@@ -163,7 +166,7 @@ export async function deactivateUserWithin(
   endDelegationsOf(tx, before, by);
   // Record this last, because a user who deactivates themselves is the author of the entries above.
   const user = { ...before, link: null, recovery_codes: [], ended_at: toRfc3339(tx.now) };
-  return { user: recordUser(tx, "ended", user, by, reason), revoked_keys };
+  return { user: recordUser(tx, "ended", user, by, { reason }), revoked_keys };
 }
 
 /** Ends the grants that the user gave in a session or with one of these keys. */
@@ -191,34 +194,9 @@ export function resumeUser(host: CoreHost, credential: Credential, id: string): 
   return host.ledger.transact(async (tx) => {
     const caller = await confirmWithScope(tx, credential, "users:manage");
     const before = requireUser(tx.users, id);
-    if (before.ended_at === null) throw new Refusal(ERRORS.NOT_ENDED, `the user ${id} was not ended`);
+    if (before.ended_at === null) throw new Refusal(ERRORS.NOT_ENDED, `the user ${id} is not deactivated`);
     assertMayGive(caller, before.roles);
     return recordUser(tx, "resumed", { ...before, ended_at: null }, toActor(caller.key, caller.principal));
-  });
-}
-
-/** Replaces the user's recovery codes. Returns the new codes, of which only hashes are stored. */
-export function createRecoveryCodes(host: CoreHost, credential: Credential): Promise<string[]> {
-  const codes = newRecoveryCodes();
-  return host.ledger.transact(async (tx) => {
-    const caller = await tx.confirm(credential);
-    const user = { ...requireSession(caller).user, recovery_codes: codes.map(hashRecoveryCode) };
-    recordUser(tx, "recovery_codes_created", user, toActor(caller.key, caller.principal));
-    return codes;
-  });
-}
-
-/** Removes a passkey of the signed-in user. */
-export function removePasskey(host: CoreHost, credential: Credential, passkeyId: string): Promise<User> {
-  return host.ledger.transact(async (tx) => {
-    const caller = await tx.confirm(credential);
-    const { user: before } = requireSession(caller);
-    const passkeys = before.passkeys.filter(({ id }) => id !== passkeyId);
-    if (passkeys.length === before.passkeys.length)
-      throw new Refusal(ERRORS.PASSKEY_NOT_FOUND, "you have no such passkey");
-    if (passkeys.length === 0 && before.identities.length === 0)
-      throw new Refusal(ERRORS.LAST_PASSKEY, "this is your last passkey; add another one first");
-    return recordUser(tx, "passkey_removed", { ...before, passkeys }, toActor(caller.key, caller.principal));
   });
 }
 

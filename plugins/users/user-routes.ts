@@ -1,25 +1,14 @@
 /** Routes that list and change users, their sessions and their passkeys. */
 import { type Credential, defineRoute, nextLink, Refusal, type Route, slicePage } from "../../src/plugin.ts";
 import { confirmWithScope, type CoreHost, toActor, parseRfc3339, type User } from "../../src/core.ts";
-import {
-  changeUser,
-  createLink,
-  createRecoveryCodes,
-  createUser,
-  deactivateUser,
-  requireUser,
-  removePasskey,
-  resumeUser,
-  requireOwnUser,
-} from "./user-changes.ts";
+import { changeUser, createLink, createUser, deactivateUser, requireUser, resumeUser } from "./user-changes.ts";
 import { describeRights, listDelegators } from "./access-review/review.ts";
 import { RightsRecord } from "./access-review/routes.ts";
 import { ERRORS } from "./user-errors.ts";
-import { registrationOptions } from "./passkeys.ts";
+import { passkeyChangeRoutes } from "./passkey-routes.ts";
 import * as schema from "./schemas.ts";
 import type { Sessions } from "./sessions.ts";
 import { OPENAPI_TAG } from "./session-routes.ts";
-import { addOwnPasskey, passkeyAdditionPurpose } from "./sign-in.ts";
 import { requireSecureSite } from "./site.ts";
 
 export function userRoutes(host: CoreHost, sessions: Sessions): Route[] {
@@ -28,7 +17,7 @@ export function userRoutes(host: CoreHost, sessions: Sessions): Route[] {
     ...managementRoutes(host, sessions),
     rightsRoute(host),
     ...sessionListRoutes(host, sessions),
-    ...ownRoutes(host),
+    ...passkeyChangeRoutes(host, sessions),
   ];
 }
 
@@ -116,11 +105,12 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
       path: "/v1/users/:id/link",
       tag: OPENAPI_TAG,
       summary: "Create a link to enrol a passkey",
-      description: "It replaces an earlier link. The first person who opens it can sign in as this user.",
+      description:
+        "It replaces an earlier link. The first person who opens it can sign in as this user. A session creates no link for its own user.",
       scope: "users:manage",
       params: schema.UserParams,
       responses: { 201: { description: "The link, this once.", schema: schema.InvitedUser } },
-      errors: [...changeErrors, ERRORS.INSECURE],
+      errors: [...changeErrors, ERRORS.INSECURE, ERRORS.OWN_LINK],
       async handle({ params, credential, request }) {
         const origin = originOf(host, request);
         const { user, token } = await createLink(host, credential, params.id);
@@ -259,81 +249,6 @@ function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {
           await sessions.end(tx, session, toActor(caller.key, caller.principal), null);
         });
         return { status: 204 };
-      },
-    }),
-  ];
-}
-
-/** Returns the routes for changes that users make to their own account, in a session. */
-function ownRoutes(host: CoreHost): Route[] {
-  const description = "Only the user can do this, in a session.";
-  const errors = [ERRORS.SESSION_REQUIRED];
-  return [
-    defineRoute({
-      method: "POST",
-      path: "/v1/users/:id/passkeys/options",
-      tag: OPENAPI_TAG,
-      summary: "Start to add a passkey",
-      description,
-      scope: host.scopes,
-      params: schema.UserParams,
-      responses: { 200: { description: "Options for `navigator.credentials.create`.", schema: schema.Ceremony } },
-      errors: [...errors, ERRORS.INSECURE],
-      async handle({ params, credential, request }) {
-        const user = requireOwnUser(credential, params.id);
-        const site = requireSecureSite(host.config.server.public_url, request);
-        return {
-          status: 200,
-          json: { options: await registrationOptions(host, site, user, passkeyAdditionPurpose(credential)) },
-        };
-      },
-    }),
-    defineRoute({
-      method: "POST",
-      path: "/v1/users/:id/passkeys",
-      tag: OPENAPI_TAG,
-      summary: "Add a passkey",
-      description,
-      scope: host.scopes,
-      params: schema.UserParams,
-      body: schema.PasskeyBody,
-      responses: { 201: { description: "The user.", schema: schema.UserRecord } },
-      errors: [...errors, ERRORS.INSECURE, ERRORS.CHALLENGE_INVALID, ERRORS.PASSKEY_INVALID, ERRORS.TOO_MANY_PASSKEYS],
-      async handle({ params, body: { response, name = "Passkey" }, credential, request }) {
-        requireOwnUser(credential, params.id);
-        const site = requireSecureSite(host.config.server.public_url, request);
-        const user = await addOwnPasskey(host, site, credential, { response, name });
-        return { status: 201, json: schema.renderUser(user) };
-      },
-    }),
-    defineRoute({
-      method: "DELETE",
-      path: "/v1/users/:id/passkeys/:passkey_id",
-      tag: OPENAPI_TAG,
-      summary: "Remove a passkey",
-      description,
-      scope: host.scopes,
-      params: schema.PasskeyParams,
-      responses: { 200: { description: "The user.", schema: schema.UserRecord } },
-      errors: [...errors, ERRORS.PASSKEY_NOT_FOUND, ERRORS.LAST_PASSKEY],
-      async handle({ params, credential }) {
-        requireOwnUser(credential, params.id);
-        return { status: 200, json: schema.renderUser(await removePasskey(host, credential, params.passkey_id)) };
-      },
-    }),
-    defineRoute({
-      method: "POST",
-      path: "/v1/users/:id/recovery-codes",
-      tag: OPENAPI_TAG,
-      summary: "Replace the recovery codes",
-      description: `${description} A recovery code adds a passkey, once.`,
-      scope: host.scopes,
-      params: schema.UserParams,
-      responses: { 201: { description: "The codes, this once.", schema: schema.RecoveryCodes } },
-      errors,
-      async handle({ params, credential }) {
-        requireOwnUser(credential, params.id);
-        return { status: 201, json: { recovery_codes: await createRecoveryCodes(host, credential) } };
       },
     }),
   ];

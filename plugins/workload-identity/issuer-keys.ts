@@ -1,6 +1,6 @@
 /**
  * The keys of one issuer, which are read only from the configured URL or file. The keys are cached, and read again
- * when they are old or when a token names an unknown key. Reads are limited in size, time and frequency, because
+ * when they are old or when a token contains an unknown key id. Reads are limited in size, time and frequency, because
  * unauthenticated callers can trigger them.
  */
 import { readFile } from "node:fs/promises";

@@ -1,4 +1,4 @@
-/** Google ADK: an agent callback that runs every tool call in place of the framework. */
+/** Google ADK: an agent callback that runs every tool call instead of the framework. */
 import { errorText } from "../client/govern.ts";
 import { checkFramework } from "./framework.ts";
 import { createGate, ToolNotRunError, type GateOptions } from "./gate.ts";

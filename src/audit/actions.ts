@@ -181,7 +181,7 @@ function checkSignedDecisions(rows: readonly EntryRow[], fault: ReportFault): vo
   }
 }
 
-/** Checks that the delegation of a vote in the place of another user covers the agent and the tool. */
+/** Checks that the delegation of a vote on behalf of another user covers the agent and the tool. */
 function checkDelegatedVotes({ exceptional }: ActionsAudit, entries: readonly ActionEntry[], fault: ReportFault): void {
   const [decision] = entries;
   if (decision?.type !== "decision") return;

@@ -1,5 +1,5 @@
 /**
- * Checks delegations, emergency approvals and their reviews. Each vote in the place of another user must use an active
+ * Checks delegations, emergency approvals and their reviews. Each vote on behalf of another user must use an active
  * delegation. The person who gave an emergency approval must not have reviewed it.
  */
 import { parseEntryTime } from "../domain/action-history.ts";
@@ -64,7 +64,7 @@ export function createExceptionalVotesAuditor(users: () => Users): ExceptionalVo
     if (delegationStatus(delegation, users(), parseEntryTime(at)) !== "active")
       throw new RangeError(`it uses the delegation ${used.id}, which was not active`);
     if (!userMay(delegation.from, "approvals:decide"))
-      throw new RangeError(`it is given in the place of the user ${delegation.from}, who could not approve`);
+      throw new RangeError(`it is given on behalf of the user ${delegation.from}, who could not approve`);
   }
 
   function assertUse(entry: BreakGlassEntry): void {
@@ -94,8 +94,8 @@ export function createExceptionalVotesAuditor(users: () => Users): ExceptionalVo
   }
 
   return {
-    // The caller passes the agent and the tool, because the decision entry that names the tool may be much older than
-    // the vote.
+    // The caller passes the agent and the tool, because the decision entry that contains the tool may be much older
+    // than the vote.
     findUncovered({ delegation: used }, subject) {
       const delegation = used === null ? undefined : delegations.get(used.id);
       const limits = delegation === undefined ? null : limitsOfDelegation(delegation);

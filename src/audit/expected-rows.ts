@@ -118,7 +118,7 @@ export class ExpectedRows {
   }
 }
 
-/** Returns the key that the row of an entry must name as `submitted_by`, if the entry's content determines it. */
+/** Returns the key that the row of an entry must contain as `submitted_by`, if the entry's content determines it. */
 function submitterOf({ type }: EntryRow, body: EntryBody): string | null {
   if (type === "decision") return (body as unknown as DecisionEntry).submitted_by.key_id;
   return type === "plan" ? (body as unknown as PlanEntry).by.key_id : null;

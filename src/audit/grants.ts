@@ -199,7 +199,8 @@ class FoldedGrants implements GrantsAuditor {
   }
 
   /**
-   * A grant that was created with a vote must have the terms that the vote names and that the vote's signature covers.
+   * A grant that was created with a vote must have the terms that the vote contains and that the vote's signature
+   * covers.
    */
   private foldVote(vote: ApprovalEntry): void {
     const grant = this.awaited.get(vote.action_id);
@@ -219,7 +220,7 @@ class FoldedGrants implements GrantsAuditor {
     if (!isSame) throw new RangeError(`the grant ${id} differs from the one that its vote gives`);
   }
 
-  /** Returns the grant that a decision names. Throws RangeError unless it was open, with the same terms. */
+  /** Returns the grant in a decision. Throws RangeError unless it was open, with the same terms. */
   private findNamedGrant(fact: GrantFact, at: number): Grant {
     const grant = this.grants.all.get(fact.id);
     if (grant === undefined) throw new RangeError(`the grant ${fact.id} was never created`);

@@ -23,7 +23,7 @@ interface KnownPolicy {
 
 interface KnownSet {
   created_at: number;
-  /** Canonical JSON of the set; null if an entry names the set without its content. */
+  /** Canonical JSON of the set; null if an entry contains only the digest of the set. */
   source: string | null;
 }
 

@@ -9,7 +9,7 @@ export type ReportFault = (message: string) => void;
 /** The decoded JSON of an entry. */
 export type EntryBody = Record<string, unknown>;
 
-/** Maximum attempts for each check. A row that is written during a check can look wrong once. */
+/** Maximum number of attempts for each check. A row that is written during a check can look wrong once. */
 const MAX_ATTEMPTS = 3;
 /** Rows that are checked in parallel, which hides the latency of a remote database. */
 const CONCURRENCY = 8;

@@ -62,11 +62,10 @@ examples:
       await assertCurrentSchema(storage);
       const storedKey = await storage.meta("log_vkey");
       const vkey = values.key ?? storedKey;
-      // Read the saved checkpoints before the store, because a running service appends entries: the store must contain
-      // these checkpoints.
-      const storedCheckpoints = keptCheckpoints(config, [storedKey, vkey]);
-      if (values.checkpoint !== undefined && note !== null)
-        storedCheckpoints.notes.push({ path: values.checkpoint, note });
+      // Read the saved checkpoints before the store. In the other order, a running service could save a checkpoint that
+      // is newer than the entries that were read.
+      const kept = keptCheckpoints(config, [storedKey, vkey]);
+      if (values.checkpoint !== undefined && note !== null) kept.notes.push({ path: values.checkpoint, note });
       const done = await auditStore(storage, {
         verify: verifyEd25519,
         progress: createProgressReporter(io),

@@ -24,7 +24,7 @@ export const backup: Command = {
   help: `usage: assent backup FOLDER [--config FILE] [--json]
 
 Writes a consistent copy of assent.db and the secrets of the data folder into a new folder. The service may be running.
-To restore, stop the service, put the files into the data folder in place of the old ones, and run "assent audit".
+To restore, stop the service, replace the files in the data folder with the copies, and run "assent audit".
 For a store on Postgres use Postgres's own tools (docs/operations.md).
 
   --config FILE   configuration file that names the store

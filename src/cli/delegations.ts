@@ -29,7 +29,7 @@ export const delegations: Command = {
   help: `usage: assent delegations [--all] [--user ID] [--json]
        assent delegations --revoke ID [--comment TEXT] [--json]
 
-A delegation lets a user approve in the place of another one for a time. Users create their own in a session; no key
+A delegation lets a user approve on behalf of another one for a time. Users create their own in a session; no key
 can. To list, the key needs the scope users:read; to revoke, users:manage.
 
   --all            also list delegations that have ended
@@ -74,7 +74,7 @@ examples:
 function show(io: Output, delegation: DelegationView, json: boolean): void {
   if (json) return printJson(io, delegation);
   const { id, status, from, to, groups, agents, tools, starts_at, until, comment, ended } = delegation;
-  io.out(toPrintable(`${status}  ${to.name} approves in the place of ${from.name}`));
+  io.out(toPrintable(`${status}  ${to.name} approves on behalf of ${from.name}`));
   const limits = [
     ...(groups === null ? [] : [`groups ${groups.join(", ")}`]),
     ...(agents === null ? [] : [`agents ${agents.join(", ")}`]),

@@ -18,6 +18,7 @@ import {
 } from "./command.ts";
 import { findAvailableKey, serviceUrl } from "./credentials.ts";
 import { programCommand } from "./invocation.ts";
+import { describeFailedChecks, readReadiness } from "./readiness.ts";
 import type { Me } from "./remote.ts";
 import { assertCurrentSchema, assertStorageUsable, withStore } from "./with-store.ts";
 
@@ -130,7 +131,7 @@ async function checkStore(config: Config): Promise<Finding[]> {
   }
 }
 
-/** Compares the channels that the policies name with the configured ones. */
+/** Compares the channels in the policies with the configured ones. */
 async function checkNotifications({ channels, policies, environment }: Config): Promise<Finding[]> {
   const check = "notifications";
   const names = Object.keys(channels);
@@ -181,8 +182,12 @@ async function checkService(): Promise<Finding[]> {
   const service = createAssent({ url, apiKey, timeout: TIMEOUT, retries: 0 });
   const findings: Finding[] = [];
   try {
-    await service.call("GET", "/readyz");
-    findings.push({ check: "service", state: "ok", text: `${url} is ready` });
+    const readiness = await readReadiness(service);
+    findings.push(
+      readiness.ready
+        ? { check: "service", state: "ok", text: `${url} is ready` }
+        : { check: "service", state: "problem", text: `${url} is not ready: ${describeFailedChecks(readiness)}` },
+    );
   } catch (error) {
     const fix = `start it with "${programCommand()} serve", or set ASSENT_URL to the address of the service`;
     return [{ check: "service", state: "problem", text: reasonOf(error), fix }];

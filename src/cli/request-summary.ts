@@ -10,8 +10,8 @@ const MAX_PARAMETER = 60;
 const TELLING = ["command", "paths", "urls"];
 
 /**
- * Returns the preview of the policy, else the command, the files or the URLs, else the parameters: those that the policy names
- * and amounts first. Hidden characters of the agent's text are spelled out.
+ * Returns the preview of the policy, else the command, the files or the URLs, else the parameters: those that the
+ * policy lists and amounts first. Hidden characters of the agent's text are spelled out.
  */
 export function requestSummary(action: ActionRecord): string {
   if (action.erased_at !== null) return "erased";

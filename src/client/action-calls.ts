@@ -17,7 +17,10 @@ import type {
   WaitOptions,
 } from "./action-types.ts";
 
-/** Maximum seconds that one request waits. Short, because proxies close connections that are idle for a minute. */
+/**
+ * Maximum number of seconds that one request waits. Short, because proxies close connections that are idle for a
+ * minute.
+ */
 const LONGEST_WAIT = 30;
 
 /** Seconds after the end of a wait in which the service's response may still arrive. */
@@ -115,7 +118,7 @@ export function executionCalls({ record, action, transport }: ApiCalls) {
         limit.end();
       }
     },
-    /** Requests a permit. The service first decides the action again with the current policies. */
+    /** Requests a permit. The service first evaluates the action again with the current policies. */
     permit: (id: string, { signal }: CallOptions = {}) =>
       record(id, "POST", "/permit", { body: {}, signal, repeatable: true }),
     /**

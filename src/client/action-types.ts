@@ -69,7 +69,8 @@ export interface PlanVoteOptions extends CallOptions {
 
 export interface WaitOptions extends CallOptions {
   /**
-   * Maximum seconds to wait; then the pending action is returned. Default: wait until the action is no longer pending.
+   * Maximum number of seconds to wait; then the pending action is returned. Default: wait until the action is no longer
+   * pending.
    */
   timeout?: number | undefined;
 }

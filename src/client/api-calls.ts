@@ -54,7 +54,7 @@ export function createApiCalls(
       return token === undefined ? {} : { "assent-session": token };
     },
 
-    /** Returns the caller's approval token. Throws RequestRefused if the service returns no token. */
+    /** Returns the caller's approval token. Throws RequestRefused if the service does not return a token. */
     async readToken(id: string, signal: AbortSignal | undefined): Promise<string> {
       const { approval_token: token, status } = await action(id, { signal });
       if (token !== undefined) return token;

@@ -88,7 +88,7 @@ export interface Action {
     approve: boolean;
     reason: string | null;
     self_approval: boolean;
-    /** Principal of the user in whose place the approver voted, by a delegation. */
+    /** Principal of the user on whose behalf the approver voted, by a delegation. */
     on_behalf_of: string | null;
     /** Whether the approver approved in an emergency without other approvers (break-glass). */
     break_glass: boolean;
@@ -224,7 +224,7 @@ export interface Action {
     })[];
     /** The largest grant that the rules allow; null if they allow none. */
     grants: {
-      /** Maximum uses. */
+      /** Maximum number of uses. */
       count: number;
       /** Maximum time. */
       for_seconds: number;
@@ -236,7 +236,7 @@ export interface Action {
       /** Groups from which another approval would count now; null for anyone. */
       groups: (string | null)[];
     } | null;
-    /** Principal of the user in whose place this credential would approve. */
+    /** Principal of the user on whose behalf this credential would approve. */
     on_behalf_of: string | null;
     /** Whether this user can approve in an emergency without other approvers (break-glass). */
     may_break_glass: boolean;
@@ -341,7 +341,11 @@ export interface ListQuery {
   policy?: string | undefined;
   /** Rule or limit that decided. */
   rule?: string | undefined;
-  /** Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. One request searches 20,000 actions, including for `decision`, `policy` and `rule`, so a page can have fewer actions than `limit`, and `next_cursor` continues the search. Not with `offset`. */
+  /** `false` lists actions that no rule and no limit decided; `true` lists the others. */
+  has_rule?: boolean | undefined;
+  /** Actions that required approval and were answered by people or machine reviewers: `approved`, `rejected`, or `any` of both. */
+  answer?: "approved" | "rejected" | "any" | undefined;
+  /** Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. One request searches 20,000 actions, including for `decision`, `policy`, `rule`, `has_rule` and `answer`, so a page can have fewer actions than `limit`, and `next_cursor` continues the search. Not with `offset`. */
   q?: string | undefined;
   /** Maximum number of items on a page; a page with large items can have fewer. */
   limit?: number | undefined;

@@ -13,14 +13,14 @@ import type { ActionRecord, ApproveOptions, CallOptions } from "./action-types.t
 export interface AssentOptions {
   /** Default: ASSENT_URL, or http://127.0.0.1:8000. */
   url?: string | undefined;
-  /** Default: ASSENT_API_KEY. Null sends no key. */
+  /** Default: ASSENT_API_KEY. Null: send no key. */
   apiKey?: string | null | undefined;
   fetch?: typeof fetch | undefined;
   /** Ends every call of this client. */
   signal?: AbortSignal | undefined;
   /** Timeout of one attempt in seconds, in addition to the requested wait. Default 30. */
   timeout?: number | undefined;
-  /** Maximum retries of calls that are safe to repeat. Default 5. */
+  /** Maximum number of retries of calls that are safe to repeat. Default 5. */
   retries?: number | undefined;
   /**
    * Name of the agent's session. The client requests the session's token and sends it with each action. The API key

@@ -62,7 +62,7 @@ export async function readPlanRecord(
 
 /**
  * Votes on the plan with the caller's approval token. Reads the plan first if there is no `token`. Throws
- * RequestRefused if the service returns no token.
+ * RequestRefused if the service does not return a token.
  */
 export async function votePlan(
   transport: Transport,

@@ -33,7 +33,7 @@ export interface TransportCall {
   repeatFor?: number;
 }
 
-/** Maximum seconds before a retry. If the service requests a longer delay, the call fails. */
+/** Maximum number of seconds before a retry. If the service requests a longer delay, the call fails. */
 const LONGEST_PAUSE = 30;
 
 export type Transport = ReturnType<typeof createTransport>;
@@ -168,7 +168,7 @@ export function createTimeout(seconds: number, signals: Signals) {
     over = true;
     controller.abort(new DOMException("the time is over", "TimeoutError"));
   };
-  // Timers support at most 24 days, so a longer timeout gets no timer.
+  // Timers support at most 24 days, so a longer timeout does not get a timer.
   const timerFor = (time: number) => (time * 1000 < 2 ** 31 ? setTimeout(end, time * 1000) : undefined);
   let timer = timerFor(seconds);
   const ends = signals.map((signal) => {

@@ -51,7 +51,7 @@ export const ServerSchema = Type.Object(
       minimum: 65_536,
       maximum: 268_435_456,
       description:
-        "Maximum bytes of parameters, contexts and results, or of entries, on one page of a list. A page that reaches this size ends before its `limit`, and next_cursor continues the list.",
+        "Maximum size in bytes of parameters, contexts and results, or of entries, on one page of a list. A page that reaches this size ends before its `limit`, and next_cursor continues the list.",
     }),
     max_wait_seconds: Type.Integer({
       default: 60,

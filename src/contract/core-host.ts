@@ -153,7 +153,7 @@ export interface UserList {
   /** Returns all delegations at the newest commit, including ended ones. Rejects with StorageError. */
   delegations(): Promise<Delegations>;
   /**
-   * Returns the users in whose place this user can approve now, each with the delegation. Leaves out delegations that
+   * Returns the users on whose behalf this user can approve now, each with the delegation. Leaves out delegations that
    * cover nothing now, for example because the delegator is no longer an approver. Rejects with StorageError.
    */
   delegatorsOf(id: string): Promise<readonly Delegator[]>;
@@ -238,13 +238,18 @@ export interface FactSourceCounts {
 /** The configured fact sources. */
 export interface FactSources {
   list(): readonly Pick<FactSource, "name" | "inputs">[];
-  /** Returns the answer to a call, which can be a fault, if it is recent enough for a decision; else null. */
-  recent(call: FactCall): FactResult | null;
+  /**
+   * Returns the answer to a call, which can be a fault, if it is recent enough for a decision; else null.
+   * @param keyId the key whose request needs the facts. Absent for votes and the service's own work, for which reads of keys
+   * leave room
+   */
+  recent(call: FactCall, keyId?: string | null): FactResult | null;
   /**
    * Asks the sources, except for answers that are recent. A failure is an answer. Rejects only with OVERLOADED, if too many
    * requests wait for a source.
+   * @param keyId as for `recent`
    */
-  read(calls: readonly FactCall[]): Promise<FactResult[]>;
+  read(calls: readonly FactCall[], keyId?: string | null): Promise<FactResult[]>;
   counts(): readonly (FactSourceCounts & { source: string })[];
 }
 

@@ -38,7 +38,7 @@ export interface EffectSource {
 }
 
 /**
- * Creates the sources that the options of a plugin name.
+ * Creates the sources in the options of a plugin.
  * @param describe a function that returns the members that the plugin adds to the options of one source
  * @example
  * createEffectSources(sources, () => ({ format: "my-log", cannot_see: [], read: readMyLog }));

@@ -168,7 +168,10 @@ export function defineErrors<const Name extends string>(
   return Object.fromEntries(kinds) as { [Each in Name]: ErrorKind };
 }
 
-/** One fault in a body, a query or a path. `pointer` is an RFC 6901 JSON pointer into the body; `parameter` names a query or path parameter or a header. */
+/**
+ * One fault in a body, a query or a path. `pointer` is an RFC 6901 JSON pointer into the body; `parameter` is the name
+ * of a query or path parameter or of a header.
+ */
 export interface FieldError {
   pointer?: string;
   parameter?: string;

@@ -1,6 +1,6 @@
 /**
  * The contract of fact sources, which are systems that the service reads before a decision, such as a customer
- * database. A policy names them under `facts`. The service reads outside any transaction, caches answers for
+ * database. A policy lists them under `facts`. The service reads outside any transaction, caches answers for
  * `maxAgeMs`, and records the value that a decision used. If a source throws, hangs or returns anything except JSON,
  * its fact is an error, and the policy denies the action.
  */
@@ -10,7 +10,7 @@ import type { JsonValue } from "../domain/json.ts";
 export const DEFAULT_FACT_TIMEOUT_MS = 2_000;
 export const DEFAULT_FACT_AGE_MS = 30_000;
 export const MAX_FACT_TIMEOUT_MS = 10_000;
-/** Reads of one source at a time. Others wait within their timeout. */
+/** Reads of one source at a time. Others wait for their turn, at most for the timeout of one read. */
 export const MAX_CONCURRENT_READS = 32;
 
 export interface FactSource {
@@ -28,7 +28,8 @@ export interface FactSource {
   /** How many reads run at a time. Default and maximum: 32. */
   readonly maxConcurrent?: number;
   /**
-   * Makes one attempt to read. Rejects if it gets no answer. Agents control the `inputs`: never insert them into SQL, a
+   * Makes one attempt to read. Rejects if it gets no answer, and soon after `signal` aborts: a read that does not end keeps
+   * one of the `maxConcurrent` reads of its source. Agents control the `inputs`: never insert them into SQL, a
    * command, or the host of an address. The service logs errors, so they must not contain inputs.
    * @example
    * read: async ({ id }, signal) => (await lookUp(String(id), signal)) ?? null,

@@ -47,12 +47,12 @@ export interface Session {
   readonly terminal: boolean;
   /** What the user sees without delegations. */
   readonly visibility: Visibility;
-  /** The users who let this user approve in their place now. */
+  /** The users who let this user approve on their behalf now. */
   readonly delegators: readonly Delegator[];
 }
 
 /**
- * A user who lets another user approve in their place with all of their groups, and the actions that the delegation
+ * A user who lets another user approve on their behalf with all of their groups, and the actions that the delegation
  * covers.
  */
 export interface Delegator {

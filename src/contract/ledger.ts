@@ -41,7 +41,7 @@ export interface LedgerTransaction extends Omit<
   /**
    * Canonicalises, numbers and hashes an entry, and adds it to the batch. `submittedBy` is the key that submitted the
    * entry's action. Throws TypeError if no plugin declares the entry type, if the data does not match the declared
-   * schema, or if a plugin's entry names an action without its submitter.
+   * schema, or if a plugin's entry contains an action without its submitter.
    */
   record(entry: EntryBody, submittedBy?: string): AppendedEntry;
   /**
@@ -92,9 +92,9 @@ export type Job<T> = (tx: LedgerTransaction) => Promise<T>;
 export type UrgentJob<T> = (tx: Omit<LedgerTransaction, "activePolicies">) => Promise<T>;
 
 /**
- * Thrown by a job that needs work that is too slow to do under the ledger's lock. The batch rolls back, calls `prepare`
- * without the lock and runs again. If `prepare` returns a promise, the job moves to a later batch, so that other jobs
- * do not wait for it.
+ * Thrown by a job that needs work that is too slow to do under the ledger's lock. `prepare` is called without the lock, and
+ * the job runs again in a later batch, so that other jobs do not wait for it. If the job has written, its batch rolls back
+ * and runs again.
  */
 export class PreparationRequired extends Error {
   readonly prepare: () => void | Promise<void>;

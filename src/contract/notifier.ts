@@ -61,7 +61,7 @@ export interface MessageAction {
   votes: readonly {
     approver: string;
     approve: boolean;
-    /** Principal of the user in whose place the approver voted; null if the vote is in the approver's own name. */
+    /** Principal of the user on whose behalf the approver voted; null if the vote is in the approver's own name. */
     on_behalf_of: string | null;
     /** Whether the approver approved without a second approver (break-glass). */
     break_glass: boolean;
@@ -89,8 +89,8 @@ export interface ApprovalMessage extends MessageBase {
   kind: "approval_requested" | "approval_escalated" | "approval_reminder";
   channel: string;
   /**
-   * Owner for whom the link is created. Null if several people can read the destination; the link then does not name a
-   * person.
+   * Owner for whom the link is created. Null if several people can read the destination; the link then does not
+   * identify a person.
    */
   person: string | null;
   /**

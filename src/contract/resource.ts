@@ -18,7 +18,10 @@ export interface RequestContext<
   readonly params: Params;
   /** Parameters of the query. Numbers and booleans are converted. */
   readonly query: Query;
-  /** The parsed and validated JSON body, or a string for other media types; undefined if the route accepts no body. */
+  /**
+   * The parsed and validated JSON body, or a string for other media types; undefined if the route does not accept a
+   * body.
+   */
   readonly body: Body;
   readonly contentType: string | null;
   /** The caller. Null only if the route's `scope` is null. */
@@ -158,7 +161,7 @@ interface RouteDefinition<
 
 /**
  * Returns the route unchanged. Infers the types of the handler's `params`, `query` and `body` from the schemas.
- * `credential` is not null if `scope` names a scope.
+ * `credential` is not null if `scope` is a scope.
  * @example
  * defineRoute({
  *   method: "GET",

@@ -1,5 +1,5 @@
 /**
- * The contract of machine reviewers. A rule names them in `approval.reviewers`. The service calls a reviewer after the
+ * The contract of machine reviewers. A rule lists them in `approval.reviewers`. The service calls a reviewer after the
  * action is pending, outside any transaction, and records its answer. A reviewer can be called more than once for one
  * request (after a crash, or when another process takes over); the first recorded answer counts. If a reviewer throws,
  * hangs or returns a malformed answer, only people decide.

@@ -72,6 +72,12 @@ export interface CheckedText {
   tools: NamedTool[];
 }
 
+/** The name of a candidate, and the path of a redacted parameter that it can read, such as `params.card.number`. */
+export interface RedactedRead {
+  policy: string;
+  path: string;
+}
+
 /**
  * Each method rejects with TOO_MANY_TRIALS if this process's limit is reached, TRIAL_TOO_LONG if the call exceeds the
  * time limit of a request, TRIAL_LOST if the thread failed, and SHUTTING_DOWN if `signal` aborted. A failure is never a
@@ -90,9 +96,18 @@ export interface PolicyTrials {
     alone: boolean,
     signal: AbortSignal,
   ): Promise<SerializedPolicySet>;
+  /**
+   * Returns the first candidate that can read a parameter that enforced policies of the active set redact, and the path of
+   * the parameter; null if none can. Rejects with POLICY_INVALID.
+   */
+  findRedactedRead(
+    active: CompiledPolicySet,
+    candidates: CandidatePolicies,
+    signal: AbortSignal,
+  ): Promise<RedactedRead | null>;
   /** Checks policies and runs their tests. The result contains the faults of both. */
   check(texts: PolicyTexts, signal: AbortSignal): Promise<CheckedText>;
-  /** Decides every case with every set. Resolves to one array for each set, in the order of the cases. */
+  /** Evaluates every case with every set. Resolves to one array for each set, in the order of the cases. */
   decide(
     sets: readonly (CompiledPolicySet | SerializedPolicySet)[],
     cases: readonly TrialCase[],

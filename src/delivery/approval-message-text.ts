@@ -10,7 +10,7 @@ import { renderMarkedText } from "../domain/visible-text.ts";
 
 type ClosedOutcome = "approved" | "denied" | "expired" | "cancelled";
 
-/** Maximum characters of a fact's value. A Slack field can have 2,000 characters after escaping. */
+/** Maximum number of characters of a fact's value. A Slack field can have 2,000 characters after escaping. */
 const MAX_FACT = 300;
 const MAX_OPERATION = 80;
 
@@ -124,7 +124,7 @@ export function listMessageFacts(action: MessageAction): [name: string, value: s
   return action.preview === null ? rendered : [["Request", action.preview], ...rendered];
 }
 
-/** Maximum lines of the parameters, and of the context. The approval page displays the rest. */
+/** Maximum number of lines of the parameters, and of the context. The approval page displays the rest. */
 const MAX_PARAMETERS = 60;
 const MAX_CONTEXT = 20;
 
@@ -153,7 +153,7 @@ const MAX_SCOPE = 200;
 
 /**
  * Returns one line for each grant that the approval page offers, with the requests that the grant would have covered;
- * an empty list if the rules allow no grants.
+ * an empty list if the rules do not allow grants.
  * @example
  * renderGrantLines(message.action); // ['params.repo == "web": 12 of the last 40 requests, such as Deploy "web" to "test"']
  */

@@ -163,7 +163,7 @@ function duration(channel: string, key: string, text: string): number {
 }
 
 /**
- * Returns the channels that a decision can notify: those that the policy names, and the channels that these escalate
+ * Returns the channels that a decision can notify: those that the policy lists, and the channels that these escalate
  * to.
  */
 export function listReachableChannels(channels: ReadonlyMap<string, Channel>, named: readonly string[]): Channel[] {

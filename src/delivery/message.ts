@@ -219,7 +219,7 @@ class StoredMessageBuilder implements MessageBuilder {
   }
 }
 
-/** Maximum number of unmatched effects, and of actions without an effect, that a message names. */
+/** Maximum number of unmatched effects, and of actions without an effect, that a message lists. */
 const MAX_NAMED = 5;
 
 function summarizeGap({ seq, bytes }: EntryRow): CoverageMessage["coverage"] {

@@ -78,7 +78,7 @@ export function isSamePerson({ people }: OutboxOptions, a: string, b: string): b
     .some((principal) => other.includes(principal));
 }
 
-/** Returns true if the recipient is a deactivated user. Such users are not notified. */
+/** Returns true if the recipient is a deactivated user. These users are not notified. */
 export function isDeactivatedUser({ people }: OutboxOptions, { person }: Recipient): boolean {
   return person !== null && people().isEndedOwner(person);
 }

@@ -110,7 +110,7 @@ export interface ApprovalRequirement {
 export interface RecordedApproval extends Omit<CountedVote, "principals"> {
   principal: string;
   key_id: string;
-  /** Principal of the delegator in whose place the approver voted; null if the vote is in the approver's own name. */
+  /** Principal of the delegator on whose behalf the approver voted; null if the vote is in the approver's own name. */
   on_behalf_of: string | null;
   /** Digest of the list of actions that the vote approves, for an action of a plan; else null. */
   plan: string | null;
@@ -323,6 +323,7 @@ function applyEntry(history: RecordedLifecycle, entry: ActionEntry): void {
       action.quorum = quorum;
       action.expires_at = parseEntryTime(expires_at);
       action.approved_until = null;
+      action.waited_ms = null;
     }
     if (entry.status !== "denied") history.confirmedAt = at;
   } else {
@@ -458,7 +459,7 @@ function applyApproval(history: RecordedLifecycle, entry: ApprovalEntry & { seq:
     history.faults.push(`entry ${entry.seq} approves it without the votes that its decision requires`);
 }
 
-/** Returns the vote with the principals that its entry names. */
+/** Returns the vote with the principals in its entry. */
 export function toRecordedVote(vote: RecordedApproval): CountedVote {
   const { principal, on_behalf_of } = vote;
   return { ...vote, principals: on_behalf_of === null ? [principal] : [principal, on_behalf_of] };

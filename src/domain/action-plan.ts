@@ -1,6 +1,6 @@
 /**
  * Plans: ordered lists of actions that were submitted at once. People approve the list of the remaining actions, and
- * their approval becomes void when that list changes. Each action is decided and started by itself, and its result is
+ * their approval becomes void when that list changes. Each action is evaluated and started by itself, and its result is
  * reported by itself.
  */
 import type { RecordedLifecycle, RecordedApproval } from "./action-history.ts";

@@ -149,7 +149,7 @@ export function countApproversNeeded(plan: ApproverPlan): number {
   return stepsOf(plan).reduce((sum, step) => sum + Math.min(...step.map(({ approvers }) => countVotes(approvers))), 0);
 }
 
-/** Returns the groups that the plans name. Sorted. */
+/** Returns the groups in the plans. Sorted. */
 export function namedGroups(plans: readonly ApproverPlan[]): string[] {
   const groups = plans.flatMap(({ stages }) => stages.flatMap(({ approvers }) => approvers.map(({ group }) => group)));
   return [...new Set(groups.filter((group) => group !== null))].sort();

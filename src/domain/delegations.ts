@@ -1,5 +1,5 @@
 /**
- * Delegations: a user lets another user approve in their place for a limited time. They are stored only as ledger
+ * Delegations: a user lets another user approve on their behalf for a limited time. They are stored only as ledger
  * entries and are rebuilt from these entries, so no write to the database can add or extend a delegation.
  */
 import type { Actor, DelegationEntry } from "./entries.ts";

@@ -140,7 +140,7 @@ function findBoundFault(
   return null;
 }
 
-/** Maximum length of a string for which the rules set no `max_length`. Characters. */
+/** Maximum length of a string for which the rules do not set `max_length`. Characters. */
 const MAX_EDITED_LENGTH = 1000;
 
 /**

@@ -46,7 +46,7 @@ export function suggestScopes<Request extends EarlierRequest>(
   return suggestions;
 }
 
-/** Returns the scopes that cover no rejected request, each with the requests that it covers. */
+/** Returns the scopes that do not cover a rejected request, each with the requests that it covers. */
 function findCovered<Request extends EarlierRequest>(
   scopes: readonly (string | null)[],
   earlier: readonly Request[],

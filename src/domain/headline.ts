@@ -1,12 +1,12 @@
 /**
- * Ranks the parameters of a request for summaries of one line: those that the policy names, then amounts. If the policy names
- * none, an agent can still add a parameter whose name ranks before that of the real amount.
+ * Ranks the parameters of a request for summaries of one line: those that the policy lists, then amounts. If the policy
+ * lists none, an agent can still add a parameter whose name ranks before that of the real amount.
  */
 import { clipText } from "./text.ts";
 
 interface Described {
   params: Record<string, unknown>;
-  /** JSON pointers of the members that the policy names. */
+  /** JSON pointers of the members that the policy lists. */
   shown_first?: readonly string[] | undefined;
 }
 
@@ -44,8 +44,8 @@ export function findHeadline(action: Described): { name: string; value: string }
 }
 
 /**
- * Returns the parameters in the order of a summary: those that the policy names, in its order, then amounts, then the others
- * in the order of the request.
+ * Returns the parameters in the order of a summary: those that the policy lists, in its order, then amounts, then the
+ * others in the order of the request.
  * @example
  * rankParameters({ params: { paths: ["a"], amount: 120 } })[0]; // { name: "amount", isNamed: false, isAmount: true }
  */
@@ -81,7 +81,7 @@ function isAmountValue(value: unknown): boolean {
   return typeof value === "number" || (typeof value === "string" && value.length <= MAX_AMOUNT && /\d/.test(value));
 }
 
-/** Returns the parameter that a pointer names or points into; null for a member of the context. */
+/** Returns the parameter to which a pointer refers or into which it points; null for a member of the context. */
 function parameterOf(pointer: string): string | null {
   if (!pointer.startsWith(ROOT)) return null;
   const [token = ""] = pointer.slice(ROOT.length).split("/");

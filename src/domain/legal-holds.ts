@@ -80,7 +80,7 @@ export function holdNamesAction(
 type HeldSubject = JsonObject & { subject: string; salt: string };
 
 /**
- * Returns the commitment that the entry records in place of the identifier, because the ledger must not contain the
+ * Returns the commitment that the entry records instead of the identifier, because the ledger must not contain the
  * identifier.
  */
 export function commitHoldSubject(held: HeldSubject): string {

@@ -51,7 +51,7 @@ export function findObligationConflict({ max, min, set }: Omit<Obligation, "path
 
 /**
  * Returns the request that satisfies the obligations, and the paths of the parameters that differ. A parameter that is
- * missing or has another type is a fault.
+ * missing or has a different type is a fault.
  */
 export function applyObligations(
   request: ActionRequest,
@@ -74,8 +74,8 @@ export function applyObligations(
 }
 
 /**
- * Returns the request as the obligations of its decision change it; null if they do not change it.
- * @example applyDecisionObligations(request, decision)?.params // null: `request` itself may run
+ * Applies the decision's obligations to the request. Returns null if they do not change it.
+ * @example obligedRequest(request, decision)?.params // null: `request` itself may run
  */
 export function applyDecisionObligations(
   request: ActionRequest,

@@ -24,9 +24,9 @@ interface OutlineMember {
 }
 
 interface OutlineOptions {
-  /** Maximum lines of the whole value. If this and `each` are Infinity, nothing is collapsed. */
+  /** Maximum number of lines of the whole value. If this and `each` are Infinity, nothing is collapsed. */
   lines?: number;
-  /** Maximum lines of one member. */
+  /** Maximum number of lines of one member. */
   each?: number;
   /** JSON pointers of the members to display first at their level, in this order. */
   first?: readonly string[];
@@ -38,7 +38,7 @@ interface OutlineOptions {
 
 /** Characters in a line. A longer string without line feeds counts as several lines. */
 export const LINE_LENGTH = 100;
-/** Maximum lines of a value, however often a reader expands it. */
+/** Maximum number of lines of a value, however often a reader expands it. */
 export const MAX_LINES = 1000;
 /** Maximum depth that is rendered with a line per member. A phone screen has no room for more levels. */
 const MAX_DEPTH = 6;

@@ -151,7 +151,7 @@ export function findPermitFormatFault(permit: string): "malformed" | "wrong_algo
   return isWhole && decode(parts[1]) !== null && bytesOf(parts[2]) !== null ? null : "malformed";
 }
 
-/** Returns the leaf hash of the entry that a checked permit names (`decision_hash`). */
+/** Returns the leaf hash of the entry of a checked permit (`decision_hash`). */
 export function permitDecisionHash(permit: string): string {
   const hash = decode(permit.split(".")[1])?.["decision_hash"];
   if (typeof hash !== "string") throw new TypeError("call this only for a permit that was checked");

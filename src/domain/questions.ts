@@ -1,24 +1,24 @@
 /**
  * Questions that approvers ask an agent about its pending action, and the answers. Entries contain commitments to the
- * texts, each with its own salt. The action's row stores the texts until erasure.
+ * texts, each with its own salt. The action's row stores the text until erasure.
  */
 import { canonicalText } from "./canonical.ts";
 import { sha256Hex, utf8 } from "./hash.ts";
 import type { JsonValue } from "./json.ts";
 import { commitSalted } from "./salted-commitment.ts";
 
-/** Maximum questions about one action. Each question and each answer adds an entry to the ledger. */
+/** Maximum number of questions about one action. Each question and each answer adds an entry to the ledger. */
 export const MAX_QUESTIONS = 5;
 /**
  * Maximum number of questions about an action when the person behind the agent asks. The rest are reserved for other
  * approvers.
  */
 export const MAX_QUESTIONS_BEFORE_OWNER = 2;
-/** Maximum characters of a question. */
+/** Maximum number of characters of a question. */
 export const MAX_QUESTION_LENGTH = 1000;
 export const MAX_ANSWER_LENGTH = 2000;
 
-/** A question as the ledger records it. Its texts are commitments. */
+/** A question as the ledger records it. Its text is stored as commitments. */
 export interface RecordedQuestion {
   /** Principal of the approver. */
   asked_by: string;

@@ -16,7 +16,7 @@ export const REVIEWER_NAME = "^[a-z0-9][a-z0-9._-]{0,63}$";
 export const REVIEWER_FAILURES = ["timeout", "error", "malformed", "not_configured"] as const;
 export type ReviewFault = (typeof REVIEWER_FAILURES)[number];
 
-/** A reviewer that a decision names. */
+/** A reviewer in a decision. */
 export interface RequiredReviewer {
   /** Whether the reviewer's approval can replace a person's. */
   may_approve: boolean;
@@ -80,7 +80,7 @@ export function describeReviewDenial(reviewer: string, comment: string | null): 
   return clipText(`denied by the reviewer "${reviewer}"${words}`, MAX_REVIEW_REASON);
 }
 
-/** Returns the principal that represents a reviewer in place of a person, for example in an earlier rejection. */
+/** Returns the principal that represents a reviewer instead of a person, for example in an earlier rejection. */
 export function principalOfReviewer(name: string): string {
   return `reviewer:${name}`;
 }

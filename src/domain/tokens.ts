@@ -5,8 +5,8 @@
  *   apt1_<base64url of canonical JSON [action_id, approver, expires_at]>.<base64url HMAC-SHA256>
  *
  * An approval token (`apt1_`) is valid only together with the approver's key. A link token (`apl1_`) is sent to one
- * person and is valid without a key. A plan token (`apn1_`) has the plan in place of the action, and the digest of its
- * list of actions in place of the request hash. No kind of token can be derived from another.
+ * person and is valid without a key. A plan token (`apn1_`) has the plan instead of the action, and the digest of its
+ * list of actions instead of the request hash. No kind of token can be derived from another.
  */
 import { canonicalBytes } from "./canonical.ts";
 import { equalBytes, fromBase64Url, toBase64Url } from "./hash.ts";

@@ -59,8 +59,9 @@ export function createEnrolmentLinkRecord(token: string, now: number): NonNullab
  * Returns the user after an entry. Throws RangeError if the entry contradicts earlier ones.
  * @param before the previous state of the user; null for a new user
  */
-export function applyUserEntry(before: User | null, { change, user }: UserEntry): User {
-  const userLabel = `the user ${user.id}`;
+export function applyUserEntry(before: User | null, entry: UserEntry): User {
+  const { change, user } = entry;
+  const who = `the user ${user.id}`;
   if ((change === "created") !== (before === null))
     throw new RangeError(before === null ? `${userLabel} was never created` : `${userLabel} is created twice`);
   if (before === null) return user;
@@ -74,8 +75,23 @@ export function applyUserEntry(before: User | null, { change, user }: UserEntry)
     change !== "passkey_added" &&
     user.passkeys.some(({ id }) => !before.passkeys.some((passkey) => passkey.id === id))
   )
-    throw new RangeError(`${userLabel} gets a passkey without an enrolment`);
+    throw new RangeError(`${who} gets a passkey without an enrolment`);
+  assertConfirmed(before, entry);
   return user;
+}
+
+/**
+ * Throws RangeError unless the user confirmed a change of their own ways to sign in with a passkey that they had. Without
+ * a passkey, only users of an identity provider can make such a change.
+ */
+function assertConfirmed({ id, passkeys, identities }: User, { change, by, confirmed_by }: UserEntry): void {
+  // Without an actor, a link or a recovery code added the passkey.
+  const isOwn =
+    (change === "passkey_added" && by !== null) || change === "passkey_removed" || change === "recovery_codes_created";
+  if (confirmed_by === null) {
+    if (isOwn && identities.length === 0) throw new RangeError(`the user ${id} did not confirm the change "${change}"`);
+  } else if (!isOwn || !passkeys.some((passkey) => passkey.id === confirmed_by))
+    throw new RangeError(`the change "${change}" is confirmed with a passkey that the user ${id} did not have`);
 }
 
 /** Returns the first user who matches; null if no user matches. */

@@ -1,6 +1,6 @@
 /**
  * Recognizes `assent answer ID TEXT`, with which an agent answers an approver's question. The hook sends the answer and
- * denies the call, so the command never runs and needs no decision.
+ * denies the call, so the command never runs and does not need a decision.
  */
 import type { ActionRequest, Assent } from "../client/index.ts";
 import type { ParsedShell } from "./shell/shell-types.ts";

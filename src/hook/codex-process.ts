@@ -29,7 +29,7 @@ export function callingCodexPath(): string | null {
       pid = Number(/^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
     }
   } catch {
-    // The process belongs to another user.
+    // The process belongs to a different user.
   }
   return null;
 }

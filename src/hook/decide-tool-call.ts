@@ -1,4 +1,4 @@
-/** Decides one tool call. Every outcome, including an error, is an answer in the host's format. */
+/** Evaluates one tool call. Every outcome, including an error, is an answer in the host's format. */
 import {
   createAssent,
   newAttempt,

@@ -4,7 +4,7 @@ import type { JsonObject } from "./payload.ts";
 
 export interface HookEvent {
   host: Host;
-  /** `session` means that a session starts; `ignored`, that the event needs no decision. */
+  /** `session` means that a session starts; `ignored`, that the event does not need a decision. */
   kind: "before" | "after" | "session" | "ignored";
   session: string | null;
   /** Id that the host assigned to the tool call. */

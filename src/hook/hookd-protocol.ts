@@ -34,8 +34,8 @@ export interface RequestHeader {
 export const MAX_REQUEST_BYTES = MAX_PAYLOAD_BYTES + 65_536;
 
 /**
- * Decides one request. Resolves to null for an invalid request, or a request of a different version. The launcher then
- * uses a worker.
+ * Evaluates one request. Resolves to null for an invalid request, or a request of a different version. The launcher
+ * then uses a worker.
  */
 export async function serveRequest(request: Buffer, version: string, signal: AbortSignal): Promise<HookAnswer | null> {
   const end = request.indexOf(10);

@@ -30,7 +30,7 @@ const PROBE_TIMEOUT_MS = 2_000;
  */
 export async function runHookd({ path, version, idle = DEFAULT_IDLE_MS }: HookdOptions): Promise<boolean> {
   if (await isServed(path)) return false;
-  // Bind a temporary name and rename it. The path then always names one complete socket, even if two processes start
+  // Bind a temporary name and rename it. The path then always leads to one complete socket, even if two processes start
   // at the same time.
   const temporaryPath = `${path}.${process.pid}`;
   rmSync(temporaryPath, { force: true });

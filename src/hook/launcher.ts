@@ -26,7 +26,7 @@ const MAX_EVENT_BYTES = 64 * 1024 * 1024;
 const INPUT_TIMEOUT_MS = 5_000;
 /** Once the answer is written, stops reading the rest of the input after a pause of this length. Milliseconds. */
 const DRAIN_TIMEOUT_MS = 5_000;
-/** Uses a worker if hookd sends no heartbeat for this time. Milliseconds. */
+/** Uses a worker if hookd does not send a heartbeat for this time. Milliseconds. */
 const HOOKD_TIMEOUT_MS = 4_000;
 /** Seconds in addition to `--wait` for everything else. Applies if the sum is below the host's limit. */
 const WAIT_OVERHEAD = 15;

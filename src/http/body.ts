@@ -12,8 +12,8 @@ import { createSchemaCheck } from "./schema-check.ts";
 
 const MAX_ERRORS = 20;
 /**
- * Maximum bytes of an oversized body to read and discard before the connection is closed. If the connection were closed
- * immediately, a proxy that is still sending would report a broken connection instead of the 413.
+ * Maximum size in bytes of an oversized body to read and discard before the connection is closed. If the connection
+ * were closed immediately, a proxy that is still sending would report a broken connection instead of the 413.
  */
 const DISCARD_BYTES = 4 * 1_048_576;
 /** Timeout for the next chunk while an oversized body is discarded. */
@@ -21,7 +21,8 @@ const DISCARD_TIMEOUT_MS = 200;
 
 export interface BodyReader {
   /**
-   * Reads a body. Resolves to the validated JSON, the string of a text body, or undefined if the route accepts no body.
+   * Reads a body. Resolves to the validated JSON, the string of a text body, or undefined if the route does not accept
+   * a body.
    */
   read(
     request: Request,
@@ -31,7 +32,7 @@ export interface BodyReader {
 }
 
 export interface BodyLimits {
-  /** Maximum bytes of a body, unless the route sets its own limit. */
+  /** Maximum size in bytes of a body, unless the route sets its own limit. */
   bytes: number;
   /** Maximum number of object members and array items in one body. */
   values: number;

@@ -61,7 +61,7 @@ export async function readApiResponse(response: Response): Promise<ApiResponse> 
 }
 
 /**
- * Returns a check that refuses gateway requests to any other path than the gateway's facade. A gateway forwards the
+ * Returns a check that rejects gateway requests to any path other than the gateway's facade. A gateway forwards the
  * path of its client and treats 200 as an allow. If a crafted path leaves the facade (`/../healthz`), the gateway must
  * not mistake another route's 200 for an allow.
  */

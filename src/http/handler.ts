@@ -434,7 +434,7 @@ interface Call {
   slot?: QueueSlot;
 }
 
-/** A client that reads nothing of a large response for this time is disconnected. Milliseconds. */
+/** A client that does not read a large response for this time is disconnected. Milliseconds. */
 const STALL_MS = 30_000;
 /**
  * Form of a JWS in Compact Serialization. An unsecured token, with an empty signature, also matches; authenticators

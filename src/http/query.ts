@@ -8,7 +8,7 @@ import { createSchemaCheck } from "./schema-check.ts";
 export type ParameterReader<T> = (given: Iterable<readonly [string, string]>) => T;
 
 /**
- * Returns a function that reads and validates the parameters. The function refuses unknown and duplicate parameters,
+ * Returns a function that reads and validates the parameters. The function rejects unknown and duplicate parameters,
  * because a mistyped filter must not make a list longer.
  */
 export function createParameterReader(
@@ -16,7 +16,7 @@ export function createParameterReader(
   kind: "query" | "path",
 ): ParameterReader<Record<string, unknown>> {
   const names = Object.keys(schema?.properties ?? {});
-  // Without a schema, path parameters stay strings. The router returns only parameters that the path names.
+  // Without a schema, path parameters stay strings. The router returns only parameters in the path.
   if (schema === undefined && kind === "path") return (given) => Object.fromEntries(given);
   const check = schema === undefined ? null : createSchemaCheck(schema);
   return (given) => {

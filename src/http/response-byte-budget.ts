@@ -71,7 +71,7 @@ const CHUNK_BYTES = 65_536;
 
 /**
  * Streams a complete response as fast as its client reads. Releases the response's share when the client has read it,
- * disconnects, or reads nothing for `stallMs`.
+ * disconnects, or does not read for `stallMs`.
  */
 export function streamReservedResponse(
   bytes: Uint8Array,

@@ -90,7 +90,16 @@ export async function createFirstKeys(
     if (firstUser === null || link === null) return;
     const about = { name: FIRST_ADMIN, roles: ["admin"], groups: [], link: createEnrolmentLinkRecord(link, tx.now) };
     const user = newUser(firstUser.id, tx.now, about);
-    tx.record({ type: "user", v: 1, at: toRfc3339(tx.now), change: "created", user, reason: "first start", by: null });
+    tx.record({
+      type: "user",
+      v: 1,
+      at: toRfc3339(tx.now),
+      change: "created",
+      user,
+      reason: "first start",
+      confirmed_by: null,
+      by: null,
+    });
     tx.bumpEpoch();
   });
 }

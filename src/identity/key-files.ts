@@ -8,7 +8,8 @@ import type { Logger } from "../contract/host.ts";
 export const CREATE_KEY_HINT = "make one with `openssl genpkey -algorithm ed25519`";
 
 /**
- * Thrown for a secret that cannot be used. The message names the secret and the reason, and never contains its value.
+ * Thrown for a secret that cannot be used. The message contains the name of the secret and the reason, and never
+ * contains its value.
  */
 export class VaultError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {

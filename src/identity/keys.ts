@@ -321,10 +321,13 @@ export function toCredential(
 }
 
 /**
- * Returns what a key can see. A key that is bound to an agent sees only that agent's actions, regardless of its scopes.
- * If the key can approve, or can read the actions of others, the limits of its groups, its creators and its owner also
- * apply. If such limits exist and the key can do neither, it sees only its own submissions. The same applies to an
- * unbound key without `actions:read`.
+ * Returns the actions that a key can see. The limits are those of its groups, its creators and its owner.
+ *
+ * - An unbound key with `actions:read` sees all actions within the limits.
+ * - An unbound key without `actions:read` sees its own submissions.
+ * - A bound key without limits sees all actions of its agent.
+ * - A bound key with limits sees the agent's actions within the limits if it has `actions:read` or `approvals:decide`,
+ *   and otherwise its own submissions.
  */
 function visibilityOf({ id, agent_id }: KeyRow, may: (scope: Scope) => boolean, ofGroups: GroupVisibility): Visibility {
   if (agent_id === null) return may("actions:read") ? ofGroups : { key_id: id };

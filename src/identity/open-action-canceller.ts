@@ -1,6 +1,6 @@
 /**
  * Cancels the open actions of a suspended agent or a revoked key. It is safe if this happens late, because every vote
- * and start is decided again and denied. Cancelled actions stay cancelled when the agent is resumed.
+ * and start is evaluated again and denied. Cancelled actions stay cancelled when the agent is resumed.
  */
 import type { OpenActionCanceller } from "../contract/open-action-canceller.ts";
 import type { LedgerTransaction } from "../contract/ledger.ts";

@@ -194,7 +194,7 @@ class PermitKeys implements PermitKeyService {
       throw new VaultError(
         `permits.key names the key that signs permits: name the file of the new one, ${CREATE_KEY_HINT}`,
       );
-    // If the data folder had no key, this start has already created one in place of the lost key: use that one.
+    // If the data folder had no key, this start has already created one instead of the lost key: use that one.
     const given = key ?? readOrCreateSecret(isLost ? files.now : files.next, log, generatePrivateKey);
     const next = publicHex(given);
     // If this process never had the old key, stop accepting the old key's permits immediately. Then only the store

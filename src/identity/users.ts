@@ -122,7 +122,7 @@ export function groupsOfUser(groups: Pick<Groups, "of" | "rotas">, user: User): 
 type DirectoryState = Pick<LedgerTransaction, "users" | "delegations" | "now">;
 
 /**
- * Returns the users in whose place this user can approve now: both users can approve, and the delegation covers at
+ * Returns the users on whose behalf this user can approve now: both users can approve, and the delegation covers at
  * least one group.
  */
 function delegatorsOf(to: User, { users, delegations, now }: DirectoryState, groups: Groups): Delegator[] {

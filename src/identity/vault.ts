@@ -2,24 +2,14 @@
  * Keeps the secret from which approval tokens are derived. The secret is configured, or created in the data folder at
  * the first start. Signing keys are separate (log-keyring.ts, permit-keys.ts).
  */
-import * as crypto from "node:crypto";
-import { createHash, createHmac, randomBytes, verify, type KeyObject } from "node:crypto";
+import { createHmac, randomBytes, verify, type KeyObject } from "node:crypto";
 import { join } from "node:path";
 import type { Config } from "../config/index.ts";
 import type { Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
-import { setSha256 } from "../domain/hash.ts";
+import "./native-sha256.ts";
 import { importPublicKey, readOrCreateSecret, VaultError } from "./key-files.ts";
 import { describeWeakness } from "./secret-strength.ts";
-
-// All three runtimes have node:crypto. Its `hash` function exists since Node 20.12 and is twice as fast as
-// `createHash`.
-const oneShot = (crypto as { hash?: (algorithm: "sha256", bytes: Uint8Array, encoding: "hex") => string }).hash;
-setSha256(
-  oneShot === undefined
-    ? (bytes) => new Uint8Array(createHash("sha256").update(bytes).digest())
-    : (bytes) => new Uint8Array(Buffer.from(oneShot("sha256", bytes, "hex"), "hex")),
-);
 
 export function openVault(config: Config, log: Logger): Vault {
   const secret =

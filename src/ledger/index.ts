@@ -65,7 +65,7 @@ export interface LedgerOptions {
   /** Time limit for the jobs of a batch in milliseconds. Default: 60,000. */
   jobMs?: number;
   verifyAtStart: number;
-  /** File in which the newest checkpoint is stored outside the store; null to store no file. */
+  /** File in which the newest checkpoint is stored outside the store; null: do not store a file. */
   keptCheckpoint: string | null;
   /**
    * A folder outside the data folder that stores the newest checkpoints of all logs of this machine. Default: no

@@ -87,7 +87,7 @@ export function backtest(
   });
 }
 
-/** Decides a past request with other policies. Returns null if they read inputs that were not recorded. */
+/** Evaluates a past request with other policies. Returns null if they read inputs that were not recorded. */
 function decideAgain(
   set: CompiledPolicySet,
   request: ActionRequest,
@@ -223,7 +223,7 @@ async function scan(
   return report(null);
 }
 
-/** Replays one row. Returns "altered" on any error, so that one altered row does not fail the whole backtest. */
+/** Replays one row. Returns "altered" on any error, so that one altered row does not make the whole backtest fail. */
 function replayRow(
   replay: Replay,
   input: DecisionInput,

@@ -1,10 +1,11 @@
 /**
- * Asks fact sources, and keeps their answers for a short time. A decision takes answers from memory, because it must not wait
- * for a source under the ledger's lock. Failures are kept, too, so that a decision that needs them is not prepared for ever.
+ * Reads fact sources, and caches their results for a short time. A decision uses cached results, because it must not
+ * wait for a source under the ledger's lock. Failures are cached, too, so that a decision that needs them is not
+ * prepared forever.
  *
- * Each source has its own memory, reads and queue, and the policies that ask it take turns, so that neither a slow source nor
- * the policies of one team keep others from their facts. A failure counts only for the policy whose read failed, because the read
- * may have failed by waiting for the other reads of that policy.
+ * Each source has its own memory, reads and queue. The policies that ask it take turns, and so do the keys whose requests a
+ * policy decides, so that neither a slow source, nor the policies of one team, nor one agent keeps others from their facts.
+ * Votes and the service's own work have a share of their own. A read that gets no turn fails only for its reader.
  */
 import { rejectOnAbort } from "../cluster/reject-on-abort.ts";
 import type { FactSources, FactSourceCounts } from "../contract/core-host.ts";
@@ -20,17 +21,17 @@ import type { Logger } from "../contract/host.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import type { JsonValue } from "../domain/json.ts";
 import type { FactResult, FactCall } from "../domain/policy/decide/fact-reads.ts";
-import { createFairSlots, type FairSlots } from "./fair-slots.ts";
+import { createReaderCounts, createTurns, type Reader, type ReaderCounts, type FairSlots } from "./turns.ts";
 
 /** How long an answer is used at least, because a decision waits for its turn. Milliseconds. */
 const MIN_AGE_MS = 2_000;
-/** Maximum characters of one answer, and of all answers of one source in memory. */
+/** Maximum number of characters of one answer, and of all answers of one source in memory. */
 const MAX_ANSWER = 65_536;
 const MAX_MEMORY = 16 * 1024 * 1024;
 /** Memory that an answer uses in addition to its characters. */
 const OVERHEAD = 256;
-/** Maximum number of requests of one policy that wait for one source. */
-const MAX_WAITING = 1_000;
+/** Maximum number of requests of one policy that wait for one source, without votes. The same number of votes can wait. */
+const MAX_WAITING = 2_000;
 
 interface Kept {
   answer: FactResult;
@@ -44,15 +45,15 @@ interface Kept {
 interface SourceState extends Required<Pick<FactSource, "timeoutMs" | "maxAgeMs">> {
   source: FactSource;
   inputs: string;
-  /** Answers by inputs, and failures by policy and inputs, oldest first. */
+  /** Answers and failures by inputs, and missed turns by reader and inputs, oldest first. */
   kept: Map<string, Kept>;
   /** Characters of the answers. */
   memory: number;
-  /** Reads that have not ended, by policy and inputs. */
+  /** Reads that have a slot, by inputs, and reads of each reader that wait or have one, by reader and inputs. */
   reading: Map<string, Promise<FactResult>>;
   turns: FairSlots;
-  /** Number of waiting requests, by policy. */
-  waiting: Map<string, number>;
+  /** Number of waiting requests. */
+  waiting: ReaderCounts;
   counts: FactSourceCounts;
 }
 
@@ -69,15 +70,14 @@ export function createFactReader(options: {
     return state?.inputs === listNames(Object.keys(inputs)) ? state : null;
   }
 
-  const fault = (code: "no_source" | "no_answer" | "too_large"): FactResult => ({
+  const fault = (code: NonNullable<FactResult["fault"]>): FactResult => ({
     value: null,
     fault: code,
     at: options.clock(),
   });
 
-  function findRecent(state: SourceState, call: FactCall): FactResult | null {
-    const inputs = keyOf(call);
-    for (const key of [inputs, policyKeyOf(call, inputs)]) {
+  function findRecent(state: SourceState, keys: readonly string[]): FactResult | null {
+    for (const key of keys) {
       const found = state.kept.get(key);
       if (found === undefined) continue;
       const { answer, readAt, usableMs } = found;
@@ -87,69 +87,101 @@ export function createFactReader(options: {
     return null;
   }
 
-  async function readFrom(state: SourceState, call: FactCall): Promise<FactResult> {
+  async function readOne(call: FactCall, keyId: string | null): Promise<FactResult> {
+    const state = stateOf(call);
+    if (state === null) return fault("no_source");
+    const reader = readerOf(call, keyId);
+    const keys = keysOf(call, reader);
+    const known = findRecent(state, [keys.shared, keys.own]);
+    if (known !== null) return known;
+    const { waiting } = state;
+    // A member can use half of what the others leave, so that there is always room for another member.
+    if (waiting.ofMember(reader) >= MAX_WAITING - waiting.ofGroup(reader.group)) {
+      // A policy in shadow mode must not refuse a request.
+      if (call.shadow) return keep(state, keys.own, fault("no_answer"));
+      throw tooManyReads(call, waiting.ofGroup(reader.group));
+    }
+    waiting.add(reader, 1);
+    try {
+      // Join a read of the same inputs that has a slot, or the reader's own one that waits.
+      const joined = state.reading.get(keys.shared) ?? state.reading.get(keys.own);
+      return await (joined ?? remember(state, keys.own, readInTurn(state, call, reader, keys)));
+    } finally {
+      waiting.add(reader, -1);
+    }
+  }
+
+  /** Waits for a slot, and reads. Takes the answer of another reader's read of the same inputs, if there is one by then. */
+  async function readInTurn(
+    state: SourceState,
+    call: FactCall,
+    reader: Reader,
+    { shared, own }: Keys,
+  ): Promise<FactResult> {
+    let release: () => void;
+    try {
+      release = await state.turns.acquire(reader, AbortSignal.timeout(state.timeoutMs));
+    } catch {
+      state.counts.failures += 1;
+      options.log.warn("a read of a fact source got no turn within the timeout", { source: state.source.name });
+      return keep(state, own, fault("no_answer"));
+    }
+    const other = findRecent(state, [shared]) ?? state.reading.get(shared);
+    if (other === undefined) return remember(state, shared, readFrom(state, call, shared, release));
+    release();
+    return other;
+  }
+
+  /** Asks the source, and keeps its answer or its failure. */
+  async function readFrom(
+    state: SourceState,
+    { inputs }: FactCall,
+    key: string,
+    release: () => void,
+  ): Promise<FactResult> {
     const { source, counts } = state;
     counts.reads += 1;
     // The time before the read, because the source can have taken its value at once and answered late.
     const at = options.clock();
     const readAt = performance.now();
     try {
-      const value = await readOnce(state, call);
-      const text = canonicalText(value);
+      const text = canonicalText(await askSource(state, inputs, release));
       if (text.length <= MAX_ANSWER) {
         // A copy, because the source could change its value later.
         const answer = { value: JSON.parse(text) as JsonValue, fault: null, at };
-        return keep(state, keyOf(call), answer, { length: text.length, usableMs: state.maxAgeMs, readAt });
+        return keep(state, key, answer, { length: text.length, usableMs: state.maxAgeMs, readAt });
       }
       counts.failures += 1;
       options.log.warn("the answer of a fact source is too large", { source: source.name, characters: text.length });
-      return keep(state, policyKeyOf(call), fault("too_large"));
+      return keep(state, key, fault("too_large"));
     } catch (error) {
       counts.failures += 1;
       options.log.warn("a fact source did not answer", { source: source.name, error: messageOf(error) });
-      return keep(state, policyKeyOf(call), fault("no_answer"));
+      return keep(state, key, fault("no_answer"));
     }
   }
 
-  async function readOne(call: FactCall): Promise<FactResult> {
+  function recent(call: FactCall, keyId: string | null): FactResult | null {
     const state = stateOf(call);
     if (state === null) return fault("no_source");
-    const { policy } = call;
-    const recentFact = findRecent(state, call);
-    if (recentFact !== null) return recentFact;
-    const waiting = state.waiting.get(policy) ?? 0;
-    if (waiting >= MAX_WAITING) {
-      // A policy in shadow mode must not refuse a request.
-      if (call.shadow) return keep(state, policyKeyOf(call), fault("no_answer"));
-      throw tooManyReads(call, waiting);
-    }
-    state.waiting.set(policy, waiting + 1);
-    try {
-      return await joinRead(state, call);
-    } finally {
-      const others = (state.waiting.get(policy) ?? 1) - 1;
-      if (others > 0) state.waiting.set(policy, others);
-      else state.waiting.delete(policy);
-    }
-  }
-
-  /** Joins the policy's read of the same inputs that is in progress, or begins one. */
-  function joinRead(state: SourceState, call: FactCall): Promise<FactResult> {
-    const key = policyKeyOf(call);
-    const running = state.reading.get(key);
-    if (running !== undefined) return running;
-    const answer = readFrom(state, call).finally(() => state.reading.delete(key));
-    state.reading.set(key, answer);
-    return answer;
+    const { shared, own } = keysOf(call, readerOf(call, keyId));
+    return findRecent(state, [shared, own]);
   }
 
   return {
     list: () => options.sources.map(({ name, inputs }) => ({ name, inputs })),
-    recent(call) {
-      const state = stateOf(call);
-      return state === null ? fault("no_source") : findRecent(state, call);
+    recent: (call, keyId = null) => recent(call, keyId),
+    async read(calls, keyId = null) {
+      const answers = await Promise.all(calls.map((call) => readOne(call, keyId)));
+      // A failure counts for a moment from the end of the last read, or a decision on several slow sources could never be made.
+      for (const [i, call] of calls.entries()) {
+        const failure = answers[i]?.fault ?? null;
+        const state = stateOf(call);
+        if (failure !== null && state !== null && recent(call, keyId) === null)
+          keep(state, keysOf(call, readerOf(call, keyId)).own, fault(failure));
+      }
+      return answers;
     },
-    read: (calls) => Promise.all(calls.map(readOne)),
     counts: () => [...states].map(([source, { counts }]) => ({ source, ...counts })),
   };
 }
@@ -163,13 +195,13 @@ function createState(source: FactSource): SourceState {
     kept: new Map(),
     memory: 0,
     reading: new Map(),
-    turns: createFairSlots(Math.min(source.maxConcurrent ?? MAX_CONCURRENT_READS, MAX_CONCURRENT_READS)),
-    waiting: new Map(),
+    turns: createTurns(Math.min(source.maxConcurrent ?? MAX_CONCURRENT_READS, MAX_CONCURRENT_READS)),
+    waiting: createReaderCounts(),
     counts: { reads: 0, failures: 0 },
   };
 }
 
-/** Keeps an answer for `usableMs` from `readAt`, and at least for a moment from now. */
+/** Caches a result for `usableMs` from `readAt`, and at least for a moment from now. */
 function keep(
   state: SourceState,
   key: string,
@@ -193,21 +225,31 @@ function keep(
   return answer;
 }
 
+/** Lets later reads join this one until it ends. */
+function remember({ reading }: SourceState, key: string, read: Promise<FactResult>): Promise<FactResult> {
+  const answer = read.finally(() => reading.delete(key));
+  reading.set(key, answer);
+  return answer;
+}
+
 /**
- * Reads a source. Settles within the timeout, even if the source ignores the signal. Does not abort when the service
+ * Asks a source. Settles within the timeout, even if the source ignores the signal. Does not abort when the service
  * stops, because a stopping service still decides requests, and would deny them without the read.
  */
-async function readOnce(state: SourceState, { policy, inputs }: FactCall): Promise<JsonValue> {
-  const over = AbortSignal.timeout(state.timeoutMs);
+async function askSource(
+  { source, timeoutMs }: SourceState,
+  inputs: FactCall["inputs"],
+  release: () => void,
+): Promise<JsonValue> {
+  const over = AbortSignal.timeout(timeoutMs);
   try {
-    const release = await state.turns.acquire(policy, over);
     // The slot stays taken until the source returns, so that a source that ignores the signal cannot pile up reads.
     const answered = Promise.resolve()
-      .then(() => state.source.read(inputs, over))
+      .then(() => source.read(inputs, over))
       .finally(release);
     return await rejectOnAbort(answered, over);
   } catch (error) {
-    throw over.aborted ? new Error(`no answer within ${state.timeoutMs} ms`, { cause: error }) : error;
+    throw over.aborted ? new Error(`no answer within ${timeoutMs} ms`, { cause: error }) : error;
   }
 }
 
@@ -220,10 +262,22 @@ function tooManyReads({ policy, source }: FactCall, waiting: number): Refusal {
   );
 }
 
-const keyOf = ({ inputs }: FactCall): string => canonicalText(inputs);
+/** Returns the reader that a call waits as. Names of policies contain no spaces. */
+const readerOf = ({ policy }: FactCall, keyId: string | null): Reader =>
+  keyId === null ? { group: `votes on ${policy}`, member: "" } : { group: policy, member: keyId };
 
-/** Names contain no spaces, and canonical JSON begins with a brace. */
-const policyKeyOf = (call: FactCall, inputs = keyOf(call)): string => `${call.policy} ${inputs}`;
+/** Keys of the memory and of reads in progress. */
+interface Keys {
+  /** For all readers of the inputs. */
+  shared: string;
+  /** For one reader. Differs from each key for all readers, because those begin with a brace. */
+  own: string;
+}
+
+function keysOf({ inputs }: FactCall, { group, member }: Reader): Keys {
+  const shared = canonicalText(inputs);
+  return { shared, own: JSON.stringify([group, member, shared]) };
+}
 
 const listNames = (names: readonly string[]): string => [...names].sort().join(" ");
 

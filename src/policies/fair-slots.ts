@@ -1,69 +1,115 @@
-/** Lets a limited number of reads run at a time. Those that wait take turns by policy, so that none waits for all reads of another. */
+/**
+ * Lets a limited number of reads run at a time. Groups take turns, and so do the members of a group, so that none waits for all
+ * reads of another.
+ */
+
+/** The member of a group for which a read is made. */
+export interface Reader {
+  group: string;
+  member: string;
+}
 
 export interface FairSlots {
   /** Waits for a slot. Resolves to a function that releases it. Rejects with the signal's reason. */
-  acquire(policy: string, over: AbortSignal): Promise<() => void>;
+  acquire(reader: Reader, over: AbortSignal): Promise<() => void>;
 }
 
-export function createFairSlots(slots: number): FairSlots {
-  let free = slots;
-  /** Number of slots that each policy has. */
-  const held = new Map<string, number>();
-  /** Functions that start the waiting reads of each policy, oldest first. */
-  const waiting = new Map<string, Set<() => void>>();
+/** Counts by group and by member. */
+export interface ReaderCounts {
+  add(reader: Reader, change: number): void;
+  ofGroup(group: string): number;
+  ofMember(reader: Reader): number;
+}
 
-  /** Starts the oldest read of the policy with the fewest slots. */
+export function createReaderCounts(): ReaderCounts {
+  const groups = new Map<string, number>();
+  const members = new Map<string, number>();
+  const add = (counts: Map<string, number>, key: string, change: number): void => {
+    const count = (counts.get(key) ?? 0) + change;
+    if (count > 0) counts.set(key, count);
+    else counts.delete(key);
+  };
+  return {
+    add(reader, change) {
+      add(groups, reader.group, change);
+      add(members, memberKey(reader), change);
+    },
+    ofGroup: (group) => groups.get(group) ?? 0,
+    ofMember: (reader) => members.get(memberKey(reader)) ?? 0,
+  };
+}
+
+const memberKey = ({ group, member }: Reader): string => JSON.stringify([group, member]);
+
+type Start = () => void;
+
+export function createTurns(slots: number): FairSlots {
+  let free = slots;
+  const held = createReaderCounts();
+  /** Functions that start the waiting reads, oldest first, by group and member. */
+  const waiting = new Map<string, Map<string, Set<Start>>>();
+
+  /** Starts the oldest read of the member with the fewest slots, in the group with the fewest slots. */
   function startNext(): void {
-    let next: string | null = null;
-    for (const policy of waiting.keys())
-      if (next === null || (held.get(policy) ?? 0) < (held.get(next) ?? 0)) next = policy;
-    if (next === null) return;
-    const reads = waiting.get(next) ?? new Set();
-    // Policies with equally many slots take turns.
-    waiting.delete(next);
-    waiting.set(next, reads);
-    const [start] = reads;
+    const group = takeTurn(waiting, (name) => held.ofGroup(name));
+    if (group === null) return;
+    const next = takeTurn(group.waiting, (member) => held.ofMember({ group: group.name, member }));
+    const [start] = next?.waiting ?? [];
     start?.();
   }
 
-  function leave(policy: string, start: () => void): void {
-    const waitingReads = waiting.get(policy);
-    waitingReads?.delete(start);
-    if (waitingReads?.size === 0) waiting.delete(policy);
+  function join({ group, member }: Reader, start: Start): void {
+    const members = waiting.get(group) ?? new Map<string, Set<Start>>();
+    waiting.set(group, members.set(member, (members.get(member) ?? new Set()).add(start)));
   }
 
-  function add(policy: string, change: number): void {
-    free -= change;
-    const count = (held.get(policy) ?? 0) + change;
-    if (count > 0) held.set(policy, count);
-    else held.delete(policy);
+  function leave({ group, member }: Reader, start: Start): void {
+    const members = waiting.get(group);
+    const reads = members?.get(member);
+    reads?.delete(start);
+    if (reads?.size === 0) members?.delete(member);
+    if (members?.size === 0) waiting.delete(group);
   }
 
-  function take(policy: string): () => void {
-    add(policy, 1);
+  function take(reader: Reader): () => void {
+    free -= 1;
+    held.add(reader, 1);
     return () => {
-      add(policy, -1);
+      free += 1;
+      held.add(reader, -1);
       startNext();
     };
   }
 
   return {
-    async acquire(policy, over) {
-      if (free > 0) return take(policy);
+    async acquire(reader, over) {
+      over.throwIfAborted();
+      if (free > 0) return take(reader);
       return new Promise((resolve, reject) => {
         const start = (): void => {
-          leave(policy, start);
+          leave(reader, start);
           over.removeEventListener("abort", giveUp);
-          resolve(take(policy));
+          resolve(take(reader));
         };
         // A read that gives up leaves the queue, or it would be given a slot later.
         const giveUp = (): void => {
-          leave(policy, start);
+          leave(reader, start);
           reject(over.reason as Error);
         };
         over.addEventListener("abort", giveUp, { once: true });
-        waiting.set(policy, (waiting.get(policy) ?? new Set()).add(start));
+        join(reader, start);
       });
     },
   };
+}
+
+/** Returns what waits under the name with the fewest slots. Moves it to the end, so that names with equally many take turns. */
+function takeTurn<T>(queue: Map<string, T>, held: (name: string) => number): { name: string; waiting: T } | null {
+  let next: string | null = null;
+  for (const name of queue.keys()) if (next === null || held(name) < held(next)) next = name;
+  if (next === null) return null;
+  const waiting = queue.get(next) as T;
+  queue.delete(next);
+  queue.set(next, waiting);
+  return { name: next, waiting };
 }

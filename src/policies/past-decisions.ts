@@ -13,7 +13,7 @@ import type { SuggestedRules } from "../domain/suggested-rules.ts";
 import { commitDigest, encodeRequest } from "../domain/request.ts";
 
 const PAGE = 100;
-/** Maximum characters of a request. Longer requests are skipped. */
+/** Maximum number of characters of a request. Longer requests are skipped. */
 const MAX_REQUEST = 16_384;
 
 type Reader = Pick<StorageReader, "decisionSpan" | "decisions" | "actionsById" | "entriesOfAction">;

@@ -224,7 +224,7 @@ export class PolicyStore implements PolicyService {
       });
   }
 
-  /** Logs and records the faults of a source. Throws the error if it has another cause. */
+  /** Logs and records the faults of a source. Throws any other error. */
   private async reportTrouble(source: PolicySource, error: unknown, basis: Basis): Promise<void> {
     const { clock, log, ledger } = this.options;
     if (!(error instanceof PolicySourceError)) throw error;
@@ -280,7 +280,7 @@ async function load(source: PolicySource): Promise<PolicyBundle | null> {
   }
 }
 
-/** Returns the faults of a bundle as an error that names its source. Returns an error with another cause unchanged. */
+/** Returns the faults of a bundle as an error with its source. Returns any other error unchanged. */
 function withSource(error: unknown, name: string, source: Record<string, string> = {}): unknown {
   if (error instanceof PolicySourceError)
     return new PolicySourceError(error.message, error.faults, { ...source, ...error.source });

@@ -8,6 +8,7 @@ import type {
   CheckedText,
   ParsedPolicy,
   PolicyTexts,
+  RedactedRead,
   TrialCase,
   SerializedPolicySet,
 } from "../contract/trials.ts";
@@ -20,6 +21,10 @@ export interface Jobs {
   withCandidates: {
     input: { active: SerializedPolicySet; candidates: CandidatePolicies; alone: boolean };
     output: SerializedPolicySet;
+  };
+  findRedactedRead: {
+    input: { active: SerializedPolicySet; candidates: CandidatePolicies };
+    output: RedactedRead | null;
   };
   check: { input: PolicyTexts; output: CheckedText };
   decide: { input: { sets: SerializedPolicySet[]; cases: readonly TrialCase[] }; output: Decision[][] };

@@ -7,6 +7,7 @@ import { parentPort } from "node:worker_threads";
 import { Refusal, type ErrorCode } from "../contract/errors.ts";
 import type { SerializedPolicySet } from "../contract/trials.ts";
 import { compilePolicySet, precompilePolicySet, type CompiledPolicySet } from "../domain/policy/compile/compile.ts";
+import { findRedactedReadOfPolicy } from "../domain/policy/check/redacted-reads.ts";
 import { decide } from "../domain/policy/decide/decide.ts";
 import { withGivenInputs } from "../domain/policy/test/given-facts.ts";
 import type { Decision, PolicySetDocument } from "../domain/policy/policy-types.ts";
@@ -125,6 +126,16 @@ const JOBS: { [Name in JobName]: (input: Jobs[Name]["input"], turn: Turn) => Pro
     await turn.yieldIfSlow();
     const set = buildCandidateSet((await compileSet(active, turn)).document, policies, alone);
     return { digest: set.digest, text: JSON.stringify(set.document) };
+  },
+
+  async findRedactedRead({ active, candidates }, turn) {
+    const set = await compileSet(active, turn);
+    for (const { document } of parseCandidatePolicies(candidates)) {
+      await turn.yieldIfSlow();
+      const path = findRedactedReadOfPolicy(set, document);
+      if (path !== null) return { policy: document.policy, path };
+    }
+    return null;
   },
 
   async decide({ sets, cases }, turn) {

@@ -14,6 +14,7 @@ import type {
   ParsedPolicy,
   PolicyTexts,
   PolicyTrials,
+  RedactedRead,
   SerializedPolicySet,
   TrialCase,
 } from "../contract/trials.ts";
@@ -105,6 +106,14 @@ class ThreadedTrials implements TrialService {
     signal?: AbortSignal,
   ): Promise<SerializedPolicySet> {
     return this.run("withCandidates", { active: serializePolicySet(active), candidates, alone }, { signal });
+  }
+
+  findRedactedRead(
+    active: CompiledPolicySet,
+    candidates: CandidatePolicies,
+    signal?: AbortSignal,
+  ): Promise<RedactedRead | null> {
+    return this.run("findRedactedRead", { active: serializePolicySet(active), candidates }, { signal });
   }
 
   check(texts: PolicyTexts, signal?: AbortSignal): Promise<CheckedText> {

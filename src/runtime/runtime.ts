@@ -39,7 +39,7 @@ export interface Runtime {
   start(): Promise<void>;
   /**
    * Creates an admin key and an agent key if the store has no keys. Calls `show` with the keys before they are stored.
-   * Does nothing if the configuration names an admin key.
+   * Does nothing if the configuration contains an admin key.
    */
   createFirstKeys(show: (keys: FirstKeys) => void): Promise<void>;
   /** Whether there is a page at `/`, which is the console unless the configuration excludes it. */

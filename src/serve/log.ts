@@ -43,7 +43,7 @@ export function createLogger(
   return { debug: at(0), info: at(1), warn: at(2), error: at(3) };
 }
 
-/** Converts the value to JSON. Never throws, so that logging cannot fail a request. */
+/** Converts the value to JSON. Never throws, so that logging cannot make a request fail. */
 function stringify(value: Record<string, unknown>): string {
   try {
     // Try without a replacer function first, which would be several times slower.

@@ -51,7 +51,7 @@ describe("the approval page", { skip: withoutBrowser }, () => {
   const status = async (id: string): Promise<string> =>
     (await console_.service.call("GET", `/v1/actions/${id}`, { key: console_.service.admin })).body.status as string;
 
-  it("shows the exact request, and decides only behind the button", async () => {
+  it("the approval page shows the exact request, and votes only when a button is pressed", async () => {
     const { id, link } = await ask({
       params: { amount: 500, currency: "USD", note: "n".repeat(5000) },
       context: { ticket: "T-1" },
@@ -101,7 +101,7 @@ describe("the approval page", { skip: withoutBrowser }, () => {
     await page.close();
   });
 
-  it("approves nothing when a link is only followed", async () => {
+  it("opening an approval link does not vote", async () => {
     const { id, link } = await ask({ params: { amount: 500, currency: "USD" } });
     const address = await link("anna");
     for (const method of ["GET", "HEAD"]) {
@@ -159,7 +159,7 @@ describe("the approval page", { skip: withoutBrowser }, () => {
     await ben.page.close();
   });
 
-  it("renders a hostile request inert, and a quorum as it stands", async () => {
+  it("renders a hostile request without running it, and the current state of a quorum", async () => {
     const { link } = await ask({
       params: { amount: 5000, currency: "USD", note: HOSTILE },
       context: { [HOSTILE]: HOSTILE },

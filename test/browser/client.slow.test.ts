@@ -117,7 +117,7 @@ describe("assent/client in a browser", { skip: withoutBrowser }, () => {
     );
   });
 
-  it("checks a proof under the pinned key, and refuses it under another", async () => {
+  it("verifies a proof with the pinned key, and rejects it with a different key", async () => {
     const other = (await startOther()).replace(/^[^+]+/, service.runtime.host.ledger.origin);
     const [entry, refusal] = await page.evaluate(
       async ([url, apiKey, logKey]) => {

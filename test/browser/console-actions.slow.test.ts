@@ -7,6 +7,11 @@ import { withoutBrowser } from "../support/browser.ts";
 import { startConsole, type Console } from "../support/console.ts";
 import { ALLOWED, ASKED, DENIED } from "../support/service.ts";
 
+const idsOf = (from: Page) =>
+  from
+    .locator('tbody tr a[href^="#/actions/"]')
+    .evaluateAll((links) => links.map((link) => link.getAttribute("href") ?? ""));
+
 describe("actions in a browser", { skip: withoutBrowser }, () => {
   let console_: Console;
   let asked: string;
@@ -67,29 +72,32 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     const { page } = await console_.visit(console_.service.admin, "#/actions?agent_id=busy-bot");
     await page.locator(".live.live").waitFor();
     await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 50);
-    await page.getByRole("button", { name: "Load older" }).click();
-    await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 60);
+    await page.getByRole("button", { name: "Older" }).click();
+    await page.getByText("51 – 60 of 60", { exact: true }).waitFor();
+    assert.equal(await page.locator("tbody tr").count(), 10);
+    const oldest = await idsOf(page);
     await console_.service.call("POST", "/v1/actions", {
       body: { ...ALLOWED, agent_id: "busy-bot", operation: "fresh" },
     });
+    // The new action does not shift the page of older ones. The keyboard turns back to it.
+    await page.getByText("52 – 61 of 61", { exact: true }).waitFor();
+    assert.deepEqual(await idsOf(page), oldest);
+    await page.keyboard.press("Shift+Tab");
+    await page.keyboard.press("Enter");
     await page.getByText("stripe fresh").waitFor();
-    assert.equal(await page.locator("tbody tr").count(), 61);
+    assert.equal(await page.locator("tbody tr").count(), 50);
   });
 
-  it("fills the gap after the computer slept", async () => {
+  it("fills the gap after the computer slept, and has at most 2,000 nodes on each page", async () => {
     const submit = async (count: number) => {
       for (let i = 0; i < count; i++)
         await console_.service.call("POST", "/v1/actions", { body: { ...ALLOWED, agent_id: "night-bot" } });
     };
-    const idsOf = (from: Page) =>
-      from
-        .locator('tbody tr a[href^="#/actions/"]')
-        .evaluateAll((links) => links.map((link) => link.getAttribute("href") ?? ""));
     await submit(60);
     const { page } = await console_.visit(console_.service.admin, "#/actions?agent_id=night-bot");
     await page.locator(".live.live").waitFor();
-    await page.getByRole("button", { name: "Load older" }).click();
-    await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 60);
+    await page.getByRole("button", { name: "Older" }).click();
+    await page.getByText("51 – 60 of 60", { exact: true }).waitFor();
     const { port } = new URL(console_.server.url);
     await console_.server.stop(0);
     await page.locator(".banner").getByText("The service does not respond").waitFor();
@@ -98,12 +106,25 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
       host: "127.0.0.1",
       port: Number(port),
     });
-    await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 200);
+    await page.getByText("191 – 200 of 200", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Newer" }).focus();
+    for (const from of [141, 91, 1]) {
+      await page.keyboard.press("Enter");
+      await page.getByText(new RegExp(`^${from} – `)).waitFor();
+    }
+    const [ids, nodes]: [string[], number[]] = [[], []];
+    for (const from of [1, 51, 101, 151]) {
+      await page.getByText(`${from} – ${from + 49} of 200`, { exact: true }).waitFor();
+      ids.push(...(await idsOf(page)));
+      nodes.push(await page.evaluate(() => document.querySelectorAll("*").length));
+      await page.getByRole("button", { name: "Older" }).press("Enter");
+    }
+    assert.ok(Math.max(...nodes) <= 2000, `nodes of the pages: ${nodes.join()}`);
     const { body } = await console_.service.call("GET", "/v1/actions?agent_id=night-bot&limit=1000", {
       key: console_.service.admin,
     });
     const all = (body.actions as { id: string }[]).map(({ id }) => `#/actions/${id}`);
-    assert.deepEqual(await idsOf(page), all, "each action once, newest first");
+    assert.deepEqual(ids, all, "each action once, newest first");
   });
 
   it("shows who rejected an action and why, and lifts the rejection", async () => {
@@ -126,7 +147,7 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("says of an erased action that what was asked is gone, and shows the rest", async () => {
+  it("shows that the request of an erased action was erased, and shows the other data", async () => {
     const { call, admin } = console_.service;
     const body = { ...DENIED, params: { secret: "of Anna" } };
     const { id } = (await call("POST", "/v1/actions", { body })).body as { id: string };
@@ -141,7 +162,7 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("tells one action's history as it goes on, and replays it", async () => {
+  it("shows an action's history as it grows, and replays it", async () => {
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, `#/actions/${asked}`);
     await page.locator(".live.live").waitFor();
     const history = page.locator(".timeline li");
@@ -161,7 +182,7 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("says so when there is no such action", async () => {
+  it("shows that an action does not exist", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/actions/019346a0-0000-7000-8000-000000000000");
     await page.getByRole("alert").waitFor();
     assert.match((await page.getByRole("alert").textContent()) ?? "", /019346a0/);

@@ -1,6 +1,7 @@
 /** Sums and lines in the console. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import type { Locator } from "playwright-core";
 import { withoutBrowser } from "../support/browser.ts";
 import { startConsole, type Console } from "../support/console.ts";
 import { ALLOWED, ASKED, DENIED } from "../support/service.ts";
@@ -17,6 +18,7 @@ describe("analytics in a browser", { skip: withoutBrowser }, () => {
         await console_.service.call("POST", "/v1/actions", { body: { ...ALLOWED, agent_id: `bot-${h % 3}` } });
       if (h % 2 === 0) await console_.service.call("POST", "/v1/actions", { body: DENIED });
     }
+    await console_.service.call("POST", "/v1/actions", { body: { ...ALLOWED, tool: "no-rule-names-it" } });
     const approver = await console_.key("ada", { preset: "approver", owner: "Ada" });
     const { body } = await console_.service.call("POST", "/v1/actions", { body: ASKED });
     console_.service.clock.now = 90_000;
@@ -65,7 +67,7 @@ describe("analytics in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("counts the same thing under the same name, and draws whole days alone", async () => {
+  it("shows the same figure under the same name, and draws only whole days", async () => {
     // Asked first, and denied by a person: not what the policies denied.
     const grace = await console_.key("grace", { preset: "approver", owner: "Grace" });
     const { body } = await console_.service.call("POST", "/v1/actions", { body: ASKED });
@@ -99,7 +101,7 @@ describe("analytics in a browser", { skip: withoutBrowser }, () => {
     await page.getByText(/Not drawn: the current day/).waitFor();
   });
 
-  it("takes another range and interval, with the figures in a table", async () => {
+  it("changes the range and the interval, and shows the figures in a table", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/analytics");
     await page.getByLabel("Range").selectOption("24 hours");
     await page.getByLabel("By", { exact: true }).selectOption("hour");
@@ -115,13 +117,14 @@ describe("analytics in a browser", { skip: withoutBrowser }, () => {
 
   it("links every number to the actions that it counts, and names the rules that ask and how fast people vote", async () => {
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/analytics");
-    const follow = async (name: string | RegExp, list: string): Promise<number> => {
-      const link = page.getByRole("list", { name: list }).getByRole("link", { name }).first();
+    const follow = (name: string | RegExp, list: string) =>
+      followLink(page.getByRole("list", { name: list }).getByRole("link", { name }).first(), `${list} ${name}`);
+    const followLink = async (link: Locator, what: string): Promise<number> => {
       const count = Number(await link.textContent());
       await link.click();
       const rows = page.getByRole("region", { name: "Actions" }).locator("tbody tr");
       await rows.first().waitFor();
-      assert.equal(await rows.count(), count, `${list} ${name}`);
+      assert.equal(await rows.count(), count, what);
       await page.goBack();
       await page.getByRole("heading", { name: "Analytics" }).waitFor();
       return count;
@@ -129,6 +132,10 @@ describe("analytics in a browser", { skip: withoutBrowser }, () => {
     await follow(/: bot-1$/, "By agent");
     await follow(/: denied by policy$/, "Current status");
     assert.equal(await follow(/: denied after a person was asked$/, "Current status"), 1);
+    assert.equal(await follow(/: no rule matched$/, "By rule"), 1);
+    for (const name of ["Approvals", "Rejections"])
+      assert.equal(await followLink(page.getByRole("link", { name: `1 ${name}` }), name), 1);
+    await page.getByRole("link", { name: "50 % Approval rate" }).waitFor();
     const asking = await follow(/^\d+: /, "Rules that ask most");
     assert.equal(asking, 2);
     const votes = page.getByRole("region", { name: "Time to decide" }).locator("tbody tr");

@@ -197,7 +197,7 @@ rules:
     await page.close();
   });
 
-  it("renders a hostile action inert, and shows what hides in it", async () => {
+  it("renders a hostile action without running it, and marks its hidden characters", async () => {
     // Names that hide something are refused; markup is text.
     const visible = HOSTILE.replaceAll(/[\p{Cc}\p{Cf}]/gu, "");
     const id = await submit({
@@ -224,7 +224,7 @@ rules:
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("says that a key which stands behind the request cannot decide it", async () => {
+  it("shows that a key of the submitter cannot vote", async () => {
     const body = await console_.service.call("POST", "/v1/actions", {
       key: console_.service.admin,
       body: { ...ASKED, operation: "own" },
@@ -234,7 +234,7 @@ rules:
     assert.equal(await page.getByRole("button", { name: "Approve" }).count(), 0);
   });
 
-  it("looks again every few seconds where the key may not read events", async () => {
+  it("polls every few seconds if the key cannot read events", async () => {
     const key = await console_.key("no events", { owner: "no events", scopes: ["actions:read", "approvals:decide"] });
     const { page } = await console_.visit(key, "#/approvals");
     await page.getByText(/not live/).waitFor();

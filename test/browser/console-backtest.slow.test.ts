@@ -59,7 +59,7 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual(complaints, []);
   });
 
-  it("shows what would flip before a draft is activated, with actions to look at, and keeps the draft meanwhile", async () => {
+  it("shows which decisions would flip before a draft is activated, with examples, and preserves the draft", async () => {
     const ids = [await submit(EDIT), await submit(EDIT)];
     await submit({ ...DENIED, tool: "elsewhere" });
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/policies/new");
@@ -113,7 +113,7 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
     assert.equal(await page.locator(".cm-lint-marker-error").count(), 1);
   });
 
-  it("tells what the policies in force decide already from what a version adds, and grows stale with the text", async () => {
+  it("distinguishes flips of the active policies from flips of the version, and becomes stale when the text changes", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/policies/wiki");
     await page.getByRole("button", { name: "Run the backtest" }).click();
     await page.getByText("2 of 3 past decisions would flip.").waitFor();
@@ -176,7 +176,7 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual(complaints, []);
   });
 
-  it("tells how far it is, and ends in the service when it is cancelled", async () => {
+  it("shows its progress, and stops in the service when it is cancelled", async () => {
     for (let i = 0; i < 1200; i += 50)
       await Promise.all(Array.from({ length: 50 }, () => submit({ ...EDIT, operation: "bulk" })));
     const { page } = await console_.visit(console_.service.admin, "#/policies/new");

@@ -199,7 +199,7 @@ describe("hostile requests in a browser", { skip: withoutBrowser }, () => {
     await page.close();
   });
 
-  it("goes on with what is pending when all that was listed is cleared", async () => {
+  it("continues with other pending actions when all listed actions are cleared", async () => {
     const ids: string[] = [];
     for (let i = 0; i < 55; i++) ids.push(await submit({ params: { amount: 4000 + i } }));
     const { page } = await console_.visit(ada, "#/approvals");

@@ -94,7 +94,7 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("does not overwrite a change that another made", async () => {
+  it("does not overwrite another person's change", async () => {
     await console_.service.call("POST", "/v1/agents", { key: console_.service.admin, body: { id: "shared" } });
     const { page } = await console_.visit(console_.service.admin, "#/agents");
     await page.getByRole("button", { name: "Change shared" }).click();

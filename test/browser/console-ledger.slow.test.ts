@@ -49,7 +49,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
   });
   after(() => console_.close());
 
-  it("verifies the checkpoint with the pinned key, and next time that the log goes on from it", async () => {
+  it("verifies the checkpoint with the pinned key, and at the next visit that the log extends it", async () => {
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/provenance");
     await page.getByText("no key is pinned in this browser").waitFor();
     await page.getByLabel("Verifier key").fill("nonsense");
@@ -65,7 +65,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("raises an alarm when the log is another than the one that was seen", async () => {
+  it("warns if the log differs from the one that this browser saw before", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/system");
     const { body } = await console_.service.call("GET", "/v1/provenance/checkpoint", { key: console_.service.admin });
     const size = Number((body as string).split("\n")[1]);
@@ -262,7 +262,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await context.close();
   });
 
-  it("lists coverage statements, and warns of effects that nobody decided", async () => {
+  it("lists coverage statements, and warns of effects without a decision", async () => {
     const { service } = console_;
     const { page } = await console_.visit(service.admin, "#/coverage");
     await page.getByText("No log was compared with the ledger").waitFor();

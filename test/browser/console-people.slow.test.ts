@@ -113,7 +113,7 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     await fits(page);
     await page.getByRole("button", { name: "Delegate…" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByLabel("Who approves in your place").selectOption({ label: "Bo" });
+    await dialog.getByLabel("Who approves on your behalf").selectOption({ label: "Bo" });
     const until = await dialog.getByLabel("Until").inputValue();
     await dialog.getByLabel("Until").fill("2020-01-01T00:00");
     await dialog.getByLabel("Only some of what I can approve").check();
@@ -127,7 +127,7 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     await pictures(page, "delegate");
     await dialog.getByLabel("Until").fill(until);
     await dialog.getByRole("button", { name: "Delegate" }).click();
-    await page.getByText("Bo can approve in your place until").waitFor();
+    await page.getByText("Bo can approve on your behalf until").waitFor();
     const row = page.getByRole("row", { name: "on holiday" });
     for (const text of ["Bo", "Ann (you)", "active", "finance", "stripe, crm.*"])
       await row.getByText(text, { exact: true }).first().waitFor();
@@ -136,7 +136,7 @@ describe("people in the console", { skip: withoutBrowser }, () => {
 
     const id = await submit("stripe");
     await openRequest(bo.page, id);
-    await paneOf(bo.page, id).getByText("You vote in the place of Ann, who delegated to you.").waitFor();
+    await paneOf(bo.page, id).getByText("You vote on behalf of Ann, who delegated to you.").waitFor();
     await vote(bo.page, "Approve", "checked");
     await rowOf(bo.page, id).getByText("settled").waitFor();
     const [given] = (await read(id)).approvals;
@@ -149,7 +149,7 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: /^Revoke the delegation from Ann to Bo/ }).click();
     await page.getByRole("dialog").getByLabel("Comment").fill("back early");
     await page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
-    await page.getByText("Bo no longer approves in the place of Ann.").waitFor();
+    await page.getByText("Bo no longer approves on behalf of Ann.").waitFor();
     await page.getByText("No delegation is active or scheduled.").waitFor();
     await page.getByRole("button", { name: "Ended" }).click();
     await page.getByText("back early").waitFor();
@@ -246,7 +246,7 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     }
   });
 
-  it("lists users and their sessions, adds a user, ends a session and a user, and resumes the user", async () => {
+  it("lists users and their sessions, adds a user, ends a session, and deactivates and reactivates the user", async () => {
     const { page } = await signIn("Alma", ["admin"], []);
     const uma = await signIn("Uma", ["viewer"], ["finance"]);
     await visit(page, "#/users", "Users");
@@ -282,20 +282,20 @@ describe("people in the console", { skip: withoutBrowser }, () => {
       .getByText("cannot sign in yet")
       .waitFor();
 
-    await page.getByRole("button", { name: "End Uma" }).click();
+    await page.getByRole("button", { name: "Deactivate Uma" }).click();
     await dialog.getByLabel("Reason").fill("left the company");
     await fits(page);
-    await dialog.getByRole("button", { name: "End the user" }).click();
+    await dialog.getByRole("button", { name: "Deactivate the user" }).click();
     await page.getByText("Uma was deactivated.").waitFor();
     await row.waitFor({ state: "detached" });
-    await page.getByRole("button", { name: "Ended" }).click();
-    await row.getByText("ended", { exact: true }).waitFor();
-    await page.getByRole("button", { name: "Resume Uma" }).click();
-    await dialog.getByRole("button", { name: "Resume" }).click();
+    await page.getByRole("button", { name: "Deactivated" }).click();
+    await row.getByText("deactivated", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Reactivate Uma" }).click();
+    await dialog.getByRole("button", { name: "Reactivate" }).click();
     await page.getByText("Uma can sign in again.").waitFor();
     await page.getByText("No user has been deactivated.").waitFor();
     await page.getByRole("button", { name: "Active", exact: true }).click();
-    await page.getByRole("button", { name: "End Alma" }).click();
+    await page.getByRole("button", { name: "Deactivate Alma" }).click();
     await dialog.getByText("This is you: you will be signed out.").waitFor();
   });
 

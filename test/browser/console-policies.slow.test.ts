@@ -225,7 +225,7 @@ rules:
     await page.close();
   });
 
-  it("does not overwrite a version that another made", async () => {
+  it("does not overwrite another person's version", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/policies/wiki");
     await page.getByRole("button", { name: "Edit…" }).click();
     const before = (await console_.service.call("GET", "/v1/policies/wiki", { key: console_.service.admin })).body;
@@ -246,7 +246,7 @@ rules:
     );
   });
 
-  it("keeps a draft while one looks elsewhere, for the version that it was made from, and not for the next who signs in", async () => {
+  it("preserves a draft for its version while the user is on other pages, and deletes it for the next user who signs in", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/policies/wiki");
     await page.getByRole("button", { name: "Edit…" }).click();
     await editorOf(page).waitFor();
@@ -286,7 +286,7 @@ rules:
     assert.equal(await page.getByText("Your earlier draft").count(), 0);
   });
 
-  it("completes keys and names while one types, runs the tests beside the text, and keeps the page's policy", async () => {
+  it("completes keys and names while a person types, runs the tests next to the text, and preserves the page's policy", async () => {
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/policies/new");
     await editorOf(page).waitFor();
     const head = "policy: typed\nlet: { most: 100 }\nrules:\n  - name: small\n    tool: wiki\n";

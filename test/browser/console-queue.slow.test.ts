@@ -171,7 +171,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     await page.close();
   });
 
-  it("tells two refunds apart by their values, in the order and the lines of their author", async () => {
+  it("distinguishes two refunds by their values, in the order and the lines of their author", async () => {
     const note = "first line\n  second line";
     const [small, large] = [
       await submit({ params: { amount: 120, to: "cus_1", currency: "USD", note } }),

@@ -13,7 +13,7 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
   });
   after(() => console_.close());
 
-  it("signs in with a key that only open tabs have, hands it to a new one, and signs all of them out", async () => {
+  it("keeps the key only in open tabs, passes it to a new tab, and signs out all tabs", async () => {
     const context = await console_.browser.newContext({ viewport: { width: 1280, height: 900 } });
     const { page, complaints, strayed } = await open(context, console_.server.url);
     await page.getByLabel("API key").fill(console_.service.admin);
@@ -164,7 +164,7 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
     assert.equal(await link.isVisible(), true);
   });
 
-  it("is served under a policy that lets no markup and nothing from elsewhere in", async () => {
+  it("is served with a content security policy that blocks inline markup and other hosts", async () => {
     const { status, headers } = await console_.service.call("GET", "/", { key: null });
     assert.equal(status, 200);
     const policy = headers.get("content-security-policy") ?? "";

@@ -16,7 +16,7 @@ describe("a stop in a browser", { skip: withoutBrowser }, () => {
   const submitted = async (): Promise<string> =>
     (await console_.service.call("POST", "/v1/actions", { body: ALLOWED })).body.reason_code as string;
 
-  it("is placed with a reason, stands on every page and for everybody, and is lifted by two", async () => {
+  it("is placed with a reason, is displayed on every page to every user, and is lifted by two people", async () => {
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/policies");
     await page.getByRole("button", { name: "Stop…" }).click();
     const dialog = page.getByRole("dialog");
@@ -68,7 +68,7 @@ describe("a stop in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([strayed, complaints.filter((text) => !text.includes("409"))], [[], []]);
   });
 
-  it("narrows to a tool, and a policy that is not there is said so", async () => {
+  it("can be limited to a tool, and reports an unknown policy", async () => {
     const { page } = await console_.visit(console_.service.admin, "#/agents");
     await page.getByRole("button", { name: "Stop…" }).click();
     const dialog = page.getByRole("dialog");

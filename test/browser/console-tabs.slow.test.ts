@@ -80,7 +80,7 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
     await context.close();
   });
 
-  it("reads one stream where browsers have no shared workers, and goes on when its tab closes", async () => {
+  it("reads one stream if the browser has no shared workers, and continues in another tab when its tab closes", async () => {
     const context = await console_.browser.newContext();
     await context.addInitScript(() => Reflect.deleteProperty(globalThis, "SharedWorker"));
     const before = streams.begun;

@@ -98,7 +98,7 @@ describe("the documentation in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
-  it("links to one operation, and opens other pages beside it", async () => {
+  it("links to one operation, and opens other pages in a new tab", async () => {
     const context = await browser.newContext({ viewport: { width: 1280, height: 1000 } });
     const { page, complaints } = await open(context, `${server.url}/docs`);
     const frame = await inside(page);
@@ -115,7 +115,7 @@ describe("the documentation in a browser", { skip: withoutBrowser }, () => {
   });
 
   for (const path of ["/docs", "/redoc", "/docs/frame", "/redoc/frame"]) {
-    it(`${path} runs other people's scripts where they can ask for nobody's key`, async () => {
+    it(`${path} runs third-party scripts where they cannot get any key`, async () => {
       const context = await browser.newContext();
       const { page: console_ } = await open(context, server.url);
       await console_.getByLabel("API key").fill(service.admin);

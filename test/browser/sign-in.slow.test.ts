@@ -136,19 +136,46 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     await context.close();
   });
 
-  it("adds a second passkey, and a recovery code adds one on another device", async () => {
+  it("adds and removes a passkey and replaces the codes with a passkey's confirmation, and a code adds one on another device", async () => {
     const context = await browser.newContext();
-    const { page } = await open(context, await invite("Bob", ["viewer"]));
+    const { page, complaints } = await open(context, await invite("Bob", ["viewer"]));
     const first = await addAuthenticator(context, page);
     await page.getByRole("button", { name: "Create a passkey" }).click();
     await page.getByRole("heading", { name: "Recovery codes" }).waitFor();
-    const [code = ""] = await page.locator("#list li").allTextContents();
+    const [replaced = ""] = await page.locator("#list li").allTextContents();
     await page.goto(`${origin}/sign-in`);
+    const setVerified = (isUserVerified: boolean) =>
+      first.cdp.send("WebAuthn.setUserVerified", { authenticatorId: first.id, isUserVerified });
+    await setVerified(false);
+    await page.getByRole("button", { name: "Add another passkey" }).click();
+    await page.getByRole("alert").filter({ visible: true }).waitFor();
+    await setVerified(true);
+    await page.getByRole("button", { name: "Replace the recovery codes" }).click();
+    await page.getByRole("heading", { name: "Recovery codes", exact: true }).waitFor();
+    const [code = ""] = await page.locator("#list li").allTextContents();
+    assert.notEqual(code, replaced);
+    await page.goto(`${origin}/sign-in`);
+    await page.getByRole("button", { name: "Add another passkey" }).click();
+    await page.getByRole("heading", { name: "New passkey" }).waitFor();
     // A device enrols one passkey of a user: the second one needs another device.
     await first.cdp.send("WebAuthn.removeVirtualAuthenticator", { authenticatorId: first.id });
     await attachAuthenticator(first.cdp);
-    await page.getByRole("button", { name: "Add another passkey" }).click();
+    await page.getByRole("button", { name: "Create the passkey" }).click();
     await page.getByText("You have 2 passkeys").waitFor();
+    await picture(page, "signed-in");
+    await page
+      .getByRole("button", { name: /^Remove Passkey/ })
+      .first()
+      .click();
+    await page.getByText("Passkey was removed.").waitFor();
+    assert.equal(await page.locator("#passkeys li").count(), 1);
+    await page.getByRole("button", { name: /^Remove Passkey/ }).click();
+    await page.getByText("this is your last passkey").waitFor();
+    // The browser logs the 401 of `GET /v1/session` before the sign-in, and the 409 of the last passkey.
+    assert.deepEqual(
+      complaints.filter((text) => !/40[19]/.test(text)),
+      [],
+    );
     await context.close();
 
     const other = await browser.newContext();
@@ -322,7 +349,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       assert.deepEqual([(await read(id)).status, await approvalEntries(id)], ["pending_approval", []]);
     });
 
-    it("asks a person with an API key to sign in where a rule requires a signature", async () => {
+    it("tells a person with an API key to sign in if a rule requires a signature", async () => {
       const id = await submit({ tool: "postgres", operation: "archive old" });
       await invite("Desk", ["approver"]);
       const { body } = await service.call("POST", "/v1/api-keys", {
@@ -394,7 +421,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       await context.close();
     });
 
-    it("keeps the reason if the person does not confirm, and a link alone cannot vote", async () => {
+    it("preserves the reason if the person does not confirm, and a link without a session cannot vote", async () => {
       const { id, link } = await ask("invoices_2020");
       const context = await browser.newContext();
       const { page } = await open(context, await invite("Ines", ["approver"]));
@@ -486,6 +513,9 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       await page.getByRole("button", { name: "Create a passkey" }).click();
       await page.getByText("recovery codes").first().waitFor();
       assert.deepEqual(await accessibilityFindings(page), [], `${colorScheme}, enrolled`);
+      await page.goto(`${origin}/sign-in`);
+      await page.getByRole("button", { name: "Add another passkey" }).waitFor();
+      assert.deepEqual(await accessibilityFindings(page), [], `${colorScheme}, signed in`);
       assert.ok(
         await page.evaluate("document.documentElement.scrollWidth <= innerWidth"),
         "nothing is wider than a phone",
@@ -519,7 +549,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     await context.close();
   });
 
-  it("says at another address than localhost where people can sign in", async () => {
+  it("shows at addresses other than localhost where people can sign in", async () => {
     const { page } = await open(browser, `${server.url}/sign-in`);
     await page
       .getByRole("alert")

@@ -535,6 +535,16 @@ describe("against a running service", () => {
     assert.equal(made.code, EXIT_CODES.ok, made.err);
     assert.equal((await as((JSON.parse(made.out) as { key: string }).key, ["keys", "list"])).code, EXIT_CODES.ok);
   });
+
+  test("status of a service that is not ready shows why, and the policies", async () => {
+    running.runtime.beginStop();
+    const status = await as(running.admin, ["status"]);
+    assert.equal(status.code, EXIT_CODES.failure);
+    assert.match(
+      status.out,
+      /^service {3}\S+ is not ready: it is stopping\npolicies {2}\d+ active, .*\nsource {4}policy-files: applied\n$/,
+    );
+  });
 });
 
 test("a configuration without plugins serves nothing, and reports it", async (t) => {

@@ -71,7 +71,7 @@ test("delegations are listed, filtered and revoked", async () => {
   assert.equal(listed.code, EXIT_CODES.ok, listed.err);
   assert.match(
     listed.out,
-    /^active {2}Bo approves in the place of Ann\n {2}id {8}\S+\n {2}covers {4}groups finance; tools db\n/,
+    /^active {2}Bo approves on behalf of Ann\n {2}id {8}\S+\n {2}covers {4}groups finance; tools db\n/,
   );
   assert.match(listed.out, /comment {3}on holiday/);
   const other = await run(keys.admin, "delegations", "--user", "01900000-0000-7000-8000-000000000000");

@@ -20,13 +20,13 @@ describe("explain", () => {
       "  approval    2 people, within 4h, then valid for 1h, a rejection blocks the same request for 1d, notifies finance",
       'shell: does not apply: the tool "stripe" matches none of shell, bash, terminal',
       'payments: require_approval by rule "large refunds"  <- decides',
-      "   - absurd refunds (deny): its condition is false",
+      "   - excessive refunds (deny): its condition is false",
       "       params.amount > 20000 = false",
       "         params.amount = 5000",
       "  => large refunds (require_approval): matches",
       "     other refunds (require_approval): not reached: an earlier rule decided",
       'email: does not apply: the tool "stripe" matches none of email',
-      '   - stores of secrets (deny): the tool "stripe" matches none of *vault*, *secret*, *credential*, *password*, *passwd*, *keychain*, *keystore*, 1password*, bitwarden*, lastpass*, keepass*',
+      '   - secret stores (deny): the tool "stripe" matches none of *vault*, *secret*, *credential*, *password*, *passwd*, *keychain*, *keystore*, 1password*, bitwarden*, lastpass*, keepass*',
     ])
       assert.ok(run.out.split("\n").includes(line), `${line}\nin\n${run.out}`);
   });

@@ -137,7 +137,7 @@ function trailRecord(id: string, session: string, key: string, over: object = {}
   };
 }
 
-test("CloudTrail: finds what nobody decided and what has no effect, and records a statement", async () => {
+test("CloudTrail: finds effects without a decision and actions without an effect, and records a statement", async () => {
   const explained = await act("s3", "put_object", { bucket: "reports", key: "a.csv" });
   const phantom = await act("s3", "put_object", { bucket: "reports", key: "b.csv" });
   const records = [

@@ -171,7 +171,7 @@ describe("the embedded store", () => {
     assert.match((await assent(["serve", "--port", "0", "--config", file], env)).err, /plugin "notify-slack"/);
   });
 
-  it("is audited while the service runs, and every kind of damage is reported", async () => {
+  it("the audit runs beside the service, and reports every kind of damage", async () => {
     const service = await startProcess(env);
     const stop = load(service);
     const beside = await assent(["audit", "--json"], env);
@@ -222,7 +222,7 @@ describe("the embedded store", () => {
     }
   });
 
-  it("is migrated by a command, which can also only check", async () => {
+  it("is migrated by a command, which can check without a migration", async () => {
     const at = { ...env, ASSENT_DATA: join(folder, "own") };
     const known = MIGRATIONS.length;
     assert.equal((await assentHereWith(at, "migrate")).out, `the store has schema ${known}\n`);
@@ -353,7 +353,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
     assert.equal((await assentHereWith({ ...env, ASSENT_DATA: join(folder, "back") }, "audit")).code, 0);
   });
 
-  it("rejects another secret than its other processes have", async () => {
+  it("rejects a process whose secret differs from the other processes", async () => {
     const url = await server.database();
     const at = {
       ...env,
@@ -380,7 +380,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
     );
   });
 
-  it("rejects another environment than its other processes have", async () => {
+  it("rejects a process whose environment differs from the other processes", async () => {
     const url = await server.database();
     const at = { ...env, ASSENT_DATA: join(folder, "environments"), DATABASE_URL: url };
     const staging = { ...at, ASSENT_ENVIRONMENT: "staging" };

@@ -76,7 +76,7 @@ async function signIn(): Promise<TerminalSession> {
 }
 
 describe("the sign-in of a terminal", () => {
-  test("needs the code that the terminal shows, and a signed-in person", async () => {
+  test("a terminal session needs the code that the terminal shows, and a signed-in person", async () => {
     const { challenge, code, signedIn } = await startSignIn();
     const wrong = await confirmTerminal(ada, challenge, "AAAA-AAAA");
     assert.equal(wrong.body.code, "USERS_CHALLENGE_INVALID");
@@ -95,7 +95,7 @@ describe("the sign-in of a terminal", () => {
     await assert.rejects(session.service.call("GET", "/v1/me"), { status: 401 });
   });
 
-  test("needs a passkey's answer for this terminal, if the person has a passkey", async () => {
+  test("a terminal session needs a passkey signature for this terminal if the person has a passkey", async () => {
     const path = "/v1/session/terminal/confirm";
     const [one, other] = ["x", "y"].map((letter) => terminalChallenge(letter.repeat(43))) as [string, string];
     const about = (challenge: string) => ({ challenge, code: terminalCode(challenge) });
@@ -132,7 +132,7 @@ describe("the sign-in of a terminal", () => {
   });
 });
 
-test("a terminal signs in only at the address where people sign in, so a relay gets no session", async () => {
+test("a terminal signs in only at the address where people sign in, so that a relay does not get a session", async () => {
   const screen = createScreen();
   const relay: typeof fetch = (input, init) => {
     const request = new Request(input, init);
@@ -144,7 +144,7 @@ test("a terminal signs in only at the address where people sign in, so a relay g
 });
 
 describe("a terminal session", () => {
-  test("can vote, but add no passkey, user, key or delegation, and confirm no other terminal", async () => {
+  test("a terminal session can vote, but cannot add passkeys, users, keys or delegations, or confirm another terminal", async () => {
     const session = await signIn();
     for (const [method, path, body] of [
       ["POST", `/v1/users/${ada.id}/passkeys/options`, undefined],
@@ -157,7 +157,7 @@ describe("a terminal session", () => {
     await session.end();
   });
 
-  test("breaks no glass and grants nothing", async () => {
+  test("a terminal session cannot approve with break-glass or grant future actions", async () => {
     const session = await signIn();
     const id = await submit("4711");
     const path = `/v1/actions/${id}/approval`;
@@ -174,7 +174,7 @@ describe("a terminal session", () => {
     await session.end();
   });
 
-  test("ends with the session of the browser that confirmed it", async () => {
+  test("a terminal session ends with the browser session that confirmed it", async () => {
     const session = await signIn();
     assert.equal((await session.service.call<{ principal: string }>("GET", "/v1/me")).principal, `user:${ada.id}`);
     assert.equal((await ada.call("DELETE", "/v1/session")).status, 204);
@@ -184,7 +184,7 @@ describe("a terminal session", () => {
 });
 
 describe("votes", () => {
-  test("a vote shows who asks and why, is asked for, and spells out control characters of the agent", async (t) => {
+  test("before a vote, the terminal shows the requester and the reason, asks for confirmation, and escapes control characters", async (t) => {
     const session = await signIn();
     const screen = createScreen();
     const commands = new WatchCommands(session.service, screen);

@@ -14,7 +14,7 @@ let folder: string;
 before(() => (folder = temporaryFolder("assent-witness-cli-")));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-test("a proof under a cosigned checkpoint verifies with the witness's key, and not with another's", async () => {
+test("a proof with a cosigned checkpoint is valid with the witness's key, and not with a different key", async () => {
   const env = { ASSENT_DATA: join(folder, "data"), ASSENT_ADMIN_KEY: ADMIN, ASSENT_LOG_ORIGIN: "example.com/log" };
   const first = await startProcess(env);
   const keys = (await (await fetch(`${first.url}/v1/provenance/keys`, { headers })).json()) as {

@@ -55,7 +55,7 @@ test("a request contains a link for its person only, valid for exactly this acti
   assert.equal(checkToken("link", token, claims, mac), "ok");
 });
 
-test("a place gets a link without a token", async () => {
+test("a message to a group or channel contains a link without a token", async () => {
   assert.equal(
     ((await said(row(1, { person: null }))) as ApprovalMessage).link,
     `https://assent.example/approve#${action.id}`,

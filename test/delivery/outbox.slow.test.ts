@@ -100,7 +100,7 @@ test("each person gets one request at each address, however many channels contai
   assert.match(last_error ?? "", /no one was notified: the configuration has no channel "unknown"/);
 });
 
-test("neither the submitter, by any spelling of a name that they have or had, nor an ended user gets a request", async () => {
+test("neither the submitter, under any spelling of a current or former name, nor a deactivated user gets a request", async () => {
   const channels = { a: { notifier: "mail", people: [ANNA, BEN, { owner: "Gone", to: "gone" }] } };
   for (const owner of [" ANNA", "ann"]) {
     assert.deepEqual(told(await written(channels, [asks(["a"], owner)])), ["approval_requested ben waiting 0"], owner);

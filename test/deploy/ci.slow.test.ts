@@ -1,4 +1,7 @@
-/** deploy/ci: the script and the hook on real repositories, with receivers on loopback in the place of GitHub's and GitLab's APIs. */
+/**
+ * deploy/ci: the script and the hook on real repositories, with receivers on loopback instead of GitHub's and GitLab's
+ * APIs.
+ */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -168,7 +171,7 @@ describe("check-policies.sh", () => {
     assert.match(readFileSync(join(folder, "policy-report", "policies.xml"), "utf8"), /failures="[1-9]/);
   });
 
-  test("posts to GitHub, and writes its own comment again, nobody else's", async (t) => {
+  test("posts to GitHub, and updates its own comment, but no other comment", async (t) => {
     const { folder, base } = project(t);
     let comments: unknown[] = [];
     const api = await receiver(t, ({ method }) => (method === "GET" ? [200, comments] : [201, {}]));
@@ -339,7 +342,7 @@ describe("check-policies.sh with a service", () => {
     rmSync(data, { recursive: true, force: true });
   });
 
-  test("tells which past decisions would flip, and fails because of them only when asked to", async (t) => {
+  test("reports which past decisions would flip, and fails because of them only if configured", async (t) => {
     const { folder, base } = project(t);
     const env = { ASSENT_BASE: base, ASSENT_URL: service.url, ASSENT_API_KEY: API_KEY };
     const told = await check(folder, env);
@@ -453,7 +456,7 @@ describe("the recipes", () => {
     assert.equal(job.artifacts.reports.junit, "policy-report/policies.xml");
   });
 
-  test("every variable and file stands in the README", () => {
+  test("the README lists every variable and file", () => {
     const page = readFileSync(join(CI, "README.md"), "utf8");
     for (const name of variables) assert.ok(page.includes(`\`${name}\``), `${name} is not in the README`);
     for (const [, path] of page.matchAll(/\]\(([^)#:]+)\)/g)) assert.ok(existsSync(join(CI, path as string)), path);

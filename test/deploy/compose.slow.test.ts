@@ -28,7 +28,7 @@ const compose = parse(text("compose.yaml")) as {
   secrets: Record<string, { file: string }>;
 };
 
-test("compose: what it mounts and asks for is there, and its processes can write nothing but data", () => {
+test("compose: mounted files and variables exist, and its processes can write only to the data folder", () => {
   const { assent, proxy, database } = compose.services;
   assert.ok(assent !== undefined && proxy !== undefined && database?.healthcheck !== undefined);
   assert.ok(existsSync(join(ROOT, "deploy", assent.build?.context ?? "", assent.build?.dockerfile ?? "")));

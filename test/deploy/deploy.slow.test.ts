@@ -216,7 +216,7 @@ test("the Caddyfile is valid", { skip: withoutProgram("caddy") }, () => {
 });
 
 test(
-  "behind the Caddy example events arrive as they happen, and a client that goes frees its stream",
+  "behind the Caddy example, events arrive immediately, and a client that disconnects frees its stream",
   { skip: withoutProgram("caddy") },
   async () => {
     const folder = temporaryFolder("assent-caddy-");
@@ -372,7 +372,7 @@ describe("behind the nginx example", { skip: withoutProgram("nginx") || withoutP
     return { status: answer.statusCode ?? 0, text };
   }
 
-  it("nobody gets to where processes send each other work", async () => {});
+  it("clients cannot reach the endpoint at which processes exchange work", async () => {});
 
   it("events arrive as they happen", async () => {
     const stream = await open("GET", "/v1/events", { accept: "text/event-stream" });
@@ -388,7 +388,7 @@ describe("behind the nginx example", { skip: withoutProgram("nginx") || withoutP
     stream.destroy();
   });
 
-  it("a long wait goes through, and so does the service's own word on a body that is too large", async () => {
+  it("a long wait passes the proxy, and the service's own error for a body that is too large does, too", async () => {
     const waited = await call("POST", "/v1/actions", { prefer: "wait=2" }, JSON.stringify(ASKED));
     assert.deepEqual(
       [waited.status, (JSON.parse(waited.text) as { status: string }).status],
@@ -403,7 +403,7 @@ describe("behind the nginx example", { skip: withoutProgram("nginx") || withoutP
     assert.deepEqual([large.status, (JSON.parse(large.text) as { code: string }).code], [413, "BODY_TOO_LARGE"]);
   });
 
-  it("a client cannot pass for another address", async () => {
+  it("a client cannot pretend to have a different address", async () => {
     const statuses: number[] = [];
     for (let i = 0; i < 12; i++)
       statuses.push(

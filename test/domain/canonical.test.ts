@@ -21,11 +21,11 @@ test("keys are sorted by UTF-16 code units", () => {
   assert.equal(text, '{"\\n":9,"\\r":2,"1":4,"</script>":8,"\u0080":6,"\u00f6":7,"\u20ac":1,"\u{1f602}":5,"\ufb33":3}');
 });
 
-test("keys that look like numbers sort as texts: 10 before 9", () => {
+test("keys that look like numbers sort as strings: 10 before 9", () => {
   assert.equal(canonical({ 9: 1, 10: 2, "-1": 3 }), '{"-1":3,"10":2,"9":1}');
 });
 
-test("texts are escaped as in RFC 8785 section 3.2.2.2 and not normalised", () => {
+test("strings are escaped as in RFC 8785 section 3.2.2.2 and not normalised", () => {
   assert.equal(
     canonical('\u0000\u0008\u0009\u000a\u000b\u000c\u000d\u001f"\\/\u007f\u2028'),
     '"\\u0000\\b\\t\\n\\u000b\\f\\r\\u001f\\"\\\\/\u007f\u2028"',

@@ -66,7 +66,7 @@ const TABLE: [name: string, takes: Record<string, string>, refuses: string[]][] 
   ],
 ];
 
-test("a text must be completely a number, a time or a duration", () => {
+test("a string must be completely a number, a time or a duration", () => {
   for (const [name, takes, refuses] of TABLE) {
     for (const [text, made] of Object.entries(takes))
       assert.equal(value(`${name}(params.v)`, text), made, `${name}("${text}")`);
@@ -95,14 +95,14 @@ test("numbers become times in seconds, and only types that CEL converts are conv
   assert.equal(value("string(b'\\xff')"), "error");
 });
 
-test("texts are sorted by code points", () => {
+test("strings are sorted by code points", () => {
   assert.equal(value("'\\uffff' < '\\U0001f98a'"), "true");
   assert.equal(value("'\\U0001f98a' <= '\\uffff'"), "false");
   assert.equal(value("'a\\U0001f98a' > 'a\\U0001f989'"), "true");
   assert.equal(value("'a' < 'ab' && 'b' > 'ab' && 'a' >= 'a'"), "true");
 });
 
-test("a key with the value null exists, also in a map that the condition creates", () => {
+test("a key with the value null exists, even in a map that the condition creates", () => {
   for (const source of [
     '"a" in {"a": null}',
     "1 in {1: null}",
@@ -114,7 +114,7 @@ test("a key with the value null exists, also in a map that the condition creates
   assert.equal(value("2 in {1: null}"), "false");
 });
 
-test("a text that is not a number does not pass a rule about large amounts", () => {
+test("a string that is not a number does not pass a rule about large amounts", () => {
   const rules = [rule("large", "require_approval", { when: "double(params.amount) > 1000.0" }), rule("rest", "allow")];
   const set = compile(policy("p", rules));
   for (const amount of ["5,000", "", " 5000", "0x1388", "5 000"])

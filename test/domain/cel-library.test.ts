@@ -81,7 +81,7 @@ test("values that cel.bind shares cost what they hold", () => {
   assert.equal(findTypeFault(`cel.bind(v0, 'a', ${nested})`, "condition"), null);
 });
 
-test("texts, lists and numbers have the functions of the CEL extensions", () => {
+test("strings, lists and numbers have the functions of the CEL extensions", () => {
   const cases: [source: string, value: unknown][] = [
     ["'a🦊b'.charAt(1)", "🦊"],
     ["'a🦊b'.substring(1, 2)", "🦊"],
@@ -250,6 +250,14 @@ test("regex functions find what a pattern and its group match", () => {
   }
   assert.match(findTypeFault("regex.extract(tool, 'a') == 'a'", "condition")?.message ?? "", /never equal/);
   assert.match(findTypeFault("regex.extract(tool, 'a').orValue('') > 5", "condition")?.message ?? "", /cannot compare/);
+  // An untyped value of the request is not optional.
+  for (const never of ["params.?a == params.b", "context['b'] != params.?a.c", "params.?a in params.list"])
+    assert.match(
+      findTypeFault(never, "condition")?.message ?? "",
+      /an optional.*(never equal|always differ|never contains)/,
+    );
+  for (const can of ["params.?a == params.?b", "params.?a == dyn(params.b)", "params.?a.orValue(0) == params.b"])
+    assert.equal(findTypeFault(can, "condition"), null, can);
 });
 
 test("addresses, networks, URLs, paths and versions are compared by their parts", () => {

@@ -61,13 +61,13 @@ describe("opening notes", () => {
     );
   });
 
-  test("the same name with another key is unknown", () => {
+  test("the same name with a different key is unknown", () => {
     refuses("unknown_key", () => openNote(signNote(TEXT, impostor), [log.vkey], ed25519));
     refuses("unknown_key", () => openNote(NOTE, [], ed25519));
     refuses("unknown_key", () => openNote(NOTE, [other.vkey], ed25519));
   });
 
-  test("a key's id and signature under another name are unknown", () => {
+  test("a key's id and signature under a different name are unknown", () => {
     const bytes = concatBytes(computeKeyId(log.name, 1, log.publicKey), log.sign(utf8(TEXT)));
     refuses("unknown_key", () => openNote(`${TEXT}\n${line("example.com/elsewhere", bytes)}`, [log.vkey], ed25519));
     assert.equal(openNote(`${TEXT}\n${line(log.name, bytes)}`, [log.vkey], ed25519), TEXT);

@@ -203,7 +203,7 @@ describe("a decision with facts", () => {
     assert.deepEqual([callFor(100)?.inputs, callFor(2_000)], [{ id: "100" }, null]);
   });
 
-  test("may read 50 facts of each source of policies, so that no team uses up those of another", () => {
+  test("a decision reads 50 facts for each source of policies, so that one team cannot use up the limit of another", () => {
     const facts = (count: number): string =>
       Array.from({ length: count }, (_, i) => `  f${i}: { source: geo, schema: { type: string } }\n`).join("");
     const set = buildPolicySet(

@@ -52,7 +52,7 @@ test("hex with anything but pairs of lowercase digits is rejected", () => {
     assert.throws(() => fromHex(text), RangeError, JSON.stringify(text));
 });
 
-test("base64 has one text for each value: padding, spare bits, alphabet and white space are strict", () => {
+test("base64 has exactly one string for each value: padding, spare bits, alphabet and white space are strict", () => {
   for (const text of [
     "A",
     "AA",

@@ -180,7 +180,7 @@ describe("numbers", () => {
       refuses(`[0,${number}]`, "UNSAFE_INTEGER", "/1");
   });
 
-  test("digits inside a text are not a number", () => {
+  test("digits in a string are not a number", () => {
     assert.deepEqual(parseJson('{"9007199254740993":"123456789012345678901 1e999"}'), {
       "9007199254740993": "123456789012345678901 1e999",
     });
@@ -213,7 +213,7 @@ describe("nesting", () => {
     assert.equal((parseJson(wide) as unknown[]).length, 100_001);
   });
 
-  test("brackets inside a text do not nest", () => {
+  test("brackets in a string do not nest", () => {
     assert.equal(parseJson(`"${"[{".repeat(1000)}"`), "[{".repeat(1000));
   });
 
@@ -463,7 +463,7 @@ function judge(text: string): Set<JsonFaultCode> {
   return faults;
 }
 
-test("fuzz: a text is accepted exactly if JSON.parse accepts it and it has no other fault, with the same value", (t) => {
+test("fuzz: a string is accepted exactly if JSON.parse accepts it and it has no other fault, with the same value", (t) => {
   const seed = Number(process.env["FUZZ_SEED"] ?? Date.now() % 2 ** 31);
   t.diagnostic(`FUZZ_SEED=${seed}`);
   const next = random(seed);

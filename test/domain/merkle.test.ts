@@ -170,7 +170,7 @@ describe("altered proofs", () => {
     }
   });
 
-  test("a history that was rewritten before the first size has no valid proof", async () => {
+  test("there is no valid proof if entries before the first size were rewritten", async () => {
     const rewritten = LEAVES.slice(0, 100).with(3, leafOf(utf8("something else")));
     const path = await consistencyProof(60, 100, sourceOver(rewritten));
     assert.equal(

@@ -13,7 +13,7 @@ import { matchesAnyName } from "../../src/domain/policy/compile/name-patterns.ts
 import type { PolicySetDocument } from "../../src/domain/policy/policy-types.ts";
 import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
 
-test("a name cannot look like another one", () => {
+test("a name with look-alike characters is rejected", () => {
   for (const name of ["bash", "crm.get_user", "Support Bot", "größe", "検索", "отдел", "spiffe://a/b", "🦊"])
     assert.equal(findNameFault(name), null, name);
   for (const name of ["ba\u200bsh", "bash\u0000", "\u202ehsab", "ba\u00adsh", "a\u2800b", "a\u00a0b", "a\u{e0061}"])
@@ -92,13 +92,13 @@ test("a policy can be case-sensitive", () => {
   assert.equal(decide(set, action("Bash", "x", {}, "Support-1"), FACTS, NOW).rule, "ok");
 });
 
-test("`?` matches one character, also one of two UTF-16 units", () => {
+test("`?` matches one character, even one of two UTF-16 units", () => {
   const set = compile(policy("p", [rule("one", "deny", { tool: "a?b" }), rule("rest", "allow")]));
   assert.equal(decide(set, action("a🦊b", "x"), FACTS, NOW).rule, "one");
   assert.equal(decide(set, action("a🦊🦊b", "x"), FACTS, NOW).rule, "rest");
 });
 
-test("a limit per agent uses one name for all spellings, also for the agent that the key is bound to", () => {
+test("a limit per agent uses one name for all spellings, including the spelling of the key's agent", () => {
   const set = compile(policy("p", [], { limits: [{ name: "l", per: "principal.agent_id", count: 1, window: "1h" }] }));
   const subjects = ["Support-Bot", "support-bot"].map((agent_id) => {
     const facts = { ...FACTS, principal: { ...FACTS.principal, agent_id } };

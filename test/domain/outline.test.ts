@@ -110,7 +110,7 @@ describe("an outline", () => {
     assert.equal(after.drawn, before.drawn + 50);
   });
 
-  it("distinguishes texts from other types, and lines of a text from members", () => {
+  it("distinguishes strings from other types, and lines of a string from members", () => {
     assert.deepEqual(outlineLines({ a: "5", b: 5, c: "", d: "x\namount: 1", e: [], f: {}, g: null }), [
       'a: "5"',
       "b: 5",
@@ -150,7 +150,7 @@ describe("marks in a text", () => {
     assert.equal(renderMarkedText("𝐛ank"), "𝐛ank [look-alikes 𝐛 U+1D41B]");
   });
 
-  it("does not mark ordinary texts of any language", () => {
+  it("does not mark ordinary text of any language", () => {
     for (const text of [
       "Überweisung an Zoë, 5 €",
       "он сам сос и оса, и больше ничего",

@@ -196,7 +196,7 @@ test("errors next to || and && are ignored if the other side decides", () => {
   assert.ok("error" in evaluate("params.nope || false"));
 });
 
-test("brackets inside texts do not nest", () => {
+test("brackets in strings do not nest", () => {
   const many = "([{".repeat(100);
   for (const source of [
     `params.s == "${many}"`,

@@ -261,7 +261,7 @@ test("a shadow policy cannot use the steps of other policies", () => {
   assert.equal(verdict(decision), "allow real/ok");
 });
 
-test("a failing condition denies for its policy, with the rule named and the message bounded", () => {
+test("a failing condition makes its policy deny, with the rule's name and a message of limited length", () => {
   const failing = decideOn(
     [
       policy("a", [rule("ok", "allow")]),

@@ -79,7 +79,7 @@ test("all rules that require approval must allow grants, and the smallest caps a
   assert.equal(termsOf(long, policy("none", {})), undefined);
 });
 
-test("an answer with the risk critical rules grants out, also if it allows the action", () => {
+test("an answer with the risk critical rules grants out, even if it allows the action", () => {
   const allowing: PolicyDocument = { policy: "z", rules: [{ name: "r", effect: "allow", risk: "critical" }] };
   assert.equal(termsOf(policy("p", { grants: GRANTS }), allowing), undefined);
   assert.equal(termsOf(policy("p", { grants: GRANTS }), policy("q", { grants: GRANTS }, "critical")), undefined);

@@ -4,8 +4,9 @@ import { test } from "node:test";
 import { applyDecisionObligations } from "../../src/domain/obligations.ts";
 import { buildPolicySet, compilePolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
+import { omitRedacted, redactParams } from "../../src/domain/policy/decide/redact.ts";
 import { parsePolicies, parsePolicyTests } from "../../src/domain/policy/parse/parse.ts";
-import type { Decision, Facts } from "../../src/domain/policy/policy-types.ts";
+import type { Decision, Facts, PolicyDocument } from "../../src/domain/policy/policy-types.ts";
 import { runPolicyTest } from "../../src/domain/policy/test/run-tests.ts";
 
 const FACTS: Facts = { principal: { key_id: "k", name: "k", agent_id: null, owner: null } };
@@ -42,7 +43,7 @@ test("set and clamp change the request that may run, and are part of the decisio
   assert.deepEqual([kept.effect, kept.runs], ["allow", null]);
 });
 
-test("obligations of several policies combine: tightest bounds, also those of a rule that only allows", () => {
+test("obligations of several policies combine: the tightest bounds apply, including those of a rule that only allows", () => {
   const ask = `rules: [{ name: ask, tool: pay, effect: require_approval, approval: { editable: [params.amount] }, obligations: { clamp: { params.amount: { min: 5 } } } }]`;
   const decision = run(
     [allow("{ clamp: { params.amount: { max: 300 } } }"), allow("{ clamp: { params.amount: { max: 500 } } }"), ask],
@@ -52,7 +53,7 @@ test("obligations of several policies combine: tightest bounds, also those of a 
   assert.equal(decision.approval?.editable, undefined, "approvers do not change it once more");
 });
 
-test("obligations that cannot be met deny, and name rule and parameter", () => {
+test("an obligation that cannot be met denies the action, and the message contains rule and parameter", () => {
   const clamp = allow("{ clamp: { params.amount: { max: 500 } } }");
   const cases: [string[], object, RegExp][] = [
     [[clamp], {}, /rule "small" in policy "p0": params.amount: the request does not have it/],
@@ -70,7 +71,7 @@ test("obligations that cannot be met deny, and name rule and parameter", () => {
   }
 });
 
-test("the changed request is decided again, and the stricter of both decisions counts", () => {
+test("the changed request is evaluated again, and the stricter of both decisions counts", () => {
   const second = (effect: string): string =>
     `rules: [{ name: never, tool: pay, when: params.amount == 500, effect: ${effect} }, { name: rest, tool: pay, effect: allow }]`;
   const clamp = allow("{ clamp: { params.amount: { max: 500 } } }");
@@ -186,4 +187,21 @@ tools:
   - { tool: pay, params: { type: object, additionalProperties: false, properties: { card: { type: string } } } }
 rules: [{ name: no, tool: pay, effect: deny, obligations: { redact: [params.crad] } }]`;
   assert.match(fault(deny).join(), /no parameter params.crad/);
+});
+
+test("a redacted path hides what is in the place of its object, and nothing else", () => {
+  const rule = "rules: [{ name: hide, tool: pay, effect: deny, obligations: { redact: [params.card.number] } }]";
+  const [definition] = policies(`policy: p0\n${rule}`) as [PolicyDocument];
+  const set = compilePolicySet(buildPolicySet([{ policy: "p0", version: 1, definition }]));
+  const action = { agent_id: "bot", tool: "pay", operation: "once" };
+  const shown: [params: string, redacted: string, omitted: string][] = [
+    ['{"card":{"number":"4","month":5}}', '{"card":{"number":"[redacted]","month":5}}', '{"card":{"month":5}}'],
+    ['{"card":"{\\"number\\":4}","a":4}', '{"card":"[redacted]","a":4}', '{"a":4}'],
+    ['{"card":["4",{"number":4},null]}', '{"card":["[redacted]",{"number":"[redacted]"},null]}', '{"card":[{},null]}'],
+    ['{"card":null,"__proto__":4}', '{"card":null,"__proto__":4}', '{"card":null,"__proto__":4}'],
+  ];
+  for (const [params, redacted, omitted] of shown) {
+    assert.equal(JSON.stringify(redactParams(set, action, JSON.parse(params))), redacted);
+    assert.equal(JSON.stringify(omitRedacted(set, action, JSON.parse(params))), omitted);
+  }
 });

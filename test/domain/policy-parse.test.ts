@@ -273,7 +273,7 @@ test("a document has a bounded number of aliases", () => {
   ]);
 });
 
-test("every repeated key is a fault, also in lists and next to others", () => {
+test("every repeated key is a fault, including in lists and next to other faults", () => {
   assert.deepEqual(faults(`${LINES}metadata:\n  a: 1\n  "a": 2\n  b: [{ c: 1, c: 2, c: 3 }]\n  d: .nan\n`), [
     "7:3 map keys must be unique",
     "8:15 map keys must be unique",

@@ -18,7 +18,7 @@ ${tools}rules:
 const faultsOf = (template: string, tools?: string): string[] =>
   parsePolicies(policy(template, tools), "p.yaml").faults.map(({ message }) => message);
 
-test("a preview renders values by type: texts are quoted, other values are not", () => {
+test("a preview renders values by type: strings are quoted, other values are not", () => {
   assert.equal(
     preview("{operation} {params.amount} {params.currency} to {params.to} for {context.ticket}", {
       amount: 120.5,

@@ -114,7 +114,7 @@ test("limits count what may have run, as time passes", () => {
   assert.equal(run(pending.join("\n")).failure, null);
 });
 
-test("histories contain what happened before in the session, also when an open action is decided again", () => {
+test("histories contain earlier actions of the session, even when an open action is evaluated again", () => {
   const steps = [
     `${MAIL}, session: s, id: m, expect: { effect: require_approval }`,
     "approve: m, by: bob, expect: { refused: VOTE_SIGNATURE_REQUIRED }",

@@ -19,7 +19,7 @@ const rota = (over: object = {}): Rota => {
   return rotas.get("oncall") as Rota;
 };
 
-test("members take turns from the start on, and nobody is on call before", () => {
+test("members take turns from the start on, and no one is on call before", () => {
   const weekly = rota();
   const onCall = (text: string) => shiftAt(weekly, at(text))?.member ?? null;
   assert.equal(onCall("2026-01-05T08:59:59.999Z"), null);
@@ -41,7 +41,7 @@ test("shifts change at the same local time in summer and winter", () => {
     assert.equal(shiftAt(berlin, at(before))?.until, at(change));
 });
 
-test("every instant is in exactly one shift, also while the clocks change", () => {
+test("every instant is in exactly one shift, even while the clocks change", () => {
   for (const every of ["1h", "2h", "1d"]) {
     const short = rota({ every, start: "2026-01-05T02:00", time_zone: "Europe/Berlin" });
     for (const day of ["2026-03-29T00:00:00Z", "2026-10-25T00:00:00Z"])

@@ -20,7 +20,7 @@ const [payload, signature] = token.slice("apt1_".length).split(".") as [string, 
 const carrying = (text: string) => `apt1_${toBase64Url(utf8(text))}.${signature}`;
 
 describe("an approval token", () => {
-  test("is valid only for its action, request, approver and expiry, with its own secret", () => {
+  test("an approval token is valid only for its action, request, approver, expiry and secret", () => {
     assert.equal(checkToken("approval", token, claims, mac), "ok");
     assert.equal(checkToken("approval", token, { ...claims, action_id: "a-2" }, mac), "other_action");
     assert.equal(checkToken("approval", token, { ...claims, request_hash: "01".repeat(32) }, mac), "altered");

@@ -68,7 +68,7 @@ test("numbers that identify something are not amounts", () => {
   assert.deepEqual(compareWithEarlier(refund({ issue_number: 99, order_id: 99 }), earlier).unusual, []);
 });
 
-test("a new recipient is unusual, also in a list; a new id or text is not", () => {
+test("a new recipient is unusual, even in a list; a new id or free text is not", () => {
   const earlier = ["a", "b", "c", "d", "e", "f"].map((name) =>
     refund({ to: `${name}@example.com`, cc: [`${name}@example.com`], text: name }),
   );
@@ -81,7 +81,7 @@ test("a new recipient is unusual, also in a list; a new id or text is not", () =
   ]);
 });
 
-test("a value is unusual if earlier requests repeat theirs, and so is a new member", () => {
+test("a value is unusual if earlier requests repeat theirs, and a new member is unusual, too", () => {
   const earlier = Array.from({ length: 10 }, (_, i) => refund({ currency: i < 5 ? "EUR" : "USD", dry_run: true }));
   assert.deepEqual(compareWithEarlier(refund({ currency: "BTC", dry_run: false, force: true }), earlier).unusual, [
     '"params.currency" "BTC" is new among 10 earlier values.',

@@ -192,7 +192,7 @@ describe("a plugin author's mistakes", () => {
   }
 });
 
-test("the page lists sentences that are said", () => {
+test("the page lists the actual error messages", () => {
   const said = new Set(Object.values(MISTAKES).map(({ says }) => says));
   assert.equal(listed.length, 14);
   for (const sentence of listed) assert.ok(said.has(sentence), sentence);

@@ -49,7 +49,7 @@ test("a privileged plugin with the grant receives the privileged host", async ()
   });
 });
 
-test("a grant alone gives a plugin nothing that it did not declare", async () => {
+test("`core: true` does not give a plugin members that it did not declare", async () => {
   let host: Host | undefined;
   const plain = definePlugin({ name: "plain", setup: (received) => ((host = received), {}) });
   await withService({ plugins: [given(plain, true)] }, () => {

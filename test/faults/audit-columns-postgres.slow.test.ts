@@ -26,11 +26,11 @@ describe("Postgres", { skip: withoutPostgres }, () => {
   });
 
   // The audit itself is tested on SQLite, with rows of every kind: here, that Postgres hands it every column and row.
-  test("every column of every table, if changed, is noticed or listed", async () => {
+  test("the audit reports a change of any column, except the listed ones", async () => {
     assert.ok((await flipColumns(audited, 1)) > 100);
   });
 
-  test("a row that is gone is missed, and one too many is asked where it comes from", async () => {
+  test("the audit reports a missing row and an additional row", async () => {
     assert.ok((await removeAndRepeatRows(audited, 1)) > 8);
   });
 });

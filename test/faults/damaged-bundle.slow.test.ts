@@ -74,7 +74,7 @@ test("refuses its own action, and the others of the batch are decided", async (t
   }
 });
 
-test("is passed over by the sweep of what nobody started", async (t) => {
+test("is skipped by the sweep of actions that no one started", async (t) => {
   const { service, approved, later } = await damaged(t);
   service.clock.now += 2 * HOUR;
   await service.restart();
@@ -83,7 +83,7 @@ test("is passed over by the sweep of what nobody started", async (t) => {
   assert.ok(service.logged.some((line) => line.includes("differs from the ledger") && line.includes(approved)));
 });
 
-test("does not hold up erasure behind it", async (t) => {
+test("does not stop the erasure of later actions", async (t) => {
   const { service, allowed, later } = await damaged(t, {
     change: (config) => (config.retention.request_days = 30),
   });
@@ -93,7 +93,7 @@ test("does not hold up erasure behind it", async (t) => {
   assert.equal((await service.storage.action(allowed))?.erased_at, null, "what was altered is evidence");
 });
 
-test("is named by the audit, which goes on behind it", async (t) => {
+test("is reported by the audit, which continues after it", async (t) => {
   const { service, later } = await damaged(t);
   const vkey = (await service.storage.meta("log_vkey")) ?? undefined;
   const faults = async (): Promise<string[]> => (await auditStore(service.storage, vkey)).faults;

@@ -75,7 +75,7 @@ test("a full disk gives 503 and a clear line, and the service recovers when ther
   }
 });
 
-test("a read-only folder is said in one line at start, and the service starts when it may write again", async (t) => {
+test("a read-only folder is reported in one line at startup, and the service starts when it can write again", async (t) => {
   const disk = mount("32m");
   if (disk === null) return t.skip("mounting a tmpfs is not permitted here");
   const env = { ASSENT_DATA: join(disk.path, "data"), ASSENT_POLICIES: FEW_POLICIES };
@@ -118,7 +118,7 @@ test("a store that turns read-only under the service gives 503 and a clear line,
   }
 });
 
-test("while nothing can be written everything can be read, also what has run out meanwhile", async () => {
+test("while nothing can be written, everything can be read, including actions that expired in the meantime", async () => {
   let faulty: ReturnType<typeof withFaults> | null = null;
   const service = await startService({
     storage: (folder) => (faulty = withFaults(sqliteStorage({ path: join(folder, "assent.db") }))),
@@ -158,7 +158,7 @@ function tellingService(said: string[]): Promise<Service> {
   return startService({ broken: true, storage: (folder) => sqliteStorage({ path: join(folder, "assent.db"), log }) });
 }
 
-test("a data folder that is deleted or replaced under the service is said: it is not ready, and takes nothing more", async () => {
+test("a data folder that is deleted or replaced while the service runs is reported: the service is not ready and rejects writes", async () => {
   for (const how of ["deleted", "replaced", "its log deleted"] as const) {
     const said: string[] = [];
     const service = await tellingService(said);
@@ -195,7 +195,7 @@ test("a data folder that is deleted or replaced under the service is said: it is
   }
 });
 
-test("a lock that the file system does not give back is said to need a restart, and holds nobody up after that", async (t) => {
+test("a lock that the file system does not release is reported to need a restart, and does not delay later requests", async (t) => {
   if (spawnSync("strace", ["-V"]).status !== 0) return t.skip("no strace");
   const folder = temporaryFolder("assent-unlock-");
   const service = await startProcess({ ASSENT_DATA: folder, ASSENT_POLICIES: FEW_POLICIES });

@@ -73,7 +73,7 @@ async function compactAgain(path: string): Promise<void> {
 }
 
 describe("what was erased", () => {
-  it("is in no file of the store once the store was compacted", async () => {
+  it("erased data is in no file of the store after compaction", async () => {
     const { path, storage, erase } = await filled();
     await erase();
     assert.deepEqual(filesWith(path), ["assent.db"], "the write-ahead log was emptied, and SQLite has left copies");

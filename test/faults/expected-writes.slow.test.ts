@@ -59,7 +59,7 @@ async function behind(
   }
 }
 
-test("a write that the store cannot keep costs its own job alone", { skip: withoutPostgres }, async () => {
+test("a write that the store rejects makes only its own job fail", { skip: withoutPostgres }, async () => {
   const { answers, statuses } = await behind(
     async (tx) => Promise.resolve(tx.expectChange(begin(tx, "action-1", BAD))),
     {},
@@ -68,7 +68,7 @@ test("a write that the store cannot keep costs its own job alone", { skip: witho
   assert.deepEqual([answers[1], statuses], ["answered", ["allowed", "executing"]]);
 });
 
-test("a conflict is tried again, whoever asked behind it", { skip: withoutPostgres }, async () => {
+test("a conflict is retried, whichever job waits after it", { skip: withoutPostgres }, async () => {
   const { answers, statuses } = await behind(
     async (tx) => Promise.resolve(tx.expectChange(begin(tx, "action-1", BAD))),
     {
@@ -85,18 +85,22 @@ test("a conflict is tried again, whoever asked behind it", { skip: withoutPostgr
   );
 });
 
-test("a write that hangs costs its own job alone, whoever waited behind it", { skip: withoutPostgres }, async () => {
-  const { answers, statuses } = await behind(
-    async (tx) => {
-      const hangs = new Promise<boolean>(() => undefined);
-      tx.expectChange(hangs);
-      // Like a statement behind one that waits for a row's lock.
-      const { action } = tx;
-      Object.assign(tx, { action: async (id: string) => (await hangs, action(id)) });
-      return Promise.resolve();
-    },
-    { jobMs: 300 },
-  );
-  assert.match(answers[0] ?? "", /did not end in time/);
-  assert.deepEqual([answers[1], statuses], ["answered", ["allowed", "executing"]]);
-});
+test(
+  "a write that hangs makes only its own job fail, whichever job waits after it",
+  { skip: withoutPostgres },
+  async () => {
+    const { answers, statuses } = await behind(
+      async (tx) => {
+        const hangs = new Promise<boolean>(() => undefined);
+        tx.expectChange(hangs);
+        // Like a statement behind one that waits for a row's lock.
+        const { action } = tx;
+        Object.assign(tx, { action: async (id: string) => (await hangs, action(id)) });
+        return Promise.resolve();
+      },
+      { jobMs: 300 },
+    );
+    assert.match(answers[0] ?? "", /did not end in time/);
+    assert.deepEqual([answers[1], statuses], ["answered", ["allowed", "executing"]]);
+  },
+);

@@ -14,7 +14,7 @@ describe("migrations on Postgres", { skip: withoutPostgres }, () => {
   });
   after(() => server.stop());
 
-  it("are waited for by those who start beside, longer than for the ledger's lock", async (t) => {
+  it("other processes that start wait for a migration, longer than for the ledger's lock", async (t) => {
     const url = await server.database();
     await server.run(url, async (sql) => {
       await sql.unsafe(SLOW);

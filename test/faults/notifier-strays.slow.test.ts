@@ -25,7 +25,7 @@ export default definePlugin({
 });
 `;
 
-test("the service goes on beside a careless notifier, and tells whose fault it is", async () => {
+test("the service continues despite a failing notifier, and the log says which notifier failed", async () => {
   const folder = temporaryFolder("assent-strays-");
   mkdirSync(join(folder, "node_modules"));
   symlinkSync(ROOT, join(folder, "node_modules", "assent"));

@@ -97,7 +97,7 @@ describe("a database that is restored while processes run", { skip: withoutPostg
     };
   }
 
-  it("is refused by every process, though one of them knows only the older part", async () => {
+  it("a restored older database is rejected by every process, even by one that knows only the older entries", async () => {
     const { url, processes, restore } = await deployment();
     const [busy, other] = processes;
     // The other process appends nothing: it signs what it reads.
@@ -113,7 +113,7 @@ describe("a database that is restored while processes run", { skip: withoutPostg
     for (const { options } of processes) await assert.rejects(open(url, options), LedgerTampered);
   });
 
-  it("is refused while a process goes on deciding", async () => {
+  it("a restored older database is rejected while a process continues to make decisions", async () => {
     const { url, processes, restore } = await deployment();
     const [busy] = processes;
     let isOver = false;
@@ -129,7 +129,7 @@ describe("a database that is restored while processes run", { skip: withoutPostg
     for (const one of processes) await close(one);
   });
 
-  it("is refused by a process that starts beside one that has seen more", async () => {
+  it("a restored older database is rejected by a process that starts while another has seen more entries", async () => {
     const { url, processes, restore } = await deployment();
     const [busy, other] = processes;
     await add(busy.ledger, 5);
@@ -154,7 +154,7 @@ describe("a database that is restored while processes run", { skip: withoutPostg
     assert.equal(other.options.acceptRollback, undefined);
   });
 
-  it("is gone on from when the operator says so and the processes that saw more have ended", async () => {
+  it("a restored older database is used once the operator accepts it and the processes that saw more have ended", async () => {
     const { url, processes, restore } = await deployment();
     await add(processes[0].ledger, 5);
     await restore();
@@ -168,7 +168,7 @@ describe("a database that is restored while processes run", { skip: withoutPostg
 });
 
 describe("a restart of the database", { skip: withoutPostgres }, () => {
-  it("that lost nothing is gone on from, by every process", async () => {
+  it("a restored database that lost nothing is used by every process", async () => {
     const server = await startPostgres({ own: true });
     const url = await server.database();
     const processes = [await open(url), await open(url)] as const;
@@ -211,7 +211,7 @@ describe("a failover to a standby that lacks the tail", { skip: withoutReplicati
     await primary.stop();
   });
 
-  it("is refused by the idle process, which had not read the tail, because the busy one reports it", async () => {
+  it("a restored older database is rejected by an idle process, because the busy process reports the missing entries", async () => {
     const [busy, idle] = [await open(url), await open(url, { keptCheckpoint: null })];
     await add(busy.ledger, 5);
     standby = await primary.standby();

@@ -76,7 +76,7 @@ describe("the permit key of several processes", { skip: withoutPostgres }, () =>
     }
   });
 
-  it("is the same for all: another is refused at the start, and so is a missing one where the log's is configured", async () => {
+  it("the permit key is the same in all processes: one with a different key does not start, and one without it does not if the log's key is configured", async () => {
     const url = await server.database();
     const one = await start(url, FIRST);
     try {

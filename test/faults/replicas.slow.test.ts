@@ -104,7 +104,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       }
     }));
 
-  it("a key, an agent and a policy that one changes are changed for the next request to another", () =>
+  it("a change of a key, agent or policy in one process applies to the next request in another", () =>
     withReplicas(2, async ([a, b], { admin, agent }) => {
       const [one, two] = [a as Service, b as Service];
       for (let i = 0; i < 10; i++) {
@@ -230,7 +230,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       assert.notEqual(again.id, asked.id);
     }));
 
-  it("do a shared job one at a time, and take it over when the one is gone", () =>
+  it("processes run a shared job one at a time, and take it over if its process ends", () =>
     withReplicas(3, async (services, { agent }) => {
       const [one, two, three] = services.map(({ runtime }) => runtime.host.leaderLease("test")) as [
         LeaderLease,
@@ -281,7 +281,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       () => ({ broken: true }),
     ));
 
-  it("limits are exact, whichever process decides", () =>
+  it("limits are exact, whichever process makes the decision", () =>
     withReplicas(3, async (services, { admin, agent }) => {
       const policy = {
         policy: "seven",
@@ -298,7 +298,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       assert.equal(answers.filter(({ body }) => body.reason_code === "LIMIT_EXCEEDED").length, 23);
     }));
 
-  it("histories are exact, whichever process decides", () =>
+  it("histories are exact, whichever process makes the decision", () =>
     withReplicas(3, async (services, { admin, agent }) => {
       const policy = {
         policy: "past",
@@ -316,7 +316,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       assert.equal(answers.filter(({ body }) => body.rule === "more").length, 23);
     }));
 
-  it("erase each action once, whoever is told to, and whoever does it when its time is over", () =>
+  it("processes erase each action once, both on request and at the end of the retention period", () =>
     withReplicas(
       2,
       async (services, { admin, agent }) => {
@@ -351,7 +351,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       }),
     ));
 
-  it("each message is delivered by one of them, and another goes on when it dies", async () => {
+  it("one process delivers each message, and another continues if it crashes", async () => {
     const pigeons = [testNotifier(), testNotifier()];
     await withReplicas(
       2,

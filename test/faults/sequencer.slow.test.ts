@@ -241,7 +241,7 @@ for (const { name, create } of stores) {
     }));
 }
 
-test("a head that was changed behind the ledger's back halts it", async () => {
+test("a head that another program changed halts the ledger", async () => {
   const service = await startService({ broken: true, storage: () => memoryStorage() });
   try {
     assert.equal((await submit(service, "a")).status, 200);
@@ -269,7 +269,7 @@ test("a head that was changed behind the ledger's back halts it", async () => {
   }
 });
 
-describe("a head that was changed behind the ledger's back, at the same size, halts it", () => {
+describe("a head that another program changed to one of the same size halts the ledger", () => {
   const changes: [string, (head: LedgerHead) => Partial<LedgerHead>][] = [
     ["its right edge", ({ edge }) => ({ edge: edge.map((_, i) => new Uint8Array(32).fill(i)) })],
     ["its policy set", () => ({ policy_set: null })],

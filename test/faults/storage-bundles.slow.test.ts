@@ -285,25 +285,30 @@ for (const { name, skip, place } of ENGINES) {
       const storage = at.storage({ unbundledEntries: 0 });
       await storage.open();
       t.after(() => storage.close());
-      await fill(storage, 300);
+      await fill(storage, 600);
       const raw = await at.raw();
       t.after(() => raw.close());
       const entries = tableOf(raw, "entries");
-      const row = (await raw.rows(entries))[9];
+      const row = (await raw.rows(entries))[300];
       assert.ok(row !== undefined);
       await raw.set(entries, row, "bytes", new TextEncoder().encode("{}"));
-      await assert.rejects(pack(storage), isCorrupt(/entry 9 was altered/));
-      assert.deepEqual(await bundlesOf(raw), []);
+      assert.equal(await storage.upkeep?.(600), 600, "the bundle before the altered entry is made");
+      await assert.rejects(pack(storage), isCorrupt(/entry 300 was altered/));
       assert.deepEqual(
-        (await storage.entries(0, 20)).map(({ bytes }) => bytes.length > 0),
-        Array(20).fill(true),
+        (await bundlesOf(raw)).map(({ start }) => start),
+        [0],
       );
-      assert.match((await faultsOf(storage)).join(), /entry 9 was altered/);
+      const found = await raw.rows(entries);
+      assert.deepEqual(
+        found.slice(255, 257).map((row) => (row["bytes"] as Uint8Array).length > 0),
+        [false, true],
+      );
+      assert.match((await faultsOf(storage)).join(), /entry 300 was altered/);
       await storage.write(async (tx) => {
         for (let i = 0; i < 3; i++) await tx.insertAction(actionRow(i));
       });
       assert.equal(await storage.upkeep?.(2), 2, "the sums do not wait for it");
-      await assert.rejects(pack(storage), isCorrupt(/entry 9 was altered/));
+      await assert.rejects(pack(storage), isCorrupt(/entry 300 was altered/));
     });
   });
 }

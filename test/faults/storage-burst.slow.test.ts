@@ -108,7 +108,7 @@ describe("a batch and its commit in one burst", { skip: withoutPostgres }, () =>
       sql.startsWith('insert into "actions"') ? tx.query("select 1 / 0", []) : tx.query(sql, values),
   };
   for (const [fault, query] of Object.entries(faults))
-    it(`commits nothing and answers nobody where ${fault}`, async () => {
+    it(`commits nothing and returns no response if ${fault}`, async () => {
       const earlier = await storage.head();
       let met = false;
       change = (tx) => ({

@@ -60,7 +60,7 @@ describe("a failover to a standby that lacks the tail", { skip: withoutReplicati
   });
 
   it(
-    "goes to the next host of its address where the first is a standby, or not there",
+    "connects to the next host of its address if the first is a standby or unreachable",
     { timeout: 60_000 },
     async () => {
       const [first, second] = [new URL(standby.url).port, new URL(primary.url).port];

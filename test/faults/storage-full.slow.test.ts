@@ -9,7 +9,7 @@ import { actionRow, keyRow } from "../../src/testing/suite/rows.ts";
 import { storeFolder } from "./children/spawn.ts";
 import { override } from "../support/override.ts";
 
-test("what was begun together with the statement that found no room does not stand alone", async () => {
+test("if one statement of a transaction finds no space, no other statement of it is stored", async () => {
   const engine = new SqliteEngine(join(storeFolder(), "assent.db"), 20);
   let isFull = false;
   const storage = createSqlStorage(

@@ -38,7 +38,7 @@ describe("a store on Postgres", { skip: withoutPostgres }, () => {
     await server.stop();
   });
 
-  it("waits for another's lock no longer than it may, and goes on when that is gone", async () => {
+  it("waits for another client's lock at most for its timeout, and continues when the lock is released", async () => {
     const other = postgres(url, { max: 1 });
     try {
       await other.begin(async (tx) => {
@@ -135,7 +135,7 @@ describe("a store on Postgres", { skip: withoutPostgres }, () => {
     await storage.write((tx) => tx.putMeta("hangs", "no more"));
   });
 
-  it("tells of a row that was only sent and did not go in, and keeps none of the rest", async () => {
+  it("reports a row that was sent but not inserted, and stores none of the others", async () => {
     const row = { key_id: "k", route: "r", idempotency_key: "i", body_hash: "b", resource_id: "x", created_at: 1 };
     await storage.write((tx) => tx.insertIdempotency(row));
     await assert.rejects(

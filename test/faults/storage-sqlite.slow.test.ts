@@ -131,7 +131,7 @@ describe("ledger tables against other programs", () => {
 });
 
 describe("one writer", () => {
-  it("refuses a second open of the file in this process, and leaves the first one alone", () =>
+  it("rejects a second open of the file in this process, and does not affect the first", () =>
     withStore(async (storage, path) => {
       await assert.rejects(sqliteStorage({ path }).open(), isKind("locked", /is already open in this process/));
       await storage.write((tx) => tx.putMeta("a", "1"));
@@ -174,7 +174,7 @@ describe("one writer", () => {
     assert.deepEqual(said.sort(), ["locked", "locked", "locked", "ok"]);
   });
 
-  it("names the one that holds the store, also when another gave its name last", async () => {
+  it("reports the process that holds the store, even if another process wrote its name last", async () => {
     const path = freshPath();
     mkdirSync(join(path, ".."));
     // Plays the other one: writes over the first name that is given, before the lock is taken.
@@ -232,7 +232,7 @@ describe("one writer", () => {
       });
     }));
 
-  it("says that another program holds the write lock, and goes on when it lets go", () =>
+  it("reports that another program holds the write lock, and continues when the lock is released", () =>
     withStore((storage, path) =>
       withOtherProgram(path, async (db) => {
         db.exec("begin immediate");
@@ -254,7 +254,7 @@ describe("one writer", () => {
 });
 
 describe("a COMMIT that fails", () => {
-  it("leaves nothing behind, not even for the very next write", async () => {
+  it("leaves no lock behind, not even for the next write", async () => {
     // A deferred constraint is looked at by COMMIT alone, which leaves the transaction open when it fails.
     const statements = (): string[] => [
       "create table loose (n integer references actions (decision_seq) deferrable initially deferred)",
@@ -324,7 +324,7 @@ describe("files", () => {
       }, copy);
     }));
 
-  it("that are no database are refused as corrupt", async () => {
+  it("that are not a database are rejected as corrupt", async () => {
     const path = freshPath();
     mkdirSync(join(path, ".."));
     writeFileSync(path, "not a database, ".repeat(500));
@@ -378,7 +378,7 @@ describe("files", () => {
     );
   });
 
-  it("cannot be where a file stands in the way of the folder", async () => {
+  it("cannot be created if a file has the name of the folder", async () => {
     writeFileSync(join(folder, "plain"), "");
     await assert.rejects(
       sqliteStorage({ path: join(folder, "plain", "assent.db") }).open(),

@@ -216,7 +216,7 @@ describe(`fuzz with FUZZ_SEED=${SEED}`, () => {
     assert.ok(grown < MORE_MEMORY, `the process grew by ${Math.round(grown / 2 ** 20)} MiB`);
   });
 
-  it("malformed HTTP is answered or cut off, and harms nobody", async () => {
+  it("malformed HTTP gets an error or a closed connection, and does not affect other clients", async () => {
     const { port } = new URL(service.url);
     const raw = [
       "GET / HTTP/9.9\r\n\r\n",

@@ -343,7 +343,7 @@ describe("the action of a call", () => {
     const environment = { cwd, home, project: null, codexProgram: null };
     return (await toCanonicalAction(readEvent("claude-code", payload, environment), "coder", environment)).request;
   };
-  test("links are followed, also to files that do not exist yet", async (t) => {
+  test("links are followed, even to files that do not exist yet", async (t) => {
     const root = realpathSync(temporaryFolder("assent-hook-"));
     t.after(() => rmSync(root, { recursive: true, force: true }));
     mkdirSync(join(root, "app/sub"), { recursive: true });
@@ -539,7 +539,7 @@ describe("the action of a call", () => {
     const two = await become("Bash", { command: "ls", description: "b" }, "/work/app");
     assert.deepEqual(one, two);
   });
-  test("long texts are bound by their digest", async () => {
+  test("long strings are bound by their digest", async () => {
     const write = (end: string): Promise<unknown> =>
       become("Write", { file_path: "/work/app/x", content: `${"x".repeat(100_000)}${end}` }, "/work/app");
     assert.ok(JSON.stringify(await write("a")).length < 60_000);
@@ -624,7 +624,7 @@ test("the managed file takes precedence over the user's, and both over the envir
 describe("an approver's question", () => {
   const QUESTION = { number: 1, asked_by: "owner:bob", question: "Which \u202ecustomer?", answer: null };
 
-  test("is told at once, without waiting, and says how to answer", async () => {
+  test("is reported immediately, without waiting, with instructions to answer", async () => {
     const { stdout, calls } = await answer(
       "claude-code",
       BEFORE["claude-code"],

@@ -239,7 +239,7 @@ test("status reports that no host has called the hook, and ignores the canary se
   assert.match((await assent(["hook", "status"], { env })).out, /^claude-code\ts-1\t/);
 });
 
-test("handles a read-only file, a link, a folder in place of the file, and a path with blanks and quotes", async (t) => {
+test("handles a read-only file, a link, a folder instead of the file, and a path with blanks and quotes", async (t) => {
   const folder = folderWith(t, { "dotfiles/hooks.json": '{ "version": 1 }\n', "away/x": "" });
   const project = join(folder, `it's "a" $HOME \`x\` project`);
   mkdirSync(join(project, ".cursor"), { recursive: true });

@@ -46,7 +46,7 @@ describe("entity tags", () => {
 });
 
 describe("security headers", () => {
-  it("are in every response, including errors and preflights", () =>
+  it("security headers are in every response, including errors and preflights", () =>
     withService({ change: (config) => (config.server.public_url = "https://assent.example") }, async (service) => {
       const answers = [
         await service.call("GET", "/healthz"),
@@ -80,7 +80,7 @@ describe("CORS", () => {
     "access-control-request-headers": "authorization",
   };
 
-  it("allows the listed origins, and no others", () =>
+  it("CORS allows the listed origins, and no others", () =>
     withService({ change: (config) => (config.server.cors_origins = ["https://console.example"]) }, async (service) => {
       const asked = await service.call("OPTIONS", "/v1/actions", { key: null, headers: preflight });
       assert.equal(asked.status, 204);
@@ -186,7 +186,7 @@ describe("rate limits", () => {
       },
     ));
 
-  it("delay repeated invalid keys more and more, and admit a valid key", () =>
+  it("repeated invalid keys are delayed more and more, and a valid key is accepted", () =>
     withService({ change: (config) => (config.rate_limits.bad_keys_per_minute = 3) }, async (service) => {
       const trying = async (key: string): Promise<Response> =>
         service.runtime.fetch(
@@ -243,7 +243,7 @@ describe("the access log", () => {
       );
     }));
 
-  it("names the route, the key and the request, and contains neither parameters nor secrets", () =>
+  it("the access log contains the route, the key and the request, and neither parameters nor secrets", () =>
     withService({ change: (config) => (config.log.level = "debug") }, async (service) => {
       const secret = "4111-1111-1111-1111";
       const body = { ...ALLOWED, params: { amount: 1, currency: "USD", note: secret } };

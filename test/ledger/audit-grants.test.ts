@@ -166,7 +166,7 @@ for (const [name, expected, bodies] of forged)
     refuses(expected, all.at(-1) as object);
   });
 
-test("a signed grant covers the grantor's own agent, and its vote must name the same terms", () => {
+test("a signed grant can cover the grantor's own agent, and its vote must contain the same terms", () => {
   fold(userEntry(["pk"]), signedGrant(), signedVote(), use("a", { by: "user:u", self: true }));
   audit.checkAll((fault) => assert.fail(fault));
   refuses(/signed, but was given without a vote/, granted({ grant: { ...TERMS, id: "alone", passkey: "pk" } }));

@@ -39,7 +39,7 @@ describe("the clock", () => {
     return { at, told, clock };
   };
 
-  it("follows the time of day, also when that is set back, while no entry is ahead", () => {
+  it("follows the system time, even when it is set back, while no entry is ahead", () => {
     const { at, clock } = played();
     assert.equal(clock.now(), 1_000_000);
     clock.observeEntryTime(1_000_000);
@@ -86,7 +86,7 @@ describe("a service whose clock jumps a day ahead and back", () => {
       expires_at: string;
     };
 
-  it("records no time and creates no id that goes back, also after a restart, and reports how far it is ahead", () =>
+  it("times and ids never go back, even after a restart, and the lead over the system time is reported", () =>
     withService(async (service) => {
       const ids = [(await submit(service)).id];
       assert.equal(await ahead(service), 0);

@@ -66,7 +66,7 @@ const unavailable = (error: unknown): boolean => error instanceof StorageError &
 const corrupt = (error: unknown): boolean => error instanceof StorageError && error.kind === "corrupt";
 const signatures = (note: string): number => readNote(note).signatures.length;
 
-test("the others follow without a restart; a process that only has the old key writes and signs nothing until it gets the new one", async () => {
+test("other processes use the new log key without a restart; one that has only the old key does not write or sign", async () => {
   const storage = await shared();
   const late = [FIRST];
   const [one, two, three] = [

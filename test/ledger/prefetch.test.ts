@@ -111,7 +111,7 @@ test("rows that no job prefetched are read when a job needs them", async () => {
   await ledger.close();
 });
 
-test("uses that a job releases, and keys that it deletes, are gone for later jobs", async () => {
+test("uses that a job releases, and keys that it deletes, are not visible to later jobs", async () => {
   const { storage, ledger } = await opened();
   await storage.write(async (tx) => {
     await tx.insertLimitUse(limitUseRow(1));

@@ -1,4 +1,4 @@
-/** Slow work is done without the ledger's lock: the batch is given up, and runs again after it. */
+/** Slow work is done without the ledger's lock: the job runs again after it, and if it has written, so does its batch. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { PreparationRequired } from "../../src/contract/ledger.ts";
@@ -60,12 +60,14 @@ test("the work is done once, without the lock, and the batch is recorded once", 
   await ledger.close();
 });
 
-test("many jobs that each need preparation do not refuse each other", async () => {
+test("many jobs that each need preparation neither refuse each other nor make each other run again", async () => {
   const { ledger, storage } = await opened();
   const ready = new Set<number>();
+  let runs = 0;
   const done = await Promise.allSettled(
     Array.from({ length: 40 }, (_, i) =>
       ledger.transact(async (tx) => {
+        runs += 1;
         if (!ready.has(i)) throw new PreparationRequired(`number ${i}`, () => void ready.add(i));
         return tx.record(entry(i)).seq;
       }),
@@ -76,6 +78,7 @@ test("many jobs that each need preparation do not refuse each other", async () =
     done.map(() => "fulfilled"),
   );
   assert.equal((await storage.head()).size, 40);
+  assert.equal(runs, 80);
   await ledger.close();
 });
 

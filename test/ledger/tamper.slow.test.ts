@@ -64,7 +64,7 @@ function changed(value: unknown, path: (string | number)[]): unknown {
 }
 
 describe("the hash of an entry", () => {
-  test("a change of any field of any kind of entry changes it", () => {
+  test("a change of any field of any kind of entry changes its hash", () => {
     const kinds = new Set<string>();
     for (const { seq, hash, entry } of entries) {
       kinds.add(entry.type);

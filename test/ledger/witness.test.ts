@@ -44,7 +44,7 @@ const witnessOn = (state: WitnessStateStore = witnessFolder(folder)): Witness =>
   createWitness({ logs: [logVkey], state, signer: cosigner, clock: () => 1_700_000_000_000, verify: verifyEd25519 });
 
 describe("a witness", () => {
-  test("cosigns a log as it grows, also after a restart", async () => {
+  test("cosigns a log as it grows, even after a restart", async () => {
     let witness = witnessOn();
     for (const [old, size] of [
       [0, 3],
@@ -128,7 +128,7 @@ describe("a witness", () => {
     assert.equal(readdirSync(folder).length, 2);
   });
 
-  test("cosigns only one of two forks that arrive at once", async () => {
+  test("a witness cosigns only one of two forks that arrive at the same time", async () => {
     const witness = witnessOn();
     assert.equal((await witness.addCheckpoint(request(0, 10))).status, 200);
     const answers = await Promise.all([

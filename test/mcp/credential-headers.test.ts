@@ -50,7 +50,7 @@ describe("a call to a server over HTTP", () => {
     await receiver.close();
   });
 
-  test("carries the credential of this call alone", async () => {
+  test("contains only the credential of this call", async () => {
     const send = (id: number, credentialHeaders?: Record<string, string>) =>
       channel
         .send({ jsonrpc: "2.0", id, method: "tools/call", params: {} }, { credentialHeaders })

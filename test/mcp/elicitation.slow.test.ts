@@ -121,7 +121,7 @@ describe("if a policy denies a server's question", () => {
   });
   after(() => setup?.close());
 
-  test("the client is not asked, and the server is told that the client declined", async () => {
+  test("the client gets no request, and the server receives the response that the client declined", async () => {
     const seen: unknown[] = [];
     const proxy = await proxied(setup, {
       client: { capabilities: { elicitation: { form: {} } } },

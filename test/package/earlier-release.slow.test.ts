@@ -70,7 +70,7 @@ describe("an earlier release and this one", () => {
     });
     after(() => server.stop());
 
-    it("both decide side by side under load, and the new one goes on alone", async () => {
+    it("both versions make decisions together under load, and the new one continues by itself", async () => {
       const shared = {
         ...sharedEnvironment("earlier.test/log"),
         DATABASE_URL: await server.database(),

@@ -152,7 +152,7 @@ async function firstMinutes(
     // 110 to 120 MiB on Node 24, less on Node 20.
     if (told === "npx assent ") assert.ok(resident < 130, `${resident} MiB are resident`);
     assert.equal(((await answer.json()) as { status: string }).status, "pending_approval");
-    for (const path of ["/", "/docs", "/docs/frame", "/redoc", "/redoc/frame"]) {
+    for (const path of ["/", "/sign-in", "/docs", "/docs/frame", "/redoc", "/redoc/frame"]) {
       const page = await (await fetch(service.url + path)).text();
       for (const [, asset = ""] of page.matchAll(/(?:src|href)="(\/[^"]+\.(?:m?js|css|svg))"/g))
         assert.equal((await fetch(service.url + asset)).status, 200, asset);
@@ -284,7 +284,7 @@ describe("the package", () => {
     }
   });
 
-  it("says what is in it: a bill of materials with versions and digests, and every licence", () => {
+  it("the package contains a bill of materials with versions and digests, and every licence", () => {
     const dist = join(plain, "node_modules/assent/dist");
     const bill = JSON.parse(readFileSync(join(dist, "sbom.cdx.json"), "utf8")) as {
       bomFormat: string;
@@ -313,7 +313,7 @@ describe("the package", () => {
       assert.ok(files.includes(`dist/plugins/docs/vendor/${name}.txt`), name);
   });
 
-  it("has the Python client, and of it what was written alone", () => {
+  it("contains the Python client, and only its source files", () => {
     const folder = join(plain, "node_modules/assent/clients/python");
     const files = readdirSync(folder, { recursive: true, encoding: "utf8" });
     for (const name of ["pyproject.toml", "assent/client.py", "assent/py.typed", "assent/adapters/gate.py"])

@@ -106,7 +106,7 @@ test("other sources are accepted only after the baseline", async () => {
   assert.equal((await service!.call("POST", "/v1/actions", { body: ALLOWED })).body.decision, "allow");
 });
 
-test("only what was accepted as the baseline that is configured now counts as the baseline", async () => {
+test("only policies that were accepted from the currently configured baseline source count as the baseline", async () => {
   const { base, team } = await start([ALLOW("team-rules")], [GUARD]);
   const before = await active();
   const denied = async (method: string, path: string, body?: unknown): Promise<void> => {
@@ -151,7 +151,7 @@ test("only what was accepted as the baseline that is configured now counts as th
   }
 });
 
-test("a policy that the baseline drops goes back to its team, or can become one of the API", async () => {
+test("a policy that the baseline drops returns to its team, or can be taken over through the API", async () => {
   const deny = (name: string): PolicyDocument => policy(name, [rule("none", "deny", { tool: "mail" })]);
   const { base, team } = await start([ALLOW("team-rules"), deny("strict")], [GUARD]);
   await base.offer([GUARD, deny("strict"), deny("extra")]);
@@ -168,7 +168,7 @@ test("a policy that the baseline drops goes back to its team, or can become one 
   ]);
 });
 
-test("a source that one process cannot reach, and a commit older than the accepted one, are no rejections for all", async () => {
+test("a source that one process cannot reach, and a commit older than the accepted one, are not recorded as rejections", async () => {
   const { team } = await start([ALLOW("team-rules")], [GUARD]);
   const offer = async (): Promise<unknown> =>
     (await call("GET", "/readyz")).body.policies.offers.find(({ source }: { source: string }) => source === "team");
@@ -186,7 +186,7 @@ test("a source that one process cannot reach, and a commit older than the accept
   assert.deepEqual([commit, taken], ["newer", true]);
 });
 
-test("a team cannot take the name of a baseline policy, and the baseline takes names over", async () => {
+test("a team cannot use the name of a baseline policy, and the baseline replaces policies with its names", async () => {
   const { base, team } = await start([ALLOW("team-rules"), ALLOW("later")], [GUARD]);
   const refused = await team.offer([ALLOW("team-rules"), ALLOW("guard")]);
   assert.deepEqual(messages(refused), ['policy "guard" belongs to the baseline of "base"; choose another name']);

@@ -95,7 +95,7 @@ describe("evasions of the default set", () => {
   });
   const plain = Object.values(DEFAULTS).flat();
 
-  test("generated from its own rules and tests are not allowed", () => {
+  test("evasions that are generated from a pack's rules and tests are not allowed", () => {
     assert.deepEqual(
       folder.documents.map(({ document }) => document.policy),
       Object.keys(DEFAULTS).sort(),

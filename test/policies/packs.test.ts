@@ -79,7 +79,7 @@ describe("the packs", () => {
       uncovered.map(({ policy, rule }) => `${policy}: ${rule}`),
       [],
     );
-    for (const name of PACKS) assert.ok(casesOf(name).length > 0, `${name} has no tests beside it`);
+    for (const name of PACKS) assert.ok(casesOf(name).length > 0, `${name} has no tests`);
   });
 
   test("give every rule a reason, a risk, and approvers with a deadline", () => {
@@ -91,7 +91,10 @@ describe("the packs", () => {
       }
       const { effect, tool, operation, agent, when } = rules.at(-1) ?? {};
       const all = [tool, operation, agent, when].every((matcher) => matcher === undefined);
-      assert.ok(effect !== "allow" && all, `${policy} ends with a rule that takes the rest and does not allow it`);
+      assert.ok(
+        effect !== "allow" && all,
+        `${policy} must end with a rule that matches all remaining actions and does not allow them`,
+      );
     }
   });
 
@@ -117,7 +120,7 @@ describe("the packs", () => {
         if (other.policy === policy || isInsteadOf(policy, other.policy)) continue;
         for (const glob of globs)
           for (const theirs of other.globs)
-            assert.ok(!matchGlob(glob, theirs), `${policy} and ${other.policy} both speak of ${theirs}`);
+            assert.ok(!matchGlob(glob, theirs), `${policy} and ${other.policy} both apply to ${theirs}`);
       }
     }
   });
@@ -201,20 +204,20 @@ describe("the packs", () => {
         const seen = effect === "require_approval" && outcome === quorum ? quorum : effect;
         return seen === outcome && reason_code === "POLICY_RULE"
           ? []
-          : [`${shown(action)}: ${outcome}, but ${rule} says ${effect} (${reason_code})`];
+          : [`${shown(action)}: expected ${outcome}, but the rule "${rule}" gives ${effect} (${reason_code})`];
       });
       assert.deepEqual(wrong, []);
     });
 
     test(`${name}: docs/packs.md shows actions and their decisions`, () => {
       const [, section] = new RegExp(`^## ${name}\\n([^]*?)(?=^## |$(?![^]))`, "m").exec(page) ?? [];
-      assert.ok(section !== undefined, `docs/packs.md says nothing of ${name}`);
+      assert.ok(section !== undefined, `docs/packs.md has no section for ${name}`);
       const samples = [...section.matchAll(/^```json (allow|require_approval|deny)\n([^]*?)^```$/gm)];
-      assert.ok(samples.length >= 2, `${name} has samples`);
+      assert.ok(samples.length >= 2, `${name} needs at least two samples`);
       for (const [, effect, text] of samples)
         assert.equal(ask(compiledPack(name), JSON.parse(text as string) as Asked).effect, effect, text);
       for (const tool of pack(name).applies_to?.tools ?? [])
-        assert.ok(section.includes(`\`${tool}\``), `${name} names its tool ${tool}`);
+        assert.ok(section.includes(`\`${tool}\``), `the section of ${name} does not list its tool ${tool}`);
       for (const word of [
         "**Allowed.**",
         "**Requires approval.**",
@@ -240,7 +243,7 @@ describe("packs copied over the default set", () => {
     standard = (await loadPolicyFolder(DEFAULTS)).documents.map(({ document }) => document.policy);
   });
 
-  /** Returns the default set, with the files of the packs in place of those of the same name. */
+  /** Returns the default set, with the files of the packs instead of default policies of the same name. */
   function copied(...names: string[]): string {
     const root = temporaryFolder("assent-packs-");
     roots.push(root);
@@ -259,7 +262,7 @@ describe("packs copied over the default set", () => {
   const rows = new Map(table.map(([, name, replaces, beside]) => [name, { replaces, beside }]));
 
   for (const name of PACKS) {
-    test(`${name}: loads, replaces the policies that the page says, and is restricted as the page says`, async () => {
+    test(`${name}: replaces and is restricted by the policies that docs/packs.md lists`, async () => {
       // Runs no tests: those of all packs run above, and with the default set below.
       const { documents: loaded, faults } = await loadPolicyFolder(copied(name));
       assert.deepEqual(faults, []);
@@ -275,7 +278,7 @@ describe("packs copied over the default set", () => {
       const together = compile(...loaded.map(({ document }) => document));
       const asked = casesOf(name).map(({ action, decision }) => ({ alone: decision, both: ask(together, action) }));
       const narrowed = asked.filter(({ alone, both }) => both.effect !== alone.effect);
-      const by = [...new Set(narrowed.map(({ both }) => `\`${both.policy}\`: ${both.rule}`))].sort();
+      const by = [...new Set(narrowed.map(({ both }) => `\`${both.policy}\`: \`${both.rule}\``))].sort();
       assert.equal(row.beside, by.length === 0 ? "nothing" : by.join("; "));
     });
   }

@@ -149,7 +149,7 @@ const PACK_LENGTHS = [
     "email",
     call("email", "send"),
     "to",
-    { 10: allow, 11: ask, 50: ask, 51: [deny, "addresses that are not plain"] },
+    { 10: allow, 11: ask, 50: ask, 51: [deny, "malformed addresses"] },
     items("a@example.com"),
   ),
   lengthTest("email", call("email", "send"), "to", { 100: allow, 101: deny }, (length) => [

@@ -20,7 +20,7 @@ function folderOf(files: Record<string, string>): {
 }
 
 describe("a bad folder", () => {
-  test("keeps the last valid set, reports the location, and the fault ends when it is fixed", async () => {
+  test("the service keeps the last valid policies, reports where the fault is, and recovers when it is fixed", async () => {
     const folder = folderOf({ "a.yaml": allow("a") });
     const service = await startService({ policies: folder.path });
     try {

@@ -202,7 +202,7 @@ for (const runtime of RUNTIMES) {
           again.cut();
         });
 
-        it("goes on when a client leaves a wait or the middle of a body", async () => {
+        it("continues when a client disconnects during a wait or in the middle of a body", async () => {
           const controller = new AbortController();
           const left = call(service, "POST", "/v1/actions", {
             body: ASKED,

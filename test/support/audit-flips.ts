@@ -137,8 +137,12 @@ function listFlips(places: readonly Place[]): Flip[] {
     });
 }
 
-/** Tables for whose rows a fault names the id. */
-const TABLES_NAMED_BY_ID = ["actions"];
+/** How a fault names a row, for tables whose faults do. */
+const NAMES: Readonly<Record<string, (row: RawRow) => string>> = {
+  actions: ({ id }) => String(id),
+  api_keys: ({ id }) => String(id),
+  entries: ({ seq }) => `entry ${Number(seq)} `,
+};
 /** Rows that change at once. The audit reports at most 20 faults of a kind. */
 const ROWS_AT_ONCE = 6;
 
@@ -151,8 +155,9 @@ async function findUnnamedFlips(audited: Audited, flips: readonly Flip[]): Promi
   const unnamed: Flip[] = [];
   for (const flip of flips) {
     const { table, column } = flip.place;
-    if (!TABLES_NAMED_BY_ID.includes(table.name)) unnamed.push(flip);
-    else groups.set(column, [...(groups.get(column) ?? []), flip]);
+    const group = `${table.name}.${column}`;
+    if (NAMES[table.name] === undefined) unnamed.push(flip);
+    else groups.set(group, [...(groups.get(group) ?? []), flip]);
   }
   const audit = ([first, ...others]: readonly Flip[]): Promise<string[] | null> =>
     first === undefined ? faultsOf(audited) : withValue(audited.raw, first.place, first.value, () => audit(others));
@@ -160,7 +165,9 @@ async function findUnnamedFlips(audited: Audited, flips: readonly Flip[]): Promi
     for (let from = 0; from < group.length; from += ROWS_AT_ONCE) {
       const changedRows = group.slice(from, from + ROWS_AT_ONCE);
       const text = (await audit(changedRows))?.join("\n") ?? "";
-      unnamed.push(...changedRows.filter(({ place: { row } }) => !text.includes(String(row["id"]))));
+      unnamed.push(
+        ...changedRows.filter(({ place: { table, row } }) => !text.includes(NAMES[table.name]?.(row) ?? "")),
+      );
     }
   return unnamed;
 }

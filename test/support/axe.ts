@@ -11,16 +11,28 @@ interface Violation {
   nodes: { html: string; failureSummary: string }[];
 }
 
+interface Axe {
+  run(options: object): Promise<{ violations: Violation[] }>;
+}
+
 /**
  * Returns what axe-core finds in a page or a frame, minor findings included: one text for each rule that is violated.
  * The context needs `bypassCSP: true`, because the pages' own policy refuses axe's functions.
+ * @param rules `colors` for a page that was inspected before in other colors: only rules that depend on colors
  */
-export async function accessibilityFindings(page: Page | Frame): Promise<string[]> {
-  await page.evaluate(AXE);
-  const violations = await page.evaluate(async () => {
-    const { axe } = globalThis as unknown as { axe: { run(): Promise<{ violations: Violation[] }> } };
-    return (await axe.run()).violations;
-  });
+export async function accessibilityFindings(page: Page | Frame, rules: "all" | "colors" = "all"): Promise<string[]> {
+  if (await page.evaluate(() => !("axe" in globalThis))) await page.evaluate(AXE);
+  const violations = await page.evaluate(
+    async (options) => {
+      const { axe } = globalThis as unknown as { axe: Axe };
+      return (await axe.run(options)).violations;
+    },
+    {
+      // Other results are not read.
+      resultTypes: ["violations"],
+      ...(rules === "all" ? {} : { runOnly: { type: "rule", values: ["color-contrast", "link-in-text-block"] } }),
+    },
+  );
   return violations.map(
     ({ id, impact, nodes }) =>
       `${id} (${impact}): ${nodes.map((node) => `${node.html.slice(0, 200)} ${node.failureSummary}`).join("\n")}`,

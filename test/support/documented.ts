@@ -15,7 +15,7 @@ export function codeBlocks(page: string, language: string): string[] {
 
 /**
  * Returns the arguments of each `assent` command of a page that begins with `name`.
- * @param replace returns the arguments that a test uses in place of one of them, such as the path of a file
+ * @param replace returns the arguments that a test uses instead of one of them, such as the path of a file
  */
 export function documentedCommands(
   page: string,

@@ -2,6 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import "./cache.ts";
 import { ROOT } from "./runtimes.ts";
 
 const FOLDER = join(ROOT, "node_modules/.cache/assent-nodes");

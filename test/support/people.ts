@@ -123,3 +123,27 @@ export async function confirmTerminal(person: Person, challenge: string, code: s
   if (started.status !== 200) return started;
   return person.call("POST", path, { challenge, code, response: person.passkey.get(started.body.options) });
 }
+
+/**
+ * Removes a passkey (`passkeys/<id>/remove`) or replaces the recovery codes (`recovery-codes`) as the sign-in page does,
+ * and confirms it with a passkey. @param change what browser and authenticator do differently
+ */
+export async function confirmChange(
+  person: Person,
+  change: string,
+  passkey: Authenticator = person.passkey,
+  difference?: object,
+): Promise<Answer> {
+  const path = `/v1/users/${person.id}/${change}`;
+  const started = await person.call("POST", `${path}/options`);
+  if (started.status !== 200) return started;
+  return person.call("POST", path, { confirmation: passkey.get(started.body.options, difference) });
+}
+
+/** Adds a passkey as the sign-in page does, and confirms it with the person's passkey. */
+export async function addPasskey(person: Person, added: Authenticator): Promise<Answer> {
+  const path = `/v1/users/${person.id}/passkeys`;
+  const { body } = await person.call("POST", `${path}/options`);
+  const confirmation = person.passkey.get(body.confirmation);
+  return person.call("POST", path, { response: added.create(body.options), confirmation });
+}

@@ -16,8 +16,11 @@ function pipeBoth(client: Socket, behind: Socket): void {
   behind.pipe(client);
 }
 
-/** @param join passes on what comes on either side */
-export async function relay(target: number, join = pipeBoth): Promise<Relay> {
+/**
+ * @param join passes on what comes on either side
+ * @param port 0 chooses a free one
+ */
+export async function relay(target: number, join = pipeBoth, port = 0): Promise<Relay> {
   let leadsTo = target;
   const sockets = new Set<Socket>();
   const server = createServer((client) => {
@@ -35,7 +38,7 @@ export async function relay(target: number, join = pipeBoth): Promise<Relay> {
     }
     join(client, behind);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
   const cut = (): void => {
     for (const socket of sockets) socket.destroy();
   };

@@ -1,4 +1,4 @@
-"""Asks an Assent service whether an agent's action may happen, and runs it only then. Standard library only."""
+"""Submits an agent's action to an Assent service, and runs it only if the service allows it. Uses only the standard library."""
 
 from .client import AsyncAssent, Assent
 from .errors import (

@@ -1,4 +1,4 @@
-"""Admission: ask, wait, start. Whatever may run runs behind this, and behind nothing else."""
+"""Admission: submits an action, waits for approval and records its start. Every governed call goes through `admit`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .refusal import approver_name, as_text, refusal_of
 
 log = logging.getLogger("assent")
 
-#: Seconds after which a caller that was told to come back does so.
+#: Seconds after which to repeat a call that waits for approval (`Pending.retry_after`).
 COME_BACK = 10.0
-#: Seconds for which a call holds while somebody decides.
+#: Default number of seconds for which a call waits for approval.
 DEFAULT_WAIT = 30.0
-#: Seconds from the sending of a start within which its answer counts: a process can have been asleep in between.
+#: A response to a start is ignored if it arrives more seconds than this after the request, because the process may have been suspended.
 LIVE = 60.0
 
 STARTABLE = ("allowed", "approved")
@@ -27,7 +27,7 @@ Admitted = TypeVar("Admitted")
 
 
 class Caller:
-    """Whoever waits for an admission in another thread, and may leave. Either it takes the start, or nobody does."""
+    """A caller that waits for an admission in another thread and can be cancelled. After `leave`, a start is reported as not run."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -53,7 +53,7 @@ class Caller:
 
 
 class Run:
-    """One start, of which nobody else knows the attempt."""
+    """One start of an action, with an attempt that only this process knows."""
 
     def __init__(self, client: Assent, action: ActionRecord) -> None:
         self.client = client
@@ -65,8 +65,8 @@ class Run:
 
     def not_run(self, why: str) -> None:
         """
-        Tells the record that the function was not called. Under its attempt it ends no other call's run. Nobody waits for
-        it: a service that cannot be reached would hold the caller up.
+        Reports that the function was not called. The attempt makes sure that this does not end a different call's run. Runs
+        in a thread of its own, so that an unreachable service does not delay the caller.
         """
 
         def report() -> None:
@@ -80,8 +80,9 @@ class Run:
 
 def admit(client: Assent, request: Dict[str, Any], wait: float, caller: Optional[Caller] = None) -> Run:
     """
-    What may run now, once. Joins what was asked before and is open; waits for an approval; starts. Raises Denied, Pending
-    after `wait` seconds, and AssentError where the service cannot say: then it must not run.
+    Returns a recorded start, which allows one run now. Joins an open action with the same request, waits for approval, and
+    starts the action. Raises Denied; Pending after `wait` seconds; and AssentError if there is no decision. If it raises, the
+    call must not run.
     """
     end = time.monotonic() + wait
     action = client.submit(**request, wait=wait)
@@ -97,24 +98,24 @@ def admit(client: Assent, request: Dict[str, Any], wait: float, caller: Optional
         again = _start(run, caller)
         if again is None:
             return run
-        # Decided again, it wants more approvals than it had.
+        # At the start, the policies were evaluated again and require more approvals.
         action = again
 
 
 def _question(action: ActionRecord) -> str:
-    """What an approver asks about the action, as a sentence; empty if nothing is open."""
+    """Returns the open question of an approver as a sentence; empty if there is none."""
     question = open_question(action)
     if question is None:
         return ""
     who = approver_name(question.get("asked_by"))
     return (
         f'; {who} asks about it (question {question.get("number")}): "{as_text(question.get("question"), 1000)}"; answer it '
-        "through whoever runs you (`Assent.answer`), truthfully, and do not change the call"
+        "through the program that runs you (`Assent.answer`), truthfully, and do not change the call"
     )
 
 
 async def in_thread(admitted: Callable[[Caller], Admitted]) -> Admitted:
-    """An admission in a thread. Nothing stays started for a task that was cancelled meanwhile."""
+    """Runs an admission in a thread. If the task is cancelled during it, a recorded start is reported as not run."""
     caller = Caller()
     try:
         return await asyncio.to_thread(admitted, caller)
@@ -124,7 +125,7 @@ async def in_thread(admitted: Callable[[Caller], Admitted]) -> Admitted:
 
 
 def _start(run: Run, caller: Optional[Caller]) -> Optional[ActionRecord]:
-    """None: it has begun, and its caller is there. Else the action, which waits for people again."""
+    """Starts the action. Returns None if the call may run, or the action if it requires approval again."""
     if caller is not None and caller.gone:
         raise ServiceUnavailable("the caller left; nothing was run", code="TIMEOUT")
     wall, steady = time.time(), time.monotonic()
@@ -138,7 +139,7 @@ def _start(run: Run, caller: Optional[Caller]) -> Optional[ActionRecord]:
             return now
         _refuse(now, error)
     except BaseException:
-        # It may have begun, and only the answer is missing.
+        # The service may have recorded the start, and only the response was lost.
         run.not_run("the start was not confirmed")
         raise
     if max(time.time() - wall, time.monotonic() - steady) > LIVE:

@@ -1,4 +1,4 @@
-"""The `/v1` API: what agents, approvers and tools call."""
+"""Client of the `/v1` API for agents, approvers and tools."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from .records import ActionRecord, Event, PlanRecord, open_question
 from .transport import Transport, to_json
 
 DEFAULT_URL = "http://127.0.0.1:8000"
-#: Seconds that one request may wait at the service for a verdict; longer waits are several requests.
+#: Maximum number of seconds that one request waits for a vote. A longer wait uses several requests.
 LONGEST_WAIT = 30
-#: A stream without a word for so long is dead: the service sends a heartbeat more often.
+#: A stream without data for this number of seconds is disconnected, because the service sends heartbeats more often.
 PATIENCE = 90.0
 
 
 class Assent:
     """
-    A client of one service with one key: `ASSENT_URL`, or http://127.0.0.1:8000, and `ASSENT_API_KEY` where they are not
-    given. `session_token`: sent with each action, from whoever started the agent (`POST /v1/agent-sessions`).
+    A client of one service with one key. `url` defaults to `ASSENT_URL` or http://127.0.0.1:8000, and `api_key` to
+    `ASSENT_API_KEY`. `session_token` is sent with each action; the process that started the agent requests it
+    (`POST /v1/agent-sessions`).
     """
 
     def __init__(
@@ -59,9 +60,9 @@ class Assent:
         idempotency_key: Optional[str] = None,
     ) -> ActionRecord:
         """
-        Asks whether this may happen. With `join` the same wish of this key is the same action while it is open. `wait`:
-        seconds to wait for people; the record may still be `pending_approval` then. `permit`: it comes with one, unless none
-        could be made; `Assent.permit` says why.
+        Submits a request and returns its action. With `join`, an open action of this key with the same request is returned
+        instead of a new one. `wait`: seconds to wait for approval; the record can still be `pending_approval` afterwards.
+        `permit`: includes a permit in the record. If none could be issued, `Assent.permit` raises the reason.
         """
         body: Dict[str, Any] = {"agent_id": agent_id, "tool": tool, "operation": operation}
         for name, value in (("params", params), ("context", context), ("meta", meta)):
@@ -78,7 +79,7 @@ class Assent:
         path = "/v1/actions?join=open" if join else "/v1/actions"
         repeat = join or idempotency_key is not None
         record = self._record("POST", path, body, headers, min(wait, LONGEST_WAIT), repeat)
-        # Something between here and the service can mix answers up.
+        # A proxy between the client and the service can mix up responses.
         # An approver may have changed the parameters of the action that this request joins.
         asked = {**record, "params": (record.get("proposed") or record).get("params")}
         for name in ("agent_id", "tool", "operation", "params", "context"):
@@ -89,7 +90,7 @@ class Assent:
         return self.wait(record["id"], left) if pending and left > 0 else record
 
     def agent(self) -> str:
-        """The agent that this key is bound to."""
+        """Returns the id of the agent that this key is bound to."""
         if self._bound_to is None:
             _, _, me = self._http.call("GET", "/v1/me", repeat=True)
             key = me.get("key") if isinstance(me, dict) else None
@@ -102,11 +103,11 @@ class Assent:
         return self._bound_to
 
     def action(self, action_id: str) -> ActionRecord:
-        """The action as it stands."""
+        """Reads an action."""
         return self._record("GET", f"/v1/actions/{_part(action_id)}", repeat=True, about=action_id)
 
     def actions(self, **filters: str) -> Iterator[ActionRecord]:
-        """Every action that this key sees and the filters leave, page by page."""
+        """Yields all actions that match the filters and that this key may see. Reads them page by page."""
         query = dict(filters)
         while True:
             _, _, page = self._http.call("GET", f"/v1/actions?{urlencode(query)}", repeat=True)
@@ -117,11 +118,11 @@ class Assent:
             if not cursor:
                 return
             if cursor == query.get("cursor"):
-                raise ServiceUnavailable("its pages have no end", status=200, code="UNREADABLE_ANSWER")
+                raise ServiceUnavailable("the pages of the list do not end", status=200, code="UNREADABLE_ANSWER")
             query["cursor"] = cursor
 
     def wait(self, action_id: str, seconds: float) -> ActionRecord:
-        """The action when it is no longer pending, an approver asks its agent a question, or `seconds` have passed."""
+        """Waits until the action is no longer pending, an approver asks its agent a question, or `seconds` have passed. Returns the action."""
         end = time.monotonic() + seconds
         while True:
             now = max(0, min(int(end - time.monotonic()), LONGEST_WAIT))
@@ -130,7 +131,7 @@ class Assent:
                 return record
 
     def permit(self, action_id: str) -> ActionRecord:
-        """The action with a fresh permit, decided again now; without one where people have to be asked again."""
+        """Evaluates the policies again and returns the action with a new permit, or without one if it requires approval again."""
         return self._record("POST", f"/v1/actions/{_part(action_id)}/permit", {}, about=action_id)
 
     def start(
@@ -141,13 +142,14 @@ class Assent:
         request_hash: Optional[str] = None,
     ) -> ActionRecord:
         """
-        Says that it begins: this call, and no other one. Whoever did not submit it needs the permit. Is repeated when the
-        answer is missing, under the same `attempt`, from `new_attempt()`; whoever gets no answer must not run it.
+        Records the start of an action, which only one caller can do. A caller that did not submit the action needs the
+        permit. If the response is lost, the request is retried with the same `attempt` (from `new_attempt()`). If this method
+        raises, the caller must not run the action.
         """
         body = {"attempt": attempt or new_attempt()}
         if permit is not None:
             body["permit"] = permit
-        # Required if an approver changed the request: the hash of the record whose `params` run.
+        # Required if an approver changed the request: the hash of the record whose `params` the caller runs.
         if request_hash is not None:
             body["request_hash"] = request_hash
         record = self._record("POST", f"/v1/actions/{_part(action_id)}/start", body, repeat=True, about=action_id)
@@ -167,8 +169,8 @@ class Assent:
         attempt: Optional[str] = None,
     ) -> ActionRecord:
         """
-        Says how it went. Is repeated when the answer is missing: the service keeps the first. `attempt`: of the start that
-        this ends; the result of another one is refused.
+        Reports the result of an action. If the response is lost, the request is retried; the service stores the first result.
+        `attempt`: the attempt of the start that this result ends. The result of a different attempt is rejected.
         """
         body: Dict[str, Any] = {"success": success}
         if error is not None:
@@ -189,7 +191,7 @@ class Assent:
             return now
 
     def ask(self, action_id: str, question: str) -> ActionRecord:
-        """Asks the agent of a pending action a question. With a key that may approve the action."""
+        """Asks the agent of a pending action a question. Needs a key that can approve the action."""
         path = f"/v1/actions/{_part(action_id)}/questions"
         return self._record("POST", path, {"question": question}, repeat=True, about=action_id)
 
@@ -202,7 +204,7 @@ class Assent:
         return self._record("POST", path, body, repeat=True, about=action_id)
 
     def cancel(self, action_id: str) -> ActionRecord:
-        """Takes the wish back."""
+        """Cancels the action."""
         return self._record("POST", f"/v1/actions/{_part(action_id)}/cancel", {}, about=action_id)
 
     def submit_plan(
@@ -231,27 +233,27 @@ class Assent:
         return plan
 
     def plan(self, plan_id: str) -> PlanRecord:
-        """Reads a plan, with a key that may see every action of it."""
+        """Reads a plan. Needs a key that may see all its actions."""
         return self._plan("GET", f"/v1/plans/{_part(plan_id)}", repeat=True, about=plan_id)
 
     def cancel_plan(self, plan_id: str, reason: Optional[str] = None) -> PlanRecord:
-        """Cancels the pending actions of a plan; with an admin key also those that may start."""
+        """Cancels the pending actions of a plan. With an admin key, also cancels actions that have not started yet."""
         body = {} if reason is None else {"reason": reason}
         return self._plan("POST", f"/v1/plans/{_part(plan_id)}/cancel", body, about=plan_id)
 
     def lift_rejection(self, action_id: str, reason: Optional[str] = None) -> ActionRecord:
-        """The same request requires approval again. With a key that may approve the action."""
+        """Lifts a rejection, so that the same request requires approval again. Needs a key that can approve the action."""
         body = {} if reason is None else {"reason": reason}
         return self._record("POST", f"/v1/actions/{_part(action_id)}/lift-rejection", body, about=action_id)
 
     def vote(self, action_id: str, approve: bool, reason: Optional[str] = None) -> ActionRecord:
-        """Approves or denies, with a key that may, and the approval token that it gets with the action, read first."""
+        """Approves or rejects an action. Reads the action first for its approval token. Needs a key that can approve the action."""
         action = self.action(action_id)
         token = action.get("approval_token")
         if not isinstance(token, str):
             raise RequestRefused(
-                f"this key gets no approval token for {action_id}: it is {action['status']}, or the key may not decide on it,"
-                " or it has already",
+                f"this key gets no approval token for {action_id}: it is {action['status']}, or the key may not vote on it,"
+                " or it has voted already",
                 status=403,
                 code="NO_TOKEN",
             )
@@ -262,9 +264,9 @@ class Assent:
 
     def events(self, after: Optional[str] = None, **filters: str) -> Iterator[Event]:
         """
-        Events as they come, each once, for ever: goes on where it was when the connection is lost or what comes cannot be
-        read. `after`: an event's id; `filters`: `type`, `agent_id`, `tool`, `action_id`. Raises Unauthorized and
-        RequestRefused: these would not change by asking again.
+        Yields events as they are recorded, each once, without end. If the connection is lost or data is unreadable, reconnects
+        and continues after the last event. `after`: an event's id; `filters`: `type`, `agent_id`, `tool`, `action_id`. Raises
+        Unauthorized and RequestRefused, because a retry would fail, too.
         """
         last = after
         pause = 1.0
@@ -277,7 +279,7 @@ class Assent:
                     if not _is_new(event["id"], last):
                         continue
                     last = event["id"] or last
-                    # The service says where it stands, too, in an event with a name.
+                    # The service also sends its position, in an event with a name.
                     if event["event"] == "message" and event["data"] is not None:
                         yield event
             except ServiceUnavailable as error:
@@ -298,7 +300,7 @@ class Assent:
         if not isinstance(plan, dict) or not isinstance(plan.get("id"), str) or not isinstance(actions, list):
             raise ServiceUnavailable(f"the response ({status}) is not a plan", status=status, code="UNREADABLE_ANSWER")
         if about is not None and plan["id"] != about:
-            raise ServiceUnavailable(f"{plan['id']} is not the plan that was asked about", code="UNREADABLE_ANSWER")
+            raise ServiceUnavailable(f"{plan['id']} is not the requested plan", code="UNREADABLE_ANSWER")
         return cast(PlanRecord, plan)
 
     def _record(
@@ -312,7 +314,7 @@ class Assent:
         about: Optional[str] = None,
     ) -> ActionRecord:
         status, _, record = self._http.call(method, path, body, headers, wait, repeat)
-        # Whatever else answers at this address must not read as permission.
+        # A response from any other server at this address must not count as permission.
         if not isinstance(record, dict) or not isinstance(record.get("id"), str) or "status" not in record:
             raise ServiceUnavailable(
                 f"the response ({status}) is not an action", status=status, code="UNREADABLE_ANSWER"
@@ -350,11 +352,11 @@ def _is_new(event_id: str, last: Optional[str]) -> bool:
 
 
 def _another(record: Mapping[str, Any]) -> ServiceUnavailable:
-    return ServiceUnavailable(f"{record['id']} is not the action that was asked about", code="UNREADABLE_ANSWER")
+    return ServiceUnavailable(f"{record['id']} is not the requested action", code="UNREADABLE_ANSWER")
 
 
 def _same(asked: Any, answered: Any) -> bool:
-    """Whether it is the same JSON. To Python True is 1, and to JSON it is not."""
+    """Returns True if both are the same JSON. In Python, True equals 1; in JSON, it does not."""
     if isinstance(asked, dict) and isinstance(answered, dict):
         return asked.keys() == answered.keys() and all(_same(asked[name], answered[name]) for name in asked)
     if isinstance(asked, list) and isinstance(answered, list):
@@ -365,7 +367,7 @@ def _same(asked: Any, answered: Any) -> bool:
 
 
 def new_attempt() -> str:
-    """What tells one start from every other: 128 random bits."""
+    """Returns 128 random bits that identify one start."""
     return secrets.token_hex(16)
 
 
@@ -381,7 +383,7 @@ def _part(value: str) -> str:
 
 
 class AsyncAssent:
-    """The same for asyncio. Each call runs in a thread; one that is cancelled ends by itself, and its answer is not used."""
+    """Assent for asyncio. Each call runs in a thread. If it is cancelled, the thread finishes and its result is ignored."""
 
     def __init__(
         self,

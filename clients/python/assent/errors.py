@@ -1,4 +1,4 @@
-"""What the client raises, by what a caller can do about it. Nothing may run because of one, whatever it says."""
+"""Errors of the client, one class for each possible reaction of the caller. If a call raises one, the action must not run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Mapping, Optional
 
 
 class AssentError(Exception):
-    """Every failure of a call. `status` is 0 where there was no answer; `code` is one of docs/errors.md or the client's own."""
+    """Base class of all failures of a call. `status` is 0 if there was no response; `code` is listed in docs/errors.md or defined by the client."""
 
     def __init__(
         self,
@@ -25,24 +25,24 @@ class AssentError(Exception):
 
 
 class ServiceUnavailable(AssentError):
-    """The service could not say: no answer, none in time, one that cannot be read, 429 or 5xx. It may have been carried out."""
+    """There is no usable response: none in time, an unreadable one, 429 or 5xx. The service may have carried out the request."""
 
 
 class Unauthorized(AssentError):
-    """The key is missing, not valid, or may not do this."""
+    """The key is missing, is not valid, or does not permit this call."""
 
 
 class RequestRefused(AssentError):
-    """The service read the request and said no. The same call gets the same answer."""
+    """The service rejected the request. The same call would be rejected again."""
 
 
 class NotJson(TypeError):
-    """Arguments that JSON cannot carry exactly: what would be decided is not what would run."""
+    """JSON cannot represent the arguments exactly, so the service would evaluate different arguments than the ones that run."""
 
 
 class Denied(AssentError):
     """
-    The action may not run. `action` is its record. `outcome` is `denied` by policy, `rejected` by a person, `stopped`,
+    The action must not run. `action` is its record. `outcome` is `denied` by policy, `rejected` by a person, `stopped`,
     `expired`, `cancelled`, `taken` by another call, or `refused` at its start; the message says what to do next.
     """
 
@@ -53,7 +53,10 @@ class Denied(AssentError):
 
 
 class Pending(AssentError):
-    """A person is asked, and the action did not run. The same call with the same arguments joins it; it is not refused. `question`: what an approver asks the agent, as part of the message."""
+    """
+    The action requires approval and did not run; it was not denied. The same call with the same arguments joins the pending
+    action. `question`: an approver's question to the agent, part of the message.
+    """
 
     def __init__(self, action: Mapping[str, Any], retry_after: float, question: str = "") -> None:
         super().__init__(

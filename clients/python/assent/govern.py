@@ -1,4 +1,4 @@
-"""A function that runs only with a permission that was just given, once."""
+"""Decorates functions so that each call runs only after the service allows it and records its start."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ def govern(
     on_unreported: Optional[Callable[[Exception, ActionRecord], None]] = None,
 ) -> Callable[[Function], Function]:
     """
-    The function asks first, with its arguments by name as `params`, and runs when it was allowed or approved and its start
-    was recorded. Raises Denied; Pending after `wait` seconds, and then the same call later joins the same action; and
-    AssentError where nothing could be decided. In each of these cases it did not run, and where it may have been recorded
-    as started, the service is told so.
+    Returns a decorator. The decorated function first submits an action whose `params` are the arguments by name. It runs if
+    the action is allowed or approved and its start is recorded. Raises Denied; Pending after `wait` seconds (the same call
+    then joins the same action later); and AssentError if there is no decision. In each of these cases the function did not
+    run. If the service may have recorded a start anyway, the client reports that the function did not run.
 
-    It runs with a copy of what was asked: nobody changes the arguments in between. `agent_id`: by default the agent that
-    the key is bound to. `record`: what to keep of a result, such as ids and amounts. `on_unreported` is told when it has run
-    and the service could not be told how it went; by default a warning is logged.
+    The function runs with a copy of the submitted arguments, so that other code cannot change them in between. `agent_id`
+    defaults to the agent that the key is bound to. `record` selects the part of a result to store, such as ids and amounts.
+    `on_unreported` is called if the function ran and its result could not be reported; by default the client logs a warning.
     """
 
     def decorate(function: Function) -> Function:
         signature = inspect.signature(function)
         name = operation or function.__name__
         if any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in signature.parameters.values()):
-            raise TypeError("a governed function takes no *args: policies know arguments by name")
+            raise TypeError("a governed function cannot have *args, because policies read arguments by name")
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-            raise TypeError("a generator runs later and in parts: govern what it calls")
+            raise TypeError("a generator runs later and in parts; govern the functions that it calls")
         if inspect.iscoroutinefunction(function) and not isinstance(client, AsyncAssent):
             raise TypeError("a coroutine function needs an AsyncAssent")
         own = client.sync if isinstance(client, AsyncAssent) else client
@@ -69,7 +69,7 @@ def govern(
             return admit(own, request, wait, caller)
 
         def report(run: Run, how: Callable[[], Dict[str, Any]]) -> None:
-            # It ran, whatever the log knows of it: the caller gets what it gave.
+            # The function has run, so the caller gets its result even if reporting fails.
             try:
                 own.result(run.action["id"], **how())
             except Exception as error:
@@ -120,16 +120,16 @@ def govern(
 
 
 def _begun(value: Any) -> Any:
-    """The value, unless it is the function's own body, which would run after it was reported as done."""
+    """Returns the value. Raises TypeError for a coroutine or generator, whose body would run after the result was reported."""
     if inspect.iscoroutine(value) or inspect.isgenerator(value):
         value.close()
     elif not inspect.isasyncgen(value):
         return value
-    raise TypeError("not run: a governed function gave a coroutine or a generator, which runs later")
+    raise TypeError("not run: a governed function returned a coroutine or a generator, which runs later")
 
 
 def _flat(bound: inspect.BoundArguments) -> Dict[str, Any]:
-    """Arguments by name; those of `**more` beside the others, where none of them has the name."""
+    """Returns the arguments by name. Adds the arguments of `**more`, unless a named argument has the same name."""
     params: Dict[str, Any] = {}
     for name, value in bound.arguments.items():
         if bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
@@ -148,7 +148,7 @@ def _run(function: Callable[..., Any], signature: inspect.Signature, params: Dic
 
 
 def error_text(error: BaseException) -> str:
-    """At most 9,000 characters, and no halves of surrogate pairs: the service refuses both."""
+    """Returns the error as text of at most 9,000 characters without lone surrogates, because the service rejects both."""
     try:
         text = f"{type(error).__name__}: {error}"
     except Exception:
@@ -157,4 +157,4 @@ def error_text(error: BaseException) -> str:
 
 
 def _warn(error: Exception, action: ActionRecord) -> None:
-    log.warning("it has run, and its result could not be reported [action %s]: %s", action.get("id"), error)
+    log.warning("the function has run, but its result could not be reported [action %s]: %s", action.get("id"), error)

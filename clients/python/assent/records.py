@@ -1,4 +1,4 @@
-"""Shapes of the API that the client speaks of. Members that are not named here are kept as they came."""
+"""Types of the API objects that the client uses. Objects keep members that are not listed here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class _Required(TypedDict):
 
 
 class ActionRequest(_Required, total=False):
-    """What an agent wants to do. Policies see all of it but `meta`, which is kept and shown only."""
+    """The request of an agent. Policies read all of it except `meta`, which is only stored and displayed."""
 
     params: Dict[str, Any]
     context: Dict[str, Any]
@@ -20,7 +20,7 @@ class ActionRequest(_Required, total=False):
 
 
 class ActionRecord(TypedDict, total=False):
-    """An action as the service has it. Times are RFC 3339."""
+    """An action in the service. Times are in RFC 3339 format."""
 
     id: str
     agent_id: str
@@ -76,14 +76,14 @@ class PlanRecord(TypedDict, total=False):
 
 
 def open_question(action: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
-    """The first question of an approver that the agent has not answered."""
+    """Returns the first question of an approver that the agent has not answered."""
     if action.get("status") != "pending_approval":
         return None
     return next((one for one in action.get("questions") or [] if one.get("answer") is None), None)
 
 
 class Event(TypedDict):
-    """One event of the ledger, in order. `seq` is where the next reading goes on."""
+    """One event of the ledger. To continue after it, pass its `id` as `after`."""
 
     id: str
     event: str

@@ -1,4 +1,4 @@
-"""Why an action may not run, and what its agent may do next. Each outcome asks for something else of the agent."""
+"""Explains why an action cannot run, and what its agent can do next."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .errors import AssentError
 LONGEST = 500
 NO_DETOUR = "do not look for another way to do the same"
 SUBMIT_AGAIN = "It was not refused: the same request can be submitted again, and is decided anew. Tell the user."
-#: What Unicode lets a font ignore, besides the categories below.
+#: Characters that a font may ignore, in addition to the Unicode categories below.
 IGNORABLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
 
 
@@ -29,7 +29,7 @@ class Refusal(NamedTuple):
 
 
 def refusal_of(action: Mapping[str, Any], error: Optional[AssentError] = None) -> Refusal:
-    """Of an action that cannot run now. `error`: why it could not be started, where its status does not say."""
+    """Returns the refusal of an action that cannot run now. `error`: why it could not be started, if its status does not contain the reason."""
     status = action["status"]
     if status == "denied":
         return _denied(action)
@@ -106,7 +106,7 @@ def approver_name(principal: Any) -> str:
 
 
 def as_text(text: Any, longest: int = LONGEST) -> str:
-    """What people and policies wrote, as one bounded line without characters that hide or reorder others."""
+    """Returns text of people or policies as one line of limited length, without characters that hide or reorder others."""
     visible = IGNORABLE.sub(" ", str(text))
     visible = "".join(" " if unicodedata.category(one)[0] in "CZ" else one for one in visible)
     line = re.sub(" +", " ", visible).strip()

@@ -1,4 +1,4 @@
-"""One request, one answer, in time. No redirect is followed: the key is for one service."""
+"""HTTP requests with a deadline. Does not follow redirects, because the key is for one service."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from .errors import AssentError, NotJson, RequestRefused, ServiceUnavailable, Un
 
 MAX_ANSWER = 16 * 1024 * 1024
 MAX_SAFE_INTEGER = 2**53 - 1
-#: Seconds for a connection to be made.
+#: Timeout of a connection attempt, in seconds.
 CONNECT_TIMEOUT = 5.0
-#: Seconds for which an address that refuses connections is tried again: long enough for a restart behind a socket.
+#: Seconds for which to retry an address that refuses connections: long enough for a restart with socket activation.
 UNREACHABLE_TIMEOUT = 2.0
 ABOUT_THE_KEY = {"INSUFFICIENT_SCOPE", "AGENT_MISMATCH", "AGENT_UNBOUND"}
 
 
 def to_json(value: Any, keep_decimals: bool = False) -> Any:
     """
-    Returns the value as JSON carries it: lists for tuples, numbers for `Decimal`. Raises NotJson for what JSON cannot carry
-    exactly. With `keep_decimals` it is a copy of the value in which every `Decimal` is left as it is.
+    Converts a value to JSON types: tuples to lists, `Decimal` to numbers. Raises NotJson if JSON cannot represent the value
+    exactly. With `keep_decimals`, returns a copy that keeps every `Decimal`.
     """
     if value is None or isinstance(value, (bool, str)):
         if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
-            raise NotJson("a text holds half of a surrogate pair")
+            raise NotJson("a string contains half of a surrogate pair")
         return value
     if isinstance(value, int):
         if abs(value) > MAX_SAFE_INTEGER:
-            raise NotJson(f"{value} is larger than JSON carries exactly; send it as a text")
+            raise NotJson(f"{value} is larger than JSON represents exactly; send it as a string")
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
@@ -54,22 +54,22 @@ def to_json(value: Any, keep_decimals: bool = False) -> Any:
 
 
 def _number(value: Decimal) -> Any:
-    """The JSON number with exactly this value. Raises NotJson if there is none, instead of rounding an amount of money."""
+    """Returns the JSON number with exactly this value. Raises NotJson if there is none, instead of rounding an amount of money."""
     if not value.is_finite():
         raise NotJson(f"JSON has no {value}")
     if value == value.to_integral_value():
-        # The exponent first: int() of 1E+999999999 would fill the memory.
+        # Check the exponent first: int() of 1E+999999999 would fill the memory.
         if value.adjusted() > 16:
-            raise NotJson(f"{value} is larger than JSON carries exactly; send it as a text")
+            raise NotJson(f"{value} is larger than JSON represents exactly; send it as a string")
         return to_json(int(value))
     number = float(value)
     if Decimal(repr(number)) != value:
-        raise NotJson(f"{value} has more digits than a JSON number carries; send it as a text")
+        raise NotJson(f"{value} has more digits than a JSON number can represent; send it as a string")
     return number
 
 
 def read_object(text: str) -> Dict[str, Any]:
-    """A JSON object that every reader reads alike. Raises ValueError, also for a name that comes twice."""
+    """Parses a JSON object. Raises ValueError for other values and for duplicate names, which parsers read differently."""
     try:
         value = json.loads(text, object_pairs_hook=_once)
     except RecursionError:
@@ -82,21 +82,21 @@ def read_object(text: str) -> Dict[str, Any]:
 def _once(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        raise ValueError("a name comes twice")
+        raise ValueError("a name is duplicated")
     return members
 
 
 class Transport:
-    """Not shared between processes; safe in several threads, because each call has a connection of its own."""
+    """Sends requests to the service. Thread-safe, because each call opens its own connection. Do not share it between processes."""
 
     def __init__(self, url: str, key: str, timeout: float, context: Optional[ssl.SSLContext]) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"ASSENT_URL must be an http(s) address, and it is {url!r}")
+            raise ValueError(f"ASSENT_URL must be an http(s) address; got {url!r}")
         if parts.username is not None or parts.query or parts.fragment:
-            raise ValueError("ASSENT_URL must have no user, query or fragment")
+            raise ValueError("ASSENT_URL must not contain a user, a query or a fragment")
         if not key or any(char.isspace() for char in key):
-            raise ValueError("the API key is missing, or holds spaces: pass api_key, or set ASSENT_API_KEY to an agent's key")
+            raise ValueError("the API key is missing or contains spaces: pass api_key, or set ASSENT_API_KEY to an agent's key")
         self._parts = parts
         self._url = url
         self._key = key
@@ -112,7 +112,7 @@ class Transport:
         wait: float = 0,
         repeat: bool = False,
     ) -> Tuple[int, Mapping[str, str], Any]:
-        """Status, headers and JSON of a success. Raises AssentError. `repeat`: the same call twice is as good as one."""
+        """Returns the status, headers and JSON of a success. Raises AssentError. `repeat`: the call is idempotent and can be retried."""
         begin = time.monotonic()
         end = begin + self._timeout + wait
         backoff = 0.1
@@ -152,12 +152,12 @@ class Transport:
         content = _parse(data) if "json" in fields.get("content-type", "") else None
         if 200 <= status < 300:
             if not isinstance(content, (dict, list)):
-                _unreadable(status, "it is not valid JSON")
+                _unreadable(status, "it is not JSON")
             return status, fields, content
         raise _error(status, content if isinstance(content, dict) else {}, fields.get("retry-after"))
 
     def stream(self, path: str, headers: Mapping[str, str], patience: float) -> Iterator[bytes]:
-        """Lines of a stream. Ends with it; raises AssentError when nothing comes for `patience` seconds."""
+        """Yields the lines of a stream until it ends. Raises AssentError if nothing arrives for `patience` seconds."""
         end = time.monotonic() + self._timeout
         connection = self._connect(end)
         try:
@@ -195,8 +195,8 @@ class Transport:
 
     def _no_answer(self, error: BaseException) -> AssentError:
         if isinstance(error, (socket.timeout, TimeoutError)):
-            return ServiceUnavailable(f"{self._url} did not answer in time: {error}", code="TIMEOUT")
-        return ServiceUnavailable(f"{self._url} gave no answer: {error}", code="UNREACHABLE")
+            return ServiceUnavailable(f"{self._url} did not respond in time: {error}", code="TIMEOUT")
+        return ServiceUnavailable(f"{self._url} did not respond: {error}", code="UNREACHABLE")
 
     def _open(self, end: float) -> http.client.HTTPConnection:
         host, port = self._parts.hostname or "", self._parts.port
@@ -226,7 +226,7 @@ class Transport:
     def _limit(connection: http.client.HTTPConnection, end: float) -> None:
         left = end - time.monotonic()
         if left <= 0:
-            raise socket.timeout("the answer took too long")
+            raise socket.timeout("the response took too long")
         if connection.sock is not None:
             connection.sock.settimeout(left)
 
@@ -240,14 +240,14 @@ def _parse(data: bytes) -> Any:
 
 def _unreadable(status: int, why: str) -> NoReturn:
     raise ServiceUnavailable(
-        f"the answer ({status}) cannot be read as the service's: {why}", status=status, code="UNREADABLE_ANSWER"
+        f"the response ({status}) is not a valid response of the service: {why}", status=status, code="UNREADABLE_ANSWER"
     )
 
 
 def _error(status: int, problem: Mapping[str, Any], retry_after: Optional[str]) -> AssentError:
     code = problem.get("code") if isinstance(problem.get("code"), str) else "UNKNOWN"
     detail = problem.get("detail")
-    message = detail if isinstance(detail, str) else f"the service answered {status}"
+    message = detail if isinstance(detail, str) else f"the service responded with {status}"
     after = float(retry_after) if retry_after is not None and retry_after.isdigit() else None
     kind = RequestRefused
     if status == 429 or status >= 500 or status < 400:

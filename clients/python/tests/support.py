@@ -1,4 +1,4 @@
-"""What the tests share: a person who decides, and servers that lie."""
+"""Shared parts of the tests: an approver, and servers that return wrong responses."""
 
 import http.server
 import json
@@ -23,7 +23,7 @@ def vote(action_id: str, approve: bool = True, reason: Optional[str] = None) -> 
 
 
 def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
-    """What the condition gives, once it is true."""
+    """Waits until the condition is true, and returns its value."""
     end = time.monotonic() + seconds
     while True:
         value = condition()
@@ -35,7 +35,7 @@ def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
 
 
 class Liar:
-    """A server that answers everything in one way, and counts."""
+    """A server that gives the same response to every request, and counts requests."""
 
     def __init__(self, answer: Callable[[http.server.BaseHTTPRequestHandler], None]) -> None:
         liar = self
@@ -60,7 +60,7 @@ class Liar:
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def seen(self) -> List[Tuple[str, Any]]:
-        """What came so far: paths, and bodies read as JSON."""
+        """Returns the requests so far: paths, and bodies parsed as JSON."""
         return [(path, json.loads(body) if body else None) for path, body in zip(self.paths, self.bodies)]
 
     def __enter__(self) -> "Liar":

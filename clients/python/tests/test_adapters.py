@@ -1,4 +1,4 @@
-"""Adapters against the shapes of their frameworks: their packages are not in Debian. What is faked is the framework alone."""
+"""Tests the adapters with fakes of the frameworks, whose packages are not in Debian. Everything else is real."""
 
 import asyncio
 import json
@@ -58,7 +58,7 @@ module("pydantic_ai.toolsets", WrapperToolset=WrapperToolset)
 
 
 class Adapter:
-    """Each runs a refund of `amount` for `order` and gives what came of it: "done", or the refusal's words."""
+    """Each subclass runs a refund of `amount` for `order` and returns "done" or the text of the refusal."""
 
     ran: list
     wait = 0.0
@@ -82,7 +82,7 @@ class Adapter:
         words = self.call(Assent(), 500, order)
         self.assertIn("waits for approval", words)
         identity = words.split("(")[1].split(")")[0]
-        # Resumed by the framework, with whatever it believes: the gate is asked again.
+        # The framework resumes the run: the call is submitted again.
         self.assertIn(identity, self.call(Assent(), 500, order))
         self.assertEqual(self.ran, [])
         vote(identity)
@@ -162,7 +162,7 @@ class LangGraph(Adapter, unittest.TestCase):
         for args in (None, [], "x"):
             request = SimpleNamespace(tool_call={"name": "refund", "args": args, "id": "c1"})
             answer = wrap_tool_call(Assent(), agent_id=AGENT, tool="reports", wait=0)(request, self.ran.append)
-            self.assertIn("not valid JSON", answer.content)
+            self.assertIn("not JSON", answer.content)
         self.assertEqual(self.ran, [])
 
     def test_an_asynchronous_handler_is_none_of_the_synchronous_wrapper(self):
@@ -245,7 +245,7 @@ class CrewAI(Adapter, unittest.TestCase):
             hook(SimpleNamespace(tool_name="refund", tool_input=params))
         except HookAborted as aborted:
             return aborted.reason
-        # CrewAI goes on after every other exception, so none may leave the hook.
+        # CrewAI continues after every other exception, so the hook must not raise any.
         self.ran.append(amount)
         return "done"
 
@@ -272,6 +272,6 @@ class PydanticAI(Adapter, unittest.TestCase):
         async_client.sync = client
         toolset = governed_toolset(async_client, Tools(), agent_id=AGENT, tool="stripe", wait=self.wait)
         params = {"amount": amount, "currency": "USD", "order": order}
-        # `tool_call_approved` is what the run believes: it is not looked at.
+        # `tool_call_approved` is the run's own approval, which is ignored.
         context = SimpleNamespace(tool_call_id="c1", tool_call_approved=True)
         return asyncio.run(toolset.call_tool("refund", params, context, None))

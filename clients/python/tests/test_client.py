@@ -193,7 +193,7 @@ class Failing(unittest.TestCase):
             Assent("http://127.0.0.1:9", "assent_x").submit(**wish())
         self.assertEqual((down.exception.code, down.exception.status), ("UNREACHABLE", 0))
         self.assertIn("http://127.0.0.1:9 cannot be reached", str(down.exception))
-        # 0.1, 0.2, 0.4 and 0.8 seconds apart: the fifth is the last within two seconds.
+        # The attempts are 0.1, 0.2, 0.4 and 0.8 seconds apart: the fifth is the last within two seconds.
         self.assertGreater(len(tries), 1)
         self.assertLess(len(tries), 6)
 

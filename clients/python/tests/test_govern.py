@@ -9,7 +9,7 @@ from assent import Assent, AsyncAssent, Denied, NotJson, Pending, ServiceUnavail
 from support import AGENT, Liar, admin, reply, until, vote
 
 
-#: What a service would answer to the call of these tests, but for its status.
+#: The response of a service to the call of these tests, without its status.
 ASKED = {
     "id": "a",
     "agent_id": AGENT,

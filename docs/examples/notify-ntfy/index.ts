@@ -9,9 +9,7 @@ export default definePlugin({
         pattern: "^https?://",
         description: "Address of the ntfy server, such as https://ntfy.sh.",
       }),
-      token: Type.Optional(
-        Type.String({ minLength: 1, description: "Access token, for topics that are not open to everybody." }),
-      ),
+      token: Type.Optional(Type.String({ minLength: 1, description: "Access token, for topics that are not public." })),
     },
     { additionalProperties: false },
   ),

@@ -203,7 +203,7 @@ function Summary({ action, isPending }: { action: LinkAnswer["action"]; isPendin
   );
 }
 
-/** Rendered in place of the vote buttons if the rules require a vote that is signed with a passkey. */
+/** Rendered instead of the vote buttons if the rules require a vote that is signed with a passkey. */
 function SignInToSign() {
   return (
     <Notice kind="busy">
@@ -218,7 +218,7 @@ function SignInToSign() {
 }
 
 /**
- * Rendered in place of the grants for a voter by link: a link cannot be checked again at each use of a grant, so grants
+ * Rendered instead of the grants for a voter by link: a link cannot be checked again at each use of a grant, so grants
  * need a signed-in user.
  */
 function SignInToGrant() {

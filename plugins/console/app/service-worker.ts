@@ -1,7 +1,7 @@
 /**
  * The service worker: shows the notifications that the service pushes to this device, and opens the request in the
- * console. It stores nothing, intercepts no requests and sends none. It imports nothing: its address does not change
- * with the version, but the addresses of the modules do.
+ * console. It does not store data, intercept requests or send them. It does not import code: its address does not
+ * change with the version, but the addresses of the modules do.
  */
 
 /** The payload of a push message (plugins/users/push/push-notice.ts). */

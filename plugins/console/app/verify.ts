@@ -123,7 +123,7 @@ interface VerifierKey {
   publicKey: Uint8Array;
 }
 
-/** Parses a verifier key, `<name>+<hex key id>+<base64>`. Throws an Error that names the fault. */
+/** Parses a verifier key, `<name>+<hex key id>+<base64>`. Throws an Error with the fault. */
 export async function parseVkey(text: string): Promise<VerifierKey> {
   const [name = "", hex = "", ...rest] = text.trim().split("+");
   const bad = (why: string): Error => new Error(`"${text.slice(0, 200)}" is not a verifier key: ${why}`);
@@ -276,7 +276,7 @@ function changesIn(extra: Uint8Array | null): KeyChange[] {
 }
 
 /**
- * Verifies a `.tlog-proof` file. Throws an Error that names the failed check.
+ * Verifies a `.tlog-proof` file. Throws an Error with the failed check.
  * @param leaf leaf hash of the entry
  * @param pin the pinned key
  */
@@ -312,7 +312,7 @@ export interface VerifiedEntry {
 }
 
 /**
- * Verifies a proof that the service returned. Throws an Error that names the failed check.
+ * Verifies a proof that the service returned. Throws an Error with the failed check.
  * @param hash leaf hash of the entry, hex
  * @param pin the pinned key
  */

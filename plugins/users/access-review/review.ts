@@ -46,7 +46,7 @@ export interface ReviewRow {
   rejections: number;
   /** Number of emergency approvals. */
   break_glass: number;
-  /** Principals of the users in whose place a user can approve now. */
+  /** Principals of the users on whose behalf a user can approve now. */
   delegators: string[];
   /** Approvals divided by votes; null if there are no votes. */
   approval_rate: number | null;
@@ -98,7 +98,7 @@ export async function reviewAccess(host: CoreHost, sessions: Sessions, days: num
   return { ...period, open_reviews, rows: [...rows, ...otherVoters(rows, votes)] };
 }
 
-/** Returns the principals of the users in whose place a user can approve now, without duplicates. */
+/** Returns the principals of the users on whose behalf a user can approve now, without duplicates. */
 export async function listDelegators(host: CoreHost, id: string): Promise<string[]> {
   const delegators = await host.users.delegatorsOf(id);
   return [...new Set(delegators.map(({ user }) => principalOfUser(user.id)))];

@@ -44,7 +44,7 @@ const RIGHTS = {
     description:
       "The principal can approve actions that meet at least one of these limits. Null if it can approve all actions, or none.",
   }),
-  delegators: Type.Array(Text, { description: "Principals of the users in whose place they can approve now." }),
+  delegators: Type.Array(Text, { description: "Principals of the users on whose behalf they can approve now." }),
 };
 export const RightsRecord = Type.Object(RIGHTS, closed);
 

@@ -69,7 +69,7 @@ async function derive(
   return new Uint8Array(await subtle.deriveBits(parameters, key, length * 8));
 }
 
-/** Copies the bytes, because the types of WebCrypto accept no shared memory. */
+/** Copies the bytes, because the types of WebCrypto do not accept shared memory. */
 function copyBytes(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return new Uint8Array(bytes);
 }

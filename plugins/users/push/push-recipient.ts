@@ -1,4 +1,4 @@
-/** Finds the user that an address of a channel names. */
+/** Finds the user to whom an address of a channel refers. */
 import { findUser, isSameOwner, resolveOwner, type User, userOfPrincipal, type Users } from "../../../src/core.ts";
 
 /**

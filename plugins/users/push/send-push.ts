@@ -20,7 +20,7 @@ export type PushOutcome =
   | { device: DeviceAddress; answer: WebhookResponse }
   | { device: DeviceAddress; error: unknown };
 
-/** Sends a text with headers to a device. Never rejects. */
+/** Sends a message with headers to a device. Never rejects. */
 export type SendPush = (
   device: DeviceAddress,
   message: { text: Uint8Array; headers: Record<string, string> },

@@ -1,4 +1,4 @@
-/** Finds the words that can follow each command, from the help texts, which list every subcommand and option. */
+/** Finds the words that can follow each command, from the help text, which lists every subcommand and option. */
 import type { Command } from "../command.ts";
 
 /** A word that a shell offers for completion. */

@@ -1,6 +1,6 @@
 /**
- * Which records of a pack show which requirement. Subjects are in our words; `url` leads to the text of the standard.
- * The comparison is of 2026-11-26.
+ * Which records of a pack show which requirement. Summaries are our own wording; `url` leads to the text of the
+ * standard. The comparison is of 2026-11-26.
  */
 import type { Control } from "./pack-format.ts";
 

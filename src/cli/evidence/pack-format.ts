@@ -46,7 +46,7 @@ export interface OpenedAction {
   erased_at: string | null;
   request: ActionRequest | null;
   salt: string | null;
-  /** The request as an approver or the policies changed it. */
+  /** The request after changes by an approver or the policies. */
   effective: { request: ActionRequest; salt: string } | null;
   result: JsonObject | null;
   meta: JsonObject | null;
@@ -66,7 +66,7 @@ export interface PolicySetLine {
 /** A requirement of a standard, and the records that provide evidence for it. */
 export interface Control {
   standard: string;
-  /** What the mapping was made from: the text of the standard, or only public summaries of it. */
+  /** The source of the mapping: the text of the standard, or only public summaries of it. */
   compared_with: "text" | "summaries";
   control: string;
   /** URL of the standard's text. */

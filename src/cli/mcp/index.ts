@@ -63,7 +63,7 @@ const install: Subcommand = {
   help: `usage: assent mcp install --client CLIENT [--scope SCOPE] [--agent ID] [--skip SERVER]... [--dry-run] [--json]
 
 Changes each server in the settings of the client so that the client starts the proxy, which starts the server. Servers
-that are behind the proxy stay unchanged, and so does everything else in the file. The proxies submit with the key of
+that are behind the proxy and everything else in the file stay unchanged. The proxies submit with the key of
 "assent login". Changes nothing if the file cannot be parsed, or if a server cannot be put behind the proxy. Keeps a
 backup for "assent mcp uninstall".
 

@@ -89,7 +89,7 @@ export function readProxySetting(values: Flags, command: string[], io: Output): 
 }
 
 /**
- * Returns the configuration of the servers that the options name, and the folder to which paths in the file are
+ * Returns the configuration of the servers in the options, and the folder to which paths in the file are
  * relative.
  */
 export function loadProxyConfig(values: Flags, command: string[]): { config: ProxyConfig; base: string } {

@@ -1,10 +1,10 @@
-/** `assent policy backtest`. Loads its modules when it runs, because the other verbs need no store. */
+/** `assent policy backtest`. Loads its modules when it runs, because the other verbs do not need a store. */
 import type { Subcommand } from "../command.ts";
 
 const HELP = `usage: assent policy backtest [FOLDER] [--against URL|store] [--since TIME] [--until TIME] [--limit N]
                               [--examples N] [--format text|json|markdown] [--fail-on-flips] [--recursive] [--environment NAME] [--config FILE]
 
-Replays past decisions with the policies of FOLDER (./policies) in place of those from files and git, each with its
+Replays past decisions with the policies of FOLDER (./policies) instead of those from files and git, each with its
 recorded request, facts and clock, and prints which would flip, grouped by rule, with examples. Policies that came
 through the API stay, unless FOLDER has one of the same name.
 

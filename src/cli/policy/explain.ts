@@ -38,7 +38,7 @@ export const explain: Subcommand = {
   help: `usage: assent policy explain [FOLDER] --action FILE|- [--now TIME] [--recursive] [--environment NAME]
                              [--format text|json]
 
-Decides one action with the policies of FOLDER (./policies) and explains the decision: each policy (does it apply?), each rule (which
+Evaluates one action with the policies of FOLDER (./policies) and explains the decision: each policy (does it apply?), each rule (which
 matcher failed?), each part of a condition with its value. The output contains values of the action, which a service
 never writes into reasons. The usage of limits is zero except for what the action gives in used.
 

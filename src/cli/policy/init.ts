@@ -6,24 +6,24 @@ import { CommandError, EXIT_CODES, parseArguments, usageError, printJson, type S
 import { resolvePolicyFolder } from "./folder-argument.ts";
 import { programCommand } from "../invocation.ts";
 
-const POLICY = `# A policy is a list of rules; the first one that matches decides. What no policy has a rule for is denied.
+const POLICY = `# A policy is a list of rules; the first rule that matches applies. Actions that no rule matches are denied.
 policy: first
-description: Reading goes, small refunds go, larger ones ask a person, deleting is denied.
+description: Allows reads and small refunds, requires approval for larger refunds, and denies deletion.
 rules:
   # Deny first: rules below cannot allow what a rule above has denied.
-  - name: nothing is deleted
+  - name: deletion
     operation: ["delete*", "drop*", "purge*"]
     effect: deny
     risk: critical
-    reason: agents do not delete
+    reason: agents cannot delete data
   - name: reading
     operation: ["get*", "list*", "read*", "search*"]
     effect: allow
-    reason: reading changes nothing
+    reason: reads change nothing
   - name: small refunds
     tool: payments
     operation: refund
-    # CEL. A field that is not there is an error, and an error is a deny: ask with has() where it may be absent.
+    # CEL. A missing field is an error, and an error denies the action: use has() if a field can be missing.
     when: has(params.amount) && params.amount > 0 && params.amount <= 100
     effect: allow
     risk: low
@@ -34,7 +34,7 @@ rules:
     effect: require_approval
     risk: medium
     # Shown to the agent and to the approvers.
-    reason: refunds above 100 need a person
+    reason: refunds above 100 need an approver
     approval: { quorum: 1, expires_in: 4h }
 `;
 
@@ -42,22 +42,22 @@ const TEST = `# Runs with "assent policy test"; the service accepts the folder o
 now: 2026-01-15T10:00:00Z
 policies: [first]
 cases:
-  - name: nothing is deleted
+  - name: deletion is denied
     action: { agent_id: my-agent, tool: crm, operation: delete_customer, params: { id: 7 } }
-    expect: { effect: deny, rule: nothing is deleted }
-  - name: reading goes
+    expect: { effect: deny, rule: deletion }
+  - name: a search is allowed
     action: { agent_id: my-agent, tool: crm, operation: search_customers, params: { name: Ada } }
     expect: { effect: allow, rule: reading }
-  - name: exactly 100 is small
+  - name: exactly 100 is a small refund
     action: { agent_id: my-agent, tool: payments, operation: refund, params: { amount: 100 } }
     expect: { effect: allow, rule: small refunds }
-  - name: a cent more asks
+  - name: 100.01 requires approval
     action: { agent_id: my-agent, tool: payments, operation: refund, params: { amount: 100.01 } }
     expect: { effect: require_approval, rule: other refunds }
-  - name: a refund without an amount asks
+  - name: a refund without an amount requires approval
     action: { agent_id: my-agent, tool: payments, operation: refund }
     expect: { effect: require_approval, rule: other refunds }
-  - name: what no rule knows is denied
+  - name: an action that no rule matches is denied
     action: { agent_id: my-agent, tool: payments, operation: payout, params: { amount: 1 } }
     expect: { effect: deny, reason_code: NO_MATCHING_RULE }
 `;

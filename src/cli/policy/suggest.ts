@@ -1,4 +1,4 @@
-/** `assent policy suggest`. Loads its modules when it runs, because most verbs need no service. */
+/** `assent policy suggest`. Loads its modules when it runs, because most verbs do not need a service. */
 import type { Subcommand } from "../command.ts";
 
 const HELP = `usage: assent policy suggest [--since TIME] [--min-approvals N] [--min-people N] [--min-days N] [--json]

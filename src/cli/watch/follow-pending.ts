@@ -91,7 +91,7 @@ async function followEvents(service: Assent, signal: AbortSignal, wake: () => vo
       query: { limit: 1 },
       signal,
     });
-    // Wake the reader, because the list may have been read before this position.
+    // Wake the reader: the list may have been read before `head`, so it may lack changes of earlier events.
     wake();
     for await (const { action_id } of service.events({ signal, after: head })) if (action_id !== null) wake();
   } catch {

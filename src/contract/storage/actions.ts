@@ -84,7 +84,7 @@ export interface ApprovalRow {
   approve: boolean;
   reason: string | null;
   self_approval: boolean;
-  /** Principal of the delegator in whose place the approver voted; null if the vote is in the approver's own name. */
+  /** Principal of the delegator on whose behalf the approver voted; null if the vote is in the approver's own name. */
   on_behalf_of: string | null;
   /** Whether the approver approved without a second approver (break-glass). */
   break_glass: boolean;
@@ -129,7 +129,7 @@ export interface ActionFilter {
   plan_id?: string;
   /** Lists only the first action of each plan. */
   first_of_plan?: true;
-  /** Inclusive start of the creation time. */
+  /** Inclusive start of the creation time, which never decreases with `decision_seq`. */
   since?: number;
   /** Exclusive end of the creation time. */
   until?: number;

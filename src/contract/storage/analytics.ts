@@ -29,8 +29,11 @@ export interface ActionCounts {
   rule: { policy: string | null; rule: string | null; count: number }[];
   /** One item for each segment. */
   series: SeriesCounts[];
-  /** Percentiles of `waited_ms` (nearest rank); null if there are no values. */
-  waits: { count: number; p50: number | null; p95: number | null };
+  /**
+   * The actions whose `waited_ms` is not null: their number, how many of them have an `approved_until`, and percentiles
+   * of `waited_ms` (nearest rank; null if there are no values).
+   */
+  waits: { count: number; approved: number; p50: number | null; p95: number | null };
 }
 
 export interface AnalyticsReads {

@@ -9,10 +9,10 @@ export type { HistorySpan, PastActionRow } from "../../domain/policy/decide/hist
  */
 export const MAX_PAST_REQUEST = 16_384;
 
-/** An action as a member of one history. Unique by all columns except `until`. */
+/** One action in one policy history. All members except `until` form the key. */
 export interface PastActionRef {
   policy: string;
-  /** Digest of the history's basis, which defines for whom it is kept. */
+  /** Digest of the history's basis, which defines whose actions it contains. */
   basis: string;
   /** Digest of the history's owner, such as the agent. */
   subject: string;

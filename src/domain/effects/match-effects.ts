@@ -16,7 +16,7 @@ export interface SourceEvent {
   readonly at: number;
   /** Kind of the event, as mappings name it. */
   readonly event: string;
-  /** Identity that caused the effect, as the source names it. */
+  /** Identity that caused the effect, in the notation of the source. */
   readonly actor: string;
   /** Id of the action that the agent or its credential attached to the effect; null if they attached no id. */
   readonly action_id: string | null;
@@ -192,7 +192,7 @@ class SourceMatcher implements EffectMatcher {
     return at >= started_at - tolerance && at <= (ended_at ?? Infinity) + tolerance;
   }
 
-  /** Returns true if the action reported success within the window and a mapping names its operation. */
+  /** Returns true if the action reported success within the window and a mapping contains its operation. */
   private isCounted(action: Candidate["action"]): boolean {
     return (
       action.success === true &&

@@ -25,8 +25,8 @@ export interface DecisionEntry {
   /** SHA-256(salt ‖ request_hash), both as raw bytes. */
   commitment: string;
   /**
-   * Commitment to the request as the obligations of the decision changed it, with the same salt. Later entries commit to it.
-   * Absent if they changed nothing.
+   * Commitment to the request after the decision's obligations were applied, with the same salt. Later entries commit
+   * to it. Absent if they changed nothing.
    */
   effective?: string;
   submitted_by: Actor;
@@ -72,7 +72,7 @@ export interface ApprovalEntry {
   /** The grant that was created with the vote. Its entry precedes this one. Null if there is no grant. */
   grant: (VotedGrant & { id: string }) | null;
   /**
-   * The approver's groups at the time of the vote, restricted to groups that the approval names. Empty unless this is a
+   * The approver's groups at the time of the vote, restricted to groups that the approval lists. Empty unless this is a
    * vote.
    */
   groups: string[];
@@ -155,9 +155,9 @@ export interface ReviewEntry {
 }
 
 /**
- * An open action was decided again because someone voted on it, tried to start it, changed it, or requested a permit, or
- * because machine reviewers approved it. Recorded for every permit and change; otherwise only if the action is now denied
- * or needs more approvals.
+ * An open action was evaluated again because someone voted on it, tried to start it, changed it, or requested a permit,
+ * or because machine reviewers approved it. Recorded for every permit and change; otherwise only if the action is now
+ * denied or needs more approvals.
  */
 export interface RedecisionEntry {
   type: "redecision";
@@ -227,7 +227,7 @@ export interface ErasureEntry {
   commitment: string;
   /**
    * `asked`: someone requested the erasure. `subject`: a person requested the erasure of their data, which the action
-   * contained; the entry does not name the person. `retention`: the configured retention time ended.
+   * contained; the entry does not identify the person. `retention`: the configured retention time ended.
    */
   cause: "asked" | "subject" | "retention";
   /** Stays in the ledger forever. */

@@ -30,7 +30,8 @@ export interface PolicySetEntry {
    */
   policies: { policy: string; version: number }[] | null;
   /**
-   * Origin of the change. With `refused` and `fault`, the offered set was rejected and the previous set stays active.
+   * Origin of the change. If it contains `refused` and `fault`, the source's new set was rejected and the previous set
+   * stays active.
    */
   source: Record<string, string>;
   /**
@@ -116,6 +117,11 @@ export interface UserEntry {
     ended_at: string | null;
   };
   reason: string | null;
+  /**
+   * Credential id of the passkey with which the user confirmed a change of their own ways to sign in. Null for other
+   * changes, and for users of an identity provider without a passkey.
+   */
+  confirmed_by: string | null;
   /** Null if the operator on the host or an identity provider made the change. */
   by: Actor | null;
 }
@@ -220,7 +226,7 @@ export interface GrantEntry {
 }
 
 /**
- * A delegation was created or ended: one user lets another approve in their place. A delegation also becomes inactive
+ * A delegation was created or ended: one user lets another approve on their behalf. A delegation also becomes inactive
  * without an entry: at the time `until`, and when either user is deactivated.
  */
 export interface DelegationEntry {
@@ -231,7 +237,7 @@ export interface DelegationEntry {
   /** The delegation as it was when it was created. */
   delegation: {
     id: string;
-    /** Id of the user in whose place the other user approves. */
+    /** Id of the user on whose behalf the other user approves. */
     from: string;
     to: string;
     /** Groups and rotas for which the delegate's vote counts; null for all groups of the delegator. */

@@ -59,7 +59,7 @@ export interface ApprovalTerms {
   rejection_holds?: string;
   /** The largest grant that can cover the action: duration and number of uses. Default: no grant can cover it. */
   grants?: { for: string; count: number };
-  /** Machine reviewers that receive the request. `may_approve` lets a reviewer approve in place of a person. */
+  /** Machine reviewers that receive the request. `may_approve` lets a reviewer approve instead of a person. */
   reviewers?: { name: string; may_approve?: boolean }[];
   /** Parameters that approvers can change, with their bounds by path. Default: none. */
   editable?: string[] | Record<string, Omit<EditableParameter, "path">>;
@@ -131,7 +131,7 @@ export interface FactDocument {
   source: string;
   /** CEL expressions, by the name of the source's input. */
   with?: Record<string, string>;
-  /** JSON Schema of the value. Conditions cannot read members that the schema does not name. */
+  /** JSON Schema of the value. Conditions cannot read members that the schema does not list. */
   schema: JsonObject;
 }
 
@@ -339,7 +339,7 @@ export interface GrantFact {
   /** Condition in CEL; null covers every request. */
   scope: string | null;
   sum: { of: string; at_most: number } | null;
-  /** The grantor's groups, restricted to groups that the rules name. */
+  /** The grantor's groups, restricted to groups that the rules list. */
   groups: string[];
   /** Whether the grantor is in none of the requester's groups. False if the requester's groups are unknown. */
   independent: boolean;

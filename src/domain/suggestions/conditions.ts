@@ -16,7 +16,7 @@ export interface Condition {
   holds(params: JsonObject): boolean;
 }
 
-/** Maximum characters of a string for which conditions are suggested. */
+/** Maximum number of characters of a string for which conditions are suggested. */
 const MAX_TEXT = 256;
 const MAX_MEMBERS = 8;
 /** Minimum number of occurrences of a value to be in a list of values. */
@@ -177,7 +177,10 @@ function mailDomain(expression: string, values: readonly string[]): Core | null 
 
 interface CharacterPattern {
   source: string;
-  /** Returns more conditions on the whole string, in CEL. */
+  /**
+   * Returns the CEL clauses to append to the pattern: the maximum length, and the exclusion of `..` and a leading `-`.
+   * Empty if there are none.
+   */
   text(expression: string): string;
   isSafe(whole: string): boolean;
   test(whole: string): boolean;

@@ -43,7 +43,7 @@ const MAX_VISITS = 1_000_000;
 const MAX_CHANCE = 0.01;
 /** Maximum number of rules of a group. */
 const MAX_RULES = 3;
-/** Maximum characters of a suggested condition, below the maximum of 2,048 for CEL. */
+/** Maximum number of characters of a suggested condition, below the maximum of 2,048 for CEL. */
 const MAX_CONDITION = 1_900;
 
 /** Groups requests by rule, sorted by the rules' names. */

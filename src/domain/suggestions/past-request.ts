@@ -66,7 +66,10 @@ export function isStrongApproval({ votes }: Pick<PastRequest, "votes">): boolean
 /** The support of a set of approvals. */
 export interface ApprovalSupport {
   approvals: number;
-  /** Number of strong approvals that count. From each source, at most half of the required number count. */
+  /**
+   * Number of strong approvals, capped for each source at half of `min_approvals`, so that no single agent or key can
+   * supply all of them.
+   */
   counted: number;
   strong: number;
   people: number;

@@ -67,7 +67,7 @@ export function readsUntrackedFiles(
   });
 }
 
-/** Whether an argument names a folder, relative to any of the folders in which the command may run. */
+/** Returns true if an argument is a folder, relative to any of the folders in which the command may run. */
 export function hasFolderArgument({ args }: ShellCommand, folders: readonly string[], home: string | null): boolean {
   return args.some((word) =>
     folders.some((folder) => {

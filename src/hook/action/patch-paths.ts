@@ -2,7 +2,8 @@
 
 /**
  * Returns the paths in a patch. Some hosts accept whitespace around markers, so every line that resembles a marker
- * counts, even within a file's content. `deletes` contains those of the `paths` that are deleted.
+ * counts, even within a file's content. `deletes` contains the deleted files, which are
+ * also in `paths`.
  */
 export function readPatchPaths(patch: string): { paths: string[]; deletes: string[] } {
   const paths: string[] = [];

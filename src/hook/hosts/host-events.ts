@@ -69,7 +69,7 @@ const IGNORED_EVENTS = new Set(
 );
 
 /**
- * Tool names by event, because each of Cursor's older events belongs to one kind of tool and does not name the tool.
+ * Tool names by event, because each of Cursor's older events belongs to one kind of tool and does not contain its name.
  */
 const TOOL_OF_EVENT: Readonly<Record<string, string>> = {
   beforeshellexecution: "Shell",

@@ -40,7 +40,7 @@ export class Directories {
     return [...this.folders];
   }
 
-  /** Returns all paths that a word may name. Some of them may not be paths. */
+  /** Returns all paths to which a word may refer. Some of them may not be paths. */
   possiblePaths(argument: ShellArgument): string[] {
     const { text } = argument;
     if (text === "-" || text === "--") return [];

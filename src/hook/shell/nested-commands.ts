@@ -208,7 +208,7 @@ export class NestedCommands {
       this.reader.note("wrapper");
       return record();
     }
-    // A wrapper without a command runs nothing, except that `env` prints all variables.
+    // A wrapper without a command does not run anything, except that `env` prints all variables.
     if (rest.length === 0) return record();
     // xargs appends arguments from standard input.
     if (name === "xargs") this.reader.note("expansion");

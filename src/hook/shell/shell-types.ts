@@ -55,12 +55,12 @@ export interface ShellCommand {
 
 export interface ParsedShell {
   version: 1;
-  /** All simple commands in the order of the text. Includes wrapped commands. */
+  /** All simple commands, in the order of the command line. Includes wrapped commands. */
   commands: ShellCommand[];
   /** Absolute paths of the files from which redirections read. */
   reads: string[];
   writes: string[];
-  /** Absolute paths that the arguments may name, and the targets of links among them. */
+  /** Absolute paths to which the arguments may refer, and the targets of links among them. */
   paths: string[];
   /** Reasons why the command is unclear. Sorted, without duplicates. If empty, `commands` is complete. */
   unclear: UnparsedReason[];

@@ -112,7 +112,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     }),
     delegation: orNull(
       Type.Object(
-        { id: text("The delegation."), from: text("Principal of the user in whose place the approver voted.") },
+        { id: text("The delegation."), from: text("Principal of the user on whose behalf the approver voted.") },
         { ...closed, description: "The delegation that the approver used; null if none." },
       ),
     ),
@@ -378,6 +378,9 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       { description: "The user after the change.", ...closed },
     ),
     reason: orNull(text("Comment of the actor.")),
+    confirmed_by: orNull(
+      text("Credential id of the passkey with which the user confirmed a change of their own ways to sign in."),
+    ),
     by: orNull(Actor),
   }),
   stop: entry<StopEntry>("StopEntry", "stop", {
@@ -450,7 +453,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     delegation: Type.Object(
       {
         id: Type.String(),
-        from: text("Id of the user in whose place the other user approves."),
+        from: text("Id of the user on whose behalf the other user approves."),
         to: text("Id of the user who approves."),
         groups: orNull(
           Type.Array(Type.String(), { description: "Groups and rotas for which the delegate's votes count." }),

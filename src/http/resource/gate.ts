@@ -145,7 +145,7 @@ async function startOf(call: GateCall, submitted: ApiResponse): Promise<GateOutc
   const started = await call.callApi("POST", `/v1/actions/${action.id}/start`, { json: {} });
   if (started.status === 200) return { kind: "go", action: started.json as GateAction };
   const fault = readApiFault(started);
-  // Another client started the action, or it was decided again, so this caller must not run it.
+  // Another client started the action, or it was evaluated again, so this caller must not run it.
   return started.status < 500 && started.status !== 429 ? refusal(action, fault.code, fault.detail) : fault;
 }
 

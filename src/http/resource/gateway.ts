@@ -17,7 +17,7 @@ export interface GatewayRequest {
   uri: string;
   /** Headers of the gateway's request, which include the client's headers. */
   headers: Headers;
-  /** Names of headers that the gateway sets itself, in place of the client's values. */
+  /** Names of headers that the gateway sets itself, instead of the client's values. */
   gatewayHeaders: readonly string[];
   /** The body; null if the gateway did not forward it. */
   body: Uint8Array | null;

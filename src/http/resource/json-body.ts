@@ -1,7 +1,7 @@
 /** Parses the bodies that a facade reads itself. */
 import { decodeUtf8, isJsonObject, parseJson, type JsonObject, type JsonValue } from "../../domain/json.ts";
 
-/** Thrown for a request that can be interpreted in different ways. Such a request gets no decision. */
+/** Thrown for a request that can be interpreted in different ways. There is no decision on such a request. */
 export class UnreadableRequest extends Error {}
 
 /** Maximum number of values, which is the default of the service's own routes. */

@@ -33,7 +33,7 @@ export const DEFAULT_LIMIT = 20;
 
 /**
  * Returns the cursor of a position.
- * @param list the name of the list, so that a cursor of another list is refused
+ * @param list the name of the list, so that a cursor of a different list is rejected
  */
 export function encodeCursor(list: string, position: string | number): string {
   return toBase64Url(utf8(`${list}:${position}`));
@@ -106,7 +106,7 @@ export function cutPage<Row>(
 
 /** Number of rows that the first read of a page returns, which is enough for most pages. */
 const FIRST_READ = DEFAULT_LIMIT + 1;
-/** Maximum rows and bytes of each later read. The bytes are estimated from the rows so far. */
+/** Maximum number of rows and bytes of each later read. The bytes are estimated from the rows so far. */
 const [READ_ROWS, READ_BYTES] = [64, 262_144];
 /** Approximate bytes of a rendered row, not including `size`. */
 const OVERHEAD = 1024;
@@ -136,7 +136,7 @@ interface PageSource<Row> {
  * Reads a page of at least one row, and at most `limit` rows and `bytes` bytes. Keeps only the rows of one slice and
  * the JSON of earlier rows in memory, and reserves the bytes of both with `hold`. Throws VALIDATION_FAILED if `bytes`
  * would shorten a page that was requested by offset, because the next offset would skip the omitted rows.
- * @param list the name of the list, so that a cursor of another list is refused
+ * @param list the name of the list, so that a cursor of a different list is rejected
  */
 export async function readPage<Row>(
   list: string,

@@ -48,7 +48,11 @@ export function insertAfterUrgent(queue: readonly QueuedJob[], pending: QueuedJo
   return [...urgent, pending, ...queue.slice(urgent.length)];
 }
 
-export type JobOutcome = { pending: QueuedJob; value: unknown } | { pending: QueuedJob; refusal: Refusal };
+export type JobOutcome =
+  | { pending: QueuedJob; value: unknown }
+  | { pending: QueuedJob; refusal: Refusal }
+  /** The job wrote nothing, and runs again after its preparation. */
+  | { pending: QueuedJob; missing: PreparationRequired };
 
 /**
  * Thrown if a job failed with an error other than Refusal, or after its first write. The batch is rolled back and runs
@@ -62,7 +66,7 @@ export class JobFailedError extends Error {
   }
 }
 
-/** Thrown if a job of the batch needs a preparation that is too slow to make under the lock. */
+/** Thrown if a job of the batch has written, and needs a preparation that is too slow to make under the lock. */
 export class JobNotPreparedError extends Error {
   readonly pending: QueuedJob;
   readonly missing: PreparationRequired;

@@ -52,6 +52,11 @@ export async function runJobs(batch: JobBatch, jobs: readonly QueuedJob[], late:
       if (unrecorded()) throw new TypeError("a job that changes the policy set, a key or an agent must record it");
     } catch (error) {
       if (error instanceof StorageError || error instanceof JobTimeoutError) await awaitWrites();
+      if (error instanceof PreparationRequired && !batch.changed) {
+        // The other jobs continue. If each such job made the batch run again, many of them would hold the lock for long.
+        outcomes.push({ pending, missing: error });
+        continue;
+      }
       const fault = batchError(pending, error);
       if (fault !== null) throw fault;
       if (!(error instanceof Refusal) || batch.changed) throw new JobFailedError(pending, error);

@@ -263,6 +263,10 @@ export class Sequencer {
     this.options.heads.lastCommitted = result.head;
     this.trusted = result.head;
     for (const outcome of result.outcomes) {
+      if ("missing" in outcome) {
+        this.prepareLater(new JobNotPreparedError(outcome.pending, outcome.missing));
+        continue;
+      }
       if (outcome.pending.timing !== null) reportTiming(outcome.pending.timing);
       if ("refusal" in outcome) outcome.pending.reject(outcome.refusal);
       else outcome.pending.resolve(outcome.value);
@@ -276,6 +280,11 @@ export class Sequencer {
         `the work after the commit of the head (size ${result.head.size}) failed: ${error instanceof Error ? error.message : String(error)}; nothing more is written: stop the service and run an audit`,
       );
     }
+  }
+
+  /** Queues the job again once it is prepared. */
+  private prepareLater(unprepared: JobNotPreparedError): void {
+    if (this.preparations.ofJob(unprepared)) this.enqueue(unprepared.pending);
   }
 
   private refuse(live: readonly QueuedJob[], error: unknown): void {
@@ -401,7 +410,7 @@ export class Sequencer {
   }
 }
 
-/** Stops must work even if the active policies cannot be loaded. An empty policy set allows nothing. */
+/** Stops must work even if the active policies cannot be loaded. An empty policy set denies everything. */
 const withoutPolicies: BatchContext["policies"] = (_tx, digest) =>
   Promise.resolve({ digest, compiled: emptyPolicySet(), source: null });
 

@@ -75,7 +75,7 @@ export function createWitness({ logs, state, signer, clock, verify }: WitnessOpt
     if (old !== last.size) return conflict(last.size);
     if (old === size && !equalBytes(root, last.root)) return conflict(last.size);
     const claim = { first: old, second: size, firstRoot: last.root, secondRoot: root, path: proof };
-    // The first checkpoint of a log needs no proof, because there is no earlier checkpoint.
+    // The first checkpoint of a log does not need a proof, because there is no earlier checkpoint.
     const consistent = old === 0 ? proof.length === 0 : verifyConsistency(claim);
     if (!consistent) return text(422, `the proof does not lead from size ${old} to size ${size}`);
     if (size > last.size) await state.write(origin, { size, root });

@@ -147,7 +147,7 @@ export class HttpEndpoint {
     return isRequest(message) ? this.handleStatelessRequest(request, message) : new Response(null, { status: 202 });
   }
 
-  /** Handles a request of 2026-07-28, which needs no session. Closing its response stream cancels it. */
+  /** Handles a request of 2026-07-28, which does not need a session. Closing its response stream cancels it. */
   private async handleStatelessRequest(request: Request, message: RpcRequest): Promise<Response> {
     const mismatch = headerMismatch(request.headers, message) ?? (await this.paramMismatch(request.headers, message));
     if (mismatch !== null) return errorResponse(400, ERROR_CODE.headerMismatch, mismatch, message.id);

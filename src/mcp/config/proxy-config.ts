@@ -61,7 +61,7 @@ export interface ProxyConfig extends Omit<Static<typeof File>, "servers"> {
   token?: string;
 }
 
-/** An invalid configuration. The message names the member and the reason. */
+/** An invalid configuration. The message contains the name of the member and the reason. */
 export class ProxyConfigError extends Error {}
 
 type Environment = Readonly<Record<string, string | undefined>>;

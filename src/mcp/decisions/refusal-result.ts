@@ -99,7 +99,7 @@ export function proxyRefusal(why: string, code: string): Refusal {
   return { text: `${NOT_RUN} ${why}`, facts: { status: "refused", action_id: null, retry_after: null, code } };
 }
 
-/** Returns the refusal for a withheld tool. It leaves no action that someone could approve. */
+/** Returns the refusal for a withheld tool. It does not leave an action that someone could approve. */
 export function withheldToolRefusal({ withheld: held, upstream }: Pick<Tool, "withheld" | "upstream">): Refusal {
   const what = held === "new" ? "is new, and no one has accepted it yet" : "has changed since it was accepted";
   return proxyRefusal(

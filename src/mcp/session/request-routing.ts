@@ -192,7 +192,7 @@ export class RequestRouter {
     };
   }
 
-  /** Lists the tools. Tools that the list omits can still be called by name, and are decided like other tools. */
+  /** Lists the tools. Tools that the list omits can still be called by name, and are treated like other tools. */
   private async listTools(caller: Caller): Promise<Reply> {
     const tools = await this.dependencies.toolCatalog.list(this.dependencies.live());
     const hidden = await Promise.all(tools.map((tool) => this.dependencies.isHidden(tool, caller.signal)));

@@ -1,5 +1,5 @@
 /**
- * Loads the plugins that the configuration names. Finds built-in plugins by folder name, so that the core does not
+ * Loads the plugins in the configuration. Finds built-in plugins by folder name, so that the core does not
  * import them.
  */
 import { isAbsolute, resolve } from "node:path";
@@ -93,7 +93,7 @@ function isPath(name: string): boolean {
 
 /**
  * Returns all bundled plugins except those in `except`, with the storage for the configured database. Omits plugins
- * that the list names separately.
+ * that are listed separately.
  */
 function allPluginsExcept(standard: StandardPlugins, options: Record<string, unknown>, config: Config): string[] {
   const { except = [], ...rest } = options;

@@ -6,7 +6,7 @@ import { explainFault, siblingNames } from "../../domain/validation.ts";
 import type { Plugin } from "../../plugin.ts";
 import type { LoadedPlugin } from "./loader.ts";
 
-/** Thrown for an invalid plugin. The message names the plugin and, for an invalid option, its key. */
+/** Thrown for an invalid plugin. The message contains the plugin and, for an invalid option, its key. */
 export class PluginError extends Error {
   readonly plugin: string;
   constructor(plugin: string, message: string, options?: { cause?: unknown }) {

@@ -12,10 +12,8 @@ export function countActions(rows: readonly ActionRow[], { visibility, boundarie
   };
   const listed = (value: (row: ActionRow) => string): { value: string; count: number }[] =>
     [...countBy(value)].map(([name, count]) => ({ value: name, count }));
-  const waits = seen
-    .map((row) => row.waited_ms)
-    .filter((ms) => ms !== null)
-    .sort((a, b) => a - b);
+  const settled = seen.filter((row) => row.waited_ms !== null);
+  const waits = settled.map((row) => row.waited_ms as number).sort((a, b) => a - b);
   const rank = (percent: number): number | null =>
     waits[Math.max(0, Math.ceil((percent / 100) * waits.length) - 1)] ?? null;
   return {
@@ -36,6 +34,11 @@ export function countActions(rows: readonly ActionRow[], { visibility, boundarie
         decision: Object.fromEntries(countBy((row) => row.decision, inside)),
       };
     }),
-    waits: { count: waits.length, p50: rank(50), p95: rank(95) },
+    waits: {
+      count: waits.length,
+      approved: settled.filter((row) => row.approved_until !== null).length,
+      p50: rank(50),
+      p95: rank(95),
+    },
   };
 }

@@ -24,8 +24,8 @@ const byUrgency = (a: DeliveryRow, b: DeliveryRow): number =>
   Number(a.attempts > 0) - Number(b.attempts > 0) || byEnd(a, b);
 
 /**
- * Returns the most urgent due delivery of each destination. Because events keep their order, considers only the first
- * waiting event, and only if it is due.
+ * Returns the most urgent due delivery of each destination. Deliveries of kind `event` are sent in order, so only the
+ * first waiting one of a destination is a candidate.
  */
 function due(t: Tables, now: number): DeliveryRow[] {
   const waiting = sorted(t, ({ state }) => state === "waiting");

@@ -22,48 +22,83 @@ interface BundlerOptions {
   unbundledEntries: number;
 }
 
-/** Returns a function that creates the next bundle if one is due. It resolves to true if more bundles are due. */
+/** An encoded bundle of the 256 entries from `start`. */
+interface EncodedBundle {
+  start: number;
+  bytes: Uint8Array;
+  leafHashes: Uint8Array[];
+  /** Number of its entries that also keep their bytes in their rows. */
+  unbundled: number;
+}
+
+/**
+ * Returns a function that creates up to `most` of the bundles that are due, in one transaction. It resolves to true if
+ * more bundles are due.
+ */
 export function createBundler({
   reads,
   writes,
   reader,
   aside,
   unbundledEntries,
-}: BundlerOptions): () => Promise<boolean> {
+}: BundlerOptions): (most: number) => Promise<boolean> {
   async function bundledEntries(): Promise<number> {
     const [row] = await reader.all(reads.lastBundle, {});
     const last = row === undefined ? null : toPlainRow<{ start: number | null }>(row).start;
     return last === null ? 0 : last + TILE_WIDTH;
   }
 
-  async function makeBundle(from: number): Promise<void> {
-    const to = from + TILE_WIDTH;
-    const rows = (await reader.all(reads.entries, { from, to })).map((row) => toPlainRow<EntryRow>(row));
-    const bytes = await encodeBundle(from, rows);
-    const unbundled = rows.filter(({ type }) => (FOLLOWED_TYPES as readonly string[]).includes(type)).length;
-    await aside(async (db) => {
-      // The rows were read outside this transaction, so compare them again.
-      const hashes = (await db.all(reads.leafHashes, { from, to })).map((row) => row["leaf_hash"] as Uint8Array);
-      if (hashes.length !== TILE_WIDTH || !rows.every((row, i) => equalBytes(row.leaf_hash, hashes[i] as Uint8Array)))
-        db.fail(changed(from, to));
-      await db.run(writes.insertBundle, { start: from, bytes });
-      const emptied = await db.run(writes.emptyEntries, { none: NO_BYTES, from, to });
-      if (emptied !== TILE_WIDTH - unbundled) db.fail(changed(from, to));
-    });
+  async function encodeAt(start: number): Promise<EncodedBundle> {
+    const rows = (await reader.all(reads.entries, { from: start, to: start + TILE_WIDTH })).map((row) =>
+      toPlainRow<EntryRow>(row),
+    );
+    return {
+      start,
+      bytes: await encodeBundle(start, rows),
+      leafHashes: rows.map(({ leaf_hash }) => leaf_hash),
+      unbundled: rows.filter(({ type }) => (FOLLOWED_TYPES as readonly string[]).includes(type)).length,
+    };
   }
 
-  return async () => {
+  /** Encodes the bundles up to the first one that fails. Rejects only if none could be encoded. */
+  async function encodeFrom(start: number, count: number): Promise<EncodedBundle[]> {
+    const bundles = [await encodeAt(start)];
+    try {
+      while (bundles.length < count) bundles.push(await encodeAt(start + bundles.length * TILE_WIDTH));
+    } catch {
+      // The next call starts with this bundle, and reports the error.
+    }
+    return bundles;
+  }
+
+  async function store(db: SqlExecutor, { start, bytes, leafHashes, unbundled }: EncodedBundle): Promise<void> {
+    const to = start + TILE_WIDTH;
+    // The rows were read outside this transaction, so compare them again.
+    const hashes = (await db.all(reads.leafHashes, { from: start, to })).map((row) => row["leaf_hash"] as Uint8Array);
+    if (hashes.length !== TILE_WIDTH || !leafHashes.every((hash, i) => equalBytes(hash, hashes[i] as Uint8Array)))
+      db.fail(changed(start, to));
+    await db.run(writes.insertBundle, { start, bytes });
+    const emptied = await db.run(writes.emptyEntries, { none: NO_BYTES, from: start, to });
+    if (emptied !== TILE_WIDTH - unbundled) db.fail(changed(start, to));
+  }
+
+  return async (most) => {
     const size = Number((await reader.all(reads.head, {}))[0]?.["size"] ?? 0);
     const start = await bundledEntries();
-    const waiting = size - unbundledEntries - start;
-    if (waiting < TILE_WIDTH) return false;
+    const due = Math.floor((size - unbundledEntries - start) / TILE_WIDTH);
+    if (due < 1) return false;
+    let made = 1;
     try {
-      await makeBundle(start);
+      const bundles = await encodeFrom(start, Math.min(most, due));
+      made = bundles.length;
+      await aside(async (db) => {
+        for (const bundle of bundles) await store(db, bundle);
+      });
     } catch (error) {
       // Ignore the error if another process has created the same bundle.
       if ((await bundledEntries().catch(() => start)) === start) throw error;
     }
-    return waiting >= 2 * TILE_WIDTH;
+    return due > made;
   };
 }
 

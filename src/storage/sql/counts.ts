@@ -96,7 +96,7 @@ export async function readCounts(
     for (const dimension of SERIES_DIMENSIONS)
       addSeries(segmentOf(query.boundaries, row.created_at), dimension, values[dimension], 1);
   });
-  let waits: ActionCounts["waits"] = { count: 0, p50: null, p95: null };
+  let waits: ActionCounts["waits"] = { count: 0, approved: 0, p50: null, p95: null };
   read(statements.waits[kind], { from: since, to: until }, (row: ActionCounts["waits"]) => (waits = row));
   await Promise.all(work);
 

@@ -1,7 +1,7 @@
 /**
  * Deletes rows that the head does not cover, and rows that refer to them. Such rows can remain if a connection is lost
- * within a transaction. No caller got a response about them. Documents of plugins need no repair, because the database
- * refuses changes to documents outside a transaction.
+ * within a transaction. No caller got a response about them. Documents of plugins do not need a repair, because the
+ * database refuses changes to documents outside a transaction.
  */
 import { sql, type Kysely } from "kysely";
 import { StorageError, type CopiedRow, type CopiedTable, type RemovedRow } from "../../contract/storage.ts";

@@ -333,7 +333,7 @@ export function computeLimitTotals(
       totals.push({ from_at, to_at: at, uses: end - start, amount });
       [from_at, start, amount] = [at, end, 0];
     }
-    // With this use, the total would exceed its maximum, so this use and all later uses stay single.
+    // These uses would overflow the total, so leave them and all later uses unaggregated.
     if (sum > Number.MAX_SAFE_INTEGER) break;
     amount += sum;
     end = next;

@@ -15,6 +15,13 @@ const isFirstOfPlan = sql<boolean>`plan_position = 1`;
 /** Use a literal, so that the planner can use the partial index over startable actions. */
 const startable = sql<boolean>`status in ('allowed', 'approved')`;
 
+/**
+ * Sequence numbers of the first action at or after `since` and of the last one before `until`. The ledger's time never goes
+ * backwards, so they bound a list by time, and the list can use any index in its own order, however long the time span is.
+ */
+const FIRST_SINCE = sql<number>`(select decision_seq from actions where created_at >= ${param("since")} order by created_at, decision_seq limit 1)`;
+const LAST_UNTIL = sql<number>`(select decision_seq from actions where created_at < ${param("until")} order by created_at desc, decision_seq desc limit 1)`;
+
 /** Returns the statement for a combination of filters. Prepares it on first use. */
 export function prepareActionLists(db: Kysely<Tables>): (filter: ActionFilter) => Statement {
   const statements = new Map<string, Statement>();
@@ -44,13 +51,9 @@ export function prepareActionLists(db: Kysely<Tables>): (filter: ActionFilter) =
       const hashed = (["request_hash", "grant_id", "plan_id", "first_of_plan"] as const).some(
         (name) => filter[name] !== undefined,
       );
-      // For a time range, find the actions by time, sort them by sequence number, and read only the rows of one page.
-      const span = filter.since !== undefined && filter.until !== undefined && !hashed;
-      const numbered = span || timed === "expired";
       let query = db.selectFrom("actions").select("decision_seq");
       const text = (column: "agent_id" | "submitted_by" | "tool" | "operation" | "status") =>
         hashed ? unindexed(column) : sql<string>`${sql.ref(column)}`;
-      const created = hashed ? sql<number>`created_at + 0` : sql<number>`created_at`;
       if (filter.request_hash !== undefined) query = query.where("request_hash", "=", param("request_hash", "hash"));
       if (filter.grant_id !== undefined) query = query.where("grant_id", "=", param("grant_id"));
       if (filter.first_of_plan !== undefined) query = query.where(isFirstOfPlan);
@@ -60,8 +63,11 @@ export function prepareActionLists(db: Kysely<Tables>): (filter: ActionFilter) =
       for (const name of ["agent_id", "tool", "operation"] as const) {
         if (filter[name] !== undefined) query = query.where(text(name), "=", param<never>(name));
       }
-      if (filter.since !== undefined) query = query.where(created, ">=", param("since"));
-      if (filter.until !== undefined) query = query.where(created, "<", param("until"));
+      // `+ 0` prevents the planner from using the index over the time, which would need a sort.
+      if (filter.since !== undefined) query = query.where(sql<boolean>`created_at + 0 >= ${param("since")}`);
+      if (filter.until !== undefined) query = query.where(sql<boolean>`created_at + 0 < ${param("until")}`);
+      if (filter.since !== undefined && !hashed) query = query.where("decision_seq", ">=", FIRST_SINCE);
+      if (filter.until !== undefined && !hashed) query = query.where("decision_seq", "<=", LAST_UNTIL);
       if (filter.before_seq !== undefined) query = query.where("decision_seq", "<", param("before_seq"));
       const overdue = query
         .where(hashed ? sql<boolean>`${text("status")} = 'pending_approval'` : isPendingCondition)
@@ -75,7 +81,7 @@ export function prepareActionLists(db: Kysely<Tables>): (filter: ActionFilter) =
         .limit(param<number>("limit"))
         .offset(param<number>("offset"));
       statement = prepare(
-        numbered
+        timed === "expired"
           ? newest.select(schema.ACTION_COLUMNS).where("decision_seq", "in", page)
           : page.clearSelect().select(schema.ACTION_COLUMNS),
       );
@@ -247,7 +253,7 @@ export function prepareAgentListQueries(db: Kysely<Tables>): (filter: AgentFilte
  * Prepares the statement that finds the rejection of a request that ends last, written as a range of the only index
  * with this order. If each column had its own comparison, a planner could choose an index over all actions of the
  * request, which can be many.
- * @param column the column of the submitted request, or of the request as an approver changed it
+ * @param column the column of the submitted request, or of the request after an approver's changes
  */
 export function prepareRejectedAction(db: Kysely<Tables>, column: "request_hash" | "effective_hash"): Statement {
   const hash = sql`${param("hash", "hash")}`;

@@ -47,7 +47,7 @@ async function migrateOnce(
   migrations: readonly Migration[],
   newest: number,
 ): Promise<boolean> {
-  // Read first, because most starts have no migrations to run and need no lock.
+  // Read first, because most starts have no migrations to run and do not need a lock.
   if ((await readStoredVersion(engine.query, dialect, migrations)) === newest) return false;
   const tx = await engine.begin("migrate");
   let next: Migration | undefined;

@@ -6,7 +6,7 @@ import type { WrittenHead } from "./statement.ts";
 import type { FindPrefetchedRows } from "./lock-reads.ts";
 import { bindValues as bindTo, type SqlExecutor, type SqlRow, type SqlValue, type Statement } from "./statement.ts";
 
-/** Maximum characters and bytes of the rows in one statement. A larger row gets a separate statement. */
+/** Maximum number of characters and bytes of the rows in one statement. A larger row gets a separate statement. */
 const MOST_AT_ONCE = 4_000_000;
 
 const OVER = "the transaction has ended; await everything within the work of `write`";

@@ -9,6 +9,7 @@ import {
   type StorageReader,
   type StorageTransaction,
 } from "../../contract/storage.ts";
+import { TILE_WIDTH } from "../../domain/tiles.ts";
 import { StoreAccess, type Reader } from "./access.ts";
 import { createBundles, UNBUNDLED_ENTRIES, type Bundles } from "./bundles.ts";
 import { retryConflicts } from "./conflicts.ts";
@@ -90,7 +91,7 @@ class SqlStore {
   readonly reader: StorageReader;
   private readonly migrations: readonly Migration[];
   private readonly bundles: Bundles;
-  private readonly makeBundle: () => Promise<boolean>;
+  private readonly makeBundles: (most: number) => Promise<boolean>;
   /** The pending write of all waiting calls of `ping`. */
   private pinging: Promise<void> | null = null;
 
@@ -100,7 +101,7 @@ class SqlStore {
     this.migrations = migrations;
     this.bundles = createBundles(reads);
     this.reader = createReader(reads, { ...access.outside, ...snapshotOf(access) }, this.bundles);
-    this.makeBundle = createBundler({
+    this.makeBundles = createBundler({
       reads,
       writes,
       reader: access.outside,
@@ -205,7 +206,7 @@ class SqlStore {
       access.enqueue(() => access.transact("write", (db) => addActionsToSums(sums, db, max))),
     );
     try {
-      return (await this.makeBundle()) ? max : folded;
+      return (await this.makeBundles(Math.max(1, Math.floor(max / TILE_WIDTH)))) ? max : folded;
     } catch (error) {
       // Continue with the sums, because an altered entry can never be moved to a bundle.
       if (folded === max) return folded;
@@ -255,7 +256,7 @@ class SqlStore {
   }
 }
 
-/** Returns the function that runs reads on one snapshot, if the engine has one. */
+/** Returns the method that runs reads on a single snapshot, or `{}` if the engine does not support snapshots. */
 function snapshotOf(access: StoreAccess): { snapshot?<T>(work: (db: Reader) => Promise<T>): Promise<T> } {
   const { engine } = access;
   const snapshot = engine.snapshot?.bind(engine);

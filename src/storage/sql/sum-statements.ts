@@ -127,6 +127,7 @@ function prepareRowCounts(db: Kysely<Tables>) {
         .selectFrom("actions")
         .select([
           "waited_ms",
+          "approved_until",
           sql<number>`row_number() over (order by waited_ms)`.as("place"),
           sql<number>`count(*) over ()`.as("total"),
         ])
@@ -140,6 +141,7 @@ function prepareRowCounts(db: Kysely<Tables>) {
           .selectFrom("waits")
           .select([
             sql<number>`count(*)`.as("count"),
+            sql<number>`count(approved_until)`.as("approved"),
             sql<number | null>`min(case when place * 100 >= total * 50 then waited_ms end)`.as("p50"),
             sql<number | null>`min(case when place * 100 >= total * 95 then waited_ms end)`.as("p95"),
           ]),

@@ -27,7 +27,7 @@ export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "typ
   return {
     insertEntry: prepareInsert(db, "entries", schema.ENTRY_COLUMNS),
     insertTile: prepareInsert(db, "tiles", schema.TILE_COLUMNS),
-    // Also compare the old size, so that the update changes no row if another transaction has written the head.
+    // Also compare the old size, so that the update does not change a row if another transaction has written the head.
     moveHead: prepare(
       db
         .updateTable("ledger_head")
@@ -233,7 +233,7 @@ function misfit(entries: Parameters<StorageTransaction["append"]>[0], head: Ledg
   const first = head.size - entries.length;
   const wrong = entries.findIndex((entry, i) => entry.seq !== first + i);
   if (wrong >= 0)
-    return `entry ${entries[wrong]?.seq} is in the place of entry ${first + wrong} for a head of size ${head.size} after ${entries.length} entries`;
+    return `entry ${entries[wrong]?.seq} is stored as entry ${first + wrong} for a head of size ${head.size} after ${entries.length} entries`;
   const odd = head.edge.find((hash) => hash.length !== HASH_BYTES);
   return odd === undefined ? null : `a hash of the head's edge has ${odd.length} bytes, not ${HASH_BYTES}`;
 }

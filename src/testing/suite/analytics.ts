@@ -37,7 +37,8 @@ function randomAction(n: number, below: (limit: number) => number): ActionRow {
     rule: policy === null || below(5) === 0 ? null : `rule "${below(2)}"`,
     decision: DECISIONS[below(3)] ?? "allow",
     status,
-    waited_ms: status === "approved" ? below(100) * 1000 : null,
+    waited_ms: status === "approved" || status === "denied" ? below(100) * 1000 : null,
+    approved_until: status === "approved" ? BASE_TIME + DAY : null,
     created_at: BASE_TIME + (below(3) === 0 ? (ODD[below(ODD.length)] as number) : below(3 * DAY)),
   });
 }
@@ -94,18 +95,15 @@ async function compare(storage: Storage, rows: readonly ActionRow[], when: strin
 
 export function analyticsCases(test: DefineCase): void {
   test("an empty store counts nothing", async ({ storage }) => {
-    assert.deepEqual(
-      await storage.analytics({ visibility: { all: true }, boundaries: [BASE_TIME, BASE_TIME + HOUR] }),
-      {
-        status: [],
-        decision: [],
-        tool: [],
-        agent: [],
-        rule: [],
-        series: [{ status: {}, decision: {} }],
-        waits: { count: 0, p50: null, p95: null },
-      },
-    );
+    assert.deepEqual(await storage.analytics({ visibility: { all: true }, boundaries: [BASE_TIME, BASE_TIME + HOUR] }), {
+      status: [],
+      decision: [],
+      tool: [],
+      agent: [],
+      rule: [],
+      series: [{ status: {}, decision: {} }],
+      waits: { count: 0, approved: 0, p50: null, p95: null },
+    });
     assert.equal((await storage.upkeep?.(10)) ?? 0, 0);
   });
 

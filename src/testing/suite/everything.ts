@@ -153,7 +153,7 @@ export const EMPTY_STORE: Everything = {
   idempotency: null,
   idempotencies: [],
   idempotencyBefore: [],
-  analytics: { count: 0, p50: null, p95: null },
+  analytics: { count: 0, approved: 0, p50: null, p95: null },
   keyByHash: null,
   key: null,
   keys: [],

@@ -1,4 +1,4 @@
-/** Cases for values, which must either be returned unchanged or be refused. */
+/** Cases for values, which the store must either return unchanged or reject. */
 import assert from "node:assert/strict";
 import { StorageError } from "../../contract/storage.ts";
 import { actionRow, agentRow, approvalRow, deliveryRow, idempotencyRow, limitUseRow, type DefineCase } from "./rows.ts";

@@ -62,7 +62,7 @@ test("each vote satisfies one requirement, and a person in both groups counts on
   assert.deepEqual(said(await vote(other, "both")), [200, "approved"]);
 });
 
-test("a person who cannot approve is told why and who can, and can still reject", async () => {
+test("a person who cannot approve sees why and who can, and can still reject", async () => {
   const id = await submit("both");
   await vote(id, "fay");
   const size = (await service.runtime.host.ledger.head()).size;

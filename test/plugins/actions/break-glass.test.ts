@@ -54,7 +54,7 @@ const openReviews = async (): Promise<any[]> =>
 const review = (id: string, who: Person, comment = "it was down"): Promise<Answer> =>
   who.call("POST", `/v1/break-glass/${id}/review`, { comment });
 
-test("one person approves alone with a reason, and the review stays open until another person closes it", async () => {
+test("one person approves with a reason and without a second approver, and the review stays open until another person closes it", async () => {
   const id = await submit();
   assert.equal((await bo.call("GET", `/v1/actions/${id}`)).body.approval_terms.may_break_glass, true);
   const answer = await breakGlass(id, bo);
@@ -81,7 +81,7 @@ test("one person approves alone with a reason, and the review stays open until a
   assert.deepEqual(said(await review(open.id, rex)), [409, "BREAK_GLASS_REVIEWED"]);
 });
 
-test("neither the person who broke the glass nor the person behind the agent closes the review, with any key", async () => {
+test("neither the break-glass approver nor the person behind the agent can close the review, with any key", async () => {
   await breakGlass(await submit(), bo);
   const [open] = await openReviews();
   const byKey = async (owner: string, maker: Person | null = null): Promise<string> => {
@@ -104,7 +104,7 @@ test("neither the person who broke the glass nor the person behind the agent clo
   await review(open.id, rex);
 });
 
-test("it needs the role, a session, a reason and an approval, and is refused for one's own agent", async () => {
+test("a break-glass vote needs the role, a session and a reason, must be an approval, and cannot be for one's own agent", async () => {
   const id = await submit();
   assert.deepEqual(said(await breakGlass(id, rex)), [403, "INSUFFICIENT_SCOPE"]);
   assert.deepEqual(said(await breakGlass(id, ada)), [403, "SELF_APPROVAL"]);
@@ -123,7 +123,7 @@ test("it needs the role, a session, a reason and an approval, and is refused for
   assert.equal(status, "pending_approval");
 });
 
-test("whoever changed the request cannot break the glass for it", async () => {
+test("a person who changed the request cannot break the glass for it", async () => {
   const id = await submit("changed");
   const { body } = await bo.call("GET", `/v1/actions/${id}`);
   const change = { token: body.approval_token, changes: { "params.n": 1000 } };
@@ -145,7 +145,7 @@ test("where a rule requires a signature, the emergency approval is signed, and t
   await review((await openReviews())[0].id, rex);
 });
 
-test("a deny, a stop and an earlier vote are stronger", async () => {
+test("a break-glass approval cannot override a deny, a stop or an earlier vote", async () => {
   const stopped = await submit();
   const stop = { key: service.admin, body: { agent: "bot", reason: "calm down" } };
   const placed = await service.call("POST", "/v1/stop", stop);
@@ -163,7 +163,7 @@ test("a deny, a stop and an earlier vote are stronger", async () => {
   assert.deepEqual(await openReviews(), []);
 });
 
-test("nobody breaks the glass for an action that they see only through a delegation", async () => {
+test("a person cannot break the glass for an action that they see only through a delegation", async () => {
   const near = await invite(service, { name: "Near", roles: ["break_glass"], groups: ["near"] });
   const id = await submit("granting");
   const until = new Date(service.runtime.host.clock() + 3_600_000).toISOString();

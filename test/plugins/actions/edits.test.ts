@@ -134,7 +134,7 @@ test("a change stays within the rules and bounds, and the policies decide it aga
   assert.equal(foreign.body.code, "TOKEN_OTHER_APPROVER");
 });
 
-test("a change stays within the bounds of the rules that asked, also after those were widened", async () => {
+test("a change must be within the bounds of the rules at submission, even after these were widened", async () => {
   const activate = async (bounds: object, method: string, path: string): Promise<void> => {
     const approval = { editable: { "params.amount": bounds } };
     const rules = [{ name: "bounded", tool: "bounded", effect: "require_approval", approval }];

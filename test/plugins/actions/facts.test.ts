@@ -16,6 +16,12 @@ rules:
   - { name: within its limit, tool: bank, when: params.amount <= facts.account.limit, effect: allow }
   - { name: ask, tool: bank, effect: require_approval }
 ---
+policy: turns
+facts:
+  open: { source: single, with: { id: params.id }, schema: { type: boolean } }
+rules:
+  - { name: open, tool: turns, when: facts.open, effect: allow }
+---
 policy: teams
 limits:
   - { name: one for each team, tool: mail, per: agent_metadata.team, count: 1, window: 1h }
@@ -36,7 +42,15 @@ describe("facts and attributes", () => {
       return Promise.resolve(answer(String(id)) as never);
     },
   };
-  const plugin = definePlugin({ name: "crm", setup: () => ({ factSources: [crm] }) });
+  let release: (() => void) | null = null;
+  const single: FactSource = {
+    name: "single",
+    inputs: ["id"],
+    timeoutMs: 50,
+    maxConcurrent: 1,
+    read: ({ id }) => (id === "hangs" ? new Promise((end) => (release = () => end(true))) : Promise.resolve(true)),
+  };
+  const plugin = definePlugin({ name: "crm", setup: () => ({ factSources: [crm, single] }) });
 
   before(async () => {
     asked = [];
@@ -98,7 +112,7 @@ describe("facts and attributes", () => {
     assert.equal(asked.length, before + 1);
   });
 
-  test("a source without a usable answer denies, and so does an input that cannot be evaluated", async () => {
+  test("a fact source without a usable response denies the action, and an input that cannot be evaluated denies it, too", async () => {
     const cases: [answer: () => unknown, reason: RegExp][] = [
       [() => Promise.reject(new Error("down")), /did not answer/],
       [() => ({ status: 5, limit: 1 }), /does not match its schema/],
@@ -179,7 +193,7 @@ describe("facts and attributes", () => {
     assert.equal((await service.call("POST", "/v1/gate/decide", { body: action("p-3") })).body.outcome, "EXECUTE");
   });
 
-  test("a slow source holds no place in the queue of decisions, also at a start", async () => {
+  test("a slow fact source does not occupy the queue of decisions, including at a start", async () => {
     const started = (await submit("slow-start", 1)).id;
     pass();
     const waiting: (() => void)[] = [];
@@ -201,6 +215,23 @@ describe("facts and attributes", () => {
     answer = () => ({ status: "open", limit: 100 });
   });
 
+  test("a read that gets no turn fails only for the key whose other reads it waited for", async () => {
+    const { key: other } = await makeKey(service, { name: "another", preset: "agent" });
+    const ask = async (id: string, key = service.agent) =>
+      (
+        await service.call("POST", "/v1/actions", {
+          key,
+          body: { agent_id: "a", tool: "turns", operation: "o", params: { id } },
+        })
+      ).body.decision;
+    const hanging = ask("hangs");
+    await until("the source is asked", () => release !== null);
+    assert.deepEqual(await Promise.all([hanging, ask("x")]), ["deny", "deny"]);
+    release?.();
+    await new Promise(setImmediate);
+    assert.equal(await ask("x", other), "allow");
+  });
+
   test("an agent asks no source for another agent", async () => {
     const { key } = await makeKey(service, { name: "bound", preset: "agent", agent_id: "other" });
     const before = asked.length;
@@ -220,7 +251,7 @@ describe("facts and attributes", () => {
     answer = () => ({ status: "open", limit: 100 });
   });
 
-  test("a check warns about sources that are not configured, and a dry run uses given facts and asks no source", async () => {
+  test("a check warns about sources that are not configured, and a dry run uses the given facts without reading sources", async () => {
     const yaml = POLICY.split("---")[0] as string;
     const checked = await service.call("POST", "/v1/policies/check", {
       key: service.admin,

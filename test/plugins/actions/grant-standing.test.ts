@@ -134,7 +134,7 @@ test("self_confirm does not let a person grant to their own agent with a key or 
   assert.equal(await statusOf(own, key), "allowed", "someone else can");
 });
 
-test("an approval under a grant is decided again at the start if the policies changed", async () => {
+test("an approval under a grant is evaluated again at the start if the policies changed", async () => {
   const agent_id = freshAgent();
   await granted({ agent_id }, ann);
   const { body: action } = await submit({ agent_id });

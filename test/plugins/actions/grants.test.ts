@@ -123,7 +123,7 @@ describe("a use", () => {
     assert.equal((await readGrant(id)).used.count, 1);
   });
 
-  test("a use is decided again at its start: if the grant has ended, the action goes to the approvers", async () => {
+  test("a use is evaluated again at its start: if the grant has ended, the action requires approval", async () => {
     const agent_id = freshAgent();
     const id = await granted({ agent_id });
     const { body: action } = await submit({ agent_id });
@@ -147,7 +147,7 @@ describe("a use", () => {
 });
 
 describe("the caps", () => {
-  test("a cap on uses is exact, also for concurrent submissions", async () => {
+  test("a cap on uses is exact, even for concurrent submissions", async () => {
     const agent_id = freshAgent();
     await granted({ agent_id, count: 7 });
     const statuses = await Promise.all(Array.from({ length: 20 }, () => statusOf({ agent_id })));
@@ -313,7 +313,7 @@ describe("the grantor", () => {
     assert.equal((await readGrant(id)).status, "blocked");
   });
 
-  test("a grantor cannot grant to their own agent, and a grant covers none of their own actions", async () => {
+  test("a grantor cannot grant to their own agent, and a grant does not cover the grantor's own actions", async () => {
     const agent_id = freshAgent();
     const id = await granted({ agent_id });
     const own = await makeKey(service, { name: `own-${n}`, preset: "agent", agent_id, owner: "ALICE" });

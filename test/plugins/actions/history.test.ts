@@ -228,7 +228,7 @@ describe("histories", () => {
     assert.equal((await pay()).decision, "allow");
   });
 
-  test("an agent cannot lower a sum with a negative amount or a text", async () => {
+  test("an agent cannot lower a sum with a negative amount or a string", async () => {
     for (const amount of [-1_000_000, "NaN"]) {
       const { key } = await makeKey(service, { name: `amount ${amount}`, preset: "agent" });
       const pay = (paid: unknown) =>

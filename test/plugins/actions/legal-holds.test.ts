@@ -68,7 +68,7 @@ describe("a legal hold", () => {
     assert.deepEqual(refused(await client.hold({ agent: "nobody" })), [404, "AGENT_NOT_FOUND"]);
   });
 
-  test("on a person covers what mentions them; the identifier is not in the ledger, and gone after the release", async () => {
+  test("on a person covers everything that mentions them; the identifier is not in the ledger, and is deleted after the release", async () => {
     const held = await client.submit({ params: { to: `Write to ${MARY.toUpperCase()} today` } });
     const free = await client.submit({ params: { to: "rosemary@example.org" } });
     const headers = { "Idempotency-Key": "hold-mary" };
@@ -179,7 +179,7 @@ test("the retention period passes held actions, and erases them after the releas
     await until("then the one that was held", () => client.isErased(held));
   }));
 
-test("with release_approvals: 2, no one releases a hold alone", () =>
+test("with release_approvals: 2, one person cannot release a hold", () =>
   withService({ change: (config) => void (config.legal_hold.release_approvals = 2) }, async (service) => {
     const client = clientOf(service);
     const id = await client.submit();

@@ -148,7 +148,7 @@ describe("limits", () => {
     );
   });
 
-  test("gate/decide with recording counts each call, also concurrent ones", async () => {
+  test("gate/decide with recording counts each call, including concurrent ones", async () => {
     const body = { agent_id: "gate-recorded", tool: "pay", operation: "count" };
     const answers = await Promise.all(
       Array.from({ length: 12 }, () =>

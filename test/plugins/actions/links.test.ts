@@ -121,7 +121,7 @@ test("a key that is bound to an agent sees no delivery, whatever its scopes; a r
   }
 });
 
-test("a link cannot break the glass, and works for everyone whom the current policies require, also for actions that were allowed or approved before", async () => {
+test("a link cannot break the glass, and works for every approver in the current policies, even for actions that were allowed or approved before", async () => {
   const notifier = testNotifier();
   const service = await startService({
     policy: `policy: open

@@ -61,6 +61,9 @@ test("the submitter receives the changed request, and can start only this one", 
   assert.equal((await post(`/v1/actions/${id}/start`, agent, { request_hash, permit })).body.status, "executing");
   const { body } = await post("/v1/replay", service.admin, { action_id: id });
   assert.equal(body.equal, true, JSON.stringify(body));
+  const [redecision] = body.redecisions;
+  const now = await post("/v1/replay", service.admin, { hash: redecision.hash, policy_set: "current" });
+  assert.equal(now.body.now.changed, false, "a later decision was about the changed request");
   assert.deepEqual(await audited(), []);
 });
 
@@ -108,7 +111,7 @@ test("limits count the changed request, and a denied request is recorded as subm
   assert.deepEqual(await audited(), []);
 });
 
-test("clients that apply changes run the changed parameters; others, and gates, refuse", async () => {
+test("clients that apply obligations run the changed parameters; other clients, and gates, do not run the action", async () => {
   const assent = createAssent({
     url: "http://test",
     apiKey: agent,

@@ -51,7 +51,7 @@ describe("a page", () => {
     assert.deepEqual(pages.flat(), [...asked].reverse());
     assert.deepEqual(await walk("/v1/actions?q=nowhere"), [[]]);
     assert.deepEqual(await walk(`/v1/actions?q=${(asked[0] ?? "").slice(0, 30)}`), [[asked[0]]]);
-    for (const filter of ["q=x", "decision=allow", "policy=payments", "rule=x"])
+    for (const filter of ["q=x", "decision=allow", "policy=payments", "rule=x", "has_rule=false", "answer=any"])
       assert.equal((await get(`/v1/actions?${filter}&offset=1`)).status, 422, filter);
   });
 

@@ -175,7 +175,7 @@ describe("GET /v1/me", () => {
 });
 
 describe("names of keys", () => {
-  it("resolve ids, also of revoked keys, but not for agents", async () => {
+  it("resolve ids, including those of revoked keys, but not for agents", async () => {
     const { body: gone } = await service.call("POST", "/v1/api-keys", {
       key: service.admin,
       body: { name: "gone", preset: "approver", owner: "gone" },

@@ -35,7 +35,7 @@ test("a new action is returned without a permit, and a repeated request gets one
   assert.equal(started.body.status, "executing");
 });
 
-test("an approved action is returned as it is if it cannot be decided again", async () => {
+test("an approved action is returned unchanged if it cannot be evaluated again", async () => {
   const { body: waits } = await submit(ASKED);
   await approve(service, waits.id);
   // The first read joins the action, the second decides it again.

@@ -117,7 +117,7 @@ describe("an approval", () => {
       assert.deepEqual(said(answer), [410, "START_EXPIRED"]);
   });
 
-  test("an unused approval expires, also in the ledger, and the action still counts", async () => {
+  test("an unused approval expires, including in the ledger, and the action still counts", async () => {
     const text =
       "policy: two\nrules: []\nlimits:\n  - { name: two, operation: plain, per: agent, count: 2, window: 24h }\n";
     await withPolicy(text, async () => {
@@ -239,6 +239,12 @@ describe("a permit", () => {
   });
 });
 
+/** Returns the ids of the actions that approvers answered. */
+async function answered(answer: string): Promise<string[]> {
+  const { body } = await service.call("GET", `/v1/actions?limit=1000&answer=${answer}`, { key: service.admin });
+  return body.actions.map((action: { id: string }) => action.id);
+}
+
 describe("current policies", () => {
   test("an action that the current policies deny gets no permit, and stays denied", async () => {
     const [held, allowed] = [await approved(), (await submit("go", { prefer: "permit" })).body];
@@ -270,6 +276,7 @@ describe("current policies", () => {
         ["the auditors are here", "MORE_APPROVALS_NEEDED", null],
       );
       assert.equal(Date.parse(back.body.expires_at) - Date.parse(back.body.updated_at), HOUR);
+      assert.ok(!(await answered("any")).includes(id), "its answer is open again");
       const { effect, rule, approvals_needed, changed } = back.body.redecision;
       assert.deepEqual([effect, rule, approvals_needed], ["require_approval", "more", 2]);
       assert.deepEqual(changed.sort(), ["approvals_needed", "policy", "policy_hash", "reason", "rule"]);
@@ -277,6 +284,7 @@ describe("current policies", () => {
         assert.deepEqual(said(await post(id, "start", body)), [409, "ACTION_NOT_STARTABLE"]);
       assert.deepEqual(said(await vote(id)), [422, "VALIDATION_FAILED"], "who has voted has no token any more");
       assert.equal((await vote(id, approvers[1])).body.status, "approved");
+      assert.ok((await answered("approved")).includes(id) && !(await answered("rejected")).includes(id));
       assert.deepEqual(said(await post(id, "start", { permit: old })), [403, "PERMIT_INVALID"]);
       assert.equal((await post(id, "permit")).status, 200);
     });
@@ -307,7 +315,7 @@ describe("current policies", () => {
     ]);
   });
 
-  test("a vote that arrives meanwhile counts toward a requirement for more people", async () => {
+  test("a vote that arrives before the permit counts toward a requirement for more people", async () => {
     const { id } = (await submit("ask")).body;
     const before = (await look(id)).expires_at;
     await withPolicy(MORE(2, "ask"), async () => {

@@ -193,7 +193,7 @@ test("a quorum of two counts votes on the same list, and a strike voids the earl
   assert.deepEqual(statuses((await answer(other.id, bob)).body), ["denied", "approved"], "bob approves the new one");
 });
 
-test("a token of a plan covers exactly the actions that were pending, also without previews", async () => {
+test("a token of a plan covers exactly the actions that were pending, even without previews", async () => {
   const plan = await submit(["ask", "pay"]);
   const { approval_token: token } = await read(plan.id, fin);
   assert.deepEqual(statuses((await answer(plan.id)).body), ["approved", "pending_approval"]);
@@ -318,7 +318,7 @@ test("a stop halts the rest of a plan, and a suspension or the end of its key vo
   assert.deepEqual(statuses(await read(last.id)), ["executing", "cancelled", "cancelled"]);
 });
 
-test("the submitter cancels what is pending in a plan, an admin also what may start, and others nothing", async () => {
+test("the submitter can cancel a plan's pending actions, an admin also its startable actions, and others none", async () => {
   const cancel = (plan: any, key: string): Promise<Answer> =>
     post(`/v1/plans/${plan.id}/cancel`, key, { reason: "not today" });
   const plan = await submit(["read", "twice", "drop", "ask"]);

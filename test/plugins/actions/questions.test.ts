@@ -83,7 +83,7 @@ test("only approvers ask, only the agent answers, and only while the action is p
   assert.equal((await ask(id, "and now?")).body.code, "ACTION_NOT_PENDING");
 });
 
-test("questions and texts are bounded", async () => {
+test("the number of questions and the length of their text are limited", async () => {
   const id = await submit();
   for (let n = 1; n <= 5; n++) assert.equal((await ask(id, `question ${n}`)).status, 200);
   assert.equal((await ask(id, "question 6")).body.code, "TOO_MANY_QUESTIONS");
@@ -93,7 +93,7 @@ test("questions and texts are bounded", async () => {
   assert.equal((await answer(id, { answer: "first" })).body.questions[0].answer, "first");
 });
 
-test("the person behind the agent cannot use up the questions of other approvers, however many keys they make", async () => {
+test("the person behind the agent cannot use up the questions of other approvers, however many keys they create", async () => {
   const id = await submit();
   const scopes = ["approvals:decide", "actions:read"];
   const own = await makeKey(service, { name: "adas own", owner: "ada", scopes });
@@ -128,7 +128,7 @@ test("a vote counts only for the questions and answers that the approver was sho
   assert.equal(votes[0].entry.questions, votes[1].entry.questions);
 });
 
-test("an agent that waits is told of a question at once", async () => {
+test("an agent that waits receives a question immediately", async () => {
   const id = await submit();
   const waiting = service.call("GET", `/v1/actions/${id}?wait=600`, { key: agent });
   await ask(id, "why?");
@@ -158,7 +158,7 @@ test("an altered question stops the vote, and the audit reports it", async () =>
   await alter(row!.questions);
 });
 
-test("an erasure removes the texts and leaves a store that passes the audit", async () => {
+test("an erasure removes questions and answers, and the store still passes the audit", async () => {
   const id = await submit();
   await ask(id, "why?");
   await answer(id, { answer: "because" });

@@ -146,7 +146,7 @@ test("an entry inserted after the ledger's head has no effect", async () => {
     assert.deepEqual(said(await service.call("POST", `/v1/actions/${denied.id}/${verb}`, { body: {} })), ALTERED, verb);
 });
 
-test("a denied action is not made pending, and a pending action not started, by changing the store", async () => {
+test("changing the store cannot make a denied action pending or start a pending action", async () => {
   const denied = await submit(ASKED);
   assert.equal((await vote(denied.id, approvers[0], false)).body.status, "denied");
   await alter("actions", denied.id, { status: "pending_approval", waited_ms: null });

@@ -19,6 +19,8 @@ rules:
       reviewers: [{ name: scan }]
       notify: [desk]
     obligations: { set: { params.currency: EUR } }
+limits:
+  - { name: each card, tool: pay, per: params.card.number, count: 999, window: 24h }
 `;
 const SECRET = "4111-1111";
 
@@ -113,8 +115,13 @@ test("no display or delivery contains a redacted value, and the key that runs th
   assert.deepEqual(shown.params.card, { number: "[redacted]", month: 4 });
   assert.deepEqual([shown.proposed.params.card.number, shown.preview], ["[redacted]", 'Charge "[redacted]"']);
   assert.equal(shown.request_hash, request_hash, "the hash covers the whole request");
-  const words = await service.call("GET", `/v1/actions?q=${SECRET}`, { key: service.admin });
-  assert.deepEqual(words.body.actions, []);
+  const { salt } = (await service.storage.action(action.id))!;
+  for (const word of [SECRET, salt]) {
+    const words = await service.call("GET", `/v1/actions?q=${word}`, { key: service.admin });
+    assert.deepEqual(words.body.actions, [], "a search finds neither a redacted value nor the salt of the commitments");
+  }
+  const replayed = await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: action.id } });
+  assert.deepEqual(replayed.body.limits, [], "the usage of a limit that reads a redacted parameter");
   const vote = { token: shown.approval_token, approve: true };
   assert.equal(
     (await service.call("POST", `/v1/actions/${action.id}/approval`, { key: approver, body: vote })).status,
@@ -180,4 +187,18 @@ test("only a key that may activate policies can replay candidates that read a re
   const harmless = policy("params.amount > 1 && params.card.month == 4");
   assert.equal((await replay(auditor, { action_id: id, policy: harmless })).status, 200);
   assert.equal((await replay(service.admin, { action_id: id, policy: policy(GUESSES[0] as string) })).status, 200);
+});
+
+test("a grant covers nothing once its scope reads a parameter that a policy redacts now", async () => {
+  const { id } = await submit(500);
+  const { approval_token: token } = (await service.call("GET", `/v1/actions/${id}`, { key: approver })).body;
+  const grant = { for: "1h", count: 5, scope: "params.card.month == 4" };
+  const body = { token, approve: true, grant };
+  assert.equal((await service.call("POST", `/v1/actions/${id}/approval`, { key: approver, body })).status, 200);
+  assert.equal((await submit(501)).status, "allowed");
+  const rules = [{ name: "month", tool: "pay", effect: "allow", obligations: { redact: ["params.card.month"] } }];
+  const policy = { policy: "months", rules };
+  const activated = await service.call("POST", "/v1/policies?activate=true", { key: service.admin, body: policy });
+  assert.equal(activated.status, 201, JSON.stringify(activated.body));
+  assert.equal((await submit(502)).status, "pending_approval");
 });

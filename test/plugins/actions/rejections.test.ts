@@ -103,7 +103,7 @@ describe("a rejection", () => {
     assert.equal((await entriesOf(id)).at(-1).rejection_until, holds_until);
   });
 
-  test("a rejection denies duplicate requests of the same agent, also from its other keys, without asking anyone", async () => {
+  test("a rejection denies duplicate requests of the same agent, including from its other keys, without a new request for approval", async () => {
     const body = unique();
     const id = await rejected(body);
     const { rejection } = await read(id);

@@ -108,7 +108,7 @@ describe("the retention period", () => {
       }
     });
 
-  test("erases nothing twice when a process goes on without its lease while another one has it", async () => {
+  test("erases nothing twice if a process continues without its lease while another process has it", async () => {
     const memory = memoryStorage();
     await memory.open();
     const key = newKey();

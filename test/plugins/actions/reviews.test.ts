@@ -216,7 +216,7 @@ describe("a machine reviewer", () => {
     assert.equal((await reviewed("both", {}, 2)).status, "approved");
   });
 
-  test("never approves what a person changed, also when it is asked again after the change", async () => {
+  test("never approves a request that a person changed, even if it is called again after the change", async () => {
     answers["triage"] = always({ answer: "escalate" });
     const { id, approval_token: token } = await reviewed("edited", { amount: 500 });
     answers["triage"] = always({ answer: "approve" });
@@ -334,7 +334,7 @@ describe("people", () => {
 });
 
 describe("a request that argues with its reviewer", () => {
-  test("reaches it as data: twenty texts change nothing around them", async () => {
+  test("the request reaches a reviewer as data: twenty hostile strings do not change the surrounding message", async () => {
     answers["scan"] = always({ answer: "escalate" });
     const frameOf = async (note: string): Promise<{ frame: object; request: ReviewRequest }> => {
       const record = await reviewed("scanned", { note });

@@ -7,7 +7,7 @@ import { hashLeaf } from "../../../src/domain/merkle.ts";
 import { auditStore } from "../../../src/testing/index.ts";
 import { signature, signVotes } from "../../support/signed-votes.ts";
 import { createAuthenticator } from "../../support/authenticator.ts";
-import { addUser, enrol, invite, ORIGIN, startPeople, type Person } from "../../support/people.ts";
+import { addUser, confirmChange, enrol, invite, ORIGIN, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, plainVotes, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `
@@ -123,7 +123,7 @@ test("the person behind the agent allows later requests with a signed confirmati
   assert.deepEqual([read.signed, read.granted_by, read.status], [true, `user:${person.id}`, "used_up"]);
 });
 
-test("a self-confirmation grants only what its signature covers, and nothing without one", async () => {
+test("a self-confirmation grants only what its signature covers, and nothing without a signature", async () => {
   const action_id = await submit("session");
   const grant = { for: "1h", count: 1 };
   const vote = { action_id, approve: true, grant };
@@ -159,7 +159,7 @@ test("a grant for the grantor's own agent covers nothing after its passkey was r
   assert.deepEqual([first.status, first.grant], ["allowed", grant_id]);
   const [code] = person.recovery_codes;
   assert.equal((await enrol(service, code as string, createAuthenticator(ORIGIN))).status, 201);
-  const removed = await person.call("DELETE", `/v1/users/${person.id}/passkeys/${person.passkey.id}`);
+  const removed = await confirmChange(person, `passkeys/${person.passkey.id}/remove`);
   assert.equal(removed.status, 200, JSON.stringify(removed.body));
   assert.equal((await submitted("session")).status, "pending_approval");
   const start = await service.call("POST", `/v1/actions/${first.id}/start`, { key: agent, body: {} });

@@ -85,7 +85,7 @@ test("votes by key and by link record the preview that was shown", async () => {
   assert.deepEqual(await recordedPreviews(id), [commitment, commitment]);
 });
 
-test("a vote on a preview that has changed since is refused, and so is a link's vote that does not name what was shown", async () => {
+test("a vote on an outdated preview is rejected, and a vote by link that does not contain the digest of the preview is rejected, too", async () => {
   await show("Pay {params.amount}");
   const id = await submit(6);
   const [token, link] = [await tokenOf(id), await linkOf(id)];

@@ -41,7 +41,7 @@ const submit = async (tool: string): Promise<any> => {
   return (await service.call("POST", "/v1/actions", { key: agent, body })).body;
 };
 
-test("a link, as messages contain it, shows the request and says that it cannot vote", async () => {
+test("a link in a message shows the request and says that the link cannot vote", async () => {
   const { id } = await submit("signed");
   const message = (await pigeon.next(
     (one) => one.kind === "approval_requested" && one.action.id === id,
@@ -67,7 +67,7 @@ test("a rule cannot offer grants and require signatures", async () => {
   assert.match(JSON.stringify(refused.errors), /its own signature/);
 });
 
-test("a grant does not cover an action once another policy requires a signature", async () => {
+test("a grant does not cover an action once a different policy requires a signature", async () => {
   await addUser(service, { name: "bob" });
   const bob = (await makeKey(service, { name: "bob", owner: "bob", preset: "approver" })).key;
   const { body: grant, status } = await service.call("POST", "/v1/grants", {

@@ -78,7 +78,7 @@ test("if the rule requires a signature, a vote without one is rejected with an e
   assert.equal(await statusOf(id), "pending_approval");
 });
 
-test("a replayed assertion is rejected for another action, vote or reason", async () => {
+test("a replayed assertion is rejected for a different action, vote or reason", async () => {
   const [id, other] = [await submit(), await submit()];
   const variants: Record<string, object> = {
     "another action": { votes: [approval(other, "checked")] },
@@ -100,7 +100,7 @@ test("a replayed assertion is rejected for another action, vote or reason", asyn
   assert.equal(await statusOf(other), "pending_approval");
 });
 
-test("an assertion with another origin, relying party or type, from an unverified or absent user, or from a frame is rejected", async () => {
+test("an assertion with a different origin, relying party or type, from an unverified or absent user, or from a frame is rejected", async () => {
   const id = await submit();
   const changes: Record<string, object> = {
     "another origin": { origin: "http://localhost:9999" },

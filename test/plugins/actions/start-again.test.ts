@@ -50,7 +50,7 @@ describe("a repeated start", () => {
     );
   });
 
-  test("is rejected without its attempt, with another attempt, and from another key", async () => {
+  test("is rejected without its attempt, with a different attempt, and from a different key", async () => {
     const { id, permit } = await submitted();
     assert.equal((await post(id, "start", { attempt: ATTEMPT })).status, 200);
     for (const body of [{}, { attempt: OTHER }, { permit }, { permit, attempt: ATTEMPT }])

@@ -89,7 +89,7 @@ before(async () => {
 after(() => service.close());
 
 describe("a suggested rule", () => {
-  test("allows actions in place of the rule that it names, and the decision names it", async () => {
+  test("allows actions that its rule would send for approval, and the decision contains the suggested policy", async () => {
     const { agent, policy } = await enforced();
     const { body } = await submit(agent);
     assert.deepEqual(
@@ -101,7 +101,7 @@ describe("a suggested rule", () => {
     assert.equal((await admin("POST", "/v1/replay", { action_id: body.id })).body.equal, true);
   });
 
-  test("allows nothing that another rule, a limit or the risk critical sends to a person, or that is denied", async () => {
+  test("does not allow actions that require approval by another rule, a limit or the risk critical, or that are denied", async () => {
     const { agent } = await enforced();
     assert.equal(await effectOf(agent, { amount: 11 }), "require_approval");
     assert.equal(await effectOf(agent, { amount: "5" }), "require_approval");
@@ -157,7 +157,7 @@ describe("a suggested rule", () => {
 });
 
 describe("a reversal", () => {
-  test("by a flag requires approval from the answer on, also of what was allowed and not started", async () => {
+  test("by a flag requires approval from the response on, including for actions that were allowed and not started", async () => {
     const { agent, policy } = await enforced();
     const [use, open] = [(await submit(agent)).body.id, (await submit(agent)).body.id];
     const answer = await flag(policy, use);

@@ -131,7 +131,7 @@ test("a key that can approve needs an owner, and one that can create approvers i
     assert.match((await make({ owner: "o", ...more })).body.warnings[0], /create keys that approve/);
 });
 
-test("a voter's key that was changed in the store cannot vote, and neither can a key whose creator was changed", async () => {
+test("a key that was changed in the store, or whose creator was changed there, cannot vote", async () => {
   const keys = raw.tables.find(({ name }) => name === "api_keys");
   assert.ok(keys !== undefined);
   const set = async (id: string, column: string, value: string | number | null): Promise<void> => {

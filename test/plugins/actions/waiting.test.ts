@@ -43,7 +43,7 @@ test("a key that is revoked while it waits gets neither the action nor its permi
   }
 });
 
-test("a key can have a limited number of pending actions, and a vote makes room for another", async () => {
+test("the number of pending actions of a key is limited, and a vote on one makes room for a new one", async () => {
   const [one, other] = [await makeKey(), await makeKey()];
   const answers = await Promise.all([1, 2, 3, 4, 5].map(() => submit(one.key)));
   assert.deepEqual(answers.map(({ status }) => status).sort(), [202, 202, 202, 429, 429]);

@@ -99,7 +99,7 @@ describe("API keys", () => {
     assert.deepEqual(racing.map(({ status }) => status).sort(), [201, 409, 409, 409, 409]);
   });
 
-  it("cannot have scopes that their creator lacks, and are revoked only by callers who could have created them", async () => {
+  it("keys cannot have scopes that their creator lacks, and only callers who could have created them can revoke them", async () => {
     const manager = (await make({ preset: undefined, scopes: ["keys:manage", "actions:read"] })).body.key;
     const wider = await make({ preset: undefined, scopes: ["actions:submit"] }, manager);
     assert.deepEqual([wider.status, wider.body.code], [403, "SCOPE_ESCALATION"]);

@@ -94,7 +94,7 @@ test("until the first user has enrolled, any name can own a key, but no unknown 
   assert.equal(await blockedFor(id, early.approver), undefined);
 });
 
-test("then the owner is an active user, by name or id", async () => {
+test("once people sign in, the owner of a new key must be an active user, by name or id", async () => {
   ada = await invite(service, { name: "Ada", roles: ["approver", "key_manager"] });
   assert.equal(await owner({ owner: " ADA " }), "Ada");
   assert.equal(await owner({ owner: `user:${ada.id}` }), "Ada");
@@ -133,7 +133,7 @@ test("a key that a user creates belongs to that user, who cannot approve what it
     );
 });
 
-test("once people sign in, a key without an owner approves nothing of a person, and adds no person to a quorum", async () => {
+test("once people sign in, a key without an owner cannot approve a person's actions, and does not add to a quorum", async () => {
   const { key } = await makeKey(service, { name: "adas third bot", agent_id: "bot", owner: "Ada" });
   assert.equal(await blockedFor(await submit(key), service.admin), "SELF_APPROVAL");
   const bob = await invite(service, { name: "Bob", roles: ["approver"] });
@@ -163,7 +163,7 @@ test("if only one of the two owners is a user, no session, key or link approves"
     );
 });
 
-test("a key made by another key is in no more groups than its maker, and sees no more", async () => {
+test("a key that another key created is only in groups of its creator, and sees only what the creator sees", async () => {
   for (const name of ["Carl", "Bea"]) await addUser(service, { name });
   const scopes = ["keys:manage", "approvals:decide", "actions:read", "actions:submit", "actions:read_own"];
   const maker = await makeKey(service, { name: "carls manager", owner: "Carl", scopes });
@@ -198,7 +198,7 @@ test("the end of a renamed user revokes the keys that they own under the earlier
   assert.equal((await service.call("GET", "/v1/me", { key })).status, 401);
 });
 
-test("a key sees no more than its owner, whoever made it", async () => {
+test("a key sees only what its owner sees, whoever created it", async () => {
   await addUser(service, { name: "Nell", groups: ["near"] });
   const { key } = await makeKey(service, { name: "nells key", preset: "approver", owner: "Nell" });
   for (const [tool, status] of [
@@ -228,7 +228,7 @@ test("a person who was renamed stays the requester, with their groups, for links
   assert.deepEqual(await recipientsOf(own), []);
 });
 
-test("the link of an ended user does not vote, and they are notified of nothing", async () => {
+test("the link of a deactivated user cannot vote, and the user receives no notifications", async () => {
   const id = await submit(service.agent);
   assert.deepEqual(await recipientsOf(id), ["anna"]);
   const { users } = (await service.call("GET", "/v1/users", { key: service.admin })).body;

@@ -123,7 +123,7 @@ describe("compared with the service's verifier", () => {
     assert.notDeepEqual(roots[0], roots[1]);
   });
 
-  test("the browser computes the same canonical text and request hash", async () => {
+  test("the browser computes the same canonical JSON and request hash as the service", async () => {
     const values = [
       '{"b":[1,2.5,1e21,-0.001,"x\\u2028\\"",null,true,{}],"a":{"":[]},"10":1,"9":2,"__proto__":{"x":1},"\\ud83d\\ude02":1,"\\ufb33":2}',
       "[]",

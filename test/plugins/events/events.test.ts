@@ -296,7 +296,7 @@ describe("the event stream", () => {
     );
   });
 
-  it("ends when its key is revoked, and says so", async () => {
+  it("an event stream ends when its key is revoked, and reports the reason", async () => {
     const made = (
       await admin("POST", "/v1/api-keys", { body: { name: "short-lived", scopes: ["events:read", "actions:read"] } })
     ).body;

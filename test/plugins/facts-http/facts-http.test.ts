@@ -20,7 +20,7 @@ describe("an address with inputs", () => {
       assert.equal(new URL(build(value)).host, "crm.example.com", value);
   });
 
-  test("is not built if one would change the path, also for a server that decodes it first", () => {
+  test("no address is built if an input would change the path, even for a server that decodes it first", () => {
     const values = [
       "..",
       ".",
@@ -79,7 +79,7 @@ describe("a source over HTTP", () => {
     assert.deepEqual(source().inputs, ["id"]);
   });
 
-  test("has no answer if the status is not 200, or the body is no JSON or too large, and says nothing of it", async () => {
+  test("has no value if the status is not 200, or the body is not JSON or too large, and the error does not contain the body", async () => {
     for (const [status, body] of [
       [302, "{}"],
       [404, "{}"],

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { createQuerySource, type QuerySource } from "../../../plugins/facts-postgres/query-source.ts";
 import { startPgbouncer, withoutPgbouncer } from "../../support/pgbouncer.ts";
+import { relay } from "../../support/relay.ts";
 import { until } from "../../support/wait.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../../support/postgres.ts";
 
@@ -52,7 +53,7 @@ describe("a query source", { skip: withoutPostgres }, () => {
     assert.deepEqual(await read("SELECT $1::int + 1 AS next", 41), { next: 42 });
   });
 
-  test("passes inputs as values, whatever they contain", async () => {
+  test("a query receives inputs as values, whatever they contain", async () => {
     const query = "SELECT status FROM accounts WHERE id = $1";
     for (const id of ["' OR '1'='1", "a-1'; DROP TABLE accounts; --", "$1", "\\", "a-1' --"])
       assert.equal(await read(query, id), null, id);
@@ -133,6 +134,32 @@ describe("a query source", { skip: withoutPostgres }, () => {
       await Promise.all(open.map((each) => each.close()));
       await pooler.stop();
     }
+  });
+
+  test("connects at once after an outage, however many reads failed meanwhile", async () => {
+    const address = new URL(url);
+    const target = Number(address.port);
+    let gate = await relay(target);
+    await gate.stop();
+    address.port = String(gate.port);
+    const guarded = source("SELECT 1 AS x, $1 AS y", { url: address.href });
+    const read = () => guarded.read({ id: "a" }, AbortSignal.timeout(10_000));
+    for (let i = 0; i < 9; i++) await assert.rejects(read, /the query failed/);
+    gate = await relay(target, undefined, gate.port);
+    try {
+      assert.equal(((await read()) as { x: number }).x, 1);
+    } finally {
+      await guarded.close();
+      await gate.stop();
+    }
+  });
+
+  test("an invalid address is an error at startup, which does not contain it", () => {
+    for (const invalid of ["postgres://u:s3cret@ho st/db", "postgres://u:s3%zzcret@host/db"])
+      assert.throws(
+        () => source("SELECT 1", { url: invalid }),
+        (error: Error) => /must be a valid address/.test(error.message) && !error.message.includes("s3"),
+      );
   });
 
   test("recovers after a read was given up", async () => {

@@ -324,7 +324,7 @@ describe("TLS", { skip: withoutOpenssl() }, () => {
       assert.equal(newest().secure, true);
     }));
 
-  test("a certificate with another name, or of an unknown issuer, is rejected before anything is sent", async () => {
+  test("a certificate with a different name, or of an unknown issuer, is rejected before anything is sent", async () => {
     for (const [certificate, ca] of [
       [other, other.certFile],
       [own, undefined],

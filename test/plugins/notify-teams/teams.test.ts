@@ -1,4 +1,4 @@
-/** notify-teams with a receiver in place of a workflow's webhook. */
+/** notify-teams with a receiver instead of a workflow's webhook. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createNotifier } from "../../../plugins/notify-teams/index.ts";
@@ -68,7 +68,7 @@ test("a request that is too long for Teams is a card that says so", async () => 
   assert.equal(card.actions.length, 1);
 });
 
-test("errors are retried unless the workflow is gone, and name no address", async () => {
+test("errors are retried unless the workflow was removed, and do not contain an address", async () => {
   for (const [status, permanent] of [
     [429, false],
     [503, false],

@@ -98,7 +98,7 @@ test("the person behind an agent is notified once of an unknown outcome, without
   );
 });
 
-test("the owner of an agent's key is notified once that it is throttled, and nobody else", async () => {
+test("only the owner of an agent's key is notified that it is throttled, and only once", async () => {
   const HOUR = 3_600_000;
   const anna = { name: "anna's agent", preset: "agent", owner: "anna" };
   const { key } = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: anna })).body;

@@ -29,7 +29,7 @@ describe("OPA's data API", () => {
       );
     }
     assert.deepEqual((await ask(ALLOWED, "agent/allow")).body, { result: true });
-    // OPA reads both as one path: an object in place of "false" reads as true.
+    // OPA reads both as one path: an object instead of "false" reads as true.
     for (const path of ["agent/allow", "agent/allow/", "agent/%61llow", "agent/allow?pretty=true"])
       assert.deepEqual((await ask(DENIED, path)).body, { result: false }, path);
   });

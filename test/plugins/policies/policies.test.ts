@@ -167,7 +167,7 @@ describe("a policy over the API", () => {
   });
 });
 
-describe("the check of a text", () => {
+describe("the check of a policy text", () => {
   const text = (effect: string): string =>
     `policy: texts\nlet: { most: 100 }\nrules:\n  - { name: a, tool: wiki, operation: edit, when: params.n < most, effect: ${effect} }\n`;
   const check = async (body: object) => (await admin("POST", "/v1/policies/check", { body })).body;

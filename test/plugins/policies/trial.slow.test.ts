@@ -38,8 +38,8 @@ const SLOW_ACTION = {
 const facts = { principal: { key_id: "k", name: "k", agent_id: null, owner: null } };
 const slowCases = (count: number): TrialCase[] =>
   Array.from({ length: count }, () => ({ request: SLOW_ACTION, facts, now: 1 }));
-/** Seconds of parsing. */
-const HOSTILE = `a: [${"1,".repeat(250_000)}`;
+/** Longer to parse than five decisions take, and far below the limits of a job also on a busy machine. */
+const HOSTILE = `a: [${"1,".repeat(50_000)}`;
 const forever = new AbortController().signal;
 
 let service: Service;
@@ -69,12 +69,12 @@ describe("while policies are tested, the service answers other requests", () => 
   }
 
   it("during a dry run", async () => {
-    const actions = Array.from({ length: 100 }, () => SLOW_ACTION);
+    const actions = Array.from({ length: 30 }, () => SLOW_ACTION);
     const { status, body } = await othersFirst(admin("/v1/policies/dry-run", { policy: SLOW, actions }));
-    assert.deepEqual([status, body.results?.length], [200, 100], JSON.stringify(body).slice(0, 300));
+    assert.deepEqual([status, body.results?.length], [200, 30], JSON.stringify(body).slice(0, 300));
   });
 
-  it("during the parsing of a slow text", async () => {
+  it("during the parsing of a slow policy", async () => {
     const { status, body } = await othersFirst(admin("/v1/policies/import-yaml", { yaml: HOSTILE }));
     assert.deepEqual([status, body.code], [422, "POLICY_INVALID"]);
     const { code } = (await othersFirst(admin("/v1/policies/dry-run", { yaml: HOSTILE, actions: [SLOW_ACTION] }))).body;
@@ -87,10 +87,10 @@ describe("while policies are tested, the service answers other requests", () => 
       rules: [{ name: "r", tool: "slow", effect: "allow" }],
     });
     const { context: _, ...action } = SLOW_ACTION;
-    for (let i = 0; i < 60; i++) await service.call("POST", "/v1/actions", { body: action });
+    for (let i = 0; i < 30; i++) await service.call("POST", "/v1/actions", { body: action });
     const { status, body } = await othersFirst(admin("/v1/replay", { policy: SLOW, limit: 1000 }));
     assert.equal(status, 200);
-    assert.ok(body.evaluated >= 65, JSON.stringify(body));
+    assert.ok(body.evaluated >= 35, JSON.stringify(body));
   });
 });
 
@@ -166,11 +166,12 @@ describe("the thread", () => {
     }
   });
 
-  it("rejects a job that exceeds its budget, and continues with the next", async () => {
+  it("the trial worker stops a job that exceeds its budget, and continues with the next", async () => {
     const trials = trialsWith({ budgetMs: 100 });
-    const set = await slowSet(trials);
+    const set = await slowSet(trialsWith());
     await assert.rejects(trials.decide([set], slowCases(100), forever), refusal("TRIAL_TOO_LONG"));
-    assert.equal((await trials.decide([set], slowCases(0), forever)).length, 1);
+    // Has no step after which the budget is checked, because a busy machine may need longer for any step.
+    assert.equal((await trials.decide([emptyPolicySet()], slowCases(0), forever)).length, 1);
   });
 
   it("is terminated if it does not respond: its current job is rejected, and the others are told to retry", async () => {

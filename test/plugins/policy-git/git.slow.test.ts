@@ -174,7 +174,9 @@ describe("policy-git", () => {
       "p.yaml": rule("deny"),
       "q.yaml": "policy: q\nrules:\n  - { name: x, effect: never }\n",
     });
-    const stale = await until("a fault", ready, ({ stale_since }) => stale_since !== null);
+    // The fault is reported first, and recorded afterwards.
+    const stale = await until("a recorded fault", ready, ({ offers }) => offers.at(-1)?.commit === bad);
+    assert.notEqual(stale.stale_since, null);
     assert.deepEqual([stale.faults[0]?.file, stale.faults[0]?.line, stale.source?.commit], ["q.yaml", 3, good]);
     const offered = (commit: string, applied_commit = commit): object => ({
       source: "policy-git",
@@ -283,7 +285,7 @@ describe("policy-git", () => {
     }
   });
 
-  test("loads only commits signed by listed keys, if configured", async () => {
+  test("the git source loads only commits signed by listed keys, if configured", async () => {
     const key = (name: string): string => {
       execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", name, "-f", join(root, name)]);
       return readFileSync(join(root, `${name}.pub`), "utf8").trim();

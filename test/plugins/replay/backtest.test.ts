@@ -143,12 +143,9 @@ describe("a backtest", () => {
       before = body.next;
     }
     assert.deepEqual([counted, flipped], [all.evaluated, all.flipped]);
-    const first = (await service.call("GET", "/v1/actions?limit=1000", { key: auditor })).body.actions.at(
-      -1,
-    ).created_at;
-    const span = (
-      await run({ policy: CANDIDATE, since: first, until: new Date(Date.parse(first) + 10_000).toISOString() })
-    ).body;
+    const { actions } = (await service.call("GET", "/v1/actions?limit=1000", { key: auditor })).body;
+    const [first, until] = [actions.at(-1).created_at, actions.at(-11).created_at];
+    const span = (await run({ policy: CANDIDATE, since: first, until })).body;
     assert.deepEqual([span.evaluated, span.since], [10, first]);
   });
 

@@ -71,7 +71,7 @@ describe("a stop", () => {
     assert.equal(replay.body.equal, true, JSON.stringify(replay.body));
   });
 
-  it("prevents starts and approvals, accepts rejections and results, and leaves open actions unchanged", async () => {
+  it("a stop prevents starts and approvals, permits rejections and results, and leaves open actions unchanged", async () => {
     const allowed = (await submit("go")).body;
     const asked = [(await submit("ask")).body, (await submit("two")).body, (await submit("ask")).body];
     const approved = (await submit("ask")).body;
@@ -211,7 +211,7 @@ describe("a stop that two people must lift", () => {
   });
   after(() => service.close());
 
-  it("one person cannot lift it, neither with two requests nor with a key that they created", async () => {
+  it("one person cannot lift a stop that needs two people, neither with two requests nor with a key that they created", async () => {
     const other = (await service.runtime.createAdminKey("another person")).key;
     const made = await makeKey({ name: "made", scopes: ["stop:write"], owner: "somebody" });
     const { id } = (await place()).body;

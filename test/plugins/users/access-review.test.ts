@@ -94,7 +94,7 @@ test("a key can approve no more than its agent, its owner and the user who made 
   assert.deepEqual((await rowOf("of Lim")).limits, [{ agents: ["bot"], tools: null, also }]);
 });
 
-test("a user's delegators are those in whose place they can approve now", async () => {
+test("a user's delegators are those on whose behalf they can approve now", async () => {
   const [from, to] = [
     await invite(service, { name: "Fay", roles: ["approver"], groups: ["finance"] }),
     await invite(service, { name: "Tom", roles: ["approver"] }),

@@ -13,6 +13,7 @@ const entry = (change: UserEntry["change"], user: User): Record<string, unknown>
   change,
   user,
   reason: null,
+  confirmed_by: null,
   by: null,
 });
 const user = (id: string, about: Partial<User> = {}): User =>
@@ -51,6 +52,30 @@ const IMPOSSIBLE: Record<string, [RegExp, ...Record<string, unknown>[]]> = {
     /belongs to the user ada/,
     entry("created", user("ada", { identities: [{ issuer: "https://id.example", subject: "1" }] })),
     entry("created", user("bob", { identities: [{ issuer: "https://id.example", subject: "1" }] })),
+  ],
+  "a passkey that a user added without a confirmation": [
+    /did not confirm the change "passkey_added"/,
+    entry("created", user("ada", { passkeys: [passkey] })),
+    { ...entry("passkey_added", user("ada", { passkeys: [passkey, { ...passkey, id: "new" }] })), by },
+  ],
+  "new recovery codes without a confirmation": [
+    /did not confirm the change "recovery_codes_created"/,
+    entry("created", user("ada", { passkeys: [passkey] })),
+    entry("recovery_codes_created", user("ada", { passkeys: [passkey] })),
+  ],
+  "a change that is confirmed with the passkey that it adds": [
+    /with a passkey that the user ada did not have/,
+    entry("created", user("ada", { passkeys: [passkey] })),
+    {
+      ...entry("passkey_added", user("ada", { passkeys: [passkey, { ...passkey, id: "new" }] })),
+      by,
+      confirmed_by: "new",
+    },
+  ],
+  "a confirmation of a change that needs none": [
+    /with a passkey that the user ada did not have/,
+    entry("created", user("ada", { passkeys: [passkey] })),
+    { ...entry("updated", user("ada", { passkeys: [passkey] })), confirmed_by: "key" },
   ],
   "a vote of a user who was never created": [/does not exist/, vote],
   "a vote of a user who was ended": [

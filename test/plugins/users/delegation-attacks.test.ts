@@ -56,7 +56,7 @@ test("delegate and delegator who vote at the same moment are one person", async 
   await ann.call("POST", `/v1/delegations/${delegation}/revoke`, {});
 });
 
-test("a vote that was prepared before the delegation or the user ended does not count after it", async () => {
+test("a vote that was prepared before a delegation ended or a user was deactivated does not count afterwards", async () => {
   const delegation = await delegate(ann, ben);
   const id = await submit();
   const token = await tokenOf(id, ben);

@@ -98,7 +98,7 @@ test("the delegate and the delegator are one person, in either order", async () 
     assert.deepEqual(said(await vote(id, cleo)), [200, "pending_approval"], "Cleo counts for finance, for Ann");
     const again = await vote(id, ann);
     assert.deepEqual(said(again), [409, "ALREADY_VOTED"]);
-    assert.match(again.body.detail as string, /one of you voted in the place of the other/);
+    assert.match(again.body.detail as string, /one of you voted on behalf of the other/);
   });
   const other = await submit("both");
   await vote(other, ann);
@@ -108,7 +108,7 @@ test("the delegate and the delegator are one person, in either order", async () 
   });
 });
 
-test("a delegation limited to groups, agents or tools covers no more, also in what the delegate sees", async () => {
+test("a delegation limited to groups, agents or tools covers only these, including in lists of the delegate", async () => {
   const id = await submit("finance");
   for (const limit of [{ groups: ["oncall"] }, { tools: ["crm"] }, { agents: ["other-*"] }])
     await whileDelegated(ann, ben, limit, async () => {
@@ -142,7 +142,7 @@ test("a delegation of groups gives nothing while the delegator is in none of the
   });
 });
 
-test("nobody approves in the place of the person behind the agent, nor the delegate who is behind it", async () => {
+test("no one can approve on behalf of the person behind the agent, and a delegate who is that person cannot approve", async () => {
   const annsAgent = await makeKey(service, { name: "a", owner: "Ann", preset: "agent", agent_id: "anns" });
   const bensAgent = await makeKey(service, { name: "b", owner: "Ben", preset: "agent", agent_id: "bens" });
   await whileDelegated(ann, ben, {}, async () => {
@@ -151,7 +151,7 @@ test("nobody approves in the place of the person behind the agent, nor the deleg
     assert.deepEqual(said(refused), [403, "APPROVER_NOT_ELIGIBLE"]);
     assert.match(
       refused.body.detail as string,
-      /Ann .* is the person behind the agent, so no one can approve in their place/,
+      /Ann .* is the person behind the agent, so no one can approve on their behalf/,
     );
     const delegates = await submit("finance", bensAgent.key, "bens");
     assert.equal((await terms(delegates, ben)).blocked.code, "SELF_APPROVAL");
@@ -239,7 +239,7 @@ test("only the user themselves delegates, in a session, to an approver, for at m
   assert.match(foreign.body.detail as string, /"legal" is neither one of your groups nor a rota/);
 });
 
-test("a user finds approvers to delegate to and the groups to name, and nobody else's", async () => {
+test("a user can list approvers to delegate to and their own groups, but not those of other users", async () => {
   const vera = await invite(service, { name: "Vera", roles: ["viewer"] });
   const gone = await invite(service, { name: "Gone", roles: ["approver"] });
   await service.call("POST", `/v1/users/${gone.id}/end`, { key: service.admin, body: {} });

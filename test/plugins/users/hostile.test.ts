@@ -138,7 +138,7 @@ test("a registration for another origin, with another challenge, or of an enroll
   assert.equal((await enrol(service, token, createAuthenticator(ORIGIN))).status, 201, "the link was not used up");
 });
 
-test("an ended user who is created again is a new user, and their old passkey stays rejected", async () => {
+test("a deactivated user who is created again is a new user, and their old passkey stays rejected", async () => {
   const first = await invite(service, { name: "Ada Again", roles: ["approver"] });
   await service.call("POST", `/v1/users/${first.id}/end`, { key: service.admin, body: {} });
   const second = await invite(service, { name: "Ada Again", roles: ["viewer"] });

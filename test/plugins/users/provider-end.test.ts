@@ -136,7 +136,7 @@ test("a replayed logout token does not end later sessions", async () => {
   assert.equal(await statusOf(second), 200);
 });
 
-test("a session is checked at its provider, and ends when the provider refuses", async () => {
+test("a session is checked at its provider, and ends when the provider rejects it", async () => {
   company.offline = true;
   const visitor = await signIn({ sub: newSub() });
   const [first = ""] = company.refreshTokens;

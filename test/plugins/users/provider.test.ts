@@ -199,7 +199,7 @@ test("an ID token with a wrong nonce, issuer, audience, signature or age is refu
   assert.equal(await countUsers(), count);
 });
 
-test("a replayed callback is refused, also if the provider accepts the code twice", async () => {
+test("a replayed callback is rejected, even if the provider accepts the code twice", async () => {
   const visitor = createVisitor(service);
   const started = await visitor.get("/v1/sign-in/company");
   const location = started.headers.get("location") ?? "";
@@ -304,7 +304,7 @@ test("a callback after more than ten minutes is rejected", async () => {
   assert.equal(late.body.code, "USERS_CHALLENGE_INVALID");
 });
 
-test("a person whom the provider rejects, and an ended user, are not signed in", async () => {
+test("a person whom the provider rejects, and a deactivated user, are not signed in", async () => {
   const { body } = await attempt({
     visitor: createVisitor(service),
     change(parameters) {

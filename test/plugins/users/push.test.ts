@@ -189,7 +189,7 @@ test("a digest names all requests within one message, and notices of stops open 
   assert.deepEqual(placed, { title: "Stopped: tool stripe", body: "", path: "/#/", tag: "stop:s1", silent: false });
 });
 
-test("a device is no longer notified after a sign-out, the end of all sessions, the end of the user and 410", async () => {
+test("a device is no longer notified after a sign-out, the end of all sessions, the user's deactivation or a 410", async () => {
   const ben = await invite(service, { name: "Ben", roles: ["approver"] });
   const [signedOut, kept] = [await addDevice(ben), createPushDevice()];
   await ben.call("DELETE", "/v1/session");
@@ -338,7 +338,7 @@ test("a subscription that cannot be sent to is refused, and the stored one does 
   assert.ok(stored.includes("sealed") && !stored.includes("127.0.0.1") && !stored.includes(keys.auth), stored);
 });
 
-test("no message goes to a private address, also if a name resolves to one", async () => {
+test("no message is sent to a private address, even if a name resolves to one", async () => {
   const strict = await startPeople({
     policy: POLICY,
     change: (config) => void (config.channels = { phones: { notifier: "notify-push", people: [{ owner: "Ann" }] } }),

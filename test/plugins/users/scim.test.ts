@@ -138,7 +138,7 @@ test("users are found by userName in any case, externalId and id, in pages", asy
     );
 });
 
-test("a leaver loses sessions, keys, grants and roles at once, and their open actions are cancelled", async () => {
+test("a leaver loses sessions, keys, grants and roles immediately, and their open actions are cancelled", async () => {
   for (const leave of [
     (id: string) => setActive(id, false),
     (id: string) => patch(`/Users/${id}`, { op: "Replace", path: "active", value: "False" }),

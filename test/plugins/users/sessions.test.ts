@@ -110,7 +110,7 @@ test("a vote in a session counts as the user's, and is recorded with the user's 
   );
 });
 
-test("the header of pages is no session token of an agent", async () => {
+test("the header of pages is not accepted as a session token of an agent", async () => {
   const ada = await invite(service, { name: "Ada who submits", roles: ["admin"] });
   const { status, body } = await ada.call("POST", "/v1/gate/decide", ASKED);
   assert.equal(status, 200, JSON.stringify(body));
@@ -149,7 +149,7 @@ test("a user cannot see or end another user's sessions", async () => {
   assert.equal((await bob.call("GET", "/v1/session")).status, 200);
 });
 
-test("ending a user ends sessions and the keys that they created, and their next vote is rejected", async () => {
+test("deactivating a user ends sessions, revokes the keys that they created, and their next vote is rejected", async () => {
   const boss = await invite(service, { name: "Boss", roles: ["admin"] });
   const made = await boss.call("POST", "/v1/api-keys", {
     name: "boss agent",
@@ -348,6 +348,9 @@ test("a recovery code adds a passkey once, in any spelling", async () => {
 test("the sign-in page and its script are served", async () => {
   const page = await service.call("GET", "/sign-in", { key: null, headers: PAGE });
   assert.equal(page.status, 200, String(page.body));
-  const script = /src="([^"]+sign-in\.js)"/.exec(page.body as string)?.[1] ?? assert.fail("the page has no script");
-  assert.equal((await service.call("GET", script, { key: null })).status, 200);
+  const path = /src="([^"]+sign-in\.js)"/.exec(page.body as string)?.[1] ?? assert.fail("the page has no script");
+  const script = await service.call("GET", path, { key: null });
+  assert.equal(script.status, 200);
+  assert.match(script.headers.get("content-type") ?? "", /^text\/javascript/);
+  assert.match(String(script.body), /navigator\.credentials/);
 });

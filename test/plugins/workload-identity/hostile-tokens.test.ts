@@ -202,7 +202,7 @@ describe("signatures", () => {
 });
 
 describe("claims", () => {
-  test("a token with another issuer, audience, type or subject is rejected", async () => {
+  test("a token with a different issuer, audience, type or subject is rejected", async () => {
     const rows: [object, object, RegExp][] = [
       [{ iss: `${ISSUER}/` }, {}, /no issuer/],
       [{ iss: "https://evil.example.com" }, {}, /no issuer/],
@@ -256,7 +256,7 @@ describe("claims", () => {
     assert.equal((await use(await sign({ list: ["a", "b"] }))).status, 200);
   });
 
-  test("an ID token, or an incomplete ID-JAG, is no ID-JAG", async () => {
+  test("an ID token, or an incomplete ID-JAG, is not accepted as an ID-JAG", async () => {
     const jag = { iss: COMPANY, sub: "ada", client_id: "desktop" };
     await assertRefused(sign(jag), /type jwt/);
     for (const missing of ["client_id", "jti", "iat"])
@@ -264,7 +264,7 @@ describe("claims", () => {
     await assertRefused(sign({ ...jag, client_id: "other" }, { typ: "oauth-id-jag+jwt" }), /no workload/);
   });
 
-  test("a JWT-SVID of another trust domain, also one with the same beginning", async () => {
+  test("a JWT-SVID of a different trust domain, including one with the same prefix", async () => {
     for (const domain of ["spiffe://example.org.evil", "spiffe://evil.org", "SPIFFE://example.org"])
       await assertRefused(ci.sign({ ...without("iss"), sub: `${domain}/planner` }), /no issuer/, domain);
   });
@@ -327,7 +327,7 @@ describe("keys of an issuer", () => {
     await assertRefused(sign({}, { kid: "leaked" }), /no applicable key/);
   });
 
-  test("while keys cannot be read, known ones are used for an hour, and then nobody is let in", async () => {
+  test("while keys cannot be read, known keys are used for an hour, and then all tokens are rejected", async () => {
     service.clock.now += 601_000;
     assert.equal((await use(await sign())).status, 200);
     ci.answer = { status: 500, body: "" };
@@ -343,7 +343,7 @@ describe("keys of an issuer", () => {
     assert.equal((await use(await sign())).status, 200);
   });
 
-  test("an answer that is no key set, too large, a redirect, or has only secrets lets nobody in", async () => {
+  test("a response that is not a key set, is too large, is a redirect, or has only secrets admits no token", async () => {
     const secret = { kty: "oct", k: encode("a secret that an attacker could know"), kid: "first", alg: "HS256" };
     const answers: NonNullable<TokenIssuer["answer"]>[] = [
       { body: "not json" },
@@ -369,7 +369,7 @@ describe("keys of an issuer", () => {
     assert.equal((await use(await sign())).status, 200);
   });
 
-  test("keys from a file work without a network, and a file that is gone lets nobody in", async () => {
+  test("keys from a file work without a network, and without the file all tokens are rejected", async () => {
     const own = (): Promise<string> =>
       cluster.sign(claims({ iss: CLUSTER, sub: "system:serviceaccount:prod:planner" }), { typ: undefined });
     assert.equal((await use(await own())).status, 200);

@@ -214,7 +214,16 @@ async function signedInUser(sub: string): Promise<Person> {
   const person = await invite(service, { name: `User ${sub}`, roles: ["approver", "viewer"] });
   await service.runtime.host.ledger.transact(async (tx) => {
     const user = { ...(tx.users.get(person.id) as User), identities: [{ issuer: COMPANY, subject: sub }] };
-    tx.record({ type: "user", v: 1, at: toRfc3339(tx.now), change: "updated", user, reason: null, by: null });
+    tx.record({
+      type: "user",
+      v: 1,
+      at: toRfc3339(tx.now),
+      change: "updated",
+      user,
+      reason: null,
+      confirmed_by: null,
+      by: null,
+    });
     tx.bumpEpoch();
   });
   return person;
@@ -271,7 +280,7 @@ test("a JWT-SVID without `iss` submits, and so does one whose key is in a SPIFFE
   assert.equal((await submit(token, "mesh-planner", "mesh")).body.status, "allowed");
 });
 
-test("an ID-JAG submits for its user, who cannot approve, also not after a change of name", async () => {
+test("an ID-JAG submits for its user, who cannot approve, not even after a change of name", async () => {
   const ada = await signedInUser("ada");
   const bob = await signedInUser("bob");
   const token = await company.sign(idJagClaims("ada"), { typ: "oauth-id-jag+jwt" });
@@ -292,7 +301,7 @@ test("an ID-JAG submits for its user, who cannot approve, also not after a chang
   assert.equal(started.status, 200, JSON.stringify(started.body));
 });
 
-test("an agent that acts for one user sees nothing of another user's", async () => {
+test("an agent that acts for one user cannot see another user's data", async () => {
   await signedInUser("carol");
   await signedInUser("dan");
   const sign = (sub: string) => company.sign(idJagClaims(sub), { typ: "oauth-id-jag+jwt" });
@@ -302,7 +311,7 @@ test("an agent that acts for one user sees nothing of another user's", async () 
   assert.equal(await read(await sign("dan")), 404);
 });
 
-test("an ID-JAG of someone who never signed in, or who was ended, is refused", async () => {
+test("an ID-JAG of someone who never signed in, or who was deactivated, is rejected", async () => {
   const unknown = await submit(await company.sign(idJagClaims("zoe"), { typ: "oauth-id-jag+jwt" }), "desktop", "pay");
   assert.equal(unknown.status, 401);
   assert.match(unknown.body.detail, /never signed in/);
@@ -316,7 +325,7 @@ test("an ID-JAG of someone who never signed in, or who was ended, is refused", a
   assert.equal(after.body.status, "cancelled");
 });
 
-test("a token never approves or manages, whatever it claims", async () => {
+test("a workload token can neither approve nor manage, whatever it claims", async () => {
   const token = await signGithub("acme/web", {
     scope: "admin",
     scopes: ["admin"],
@@ -391,7 +400,7 @@ test("a token is refused while the configured owner of its workload is not a use
   assert.match((await submit(token, "ghost", "wait")).body.detail, /was revoked/);
 });
 
-test("another key with the workload's name is not taken for it", async () => {
+test("a different key with the workload's name is not treated as the workload's key", async () => {
   await makeKey(service, { name: "workload github/late", agent_id: "late", preset: "agent" });
   assert.equal((await submit(await signGithub("late/late"), "late", "wait")).status, 202);
   const names = (await keysOf("late")).map(({ name, created_by }) => [name, created_by === null]);

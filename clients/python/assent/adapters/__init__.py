@@ -1,1 +1,1 @@
-"""Adapters of frameworks: each asks again whenever its framework resumes, and never takes the framework's word for an approval."""
+"""Adapters for frameworks. Each submits a call again when its framework resumes a run, and never trusts the framework's own approval."""

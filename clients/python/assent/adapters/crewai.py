@@ -11,8 +11,8 @@ from .gate import Verdict, ask
 
 def before_tool_call(client: Assent, *, agent_id: Optional[str] = None, tool: str = "crewai", wait: float = DEFAULT_WAIT) -> Callable[[Any], Any]:
     """
-    For `on(InterceptionPoint.PRE_TOOL_CALL)`. CrewAI swallows every exception but HookAborted and then runs the tool, so
-    whatever goes wrong in here becomes that one. The hook does not see the end of a call: its result is not reported.
+    Returns a hook for `on(InterceptionPoint.PRE_TOOL_CALL)`. CrewAI ignores every exception except HookAborted and then runs
+    the tool, so the hook raises HookAborted for every failure. It does not see the end of a call, so results are not reported.
     """
     from crewai.hooks import HookAborted
 

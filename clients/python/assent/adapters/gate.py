@@ -1,4 +1,4 @@
-"""What every adapter asks: may this call of a tool happen now? A yes is already started."""
+"""Submits a tool call for an adapter, and records its start if it is allowed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..transport import to_json
 
 @dataclass(frozen=True)
 class Verdict:
-    """`allowed`: run it once, now. Else `text` is for the model: what happened, and what to do."""
+    """If `allowed`, the call may run once, now. Otherwise `text` tells the model what happened and what to do."""
 
     allowed: bool
     pending: bool
@@ -35,8 +35,8 @@ def ask(
     caller: Optional[Caller] = None,
 ) -> Verdict:
     """
-    Never raises for what the service says or fails to say: everything but a recorded start is a no. So are arguments that
-    changed while it was asked.
+    Submits a call and returns the verdict. Does not raise for errors of the service: without a recorded start, the call is not
+    allowed. It is not allowed either if its arguments changed in the meantime.
     """
     try:
         asked = to_json(params)
@@ -46,11 +46,11 @@ def ask(
         request = {"agent_id": agent, "tool": tool, "operation": operation, "params": asked, "meta": meta}
         run = admit(client, request, wait, caller)
         if not unchanged(asked, params):
-            run.not_run("the arguments changed while it was asked")
-            return Verdict(False, False, "Not run: the arguments changed while it was asked.", run.action["id"])
+            run.not_run("the arguments changed during the request")
+            return Verdict(False, False, "Not run: the arguments changed during the request.", run.action["id"])
         return Verdict(True, False, "", run.action["id"], run)
     except NotJson as error:
-        return Verdict(False, False, f"Not run: the arguments are not valid JSON: {error}")
+        return Verdict(False, False, f"Not run: the arguments are not JSON: {error}")
     except Pending as pending:
         text = f"Not run: waits for approval ({pending.action_id}). It is not refused: call again with exactly the same arguments."
         return Verdict(False, True, text, pending.action_id)
@@ -68,7 +68,7 @@ def unchanged(asked: Any, params: Any) -> bool:
 
 
 def report(client: Assent, verdict: Verdict, error: Optional[BaseException] = None) -> None:
-    """How it went. A failure to say so changes nothing of what was done."""
+    """Reports the result of a call. Ignores failures, because the call has already run."""
     if verdict.action_id is None:
         return
     try:

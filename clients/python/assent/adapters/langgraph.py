@@ -12,7 +12,7 @@ from .gate import Verdict, ask, report
 
 
 def wrap_tool_call(client: Assent, *, agent_id: Optional[str] = None, tool: str = "langgraph", wait: float = DEFAULT_WAIT) -> Callable[..., Any]:
-    """The request has `tool_call` with `name`, `args` and `id`; a refusal is a ToolMessage with status `error`."""
+    """Returns a `wrap_tool_call`. Its request has `tool_call` with `name`, `args` and `id`; a refusal is a ToolMessage with status `error`."""
 
     def wrapped(request: Any, handler: Callable[[Any], Any]) -> Any:
         verdict = _ask(client, request.tool_call, agent_id, tool, wait)
@@ -33,7 +33,7 @@ def wrap_tool_call(client: Assent, *, agent_id: Optional[str] = None, tool: str 
 
 
 def awrap_tool_call(client: AsyncAssent, *, agent_id: Optional[str] = None, tool: str = "langgraph", wait: float = DEFAULT_WAIT) -> Callable[..., Any]:
-    """The same for `ToolNode(tools, awrap_tool_call=…)` and asynchronous agents."""
+    """Returns a wrapper for `ToolNode(tools, awrap_tool_call=…)` and asynchronous agents."""
 
     async def wrapped(request: Any, handler: Callable[[Any], Any]) -> Any:
         verdict = await in_thread(lambda caller: _ask(client.sync, request.tool_call, agent_id, tool, wait, caller))

@@ -14,8 +14,8 @@ def tool_input_guardrail(
     client: Union[Assent, AsyncAssent], *, agent_id: Optional[str] = None, tool: str = "openai-agents", wait: float = DEFAULT_WAIT
 ) -> Any:
     """
-    Runs at every call, also at a resumed one: the run's own approvals are not looked at. A call that cannot be read is
-    rejected. The guardrail does not see the end of a call, so its result is not reported.
+    Returns a guardrail that runs for every call, including resumed ones, and ignores the run's own approvals. It rejects calls
+    that it cannot parse. It does not see the end of a call, so results are not reported.
     """
     from agents import ToolGuardrailFunctionOutput, ToolInputGuardrail
 
@@ -24,7 +24,7 @@ def tool_input_guardrail(
     async def check(data: Any) -> Any:
         call = data.context
         try:
-            # The tool reads the text again, and a name that comes twice in its own way.
+            # The tool parses the arguments again, and could read a duplicate name differently.
             params = read_object(call.tool_arguments or "{}")
         except ValueError as error:
             return ToolGuardrailFunctionOutput.reject_content(f"Not run: the arguments are not a JSON object: {error}")

@@ -1,4 +1,4 @@
-"""Pydantic AI: a toolset around another, whose calls run only after they were allowed."""
+"""Pydantic AI: wraps a toolset, so that its calls run only after the service allows them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .gate import ask, report
 
 def governed_toolset(client: AsyncAssent, wrapped: Any, *, agent_id: Optional[str] = None, tool: str = "pydantic-ai", wait: float = DEFAULT_WAIT) -> Any:
     """
-    A WrapperToolset. A refusal is the tool's answer to the model; an approval that a user interface hands in is not looked
-    at: the call asks again.
+    Returns a WrapperToolset. A refusal is the tool's result for the model. Ignores approvals from a user interface: each call
+    is submitted to the service.
     """
     from pydantic_ai.toolsets import WrapperToolset
 
     class Governed(WrapperToolset):  # type: ignore[misc]
         async def call_tool(self, name: str, tool_args: Any, ctx: Any, given: Any) -> Any:
-            # What was asked runs: nobody else has this copy.
+            # Run a copy of the submitted arguments, which other code cannot change.
             args = copy.deepcopy(tool_args)
             verdict = await in_thread(
                 lambda caller: ask(

@@ -9,6 +9,7 @@ import { loadRangeSums } from "../analytics/range.ts";
 import type { Agent } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
+import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
 import { canStop, StopDialog } from "../shell/stops.tsx";
 import { Badge, ResultNotice, Empty, FactList, MarkedValue, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
@@ -137,6 +138,7 @@ function ActiveParts({ id, isRegistered }: { id: string; isRegistered: boolean }
             <a href="#/keys">{TEXTS.newKey}</a>
           </p>
         ) : null}
+        <SubmitSnippet agent={id} />
       </Empty>
     );
   return (

@@ -7,6 +7,7 @@ import { Badge, ResultNotice, Empty, Table, MarkedValue, Time } from "../ui/elem
 import { renderPlain } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
+import { RowPages } from "../ui/row-pages.tsx";
 import { Snippet } from "../ui/snippet.tsx";
 import { type AgentChange, AgentDialogs } from "./agent-dialogs.tsx";
 import { AgentButtons, AllowedTools } from "./agent-parts.tsx";
@@ -42,11 +43,15 @@ function AgentList() {
                 <Snippet label={TEXTS.register} text={TEXTS.command(location.origin)} />
               </Empty>
             ) : (
-              <Table label={TEXTS.title} head={HEAD}>
-                {agents.map((agent) => (
-                  <Row key={agent.id} agent={agent} onChange={setChange} />
-                ))}
-              </Table>
+              <RowPages rows={agents} keyOf={({ id }) => id} what="agents">
+                {(shown) => (
+                  <Table label={TEXTS.title} head={HEAD}>
+                    {shown.map((agent) => (
+                      <Row key={agent.id} agent={agent} onChange={setChange} />
+                    ))}
+                  </Table>
+                )}
+              </RowPages>
             )}
             {next_cursor === null ? null : <p class="quiet">{TEXTS.cut}</p>}
           </>

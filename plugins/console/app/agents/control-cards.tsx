@@ -9,7 +9,7 @@ import { PersonLink } from "../ui/person.tsx";
 import { LoadedCard } from "../ui/section.tsx";
 import { AGENT_TEXTS as TEXTS } from "./strings.ts";
 
-/** Maximum kinds of action whose limits are read. Each needs one replay. */
+/** Maximum number of kinds of action for which limits are read. Each kind needs one replay request. */
 const MAX_KINDS = 4;
 
 export function GrantCard({ id }: { id: string }) {

@@ -1,9 +1,8 @@
-/** Cards that are computed from an agent's newest actions: the latest, typical parameters, and how people answered. */
+/** Cards that are computed from an agent's newest actions: the latest, and typical parameters. */
 import type { Action } from "../core/api-types.ts";
 import { encodeSegment, request, buildUrl } from "../core/api.ts";
-import { Bars } from "../ui/bars.tsx";
+import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
 import { Badge, Empty, Table, MarkedValue, Time } from "../ui/elements.tsx";
-import { renderPlain } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { formatHeadline } from "../ui/params.tsx";
 import { Card, LoadedCard } from "../ui/section.tsx";
@@ -16,7 +15,7 @@ import { findTypicalParameters, type TypicalAction } from "./typical-parameters.
  */
 const MAX_ACTIONS = 300;
 const LATEST = 8;
-/** Maximum kinds of action whose parameters are described. */
+/** Maximum number of kinds of action whose parameters are described. */
 const MAX_KINDS = 5;
 
 export type RecentActions = ReturnType<typeof useRecentActions>;
@@ -42,25 +41,22 @@ export function RecentActionCards({ id, sample }: { id: string; sample: RecentAc
         loaded={sample}
         side={<a href={buildUrl("#/actions", { agent_id: id })}>{TEXTS.allActions}</a>}
       >
-        {(actions) => <Latest actions={actions} />}
+        {(actions) => (actions.length === 0 ? <NoActions id={id} /> : <Latest actions={actions} />)}
       </LoadedCard>
-      {sample.data === null || sample.data.length === 0 ? null : (
-        <>
-          <Typical actions={sample.data} />
-          <Votes id={id} actions={sample.data} />
-        </>
-      )}
+      {sample.data === null || sample.data.length === 0 ? null : <Typical actions={sample.data} />}
     </>
   );
 }
 
+function NoActions({ id }: { id: string }) {
+  return (
+    <Empty text={TEXTS.noActions}>
+      <SubmitSnippet agent={id} />
+    </Empty>
+  );
+}
+
 function Latest({ actions }: { actions: readonly Action[] }) {
-  if (actions.length === 0)
-    return (
-      <Empty text={TEXTS.noActions}>
-        <a href="#/approvals">{TEXTS.firstSteps}</a>
-      </Empty>
-    );
   return (
     <Table label={TEXTS.newest} head={["Action", "Value", "Status", "When"]}>
       {actions.slice(0, LATEST).map((action) => (
@@ -154,33 +150,5 @@ function Member({ member }: { member: TypicalAction["members"][number] }) {
         <div class="quiet">and {(distinct - values.length).toLocaleString()} others</div>
       ) : null}
     </>
-  );
-}
-
-/** Renders the votes of people. Machine reviewers, time-outs and earlier rejections are not votes. */
-function Votes({ id, actions }: { id: string; actions: readonly Action[] }) {
-  const votes = actions.flatMap(({ approvals }) => approvals);
-  const approved = votes.filter(({ approve }) => approve).length;
-  const total = actions.length;
-  return (
-    <Card id="votes" title={TEXTS.votes}>
-      {votes.length === 0 ? (
-        <p class="quiet">{TEXTS.noVotes(total)}</p>
-      ) : (
-        <>
-          <p>
-            <strong>{Math.round((approved / votes.length) * 100)} % approved</strong>{" "}
-            <span class="quiet">{TEXTS.votesHelp(total)}</span>
-          </p>
-          <Bars
-            label={renderPlain(TEXTS.votes)}
-            rows={[
-              { name: "approved", count: approved },
-              { name: "rejected", count: votes.length - approved },
-            ].map((row) => ({ ...row, href: buildUrl("#/actions", { agent_id: id, decision: "require_approval" }) }))}
-          />
-        </>
-      )}
-    </Card>
   );
 }

@@ -1,7 +1,7 @@
 /** What is typical for an agent's parameters: ranges of numbers and the most frequent values, computed from its newest actions. */
 import type { Action } from "../core/api-types.ts";
 
-/** Maximum members per kind of action, and maximum values per member. */
+/** Maximum number of members per kind of action, and of values per member. */
 const MAX_MEMBERS = 12;
 const MAX_VALUES = 3;
 /** Nested objects below this depth are omitted. */

@@ -4,6 +4,7 @@
  */
 import { useState } from "preact/hooks";
 import { encodeSegment } from "../core/api.ts";
+import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
 import { type Bar, Bars } from "../ui/bars.tsx";
 import { Empty, Loading, Page, ErrorNotice, MarkedValue, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
@@ -18,6 +19,7 @@ import {
   loadRangeSums,
   type RangeName,
   RANGES,
+  ruleFilters,
   type RangeSums,
   TIME_ZONE,
 } from "./range.ts";
@@ -86,6 +88,7 @@ function NoActions() {
       <p>
         <a href="#/approvals">{TEXTS.firstSteps}</a>
       </p>
+      <SubmitSnippet />
     </Empty>
   );
 }
@@ -110,7 +113,7 @@ function Content({ sums }: { sums: RangeSums }) {
           <Bars
             label={TEXTS.tools}
             rows={by_tool.map(({ tool, count }) => ({ name: tool, count, href: actionsAddress(since, { tool }) }))}
-            others={others.tools}
+            others={TEXTS.others(others.tools, "tools")}
           />
         </Card>
         <Card id="agents" title={TEXTS.agents}>
@@ -126,36 +129,37 @@ function Content({ sums }: { sums: RangeSums }) {
               count,
               href: actionsAddress(since, { agent_id }),
             }))}
-            others={others.agents}
+            others={TEXTS.others(others.agents, "agents")}
           />
         </Card>
         <Card id="rules" title={TEXTS.rules}>
-          <Bars label={TEXTS.rules} rows={by_rule.map((row) => ruleBar(row, since))} others={others.rules} />
+          <Bars
+            label={TEXTS.rules}
+            rows={by_rule.map((row) => ruleBar(row, since))}
+            others={TEXTS.others(others.rules, "rules")}
+          />
         </Card>
       </div>
     </>
   );
 }
 
-/**
- * Returns the bar of a rule. The bar of decisions without a rule has no link, because no filter of the action list
- * selects exactly those.
- */
 function ruleBar({ policy, rule, count }: RangeSums["by_rule"][number], since: string): Bar {
-  const name = `${policy ?? ""} ${rule ?? ""}`;
-  if (policy === null || rule === null) return { name, label: TEXTS.noRule, count };
   return {
-    name,
-    label: (
-      <>
-        <MarkedValue value={rule} />{" "}
-        <span class="quiet">
-          <MarkedValue value={policy} />
-        </span>
-      </>
-    ),
+    name: rule === null ? TEXTS.noRule : `${policy ?? ""} ${rule}`,
+    label:
+      rule === null ? (
+        TEXTS.noRule
+      ) : (
+        <>
+          <MarkedValue value={rule} />{" "}
+          <span class="quiet">
+            <MarkedValue value={policy ?? ""} />
+          </span>
+        </>
+      ),
     count,
-    href: actionsAddress(since, { policy, rule }),
+    href: actionsAddress(since, ruleFilters(policy, rule)),
   };
 }
 

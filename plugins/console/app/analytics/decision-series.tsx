@@ -3,6 +3,7 @@ import { useMemo } from "preact/hooks";
 import { Chart } from "../ui/chart.tsx";
 import { LinkedCount } from "../ui/bars.tsx";
 import { Table, Time } from "../ui/elements.tsx";
+import { RowPages } from "../ui/row-pages.tsx";
 import { actionsAddress, type RangeSums } from "./range.ts";
 import { DECISION_LINES, TEXTS } from "./strings.ts";
 
@@ -41,31 +42,39 @@ export function DecisionSeries({ sums, agent_id }: { sums: RangeSums; agent_id?:
       )}
       <details>
         <summary>{TEXTS.numbers}</summary>
-        <Table label="Decisions over time" head={["From", TEXTS.actions, ...DECISION_LINES.map(({ name }) => name)]}>
-          {sums.series.map(({ start, end, total, by_decision }) => {
-            const about = { until: end, agent_id: agent_id ?? null };
-            return (
-              <tr key={start}>
-                <td>
-                  <Time at={start} />
-                </td>
-                <td data-label={TEXTS.actions}>
-                  <LinkedCount count={total} of={`actions from ${start}`} href={actionsAddress(start, about)} />
-                </td>
-                {DECISION_LINES.map(({ key, name }) => (
-                  <td key={key} data-label={name}>
-                    <LinkedCount
-                      count={by_decision[key]}
-                      of={`${name} from ${start}`}
-                      href={actionsAddress(start, { ...about, decision: key })}
-                    />
-                  </td>
-                ))}
-              </tr>
-            );
-          })}
-        </Table>
+        <RowPages rows={sums.series} keyOf={({ start }) => start} what="intervals" order="inOrder">
+          {(shown) => <SeriesTable series={shown} agent_id={agent_id ?? null} />}
+        </RowPages>
       </details>
     </>
+  );
+}
+
+function SeriesTable({ series, agent_id }: { series: readonly RangeSums["series"][number][]; agent_id: string | null }) {
+  return (
+    <Table label="Decisions over time" head={["From", TEXTS.actions, ...DECISION_LINES.map(({ name }) => name)]}>
+      {series.map(({ start, end, total, by_decision }) => {
+        const about = { until: end, agent_id };
+        return (
+          <tr key={start}>
+            <td>
+              <Time at={start} />
+            </td>
+            <td data-label={TEXTS.actions}>
+              <LinkedCount count={total} of={`actions from ${start}`} href={actionsAddress(start, about)} />
+            </td>
+            {DECISION_LINES.map(({ key, name }) => (
+              <td key={key} data-label={name}>
+                <LinkedCount
+                  count={by_decision[key]}
+                  of={`${name} from ${start}`}
+                  href={actionsAddress(start, { ...about, decision: key })}
+                />
+              </td>
+            ))}
+          </tr>
+        );
+      })}
+    </Table>
   );
 }

@@ -6,24 +6,34 @@ import { DECISION_LINES, TEXTS } from "./strings.ts";
 
 export function SummaryFigures({ sums, agent_id }: { sums: RangeSums; agent_id?: string }) {
   const { total, by_decision, approvals, since } = sums;
-  const address = (decision?: string): string =>
-    actionsAddress(since, { agent_id: agent_id ?? null, decision: decision ?? null });
-  const approvalsAddress = approvals.decided === 0 ? undefined : address("require_approval");
+  const { decided, approved, rejected, p50_ms, p95_ms } = approvals;
+  const address = (filters: Parameters<typeof actionsAddress>[1]): string =>
+    actionsAddress(since, { agent_id: agent_id ?? null, ...filters });
+  const counts = [
+    ...DECISION_LINES.map(({ key, name }) => ({ name, count: by_decision[key], filters: { decision: key } })),
+    { name: TEXTS.approved, count: approved, filters: { answer: "approved" } },
+    { name: TEXTS.rejected, count: rejected, filters: { answer: "rejected" } },
+  ];
+  const answered = decided === 0 ? undefined : address({ answer: "any" });
   const wait = (ms: number | null): string => (ms === null ? "–" : formatDuration(ms));
   return (
     <div class="figures">
-      <Figure name={TEXTS.actions} value={total.toLocaleString()} href={address()} />
-      {DECISION_LINES.map(({ key, name }) => (
+      <Figure name={TEXTS.actions} value={total.toLocaleString()} href={address({})} />
+      {counts.map(({ name, count, filters }) => (
         <Figure
-          key={key}
+          key={name}
           name={name}
-          value={by_decision[key].toLocaleString()}
-          href={by_decision[key] === 0 ? undefined : address(key)}
+          value={count.toLocaleString()}
+          href={count === 0 ? undefined : address(filters)}
         />
       ))}
-      <Figure name={TEXTS.median} value={wait(approvals.p50_ms)} href={approvalsAddress} />
-      <Figure name={TEXTS.p95} value={wait(approvals.p95_ms)} href={approvalsAddress} />
-      <Figure name={TEXTS.decided} value={approvals.decided.toLocaleString()} href={approvalsAddress} />
+      <Figure
+        name={TEXTS.rate}
+        value={decided === 0 ? "–" : `${Math.round((approved / decided) * 100)} %`}
+        href={answered}
+      />
+      <Figure name={TEXTS.median} value={wait(p50_ms)} href={answered} />
+      <Figure name={TEXTS.p95} value={wait(p95_ms)} href={answered} />
     </div>
   );
 }

@@ -1,5 +1,4 @@
 /** Which rules require approval, and how people vote, computed from the ledger's entries. */
-import { useState } from "preact/hooks";
 import type { Oversight } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
 import { Bars } from "../ui/bars.tsx";
@@ -7,12 +6,13 @@ import { Empty, Table, MarkedValue } from "../ui/elements.tsx";
 import { formatDuration } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { PersonLink } from "../ui/person.tsx";
+import { RowPages } from "../ui/row-pages.tsx";
 import { LoadedCard } from "../ui/section.tsx";
-import { actionsAddress } from "./range.ts";
+import { actionsAddress, ruleFilters } from "./range.ts";
 import { TEXTS } from "./strings.ts";
 
-/** Rows of each list that are rendered at first. */
-const FIRST_ROWS = 10;
+/** Maximum number of rendered rows of the table. */
+const ROWS = 10;
 
 /**
  * Loads both cards with one request.
@@ -47,63 +47,72 @@ export function OversightCards({ since }: { since: string }) {
 }
 
 function Rules({ rules, since }: { rules: Oversight["rules"]; since: string }) {
-  const [isAll, setAll] = useState(false);
   if (rules.length === 0) return <Empty text={TEXTS.noAsking} />;
   return (
-    <>
-      <Bars
-        label={TEXTS.asking}
-        rows={rules.slice(0, isAll ? undefined : FIRST_ROWS).map(({ policy, rule, requests }) => ({
-          name: `${policy ?? ""} ${rule ?? ""}`,
-          label: <Rule policy={policy} rule={rule} />,
-          count: requests,
-          href: actionsAddress(since, { decision: "require_approval", policy, rule }),
-        }))}
-      />
-      {isAll || rules.length <= FIRST_ROWS ? null : <More count={rules.length} onClick={() => setAll(true)} />}
-    </>
+    <Bars
+      label={TEXTS.asking}
+      rows={rules.map(({ policy, rule, requests }) => ({
+        name: `${policy ?? ""} ${rule ?? ""}`,
+        label: <Rule policy={policy} rule={rule} />,
+        count: requests,
+        href: actionsAddress(since, { decision: "require_approval", ...ruleFilters(policy, rule) }),
+      }))}
+    />
   );
 }
 
 function Votes({ rows, since }: { rows: Oversight["approvers"]; since: string }) {
-  const [isAll, setAll] = useState(false);
   if (rows.length === 0) return <Empty text={TEXTS.noVoting} />;
   return (
     <>
       <p class="quiet">{TEXTS.votingHelp}</p>
-      <Table label={TEXTS.votes} head={["Approver", "Rule", "Votes", "Median", "Approved", "Within 3 s"]}>
-        {rows.slice(0, isAll ? undefined : FIRST_ROWS).map((row) => (
-          <tr key={`${row.approver} ${row.policy ?? ""} ${row.rule ?? ""}`}>
-            <td>
-              <PersonLink principal={row.approver} />
-            </td>
-            <td data-label="Rule">
-              <Rule policy={row.policy} rule={row.rule} />
-            </td>
-            {voteFigures(row).map(([name, text]) => (
-              <td key={name} data-label={name}>
-                <a
-                  href={actionsAddress(since, { decision: "require_approval", policy: row.policy, rule: row.rule })}
-                  aria-label={`${text}: ${name}, with the requests of the rule`}
-                >
-                  {text}
-                </a>
-              </td>
+      <RowPages rows={rows} keyOf={keyOf} what="votes" size={ROWS} order="inOrder">
+        {(shown) => (
+          <Table label={TEXTS.votes} head={["Approver", "Rule", "Votes", "Median", "Approved", "Within 3 s"]}>
+            {shown.map((row) => (
+              <VoteRow key={keyOf(row)} row={row} since={since} />
             ))}
-          </tr>
-        ))}
-      </Table>
-      {isAll || rows.length <= FIRST_ROWS ? null : <More count={rows.length} onClick={() => setAll(true)} />}
+          </Table>
+        )}
+      </RowPages>
     </>
   );
 }
 
-function voteFigures(row: Oversight["approvers"][number]): [name: string, text: string][] {
+type VoteRow = Oversight["approvers"][number];
+
+const keyOf = ({ approver, policy, rule }: VoteRow): string => JSON.stringify([approver, policy, rule]);
+
+function VoteRow({ row, since }: { row: VoteRow; since: string }) {
+  const { approver, policy, rule } = row;
+  return (
+    <tr>
+      <td>
+        <PersonLink principal={approver} />
+      </td>
+      <td data-label="Rule">
+        <Rule policy={policy} rule={rule} />
+      </td>
+      {voteFigures(row).map(([name, text, answer]) => (
+        <td key={name} data-label={name}>
+          <a
+            href={actionsAddress(since, { answer, ...ruleFilters(policy, rule) })}
+            aria-label={`${text}: ${name}, with the requests of the rule`}
+          >
+            {text}
+          </a>
+        </td>
+      ))}
+    </tr>
+  );
+}
+
+function voteFigures(row: VoteRow): [name: string, text: string, answer: string][] {
   return [
-    ["Votes", row.votes.toLocaleString()],
-    ["Median", formatDuration(row.median_ms)],
-    ["Approved", `${Math.round(row.approval_rate * 100)} %`],
-    ["Within 3 s", `${Math.round(row.fast_rate * 100)} %`],
+    ["Votes", row.votes.toLocaleString(), "any"],
+    ["Median", formatDuration(row.median_ms), "any"],
+    ["Approved", `${Math.round(row.approval_rate * 100)} %`, "approved"],
+    ["Within 3 s", `${Math.round(row.fast_rate * 100)} %`, "any"],
   ];
 }
 
@@ -117,13 +126,5 @@ function Rule({ policy, rule }: { policy: string | null; rule: string | null }) 
         </a>
       )}
     </>
-  );
-}
-
-function More({ count, onClick }: { count: number; onClick(): void }) {
-  return (
-    <button type="button" onClick={onClick}>
-      Show all {count.toLocaleString("en")}
-    </button>
   );
 }

@@ -90,9 +90,13 @@ export function omitEmptyStart(sums: Analytics, isCut: boolean): RangeSums {
   };
 }
 
-type Filters = Partial<
-  Record<"status" | "decision" | "agent_id" | "tool" | "policy" | "rule" | "until", string | null>
->;
+type FilterName = "status" | "decision" | "agent_id" | "tool" | "policy" | "rule" | "has_rule" | "answer" | "until";
+type Filters = Partial<Record<FilterName, string | null>>;
+
+/** Returns the filters that select the actions that a rule decided, or that no rule decided if `rule` is null. */
+export function ruleFilters(policy: string | null, rule: string | null): Filters {
+  return rule === null ? { policy, has_rule: "false" } : { policy, rule };
+}
 
 /** Returns the address of the list of actions that were created in a range. Without `until`, the range ends now. */
 export function actionsAddress(since: string, filters: Filters = {}): string {

@@ -1,6 +1,7 @@
 /** Texts of the analytics page. */
+import { formatCounted } from "../ui/format.ts";
 
-/** Names of the decisions that policies make. `STATUSES` names what happened to the actions afterwards. */
+/** Names of the decisions that policies make. `STATUSES` contains what happened to the actions afterwards. */
 export const DECISION_LINES = [
   { key: "allow", name: "allowed by policy", color: "good-mark" },
   { key: "require_approval", name: "required approval", color: "busy-mark", dash: [6, 4] },
@@ -33,7 +34,9 @@ export const TEXTS = {
   actions: "Actions",
   median: "Median time to decide (p50)",
   p95: "95 % decided within (p95)",
-  decided: "Decided by people",
+  approved: "Approvals",
+  rejected: "Rejections",
+  rate: "Approval rate",
   tooFew: "A line needs two full intervals. All actions so far are in the table below.",
   current: (interval: string) => `Not drawn: the current ${interval}, since`,
   numbers: "The numbers",
@@ -43,6 +46,10 @@ export const TEXTS = {
   agents: "By agent",
   rules: "By rule",
   noRule: "no rule matched",
+  others: (count: number, what: string) =>
+    count === 0
+      ? ""
+      : `${formatCounted(count, "action")} of other ${what}. Only the ${what} with the most actions are listed, and no filter selects the rest. Filter the list of actions to count one of them.`,
   asking: "Rules that ask most",
   noAsking: "No rule required approval in this range.",
   voting: "Time to decide",

@@ -139,7 +139,7 @@ export interface Action {
     approve: boolean;
     reason: string | null;
     self_approval: boolean;
-    /** Principal of the user in whose place the approver voted, by a delegation. */
+    /** Principal of the user on whose behalf the approver voted, by a delegation. */
     on_behalf_of: string | null;
     /** Whether the approver approved in an emergency without other approvers (break-glass). */
     break_glass: boolean;
@@ -275,7 +275,7 @@ export interface Action {
     })[];
     /** The largest grant that the rules allow; null if they allow none. */
     grants: {
-      /** Maximum uses. */
+      /** Maximum number of uses. */
       count: number;
       /** Maximum time. */
       for_seconds: number;
@@ -287,7 +287,7 @@ export interface Action {
       /** Groups from which another approval would count now; null for anyone. */
       groups: (string | null)[];
     } | null;
-    /** Principal of the user in whose place this credential would approve. */
+    /** Principal of the user on whose behalf this credential would approve. */
     on_behalf_of: string | null;
     /** Whether this user can approve in an emergency without other approvers (break-glass). */
     may_break_glass: boolean;
@@ -516,7 +516,7 @@ export interface ApprovalEntry {
   delegation: {
     /** The delegation. */
     id: string;
-    /** Principal of the user in whose place the approver voted. */
+    /** Principal of the user on whose behalf the approver voted. */
     from: string;
   } | null;
   /** The approver approved without a second approver in an emergency (break-glass). */
@@ -924,6 +924,8 @@ export interface UserEntry {
   };
   /** Comment of the actor. */
   reason: string | null;
+  /** Credential id of the passkey with which the user confirmed a change of their own ways to sign in. */
+  confirmed_by: string | null;
   by: Actor | null;
 }
 
@@ -1041,7 +1043,7 @@ export interface DelegationEntry {
   /** The delegation as it was when it was created. A null member means no restriction. */
   delegation: {
     id: string;
-    /** Id of the user in whose place the other user approves. */
+    /** Id of the user on whose behalf the other user approves. */
     from: string;
     /** Id of the user who approves. */
     to: string;
@@ -1268,9 +1270,14 @@ export interface Analytics {
     agents: number;
     rules: number;
   };
-  /** Time from the submission to the vote that settled the action. Expired and cancelled actions are left out. */
+  /** Answers to actions that required approval, and the time from the submission to the answer. Expired and cancelled actions are left out. */
   approvals: {
+    /** Actions that approvers or machine reviewers settled. */
     decided: number;
+    /** Those that were approved. */
+    approved: number;
+    /** Those that were rejected. */
+    rejected: number;
     /** Median time. */
     p50_ms: number | null;
     /** 95th percentile of the time. */
@@ -1426,7 +1433,7 @@ export interface LinkedAction {
     approve: boolean;
     reason: string | null;
     self_approval: boolean;
-    /** Principal of the user in whose place the approver voted, by a delegation. */
+    /** Principal of the user on whose behalf the approver voted, by a delegation. */
     on_behalf_of: string | null;
     /** Whether the approver approved in an emergency without other approvers (break-glass). */
     break_glass: boolean;
@@ -1933,9 +1940,9 @@ export interface PolicyDefinition {
       /** Members that approvers see first, such as params.amount or context.ticket. */
       show?: string[];
     };
-    /** What happens to parameters. set and clamp change them: the changed request is decided again, and only it can run. redact hides them from people. */
+    /** What happens to parameters. set and clamp change them: the changed request is evaluated again, and only it can run. redact hides them from people. */
     obligations?: {
-      /** Parameters whose values people do not see, such as [params.card.number]: in all actions that tool, operation and agent match, whatever is decided. */
+      /** Parameters whose values people do not see, such as [params.card.number]: in all actions that tool, operation and agent match, whatever the decision is. */
       redact?: string[];
       /** Values that replace those of the request, by parameter, such as { params.currency: EUR }. */
       set?: Record<string, unknown>;
@@ -2529,7 +2536,7 @@ export interface Problem {
   /** What went wrong, and what to do. */
   detail: string;
   /** Stable; programs branch on it. */
-  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "INVALID_SESSION_TOKEN" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "AGENT_THROTTLED" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "EDIT_NOT_ALLOWED" | "REQUEST_EDITED" | "PLAN_NOT_FOUND" | "PLAN_VOTE_REQUIRED" | "PLAN_WAITING" | "PLAN_STOPPED" | "TOO_MANY_QUESTIONS" | "QUESTION_NOT_OPEN" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_HELD" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "BREAK_GLASS_NOT_ALLOWED" | "BREAK_GLASS_NOT_FOUND" | "BREAK_GLASS_REVIEWED" | "REVIEWER_NOT_ELIGIBLE" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "CREDENTIAL_NOT_ISSUED" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "HOLD_NOT_FOUND" | "STOP_NOT_FOUND" | "GRANT_NOT_FOUND" | "GRANT_NOT_ALLOWED" | "GRANT_ENDED" | "TOO_MANY_GRANTS" | "SUGGESTED_RULE_NOT_FOUND" | "SUGGESTED_RULE_REVERTED" | "SUGGESTED_RULE_NOT_REVERTED" | "SUGGESTED_RULE_UNTRIED" | "HOLD_RELEASED" | "TOO_MANY_HOLDS" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "FACTS_UNAVAILABLE" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN" | "USERS_INSECURE" | "USERS_CROSS_SITE" | "USERS_CHALLENGE_INVALID" | "USERS_PASSKEY_INVALID" | "USERS_PASSKEY_UNKNOWN" | "USERS_PASSKEY_CLONED" | "USERS_LINK_INVALID" | "USERS_NOT_FOUND" | "USERS_SESSION_NOT_FOUND" | "USERS_PASSKEY_NOT_FOUND" | "USERS_ENDED" | "USERS_NOT_ENDED" | "USERS_LAST_ADMIN" | "USERS_LAST_PASSKEY" | "USERS_TOO_MANY_PASSKEYS" | "USERS_MANAGED" | "USERS_PROVIDER_UNKNOWN" | "USERS_PROVIDER_UNAVAILABLE" | "USERS_PROVIDER_REFUSED" | "USERS_PROVIDER_INVALID" | "USERS_SIGN_IN_ENDED" | "USERS_LOGOUT_INVALID" | "USERS_NOT_PROVISIONED" | "USERS_SCIM_INVALID" | "USERS_SCIM_PATH_INVALID" | "USERS_SCIM_FILTER_INVALID" | "USERS_SCIM_IMMUTABLE" | "USERS_SCIM_NOT_FOUND" | "USERS_SCIM_CONFLICT" | "USERS_DELEGATION_INVALID" | "USERS_DELEGATION_NOT_FOUND" | "USERS_DELEGATION_ENDED" | "USERS_DEVICE_INVALID" | "USERS_DEVICE_NOT_FOUND" | "USERS_TOO_MANY_DEVICES" | "USERS_SESSION_REQUIRED" | "USERS_TERMINAL_UNCONFIRMED";
+  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "INVALID_SESSION_TOKEN" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "AGENT_THROTTLED" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "EDIT_NOT_ALLOWED" | "REQUEST_EDITED" | "PLAN_NOT_FOUND" | "PLAN_VOTE_REQUIRED" | "PLAN_WAITING" | "PLAN_STOPPED" | "TOO_MANY_QUESTIONS" | "QUESTION_NOT_OPEN" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_HELD" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "BREAK_GLASS_NOT_ALLOWED" | "BREAK_GLASS_NOT_FOUND" | "BREAK_GLASS_REVIEWED" | "REVIEWER_NOT_ELIGIBLE" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "CREDENTIAL_NOT_ISSUED" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "HOLD_NOT_FOUND" | "STOP_NOT_FOUND" | "GRANT_NOT_FOUND" | "GRANT_NOT_ALLOWED" | "GRANT_ENDED" | "TOO_MANY_GRANTS" | "SUGGESTED_RULE_NOT_FOUND" | "SUGGESTED_RULE_REVERTED" | "SUGGESTED_RULE_NOT_REVERTED" | "SUGGESTED_RULE_UNTRIED" | "HOLD_RELEASED" | "TOO_MANY_HOLDS" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "FACTS_UNAVAILABLE" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN" | "USERS_INSECURE" | "USERS_CROSS_SITE" | "USERS_CHALLENGE_INVALID" | "USERS_PASSKEY_INVALID" | "USERS_PASSKEY_UNKNOWN" | "USERS_PASSKEY_CLONED" | "USERS_SIGN_IN_TOO_OLD" | "USERS_OWN_LINK" | "USERS_LINK_INVALID" | "USERS_NOT_FOUND" | "USERS_SESSION_NOT_FOUND" | "USERS_PASSKEY_NOT_FOUND" | "USERS_ENDED" | "USERS_NOT_ENDED" | "USERS_LAST_ADMIN" | "USERS_LAST_PASSKEY" | "USERS_TOO_MANY_PASSKEYS" | "USERS_MANAGED" | "USERS_PROVIDER_UNKNOWN" | "USERS_PROVIDER_UNAVAILABLE" | "USERS_PROVIDER_REFUSED" | "USERS_PROVIDER_INVALID" | "USERS_SIGN_IN_ENDED" | "USERS_LOGOUT_INVALID" | "USERS_NOT_PROVISIONED" | "USERS_SCIM_INVALID" | "USERS_SCIM_PATH_INVALID" | "USERS_SCIM_FILTER_INVALID" | "USERS_SCIM_IMMUTABLE" | "USERS_SCIM_NOT_FOUND" | "USERS_SCIM_CONFLICT" | "USERS_DELEGATION_INVALID" | "USERS_DELEGATION_NOT_FOUND" | "USERS_DELEGATION_ENDED" | "USERS_DEVICE_INVALID" | "USERS_DEVICE_NOT_FOUND" | "USERS_TOO_MANY_DEVICES" | "USERS_SESSION_REQUIRED" | "USERS_TERMINAL_UNCONFIRMED";
   request_id: string;
   errors?: {
     /** RFC 6901 pointer into the body. */
@@ -2578,7 +2585,7 @@ export interface Api {
             tools: string[] | null;
           })[];
         })[] | null;
-        /** Principals of the users in whose place they can approve now. */
+        /** Principals of the users on whose behalf they can approve now. */
         delegators: string[];
         agent_id: string | null;
         approvals: number;
@@ -2638,7 +2645,11 @@ export interface Api {
       policy?: string | undefined;
       /** Rule or limit that decided. */
       rule?: string | undefined;
-      /** Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. One request searches 20,000 actions, including for `decision`, `policy` and `rule`, so a page can have fewer actions than `limit`, and `next_cursor` continues the search. Not with `offset`. */
+      /** `false` lists actions that no rule and no limit decided; `true` lists the others. */
+      has_rule?: boolean | undefined;
+      /** Actions that required approval and were answered by people or machine reviewers: `approved`, `rejected`, or `any` of both. */
+      answer?: "approved" | "rejected" | "any" | undefined;
+      /** Words that each occur in the agent, the tool, the operation, the parameters or the context, in any case; or the first 8 or more characters of an id. One request searches 20,000 actions, including for `decision`, `policy`, `rule`, `has_rule` and `answer`, so a page can have fewer actions than `limit`, and `next_cursor` continues the search. Not with `offset`. */
       q?: string | undefined;
       /** Maximum number of items on a page; a page with large items can have fewer. */
       limit?: number | undefined;
@@ -3945,7 +3956,7 @@ export interface Api {
         passed: number;
         /** Cases that failed. */
         failed: number;
-        /** At most 500 cases, in the order of the text. */
+        /** At most 500 cases, in the order in which the test file lists them. */
         results: ({
           name: string;
           /** From 1; null if the fault has no position. */
@@ -4357,7 +4368,7 @@ export interface Api {
       challenge: string;
       /** What the terminal shows, typed by the user. */
       code: string;
-      /** Required if the user has a passkey for this service. */
+      /** Required if the user has a passkey for this address. */
       response?: {
         id: string;
         rawId: string;
@@ -4384,6 +4395,7 @@ export interface Api {
       code: string;
     };
     response: {
+      /** Options for `navigator.credentials.get`; null if the user has no passkey for this address. */
       options: Record<string, unknown> | null;
     };
   };
@@ -4565,7 +4577,7 @@ export interface Api {
   "POST /v1/users/{id}/delegations": {
     query: never;
     body: {
-      /** Id of the user who approves in your place. Must be an approver. */
+      /** Id of the user who approves on your behalf. Must be an approver. */
       to: string;
       /** Your groups and rotas that votes count for. Default: all. */
       groups?: string[] | undefined;
@@ -4667,26 +4679,82 @@ export interface Api {
       };
       /** For lists, e.g. `YubiKey`. */
       name?: string | undefined;
+      /** Required if the user has a passkey for this address. */
+      confirmation?: {
+        id: string;
+        rawId: string;
+        type: "public-key";
+        response: {
+          clientDataJSON: string;
+          authenticatorData: string;
+          signature: string;
+        };
+        clientExtensionResults: Record<string, unknown>;
+      } | undefined;
     };
     response: User;
   };
-  "DELETE /v1/users/{id}/passkeys/{passkey_id}": {
+  "POST /v1/users/{id}/passkeys/{passkey_id}/remove": {
+    query: never;
+    body: {
+      /** Required if the user has a passkey for this address. */
+      confirmation?: {
+        id: string;
+        rawId: string;
+        type: "public-key";
+        response: {
+          clientDataJSON: string;
+          authenticatorData: string;
+          signature: string;
+        };
+        clientExtensionResults: Record<string, unknown>;
+      } | undefined;
+    };
+    response: User;
+  };
+  "POST /v1/users/{id}/passkeys/{passkey_id}/remove/options": {
     query: never;
     body: never;
-    response: User;
+    response: {
+      /** Options for `navigator.credentials.get`; null if the user has no passkey for this address. */
+      options: Record<string, unknown> | null;
+    };
   };
   "POST /v1/users/{id}/passkeys/options": {
     query: never;
     body: never;
     response: {
       options: Record<string, unknown>;
+      /** Options for `navigator.credentials.get`; null if the user has no passkey for this address. */
+      confirmation: Record<string, unknown> | null;
     };
   };
   "POST /v1/users/{id}/recovery-codes": {
     query: never;
-    body: never;
+    body: {
+      /** Required if the user has a passkey for this address. */
+      confirmation?: {
+        id: string;
+        rawId: string;
+        type: "public-key";
+        response: {
+          clientDataJSON: string;
+          authenticatorData: string;
+          signature: string;
+        };
+        clientExtensionResults: Record<string, unknown>;
+      } | undefined;
+    };
     response: {
       recovery_codes: string[];
+    };
+  };
+  "POST /v1/users/{id}/recovery-codes/options": {
+    query: never;
+    body: never;
+    response: {
+      /** Options for `navigator.credentials.get`; null if the user has no passkey for this address. */
+      options: Record<string, unknown> | null;
     };
   };
   "POST /v1/users/{id}/resume": {
@@ -4710,7 +4778,7 @@ export interface Api {
           tools: string[] | null;
         })[];
       })[] | null;
-      /** Principals of the users in whose place they can approve now. */
+      /** Principals of the users on whose behalf they can approve now. */
       delegators: string[];
     };
   };

@@ -46,7 +46,7 @@ export interface ApiRequestOptions {
   /** Media type of the body. */
   type?: string;
   headers?: Record<string, string>;
-  /** Null sends no credential. Undefined sends the signed-in credential. */
+  /** Null: send no credential. Undefined sends the signed-in credential. */
   key?: string | null;
   signal?: AbortSignal;
   /** Timeout in milliseconds. */
@@ -216,7 +216,7 @@ async function exchange<T>(
     if (signal?.aborted) throw error;
     if (error instanceof ApiError) {
       if (error.status === 401 && given === undefined) signOutAfterRefusal(error.message);
-      // A proxy responded in place of the service.
+      // A proxy responded instead of the service.
       if (error.status === 502 || error.status === 504) void checkReachability();
       throw error;
     }

@@ -9,7 +9,7 @@ type PushSupport = "unsupported" | "blocked" | "available";
 
 const ID_BYTES = 16;
 
-/** Returns whether this browser can show notifications of the console. */
+/** Returns the state of push notifications in this browser. */
 export function pushSupport(): PushSupport {
   // Without HTTPS (except on localhost), and in a browser tab on an iPhone, none of these APIs exists.
   const hasAll = [navigator.serviceWorker, globalThis.PushManager, globalThis.Notification].every(Boolean);
@@ -30,8 +30,8 @@ async function idOf({ endpoint }: PushSubscription): Promise<string> {
 
 /**
  * Asks for permission, subscribes at the browser's push service and adds the device. Resolves to false if the
- * permission is denied. Always replaces an earlier subscription, so that an earlier user of this browser gets no more
- * notifications here.
+ * permission is denied. Always replaces an earlier subscription, so that an earlier user of this browser does not get
+ * any more notifications here.
  * @param publicKey the service's public key, base64url
  */
 export async function subscribeDevice(userId: string, publicKey: string): Promise<boolean> {

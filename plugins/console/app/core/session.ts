@@ -110,7 +110,7 @@ function openChannel(): BroadcastChannel {
       sessionStorage.setItem(STORE, data.key);
       notify(data.key, "");
     }
-    // Ignore the sign-out of another key than this tab's.
+    // Ignore the sign-out of a key that is not this tab's.
     if (data.type === "out" && ownKey !== null && data.key === ownKey) {
       forget();
       notify(null, data.why);

@@ -4,10 +4,11 @@ import type { Api } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Badge, ResultNotice, Empty, Loading, Page, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
+import { Badge, ResultNotice, Empty, Page, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
-import { useLoad } from "../ui/hooks.ts";
+import { PagedList } from "../ui/paged-list.tsx";
+import { usePaged } from "../ui/paged.ts";
 import { PersonLink } from "../ui/person.tsx";
 import { Snippet } from "../ui/snippet.tsx";
 import { TEXTS } from "./strings.ts";
@@ -19,22 +20,16 @@ const HEAD = ["Covers", "Scope", "Used", "Granted by", "Until", "Status", ""];
 
 export function Grants() {
   const [isActive, setActive] = useState(true);
-  const [cursors, setCursors] = useState<readonly string[]>([]);
   const [revoking, setRevoking] = useState<Grant | null>(null);
   const [result, setResult] = useState("");
-  const cursor = cursors.at(-1);
-  const { data, error, loading, reload } = useLoad(
-    (signal) => {
+  const list = usePaged(
+    async (cursor, signal) => {
       const query = { active: isActive, limit: 100, ...(cursor === undefined ? {} : { cursor }) };
-      return request("GET /v1/grants", { query, signal });
+      const { grants: rows, next_cursor } = await request("GET /v1/grants", { query, signal });
+      return { rows, next_cursor };
     },
-    [isActive, cursor],
+    [isActive],
   );
-  const grants = data?.grants ?? [];
-  const show = (active: boolean): void => {
-    setActive(active);
-    setCursors([]);
-  };
   return (
     <Page title={TEXTS.title}>
       <ResultNotice text={result} />
@@ -44,35 +39,22 @@ export function Grants() {
           <select
             id="grant-status"
             value={isActive ? "active" : "ended"}
-            onChange={(event) => show(event.currentTarget.value === "active")}
+            onChange={(event) => setActive(event.currentTarget.value === "active")}
           >
             <option value="active">active</option>
             <option value="ended">ended</option>
           </select>
         </div>
       </div>
-      <ErrorNotice error={error} again={reload} />
-      {data === null && loading ? <Loading what="grants" /> : null}
-      {grants.length === 0 && data !== null && error === null ? <NoGrants isActive={isActive} /> : null}
-      {grants.length === 0 ? null : (
-        <Table label={TEXTS.title} head={HEAD}>
-          {grants.map((grant) => (
-            <Row key={grant.id} grant={grant} onRevoke={() => setRevoking(grant)} />
-          ))}
-        </Table>
-      )}
-      <p class="row">
-        {cursors.length === 0 ? null : (
-          <button type="button" onClick={() => setCursors(cursors.slice(0, -1))}>
-            Newer
-          </button>
+      <PagedList list={list} what="grants" empty={<NoGrants isActive={isActive} />}>
+        {(grants) => (
+          <Table label={TEXTS.title} head={HEAD}>
+            {grants.map((grant) => (
+              <Row key={grant.id} grant={grant} onRevoke={() => setRevoking(grant)} />
+            ))}
+          </Table>
         )}
-        {data?.next_cursor ? (
-          <button type="button" onClick={() => setCursors([...cursors, data.next_cursor as string])}>
-            Older
-          </button>
-        ) : null}
-      </p>
+      </PagedList>
       {revoking === null ? null : (
         <Revoke
           grant={revoking}
@@ -80,7 +62,7 @@ export function Grants() {
           onDone={() => {
             setRevoking(null);
             setResult(TEXTS.revoked(nameOf(revoking)));
-            reload();
+            list.reload();
           }}
         />
       )}

@@ -11,7 +11,7 @@ import { TEXTS } from "./strings.ts";
 
 interface Props {
   id: string;
-  /** Null if the rules allow no grants. */
+  /** Null if the rules do not allow grants. */
   limits: GrantLimits | null;
   handle?: Ref<VoteBarHandle>;
   onLeave?(): void;

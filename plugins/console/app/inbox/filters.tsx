@@ -121,7 +121,7 @@ export function Filters({ query, onChange, field }: Props) {
   );
 }
 
-/** The service's default order needs no parameter. */
+/** The service's default order does not need a parameter. */
 const toSort = (sort: string): string => (sort === "deadline" ? "" : sort);
 
 function Search({

@@ -6,10 +6,8 @@ import { hasScope } from "../core/me.ts";
 import { Empty, Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
 import { Snippet } from "../ui/snippet.tsx";
 import { FIRST_STEPS as TEXTS } from "./strings.ts";
+import { exampleAction, NO_KEY, submitLines } from "./submit-snippet.tsx";
 import { createAgentKey, POLICY_YAML, readAgentKey, sendTestRequest, storeAgentKey } from "./test-request.ts";
-
-/** Placeholder for the key until one is created. */
-const NO_KEY = "YOUR_AGENT_KEY";
 
 export function FirstSteps({ text }: { text: string }) {
   const [agentKey, setAgentKey] = useState(readAgentKey());
@@ -107,21 +105,14 @@ function TestRequest({ agentKey }: { agentKey: string }) {
 
 /** Returns three ways to submit a request that the example policies send to an approver. */
 function waysIn(origin: string, key: string): { label: string; lines: string }[] {
-  const action = { tool: "stripe", operation: "refund", params: { amount: 500, currency: "USD" } };
-  const body = JSON.stringify({ agent_id: "support-bot", ...action });
   return [
-    {
-      label: TEXTS.curl,
-      lines: `curl ${origin}/v1/actions \\
-  -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" \\
-  -d '${body}'`,
-    },
+    { label: TEXTS.curl, lines: submitLines(origin, key, "support-bot") },
     {
       label: TEXTS.typescript,
       lines: `import { createAssent } from "assent/client";
 
 const assent = createAssent({ url: "${origin}", apiKey: "${key}" });
-const action = await assent.submit(${JSON.stringify({ agent_id: "support-bot", ...action }, null, 2)});
+const action = await assent.submit(${JSON.stringify(exampleAction("support-bot"), null, 2)});
 console.log(action.status);`,
     },
     {

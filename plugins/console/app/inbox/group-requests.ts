@@ -9,7 +9,7 @@ interface Comparable {
   operation: string;
   params: Record<string, unknown>;
   context: Record<string, unknown>;
-  /** JSON pointers of the members that the policy names. */
+  /** JSON pointers of the members that the policy lists. */
   shown_first?: readonly string[] | undefined;
 }
 
@@ -38,7 +38,9 @@ const MAX_COLUMNS = 5;
 const MAX_CELL = 60;
 /** A number at least this far from the median is an outlier. Median absolute deviations. */
 const OUTLIER = 6;
-/** A value that at most this share of the rows has is an outlier, if more than half of the rows share another value. */
+/**
+ * A value that at most this share of the rows has is an outlier, if more than half of the rows share a different value.
+ */
 const RARE = 0.1;
 
 /** Returns the shape of a request: tool, operation and the names of its members. */

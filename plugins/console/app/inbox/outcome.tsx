@@ -21,7 +21,7 @@ export function findOutcome(action: Action): RequestOutcome | null {
   if (action.status === "expired") return { kind: "busy", text: "It expired before it was settled." };
   if (action.status === "cancelled") return { kind: "busy", text: "The agent cancelled it." };
   if (action.denied_by === "policy")
-    return { kind: "bad", text: "It was decided again, and the current policies deny it." };
+    return { kind: "bad", text: "It was evaluated again, and the current policies deny it." };
   if (action.denied_by === "reviewer")
     return reviewOutcome(action.rejection?.approver.replace(/^reviewer:/, "") ?? "", action.rejection?.reason);
   if (action.status !== "denied" && last === undefined) return reviewOutcome(null, null);

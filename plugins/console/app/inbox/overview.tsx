@@ -17,7 +17,7 @@ import { VoteBar } from "./vote-bar.tsx";
 /** Maximum number of tables on the page, and maximum number of requests in all tables. */
 const MAX_GROUPS = 6;
 const MAX_GROUPED = 200;
-/** Maximum tables of a selection. */
+/** Maximum number of tables of a selection. */
 const MAX_BATCH_GROUPS = 20;
 
 interface OverviewProps {

@@ -238,7 +238,7 @@ export function VoteList({ action }: { action: Pick<Action, "approvals" | "appro
               {on_behalf_of === null ? null : (
                 <>
                   {" "}
-                  in the place of <PersonLink principal={on_behalf_of} />
+                  on behalf of <PersonLink principal={on_behalf_of} />
                 </>
               )}
               {reason ? (

@@ -43,8 +43,8 @@ interface SignatureRequest {
 }
 
 /**
- * Requests from the service what to sign for votes on up to `MAX_SIGNED_VOTES` actions. Returns null if the user has no
- * passkey for this site. Rejects with an `ApiError` if the service refuses, and with an Error if the service's response
+ * Requests the statement to sign for votes on up to `MAX_SIGNED_VOTES` actions. Returns null if the user has no passkey
+ * for this site. Rejects with an `ApiError` if the service refuses, and with an Error if the service's response
  * is for different votes.
  */
 export async function requestSignature(

@@ -1,6 +1,6 @@
 /**
- * Shows what the signed-in person's vote on the open request would count as: their own vote, a vote in another user's
- * place, or no vote, with the reason. Also offers the emergency approval.
+ * Shows what the signed-in person's vote on the open request would count as: their own vote, a vote on behalf
+ * of another user, or no vote, with the reason. Also offers the emergency approval.
  */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
@@ -34,7 +34,7 @@ export function VoteStanding({ action, onVoted }: Props) {
     <>
       {on_behalf_of === null ? null : (
         <Notice>
-          You vote in the place of <PrincipalName principal={on_behalf_of} />, who delegated to you.
+          You vote on behalf of <PrincipalName principal={on_behalf_of} />, who delegated to you.
         </Notice>
       )}
       {blocked === null ? null : (

@@ -5,6 +5,8 @@ import { encodeSegment, request } from "../core/api.ts";
 import { Badge, ResultNotice, Empty, Loading, Page, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
+import { RowPages } from "../ui/row-pages.tsx";
+import { Snippet } from "../ui/snippet.tsx";
 import { type CreatedKey, CreateKey, NewKey } from "./create-key.tsx";
 import { isOwnKey } from "./own-key.ts";
 import { RevokeKey } from "./revoke-key.tsx";
@@ -99,11 +101,14 @@ function KeyList({ page: { api_keys: keys, next_cursor }, status, onRevoke }: Ke
     return (
       <Empty text={TEXTS.none[status]}>
         <p>{TEXTS.noneHelp[status]}</p>
+        {status === "live" ? <Snippet label={TEXTS.create} text={TEXTS.command} /> : null}
       </Empty>
     );
   return (
     <>
-      <KeyTable keys={keys} onRevoke={onRevoke} />
+      <RowPages rows={keys} keyOf={({ id }) => id} what="keys">
+        {(shown) => <KeyTable keys={shown} onRevoke={onRevoke} />}
+      </RowPages>
       {next_cursor === null ? null : <p class="quiet">{TEXTS.cut}</p>}
     </>
   );

@@ -60,6 +60,7 @@ export const TEXTS = {
     live: "Create a key for an agent, an approver or a tool.",
     ended: "A key that you revoke appears here, with the time of its end.",
   },
+  command: "assent keys create support-bot --preset agent --agent support-bot",
   cut: "The list shows the newest 1,000 keys.",
   columns: { may: "Can", agent: "Agent", owner: "Owner", used: "Last used", ends: "Ends" },
   yours: "(yours)",

@@ -13,6 +13,8 @@ export const FILTERS = [
   "operation",
   "policy",
   "rule",
+  "has_rule",
+  "answer",
   "since",
   "until",
   "grant_id",
@@ -52,8 +54,8 @@ export function toActionQuery(filters: ActionFilters): Query {
 }
 
 /** Whether the service has to search for matching actions. One request then searches only some of the actions. */
-export function isSearch({ q, decision, policy, rule }: ActionFilters): boolean {
-  return [q, decision, policy, rule].some((value) => value !== "");
+export function isSearch({ q, decision, policy, rule, has_rule, answer }: ActionFilters): boolean {
+  return [q, decision, policy, rule, has_rule, answer].some((value) => value !== "");
 }
 
 function toUtc(text: string): string {
@@ -67,6 +69,7 @@ interface ActionListState {
   loading: boolean;
   live: { state: string; why: string };
   hasMore: boolean;
+  isBusy: boolean;
   older(): void;
   reload(): void;
 }
@@ -76,6 +79,7 @@ export function useActions(filters: ActionFilters): ActionListState {
   const [rows, setRows] = useState<readonly Action[]>([]);
   const [cursor, setCursor] = useState<string | null>(null);
   const [state, setState] = useState<{ loading: boolean; error: unknown }>({ loading: true, error: null });
+  const [isBusy, setBusy] = useState(false);
   const [live, setLive] = useState({ state: "starting", why: "" });
   const rowsRef = useRef(rows);
   rowsRef.current = rows;
@@ -115,6 +119,7 @@ export function useActions(filters: ActionFilters): ActionListState {
   };
   const older = async (): Promise<void> => {
     const list = lists.current;
+    setBusy(true);
     try {
       const { actions, next_cursor } = await readPage(cursor);
       if (list !== lists.current) return;
@@ -122,6 +127,8 @@ export function useActions(filters: ActionFilters): ActionListState {
       setCursor(next_cursor);
     } catch (error) {
       setState({ loading: false, error });
+    } finally {
+      setBusy(false);
     }
   };
 
@@ -157,6 +164,7 @@ export function useActions(filters: ActionFilters): ActionListState {
     ...state,
     live,
     hasMore: cursor !== null,
+    isBusy,
     older: () => void older(),
     reload: () => void refresh(),
   };

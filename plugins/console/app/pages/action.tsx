@@ -50,8 +50,8 @@ const TEXTS = {
   },
   equal: "The same decision, field by field.",
   equalWithLater: (count: number) =>
-    `The same decision, field by field, and so are the ${count} later decisions on this action.`,
-  different: "Replay made another decision. The fields that differ are marked.",
+    `The same decision, field by field. The ${count} later decisions on this action are the same, too.`,
+  different: "Replay made a different decision. The fields that differ are marked.",
 } as const;
 
 export function ActionDetail({ id }: { id: string }) {

@@ -1,15 +1,17 @@
 /** All actions: a list that follows the ledger, with filters, a search, saved views and exports. */
 import type { Action } from "../core/api-types.ts";
 import { encodeSegment, buildUrl } from "../core/api.ts";
-import { groupByShape } from "../inbox/group-requests.ts";
+import { groupByShape } from "../inbox/shape.ts";
+import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
 import { Badge, Empty, StreamStatus, Loading, Page, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { readFormValues } from "../ui/forms.tsx";
 import { findHeadlineMember } from "../ui/params.tsx";
-import { RiskBadge } from "../ui/request-view.tsx";
+import { RiskBadge } from "../ui/request.tsx";
+import { RowPages } from "../ui/row-pages.tsx";
 import { ActionDetail } from "./action.tsx";
 import { ActionViews } from "./action-views.tsx";
 import { ExportActions } from "./export-actions.tsx";
-import { type ActionFilters, FILTERS, isSearch, STATUSES, useActions } from "./action-list.ts";
+import { type ActionFilters, FILTERS, STATUSES, useActions } from "./action-list.ts";
 
 const TEXTS = {
   title: "Actions",
@@ -17,13 +19,17 @@ const TEXTS = {
   search: "Search",
   filter: "Filter",
   all: "All",
-  older: "Load older",
-  searchOlder: "Search older",
   none: "No action matches.",
   noneYet: "No action was submitted yet.",
   firstSteps: "Submit the first one",
   decisions: { allow: "allowed", require_approval: "required approval", deny: "denied" },
+  rules: { false: "no rule matched", true: "a rule or limit decided" },
+  answers: { any: "answered", approved: "approved", rejected: "rejected" },
   fields: {
+    status: "Status",
+    decision: "Decision",
+    has_rule: "Rule",
+    answer: "Answer of approvers",
     agent_id: "Agent",
     tool: "Tool",
     operation: "Operation",
@@ -47,7 +53,7 @@ export function Actions({ id, query }: Props) {
 /** Renders the list. The filters are in the address, so that a view can be bookmarked and shared. */
 function List({ query }: { query: URLSearchParams }) {
   const filters = Object.fromEntries(FILTERS.map((name) => [name, query.get(name) ?? ""])) as ActionFilters;
-  const { rows, error, loading, live, hasMore, older, reload } = useActions(filters);
+  const { rows, error, loading, live, hasMore, isBusy, older, reload } = useActions(filters);
   const isFiltered = FILTERS.some((name) => filters[name] !== "");
   return (
     <Page title={TEXTS.title} side={<StreamStatus {...live} />}>
@@ -55,29 +61,62 @@ function List({ query }: { query: URLSearchParams }) {
       <FilterForm filters={filters} isFiltered={isFiltered} />
       <ErrorNotice error={error} again={reload} />
       {rows.length === 0 && loading ? <Loading what="actions" /> : null}
-      {rows.length === 0 && !loading && error === null ? (
-        <Empty text={isFiltered ? TEXTS.none : TEXTS.noneYet}>
-          {isFiltered ? null : <a href="#/approvals">{TEXTS.firstSteps}</a>}
-        </Empty>
-      ) : null}
-      {rows.length === 0 ? null : <ActionTable rows={rows} />}
-      <div class="row">
-        {hasMore ? (
-          <button type="button" onClick={older}>
-            {isSearch(filters) ? TEXTS.searchOlder : TEXTS.older}
-          </button>
-        ) : null}
-        {rows.length === 0 ? null : <ExportActions filters={filters} />}
-      </div>
+      {rows.length === 0 && !loading && error === null && !hasMore ? <NoActions isFiltered={isFiltered} /> : null}
+      {rows.length === 0 && !hasMore ? null : (
+        <>
+          <RowPages rows={rows} keyOf={({ id }) => id} what="actions" hasMore={hasMore} isBusy={isBusy} onMore={older}>
+            {(shown) => <ActionTable rows={shown} />}
+          </RowPages>
+          <div class="row">
+            <ExportActions filters={filters} />
+          </div>
+        </>
+      )}
     </Page>
   );
 }
 
-/** Returns the filters that the form shows. Policy and rule appear only if a link has set them. */
+function NoActions({ isFiltered }: { isFiltered: boolean }) {
+  if (isFiltered)
+    return (
+      <Empty text={TEXTS.none}>
+        <a href="#/actions">{TEXTS.all}</a>
+      </Empty>
+    );
+  return (
+    <Empty text={TEXTS.noneYet}>
+      <a href="#/approvals">{TEXTS.firstSteps}</a>
+      <SubmitSnippet />
+    </Empty>
+  );
+}
+
+/** Returns the text filters that the form shows. Policy and rule appear only if a link has set them. */
 function shownFields(filters: ActionFilters) {
   const rare = (["policy", "rule"] as const).filter((name) => filters[name] !== "");
   return ["agent_id", "tool", "operation", "grant_id", ...rare] as const;
 }
+
+type ChoiceName = "status" | "decision" | "has_rule" | "answer";
+
+/** Renders the filter for a member that has few readFormValues. */
+function Choice({ name, filters, options }: { name: ChoiceName; filters: ActionFilters; options: readonly Option[] }) {
+  return (
+    <div class="field">
+      <label for={`f-${name}`}>{TEXTS.fields[name]}</label>
+      <select id={`f-${name}`} name={name}>
+        <option value="">{TEXTS.any}</option>
+        {options.map(([value, label]) => (
+          <option key={value} value={value} selected={value === filters[name]}>
+            {label}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}
+
+type Option = readonly [value: string, label: string];
 
 function FilterForm({ filters, isFiltered }: { filters: ActionFilters; isFiltered: boolean }) {
   const apply = (event: SubmitEvent & { currentTarget: HTMLFormElement }): void => {
@@ -90,28 +129,14 @@ function FilterForm({ filters, isFiltered }: { filters: ActionFilters; isFiltere
         <label for="f-q">{TEXTS.search}</label>
         <input id="f-q" name="q" type="search" defaultValue={filters.q} maxLength={200} autocomplete="off" />
       </div>
-      <div class="field">
-        <label for="f-status">Status</label>
-        <select id="f-status" name="status">
-          <option value="">{TEXTS.any}</option>
-          {STATUSES.map((status) => (
-            <option key={status} value={status} selected={status === filters.status}>
-              {status.replace("_", " ")}
-            </option>
-          ))}
-        </select>
-      </div>
-      <div class="field">
-        <label for="f-decision">Decision</label>
-        <select id="f-decision" name="decision">
-          <option value="">{TEXTS.any}</option>
-          {Object.entries(TEXTS.decisions).map(([value, label]) => (
-            <option key={value} value={value} selected={value === filters.decision}>
-              {label}
-            </option>
-          ))}
-        </select>
-      </div>
+      <Choice name="status" filters={filters} options={STATUSES.map((status) => [status, status.replace("_", " ")])} />
+      <Choice name="decision" filters={filters} options={Object.entries(TEXTS.decisions)} />
+      {filters.has_rule === "" ? null : (
+        <Choice name="has_rule" filters={filters} options={Object.entries(TEXTS.rules)} />
+      )}
+      {filters.answer === "" ? null : (
+        <Choice name="answer" filters={filters} options={Object.entries(TEXTS.answers)} />
+      )}
       {shownFields(filters).map((name) => (
         <div class="field" key={name}>
           <label for={`f-${name}`}>{TEXTS.fields[name]}</label>
@@ -162,7 +187,7 @@ function ActionTable({ rows }: { rows: readonly Action[] }) {
           <td>
             <a href={`#/actions/${encodeSegment(row.id)}`}>
               <strong>
-                <MarkedValue value={row.tool} /> <MarkedValue value={row.operation} />
+                <MarkedValue value={`${row.tool} ${row.operation}`} />
               </strong>
             </a>
           </td>

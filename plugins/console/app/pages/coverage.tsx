@@ -4,8 +4,9 @@
 import { useState } from "preact/hooks";
 import { encodeSegment, request } from "../core/api.ts";
 import type { Api } from "../core/api-types.ts";
-import { Empty, Hash, Notice, Page, ErrorNotice, Loading, Table, MarkedValue, Time } from "../ui/elements.tsx";
-import { useLoad } from "../ui/hooks.ts";
+import { Empty, Hash, Notice, Page, Table, MarkedValue, Time } from "../ui/elements.tsx";
+import { PagedList } from "../ui/paged-list.tsx";
+import { usePaged } from "../ui/paged.ts";
 import { Snippet } from "../ui/snippet.tsx";
 
 type Statement = Api["GET /v1/coverage"]["response"]["statements"][number];
@@ -21,7 +22,6 @@ const TEXTS = {
   command: "assent reconcile production trail/*.json.gz --from 2026-01-31 --to 2026-02-01",
   gap: (sources: readonly string[]) =>
     `The newest comparison of ${sources.join(", ")} has effects that no action explains, or successes without effect.`,
-  more: "Load older",
   unmatched: "Effects that no action explains",
   missing: "Successes without effect",
   skipped: ({ outside, unmapped, other_actors, duplicates, no_effect }: Statement["skipped"]) =>
@@ -40,52 +40,36 @@ const REASONS: Readonly<Record<Statement["unmatched"][number]["reason"], string>
 const hasGap = ({ effects, actions }: Statement): boolean => effects.unmatched > 0 || actions.missing > 0;
 
 export function Coverage() {
-  const [older, setOlder] = useState<{ statements: Statement[]; cursor: string | null } | null>(null);
-  const [fault, setFault] = useState<unknown>(null);
-  const { data, error, reload } = useLoad(
-    (signal) => request("GET /v1/coverage", { query: { limit: PAGE }, signal }),
-    [],
-  );
-  const statements = [...(data?.statements ?? []), ...(older?.statements ?? [])];
-  const cursor = older === null ? (data?.next_cursor ?? null) : older.cursor;
-  const loadOlder = async () => {
-    try {
-      const page = await request("GET /v1/coverage", {
-        query: { limit: PAGE, ...(cursor === null ? {} : { cursor }) },
-      });
-      setOlder({ statements: [...(older?.statements ?? []), ...page.statements], cursor: page.next_cursor });
-      setFault(null);
-    } catch (problem) {
-      setFault(problem);
-    }
-  };
+  const list = usePaged(async (cursor, signal) => {
+    const query = { limit: PAGE, ...(cursor === undefined ? {} : { cursor }) };
+    const { statements, next_cursor } = await request("GET /v1/coverage", { query, signal });
+    return { rows: statements.map((statement) => ({ ...statement, id: String(statement.seq) })), next_cursor };
+  }, []);
   const newest = new Map<string, Statement>();
-  for (const statement of statements) if (!newest.has(statement.source)) newest.set(statement.source, statement);
+  for (const statement of list.rows ?? []) if (!newest.has(statement.source)) newest.set(statement.source, statement);
   const gaps = [...newest.values()].filter(hasGap).map(({ source }) => source);
   return (
     <Page title={TEXTS.title}>
-      <ErrorNotice error={error ?? fault} again={reload} />
-      {data === null ? error === null ? <Loading what="coverage" /> : null : null}
-      {data !== null && statements.length === 0 ? (
-        <Empty text={TEXTS.empty}>
-          <p>{TEXTS.emptyHelp}</p>
-          <Snippet label={TEXTS.emptySnippet} text={TEXTS.command} />
-        </Empty>
-      ) : null}
       {gaps.length === 0 ? null : <Notice kind="bad">{TEXTS.gap(gaps)}</Notice>}
-      {statements.length === 0 ? null : (
-        <Table label={TEXTS.title} head={["Source", "Window", "Effects", "Actions", "Recorded"]}>
-          {statements.map((statement) => (
-            <Row key={statement.seq} statement={statement} />
-          ))}
-        </Table>
-      )}
-      {cursor === null ? null : (
-        <button type="button" onClick={() => void loadOlder()}>
-          {TEXTS.more}
-        </button>
-      )}
+      <PagedList list={list} what="coverage statements" empty={<NoStatements />}>
+        {(statements) => (
+          <Table label={TEXTS.title} head={["Source", "Window", "Effects", "Actions", "Recorded"]}>
+            {statements.map((statement) => (
+              <Row key={statement.seq} statement={statement} />
+            ))}
+          </Table>
+        )}
+      </PagedList>
     </Page>
+  );
+}
+
+function NoStatements() {
+  return (
+    <Empty text={TEXTS.empty}>
+      <p>{TEXTS.emptyHelp}</p>
+      <Snippet label={TEXTS.emptySnippet} text={TEXTS.command} />
+    </Empty>
   );
 }
 
@@ -146,10 +130,19 @@ function Count({ value, label }: { value: number; label: string }) {
 }
 
 function Details({ statement }: { statement: Statement }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>Details</summary>
+      {isOpen ? <DetailLists statement={statement} /> : null}
+    </details>
+  );
+}
+
+function DetailLists({ statement }: { statement: Statement }) {
   const { unmatched, missing, cannot_see, skipped, files } = statement;
   return (
-    <details>
-      <summary>Details</summary>
+    <>
       {unmatched.length === 0 ? null : (
         <>
           <h3>{TEXTS.unmatched}</h3>
@@ -200,6 +193,6 @@ function Details({ statement }: { statement: Statement }) {
           </li>
         ))}
       </ul>
-    </details>
+    </>
   );
 }

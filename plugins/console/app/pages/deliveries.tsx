@@ -5,6 +5,7 @@ import { encodeSegment, request, buildUrl } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 import { Badge, Empty, Loading, Page, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { readFormValues } from "../ui/forms.tsx";
+import { RowPages } from "../ui/row-pages.tsx";
 import { Snippet } from "../ui/snippet.tsx";
 
 const STATES = ["waiting", "scheduled", "delivered", "dead", "obsolete"] as const;
@@ -20,17 +21,21 @@ const TEXTS = {
   anyState: "any",
   action: "Action",
   empty: "No messages were sent yet.",
-  emptyHelp: "Channels in assent.yaml define who is notified when an action requires approval:",
-  emptySnippet: "A channel in assent.yaml",
+  emptyHelp:
+    "Channels in assent.yaml define who is notified when an action requires approval. A rule names its channels: approval: { notify: [approvers] }.",
+  emptySnippet: "Lines for assent.yaml: mail through a server on this machine",
   noMatch: "No delivery matches the filters.",
   head: ["To", "What", "State", "Attempts", "When"],
   openAction: "Action",
   retry: "Try again",
   next: "next",
-  older: "Load older",
 };
 
-const CHANNEL = `channels:
+const CHANNEL = `plugins:
+  - built-in
+  - name: notify-email
+    options: { host: localhost, port: 25, from: "Assent <assent@example.com>" }
+channels:
   approvers:
     notifier: notify-email
     people:
@@ -79,16 +84,22 @@ function List({ state, action }: { state: string; action: string }) {
         </Empty>
       )}
       {rows.length === 0 ? null : (
-        <Table label={TEXTS.title} head={TEXTS.head}>
-          {rows.map((row) => (
-            <Row key={row.id} row={row} onRetry={() => retry(row.id)} />
-          ))}
-        </Table>
-      )}
-      {cursor === null ? null : (
-        <button type="button" onClick={older}>
-          {TEXTS.older}
-        </button>
+        <RowPages
+          rows={rows}
+          keyOf={({ id }) => id}
+          what="deliveries"
+          hasMore={cursor !== null}
+          isBusy={isLoading}
+          onMore={older}
+        >
+          {(shown) => (
+            <Table label={TEXTS.title} head={TEXTS.head}>
+              {shown.map((row) => (
+                <Row key={row.id} row={row} onRetry={() => retry(row.id)} />
+              ))}
+            </Table>
+          )}
+        </RowPages>
       )}
     </Page>
   );
@@ -171,12 +182,14 @@ function useDeliveries(state: string, action: string) {
     cursor,
     ...status,
     refresh: () => refresh(true),
-    older: () =>
+    older: () => {
+      setStatus({ isLoading: true, error: null });
       void run(async () => {
         const { deliveries, next_cursor } = await load(cursor);
         setRows((old) => [...old, ...deliveries]);
         setCursor(next_cursor);
-      }),
+      });
+    },
     retry: (id: string) =>
       void run(async () => {
         const retried = await request("POST /v1/deliveries/{id}/retry", { path: [id] });

@@ -3,7 +3,8 @@ import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ENTRY_TYPES } from "../../../../src/browser.ts";
 import { encodeSegment, buildUrl } from "../core/api.ts";
-import { followLiveEvents, type LedgerEvent } from "../core/live-events.ts";
+import { followLiveEvents, type LedgerEvent } from "../core/live.ts";
+import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
 import { Badge, Empty, StreamStatus, Page, Time } from "../ui/elements.tsx";
 import { JsonDisclosure } from "../ui/params.tsx";
 import { EventSummary } from "./event-summary.tsx";
@@ -62,6 +63,7 @@ function Tail({ query }: { query: URLSearchParams }) {
       {events.length === 0 ? (
         <Empty text={live.state === "live" ? TEXTS.waiting : TEXTS.none}>
           <p>{TEXTS.help}</p>
+          <SubmitSnippet />
         </Empty>
       ) : null}
       <ol class="events" reversed>

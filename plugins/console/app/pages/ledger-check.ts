@@ -49,8 +49,8 @@ function storeSeen(vkey: string, { size, root }: Checkpoint): void {
 }
 
 /**
- * Updates the stored checkpoint after another key was pinned. Keeps it if the new key is the successor of the old one.
- * Otherwise removes it, because it belongs to a different log.
+ * Updates the stored checkpoint after a different key was pinned. Keeps it if the new key is the successor of the old
+ * one. Otherwise removes it, because it belongs to a different log.
  */
 export function moveStoredCheckpoint(vkey: string | null, isSuccessor: boolean): void {
   const before = readSeen();

@@ -17,6 +17,8 @@ import {
 import { formatCounted, formatDuration } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { personAddress } from "../ui/person.tsx";
+import { RowPages } from "../ui/row-pages.tsx";
+import { InviteSnippet } from "./invite-snippet.tsx";
 
 type Review = Api["GET /v1/access-review"]["response"];
 type Row = Review["rows"][number];
@@ -40,8 +42,6 @@ const FILTERS = [
 type Filter = (typeof FILTERS)[number]["name"];
 
 const PERIODS = [30, 90, 180, 366];
-/** Number of rows that are rendered at first. */
-const FIRST_ROWS = 200;
 
 export function AccessReview({ query }: { query: URLSearchParams }) {
   const requestedDays = Number(query.get("days"));
@@ -110,6 +110,8 @@ function Downloads({ days }: { days: number }) {
   );
 }
 
+const keyOf = ({ id, principal }: Row): string => id ?? principal;
+
 function matchesFilter(row: Row, filter: Filter): boolean {
   if (filter === "unused") return row.unused;
   return filter === "all" || row.may_approve || row.approvals + row.rejections > 0;
@@ -117,7 +119,6 @@ function matchesFilter(row: Row, filter: Filter): boolean {
 
 function ReviewTable({ review: { since, until, open_reviews, rows }, days }: { review: Review; days: number }) {
   const [filter, setFilter] = useState<Filter>("approvers");
-  const [shown, setShown] = useState(FIRST_ROWS);
   const names = useMemo(() => new Map(rows.map(({ principal, name }) => [principal, name])), [rows]);
   const matching = rows.filter((row) => matchesFilter(row, filter));
   return (
@@ -143,21 +144,23 @@ function ReviewTable({ review: { since, until, open_reviews, rows }, days }: { r
           {filter === "unused" ? (
             <p>No user or key that is older than {formatCounted(days, "day")} was idle for all of them.</p>
           ) : (
-            <p>{TEXTS.next}</p>
+            <>
+              <p>{TEXTS.next}</p>
+              <InviteSnippet role="approver" />
+            </>
           )}
         </Empty>
       ) : (
-        <Table label={TEXTS.title} head={["Who", "Can approve", "Votes", "Time to decide", "Last used"]}>
-          {matching.slice(0, shown).map((row) => (
-            <ReviewRow key={row.id ?? row.principal} row={row} names={names} />
-          ))}
-        </Table>
+        <RowPages key={filter} rows={matching} keyOf={keyOf} what="people" order="inOrder">
+          {(shown) => (
+            <Table label={TEXTS.title} head={["Who", "Can approve", "Votes", "Time to decide", "Last used"]}>
+              {shown.map((row) => (
+                <ReviewRow key={keyOf(row)} row={row} names={names} />
+              ))}
+            </Table>
+          )}
+        </RowPages>
       )}
-      {matching.length > shown ? (
-        <button type="button" onClick={() => setShown(shown + 5 * FIRST_ROWS)}>
-          Show more of {matching.length.toLocaleString("en")}
-        </button>
-      ) : null}
     </>
   );
 }

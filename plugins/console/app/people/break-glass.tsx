@@ -10,17 +10,26 @@ import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 import { PagedList } from "../ui/paged-list.tsx";
 import { usePaged } from "../ui/paged.ts";
 import { PersonLink, PrincipalName } from "../ui/person.tsx";
-import { ActionTitle } from "../ui/request-view.tsx";
+import { ActionTitle } from "../ui/request.tsx";
+import { Snippet } from "../ui/snippet.tsx";
+import { InviteSnippet } from "./invite-snippet.tsx";
 
 const TEXTS = {
   title: "Break-glass approvals",
   intro:
     "A person with the role break_glass approved without other approvers, who could not be reached. Each approval stays open until another person has reviewed it.",
   none: { open: "No review is open.", reviewed: "No emergency approval has been reviewed yet." },
-  next: "An emergency approval appears here when someone approves a request without other approvers.",
+  next: {
+    open: "A user with the role break_glass can choose “Emergency approval” below a request that needs other approvers, and the approval appears here for review. A key or a link cannot. Give the role to few people:",
+    reviewed: "To review an emergency approval, open it on the tab “Review open”, or use the command line:",
+  },
+  review: "List open reviews, and close one",
   own: "You gave this approval, so someone else must review it.",
   closed: "The review is closed.",
 } as const;
+
+const COMMANDS = `assent break-glass
+assent break-glass --review ID --comment "the outage was real"`;
 
 type Status = BreakGlassApproval["status"];
 
@@ -48,11 +57,7 @@ export function BreakGlass() {
             </button>
           ))}
         </div>
-        <PagedList
-          list={list}
-          what="break-glass approvals"
-          empty={<Empty text={TEXTS.none[status]}>{status === "open" ? <p>{TEXTS.next}</p> : null}</Empty>}
-        >
+        <PagedList list={list} what="break-glass approvals" empty={<NoUses status={status} />}>
           {(rows) => (
             <ul class="plain-list">
               {rows.map((use) => (
@@ -76,6 +81,15 @@ export function BreakGlass() {
         />
       )}
     </>
+  );
+}
+
+function NoUses({ status }: { status: Status }) {
+  return (
+    <Empty text={TEXTS.none[status]}>
+      <p>{TEXTS.next[status]}</p>
+      {status === "open" ? <InviteSnippet role="break_glass" /> : <Snippet label={TEXTS.review} text={COMMANDS} />}
+    </Empty>
   );
 }
 

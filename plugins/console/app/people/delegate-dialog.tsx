@@ -1,4 +1,4 @@
-/** The dialog in which a user lets another approver vote in their place. */
+/** The dialog in which a user lets another approver vote on their behalf. */
 import { useState } from "preact/hooks";
 import { serviceNow, request } from "../core/api.ts";
 import { Dialog } from "../ui/dialog.tsx";
@@ -36,7 +36,7 @@ export function DelegateDialog({
   const { error, isBusy, submit } = useSubmit(async (form) => {
     const body = readForm(form, isLimited);
     const { to, until } = await request("POST /v1/users/{id}/delegations", { path: [user], body });
-    onDone(`${to.name} can approve in your place until ${formatTime(until)}.`);
+    onDone(`${to.name} can approve on your behalf until ${formatTime(until)}.`);
   });
   return (
     <Dialog title={TEXTS.title} onClose={onClose}>
@@ -49,7 +49,7 @@ export function DelegateDialog({
         <p>{TEXTS.nobody}</p>
       ) : (
         <form id="delegate" onSubmit={submit}>
-          <Field name="to" label="Who approves in your place" error={error}>
+          <Field name="to" label="Who approves on your behalf" error={error}>
             <select id="to" name="to" required data-focus="">
               <option value="">Choose an approver</option>
               {data.delegates.map((each) => (

@@ -1,6 +1,6 @@
 /**
- * Delegations: who approves in whose place. Users create their own. Admins and the two users of a delegation can revoke
- * it.
+ * Delegations: who approves on whose behalf. Users create their own. Admins and the two users of a delegation can
+ * revoke it.
  */
 import { useState } from "preact/hooks";
 import type { Delegation } from "../core/api-types.ts";
@@ -14,6 +14,7 @@ import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 import { PagedList } from "../ui/paged-list.tsx";
 import { usePaged } from "../ui/paged.ts";
 import { personAddress } from "../ui/person.tsx";
+import { Snippet } from "../ui/snippet.tsx";
 import { DelegateDialog } from "./delegate-dialog.tsx";
 
 const TEXTS = {
@@ -21,9 +22,19 @@ const TEXTS = {
   intro:
     "A delegation lets another approver vote in someone's place for a time. Both count as one person, and neither can approve what the other must not approve.",
   none: { current: "No delegation is active or scheduled.", ended: "No delegation has ended yet." },
-  next: "Before you are away, let another approver vote in your place.",
+  next: {
+    current: "Before you are away, let another approver vote in your place: choose “Delegate…” above.",
+    other:
+      "An approver who will be away signs in as a user and delegates here. The command line lists and revokes delegations:",
+    ended:
+      "A delegation appears here when it is revoked, when its time is over, or when one of its users is deactivated.",
+  },
+  command: "List delegations, and revoke one",
   signIn: "Only a signed-in user can delegate, and only their own approvals.",
 } as const;
+
+const COMMANDS = `assent delegations --all
+assent delegations --revoke ID --comment "back early"`;
 
 type Shown = "current" | "ended";
 
@@ -65,11 +76,7 @@ export function Delegations() {
             </button>
           ))}
         </div>
-        <PagedList
-          list={list}
-          what="delegations"
-          empty={<Empty text={TEXTS.none[shown]}>{canDelegate ? <p>{TEXTS.next}</p> : null}</Empty>}
-        >
+        <PagedList list={list} what="delegations" empty={<NoDelegations shown={shown} canDelegate={canDelegate} />}>
           {(rows) => <DelegationTable rows={rows} onRevoke={setRevoking} />}
         </PagedList>
       </Page>
@@ -80,6 +87,15 @@ export function Delegations() {
         <RevokeDialog delegation={revoking} onClose={() => setRevoking(null)} onDone={finish} />
       )}
     </>
+  );
+}
+
+function NoDelegations({ shown, canDelegate }: { shown: Shown; canDelegate: boolean }) {
+  return (
+    <Empty text={TEXTS.none[shown]}>
+      <p>{shown === "ended" ? TEXTS.next.ended : canDelegate ? TEXTS.next.current : TEXTS.next.other}</p>
+      <Snippet label={TEXTS.command} text={COMMANDS} />
+    </Empty>
   );
 }
 
@@ -214,14 +230,14 @@ function RevokeDialog({ delegation: { id, from, to }, onClose, onDone }: DialogP
   const { error, isBusy, submit } = useSubmit(async (form) => {
     const { comment = "" } = readFormValues(form);
     await request("POST /v1/delegations/{id}/revoke", { path: [id], body: comment === "" ? {} : { comment } });
-    onDone(`${to.name} no longer approves in the place of ${from.name}.`);
+    onDone(`${to.name} no longer approves on behalf of ${from.name}.`);
   });
   return (
     <Dialog title="Revoke this delegation?" onClose={onClose}>
       <form onSubmit={submit}>
         <p>
-          <MarkedValue value={to.name} /> can no longer approve in the place of <MarkedValue value={from.name} />, from
-          now on and in every process. Votes that were given stay.
+          <MarkedValue value={to.name} /> can no longer approve on behalf of <MarkedValue value={from.name} />, from now on and in
+          every process. Votes that were given stay.
         </p>
         <Field name="comment" label="Comment" help="Recorded in the ledger; optional." error={error} maxLength={1000} />
         <ErrorNotice error={error} />

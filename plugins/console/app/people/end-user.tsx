@@ -22,15 +22,15 @@ export function EndUser({ user: { id, name }, onClose, onDone }: Props) {
     onDone(`${name} was deactivated.${keys}`);
   });
   return (
-    <Dialog title="End this user?" onClose={onClose}>
+    <Dialog title="Deactivate this user?" onClose={onClose}>
       <form onSubmit={submit}>
         <p>
           <strong>
             <MarkedValue value={name} />
           </strong>{" "}
           can no longer sign in, from now on and in every process. This ends their sessions, grants and delegations,
-          revokes the keys that they created or own, agents’ keys included, and cancels what was submitted with those
-          keys and has not started.
+          revokes the keys that they created or own, agents’ keys included, and cancels the actions that were submitted
+          with these keys and have not started.
         </p>
         {currentMe()?.principal === `user:${id}` ? (
           <Notice kind="bad">This is you: you will be signed out.</Notice>
@@ -38,7 +38,7 @@ export function EndUser({ user: { id, name }, onClose, onDone }: Props) {
         <Field name="reason" label="Reason" help="Recorded in the ledger; optional." error={error} maxLength={1000} />
         <ErrorNotice error={error} />
         <FormButtons look="danger" isDisabled={isBusy} onClose={onClose}>
-          End the user
+          Deactivate the user
         </FormButtons>
       </form>
     </Dialog>
@@ -51,7 +51,7 @@ export function ResumeUser({ user: { id, name }, onClose, onDone }: Props) {
     onDone(`${name} can sign in again.`);
   });
   return (
-    <Dialog title="Resume this user?" onClose={onClose}>
+    <Dialog title="Reactivate this user?" onClose={onClose}>
       <form onSubmit={submit}>
         <p>
           <strong>
@@ -61,7 +61,7 @@ export function ResumeUser({ user: { id, name }, onClose, onDone }: Props) {
         </p>
         <ErrorNotice error={error} />
         <FormButtons isDisabled={isBusy} onClose={onClose}>
-          Resume
+          Reactivate
         </FormButtons>
       </form>
     </Dialog>

@@ -1,6 +1,6 @@
 /**
  * The page about one person: what they can approve, what is pending for them, their votes and sessions, and who votes
- * in their place. The id is a user's id, or `owner:<owner>` for someone who has only keys.
+ * on their behalf. The id is a user's id, or `owner:<owner>` for someone who has only keys.
  */
 import type { Event, User } from "../core/api-types.ts";
 import { request } from "../core/api.ts";

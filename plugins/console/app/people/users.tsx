@@ -10,6 +10,7 @@ import { usePaged } from "../ui/paged.ts";
 import { personAddress } from "../ui/person.tsx";
 import { AddUser } from "./add-user.tsx";
 import { EndUser, ResumeUser } from "./end-user.tsx";
+import { InviteSnippet } from "./invite-snippet.tsx";
 import { UserSessions } from "./user-sessions.tsx";
 
 type InviteResult = Api["POST /v1/users"]["response"];
@@ -18,7 +19,10 @@ const TEXTS = {
   title: "Users",
   intro: "People who sign in. Deactivating a user immediately ends their sessions, keys, grants and delegations.",
   none: { live: "There are no users yet.", ended: "No user has been deactivated." },
-  next: "Add a user, or let people sign in at your identity provider.",
+  next: {
+    live: "Add a user, or let people sign in at your identity provider. With an admin key and curl:",
+    ended: "A user whom you end appears here, and can be resumed.",
+  },
 } as const;
 
 type Status = "live" | "ended";
@@ -58,14 +62,19 @@ export function Users() {
         <div class="tabs" role="group" aria-label="Which users">
           {(["live", "ended"] as const).map((each) => (
             <button key={each} type="button" aria-pressed={status === each} onClick={() => setStatus(each)}>
-              {each === "live" ? "Active" : "Ended"}
+              {each === "live" ? "Active" : "Deactivated"}
             </button>
           ))}
         </div>
         <PagedList
           list={list}
           what="users"
-          empty={<Empty text={TEXTS.none[status]}>{status === "live" ? <p>{TEXTS.next}</p> : null}</Empty>}
+          empty={
+            <Empty text={TEXTS.none[status]}>
+              <p>{TEXTS.next[status]}</p>
+              {status === "live" ? <InviteSnippet role="approver" /> : null}
+            </Empty>
+          }
         >
           {(rows) => <UserTable users={rows} onOpen={setOpen} />}
         </PagedList>
@@ -93,7 +102,7 @@ function EnrolmentLink({ invited: { user, link }, onDone }: { invited: InviteRes
         Link for <MarkedValue value={user.name} />
       </h2>
       <p>
-        Send it only to this person: whoever opens it first signs in as them. It is displayed once and ends{" "}
+        Send it only to this person: anyone who opens it first signs in as them. It is displayed once and ends{" "}
         <Time at={link.expires_at} />.
       </p>
       <p>
@@ -123,7 +132,7 @@ function UserTable({ users, onOpen }: { users: readonly UserDetails[]; onOpen(op
             <code class="quiet">…{user.id.slice(-6)}</code>
             {user.ended_at === null ? null : (
               <div>
-                <Badge value="revoked" label="ended" /> <Time at={user.ended_at} />
+                <Badge value="revoked" label="deactivated" /> <Time at={user.ended_at} />
               </div>
             )}
           </td>
@@ -184,10 +193,10 @@ function Buttons({ user, onOpen }: { user: UserDetails; onOpen(open: Open): void
       <button
         type="button"
         class="small"
-        aria-label={`Resume ${name}`}
+        aria-label={`Reactivate ${name}`}
         onClick={() => onOpen({ kind: "resume", user })}
       >
-        Resume…
+        Reactivate…
       </button>
     ) : null;
   return (
@@ -204,10 +213,10 @@ function Buttons({ user, onOpen }: { user: UserDetails; onOpen(open: Open): void
         <button
           type="button"
           class="small danger"
-          aria-label={`End ${name}`}
+          aria-label={`Deactivate ${name}`}
           onClick={() => onOpen({ kind: "end", user })}
         >
-          End…
+          Deactivate…
         </button>
       ) : null}
     </div>

@@ -16,7 +16,7 @@ export function PlanList() {
   }, []);
   return (
     <Page title={TEXTS.listTitle}>
-      <PagedList list={list} what="plans" empty={<NoPlans />} moreLabel={TEXTS.older}>
+      <PagedList list={list} what="plans" empty={<NoPlans />}>
         {(rows) => (
           <Table label={TEXTS.listTitle} head={["Submitted", "Agent", "Actions", "Status"]}>
             {rows.map(({ id, agent_id, created_at, actions }) => (

@@ -19,12 +19,11 @@ export const TEXTS = {
     {"agent_id": "support-bot", "tool": "email", "operation": "send", "params": {"to": "ada@example.com"}}
   ]
 }'`,
-  older: "Load older",
   cancel: "Cancel the plan…",
   cancelTitle: "Cancel this plan?",
   cancelHelp: (isAdmin: boolean): string =>
     isAdmin
-      ? "Its pending actions are cancelled, and so are actions that may start and have not started."
+      ? "Its pending actions are cancelled, and its actions that may start and have not started are cancelled, too."
       : "Its pending actions are cancelled, and the votes on the others are void.",
   keepPlan: "Keep it",
   submitted: "submitted these actions together",

@@ -98,8 +98,8 @@ export function createEditor(parent: HTMLElement, { label, text, onChange, compl
 }
 
 /**
- * Returns the line break of a text. If a text mixes line breaks, its carriage returns stay visible characters, so that
- * the text is saved unchanged.
+ * Returns the line break of a document. If a document mixes line breaks, its carriage returns stay visible characters,
+ * so that the text is saved unchanged.
  */
 function lineSeparatorOf(text: string): "\n" | "\r\n" {
   return text.includes("\r\n") && !/(?:^|[^\r])\n|\r(?!\n)/.test(text) ? "\r\n" : "\n";

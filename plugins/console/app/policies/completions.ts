@@ -1,6 +1,6 @@
 /**
  * Suggests keys, values and names of expressions at a position in the text of a policy or of its tests. Pure. Works on
- * lines and their indentation, because a text that is being typed is rarely valid YAML.
+ * lines and their indentation, because a document is rarely valid YAML while a person types it.
  */
 import type { Api } from "../core/api-types.ts";
 

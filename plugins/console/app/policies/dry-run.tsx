@@ -1,4 +1,4 @@
-/** The dry run of the editor: decides sample actions with the active policies and with the text, grouped by cause. */
+/** The dry run of the editor: evaluates sample actions with the active policies and with the text, grouped by cause. */
 import { useEffect, useState } from "preact/hooks";
 import { request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";

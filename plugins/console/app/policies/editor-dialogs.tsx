@@ -1,4 +1,4 @@
-/** The dialogs of the editor, which ask for confirmation before changes are discarded or a text becomes active. */
+/** The dialogs of the editor, which ask for confirmation before changes are discarded or a policy becomes active. */
 import { Dialog } from "../ui/dialog.tsx";
 import { Backtest } from "./backtest.tsx";
 import { EDITOR_TEXTS } from "./strings.ts";

@@ -7,7 +7,7 @@ interface Fault {
   detail: string;
 }
 
-/** Renders faults of a text. Each position is a button that moves the cursor there. */
+/** Renders faults of a policy text. Each position is a button that moves the cursor there. */
 export function FaultList({
   faults,
   goTo,

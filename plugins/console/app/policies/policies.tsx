@@ -5,6 +5,7 @@ import { hasScope } from "../core/me.ts";
 import { Badge, Empty, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
+import { RowPages } from "../ui/row-pages.tsx";
 import { Snippet } from "../ui/snippet.tsx";
 import { ManagedPolicyNotice } from "./managed-notice.tsx";
 import { NewPolicy } from "./policy-editor.tsx";
@@ -40,13 +41,20 @@ function List() {
             <Snippet label={LIST_TEXTS.emptySnippet} text={"assent init\nassent serve"} />
           </Empty>
         ) : (
-          <Table label={LIST_TEXTS.title} head={LIST_TEXTS.head}>
-            {[...policies]
-              .sort((a, b) => (a.name < b.name ? -1 : 1))
-              .map((policy) => (
-                <Row key={policy.id} policy={policy} />
-              ))}
-          </Table>
+          <RowPages
+            rows={[...policies].sort((a, b) => (a.name < b.name ? -1 : 1))}
+            keyOf={({ id }) => id}
+            what="policies"
+            order="inOrder"
+          >
+            {(shown) => (
+              <Table label={LIST_TEXTS.title} head={LIST_TEXTS.head}>
+                {shown.map((policy) => (
+                  <Row key={policy.id} policy={policy} />
+                ))}
+              </Table>
+            )}
+          </RowPages>
         )
       }
     </LoadedPage>

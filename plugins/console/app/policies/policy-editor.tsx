@@ -119,7 +119,7 @@ function PolicyEditor({ title, text, base, standing, shadowId, back, save }: Pro
       setBusy(false);
     }
   };
-  /** Validates a text again that the service rejected, so that its errors appear at their lines. */
+  /** Validates a policy again that the service rejected, so that its errors appear at their lines. */
   const showFaults = (refusal: unknown): boolean => {
     if (!(refusal instanceof ApiError) || !refusal.errors.some(({ line }) => line !== undefined)) return false;
     setDialog(null);

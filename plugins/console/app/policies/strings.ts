@@ -41,7 +41,7 @@ export const DETAIL_TEXTS = {
   unchanged: "These versions do not differ.",
   backtest: (version: number) => `Backtest of version ${version}`,
   backtestHelp:
-    "Decides past requests again with this version in place of the active one, each with its own facts and at its own time.",
+    "Evaluates past requests again with this version instead of the active one, each with its own facts and at its own time.",
   backtestShadow: "This version is in shadow mode and decides nothing. It is tested here as if it were enforced.",
 };
 
@@ -193,12 +193,12 @@ export const EDITOR_TEXTS = {
   changesMore: (count: number) => `and ${number(count)} more changes`,
   changesUnknown: "The changes appear when the text has no problems.",
   backtestHelp:
-    "Decides past requests again with this text in place of the active version, each with its own facts and at its own time.",
+    "Evaluates past requests again with this text instead of the active version, each with its own facts and at its own time.",
 };
 
 /** Texts of the dry run. */
 export const DRY_RUN_TEXTS = {
-  help: "Decides sample actions with the active policies, and with this text in place of the active version. Records nothing.",
+  help: "Evaluates sample actions with the active policies, and with this text instead of the active version. Records nothing.",
   run: "Decide the samples",
   samples: "Sample actions",
   samplesHelp: "A JSON list of at most 100 actions. It starts with the newest real actions that you may see.",

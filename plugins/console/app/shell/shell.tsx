@@ -1,4 +1,4 @@
-/** The frame of every page: sign-in, menu, stops, and the page that the address names. */
+/** The frame of every page: sign-in, menu, stops, and the page of the current address. */
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, encodeSegment, fetchJson } from "../core/api.ts";
@@ -266,7 +266,7 @@ function SignOutDialog({ onClose, onSignOut }: { onClose(): void; onSignOut(): v
   );
 }
 
-/** Loads and renders the page that the address names. */
+/** Loads and renders the page of the current address. */
 function Current({ route, main }: { route: Route; main: RefObject<HTMLElement | null> }) {
   const page = PAGES.find(({ name }) => name === route.name) ?? null;
   const isOpenable = page !== null && canOpenPage(page);

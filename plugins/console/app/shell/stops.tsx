@@ -232,7 +232,7 @@ function Lift({ stop, onClose, onDone }: { stop: Stop; onClose: () => void; onDo
         </p>
         <p>
           {needed === 1
-            ? "Pending requests that have not expired continue at once."
+            ? "Pending requests that have not expired continue immediately."
             : `It takes ${formatCounted(needed, "person", "people")}; ${asked.length === 0 ? "no one has asked yet" : `${asked.length} asked so far`}. Until then the stop stays active.`}
         </p>
         <Field name="reason" label="Reason" help="Recorded in the ledger." error={error} maxLength={500} />

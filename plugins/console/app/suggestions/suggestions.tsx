@@ -43,14 +43,7 @@ export function Suggestions() {
       {mayMine ? null : (
         <p class="quiet">Suggestions need a key with policies:write, and actions:read for all actions.</p>
       )}
-      {mined.data !== null && suggestions.length === 0 ? (
-        <Empty text="Nothing to suggest.">
-          <p>
-            A rule needs 20 approvals by 2 people, for 2 agents, on 3 days, and no rejection of a request that it
-            covers. Read: {formatCounted(mined.data.read, "decision")}.
-          </p>
-        </Empty>
-      ) : null}
+      {mined.data !== null && suggestions.length === 0 ? <NoSuggestions read={mined.data.read} /> : null}
       {suggestions.map((suggestion) => (
         <One
           key={suggestion.policy}
@@ -66,7 +59,11 @@ export function Suggestions() {
       <h2>Activated rules</h2>
       <ErrorNotice error={rules.error} again={rules.reload} />
       {rules.data === null && rules.loading ? <Loading what="activated rules" /> : null}
-      {rules.data !== null && active.length === 0 ? <p class="quiet">No suggested rule was activated yet.</p> : null}
+      {rules.data !== null && active.length === 0 ? (
+        <Empty text="No suggested rule was activated yet.">
+          <p>Store a suggestion as a candidate, open its policy, and activate it, first in shadow mode.</p>
+        </Empty>
+      ) : null}
       {active.length === 0 ? null : (
         <ActiveRules
           rules={active}
@@ -77,6 +74,22 @@ export function Suggestions() {
         />
       )}
     </Page>
+  );
+}
+
+function NoSuggestions({ read }: { read: number }) {
+  return (
+    <Empty text="Nothing to suggest.">
+      <p>
+        A rule needs 20 approvals by 2 people, for 2 agents, on 3 days, and no rejection of a request that it covers.
+        Read: {formatCounted(read, "decision")} of the last 90 days. Answer <a href="#/approvals">pending requests</a>, or
+        look for rules with less evidence on the command line:
+      </p>
+      <Snippet
+        label="Suggest rules with lower minimums"
+        text="assent policy suggest --since 180d --min-approvals 10 --min-days 1"
+      />
+    </Empty>
   );
 }
 
@@ -100,7 +113,7 @@ function One({ suggestion, onStored }: { suggestion: Suggestion; onStored(): voi
         <MarkedValue value={`Allow ${tool} ${operation}`} />
       </h2>
       <p class="quiet">
-        for <MarkedValue value={agents.join(", ")} />, in place of “<MarkedValue value={in_place_of.rule} />” of{" "}
+        for <MarkedValue value={agents.join(", ")} />, instead of “<MarkedValue value={in_place_of.rule} />” of{" "}
         <a href={`#/policies/${encodeSegment(in_place_of.policy)}`}>
           <MarkedValue value={in_place_of.policy} />
         </a>
@@ -242,7 +255,7 @@ function Restore({ rule, onClose, onDone }: { rule: Rule; onClose(): void; onDon
       <form onSubmit={submit}>
         <p>
           <strong>{rule.policy}</strong> allows <MarkedValue value={`${rule.tool} ${rule.operation}`} /> again without
-          asking anyone.
+          approval.
         </p>
         <Field name="reason" label="Reason" help="Recorded in the ledger." error={error} maxLength={500} required />
         <ErrorNotice error={error} />

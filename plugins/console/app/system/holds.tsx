@@ -2,7 +2,7 @@
 import type { LegalHold } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { Table, MarkedValue, Time } from "../ui/elements.tsx";
+import { ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { PersonLink } from "../ui/person.tsx";
 import { Card } from "../ui/section.tsx";
@@ -11,10 +11,15 @@ import { TEXTS } from "./strings.ts";
 const READ_SCOPES = ["holds:write", "actions:erase", "provenance:read"];
 
 export function Holds() {
-  const { data: holds } = useLoad(
+  const {
+    data: holds,
+    error,
+    reload,
+  } = useLoad(
     async (signal) => (READ_SCOPES.some(hasScope) ? (await request("GET /v1/holds", { signal })).holds : []),
     [],
   );
+  if (error !== null) return <ErrorNotice error={error} again={reload} />;
   if (holds === null || holds.length === 0) return null;
   return (
     <Card id="holds" title={TEXTS.holds}>

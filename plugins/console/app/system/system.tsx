@@ -134,16 +134,18 @@ function formatNumbers(check: ReadinessCheck): string {
 }
 
 function Versions({ policySet, at }: { policySet: string | null; at: string | null }) {
-  const { data: version } = useLoad(readVersion, []);
+  const version = useLoad(readVersion, []);
   // A credential that cannot read policies sees the other cards.
-  const { data: sources } = useLoad(async (signal) => (hasScope("policies:read") ? countSources(signal) : null), []);
+  const sources = useLoad(async (signal) => (hasScope("policies:read") ? countSources(signal) : null), []);
   return (
     <Card id="versions" title={TEXTS.versions}>
+      <ErrorNotice error={version.error} again={version.reload} />
+      <ErrorNotice error={sources.error} again={sources.reload} />
       <FactList
         rows={[
-          ["Assent", version ?? "…"],
+          ["Assent", version.data ?? "…"],
           ["Policy set in force", policySet === null ? TEXTS.none : <Hash value={policySet} />],
-          ["Active policies by source", sources],
+          ["Active policies by source", sources.data],
           ["Checked", <Time at={at} />],
         ]}
       />

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { MarkedValue } from "./elements.tsx";
 import { renderPlain } from "./format.ts";
+import { RowPages } from "./row-pages.tsx";
 
 export interface Bar {
   /** Unique within the list. Displayed if there is no label. */
@@ -12,24 +13,33 @@ export interface Bar {
   href?: string | undefined;
 }
 
-/** @param props.others number of items that the list leaves out */
-export function Bars({ label, rows, others = 0 }: { label: string; rows: readonly Bar[]; others?: number }) {
-  const all = others > 0 ? [...rows, { name: "others", count: others }] : rows;
-  const most = Math.max(1, ...all.map(({ count }) => count));
+/** Maximum number of rendered bars. */
+const ROWS = 10;
+
+/** @param props.others describes the items that the list leaves out; empty if there are none */
+export function Bars({ label, rows, others = "" }: { label: string; rows: readonly Bar[]; others?: string }) {
+  const most = Math.max(1, ...rows.map(({ count }) => count));
   return (
-    <ul class="bars" aria-label={label}>
-      {all.map((row: Bar) => (
-        <li key={row.name}>
-          <span class="bar-name">{row.label ?? <MarkedValue value={row.name} />}</span>
-          <span class="bar" aria-hidden="true">
-            <span style={{ width: `${(row.count / most) * 100}%` }} />
-          </span>
-          <span class="bar-count">
-            <LinkedCount count={row.count} of={row.name} href={row.href} />
-          </span>
-        </li>
-      ))}
-    </ul>
+    <>
+      <RowPages rows={rows} keyOf={({ name }) => name} what={label.toLowerCase()} size={ROWS} order="inOrder">
+        {(shown) => (
+          <ul class="bars" aria-label={label}>
+            {shown.map((row) => (
+              <li key={row.name}>
+                <span class="bar-name">{row.label ?? <MarkedValue value={row.name} />}</span>
+                <span class="bar" aria-hidden="true">
+                  <span style={{ width: `${(row.count / most) * 100}%` }} />
+                </span>
+                <span class="bar-count">
+                  <LinkedCount count={row.count} of={row.name} href={row.href} />
+                </span>
+              </li>
+            ))}
+          </ul>
+        )}
+      </RowPages>
+      {others === "" ? null : <p class="quiet">{others}</p>}
+    </>
   );
 }
 

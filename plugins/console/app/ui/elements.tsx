@@ -222,7 +222,7 @@ export function Banner() {
   );
 }
 
-/** Renders the message in place of an empty list, and what to do next. */
+/** Renders the message instead of an empty list, and what to do next. */
 export function Empty({ text, children }: { text: string; children?: ComponentChildren }) {
   return (
     <div class="empty">

@@ -1,23 +1,22 @@
 /** The timeline of an agent, a person or the system, from the ledger's entries, newest first. */
-import { useState } from "preact/hooks";
 import type { Event } from "../core/api-types.ts";
 import { hasScope } from "../core/me.ts";
 import { type PastEventFilters, readPastEvents } from "../core/past-events.ts";
 import { Empty, Loading, ErrorNotice } from "./elements.tsx";
 import { toEntryStep } from "./entry-step.tsx";
 import { usePaged } from "./paged.ts";
+import { RowPages } from "./row-pages.tsx";
 import { Timeline } from "./timeline.tsx";
 
 const TEXTS = {
-  what: "the timeline",
+  what: "entries",
   scope: "The timeline needs the scope events:read.",
   none: "The ledger has no entry about it yet.",
   noneRecent: "The newest 10,000 entries of the ledger have none about it.",
-  more: "Show more",
   earlier: "Search earlier entries",
 } as const;
 
-/** Number of steps that are rendered at first, and added by each click. */
+/** Maximum number of rendered steps. */
 const STEPS = 30;
 
 const ALL = (): boolean => true;
@@ -51,7 +50,6 @@ function LoadedTimeline({
   filters: PastEventFilters;
   isWanted(event: Event): boolean;
 }) {
-  const [shown, setShown] = useState(STEPS);
   const list = usePaged((cursor, signal) => readPastEvents(filters, isWanted, cursor, signal), []);
   return (
     <>
@@ -61,19 +59,26 @@ function LoadedTimeline({
           <Loading what={TEXTS.what} />
         ) : null
       ) : list.rows.length === 0 ? (
-        <Empty text={list.hasMore ? TEXTS.noneRecent : TEXTS.none} />
+        <Empty text={list.hasMore ? TEXTS.noneRecent : TEXTS.none}>
+          {list.hasMore ? (
+            <button type="button" disabled={list.isBusy} onClick={list.more}>
+              {TEXTS.earlier}
+            </button>
+          ) : null}
+        </Empty>
       ) : (
-        <Timeline label={label} steps={list.rows.slice(0, shown).map(toEntryStep)} newestFirst />
+        <RowPages
+          rows={list.rows}
+          keyOf={({ seq }) => seq}
+          what={TEXTS.what}
+          size={STEPS}
+          hasMore={list.hasMore}
+          isBusy={list.isBusy}
+          onMore={list.more}
+        >
+          {(events) => <Timeline label={label} steps={events.map(toEntryStep)} newestFirst />}
+        </RowPages>
       )}
-      {shown < (list.rows?.length ?? 0) ? (
-        <button type="button" onClick={() => setShown(shown + STEPS)}>
-          {TEXTS.more}
-        </button>
-      ) : list.hasMore ? (
-        <button type="button" disabled={list.isBusy} onClick={list.more}>
-          {TEXTS.earlier}
-        </button>
-      ) : null}
     </>
   );
 }

@@ -1,9 +1,9 @@
-/** Renders a text of several lines, and highlights some of them. */
+/** Renders text of several lines, and highlights some of them. */
 import { useEffect, useRef } from "preact/hooks";
 import { MarkedValue } from "./elements.tsx";
 import type { LineRange } from "./rule-lines.ts";
 
-/** @param props.marked lines to highlight and scroll into view, because a link names them */
+/** @param props.marked lines to highlight and scroll into view, because a link refers to them */
 export function MarkedText({ text, label, marked }: { text: string; label: string; marked: LineRange | null }) {
   const mark = useRef<HTMLElement>(null);
   useEffect(() => mark.current?.scrollIntoView({ block: "center" }), [marked?.from, text]);

@@ -1,5 +1,5 @@
 /**
- * Renders the parameters of an action: first the members that the policy names, then the others. Each level is
+ * Renders the parameters of an action: first the members that the policy lists, then the others. Each level is
  * collapsed and shows the number of hidden members.
  */
 import type { ComponentChildren } from "preact";
@@ -109,7 +109,7 @@ interface ParamsProps {
   label: string;
   /** JSON pointer of `value` in the request, such as /params. */
   root: string;
-  /** JSON pointers of the members that the policy names. */
+  /** JSON pointers of the members to display first, from the action's `shown_first`. */
   first?: readonly string[] | undefined;
   lines?: number;
 }

@@ -7,7 +7,7 @@ export interface LineRange {
   to: number;
 }
 
-/** Returns the lines of the rule's list item; null if the text has no rule of this name. */
+/** Returns the lines of the rule's list item; null if the text does not contain a rule of this name. */
 export function findRuleLines(text: string, rule: string): LineRange | null {
   const lines = text.split("\n");
   for (const [from, line] of lines.entries()) {

@@ -92,7 +92,7 @@ function renderVote(vote: Vote): (string | HTMLElement)[][] {
     element("strong", name === "" ? approver : name),
     quiet(approver),
     quiet(isSigned ? "signed with a passkey" : "not signed by the approver"),
-    ...(on_behalf_of === null ? [] : [quiet(`in the place of ${on_behalf_of}`)]),
+    ...(on_behalf_of === null ? [] : [quiet(`on behalf of ${on_behalf_of}`)]),
     ...(break_glass ? [quiet("in an emergency, without other approvers")] : []),
   ];
   const grounds = [

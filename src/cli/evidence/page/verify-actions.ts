@@ -9,7 +9,7 @@ import type { OpenedAction } from "../pack-format.ts";
 
 /** Commitments in the entries of one action. */
 export interface Commitments {
-  /** Commitments to the request, and to the request as an approver or the policies changed it. */
+  /** Commitments to the request, and to the request after changes by an approver or the policies. */
   request: string;
   effective: string | null;
   result: string | null;

@@ -56,7 +56,7 @@ function conjunctsOf(expr: Expr): Expr[] {
   return [expr];
 }
 
-/** Whether an expression reads no variable and is false. */
+/** Returns true if an expression does not read variables and is false. */
 function isFalse(expr: Expr): boolean {
   if (!isConstant(expr)) return false;
   try {

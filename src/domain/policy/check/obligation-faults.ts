@@ -12,8 +12,8 @@ interface ObligationsFault {
 }
 
 /**
- * Returns the faults: changes by a rule that denies, bounds that no value satisfies, and parameters that the schemas of the
- * tools do not have or that have another type.
+ * Returns the faults: changes by a rule that denies, bounds that no value satisfies, and parameters that the schemas of
+ * the tools do not have or that have a different type.
  * @param params type of `params`, see `inferParamsType`
  */
 export function findObligationFaults(

@@ -7,7 +7,7 @@ import { ANY_MAP, typeOfJsonSchema, createUnion, type StaticType } from "./stati
 type Matchers = Pick<RuleDocument, "tool" | "operation">;
 
 /**
- * Returns the union of the schemas of all tools and operations that the rule names. Returns `dyn` if the rule names a
+ * Returns the union of the schemas of all tools and operations that the rule lists. Returns `dyn` if the rule names a
  * tool without a schema, or uses a glob.
  */
 export function inferParamsType(

@@ -1,4 +1,7 @@
-/** Finds expressions that can read redacted parameters. Who chooses such an expression could find out their values. */
+/**
+ * Finds expressions that can read redacted parameters. A caller who chooses such an expression, or reads what a limit
+ * counted with it, could find out their values.
+ */
 import type { JsonValue } from "../../json.ts";
 import { findHistoryMembers } from "../condition/cel-history.ts";
 import { parseExpression } from "../condition/cel-parse.ts";
@@ -7,27 +10,60 @@ import { findPathsRead } from "../condition/condition-members.ts";
 import { derivedSource } from "../condition/named-values.ts";
 import type { CompiledPolicySet } from "../compile/compile.ts";
 import { containsPath } from "../decide/redact.ts";
-import type { PolicyDocument } from "../policy-types.ts";
+import type { Facts, HistoryFact, LimitFact, PolicyDocument } from "../policy-types.ts";
 
 /**
  * Returns the first of the redacted paths that an expression can read; null if it reads none.
  * @param redacted paths such as `params.card.number`
  */
 export function findRedactedRead(source: string, redacted: readonly string[]): string | null {
-  return findOverlap(findPathsRead(parseExpression(source).expr), redacted);
+  return redacted.length === 0 ? null : findOverlap(findPathsRead(parseExpression(source).expr), redacted);
 }
 
 /**
  * Returns the first path that enforced policies of the set redact, for any action, and that a policy can read; null if it
  * reads none. The policies must be valid.
  */
-export function findRedactedReadOfPolicy({ document }: CompiledPolicySet, policy: PolicyDocument): string | null {
-  const redacted = document.policies
-    .filter(({ definition }) => definition.mode !== "shadow")
-    .flatMap(({ definition }) => definition.rules.flatMap(({ obligations }) => obligations?.redact ?? []));
+export function findRedactedReadOfPolicy(active: CompiledPolicySet, policy: PolicyDocument): string | null {
+  const redacted = listRedacted(active);
   const expressions = listExpressions(policy).map((source) => parseExpression(source).expr);
   const read = [...expressions.flatMap(findPathsRead), ...listChanged(policy), ...listPastRead(policy, expressions)];
   return findOverlap(read, redacted);
+}
+
+/**
+ * Returns the recorded usage of limits and the recorded histories without those that depend on redacted parameters: the
+ * usages before two actions differ by what the first one added.
+ * @param active determines the parameters that are redacted, for any action
+ * @param decided the policies of the decision
+ */
+export function omitRedactedUsage(
+  active: CompiledPolicySet,
+  { document }: CompiledPolicySet,
+  { limits = [], history = [], grant }: Facts,
+): { limits: LimitFact[]; history: HistoryFact[] } {
+  const redacted = listRedacted(active);
+  const readsNone = (sources: readonly string[]): boolean =>
+    sources.every((source) => findRedactedRead(source, redacted) === null);
+  const definitionOf = (name: string): PolicyDocument | undefined =>
+    document.policies.find(({ policy }) => policy === name)?.definition;
+  const sourcesOfLimit = ({ policy, limit }: LimitFact): string[] => {
+    const definition = definitionOf(policy);
+    if (definition === undefined) return [grant?.scope, grant?.sum?.of].filter((source) => typeof source === "string");
+    const { history: _, facts: __, ...others } = definition;
+    return listExpressions({ ...others, rules: [], limits: others.limits?.filter(({ name }) => name === limit) ?? [] });
+  };
+  return {
+    limits: limits.filter((fact) => readsNone(sourcesOfLimit(fact))),
+    history: history.filter(({ policy }) => readsNone([definitionOf(policy)?.history?.per ?? "agent"])),
+  };
+}
+
+/** Returns the paths that enforced policies of the set redact, for any action. */
+function listRedacted({ document }: CompiledPolicySet): string[] {
+  return document.policies
+    .filter(({ definition }) => definition.mode !== "shadow")
+    .flatMap(({ definition }) => definition.rules.flatMap(({ obligations }) => obligations?.redact ?? []));
 }
 
 /** Returns the first of the redacted paths that is read, wholly or in part; null if none is. */

@@ -28,7 +28,7 @@ export interface ListType {
 export interface MapType {
   readonly kind: "map";
   readonly fields: ReadonlyMap<string, StaticType>;
-  /** Type of the members that `fields` does not name; null if there are no other members. */
+  /** Type of the members that `fields` does not list; null if there are no other members. */
   readonly rest: StaticType | null;
 }
 

@@ -24,6 +24,7 @@ import {
   type ListExpr,
   type ParsedExpression,
 } from "../condition/cel-tree.ts";
+import { findRequestPath } from "../condition/condition-members.ts";
 import { ShapeFault, TYPE_NAMES } from "../condition/condition-shape.ts";
 import {
   ANY_MAP,
@@ -112,7 +113,7 @@ const ACCEPTED: Readonly<Record<Exclude<ExpressionPurpose, "value">, { kinds: re
 
 /**
  * Returns the first type fault of an expression that compiles; null if there is none.
- * @param params the type of `params`, from the schemas of the tools that the rule names
+ * @param params the type of `params`, from the schemas of the tools that the rule lists
  * @param named the types of the policy's named values
  * @example findTypeFault("tool > 5", "condition") // { message: '">" cannot compare a string and an int …', offset: 5 }
  */
@@ -332,13 +333,16 @@ class TypeChecker {
 
   private comparable(node: Expr, left: Expr, right: Expr, scope: Scope, verb: string): void {
     const [a, b] = [this.infer(left, scope), this.infer(right, scope)];
-    if (!canBeEqual(a, b)) this.fail(node, `${this.sides([left, a], [right, b])} ${verb}`);
+    const isOptionalToValue = isValueOfRequest(left, a) ? isOptional(b) : isValueOfRequest(right, b) && isOptional(a);
+    if (isOptionalToValue || !canBeEqual(a, b)) this.fail(node, `${this.sides([left, a], [right, b])} ${verb}`);
   }
 
   private inclusion(node: Expr, value: Expr, range: Expr, scope: Scope): void {
     const [a, b] = [this.infer(value, scope), this.infer(range, scope)];
     const members = unionMembers(b);
-    if (members.length === 0 || members.some(({ kind }) => kind === "dyn" || kind === "map")) return;
+    const isNever = isOptional(a) && isValueOfRequest(range, b);
+    if (!isNever && (members.length === 0 || members.some(({ kind }) => kind === "dyn" || kind === "map"))) return;
+    if (isNever) this.fail(node, `${this.text(value)} is ${describeType(a)}, which ${this.text(range)} never contains`);
     const elements = members.filter((member) => member.kind === "list").map(({ element }) => element);
     if (elements.length === 0) this.fail(node, `"in" needs a list or a map; ${this.text(range)} is ${describeType(b)}`);
     const list = range.exprKind.case === "listExpr" ? range.exprKind.value : null;
@@ -444,6 +448,17 @@ class TypeChecker {
     }
     return `${this.text(a)} (${describeType(x)}) and ${this.text(b)} (${describeType(y)})`;
   }
+}
+
+/** Whether every value of the type is optional. */
+function isOptional(type: StaticType): boolean {
+  const members = unionMembers(type);
+  return members.length > 0 && members.every(({ kind }) => kind === "optional");
+}
+
+/** Whether the expression reads one untyped value of the request, such as `params.amount`, which is never optional. */
+function isValueOfRequest(expr: Expr, { kind }: StaticType): boolean {
+  return kind === "dyn" && findRequestPath(expr) !== null;
 }
 
 const CONSTANT_HINTS: Readonly<Record<string, string>> = {

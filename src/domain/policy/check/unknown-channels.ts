@@ -34,7 +34,7 @@ export function findUnknownChannels(
   });
 }
 
-/** Returns the channels that the terms name for the request and for its stages. */
+/** Returns the channels in the terms for the request and for its stages. */
 export function listChannels(terms: ApprovalTerms | undefined): string[] {
   return [...(terms?.notify ?? []), ...(terms?.stages ?? []).flatMap(({ notify = [] }) => notify)];
 }

@@ -65,7 +65,7 @@ export function emptyPolicySet(): CompiledPolicySet {
 }
 
 /**
- * Throws PolicyCompileError with every fault, and Error if another version of Assent wrote the set in a format of its own.
+ * Throws PolicyCompileError with every fault, and Error if the set is in the format of a different version of Assent.
  * @param sourceOf name of the source that manages a policy, for a set that is going to be activated
  */
 export function compilePolicySet(

@@ -44,7 +44,7 @@ type CompiledApproval = Omit<
   "approvers" | "editable" | "grants" | "mode" | "quorum" | "rejection_holds_ms" | "reviewers"
 > & {
   plan: ApproverPlan;
-  /** The machine reviewers; empty if the rule does not name reviewers. */
+  /** The machine reviewers; empty if the rule does not list reviewers. */
   reviewers: readonly RequiredReviewer[];
   /** The parameters that approvers can change; empty if they cannot change any. */
   editable: readonly EditableParameter[];

@@ -8,7 +8,7 @@ import { chargeSteps } from "./cel-meter.ts";
 
 const { BOOL, INT, STRING } = CelScalar;
 
-/** Maximum characters of an address, network or version. */
+/** Maximum number of characters of an address, network or version. */
 const MAX_SHORT = 256;
 const MAX_URL = 8_192;
 

@@ -7,7 +7,7 @@ import { OPTIONAL_INDEX, OPTIONAL_SELECT, type CallExpr, type Expr, type ParsedE
 
 /** The positions of optional marks. */
 interface Marks {
-  /** The source with spaces in place of the marks. */
+  /** The source with spaces instead of the marks. */
   source: string;
   /** Offsets of the marks after a dot, by the offset of the dot. */
   readonly dots: Map<number, number>;

@@ -13,7 +13,7 @@ const LIST = listType(DYN);
 
 /** The type of optional values. */
 export const OPTIONAL: ReturnType<typeof objectType> = objectType("optional_type");
-/** The type of optional texts. The static check reads its element. */
+/** The type of optional strings. The static check reads its element. */
 export const OPTIONAL_TEXT: typeof OPTIONAL = Object.assign(objectType("optional_type"), { element: STRING });
 
 /** Whether a value is the default of its type, such as 0, `""` and an empty list. */

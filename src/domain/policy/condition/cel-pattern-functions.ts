@@ -16,7 +16,7 @@ export const PATTERN_FUNCTION_NAMES: readonly string[] = ["regex.extract", "rege
 function* matchesOf(text: string, source: string, most = Infinity): Generator<Match> {
   const { regex } = compilePattern(source);
   let [from, end] = [0, -1];
-  // Most texts have no match, and this test is faster than the search.
+  // Most strings have no match, and this test is faster than the search.
   if (!matches.call(text, source)) return;
   for (let count = 0; count < most && from <= text.length;) {
     const match = findMatch(regex, text, from);

@@ -1,7 +1,8 @@
 /**
- * Finds where a pattern matches, and what its groups match. The regular expression library only tells whether it matches, so
- * this runs the library's program as a list of threads in the order of preference, as RE2 does: the leftmost match, earlier
- * alternatives first. The time is at most the length of the text times the size of the program, and each thread costs steps.
+ * Finds where a pattern matches, and what its groups match. The regular expression library only tells whether it
+ * matches, so this runs the library's program as a list of threads in the order of preference, as RE2 does: the
+ * leftmost match, earlier alternatives first. The time is at most the length of the string times the size of the
+ * program, and each thread costs steps.
  */
 import type { RE2JS } from "@bufbuild/re2";
 import { chargeSteps } from "./cel-meter.ts";
@@ -53,7 +54,7 @@ export function findMatch(pattern: RE2JS, text: string, from: number): Match | n
   }
 }
 
-/** Follows the instructions that read no character, and returns the threads that read one or match. */
+/** Follows the instructions that do not read a character, and returns the threads that read one or match. */
 function expand(
   inst: readonly Instruction[],
   threads: readonly Thread[],
@@ -91,7 +92,9 @@ function codePointBefore(text: string, offset: number): number {
 
 const isWord = (point: number): boolean => point >= 0 && point < 0x80 && /\w/.test(String.fromCharCode(point));
 
-/** Returns the assertions that hold between two code points; -1 is the edge of the text. The flags are those of RE2. */
+/**
+ * Returns the assertions that hold between two code points; -1 is the edge of the string. The flags are those of RE2.
+ */
 function contextOf(before: number, after: number): number {
   const [begin, end] = [before < 0, after < 0];
   return (

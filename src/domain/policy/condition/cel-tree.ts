@@ -20,7 +20,7 @@ export const UNUSED_VARIABLE = "#unused";
 /** Returns true if a comprehension is a `cel.bind`, which evaluates its body once. */
 export const isBinding = ({ iterVar }: ComprehensionExpr): boolean => iterVar === UNUSED_VARIABLE;
 
-/** Operators of `owner.?name` and `owner[?key]`, as the specification names them. */
+/** Operators of `owner.?name` and `owner[?key]`, with their names in the specification. */
 export const OPTIONAL_SELECT = "_?._";
 export const OPTIONAL_INDEX = "_[?_]";
 

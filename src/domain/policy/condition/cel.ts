@@ -29,7 +29,7 @@ import { PATTERN_FUNCTIONS } from "./cel-pattern-functions.ts";
 import { CALENDAR_METHODS, TIME_ARITHMETIC, TIMESTAMP, wallClock } from "./cel-time.ts";
 import { CelOptional } from "./cel-values.ts";
 
-/** Maximum steps of all conditions of one decision. docs/policies.md gives the measured worst case. */
+/** Maximum number of steps of all conditions of one decision. docs/policies.md gives the measured worst case. */
 export const MAX_STEPS = 100_000;
 
 /** Maximum length of a string that is converted to a number, time or duration. */

@@ -13,19 +13,19 @@ export function findMembersRead(expression: Expr): string[] {
  * such as in `params[name]`.
  */
 export function findPathsRead(expr: Expr): string[][] {
-  const path = pathOf(expr);
+  const path = findRequestPath(expr);
   return path === null ? childrenOf(expr).flatMap(findPathsRead) : [path];
 }
 
 /** Returns the path of an expression such as `params.a["b"].c`; null for other expressions. */
-function pathOf(expr: Expr): string[] | null {
+export function findRequestPath(expr: Expr): string[] | null {
   const { exprKind: kind } = expr;
   if (kind.case === "identExpr") {
     const name = kind.value.name.replace(/^\./, "");
     return name === "params" || name === "context" ? [name] : null;
   }
   const access = readAccess(expr);
-  const path = access === null || access.name === null ? null : pathOf(access.owner);
+  const path = access === null || access.name === null ? null : findRequestPath(access.owner);
   return path === null ? null : [...path, access?.name as string];
 }
 

@@ -24,7 +24,7 @@ export interface ConditionPart {
   error: string | null;
 }
 
-/** Maximum elements of a list that are evaluated individually. */
+/** Maximum number of elements of a list that are evaluated individually. */
 const MAX_ELEMENTS = 10;
 /**
  * Step limit for one condition, as a multiple of a decision's limit. Higher than in a decision, because each part is

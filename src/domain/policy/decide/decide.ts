@@ -45,16 +45,25 @@ export function decideEvaluation(evaluation: Evaluation, facts: Facts): Decision
   return combineFindings(evaluation, facts).decision;
 }
 
+/** A decision, with what its entry records in addition. */
+export interface DecisionForEntry {
+  decision: Decision;
+  facts: Facts;
+  /** The request as the obligations of the decision change it; null if they do not change it. */
+  obliged: ActionRequest | null;
+}
+
 /**
  * Decides, and returns the facts to record: of the active stops, only the one that decided, of the suggested policies in
  * force, only the one that allowed the action, attributes only if a policy reads some, and that the request is final only
  * if a policy has obligations.
  */
-export function decideWithRecordedFacts(evaluation: Evaluation, facts: Facts): { decision: Decision; facts: Facts } {
-  const { decision, stop, suggested } = combineFindings(evaluation, facts);
+export function decideWithRecordedFacts(evaluation: Evaluation, facts: Facts): DecisionForEntry {
+  const { decision, stop, suggested, obliged = null } = combineFindings(evaluation, facts);
   const { stops: _, suggested: __, attributes, final_request, ...others } = facts;
   return {
     decision,
+    obliged,
     facts: {
       ...others,
       ...(attributes === undefined || !evaluation.readsAttributes() ? {} : { attributes }),
@@ -71,6 +80,8 @@ interface CombinedDecision {
   stop?: StopFact;
   /** Name of the suggested policy that allowed the action. */
   suggested?: string;
+  /** The request that may run, if obligations changed it. */
+  obliged?: ActionRequest;
 }
 
 function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision {
@@ -110,7 +121,11 @@ function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision
   }
   const decision = unlessRejected(strictest(answers, shadow, facts, obliged), facts, evaluation.now);
   if (suggested !== null && decision.effect === "allow") return { decision, suggested };
-  return { decision: applyGrant(decision, obliged.evaluation, facts) };
+  const isChanged = obliged.isChanged && decision.effect !== "deny";
+  return {
+    decision: applyGrant(decision, obliged.evaluation, facts),
+    ...(isChanged ? { obliged: obliged.evaluation.request } : {}),
+  };
 }
 
 /**
@@ -137,7 +152,7 @@ function applySuggestion(
       facts.suggested?.includes(name) === true,
   );
   if (replacement === undefined) return { answers, suggested: null };
-  // Put its answer first, so that the decision names it if all other policies allow the action.
+  // Put its answer first, so that the decision refers to it if all other policies allow the action.
   return {
     answers: [replacement, ...answers.filter((answer) => answer !== approvalFinding)],
     suggested: replacement.policy.name,
@@ -322,7 +337,7 @@ function strictestTerms(
 }
 
 /**
- * Returns the smallest caps; null if a rule that requires approval allows no grants, or if any answer has the risk
+ * Returns the smallest caps; null if a rule that requires approval does not allow grants, or if any answer has the risk
  * `critical`.
  */
 function combineGrantTerms(findings: readonly RuleFinding[], all: readonly RuleFinding[]): GrantTerms | null {

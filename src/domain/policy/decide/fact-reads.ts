@@ -12,9 +12,9 @@ import { findSourceFact } from "../condition/source-facts.ts";
 import type { Facts, SourceFact, SourceFault } from "../policy-types.ts";
 import type { Evaluation } from "./evaluation.ts";
 
-/** Maximum bytes of one value, as canonical JSON. */
+/** Maximum size in bytes of one value, as canonical JSON. */
 const MAX_FACT_BYTES = 16_384;
-/** Maximum characters of a string that is passed to a source. */
+/** Maximum number of characters of a string that is passed to a source. */
 const MAX_INPUT = 1_024;
 /** Steps for the inputs of one fact. They are evaluated under the ledger's lock, for all facts that an action needs. */
 const MAX_INPUT_STEPS = 10_000;

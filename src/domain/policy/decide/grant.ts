@@ -6,9 +6,11 @@ import { satisfiesPlans } from "../../approvers.ts";
 import { displayPrincipal } from "../../owner.ts";
 import { clipText } from "../../text.ts";
 import { parseRfc3339 } from "../../time.ts";
+import { findRedactedRead } from "../check/redacted-reads.ts";
 import { Activation, compileCondition, compileExpression } from "../condition/condition.ts";
 import type { Decision, Facts, GrantFact, LimitFact } from "../policy-types.ts";
 import type { Evaluation } from "./evaluation.ts";
+import { findRedactedPaths } from "./redact.ts";
 import { MICROS_PER_UNIT, toMillionths, type MatchedLimit } from "./limit-facts.ts";
 import { resolveObligations } from "./resolve-obligations.ts";
 
@@ -84,7 +86,7 @@ function isCovered(
   const used = findGrantUsage(facts);
   if (used === null || used.count + 1 > Math.min(grant.count, terms.count)) return false;
   const { by, groups, independent, self } = grant;
-  // A rule that requires signatures allows no grants.
+  // A rule that requires signatures does not allow grants.
   const vote = { principals: [by], groups, independent, self, signed: false, break_glass: false, at: now };
   if (!satisfiesPlans(approval.approvers, [vote], now, now)) return false;
   const amount = matchGrant(grant, evaluation);
@@ -112,33 +114,36 @@ export function findGrantUse(grant: GrantFact, evaluation: Evaluation): MatchedL
 }
 
 /**
- * Returns the amount that the request, as its obligations change it, adds to the grant's sum, in millionths; 0 without a sum. Null if the scope is not
- * true for the request, or if the scope or the amount cannot be evaluated. All grants of one evaluation share one step
- * budget, so that they cannot delay the decision further.
+ * Returns the amount that the request, as its obligations change it, adds to the grant's sum, in millionths; 0 without a
+ * sum. Null if the scope is not true for the request, if the scope or the amount cannot be evaluated, or if one of them can
+ * read a parameter that policies redact: whether the grant covers the action would tell its grantor about the value. All
+ * grants of one evaluation share one step budget, so that they cannot delay the decision further.
  */
 export function matchGrant(
   { id, scope, sum }: Pick<GrantFact, "id" | "scope" | "sum">,
   evaluation: Evaluation,
 ): number | null {
-  const { grantMatches, grantActivation } = resolveObligations(evaluation).evaluation;
-  const cachedAmount = grantMatches.get(id);
-  if (cachedAmount !== undefined) return cachedAmount;
-  const amount = coversRequest(scope, grantActivation) ? (sum === null ? 0 : amountOf(sum.of, grantActivation)) : null;
+  const { compiled, request, grantMatches, grantActivation } = resolveObligations(evaluation).evaluation;
+  const known = grantMatches.get(id);
+  if (known !== undefined) return known;
+  const redacted = findRedactedPaths(compiled, request);
+  const covers = coversRequest(scope, grantActivation, redacted);
+  const amount = covers ? (sum === null ? 0 : amountOf(sum.of, grantActivation, redacted)) : null;
   grantMatches.set(id, amount);
   return amount;
 }
 
-function coversRequest(scope: string | null, activation: Activation): boolean {
+function coversRequest(scope: string | null, activation: Activation, redacted: readonly string[]): boolean {
   if (scope === null) return true;
   const compiled = cached(conditions, scope, compileCondition);
-  if (!compiled.ok) return false;
+  if (!compiled.ok || findRedactedRead(scope, redacted) !== null) return false;
   const result = compiled.condition.evaluate(activation);
   return "value" in result && result.value;
 }
 
-function amountOf(of: string, activation: Activation): number | null {
+function amountOf(of: string, activation: Activation, redacted: readonly string[]): number | null {
   const compiled = cached(expressions, of, (source) => compileExpression(source, "expression of sum"));
-  if (!compiled.ok) return null;
+  if (!compiled.ok || findRedactedRead(of, redacted) !== null) return null;
   const result = compiled.expression.evaluate(activation);
   return "value" in result ? toMillionths(result.value) : null;
 }

@@ -17,7 +17,7 @@ import type { Decision, Effect, Facts, HistoryFact, PastAction, ReasonCode } fro
 import { Evaluation, type HistoryOwner } from "./evaluation.ts";
 import { longestWindow, startOfWindow } from "./window.ts";
 
-/** Maximum bytes of the past actions of one history, as canonical JSON. */
+/** Maximum size in bytes of the past actions of one history, as canonical JSON. */
 const MAX_HISTORY_BYTES = 65_536;
 
 /** Selects the actions of one history, newest first. */

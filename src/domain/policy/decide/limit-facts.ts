@@ -39,8 +39,8 @@ export interface MatchedLimit {
 }
 
 /**
- * Returns the limits that apply to an action, as its obligations change it. Leaves out limits that cannot be evaluated,
- * because those deny.
+ * Returns the limits that apply to an action after its obligations are applied. Leaves out limits that cannot be
+ * evaluated, because those deny.
  */
 export function findMatchedLimits(submitted: Evaluation): MatchedLimit[] {
   const { compiled, now } = submitted;

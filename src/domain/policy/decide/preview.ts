@@ -8,7 +8,7 @@ import { MEMBER_PATTERN, parseMember } from "../condition/condition-members.ts";
 
 /** Maximum number of values in one preview. */
 const MAX_PREVIEW_VALUES = 8;
-/** Maximum characters of a value, both before and after hidden characters are escaped. */
+/** Maximum number of characters of a value, both before and after hidden characters are escaped. */
 const MAX_VALUE = 60;
 const MAX_MARKED = 160;
 

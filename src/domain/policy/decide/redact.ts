@@ -1,6 +1,6 @@
 /**
  * Replaces the values of parameters that rules redact, for display and delivery. What is decided, hashed and run is not
- * redacted. A rule redacts by its matchers alone: for every action that they match, whatever was decided on it.
+ * redacted. A rule redacts by its matchers only: for every action that they match, whatever the decision is.
  */
 import type { ActionRequest } from "../../actions.ts";
 import { decodeEdit, encodeEdit } from "../../edited-request.ts";
@@ -58,7 +58,7 @@ export function containsPath(a: readonly string[], b: readonly string[]): boolea
 
 /** Returns the parameters without the redacted members. Suggestions must not mention them. */
 export function omitRedacted(set: CompiledPolicySet, action: Named, params: JsonObject): JsonObject {
-  return change(params, findRedactedPaths(set, action), null);
+  return change(params, findRedactedPaths(set, action), undefined);
 }
 
 /** Returns the parameters as people see them. */
@@ -97,24 +97,32 @@ function unlessUnreadable<T extends string | null>(text: T, convert: (text: T) =
   }
 }
 
-/** @param replacement null removes the members */
-function change(params: JsonObject, paths: readonly string[], replacement: string | null): JsonObject {
-  return paths.reduce<JsonValue>(
-    (value, path) => changeMember(value, path.split(".").slice(1), replacement),
+/** @param replacement undefined removes the members */
+function change(params: JsonObject, paths: readonly string[], replacement: string | undefined): JsonObject {
+  return paths.reduce<JsonObject>(
+    (value, path) => changeMember(value, path.split(".").slice(1), replacement) as JsonObject,
     params,
-  ) as JsonObject;
+  );
 }
 
-/** Changes the member in each object of a list, too. */
-function changeMember(value: JsonValue, names: readonly string[], replacement: string | null): JsonValue {
-  if (Array.isArray(value)) return value.map((each) => changeMember(each, names, replacement));
+/**
+ * Changes the member in each object of a list, too. Replaces a text, number or boolean in the place of an object, because it
+ * can contain the value in another form, such as JSON as text.
+ */
+function changeMember(
+  value: JsonValue,
+  names: readonly string[],
+  replacement: string | undefined,
+): JsonValue | undefined {
   const [name, ...rest] = names;
-  if (!isJsonObject(value) || name === undefined || !Object.hasOwn(value, name)) return value;
-  const { [name]: member, ...others } = value;
-  if (rest.length === 0 && replacement === null) return others;
-  const changed = rest.length === 0 ? replacement : changeMember(member as JsonValue, rest, replacement);
+  if (name === undefined) return replacement;
+  if (value === null) return value;
+  if (Array.isArray(value))
+    return value.map((each) => changeMember(each, names, replacement)).filter((each) => each !== undefined);
+  if (!isJsonObject(value)) return replacement;
   // Keep the order of members, which approvers see.
-  return Object.fromEntries(
-    Object.entries(value).map(([each, old]) => [each, each === name ? changed : old]),
-  ) as JsonObject;
+  const members = Object.entries(value).map(
+    ([each, member]) => [each, each === name ? changeMember(member, rest, replacement) : member] as const,
+  );
+  return Object.fromEntries(members.filter(([, member]) => member !== undefined)) as JsonObject;
 }

@@ -95,7 +95,7 @@ const TERMS = {
   rejection_holds: { least: 0, most: MAX_REJECTION_HOLDS_MS, between: "0s and 90d" },
 } as const;
 const MAX_FAULTS = 50;
-/** Maximum characters of a file. */
+/** Maximum number of characters of a file. */
 export const MAX_FILE_LENGTH = 4 * 1024 * 1024;
 
 const policyCheck = TypeCompiler.Compile(PolicySchema);

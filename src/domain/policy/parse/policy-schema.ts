@@ -21,7 +21,11 @@ const EditableBounds = Type.Object(
       }),
     ),
     max_length: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 10_000, description: "Maximum characters of a string. Default: 1,000." }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 10_000,
+        description: "Maximum number of characters of a string. Default: 1,000.",
+      }),
     ),
   },
   { additionalProperties: false },
@@ -201,7 +205,7 @@ const Obligations = Type.Object(
         minItems: 1,
         maxItems: 16,
         description:
-          "Parameters whose values people do not see, such as [params.card.number]: in all actions that tool, operation and agent match, whatever is decided.",
+          "Parameters whose values people do not see, such as [params.card.number]: in all actions that tool, operation and agent match, whatever the decision is.",
       }),
     ),
     set: Type.Optional(
@@ -227,7 +231,7 @@ const Obligations = Type.Object(
     minProperties: 1,
     additionalProperties: false,
     description:
-      "What happens to parameters. set and clamp change them: the changed request is decided again, and only it can run. redact hides them from people.",
+      "What happens to parameters. set and clamp change them: the changed request is evaluated again, and only it can run. redact hides them from people.",
   },
 );
 const Risk = Type.Union([Type.Literal("low"), Type.Literal("medium"), Type.Literal("high"), Type.Literal("critical")], {

@@ -3,7 +3,10 @@ import { canonicalBytes } from "../../canonical.ts";
 import type { JsonObject, JsonValue } from "../../json.ts";
 import { findSimilarName } from "../../similar-name.ts";
 
-/** Maximum bytes of the canonical JSON of all data of one policy, because each version of the policy contains it. */
+/**
+ * Maximum size in bytes of the canonical JSON of all data of one policy, because each version of the policy contains
+ * it.
+ */
 export const MAX_DATA_BYTES = 262_144;
 
 /** A fault in shared data, or in a policy's list of shared data. */
@@ -44,7 +47,7 @@ export function selectEnvironment(files: readonly SharedDataFile[], environment:
   };
 }
 
-/** Returns the environments that the files name, sorted. */
+/** Returns the environments in the files, sorted. */
 export function listEnvironments(files: readonly SharedDataFile[]): string[] {
   return [...new Set(files.flatMap(({ environments = {} }) => Object.keys(environments)))].sort();
 }

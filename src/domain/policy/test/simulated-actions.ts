@@ -176,7 +176,7 @@ export class SimulatedActions {
     return action;
   }
 
-  /** Decides the action again and then counts an approval. Throws StepRefusedError. */
+  /** Evaluates the action again and then counts an approval. Throws StepRefused. */
   approve(action: SimulatedAction, voter: SimulatedVoter): void {
     this.assertMayVote(action, voter);
     const decision = this.redecide(action);
@@ -263,7 +263,7 @@ export class SimulatedActions {
     return decision;
   }
 
-  /** @param counted the usage of limits at the submission, for an action that is decided again */
+  /** @param counted the usage of limits at the submission, for an action that is evaluated again */
   private collectFacts(
     request: ActionRequest,
     basis: Standing,
@@ -290,7 +290,7 @@ export class SimulatedActions {
     return { evaluation, facts: limits.length === 0 ? known : { ...known, limits }, needs };
   }
 
-  /** Decides an open action again. Uses the limit usage of the submission, because the action already counts. */
+  /** Evaluates an open action again. Uses the limit usage of the submission, because the action already counts. */
   private redecide({ basis, request, given, id }: SimulatedAction): Decision {
     const { limits: _, ...standing } = basis;
     const { evaluation, facts } = this.collectFacts(request, { ...standing, final_request: true }, given, id, basis);

@@ -131,8 +131,8 @@ const ACTIONS: Readonly<Record<string, Table>> = {
       actions_by_operation: "operation, decision_seq",
       actions_by_request: "request_hash, decision_seq",
       actions_by_time: "created_at",
-      // Partial indexes do not contain actions that are decided immediately, so these actions need no index writes. The
-      // status comes first, because otherwise the planner would use the index over all statuses and sort.
+      // Partial indexes do not contain actions that are decided immediately, so these actions do not need index writes.
+      // The status comes first, because otherwise the planner would use the index over all statuses and sort.
       actions_pending: ["status, expires_at, decision_seq", "status = 'pending_approval'"],
       actions_open_waiting: [
         "status, submitted_by, request_hash, expires_at, decision_seq",
@@ -154,7 +154,7 @@ const ACTIONS: Readonly<Record<string, Table>> = {
       actions_granted: ["grant_id, decision_seq", "grant_id is not null"],
       actions_of_plan: ["plan_id, decision_seq", "plan_id is not null"],
       actions_first_of_plan: ["plan_position, decision_seq", "plan_position = 1"],
-      actions_waited: ["created_at, waited_ms, agent_id, submitted_by", "waited_ms is not null"],
+      actions_waited: ["created_at, waited_ms, approved_until, agent_id, submitted_by", "waited_ms is not null"],
     },
   },
   approvals: {

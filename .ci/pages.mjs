@@ -1,7 +1,8 @@
 /**
- * Bundles the console's application (plugins/console/app), and the page of evidence packs, for browsers. Its code, the pure modules of src/domain that it
- * shares with the service, and the packages that it uses go into a few modules; a page's code is loaded when the page is
- * opened. Type checks are the compiler's job, not this script's.
+ * Bundles the code of pages for browsers: the console (plugins/console/app), the scripts of the sign-in page and of the
+ * documentation, and the page of evidence packs. The console's code, the pure modules of src/domain that it shares with
+ * the service, and the packages that it uses go into a few modules; a page's code is loaded when the page is opened.
+ * The compiler checks the types, not this script.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync, rmSync, statSync } from "node:fs";
@@ -11,10 +12,19 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const APP = join("plugins", "console", "app");
-/** Entry of each document, of the shared worker and of the service worker, which imports nothing, and the style sheet. */
+/** Entry of each document of the console, of the shared worker and of the service worker, which imports nothing, and the style sheet. */
 const ENTRIES = ["main.tsx", "approve.tsx", "stream-worker.ts", "service-worker.ts", "console.css"];
 
-/** Options of both bundles. */
+/** Pages with one script each: the bundle, and its entry. Paths from the root. */
+const SCRIPTS = {
+  "plugins/users/bundle/sign-in": "plugins/users/app/sign-in.ts",
+  "plugins/docs/bundle/relay": "plugins/docs/app/relay.ts",
+  "plugins/docs/bundle/start-swagger": "plugins/docs/app/start-swagger.ts",
+  "plugins/docs/bundle/start-redoc": "plugins/docs/app/start-redoc.ts",
+  "src/cli/evidence/page/bundle": "src/cli/evidence/page/main.ts",
+};
+
+/** Options of both runs of the bundler. */
 const COMMON = [
   "--bundle",
   "--platform=browser",
@@ -25,10 +35,10 @@ const COMMON = [
 ];
 
 /**
- * Writes `plugins/console/bundle`, and the script of the page in evidence packs, into a folder that is laid out as dist/.
+ * Writes `plugins/console/bundle` and the bundles of `SCRIPTS` into a folder that is laid out as dist/.
  * @returns {string[]} files of packages that the bundles contain, as paths from the root
  */
-export function bundleConsole(folder) {
+export function bundlePages(folder) {
   const console_ = bundle(folder, [
     ...ENTRIES.map((name) => join(APP, name)),
     `--outdir=${join(folder, "plugins", "console", "bundle")}`,
@@ -40,15 +50,14 @@ export function bundleConsole(folder) {
     "--jsx=automatic",
     "--jsx-import-source=preact",
   ]);
-  const page = join("src", "cli", "evidence", "page");
-  const evidence = bundle(folder, [
-    join(page, "main.ts"),
-    `--outfile=${join(folder, page, "bundle.js")}`,
+  const scripts = bundle(folder, [
+    ...Object.entries(SCRIPTS).map(([to, entry]) => `${to}=${entry}`),
+    `--outdir=${folder}`,
     "--format=iife",
-    // In one script inside a document, only ASCII needs no thought about its encoding.
+    // The script of an evidence pack is inside a document, where only ASCII needs no thought about its encoding.
     "--charset=ascii",
   ]);
-  return [...new Set([...console_, ...evidence])];
+  return [...new Set([...console_, ...scripts])];
 }
 
 /** Runs the bundler. Returns the files of packages that it read. */
@@ -71,6 +80,6 @@ function bundler() {
   const file = process.platform === "win32" ? "esbuild.exe" : join("bin", "esbuild");
   const path = join(ROOT, "node_modules", "@esbuild", name, file);
   if (statSync(path, { throwIfNoEntry: false }) === undefined)
-    throw new Error(`the console has to be built, and @esbuild/${name} is not installed; run "npm ci"`);
+    throw new Error(`the pages have to be built, and @esbuild/${name} is not installed; run "npm ci"`);
   return path;
 }

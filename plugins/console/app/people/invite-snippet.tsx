@@ -1,0 +1,14 @@
+/** Lines that add a user, for pages that have nothing to display before someone has a role. */
+import { Snippet } from "../ui/snippet.tsx";
+
+/** @param props.role the role that the user gets */
+export function InviteSnippet({ role }: { role: "approver" | "break_glass" }) {
+  const user = JSON.stringify({ name: "Ada Lovelace", roles: [role] });
+  return (
+    <Snippet
+      label={`Add a user with the role ${role}`}
+      text={`curl -s ${location.origin}/v1/users -H "Authorization: Bearer $ADMIN_KEY" -H "Content-Type: application/json" \\
+  -d '${user}'`}
+    />
+  );
+}

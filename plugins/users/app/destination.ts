@@ -1,0 +1,32 @@
+/** What the address of the sign-in page says: the terminal or link that opened it, and the page to open afterwards. */
+
+/** Challenge of the terminal that opened this page; null if no terminal did. */
+export const terminal: string | null = /^#terminal=([A-Za-z0-9_-]{43})$/.exec(location.hash)?.[1] ?? null;
+
+/** Returns the path to open after the sign-in. It is always a path of this service, never of another site. */
+export function returnPath(): string {
+  if (terminal !== null) return `/sign-in#terminal=${terminal}`;
+  const wanted = new URLSearchParams(location.search).get("return_to") ?? "/";
+  const url = new URL(wanted, location.origin);
+  return url.origin === location.origin && wanted.startsWith("/") ? url.pathname + url.search + url.hash : "/";
+}
+
+/**
+ * Texts for error codes in the address. The address contains only a code, so that it cannot determine what the page
+ * says.
+ */
+const FAILURES: Readonly<Record<string, string>> = {
+  USERS_PROVIDER_UNAVAILABLE: "The identity provider does not respond. Try again later. Sessions that exist continue.",
+  USERS_PROVIDER_REFUSED: "The identity provider refused the sign-in. Start again.",
+  USERS_PROVIDER_INVALID:
+    "The identity provider's response is not valid. Start again, and tell an admin if it happens twice.",
+  USERS_CHALLENGE_INVALID: "The sign-in expired, was used before or was started in another browser. Start again.",
+  USERS_SIGN_IN_ENDED: "Your user is deactivated. Ask an admin to reactivate it.",
+};
+
+/** Returns the text of the failed sign-in that the address names; null if it names none. */
+export function failureInAddress(): string | null {
+  const code = new URLSearchParams(location.search).get("failed");
+  if (code === null) return null;
+  return (Object.hasOwn(FAILURES, code) ? FAILURES[code] : undefined) ?? "The sign-in failed. Start again.";
+}

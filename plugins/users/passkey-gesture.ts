@@ -1,0 +1,80 @@
+/** One gesture with a passkey, which confirms one change in one session: the sign-in of a terminal, or another passkey. */
+import { type CoreHost, type LedgerTransaction, type Passkey, type User } from "../../src/core.ts";
+import { Refusal } from "../../src/plugin.ts";
+import { useChallenge } from "./challenges.ts";
+import { advancePasskeyCounter } from "./passkey-counters.ts";
+import { assertionOptions, readPasskeyId, verifyAssertion } from "./passkeys.ts";
+import type { Site } from "./site.ts";
+import { ERRORS } from "./user-errors.ts";
+
+/** A verified answer of a passkey, whose challenge has not been used yet. */
+export interface Gesture {
+  passkey_id: string;
+  counter: number;
+  challenge: string;
+}
+
+/** Returns the passkeys with which the user can answer at this site. */
+export function passkeysAt(user: User | undefined, site: Site): readonly Passkey[] {
+  return (user?.passkeys ?? []).filter(({ rp_id }) => rp_id === site.rpId);
+}
+
+/**
+ * Returns the options for `navigator.credentials.get`; null if the user has no passkey for this site.
+ * @param purpose names user, session and change: an answer for one purpose is not valid for another
+ */
+export async function gestureOptions(
+  host: CoreHost,
+  site: Site,
+  userId: string,
+  purpose: string,
+): Promise<Record<string, unknown> | null> {
+  const passkeys = passkeysAt((await host.users.list()).get(userId), site);
+  return passkeys.length === 0 ? null : { ...(await assertionOptions(host, site, purpose, passkeys)) };
+}
+
+/**
+ * Verifies an answer. Returns null if there is none, which `useGesture` accepts only of a user without a passkey.
+ * Throws USERS_CHALLENGE_INVALID, or USERS_PASSKEY_INVALID for a passkey of someone else or of another site.
+ */
+export async function verifyGesture(
+  host: CoreHost,
+  site: Site,
+  userId: string,
+  response: unknown,
+  purpose: string,
+): Promise<Gesture | null> {
+  if (response === undefined) return null;
+  const user = (await host.users.list()).get(userId);
+  const passkey = passkeysAt(user, site).find(({ id }) => id === readPasskeyId(response));
+  if (user === undefined || passkey === undefined) throw notConfirmed();
+  const { counter, challenge } = await verifyAssertion(host, site, response, user, passkey, purpose);
+  return { passkey_id: passkey.id, counter, challenge };
+}
+
+/**
+ * Records within a ledger transaction that the gesture was used. Returns the id of its passkey, which is null if the
+ * user has no passkey for this site. Returns "copied" if the signature counter did not increase: the refusal is then
+ * recorded, and the caller must change nothing and throw `copiedPasskeyError`. Throws USERS_PASSKEY_INVALID if the user has a
+ * passkey for this site and did not answer with it, or the passkey was removed meanwhile, and USERS_CHALLENGE_INVALID if
+ * the answer was used before.
+ * @param user the user as of this transaction
+ */
+export async function useGesture(
+  host: CoreHost,
+  tx: LedgerTransaction,
+  site: Site,
+  user: User,
+  gesture: Gesture | null,
+): Promise<{ passkey_id: string | null } | "copied"> {
+  const passkeys = passkeysAt(user, site);
+  if (passkeys.length === 0 && gesture === null) return { passkey_id: null };
+  if (gesture === null || !passkeys.some(({ id }) => id === gesture.passkey_id)) throw notConfirmed();
+  const { passkey_id: id, counter, challenge } = gesture;
+  await useChallenge(host, tx, challenge);
+  return (await advancePasskeyCounter(host, tx, user, { id, counter })) ? { passkey_id: id } : "copied";
+}
+
+function notConfirmed(): Refusal {
+  return new Refusal(ERRORS.PASSKEY_INVALID, "confirm with one of your passkeys for this service");
+}

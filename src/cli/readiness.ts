@@ -1,0 +1,42 @@
+/** The readiness of a running service, as `assent status` and `assent doctor` display it. */
+import { AssentError, type Assent } from "../client/index.ts";
+import { isJsonObject } from "../domain/json.ts";
+
+/** Response of `GET /readyz`, with the members that the commands display. */
+export interface Readiness {
+  ready: boolean;
+  policies: {
+    active: number;
+    policy_set: string | null;
+    offers: {
+      source: string;
+      commit: string | null;
+      taken: boolean;
+      applied_commit: string | null;
+      baseline: boolean;
+    }[];
+  };
+}
+
+/** Reads the readiness. Also resolves if the service responds that it is not ready. Throws AssentError for all other errors. */
+export async function readReadiness(service: Assent): Promise<Readiness> {
+  try {
+    return await service.call<Readiness>("GET", "/readyz");
+  } catch (error) {
+    // A service that is not ready responds with 503 and the same members.
+    const body: unknown = error instanceof AssentError && error.status === 503 ? error.problem : null;
+    if (isJsonObject(body) && body["ready"] === false && isJsonObject(body["policies"]))
+      return body as unknown as Readiness;
+    throw error;
+  }
+}
+
+/** Describes which checks failed, such as "policies: no policy is active: every action is denied". */
+export function describeFailedChecks(readiness: Readiness): string {
+  const failed = Object.entries(readiness).flatMap(([name, check]) =>
+    isJsonObject(check) && check["ok"] === false && typeof check["detail"] === "string"
+      ? [`${name}: ${check["detail"]}`]
+      : [],
+  );
+  return failed.length === 0 ? "it is stopping" : failed.join("; ");
+}
