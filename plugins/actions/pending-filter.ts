@@ -160,9 +160,9 @@ export function matchesWords(
     .toLowerCase()
     .split(/\s+/)
     .filter((word) => word !== "");
-  if (wanted.length === 0) return true;
+  if (searchWords.length === 0) return true;
   const text = `${tool} ${operation} ${agent_id} ${request} ${changedText(effective)}`.toLowerCase();
-  return wanted.every((word) => text.includes(inJson(word)) || (word.length >= MIN_ID_PREFIX && id.startsWith(word)));
+  return searchWords.every((word) => text.includes(inJson(word)) || (word.length >= MIN_ID_PREFIX && id.startsWith(word)));
 }
 
 /**

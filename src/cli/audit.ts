@@ -75,10 +75,10 @@ examples:
         done.faults.push(
           `the store has ${done.size} entries and does not name the log's key: it was removed${vkey === null ? ", and no signature was verified; give the key with --key" : ""}`,
         );
-      done.faults.push(...storedCheckpoints.faults);
-      done.warnings.push(...storedCheckpoints.warnings);
+      done.faults.push(...kept.faults);
+      done.warnings.push(...kept.warnings);
       done.warnings.push(...(await unsignedWarning(storage, done)));
-      const contained = await compareKept(storage, done, storedCheckpoints.notes);
+      const contained = await compareKept(storage, done, kept.notes);
       const signer = done.signedSize === null ? null : vkeyAtSize(done.logKeys, done.signedSize);
       return { ...done, vkey: signer, contained, repairs: await readRepairs(storage) };
     });

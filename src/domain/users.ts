@@ -61,7 +61,7 @@ export function createEnrolmentLinkRecord(token: string, now: number): NonNullab
  */
 export function applyUserEntry(before: User | null, entry: UserEntry): User {
   const { change, user } = entry;
-  const who = `the user ${user.id}`;
+  const userLabel = `the user ${user.id}`;
   if ((change === "created") !== (before === null))
     throw new RangeError(before === null ? `${userLabel} was never created` : `${userLabel} is created twice`);
   if (before === null) return user;
@@ -75,7 +75,7 @@ export function applyUserEntry(before: User | null, entry: UserEntry): User {
     change !== "passkey_added" &&
     user.passkeys.some(({ id }) => !before.passkeys.some((passkey) => passkey.id === id))
   )
-    throw new RangeError(`${who} gets a passkey without an enrolment`);
+    throw new RangeError(`${userLabel} gets a passkey without an enrolment`);
   assertConfirmed(before, entry);
   return user;
 }

@@ -1,12 +1,12 @@
 /** All actions: a list that follows the ledger, with filters, a search, saved views and exports. */
 import type { Action } from "../core/api-types.ts";
 import { encodeSegment, buildUrl } from "../core/api.ts";
-import { groupByShape } from "../inbox/shape.ts";
+import { groupByShape } from "../inbox/group-requests.ts";
 import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
 import { Badge, Empty, StreamStatus, Loading, Page, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { readFormValues } from "../ui/forms.tsx";
 import { findHeadlineMember } from "../ui/params.tsx";
-import { RiskBadge } from "../ui/request.tsx";
+import { RiskBadge } from "../ui/request-view.tsx";
 import { RowPages } from "../ui/row-pages.tsx";
 import { ActionDetail } from "./action.tsx";
 import { ActionViews } from "./action-views.tsx";

@@ -3,7 +3,7 @@ import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ENTRY_TYPES } from "../../../../src/browser.ts";
 import { encodeSegment, buildUrl } from "../core/api.ts";
-import { followLiveEvents, type LedgerEvent } from "../core/live.ts";
+import { followLiveEvents, type LedgerEvent } from "../core/live-events.ts";
 import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
 import { Badge, Empty, StreamStatus, Page, Time } from "../ui/elements.tsx";
 import { JsonDisclosure } from "../ui/params.tsx";

@@ -10,7 +10,7 @@ import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 import { PagedList } from "../ui/paged-list.tsx";
 import { usePaged } from "../ui/paged.ts";
 import { PersonLink, PrincipalName } from "../ui/person.tsx";
-import { ActionTitle } from "../ui/request.tsx";
+import { ActionTitle } from "../ui/request-view.tsx";
 import { Snippet } from "../ui/snippet.tsx";
 import { InviteSnippet } from "./invite-snippet.tsx";
 
