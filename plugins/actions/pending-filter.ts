@@ -162,7 +162,9 @@ export function matchesWords(
     .filter((word) => word !== "");
   if (searchWords.length === 0) return true;
   const text = `${tool} ${operation} ${agent_id} ${request} ${changedText(effective)}`.toLowerCase();
-  return searchWords.every((word) => text.includes(inJson(word)) || (word.length >= MIN_ID_PREFIX && id.startsWith(word)));
+  return searchWords.every(
+    (word) => text.includes(inJson(word)) || (word.length >= MIN_ID_PREFIX && id.startsWith(word)),
+  );
 }
 
 /**

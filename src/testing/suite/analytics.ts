@@ -95,15 +95,18 @@ async function compare(storage: Storage, rows: readonly ActionRow[], when: strin
 
 export function analyticsCases(test: DefineCase): void {
   test("an empty store counts nothing", async ({ storage }) => {
-    assert.deepEqual(await storage.analytics({ visibility: { all: true }, boundaries: [BASE_TIME, BASE_TIME + HOUR] }), {
-      status: [],
-      decision: [],
-      tool: [],
-      agent: [],
-      rule: [],
-      series: [{ status: {}, decision: {} }],
-      waits: { count: 0, approved: 0, p50: null, p95: null },
-    });
+    assert.deepEqual(
+      await storage.analytics({ visibility: { all: true }, boundaries: [BASE_TIME, BASE_TIME + HOUR] }),
+      {
+        status: [],
+        decision: [],
+        tool: [],
+        agent: [],
+        rule: [],
+        series: [{ status: {}, decision: {} }],
+        waits: { count: 0, approved: 0, p50: null, p95: null },
+      },
+    );
     assert.equal((await storage.upkeep?.(10)) ?? 0, 0);
   });
 

@@ -50,7 +50,13 @@ export function DecisionSeries({ sums, agent_id }: { sums: RangeSums; agent_id?:
   );
 }
 
-function SeriesTable({ series, agent_id }: { series: readonly RangeSums["series"][number][]; agent_id: string | null }) {
+function SeriesTable({
+  series,
+  agent_id,
+}: {
+  series: readonly RangeSums["series"][number][];
+  agent_id: string | null;
+}) {
   return (
     <Table label="Decisions over time" head={["From", TEXTS.actions, ...DECISION_LINES.map(({ name }) => name)]}>
       {series.map(({ start, end, total, by_decision }) => {

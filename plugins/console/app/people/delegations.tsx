@@ -236,8 +236,8 @@ function RevokeDialog({ delegation: { id, from, to }, onClose, onDone }: DialogP
     <Dialog title="Revoke this delegation?" onClose={onClose}>
       <form onSubmit={submit}>
         <p>
-          <MarkedValue value={to.name} /> can no longer approve on behalf of <MarkedValue value={from.name} />, from now on and in
-          every process. Votes that were given stay.
+          <MarkedValue value={to.name} /> can no longer approve on behalf of <MarkedValue value={from.name} />, from now
+          on and in every process. Votes that were given stay.
         </p>
         <Field name="comment" label="Comment" help="Recorded in the ledger; optional." error={error} maxLength={1000} />
         <ErrorNotice error={error} />

@@ -82,8 +82,8 @@ function NoSuggestions({ read }: { read: number }) {
     <Empty text="Nothing to suggest.">
       <p>
         A rule needs 20 approvals by 2 people, for 2 agents, on 3 days, and no rejection of a request that it covers.
-        Read: {formatCounted(read, "decision")} of the last 90 days. Answer <a href="#/approvals">pending requests</a>, or
-        look for rules with less evidence on the command line:
+        Read: {formatCounted(read, "decision")} of the last 90 days. Answer <a href="#/approvals">pending requests</a>,
+        or look for rules with less evidence on the command line:
       </p>
       <Snippet
         label="Suggest rules with lower minimums"
