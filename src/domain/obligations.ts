@@ -75,7 +75,7 @@ export function applyObligations(
 
 /**
  * Applies the decision's obligations to the request. Returns null if they do not change it.
- * @example obligedRequest(request, decision)?.params // null: `request` itself may run
+ * @example applyDecisionObligations(request, decision)?.params // null: `request` itself may run
  */
 export function applyDecisionObligations(
   request: ActionRequest,

@@ -21,7 +21,7 @@ import type { Logger } from "../contract/host.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import type { JsonValue } from "../domain/json.ts";
 import type { FactResult, FactCall } from "../domain/policy/decide/fact-reads.ts";
-import { createReaderCounts, createTurns, type Reader, type ReaderCounts, type FairSlots } from "./fair-slots.ts";
+import { createReaderCounts, createFairSlots, type Reader, type ReaderCounts, type FairSlots } from "./fair-slots.ts";
 
 /** How long an answer is used at least, because a decision waits for its turn. Milliseconds. */
 const MIN_AGE_MS = 2_000;
@@ -195,7 +195,7 @@ function createState(source: FactSource): SourceState {
     kept: new Map(),
     memory: 0,
     reading: new Map(),
-    turns: createTurns(Math.min(source.maxConcurrent ?? MAX_CONCURRENT_READS, MAX_CONCURRENT_READS)),
+    turns: createFairSlots(Math.min(source.maxConcurrent ?? MAX_CONCURRENT_READS, MAX_CONCURRENT_READS)),
     waiting: createReaderCounts(),
     counts: { reads: 0, failures: 0 },
   };

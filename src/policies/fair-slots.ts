@@ -43,7 +43,7 @@ const memberKey = ({ group, member }: Reader): string => JSON.stringify([group, 
 
 type Start = () => void;
 
-export function createTurns(slots: number): FairSlots {
+export function createFairSlots(slots: number): FairSlots {
   let free = slots;
   const held = createReaderCounts();
   /** Functions that start the waiting reads, oldest first, by group and member. */

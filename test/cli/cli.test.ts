@@ -138,7 +138,7 @@ describe("help and usage", () => {
         ["submit", "--agent", "a", "--tool", "t", "--operation", "o", "--wait", "soon"],
         /--wait must be seconds or a duration/,
       ],
-      [["keys", "make"], /create, list, revoke, rotate-permit or rotate-log, not "make"/],
+      [["keys", "make"], /keys has no subcommand "make"; use create, list, revoke, rotate-permit or rotate-log/],
       [["verify", "x"], /--key is required/],
       [["verify", "x", "--key", "@no-such-file"], /"no-such-file" cannot be read/],
       [["verify", "no-such-file", "--key", "x"], /"no-such-file" cannot be read/],
@@ -146,7 +146,7 @@ describe("help and usage", () => {
       [["witness", "--name", "w.example", "--log", "@no-such-file"], /"no-such-file" cannot be read/],
       [["policy", "lint"], /policy has no subcommand "lint"; use init, check, .* or suggest/],
       [["policy", "backtest", "--since", "yesterday"], /--since must be a time such as/],
-      [["policy", "backtest", "--format", "html"], /text, json or markdown, not "html"/],
+      [["policy", "backtest", "--format", "html"], /must be text, json or markdown; got "html"/],
       [["actions"], /set ASSENT_API_KEY/],
       [["serve", "--port", "http"], /--port must be 0 to 65535; got "http"/],
       [["hook", "install", "--host", "x"], /run ".* hook install --help"/],
@@ -339,7 +339,7 @@ describe("against a running service", () => {
       [["submit", "nowhere.json"], /cannot be read/, ""],
       [["approve", id, "--strike", "two"], /--strike must be the number/, ""],
       [["reject", id, "--strike", "1"], /--strike goes with approve/, ""],
-      [["vote", id], /no vote/, ""],
+      [["vote", id], /no subcommand "vote"/, ""],
       [["list", "--limit", "0"], /--limit must be at least 1; got 0/, ""],
     ] as const)
       assert.match((await as(running.admin, ["plan", ...args], input)).err, expected);

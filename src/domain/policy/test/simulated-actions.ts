@@ -176,7 +176,7 @@ export class SimulatedActions {
     return action;
   }
 
-  /** Evaluates the action again and then counts an approval. Throws StepRefused. */
+  /** Evaluates the action again and then counts an approval. Throws StepRefusedError. */
   approve(action: SimulatedAction, voter: SimulatedVoter): void {
     this.assertMayVote(action, voter);
     const decision = this.redecide(action);
