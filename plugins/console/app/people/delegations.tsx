@@ -23,7 +23,7 @@ const TEXTS = {
     "A delegation lets another approver vote in someone's place for a time. Both count as one person, and neither can approve what the other must not approve.",
   none: { current: "No delegation is active or scheduled.", ended: "No delegation has ended yet." },
   next: {
-    current: "Before you are away, let another approver vote in your place: choose “Delegate…” above.",
+    current: "Before you are away, let another approver vote on your behalf: choose “Delegate…” above.",
     other:
       "An approver who will be away signs in as a user and delegates here. The command line lists and revokes delegations:",
     ended:
