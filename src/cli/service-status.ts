@@ -12,7 +12,7 @@ const MAX_COUNTED = 100;
 
 export const status: Command = {
   summary: "show the service, the key, and what waits for approval",
-  help: `usageError: assent status [--json]
+  help: `usage: assent status [--json]
 
 Asks the service at ASSENT_URL whether it is ready, and which policies each source has offered and which are applied. With a key, from "assent login" or ASSENT_API_KEY, it also shows what the
 key is and may do, and how many actions that the key can see wait for approval.

@@ -198,7 +198,12 @@ test("the audit finds every alteration of a signed vote", async () => {
   const enrolment = ofGrace.findIndex(({ change }) => change === "passkey_added");
   assert.throws(() => fold([...ofGrace.slice(0, enrolment), vote, ...ofGrace.slice(enrolment)]), /did not have/);
   const last = ofGrace.at(-1) ?? assert.fail("there is no user");
-  const removal = { ...last, change: "passkey_removed", user: { ...last["user"], passkeys: [] } };
+  const removal = {
+    ...last,
+    change: "passkey_removed",
+    confirmed_by: grace.passkey.id,
+    user: { ...last["user"], passkeys: [] },
+  };
   assert.throws(() => fold([...ofGrace, removal, vote]), /did not have/);
 });
 
