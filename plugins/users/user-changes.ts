@@ -107,8 +107,10 @@ export function createLink(host: CoreHost, credential: Credential, id: string): 
     const caller = await confirmWithScope(tx, credential, "users:manage");
     const before = requireActiveUser(tx.users, id);
     assertNotManaged(before);
-    // Otherwise, a stolen session of an admin could add a passkey of its own to the admin.
-    if (caller.session?.user.id === id)
+    // Otherwise, a stolen session of an admin could add a passkey of its own to the admin, also with a key that it made.
+    const keys = await tx.keys();
+    const isTheirs = keysOf(host, before, keys);
+    if (caller.session?.user.id === id || keys.some((key) => key.id === caller.key.id && isTheirs(key)))
       throw new Refusal(ERRORS.OWN_LINK, "add a passkey on the page /sign-in, and confirm it with one that you have");
     // Anyone with the link can sign in as the user.
     assertMayGive(caller, before.roles);
