@@ -28,8 +28,8 @@ export interface FactSource {
   /** How many reads run at a time. Default and maximum: 32. */
   readonly maxConcurrent?: number;
   /**
-   * Makes one attempt to read. Rejects if it gets no answer, and soon after `signal` aborts: a read that does not end keeps
-   * one of the `maxConcurrent` reads of its source. Agents control the `inputs`: never insert them into SQL, a
+   * Makes one attempt to read. Rejects if it gets no response, and soon after `signal` aborts: a read that does not end
+   * occupies one of the `maxConcurrent` slots of its source. Agents control the `inputs`: never insert them into SQL, a
    * command, or the host of an address. The service logs errors, so they must not contain inputs.
    * @example
    * read: async ({ id }, signal) => (await lookUp(String(id), signal)) ?? null,
