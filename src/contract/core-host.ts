@@ -239,14 +239,15 @@ export interface FactSourceCounts {
 export interface FactSources {
   list(): readonly Pick<FactSource, "name" | "inputs">[];
   /**
-   * Returns the answer to a call, which can be a fault, if it is recent enough for a decision; else null.
-   * @param keyId the key whose request needs the facts. Absent for votes and the service's own work, for which reads of keys
-   * leave room
+   * Returns the cached result of a call, which can be a fault; null if there is no result that is recent enough for a
+   * decision.
+   * @param keyId the key whose request needs the facts. Absent for votes and the service's own work, which are queued
+   * separately
    */
   recent(call: FactCall, keyId?: string | null): FactResult | null;
   /**
-   * Asks the sources, except for answers that are recent. A failure is an answer. Rejects only with OVERLOADED, if too many
-   * requests wait for a source.
+   * Reads the facts from their sources, except for calls with a recent result. A failed read is also a result. Rejects
+   * only with OVERLOADED, if too many requests wait for a source.
    * @param keyId as for `recent`
    */
   read(calls: readonly FactCall[], keyId?: string | null): Promise<FactResult[]>;

@@ -10,7 +10,9 @@ import type { JsonValue } from "../domain/json.ts";
 export const DEFAULT_FACT_TIMEOUT_MS = 2_000;
 export const DEFAULT_FACT_AGE_MS = 30_000;
 export const MAX_FACT_TIMEOUT_MS = 10_000;
-/** Reads of one source at a time. Others wait for their turn, at most for the timeout of one read. */
+/**
+ * Maximum number of concurrent reads of one source. Other reads wait for a slot, at most for the timeout of one read.
+ */
 export const MAX_CONCURRENT_READS = 32;
 
 export interface FactSource {
@@ -25,12 +27,12 @@ export interface FactSource {
    * after the read.
    */
   readonly maxAgeMs?: number;
-  /** How many reads run at a time. Default and maximum: 32. */
+  /** Maximum number of concurrent reads. Default: 32. At most 32. */
   readonly maxConcurrent?: number;
   /**
-   * Makes one attempt to read. Rejects if it gets no answer, and soon after `signal` aborts: a read that does not end keeps
-   * one of the `maxConcurrent` reads of its source. Agents control the `inputs`: never insert them into SQL, a
-   * command, or the host of an address. The service logs errors, so they must not contain inputs.
+   * Makes one attempt to read. Rejects if the attempt fails. Must end soon after `signal` aborts, because a read that
+   * does not end occupies one of the `maxConcurrent` slots of its source. Agents control the `inputs`: never insert
+   * them into SQL, a command, or the host of an address. The service logs errors, so they must not contain inputs.
    * @example
    * read: async ({ id }, signal) => (await lookUp(String(id), signal)) ?? null,
    */

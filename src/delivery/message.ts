@@ -64,7 +64,10 @@ type BaseMembers = Omit<MessageBase, "kind">;
 /** Members that all messages about actions have. */
 type CommonMembers = Omit<ThrottleMessage, "kind" | "person" | "throttle"> & { person: string | null };
 
-/** The action of a request for approval, and the previous request to the same person. */
+/**
+ * The data of a request for approval or a reminder. For a reminder, `request` is the earlier request to the same
+ * person.
+ */
 interface RequestSubject {
   kind: ApprovalMessage["kind"];
   action: ActionRow;

@@ -65,7 +65,7 @@ export async function findUnloadedBaseline(
   return null;
 }
 
-/** Throws PolicySourceError for a bundle that does not come from a baseline source while a baseline is not loaded. */
+/** While a baseline is not loaded, throws PolicySourceError for bundles of sources that are not baselines. */
 export async function assertBaselineLoaded(
   reader: Pick<StorageReader, "meta">,
   sourceName: string,

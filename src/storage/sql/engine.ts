@@ -11,8 +11,8 @@ export interface SqlRead {
 }
 
 /**
- * Purpose of a transaction. `write`: can write the ledger's head. `copy`: fills an empty store, with entries before
- * their head. `aside`: leases and probes. `migrate`: changes the schema.
+ * Purpose of a transaction. `write`: can write the ledger's head. `copy`: fills an empty store, and writes entries
+ * before the head that covers them. `aside`: leases and probes. `migrate`: changes the schema.
  */
 export type SqlPurpose = "write" | "copy" | "aside" | "migrate";
 

@@ -44,7 +44,8 @@ export function prepareLeases(db: Kysely<Tables>, now: RawBuilder<number>) {
         .where("until", "<=", beyond)
         .orderBy("name"),
     ),
-    // Deletes old leases, because every process has a lease of its own, and would leave it behind when it ends.
+    // Deletes leases that expired long ago, for example leases of jobs that are no longer configured. Also deletes
+    // leases that expire far in the future, because the clock was set back after they were written.
     forget: prepare(
       db
         .deleteFrom("leases")

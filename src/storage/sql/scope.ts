@@ -200,7 +200,7 @@ export class TransactionScope implements SqlExecutor {
     return (await this.query(statement.sql, bound)).changes;
   }
 
-  /** Waits for the response unless statements are pipelined; `answered` then reports a failure. */
+  /** Waits for the response, unless statements are pipelined. In that case, `answered` reports a failure. */
   private async unlessPipelined(answer: Promise<unknown>): Promise<void> {
     if (this.engine.pipelined !== true) await answer;
     else
