@@ -1,6 +1,7 @@
 /**
- * The services that only privileged plugins receive: those defined with `defineCorePlugin` that the operator grants
- * `core: true`. Members marked "after start" throw if `setup` uses them, because the store is not open yet.
+ * The services that only privileged plugins receive. A plugin is privileged if it is defined with `defineCorePlugin`
+ * and the operator grants it `core: true`. Members marked "after start" throw if `setup` uses them, because the store
+ * is not open yet.
  */
 import type { BreakGlassUses } from "../domain/break-glass.ts";
 import type { SuggestedRules } from "../domain/suggested-rules.ts";
@@ -57,8 +58,9 @@ export interface Keys {
    */
   isEndedOwner(owner: string, users?: Users): boolean;
   /**
-   * Returns the principal and all principals of each user who has or had it: `user:<id>`, and every past or present
-   * name. Two principals can be the same person if their lists have a common member. As current as `recordedKey`.
+   * Returns the given principal, and all principals of each user who has or had it: `user:<id>`, and every past or
+   * present name. Two principals can be the same person if their lists have a common member. As current as
+   * `recordedKey`.
    */
   samePersonPrincipals(principal: string): readonly string[];
   /**
@@ -118,8 +120,8 @@ export interface Groups {
    */
   covers(group: string, action: GroupSubject): boolean;
   /**
-   * Returns what a member of these groups can see: the union of the groups' limits. A group without limits does not
-   * lift the limits of other groups.
+   * Returns the visibility of a member of these groups, which is the union of the groups' limits. A group without
+   * limits does not lift the limits of other groups.
    */
   visibility(groups: readonly string[]): GroupVisibility;
   /** The rotas of the configuration, by name. A group and a rota never have the same name. */
@@ -229,7 +231,7 @@ export interface Reviewers {
   find(name: string): Reviewer | null;
 }
 
-/** Number of reads of a source, and number of reads without a usable answer, since this process started. */
+/** Number of reads of a source, and number of reads without a usable result, since this process started. */
 export interface FactSourceCounts {
   reads: number;
   failures: number;

@@ -13,7 +13,7 @@ export interface SuggestionRange extends MinimumEvidence {
   limit: number;
 }
 
-/** A past decision, in the form that the thread reads. Votes have absolute times. */
+/** A past decision in the form that is sent to the thread for policy trials. The times of votes are absolute. */
 export interface PastDecision extends Pick<PastRequest, "action_id" | "source" | "at" | "verdict" | "outcome"> {
   /** JSON of the request. */
   request: string;

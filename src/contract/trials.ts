@@ -7,7 +7,10 @@ import type { FieldError } from "./errors.ts";
 import type { SuggestionRange, SuggestionReport } from "./suggestions.ts";
 import type { BacktestRange, BacktestReport } from "./backtest.ts";
 
-/** Unparsed policies: one as JSON with its JSON pointer in the request body, or one or more as YAML. */
+/**
+ * Unparsed policies: a single policy as JSON, with its JSON pointer in the request body, or at least one policy as
+ * YAML.
+ */
 export type CandidatePolicies = { policy: unknown; pointer: string } | { yaml: string };
 
 /** A policy that was parsed and compiled. */

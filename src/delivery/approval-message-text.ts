@@ -1,6 +1,6 @@
 /**
- * Renders messages about an action as plain text. Text of the agent cannot hide or reorder the text around it or add
- * lines. The caller escapes markup.
+ * Renders messages about an action as plain text. Text from the agent cannot hide or reorder the surrounding text, and
+ * cannot add lines. The caller must escape markup.
  */
 import type { ApprovalMessage, ClosedMessage, MessageAction, ThrottleMessage } from "../contract/notifier.ts";
 import type { JsonObject } from "../domain/json.ts";

@@ -80,7 +80,7 @@ export function isObsolete(built: Message | ObsoleteMessage): built is ObsoleteM
   return "obsoleteReason" in built;
 }
 
-/** Returns true for the first delivery about an action to a recipient. */
+/** Returns true if the delivery is the first request for approval of an action to a recipient, not a reminder. */
 export function isApprovalRequest({ kind }: Pick<DeliveryRow, "kind">): boolean {
   return kind === "approval_requested" || kind === "approval_escalated";
 }

@@ -12,7 +12,7 @@ import {
   recipientKey,
 } from "./new-delivery.ts";
 
-/** Returns the notices of an entry, other than those of a request for approval. */
+/** Returns the notices that an entry causes, except requests for approval. */
 export async function newEntryNotices(
   options: OutboxOptions,
   tx: StorageTransaction,

@@ -52,7 +52,9 @@ export function endsApprovalRequest(body: EntryBody): body is EndingEntry {
   );
 }
 
-/** Whether the action was approved but not started in time. Its approvers were already notified of the approval. */
+/**
+ * Returns true if the action was approved but not started in time. Its approvers were already notified of the approval.
+ */
 function isExpiredApproval({ verdict, approved_until }: ApprovalEntry): boolean {
   return verdict === "expired" && approved_until !== null;
 }

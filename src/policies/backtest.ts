@@ -120,7 +120,8 @@ export function reportShadowPolicy(
 
 const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
 /**
- * Reason codes of decisions without a matching rule. An enforced policy would replace such a decision with any effect.
+ * Reason codes of decisions without a matching rule. If a shadow policy were enforced, it would replace such a
+ * decision, whatever its effect.
  */
 const UNMATCHED = ["NO_MATCHING_RULE", "NO_ACTIVE_POLICY"];
 

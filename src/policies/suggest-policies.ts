@@ -88,7 +88,10 @@ export async function suggestPolicies(
   return report;
 }
 
-/** Sorts shorter rules first. Of rules with the same length, sorts the rule that covers more first. */
+/**
+ * Sorts rules with fewer conditions first. Of rules with equally many conditions, sorts the rule that covers more
+ * first.
+ */
 function compareRules(a: MinedRule, b: MinedRule): number {
   return (
     a.conditions.length - b.conditions.length ||

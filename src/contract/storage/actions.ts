@@ -186,12 +186,12 @@ export interface ActionReads {
   actionsById(ids: readonly string[]): Promise<ActionRow[]>;
   /**
    * Returns an open action that this key submitted with this request hash: allowed or approved with `approved_until >
-   * now`, or pending with `expires_at > now`. If there are several, returns the one that expires last, and the newest
-   * of those with the same expiry.
+   * now`, or pending with `expires_at > now`. If there are several, returns the action that expires last; of actions
+   * with the same expiry, returns the newest.
    */
   openAction(submittedBy: string, requestHash: string, now: number): Promise<ActionRow | null>;
   /**
-   * Considers actions with this request hash or effective hash and `rejection_until > now`. Returns the one with the
+   * Of the actions with this request hash or effective hash and `rejection_until > now`, returns the action with the
    * latest `rejection_until`.
    */
   rejectedAction(requestHash: string, now: number): Promise<ActionRow | null>;

@@ -1,7 +1,7 @@
 /**
- * Reads the rows that the jobs of a batch announced in one round trip, before the first job runs. Without the prefetch,
- * each job would wait for the database under the ledger's lock. Later writes of the jobs update or evict prefetched
- * rows.
+ * Before the first job of a batch runs, reads the rows that the jobs announced, in one round trip. Without the
+ * prefetch, each job would wait for the database under the ledger's lock. Later writes of the jobs update or evict
+ * prefetched rows.
  */
 import type { PrefetchKeys } from "../../contract/ledger.ts";
 import {
