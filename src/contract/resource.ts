@@ -45,7 +45,7 @@ export interface RequestContext<
   withoutQueueSlot<T>(work: () => Promise<T>): Promise<T>;
   /**
    * Reserves memory for a large response before it is built. Throws TOO_MANY_BYTES if the key's limit is reached, and
-   * OVERLOADED if the process's limit is. The reservation ends with the request.
+   * OVERLOADED if the process's limit is reached. The reservation ends with the request.
    */
   reserveResponseBytes(bytes: number): void;
   readonly log: Logger;

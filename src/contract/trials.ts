@@ -100,8 +100,8 @@ export interface PolicyTrials {
     signal: AbortSignal,
   ): Promise<SerializedPolicySet>;
   /**
-   * Returns the first candidate that can read a parameter that enforced policies of the active set redact, and the path of
-   * the parameter; null if none can. Rejects with POLICY_INVALID.
+   * Returns the first candidate that can read a redacted parameter, with the path of the parameter; null if there is
+   * none. A parameter counts as redacted if enforced policies of the active set redact it. Rejects with POLICY_INVALID.
    */
   findRedactedRead(
     active: CompiledPolicySet,

@@ -72,7 +72,7 @@ class StoreCourier implements Courier {
   private readonly destinations = createDestinations();
   /** Running attempts by destination. */
   private readonly attempts = new Map<string, { notifier: string; done: Promise<void> }>();
-  /** Functions that each end one pause. Called when the service stops. */
+  /** Functions that each end one pause early. Called when the service stops. */
   private readonly pauseEnders = new Set<() => void>();
   private stopping = false;
   private timer: ReturnType<typeof setTimeout> | null = null;

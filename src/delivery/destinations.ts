@@ -23,8 +23,8 @@ interface Destinations {
   recordFailure(destination: string): number;
   close(destination: string, closed: ClosedDestination): void;
   /**
-   * Records a success. The waiting messages with at most the returned number of attempts must be sent now. Returns null
-   * if no message needs to be sent earlier.
+   * Records a success. Waiting messages with at most the returned number of `attempts` must then be sent at once.
+   * Returns null if no message has to be sent earlier.
    */
   recordSuccess(destination: string): { attempts: number } | null;
   /** Resets the state of all destinations. Called when another process has taken over the deliveries. */

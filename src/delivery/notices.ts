@@ -38,8 +38,8 @@ export async function newEntryNotices(
 }
 
 /**
- * Notifies the channels of the configuration, every channel that was notified of the request, and the person behind the
- * agent. Notifies each address once.
+ * Returns notices for the channels in the configuration, for every channel that was notified of the request, and for
+ * the person behind the agent. Each address gets one notice.
  */
 async function breakGlassNotices(
   options: OutboxOptions,

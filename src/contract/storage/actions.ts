@@ -8,7 +8,7 @@ import type { StoredVisibility } from "../../domain/visibility.ts";
 export interface ActionRow extends RecordedAction {
   /**
    * JSON of `{agent_id, context, operation, params, tool}`; `request_hash` is the digest of its canonical form. An
-   * erasure makes it an empty string, like `request_hash` and `salt`.
+   * erasure sets `request`, `request_hash` and `salt` to empty strings.
    */
   request: string;
   request_hash: string;
@@ -115,8 +115,8 @@ export interface ActionFilter {
   visibility: StoredVisibility;
   status?: ActionStatus;
   /**
-   * Applies if the filter has a status. Pending actions with `expires_at` at or before this time count as expired, even
-   * if their status has not been updated yet.
+   * Used only with a `status`. Pending actions with `expires_at` at or before this time count as expired, even if their
+   * status has not been updated yet.
    */
   as_of?: number;
   agent_id?: string;

@@ -10,8 +10,8 @@
  * process that was alive before. It knows these processes from the rows in the database, and from its own memory,
  * because a restored database has old rows.
  * 4. A row that the tree does not contain keeps the incarnation unsettled permanently: no process appends or signs.
- * After a crash before step 2 the incarnation stays unsettled, and any other process continues. A process that arrives
- * after step 2 and has seen more refuses to use the database (continuity.ts).
+ * If the process crashes before step 2, the incarnation stays unsettled, and any other process can complete the steps.
+ * A process that joins after step 2 and has read more entries refuses to use the database (continuity.ts).
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Logger } from "../../contract/host.ts";

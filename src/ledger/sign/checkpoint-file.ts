@@ -1,6 +1,6 @@
 /**
  * Stores the newest signed checkpoint in a file outside the store. A store cannot detect that it was replaced by an
- * older copy of itself; a process that knows a later checkpoint can.
+ * older copy of itself, but a process that knows a later checkpoint can.
  */
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync } from "node:fs";

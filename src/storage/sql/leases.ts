@@ -14,8 +14,8 @@ type LeaseStatements = ReturnType<typeof prepareLeases>;
 export function prepareLeases(db: Kysely<Tables>, now: RawBuilder<number>) {
   const term = sql<number>`cast(${param("ms")} as bigint)`;
   const end = sql<number>`${now} + ${term}`;
-  // If a lease expires later than this, the database's clock was set back after the lease was written. Uses two terms,
-  // because another process can have acquired the lease after `now` was read.
+  // If a lease expires later than this, the database's clock was set back after the lease was written. The limit is two
+  // terms, because another process can have acquired the lease after `now` was read.
   const beyond = sql<number>`${now} + 2 * ${term}`;
   return {
     take: prepare(
