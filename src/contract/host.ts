@@ -52,8 +52,8 @@ export interface Session {
 }
 
 /**
- * A user who lets another user approve on their behalf with all of their groups, and the actions that the delegation
- * covers.
+ * A user who lets another user approve on their behalf. Includes all groups of this user, and the actions that the
+ * delegation covers.
  */
 export interface Delegator {
   readonly delegation: Delegation;

@@ -6,7 +6,7 @@ import { sql, type Kysely, type RawBuilder } from "kysely";
 import type { Tables } from "./table-schema.ts";
 import { param, toPlainRow, prepare, type SqlExecutor } from "./statement.ts";
 
-/** Time after which leases of ended processes are deleted. Milliseconds. */
+/** Leases that expired longer ago than this are deleted. Milliseconds. */
 const DAY = 86_400_000;
 
 type LeaseStatements = ReturnType<typeof prepareLeases>;
