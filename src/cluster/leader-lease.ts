@@ -6,7 +6,7 @@
 import type { LeaderLease } from "../contract/core-host.ts";
 import type { Storage } from "../contract/storage.ts";
 
-/** Lease duration in milliseconds. Another process takes over from a dead one after at most this time. */
+/** Lease duration in milliseconds. If the holder dies, another process takes over after at most this time. */
 const TERM = 15_000;
 /** A lease is renewed when less than this time remains. Milliseconds. */
 const RENEW = 10_000;

@@ -1,7 +1,7 @@
 /**
- * Deletes expired idempotency keys. Retains the key of an action that may have run as long as the action itself,
- * because a retry of the request could otherwise run the action twice. One process per store does this; it is harmless
- * if two do.
+ * Deletes expired idempotency keys. If an action may have run, retains its key for as long as the action, because a
+ * retry of the request could otherwise run the action twice. One process per store runs this job; two concurrent runs
+ * are harmless.
  */
 import type { LeaderLease } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";

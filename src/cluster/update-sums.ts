@@ -10,8 +10,8 @@ import type { Storage } from "../contract/storage.ts";
 /** Minimum and maximum number of actions in one transaction. Larger transactions take less time per action. */
 const [FEWEST, MOST] = [250, 4000];
 /**
- * Target duration of a transaction. The number of actions doubles after a shorter one and is halved after a longer one,
- * because batches cannot commit during this transaction. Milliseconds.
+ * Target duration of a transaction. If a transaction is shorter, the next one processes twice as many actions; if it is
+ * longer, half as many. Batches cannot commit during the transaction. Milliseconds.
  */
 const [SHORT, LONG] = [20, 50];
 /** Starts when no entry has been recorded for this time. Milliseconds. */
@@ -40,7 +40,7 @@ export interface SumUpdaterOptions {
 }
 
 export function createSumUpdater({ upkeep, ledger, log, lease }: SumUpdaterOptions): SumUpdater {
-  /** Announced size of the ledger, and the size up to which this process knows that all entries are processed. */
+  /** Announced size of the ledger, and the size up to which all entries are known to be processed. */
   let size = 0;
   let done = 0;
   let timer: ReturnType<typeof setTimeout> | null = null;
@@ -90,8 +90,8 @@ export function createSumUpdater({ upkeep, ledger, log, lease }: SumUpdaterOptio
     start() {
       unsubscribe = ledger.onGrowth((now) => {
         size = now;
-        // The first announcement determines the start. The first transactions include all earlier entries. An announced
-        // size may be too large.
+        // Start at the first announced size, because the first transactions process all earlier entries. Use the
+        // smaller size, because an announced size may be too large.
         done = done === 0 ? now : Math.min(done, now);
         if (size - done < MAX_BACKLOG) plan(DELAY_MS);
         else if (timer === null) plan(0);

@@ -1,6 +1,7 @@
 /**
- * The services that only privileged plugins receive: those defined with `defineCorePlugin` that the operator grants
- * `core: true`. Members marked "after start" throw if `setup` uses them, because the store is not open yet.
+ * The services that only privileged plugins receive. A plugin is privileged if it is defined with `defineCorePlugin`
+ * and the operator grants it `core: true`. Members marked "after start" throw if `setup` uses them, because the store
+ * is not open yet.
  */
 import type { BreakGlassUses } from "../domain/break-glass.ts";
 import type { SuggestedRules } from "../domain/suggested-rules.ts";
@@ -57,8 +58,9 @@ export interface Keys {
    */
   isEndedOwner(owner: string, users?: Users): boolean;
   /**
-   * Returns the principal and all principals of each user who has or had it: `user:<id>`, and every past or present
-   * name. Two principals can be the same person if their lists have a common member. As current as `recordedKey`.
+   * Returns the given principal, and all principals of each user who has or had it: `user:<id>`, and every past or
+   * present name. Two principals can be the same person if their lists have a common member. As current as
+   * `recordedKey`.
    */
   samePersonPrincipals(principal: string): readonly string[];
   /**
@@ -118,8 +120,8 @@ export interface Groups {
    */
   covers(group: string, action: GroupSubject): boolean;
   /**
-   * Returns what a member of these groups can see: the union of the groups' limits. A group without limits does not
-   * lift the limits of other groups.
+   * Returns the visibility of a member of these groups, which is the union of the groups' limits. A group without
+   * limits does not lift the limits of other groups.
    */
   visibility(groups: readonly string[]): GroupVisibility;
   /** The rotas of the configuration, by name. A group and a rota never have the same name. */
@@ -229,7 +231,7 @@ export interface Reviewers {
   find(name: string): Reviewer | null;
 }
 
-/** Number of reads of a source, and number of reads without a usable answer, since this process started. */
+/** Number of reads of a source, and number of reads without a usable result, since this process started. */
 export interface FactSourceCounts {
   reads: number;
   failures: number;
@@ -239,14 +241,15 @@ export interface FactSourceCounts {
 export interface FactSources {
   list(): readonly Pick<FactSource, "name" | "inputs">[];
   /**
-   * Returns the answer to a call, which can be a fault, if it is recent enough for a decision; else null.
-   * @param keyId the key whose request needs the facts. Absent for votes and the service's own work, for which reads of keys
-   * leave room
+   * Returns the cached result of a call, which can be a fault; null if there is no result that is recent enough for a
+   * decision.
+   * @param keyId the key whose request needs the facts. Absent for votes and the service's own work, which are queued
+   * separately
    */
   recent(call: FactCall, keyId?: string | null): FactResult | null;
   /**
-   * Asks the sources, except for answers that are recent. A failure is an answer. Rejects only with OVERLOADED, if too many
-   * requests wait for a source.
+   * Reads the facts from their sources, except for calls with a recent result. A failed read is also a result. Rejects
+   * only with OVERLOADED, if too many requests wait for a source.
    * @param keyId as for `recent`
    */
   read(calls: readonly FactCall[], keyId?: string | null): Promise<FactResult[]>;

@@ -1,8 +1,8 @@
 /**
  * The contract of credential issuers. An issuer creates a short-lived credential for one action at its start, so that
- * no agent needs a long-lived one. The core returns the credential to the key that started the action, records the
- * credential's digest, and revokes the credential when the action ends, expires, is stopped, or its agent or key loses
- * access.
+ * no agent needs a long-lived credential. The core returns the credential to the key that started the action, and
+ * records the credential's digest. The core revokes the credential when the action ends, expires or is stopped, or when
+ * its agent or key loses access.
  */
 import type { JsonObject } from "../domain/json.ts";
 

@@ -1,7 +1,7 @@
 /**
- * The contract of effect sources, which are logs of other systems that record what really happened there. `assent
- * reconcile` reads them and compares each effect with the actions of the ledger. Sources run in the command, not in the
- * service.
+ * The contract of effect sources. An effect source is a log in which another system records what really happened.
+ * `assent reconcile` reads the logs and compares each effect with the actions of the ledger. Sources run in the
+ * command, not in the service.
  */
 import type { EffectMapping, SourceEvent } from "../domain/effects/match-effects.ts";
 import type { EffectSourceOptions } from "../domain/effects/source-options.ts";

@@ -1,16 +1,18 @@
 /**
  * The contract of fact sources, which are systems that the service reads before a decision, such as a customer
- * database. A policy lists them under `facts`. The service reads outside any transaction, caches answers for
+ * database. A policy lists them under `facts`. The service reads outside any transaction, caches results for
  * `maxAgeMs`, and records the value that a decision used. If a source throws, hangs or returns anything except JSON,
  * its fact is an error, and the policy denies the action.
  */
 import type { JsonValue } from "../domain/json.ts";
 
-/** Default timeout of one read, and default time for which its answer is cached. Milliseconds. */
+/** Default timeout of one read, and default time for which its result is cached. Milliseconds. */
 export const DEFAULT_FACT_TIMEOUT_MS = 2_000;
 export const DEFAULT_FACT_AGE_MS = 30_000;
 export const MAX_FACT_TIMEOUT_MS = 10_000;
-/** Reads of one source at a time. Others wait for their turn, at most for the timeout of one read. */
+/**
+ * Maximum number of concurrent reads of one source. Other reads wait for a slot, at most for the timeout of one read.
+ */
 export const MAX_CONCURRENT_READS = 32;
 
 export interface FactSource {
@@ -21,16 +23,16 @@ export interface FactSource {
   /** Timeout of one read. Default: 2 s. At most 10 s. */
   readonly timeoutMs?: number;
   /**
-   * Time for which an answer is cached. Default: 30 s. At least 2 s, because a decision waits for the ledger's lock
+   * Time for which a result is cached. Default: 30 s. At least 2 s, because a decision waits for the ledger's lock
    * after the read.
    */
   readonly maxAgeMs?: number;
-  /** How many reads run at a time. Default and maximum: 32. */
+  /** Maximum number of concurrent reads. Default: 32. At most 32. */
   readonly maxConcurrent?: number;
   /**
-   * Makes one attempt to read. Rejects if it gets no response, and soon after `signal` aborts: a read that does not end
-   * occupies one of the `maxConcurrent` slots of its source. Agents control the `inputs`: never insert them into SQL, a
-   * command, or the host of an address. The service logs errors, so they must not contain inputs.
+   * Makes one attempt to read. Rejects if the attempt fails. Must end soon after `signal` aborts, because a read that
+   * does not end occupies one of the `maxConcurrent` slots of its source. Agents control the `inputs`: never insert
+   * them into SQL, a command, or the host of an address. The service logs errors, so they must not contain inputs.
    * @example
    * read: async ({ id }, signal) => (await lookUp(String(id), signal)) ?? null,
    */

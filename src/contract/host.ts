@@ -45,15 +45,15 @@ export interface Session {
   readonly user: User;
   /** Whether the session belongs to a terminal. Such a session must not give emergency approvals or create grants. */
   readonly terminal: boolean;
-  /** What the user sees without delegations. */
+  /** The actions that the user can see without delegations. */
   readonly visibility: Visibility;
   /** The users who let this user approve on their behalf now. */
   readonly delegators: readonly Delegator[];
 }
 
 /**
- * A user who lets another user approve on their behalf with all of their groups, and the actions that the delegation
- * covers.
+ * A user who lets another user approve on their behalf. Includes all groups of this user, and the actions that the
+ * delegation covers.
  */
 export interface Delegator {
   readonly delegation: Delegation;
@@ -87,7 +87,7 @@ export interface HostConfig {
   readonly policies: string;
   /** Environment that selects the values of shared data; null for none. */
   readonly environment: string | null;
-  /** What a key that is not bound to an agent can submit. `bound`: nothing. `any`: actions of any agent. */
+  /** The actions that a key without an agent can submit. `bound`: none. `any`: actions of any agent. */
   readonly agents: "bound" | "any";
   readonly approvals: {
     readonly max_pending_per_key: number;

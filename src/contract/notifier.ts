@@ -1,8 +1,8 @@
 /**
  * The contract of notifiers, which send messages to people and feeds. The core writes messages to an outbox in the
- * transaction of the decision, and calls the notifier for each message until a call resolves. Delivers each message at
- * least once, and one message at a time to each destination. A notifier that throws, hangs or is slow delays only its
- * own destination.
+ * transaction of the decision, and calls the notifier for each message until a call resolves. Each message is delivered
+ * at least once, and each destination gets one message at a time. A notifier that throws, hangs or is slow delays only
+ * its own destinations.
  */
 import type { JsonObject } from "../domain/json.ts";
 import type { ActionStatus } from "../domain/actions.ts";

@@ -32,16 +32,20 @@ export interface RequestContext<
    * read creates the signal.
    */
   readonly signal: AbortSignal;
-  /** Releases the queue slot of a `queued` route before the handler waits for the rest of its time. */
+  /**
+   * Releases the queue slot of a `queued` route before the response. Call it before a long wait, such as a wait for
+   * votes.
+   */
   releaseQueueSlot(): void;
   /**
-   * Runs work that waits for another system without the queue slot, so that a slow system cannot fill the queue. Then enters
-   * the queue again. Throws OVERLOADED if it is full by then. Without a slot, it only runs the work.
+   * Runs work that waits for another system, without the queue slot, so that a slow system cannot fill the queue.
+   * Enters the queue again after the work. Throws OVERLOADED if the queue is full by then. If the request has no slot,
+   * only runs the work.
    */
   withoutQueueSlot<T>(work: () => Promise<T>): Promise<T>;
   /**
    * Reserves memory for a large response before it is built. Throws TOO_MANY_BYTES if the key's limit is reached, and
-   * OVERLOADED if the process's limit is. The reservation ends with the request.
+   * OVERLOADED if the process's limit is reached. The reservation ends with the request.
    */
   reserveResponseBytes(bytes: number): void;
   readonly log: Logger;

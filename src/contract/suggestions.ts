@@ -13,7 +13,7 @@ export interface SuggestionRange extends MinimumEvidence {
   limit: number;
 }
 
-/** A past decision, in the form that the thread reads. Votes have absolute times. */
+/** A past decision in the form that is sent to the thread for policy trials. The times of votes are absolute. */
 export interface PastDecision extends Pick<PastRequest, "action_id" | "source" | "at" | "verdict" | "outcome"> {
   /** JSON of the request. */
   request: string;
@@ -66,7 +66,7 @@ export interface SuggestionReport {
   skipped: number;
   /** Number of groups. A group contains the approvals of one rule, tool and operation. */
   groups: number;
-  /** Number of rules that were discarded because they would allow a rejected request. */
+  /** Number of rules that were discarded, for example because they would allow a rejected request. */
   disqualified: number;
   /** Whether the range contains older decisions that were not read. */
   truncated: boolean;

@@ -7,7 +7,10 @@ import type { FieldError } from "./errors.ts";
 import type { SuggestionRange, SuggestionReport } from "./suggestions.ts";
 import type { BacktestRange, BacktestReport } from "./backtest.ts";
 
-/** Unparsed policies: one as JSON with its JSON pointer in the request body, or one or more as YAML. */
+/**
+ * Unparsed policies: a single policy as JSON, with its JSON pointer in the request body, or at least one policy as
+ * YAML.
+ */
 export type CandidatePolicies = { policy: unknown; pointer: string } | { yaml: string };
 
 /** A policy that was parsed and compiled. */
@@ -97,8 +100,8 @@ export interface PolicyTrials {
     signal: AbortSignal,
   ): Promise<SerializedPolicySet>;
   /**
-   * Returns the first candidate that can read a parameter that enforced policies of the active set redact, and the path of
-   * the parameter; null if none can. Rejects with POLICY_INVALID.
+   * Returns the first candidate that can read a redacted parameter, with the path of the parameter; null if there is
+   * none. A parameter counts as redacted if enforced policies of the active set redact it. Rejects with POLICY_INVALID.
    */
   findRedactedRead(
     active: CompiledPolicySet,

@@ -13,7 +13,8 @@ import type {
 export type VisibleFilter<Filter> = Omit<Filter, "visibility"> & { visibility: Visibility };
 
 /**
- * Declare the members as properties. TypeScript then rejects a store's own reads, which accept less, as a substitute.
+ * Declare the members as properties instead of methods. TypeScript then rejects a store's reads as a substitute,
+ * because they do not accept every visibility.
  */
 export interface VisibleReads {
   readonly actions: (filter: VisibleFilter<ActionFilter>) => Promise<ActionRow[]>;

@@ -1,6 +1,6 @@
 /**
- * Renders messages about an action as plain text. Text of the agent cannot hide or reorder the text around it or add
- * lines. The caller escapes markup.
+ * Renders messages about an action as plain text. Text from the agent cannot hide or reorder the surrounding text, and
+ * cannot add lines. The caller must escape markup.
  */
 import type { ApprovalMessage, ClosedMessage, MessageAction, ThrottleMessage } from "../contract/notifier.ts";
 import type { JsonObject } from "../domain/json.ts";
@@ -63,8 +63,8 @@ function closedOutcome({ status }: MessageAction): ClosedOutcome {
 }
 
 /**
- * Returns one or two sentences about the outcome: how, when and why the action was closed and by whom, that its outcome
- * is unknown, or why its agent is throttled.
+ * Describes the outcome of an action in one or two sentences: how, when, why and by whom it was closed, or that its
+ * result is unknown. For a throttled agent, describes why it is throttled.
  * @example
  * if (!("link" in message)) describeOutcome(message); // "Approved by ada at 2026-01-31 12:00:00 UTC."
  */

@@ -8,9 +8,10 @@ import { findOpenedStages, readActionEntries } from "./opened-stages.ts";
 import { buildApprovalRequests, requestExpiry, type Urgency } from "./request-schedule.ts";
 
 /**
- * Returns the requests that the entry causes: of a pending action, of the stage that a vote opened, or of a new decision.
- * @param batch entries of the batch, and the requests for earlier actions of the same plan. The recipients of those see
- * the whole plan, so they are not notified again
+ * Returns the requests for approval that the entry causes: for a pending action, for a stage that a vote opened, or for
+ * a new decision on the action.
+ * @param batch entries of the batch, and the requests for earlier actions of the same plan. Recipients of these
+ * requests see the whole plan, so they are not notified again
  */
 export async function newApprovalRequests(
   options: OutboxOptions,
@@ -46,7 +47,7 @@ export async function newApprovalRequests(
   return buildApprovalRequests(options, request, cause, { submitter, urgencies, earlier, stages });
 }
 
-/** Returns the urgency of each pending action of the plan, because one notice is for all of them. */
+/** Returns the urgency of each pending action of the plan, because one message requests approval for all of them. */
 function urgenciesOfPlan(body: DecisionEntry, batch: BatchEntries, now: number): Urgency[] {
   const isNotified = (other: EntryBody): other is DecisionEntry =>
     other.type === "decision" && other.status === "pending_approval" && other.plan?.id === body.plan?.id;

@@ -10,7 +10,10 @@ import { findSimilarName } from "../domain/similar-name.ts";
 import { utcOffset } from "../domain/time-zone.ts";
 import { parseDuration } from "../domain/time.ts";
 
-/** Who receives a message, as a notifier and an address on it: a person, or a shared place such as a chat channel. */
+/**
+ * A recipient of messages: a person, or a shared destination such as a chat channel. `to` is the address that the
+ * notifier sends to.
+ */
 export interface Recipient {
   notifier: string;
   to: string;
@@ -24,7 +27,7 @@ export type ChannelRecipient = Recipient & { member: string | null };
 export interface Channel {
   name: string;
   recipients: readonly ChannelRecipient[];
-  /** If not null, only the people on call are notified; else all people. */
+  /** If not null, only the people on call are notified; otherwise all people of the channel. */
   rota: Rota | null;
   /** Time of the reminder before the approval expires, in milliseconds; null for no reminder. */
   remindBefore: number | null;
@@ -71,8 +74,8 @@ export function readChannels(
       if (fault !== null) throw new ChannelError(name, fault);
       return { notifier, to, person };
     };
-    // The store rejects such a name, so storing notifications would fail, and with it each decision that requires
-    // approval.
+    // The store rejects text with lone surrogates, so storing the notifications of this channel would fail, and so
+    // would every decision that notifies it.
     if (LONE_SURROGATE.test(name))
       throw new ChannelError(name, "its name contains a lone surrogate, which cannot be stored");
     for (const { owner } of given.people ?? [])
@@ -107,8 +110,8 @@ export function readChannels(
 }
 
 /**
- * Returns the channels that are notified of stops, of emergency approvals, or of gaps in coverage. Throws ChannelError for a channel that is
- * not configured.
+ * Returns the channels that are notified of stops, of emergency approvals, or of gaps in coverage. Throws ChannelError
+ * for a channel that is not configured.
  */
 export function readNoticeChannels(
   key: "stop" | "break_glass" | "coverage",
@@ -162,10 +165,7 @@ function duration(channel: string, key: string, text: string): number {
   return ms;
 }
 
-/**
- * Returns the channels that a decision can notify: those that the policy lists, and the channels that these escalate
- * to.
- */
+/** Returns the channels that a decision can notify: the named channels, and the channels to which they escalate. */
 export function listReachableChannels(channels: ReadonlyMap<string, Channel>, named: readonly string[]): Channel[] {
   const direct = named.flatMap((name) => channels.get(name) ?? []);
   const escalations = direct.flatMap(({ escalate }) => (escalate === null ? [] : (channels.get(escalate.to) ?? [])));

@@ -1,8 +1,9 @@
 /**
  * Delivers the messages of the outbox. Runs on one process at a time, and sends one message at a time to each
- * destination. Sends the message that expires first ahead of the others. Retries a message with increasing delays until it is
- * delivered, it has expired, or three days have passed. The courier reads the store directly and never waits for
- * the ledger, so a notifier cannot delay a decision.
+ * destination. Of the due messages of a destination, sends new messages before retries, and the message that expires
+ * first before the others. Retries a message with increasing delays until it is delivered, it has expired, or three
+ * days have passed. The courier reads the store directly and never waits for the ledger, so a notifier cannot delay a
+ * decision.
  */
 import type { LeaderLease } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
@@ -71,7 +72,7 @@ class StoreCourier implements Courier {
   private readonly destinations = createDestinations();
   /** Running attempts by destination. */
   private readonly attempts = new Map<string, { notifier: string; done: Promise<void> }>();
-  /** Functions that each end one pause. Called when the service stops. */
+  /** Functions that each end one pause early. Called when the service stops. */
   private readonly pauseEnders = new Set<() => void>();
   private stopping = false;
   private timer: ReturnType<typeof setTimeout> | null = null;

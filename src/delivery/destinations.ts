@@ -1,6 +1,6 @@
 /**
  * A circuit breaker for destinations. While a destination fails, the courier sends it one message at a time as a probe,
- * and its other messages wait. When a probe succeeds, all of them are sent.
+ * and its other messages wait. When a probe succeeds, all waiting messages are sent.
  *
  * The state is only in memory: after a restart each destination is probed once.
  */
@@ -23,8 +23,8 @@ interface Destinations {
   recordFailure(destination: string): number;
   close(destination: string, closed: ClosedDestination): void;
   /**
-   * Records a success. The waiting messages with at most the returned number of attempts must be sent now. Returns null
-   * if no message needs to be sent earlier.
+   * Records a success. Waiting messages with at most the returned number of `attempts` must then be sent at once.
+   * Returns null if no message has to be sent earlier.
    */
   recordSuccess(destination: string): { attempts: number } | null;
   /** Resets the state of all destinations. Called when another process has taken over the deliveries. */
@@ -52,8 +52,8 @@ export function createDestinations(): Destinations {
       failing.set(destination, 0);
       closed.delete(destination);
       if (failures === 0) return null;
-      // After a single failure, the message itself may be the cause. That message waits for its own retry, and only
-      // messages without an attempt are sent.
+      // A single failure may have been caused by the message itself. Let that message wait for its retry, and send only
+      // messages without an attempt.
       return { attempts: failures === 1 ? 0 : ANY_NUMBER };
     },
     clear() {

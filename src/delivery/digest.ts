@@ -23,8 +23,8 @@ interface DigestOptions {
 }
 
 /**
- * Adds the other requests that are due to the message. Returns the message and the rows of the added requests, which
- * are settled together with this delivery.
+ * Adds the other due requests to the message. Returns the message and the rows of the added requests, which are settled
+ * together with this delivery.
  */
 export async function collectDigest(
   { storage, channels, build, now }: DigestOptions,

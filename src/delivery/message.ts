@@ -64,7 +64,10 @@ type BaseMembers = Omit<MessageBase, "kind">;
 /** Members that all messages about actions have. */
 type CommonMembers = Omit<ThrottleMessage, "kind" | "person" | "throttle"> & { person: string | null };
 
-/** The action of a request for approval, and the previous request to the same person. */
+/**
+ * The data of a request for approval or a reminder. For a reminder, `request` is the earlier request to the same
+ * person.
+ */
 interface RequestSubject {
   kind: ApprovalMessage["kind"];
   action: ActionRow;
@@ -77,7 +80,7 @@ export function isObsolete(built: Message | ObsoleteMessage): built is ObsoleteM
   return "obsoleteReason" in built;
 }
 
-/** Returns true for the first delivery about an action to a recipient. */
+/** Returns true if the delivery is the first request for approval of an action to a recipient, not a reminder. */
 export function isApprovalRequest({ kind }: Pick<DeliveryRow, "kind">): boolean {
   return kind === "approval_requested" || kind === "approval_escalated";
 }

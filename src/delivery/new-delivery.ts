@@ -70,7 +70,7 @@ function destinationOf({ notifier, to }: Recipient): string {
 export const recipientKey = (notifier: string, to: string, person: string | null): string =>
   JSON.stringify([notifier, to, person]);
 
-/** Whether both names can be one person, under any name that a user had. */
+/** Returns true if both names can belong to one person. Considers every name that a user has had. */
 export function isSamePerson({ people }: OutboxOptions, a: string, b: string): boolean {
   const other = people().samePersonPrincipals(principalOfOwner(b));
   return people()

@@ -1,6 +1,6 @@
 /**
- * Renders notices as plain text. Text of other people or systems cannot hide or reorder the text around it or add
- * lines. The caller escapes markup.
+ * Renders notices as plain text. Text from other people or systems cannot hide or reorder the surrounding text, and
+ * cannot add lines. The caller must escape markup.
  */
 import type { CoverageMessage, Message, NoticeMessage, StopMessage } from "../contract/notifier.ts";
 import { formatPrincipal, renderText, formatTime } from "./approval-message-text.ts";

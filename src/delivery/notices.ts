@@ -12,7 +12,7 @@ import {
   recipientKey,
 } from "./new-delivery.ts";
 
-/** Returns the notices of an entry, other than those of a request for approval. */
+/** Returns the notices that an entry causes, except requests for approval. */
 export async function newEntryNotices(
   options: OutboxOptions,
   tx: StorageTransaction,
@@ -38,8 +38,8 @@ export async function newEntryNotices(
 }
 
 /**
- * Notifies the channels of the configuration, every channel that was notified of the request, and the person behind the
- * agent. Notifies each address once.
+ * Returns notices for the channels in the configuration, for every channel that was notified of the request, and for
+ * the person behind the agent. Each address gets one notice.
  */
 async function breakGlassNotices(
   options: OutboxOptions,

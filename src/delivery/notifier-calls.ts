@@ -3,8 +3,8 @@ import { NotifierError, type DeliveryResult, type Message, type Notifier } from 
 import { runAsNotifier } from "./notifier-errors.ts";
 
 /**
- * Maximum number of calls of one notifier that timed out and are still running. While a notifier exceeds it, the
- * notifier is not called.
+ * Maximum number of calls of one notifier that timed out and are still running. While a notifier has this many, it is
+ * not called.
  */
 const MAX_HANGING = 20;
 

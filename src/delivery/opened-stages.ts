@@ -9,7 +9,9 @@ import type { BatchEntries, DeliveryCause, OutboxOptions } from "./new-delivery.
 /** A stage of an approval, with the channels that are notified when it opens. */
 export type NotifyingStage = ReturnType<typeof evaluatePlanProgress>["stages"][number];
 
-/** Returns the entries of the body's action up to this one. Those of the batch itself are not stored yet. */
+/**
+ * Returns the entries of the body's action up to this entry. Adds the entries of the batch, which are not stored yet.
+ */
 export async function readActionEntries(
   tx: StorageTransaction,
   { action_id }: { action_id: string },
@@ -29,8 +31,8 @@ export function approverPlansOf(entry: ActionEntry): readonly ApproverPlan[] {
 }
 
 /**
- * Returns the stages that the last of these entries opened, including alternatives that open later, and the channels
- * that only earlier stages notify.
+ * Returns the stages that the last entry opened, including alternatives that open later (`stages`). Also returns the
+ * channels that only earlier stages notify (`closed`).
  */
 export function findOpenedStages(
   channels: OutboxOptions["channels"],

@@ -40,7 +40,7 @@ export async function notifyAfterReview(
       });
 }
 
-/** Returns whether the entry ends a request for approval, including a later denial of an approved action. */
+/** Returns true if the entry ends a request for approval. A later denial of an approved action also ends it. */
 export function endsApprovalRequest(body: EntryBody): body is EndingEntry {
   if (body.type === "redecision") return body.status === "denied";
   if (body.type === "review") return body.status !== "pending_approval";
@@ -52,7 +52,9 @@ export function endsApprovalRequest(body: EntryBody): body is EndingEntry {
   );
 }
 
-/** Whether the action was approved but not started in time. Its approvers were already notified of the approval. */
+/**
+ * Returns true if the action was approved but not started in time. Its approvers were already notified of the approval.
+ */
 function isExpiredApproval({ verdict, approved_until }: ApprovalEntry): boolean {
   return verdict === "expired" && approved_until !== null;
 }
@@ -62,8 +64,9 @@ function scheduleAt(at: number, now: number): Pick<NewDelivery, "state" | "next_
 }
 
 /**
- * Notifies the recipients of requests of the outcome, and drops scheduled reminders and escalations. In a plan, the next
- * pending action takes over the requests that were not delivered, because its own approvers were not notified again.
+ * Notifies the recipients of requests of the outcome, and drops scheduled reminders and escalations. In a plan, the
+ * next pending action takes over the requests that were not delivered, because their recipients got no separate request
+ * for that action.
  */
 export async function notifyOfEnd(
   options: OutboxOptions,
@@ -102,8 +105,8 @@ function isUndelivered(row: DeliveryRow): boolean {
 }
 
 /**
- * Returns the next pending action of the plan of an action that ended. `channelOf` returns the first channel that its rules
- * notify and that contains the recipient of a delivery; null if none does.
+ * Returns the next pending action in the plan of an action that ended; null if there is none. `channelOf` returns the
+ * first channel that the next action notifies and that contains the recipient of a delivery; null if there is none.
  */
 async function findNextOfPlan(
   { channels }: OutboxOptions,
@@ -135,7 +138,10 @@ async function findNextOfPlan(
   };
 }
 
-/** Returns a copy of the delivery for another action, with the same time unless that action has expired by then. */
+/**
+ * Returns a copy of the delivery for another action. The copy is due at the same time, or now if the action expires
+ * before that time.
+ */
 function takeOver(
   options: OutboxOptions,
   delivery: DeliveryRow,

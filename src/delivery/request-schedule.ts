@@ -20,7 +20,7 @@ import type { NotifyingStage } from "./opened-stages.ts";
 
 /** The subject of a request for approval. `decision` is null if a vote opened the next stage. */
 type ApprovalRequest = Pick<DecisionEntry, "action_id" | "expires_at"> & { decision: DecisionEntry["decision"] | null };
-/** How long a notice can wait: the deadline of the votes, and the risk. */
+/** The deadline of the votes and the risk, which determine how long a notice can be delayed. */
 export interface Urgency {
   expiresAt: number;
   risk: string | null;
@@ -95,8 +95,9 @@ export function buildApprovalRequests(
 }
 
 /**
- * Returns the recipients of a channel, each with the time of its message. If the channel has a rota, these are the
- * person on call at `from` and the later ones.
+ * Returns the recipients of a channel, each with the time of the message. If the channel has a rota, returns only the
+ * people who are on call between `from` and `until`; someone whose shift starts later gets the message at the start of
+ * the shift. Shared destinations always get it at `from`.
  */
 function recipientsOf(
   { recipients, rota }: Channel,

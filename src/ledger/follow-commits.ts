@@ -8,7 +8,7 @@ import type { HistoryAgreement } from "./commit/history-agreement.ts";
 import type { HeadReader } from "./head-reader.ts";
 import type { LedgerTail } from "./tail.ts";
 
-/** Interval at which the head is read, because an announcement of a commit can be lost. Milliseconds. */
+/** Interval at which the head is polled, in case the announcement of a commit was lost. Milliseconds. */
 const CATCH_UP_INTERVAL_MS = 500;
 /** Like CATCH_UP_INTERVAL_MS, but for stores that do not announce commits. Milliseconds. */
 const POLL_INTERVAL_MS = 250;

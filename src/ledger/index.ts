@@ -324,7 +324,10 @@ class ProcessLedger implements OpenLedger {
     return this.checkpoints.sign(() => this.followedHead());
   }
 
-  /** Reads the log's keys up to the head, and returns the head. The processes have agreed on its database. */
+  /**
+   * Waits until the processes have agreed on the database. Then reads the log's keys up to the head, and returns the
+   * head.
+   */
   private async followedHead(): Promise<LedgerHead> {
     let read = await this.head();
     if (read.server?.isSettled === false) {
@@ -432,8 +435,8 @@ class ProcessLedger implements OpenLedger {
 function keptCheckpoints({ keptCheckpoint, stateFolder, logKeys, log }: LedgerOptions): CheckpointFile[] {
   const checkpointFiles: CheckpointFile[] = [];
   if (keptCheckpoint !== null) checkpointFiles.push(openCheckpointFile(keptCheckpoint, log));
-  // Restoring the whole data folder also restores the checkpoint in it, so store another copy elsewhere. Its name
-  // contains the log's first key, because one folder serves all logs.
+  // Store another copy elsewhere, because restoring the whole data folder also restores the checkpoint in it. The name
+  // of the copy depends on the log's first key, because one folder serves all logs.
   if (typeof stateFolder === "string")
     checkpointFiles.push(
       openCheckpointFile(stateCheckpointPath(stateFolder, logKeys.keys().first), log, { optional: true }),

@@ -1,8 +1,8 @@
 /** Combines concurrent reads of the same value into one. */
 
 /**
- * Returns a function that combines concurrent reads. A call during a read does not get its result, which could be older
- * than the call. All such calls share the next read.
+ * Returns a function that combines concurrent reads. A call during a read does not get the result of this read, which
+ * could be older than the call. All calls during a read share the next read.
  */
 export function createSharedRead<T>(read: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | null = null;

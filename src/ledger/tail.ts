@@ -36,8 +36,8 @@ export class LedgerTail {
   }
 
   /**
-   * Delivers the entries of all processes that are announced after the call. The first subscriber can start at an
-   * earlier or later sequence number `from`. Returns a function that ends the subscription.
+   * Delivers the entries of all processes, starting with the first entry that is announced after the call. The first
+   * subscriber can start at an earlier or later sequence number `from`. Returns a function that ends the subscription.
    */
   subscribe(listener: Listener, from: number = this.announcedSize): () => void {
     // Without subscribers, no one needs the entries that were announced earlier.

@@ -23,8 +23,7 @@ export interface UnrecordedLimit extends MatchedLimit {
 
 /**
  * Returns the limits of enforced policies that apply to the request and have no recorded usage.
- * @param now the time of
- * the decision in milliseconds
+ * @param now the time of the decision in milliseconds
  */
 export function findUnrecordedLimits(
   set: CompiledPolicySet,

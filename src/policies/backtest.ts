@@ -100,8 +100,8 @@ function decideAgain(
 }
 
 /**
- * Reports which recorded decisions would change if a policy in shadow mode were enforced. Ignores decisions for which
- * the policy had no answer.
+ * Reports which recorded decisions would change if a policy in shadow mode were enforced. Ignores decisions that have
+ * no recorded result of the policy.
  * @param inPlaceOf the rule in whose place the policy allows actions; null unless the policy was suggested
  */
 export function reportShadowPolicy(
@@ -119,7 +119,10 @@ export function reportShadowPolicy(
 }
 
 const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
-/** Reason codes of decisions without a matching rule. For these, the answer of any policy counts. */
+/**
+ * Reason codes of decisions without a matching rule. If a shadow policy were enforced, it would replace such a
+ * decision, whatever its effect.
+ */
 const UNMATCHED = ["NO_MATCHING_RULE", "NO_ACTIVE_POLICY"];
 
 function withShadow(decision: Decision, shadow: ShadowOutcome): DecisionOutcome {
@@ -128,8 +131,9 @@ function withShadow(decision: Decision, shadow: ShadowOutcome): DecisionOutcome 
 }
 
 /**
- * Returns the decision if a suggested policy were in force, which replaces the answer of the rule that the decision
- * names. Ignores other rules that also required approval, because they are not recorded.
+ * Returns the decision as it would be if a suggested policy were enforced. The policy's `allow` replaces a decision of
+ * the given rule that requires approval. Ignores other rules that also required approval, because decisions do not
+ * record them.
  */
 function withSuggestion(
   decision: Decision,
@@ -249,8 +253,7 @@ interface DeferredDecision {
 
 /**
  * Simulates the limits, and counts for each limit the decisions to which it applies.
- * @param deferred the decisions,
- * newest first
+ * @param deferred the decisions, newest first
  */
 async function applyLimits(
   deferred: readonly DeferredDecision[],

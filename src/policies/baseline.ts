@@ -50,9 +50,9 @@ export function isAcceptedBaseline(accepted: AcceptedBundle | null, location: So
 }
 
 /**
- * Returns the name of a baseline source of which no process has accepted a bundle with the current configuration; null
- * if there is none. Until all baseline sources are loaded, the active set must not change, because rules of other
- * sources could allow actions that the baseline denies.
+ * Returns the name of a baseline source that is not loaded: no process has accepted one of its bundles with the current
+ * configuration. Returns null if all baseline sources are loaded. Until they are, the active set must not change,
+ * because rules of other sources could allow actions that the baseline denies.
  */
 export async function findUnloadedBaseline(
   reader: Pick<StorageReader, "meta">,
@@ -65,7 +65,7 @@ export async function findUnloadedBaseline(
   return null;
 }
 
-/** Throws PolicySourceError for a bundle that does not come from a baseline source while a baseline is not loaded. */
+/** While a baseline is not loaded, throws PolicySourceError for bundles of sources that are not baselines. */
 export async function assertBaselineLoaded(
   reader: Pick<StorageReader, "meta">,
   sourceName: string,

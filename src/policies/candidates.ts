@@ -110,8 +110,8 @@ export function parseCandidatePolicies(candidates: CandidatePolicies): ParsedPol
 }
 
 /**
- * Returns the active policy set with the candidates, which replace active policies of the same name. With `alone`, returns
- * a set of only the candidates. Throws the Refusal `POLICY_INVALID`.
+ * Returns the set of the active policies and the candidates. A candidate replaces the active policy of the same name.
+ * If `alone` is true, the set contains only the candidates. Throws the Refusal `POLICY_INVALID`.
  */
 export function buildCandidateSet(
   active: PolicySetDocument,

@@ -1,11 +1,13 @@
 /**
  * Reads fact sources, and caches their results for a short time. A decision uses cached results, because it must not
- * wait for a source under the ledger's lock. Failures are cached, too, so that a decision that needs them is not
- * prepared forever.
+ * wait for a source under the ledger's lock. Failures are cached, too. Otherwise a decision that needs a fact of a
+ * failed source would start new reads forever.
  *
- * Each source has its own memory, reads and queue. The policies that ask it take turns, and so do the keys whose requests a
- * policy decides, so that neither a slow source, nor the policies of one team, nor one agent keeps others from their facts.
- * Votes and the service's own work have a share of their own. A read that gets no turn fails only for its reader.
+ * Each source has a separate cache, a separate set of slots for concurrent reads, and a separate queue. The slots of a
+ * source are shared fairly among the policies that read it, and the slots of a policy among the keys whose requests it
+ * decides. Therefore a slow source, the policies of one team or a single agent cannot block the reads of others. Votes
+ * and the service's own work count as a separate policy. If a read gets no slot within the timeout, only the reader
+ * that waited for it gets a failure.
  */
 import { rejectOnAbort } from "../cluster/reject-on-abort.ts";
 import type { FactSources, FactSourceCounts } from "../contract/core-host.ts";
@@ -23,36 +25,49 @@ import type { JsonValue } from "../domain/json.ts";
 import type { FactResult, FactCall } from "../domain/policy/decide/fact-reads.ts";
 import { createReaderCounts, createFairSlots, type Reader, type ReaderCounts, type FairSlots } from "./fair-slots.ts";
 
-/** How long an answer is used at least, because a decision waits for its turn. Milliseconds. */
+/**
+ * Minimum time for which a result is usable, because a decision waits for the ledger's lock after the read.
+ * Milliseconds.
+ */
 const MIN_AGE_MS = 2_000;
-/** Maximum number of characters of one answer, and of all answers of one source in memory. */
+/** Maximum size of one result, and of all cached results of one source. Characters. */
 const MAX_ANSWER = 65_536;
 const MAX_MEMORY = 16 * 1024 * 1024;
-/** Memory that an answer uses in addition to its characters. */
+/** Size of a cached result in addition to the characters of its key and value. */
 const OVERHEAD = 256;
-/** Maximum number of requests of one policy that wait for one source, without votes. The same number of votes can wait. */
+/**
+ * Maximum number of requests of one policy that wait for one source. Votes on actions of the policy have a separate
+ * limit of the same size.
+ */
 const MAX_WAITING = 2_000;
 
 interface Kept {
   answer: FactResult;
-  /** Time of the read by `performance.now()`, which does not go back when the machine's clock does. */
+  /** Time of the read by `performance.now()`, which never goes back, even if the machine's clock is set back. */
   readAt: number;
   usableMs: number;
   size: number;
 }
 
-/** A source with its answers and its reads in progress. */
+/** A source with its cached results and its reads in progress. */
 interface SourceState extends Required<Pick<FactSource, "timeoutMs" | "maxAgeMs">> {
   source: FactSource;
   inputs: string;
-  /** Answers and failures by inputs, and missed turns by reader and inputs, oldest first. */
+  /**
+   * Cached results, oldest first. A result that all readers can use is stored under its inputs (`keys.shared`). A
+   * failure that concerns only one reader, such as a read that got no slot, is stored under its reader and inputs
+   * (`keys.own`).
+   */
   kept: Map<string, Kept>;
-  /** Characters of the answers. */
+  /** Total size of the cached results. Characters. */
   memory: number;
-  /** Reads that have a slot, by inputs, and reads of each reader that wait or have one, by reader and inputs. */
+  /**
+   * Reads in progress. A read is stored under its reader and inputs (`keys.own`) until it ends. Once it has a slot, it
+   * is also stored under its inputs (`keys.shared`), so that any reader can join it.
+   */
   reading: Map<string, Promise<FactResult>>;
   turns: FairSlots;
-  /** Number of waiting requests. */
+  /** Number of requests that wait for a result, by reader. */
   waiting: ReaderCounts;
   counts: FactSourceCounts;
 }
@@ -64,7 +79,7 @@ export function createFactReader(options: {
 }): FactSources {
   const states = new Map(options.sources.map((source) => [source.name, createState(source)]));
 
-  /** Returns null if no source can answer the call. */
+  /** Returns the state of the call's source; null if the source does not exist or has other inputs. */
   function stateOf({ source, inputs }: FactCall): SourceState | null {
     const state = states.get(source);
     return state?.inputs === listNames(Object.keys(inputs)) ? state : null;
@@ -95,15 +110,16 @@ export function createFactReader(options: {
     const known = findRecent(state, [keys.shared, keys.own]);
     if (known !== null) return known;
     const { waiting } = state;
-    // A member can use half of what the others leave, so that there is always room for another member.
+    // Limit a member to half of the capacity that the other members leave, so that there is always room for another
+    // member.
     if (waiting.ofMember(reader) >= MAX_WAITING - waiting.ofGroup(reader.group)) {
-      // A policy in shadow mode must not refuse a request.
+      // Return a failure, because a policy in shadow mode must not cause a refusal of the request.
       if (call.shadow) return keep(state, keys.own, fault("no_answer"));
       throw tooManyReads(call, waiting.ofGroup(reader.group));
     }
     waiting.add(reader, 1);
     try {
-      // Join a read of the same inputs that has a slot, or the reader's own one that waits.
+      // Join a read of the same inputs that has a slot, or the reader's earlier read of them.
       const joined = state.reading.get(keys.shared) ?? state.reading.get(keys.own);
       return await (joined ?? remember(state, keys.own, readInTurn(state, call, reader, keys)));
     } finally {
@@ -111,7 +127,10 @@ export function createFactReader(options: {
     }
   }
 
-  /** Waits for a slot, and reads. Takes the answer of another reader's read of the same inputs, if there is one by then. */
+  /**
+   * Waits for a slot, and reads. If another reader has started or completed a read of the same inputs by then, returns
+   * the result of that read instead.
+   */
   async function readInTurn(
     state: SourceState,
     call: FactCall,
@@ -132,7 +151,7 @@ export function createFactReader(options: {
     return other;
   }
 
-  /** Asks the source, and keeps its answer or its failure. */
+  /** Calls the source, and caches its result or its failure. */
   async function readFrom(
     state: SourceState,
     { inputs }: FactCall,
@@ -141,13 +160,13 @@ export function createFactReader(options: {
   ): Promise<FactResult> {
     const { source, counts } = state;
     counts.reads += 1;
-    // The time before the read, because the source can have taken its value at once and answered late.
+    // Use the time before the read, because the source may read the value at once and return it late.
     const at = options.clock();
     const readAt = performance.now();
     try {
       const text = canonicalText(await askSource(state, inputs, release));
       if (text.length <= MAX_ANSWER) {
-        // A copy, because the source could change its value later.
+        // Cache a copy, because the source could change its value later.
         const answer = { value: JSON.parse(text) as JsonValue, fault: null, at };
         return keep(state, key, answer, { length: text.length, usableMs: state.maxAgeMs, readAt });
       }
@@ -173,7 +192,8 @@ export function createFactReader(options: {
     recent: (call, keyId = null) => recent(call, keyId),
     async read(calls, keyId = null) {
       const answers = await Promise.all(calls.map((call) => readOne(call, keyId)));
-      // A failure counts for a moment from the end of the last read, or a decision on several slow sources could never be made.
+      // Cache each expired failure again when the last read has ended. Otherwise the failure of a fast source could
+      // expire before a slow source responds, and a decision that needs both sources could never be made.
       for (const [i, call] of calls.entries()) {
         const failure = answers[i]?.fault ?? null;
         const state = stateOf(call);
@@ -201,7 +221,7 @@ function createState(source: FactSource): SourceState {
   };
 }
 
-/** Caches a result for `usableMs` from `readAt`, and at least for a moment from now. */
+/** Caches a result for `usableMs` from `readAt`, and at least for MIN_AGE_MS from now. */
 function keep(
   state: SourceState,
   key: string,
@@ -225,7 +245,7 @@ function keep(
   return answer;
 }
 
-/** Lets later reads join this one until it ends. */
+/** Registers a read in progress, so that later reads can join it until it ends. */
 function remember({ reading }: SourceState, key: string, read: Promise<FactResult>): Promise<FactResult> {
   const answer = read.finally(() => reading.delete(key));
   reading.set(key, answer);
@@ -233,8 +253,8 @@ function remember({ reading }: SourceState, key: string, read: Promise<FactResul
 }
 
 /**
- * Asks a source. Settles within the timeout, even if the source ignores the signal. Does not abort when the service
- * stops, because a stopping service still decides requests, and would deny them without the read.
+ * Calls a source. Settles within the timeout, even if the source ignores the signal. Does not abort when the service
+ * stops, because a stopping service still decides requests, and would deny them without the facts.
  */
 async function askSource(
   { source, timeoutMs }: SourceState,
@@ -243,7 +263,7 @@ async function askSource(
 ): Promise<JsonValue> {
   const over = AbortSignal.timeout(timeoutMs);
   try {
-    // The slot stays taken until the source returns, so that a source that ignores the signal cannot pile up reads.
+    // Hold the slot until the source returns, so that a source that ignores the signal cannot accumulate reads.
     const answered = Promise.resolve()
       .then(() => source.read(inputs, over))
       .finally(release);
@@ -253,7 +273,7 @@ async function askSource(
   }
 }
 
-/** Nothing was decided, so the request can be repeated. */
+/** Returns the error for too many waiting requests. Nothing was decided, so the client can send the request again. */
 function tooManyReads({ policy, source }: FactCall, waiting: number): Refusal {
   return new Refusal(
     "OVERLOADED",
@@ -262,15 +282,18 @@ function tooManyReads({ policy, source }: FactCall, waiting: number): Refusal {
   );
 }
 
-/** Returns the reader that a call waits as. Names of policies contain no spaces. */
+/**
+ * Returns the reader on whose behalf a call reads. The group of votes cannot be a policy's name, which contains no
+ * spaces.
+ */
 const readerOf = ({ policy }: FactCall, keyId: string | null): Reader =>
   keyId === null ? { group: `votes on ${policy}`, member: "" } : { group: policy, member: keyId };
 
-/** Keys of the memory and of reads in progress. */
+/** Keys of cached results and of reads in progress. */
 interface Keys {
-  /** For all readers of the inputs. */
+  /** Key for all readers of the inputs. */
   shared: string;
-  /** For one reader. Differs from each key for all readers, because those begin with a brace. */
+  /** Key for one reader. Never equals a shared key, because shared keys begin with a brace. */
   own: string;
 }
 

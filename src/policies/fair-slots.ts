@@ -1,16 +1,18 @@
 /**
- * Lets a limited number of reads run at a time. Groups take turns, and so do the members of a group, so that none waits for all
- * reads of another.
+ * Limits the number of concurrent reads. A free slot goes to the group that has the fewest slots, and within this group
+ * to the member that has the fewest slots. Therefore no group or member has to wait for all reads of another.
  */
 
-/** The member of a group for which a read is made. */
+/** The member of a group on whose behalf a read runs. */
 export interface Reader {
   group: string;
   member: string;
 }
 
 export interface FairSlots {
-  /** Waits for a slot. Resolves to a function that releases it. Rejects with the signal's reason. */
+  /**
+   * Waits for a slot. Resolves to a function that releases the slot. Rejects with the signal's reason if `over` aborts.
+   */
   acquire(reader: Reader, over: AbortSignal): Promise<() => void>;
 }
 
@@ -91,7 +93,7 @@ export function createFairSlots(slots: number): FairSlots {
           over.removeEventListener("abort", giveUp);
           resolve(take(reader));
         };
-        // A read that gives up leaves the queue, or it would be given a slot later.
+        // Remove the read from the queue. Otherwise it would get a slot later.
         const giveUp = (): void => {
           leave(reader, start);
           reject(over.reason as Error);
@@ -103,7 +105,10 @@ export function createFairSlots(slots: number): FairSlots {
   };
 }
 
-/** Returns what waits under the name with the fewest slots. Moves it to the end, so that names with equally many take turns. */
+/**
+ * Returns the queue's entry for the name with the fewest slots; null if the queue is empty. Moves the entry to the end,
+ * so that names with equally many slots take turns.
+ */
 function takeTurn<T>(queue: Map<string, T>, held: (name: string) => number): { name: string; waiting: T } | null {
   let next: string | null = null;
   for (const name of queue.keys()) if (next === null || held(name) < held(next)) next = name;

@@ -46,7 +46,7 @@ export interface PolicyFolder {
   faults: TextFault[];
   /** Warnings about rules that cannot have an effect. */
   warnings: TextFault[];
-  /** Environments for which the shared data has values of their own, sorted. */
+  /** Names of the environments for which the shared data defines separate values, sorted. */
   environments: readonly string[];
   /** Returns the same files with the shared data of a different environment. */
   inEnvironment(name: string): PolicyFolder;

@@ -13,8 +13,9 @@ export interface TreeFile {
 const SUBMODULE = "a submodule is not followed, so its policies would be missing; put them into this repository";
 
 /**
- * Lists the policy files of a tree. Does not follow submodules and symbolic links. With `recursive`, they are faults:
- * they could contain policies, and if a policy that denies actions were skipped, the actions would be allowed.
+ * Lists the policy files of a tree. Does not follow submodules and symbolic links. With `recursive`, reports them as
+ * faults, because they could contain policies: if a policy that denies actions were skipped, the actions would be
+ * allowed.
  *
  * @param tree the tree, such as `<commit>:<folder>`; if it does not exist, rejects with the error of `run`
  * @param linkFault the message for a symbolic link

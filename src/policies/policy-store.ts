@@ -31,7 +31,9 @@ import { type AcceptedBundle, isAcceptedBaseline, readAcceptedBundle } from "./b
 import { validateBundle } from "./bundle.ts";
 import type { PolicySets } from "./policy-sets.ts";
 
-/** Maximum number of times a source is read again because another process activated its policies first. */
+/**
+ * Maximum number of times that a source is loaded, if other processes activate bundles of the source during the loads.
+ */
 const OFFERS = 5;
 
 interface PoliciesOptions {
@@ -251,8 +253,8 @@ export class PolicyStore implements PolicyService {
     const [refused, basis] = await Promise.all([readRefusedSource(storage, name), readAcceptedBundle(storage, name)]);
     const location = this.baselines.get(name);
     const stored = basis === null ? null : (JSON.parse(basis) as AcceptedBundle);
-    // During a rolling change of the location, processes with the old location continue to run. Therefore a bundle from
-    // a different location counts, unless this process could not load its own location.
+    // During a rolling change of the location, some processes still load the old location. Therefore also report a
+    // bundle from a different location as applied, unless this process could not load its own location.
     const isApplied =
       location === undefined ||
       isAcceptedBaseline(stored, location) ||

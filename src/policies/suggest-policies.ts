@@ -1,6 +1,7 @@
 /**
- * Suggests policies from past decisions: mines the approvals of each rule, and evaluates every request again with each
- * mined rule, because the decision of all policies in combination counts. Runs on the thread for policy trials.
+ * Suggests policies from past decisions. Mines the approvals of each rule, and adds each mined rule to the current
+ * policies to evaluate the requests again, because a decision depends on all policies. Runs on the thread for policy
+ * trials.
  */
 import type {
   PastDecision,
@@ -87,7 +88,10 @@ export async function suggestPolicies(
   return report;
 }
 
-/** Sorts shorter rules first. Of rules with the same length, sorts the rule that covers more first. */
+/**
+ * Sorts rules with fewer conditions first. Of rules with equally many conditions, sorts the rule that covers more
+ * first.
+ */
 function compareRules(a: MinedRule, b: MinedRule): number {
   return (
     a.conditions.length - b.conditions.length ||
@@ -142,7 +146,7 @@ function replayableOf(
       source,
       tool,
       operation,
-      // The conditions of a suggestion show values.
+      // Omit redacted parameters, because the conditions of a suggestion contain values of parameters.
       params: omitRedacted(compiled, request, params),
       context,
       at,
@@ -155,8 +159,8 @@ function replayableOf(
 }
 
 /**
- * Returns the only rule that requires approval; null if no rule does. Returns "several" if there are more, or if a
- * suggested rule cannot replace it.
+ * Returns the rule that requires approval; null if no rule does. Returns "several" if more than one rule requires
+ * approval, or if a suggested rule cannot replace the rule.
  */
 function findAskingRule(
   compiled: CompiledPolicySet,
@@ -176,8 +180,8 @@ function findAskingRule(
 }
 
 /**
- * Adds the suggested rule and evaluates every request that requires approval. Returns null if a rejected request would
- * be allowed, or if too few requests would be allowed.
+ * Adds the suggested rule to the policies, and evaluates the requests for its tool that require approval. Returns null
+ * if the policies do not compile, if a rejected request would be allowed, or if too few requests would be allowed.
  */
 async function tryOut(
   rule: MinedRule,

@@ -40,7 +40,7 @@ export interface Jobs {
 }
 export type JobName = keyof Jobs;
 
-/** A read of a job from the store, which only the main thread has opened. */
+/** A read from the store for a job. The main thread runs it, because only the main thread has opened the store. */
 export type ReaderCall =
   | { method: "decisionSpan"; args: Parameters<StorageReader["decisionSpan"]> }
   | { method: "decisions"; args: Parameters<VisibleReads["decisions"]> }

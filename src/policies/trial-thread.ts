@@ -19,7 +19,7 @@ import { parseCandidatePolicies, buildCandidateSet } from "./candidates.ts";
 import type { MessageFromThread, JobName, Jobs, ReaderCall, MessageToThread } from "./trial-protocol.ts";
 
 const TURN_MS = 20;
-/** Interval at which the same running job is reported again. Milliseconds. */
+/** Minimum interval between two reports that the same job is running. Milliseconds. */
 const REPORT_INTERVAL_MS = 250;
 const KEPT_SETS = 8;
 
@@ -48,8 +48,9 @@ class Turn {
   }
 
   /**
-   * Called between two steps. Returns null if this turn is still short, else a promise to await. Throws the Refusal
-   * `TRIAL_TOO_LONG` if the job has used up its budget; rejects with `SHUTTING_DOWN` if it was aborted.
+   * Called between two steps. Returns null if the last yield was less than 20 ms ago, else a promise to await. Throws
+   * the Refusal `TRIAL_TOO_LONG` if the job has used up its budget; rejects with `SHUTTING_DOWN` if the job was
+   * aborted.
    */
   readonly yieldIfSlow = (): Promise<void> | null => {
     const worked = performance.now() - this.since;

@@ -3,7 +3,9 @@ import { setImmediate } from "node:timers/promises";
 
 const TURN_MS = 20;
 
-/** Called between steps of the work. Returns null within the first 20 ms of a turn, else a promise to await. */
+/**
+ * Called between steps of the work. Returns null if the last yield was less than 20 ms ago, else a promise to await.
+ */
 export type YieldIfSlow = () => Promise<void> | null;
 
 export function createYieldIfSlow(): YieldIfSlow {

@@ -62,7 +62,7 @@ interface PlannedFault {
   kind: StorageErrorKind;
 }
 
-/** The error of a failed method, which makes the transaction fail even if the caller ignores it. */
+/** Holds the error of a failed method, so that the transaction fails even if the caller ignores the error. */
 interface Doom {
   error?: StorageError;
 }

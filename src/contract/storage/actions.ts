@@ -8,7 +8,7 @@ import type { StoredVisibility } from "../../domain/visibility.ts";
 export interface ActionRow extends RecordedAction {
   /**
    * JSON of `{agent_id, context, operation, params, tool}`; `request_hash` is the digest of its canonical form. An
-   * erasure makes it an empty string, like `request_hash` and `salt`.
+   * erasure sets `request`, `request_hash` and `salt` to empty strings.
    */
   request: string;
   request_hash: string;
@@ -115,8 +115,8 @@ export interface ActionFilter {
   visibility: StoredVisibility;
   status?: ActionStatus;
   /**
-   * Applies if the filter has a status. Pending actions with `expires_at` at or before this time count as expired, even
-   * if their status has not been updated yet.
+   * Used only with a `status`. Pending actions with `expires_at` at or before this time count as expired, even if their
+   * status has not been updated yet.
    */
   as_of?: number;
   agent_id?: string;
@@ -186,12 +186,12 @@ export interface ActionReads {
   actionsById(ids: readonly string[]): Promise<ActionRow[]>;
   /**
    * Returns an open action that this key submitted with this request hash: allowed or approved with `approved_until >
-   * now`, or pending with `expires_at > now`. If there are several, returns the one that expires last, and the newest
-   * of those with the same expiry.
+   * now`, or pending with `expires_at > now`. If there are several, returns the action that expires last; of actions
+   * with the same expiry, returns the newest.
    */
   openAction(submittedBy: string, requestHash: string, now: number): Promise<ActionRow | null>;
   /**
-   * Considers actions with this request hash or effective hash and `rejection_until > now`. Returns the one with the
+   * Of the actions with this request hash or effective hash and `rejection_until > now`, returns the action with the
    * latest `rejection_until`.
    */
   rejectedAction(requestHash: string, now: number): Promise<ActionRow | null>;

@@ -82,8 +82,8 @@ export interface DeliveryReads {
   deliveriesOfAction(actionId: string): Promise<DeliveryRow[]>;
   /**
    * Returns one waiting delivery with `next_at <= now` for each destination. Prefers deliveries without an attempt,
-   * then the earliest `give_up_at`, then the smallest position. Because events keep their order, considers only the
-   * event with the earliest `give_up_at`, and only if it is due. In ascending order.
+   * then the earliest `give_up_at`, then the smallest position. Deliveries of kind `event` are sent in order, so only
+   * the one with the earliest `give_up_at` is a candidate, and only if it is due. Sorted by position.
    */
   dueDeliveries(now: number, limit: number): Promise<DeliveryRow[]>;
   /** Counts unfinished deliveries, and dead ones. */
@@ -110,8 +110,8 @@ export interface DeliveryWrites {
     deferral: { except: string; events: number; others: number; last_error: string; updated_at: number },
   ): Promise<number>;
   /**
-   * Makes waiting deliveries of a destination that works again due at `now`, if they have at most `attempts` attempts
-   * and were due later. Resolves to the number of changed deliveries.
+   * Called when a destination works again. Sets `next_at` to `now` for its waiting deliveries that are due later and
+   * have at most `attempts` attempts. Resolves to the number of changed deliveries.
    */
   hastenDeliveries(destination: string, attempts: number, now: number): Promise<number>;
   /** Changes scheduled deliveries with `next_at <= now` to `waiting`. Resolves to the number of changed deliveries. */

@@ -18,7 +18,7 @@ export interface PastActionRef {
   subject: string;
   action_id: string;
   at: number;
-  /** No window contains the action from this time. Moves together with `at`. */
+  /** From this time, no window of a history contains the action. Moves together with `at`. */
   until: number;
 }
 

@@ -50,8 +50,8 @@ export interface BatchContext {
   policies(tx: StorageTransaction, digest: string | null): Promise<ActivePolicies>;
   confirm(tx: StorageTransaction, credential: Credential, epoch: number, now: number): Promise<Credential>;
   /**
-   * Reads the agent's facts. `committed` is true if the epoch is the stored head's, and false if this batch increased
-   * it.
+   * Reads the agent's facts. `committed` is false if this batch has changed the epoch or an agent, because uncommitted
+   * facts must not be cached.
    */
   agentFacts(tx: StorageTransaction, agentId: string, epoch: number, committed: boolean): Promise<AgentFacts>;
   /** Returns the stops as of the head that the batch starts from. */
@@ -68,7 +68,9 @@ export interface BatchContext {
   breakGlass(): BreakGlassUses;
   /** Returns the suggested rules as of the head that the batch starts from. */
   suggestedRules(): SuggestedRules;
-  /** Confirms the credential of a user's session, or of an agent that acts for a user. `confirm` knows only keys. */
+  /**
+   * Confirms the credential of a user's session, or of an agent that acts for a user. `confirm` handles only API keys.
+   */
   confirmUser(tx: LedgerTransaction, credential: Credential, epoch: number): Promise<Credential>;
   outbox: AfterEntries | null;
   /**
@@ -189,7 +191,7 @@ class Batch {
     });
   }
 
-  /** Ends the batch for jobs. After this, a write that a job started without waiting for it throws. */
+  /** Rejects all later writes of jobs, such as the writes of a job that ended without awaiting all of its work. */
   seal(): void {
     this.sealed = true;
   }

@@ -16,7 +16,7 @@ export interface Continuity {
   advance(head: LedgerHead): void;
   /**
    * Calls `read` and returns its head. Rejects with StorageError "corrupt" if the head is smaller than a head that was
-   * known before the read, or contradicts such a head.
+   * known before the read, or contradicts it.
    */
   observe(read: () => Promise<StoredHead>): Promise<StoredHead>;
   /**

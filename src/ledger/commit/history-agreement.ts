@@ -6,12 +6,12 @@
  * 1. Every process writes a row with the size and root of the newest ledger that it has signed or read.
  * 2. Under the ledger's lock, one process verifies that the stored tree contains every row of this incarnation, and
  * records the incarnation as settled. Every process that acquires the lock reads this in the same statement.
- * 3. It does step 2 no sooner than MIN_WAIT_MS after the first row, and waits up to MAX_WAIT_MS for each process that
- *    it knows was alive. It knows these processes from the rows in the database, and from its own memory, because a
- *    restored database has old rows.
+ * 3. Step 2 happens at least MIN_WAIT_MS after the first row. The process waits up to MAX_WAIT_MS for each other
+ * process that was alive before. It knows these processes from the rows in the database, and from its own memory,
+ * because a restored database has old rows.
  * 4. A row that the tree does not contain keeps the incarnation unsettled permanently: no process appends or signs.
- * After a crash before step 2 the incarnation stays unsettled, and any other process continues. A process that arrives
- * after step 2 and has seen more refuses to use the database (continuity.ts).
+ * If the process crashes before step 2, the incarnation stays unsettled, and any other process can complete the steps.
+ * A process that joins after step 2 and has read more entries refuses to use the database (continuity.ts).
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Logger } from "../../contract/host.ts";
@@ -32,11 +32,16 @@ import { createProofReader } from "../reader.ts";
 const MIN_WAIT_MS = 1_000;
 /** Maximum wait for a process that was alive before and does not report. Milliseconds. */
 const MAX_WAIT_MS = 5_000;
-/** A process whose row is older than this counts as ended. Milliseconds. */
+/**
+ * A process counts as ended if its row is older than this. After a restart, ages are measured relative to the newest
+ * row. Milliseconds.
+ */
 const ALIVE_MS = 15_000;
 /** Interval at which a process renews its row. Milliseconds. */
 const RENEW_INTERVAL_MS = 5_000;
-/** A process whose row is older than this counts as ended before the restart. Milliseconds. */
+/**
+ * After a restart, a process whose row is older than this counts as ended, even if it has the newest row. Milliseconds.
+ */
 const FORGOTTEN_AFTER_MS = 60_000;
 /** Interval at which the rows are read again. Milliseconds. */
 const POLL_INTERVAL_MS = 100;

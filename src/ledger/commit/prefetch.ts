@@ -1,7 +1,7 @@
 /**
- * Reads the rows that the jobs of a batch announced in one round trip, before the first job runs. Without the prefetch,
- * each job would wait for the database under the ledger's lock. Later writes of the jobs update or evict prefetched
- * rows.
+ * Before the first job of a batch runs, reads the rows that the jobs announced, in one round trip. Without the
+ * prefetch, each job would wait for the database under the ledger's lock. Later writes of the jobs update or evict
+ * prefetched rows.
  */
 import type { PrefetchKeys } from "../../contract/ledger.ts";
 import {
@@ -115,7 +115,8 @@ export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]
     },
     movePastAction: () => pastActions.clear(),
     removePastAction: () => pastActions.clear(),
-    // Stored entries do not change, and entries of the batch come after them.
+    // Prefetched entries stay valid after writes, because stored entries do not change. `includeBatchEntries` adds the
+    // entries of the batch.
     entriesOfAction: async (id) => stored.entries.get(id)?.slice() ?? tx.entriesOfAction(id),
     async key(id) {
       const key = stored.keys.get(id);

@@ -35,7 +35,9 @@ export async function runJobs(batch: JobBatch, jobs: readonly QueuedJob[], late:
   const outcomes: JobOutcome[] = [];
   const expecting: { pending: QueuedJob; write: PendingWrite }[] = [];
   let touched = false;
-  /** Waits for the jobs' writes first, because a write that fails or hangs also makes later statements fail. */
+  /**
+   * Waits for the writes that jobs did not await, because a write that fails or hangs makes later statements fail, too.
+   */
   const awaitWrites = async (): Promise<void> => {
     for (const { pending, write } of expecting) await assertChanged(pending, write, late);
   };
@@ -53,7 +55,8 @@ export async function runJobs(batch: JobBatch, jobs: readonly QueuedJob[], late:
     } catch (error) {
       if (error instanceof StorageError || error instanceof JobTimeoutError) await awaitWrites();
       if (error instanceof PreparationRequired && !batch.changed) {
-        // The other jobs continue. If each such job made the batch run again, many of them would hold the lock for long.
+        // Continue with the other jobs. If each unprepared job made the batch run again, the batch would hold the lock
+        // for long.
         outcomes.push({ pending, missing: error });
         continue;
       }

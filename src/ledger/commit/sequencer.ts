@@ -52,7 +52,9 @@ export interface SequencerOptions extends TrustedHistory {
   maxBatch: number;
   jobMs: BatchContext["jobMs"];
   policies: BatchContext["policies"];
-  /** Reads the changes of keys, agents and others up to this head. Called under the lock before the jobs run. */
+  /**
+   * Reads changes of keys, agents and other cached state up to this head. Called under the lock before the jobs run.
+   */
   follow(tx: StorageReader, head: LedgerHead): Promise<void>;
   confirm: BatchContext["confirm"];
   agentFacts: BatchContext["agentFacts"];
@@ -110,7 +112,7 @@ export class Sequencer {
   /** The loop serves all requests, so detach it from the trace of the request that started it. */
   private readonly runDetached = AsyncResource.bind(() => this.run());
   private running: Promise<void> | null = null;
-  /** The last head that this process committed, or that it verified as an extension of its own. */
+  /** The last head that this process committed, or a later head that it verified to extend that head. */
   private trusted: LedgerHead;
   /** The newest signed checkpoint that `trusted` is known to extend. */
   private base: SignedCheckpoint | null;

@@ -1,6 +1,6 @@
 /**
  * Stores the newest signed checkpoint in a file outside the store. A store cannot detect that it was replaced by an
- * older copy of itself; a process that knows a later checkpoint can.
+ * older copy of itself, but a process that knows a later checkpoint can.
  */
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync } from "node:fs";
@@ -20,7 +20,10 @@ export function checkpointFile({ data, ledger }: Pick<Config, "data" | "ledger">
   return ledger.checkpoint_file ?? join(data, "checkpoint");
 }
 
-/** Returns the path in the state folder, which serves all logs of a machine. The name contains the log's first key. */
+/**
+ * Returns the path of a log's checkpoint in the state folder. The file name is a hash of the log's first key, because
+ * the folder contains the checkpoints of all logs of a machine.
+ */
 export function stateCheckpointPath(stateFolder: string, firstKey: string): string {
   return join(stateFolder, `${sha256Hex(utf8(firstKey)).slice(0, 32)}.checkpoint`);
 }
@@ -40,7 +43,7 @@ export interface CheckpointFile {
 
 /**
  * Opens the file.
- * @param optional whether the path is a default, so that a failure to use it is logged only once
+ * @param optional whether the service continues without the file if it is not usable. The failure is then logged once
  */
 export function openCheckpointFile(
   path: string,

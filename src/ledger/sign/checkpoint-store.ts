@@ -29,7 +29,7 @@ export class CheckpointStore {
   stored(size: number): void {
     this.checkpoints.stored(size);
     if (this.timer === null || this.checkpoints.unstored() !== null) return;
-    // Stop the timer, which would need a transaction of its own to store the next checkpoint. The next batch stores it.
+    // Stop the timer. The next batch stores the next checkpoint, without a separate transaction.
     clearTimeout(this.timer);
     this.timer = null;
   }

@@ -22,8 +22,8 @@ const PAGE = 100;
 export interface LogKeyBook {
   keys(): LogKeys;
   /**
-   * Reads the key changes since the last call. `epoch` is the head's epoch. Within an epoch, nothing changes. Rejects
-   * with StorageError.
+   * Reads the key changes since the last call. `epoch` is the epoch of the head; the keys do not change within an
+   * epoch. Rejects with StorageError.
    */
   follow(reader: Pick<StorageReader, "entriesOfType">, epoch: number): Promise<void>;
   /** Applies entries that this process has committed. */
@@ -121,10 +121,7 @@ function taken(keys: LogKeys, { seq, bytes, leaf_hash }: EntryRow, verify: Verif
   }
 }
 
-/**
- * Returns those of the first `size` entries that changed the log's key, with their inclusion proofs. Rejects with
- * StorageError.
- */
+/** Returns the key changes among the first `size` entries, with their inclusion proofs. Rejects with StorageError. */
 export async function proveLogKeys(
   { changes }: LogKeys,
   size: number,

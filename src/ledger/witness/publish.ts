@@ -9,8 +9,8 @@ import { createPostedCheckpoints } from "./posted-checkpoints.ts";
 import { Witnesses } from "./witnesses.ts";
 
 /**
- * Starts all configured ways to publish checkpoints.
- * @param createLease a function that creates a lease, so that only one process does the work
+ * Starts to publish checkpoints to the configured witnesses and webhooks.
+ * @param createLease a function that creates a lease, so that only one process publishes
  */
 export function publishCheckpoints(
   config: Config["ledger"],

@@ -38,7 +38,10 @@ interface WitnessesOptions {
 
 export class Witnesses {
   private readonly options: WitnessesOptions;
-  /** Size that each witness last cosigned, as far as this process knows. The witnesses' responses correct it. */
+  /**
+   * Size of the tree that each witness last cosigned, as far as this process knows. Corrected from the witnesses'
+   * responses.
+   */
   private readonly sizes = new Map<string, number>();
   private readonly complaints = new Map<string, string>();
   private readonly over = new AbortController();

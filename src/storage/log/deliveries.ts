@@ -25,7 +25,7 @@ const byUrgency = (a: DeliveryRow, b: DeliveryRow): number =>
 
 /**
  * Returns the most urgent due delivery of each destination. Deliveries of kind `event` are sent in order, so only the
- * first waiting one of a destination is a candidate.
+ * first waiting event of a destination is a candidate.
  */
 function due(t: Tables, now: number): DeliveryRow[] {
   const waiting = sorted(t, ({ state }) => state === "waiting");

@@ -7,7 +7,7 @@ import { joinGivenRows } from "./join-each.ts";
 import { ACTION_COLUMNS, type Tables } from "./table-schema.ts";
 import { encodeRowsParameter, param, toPlainRow, prepare, type SqlExecutor } from "./statement.ts";
 
-/** A column name that no table has. */
+/** A name that no column of a table has, so that it is unambiguous in the join. */
 const ID = { wanted: "text" } as const;
 
 export function prepareActionsById(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "types" | "expectsRows">) {

@@ -27,7 +27,7 @@ interface EncodedBundle {
   start: number;
   bytes: Uint8Array;
   leafHashes: Uint8Array[];
-  /** Number of its entries that also keep their bytes in their rows. */
+  /** Number of entries whose bytes also stay in their rows. */
   unbundled: number;
 }
 
@@ -60,7 +60,7 @@ export function createBundler({
     };
   }
 
-  /** Encodes the bundles up to the first one that fails. Rejects only if none could be encoded. */
+  /** Encodes bundles until one fails. Rejects only if the first bundle fails. */
   async function encodeFrom(start: number, count: number): Promise<EncodedBundle[]> {
     const bundles = [await encodeAt(start)];
     try {

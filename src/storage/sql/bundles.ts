@@ -25,8 +25,8 @@ const CACHE_BYTES = 4_000_000;
 const MAX_BUNDLE_BYTES = TILE_WIDTH * (MAX_ENTRY_BYTES + 2);
 const GZIP_LEVEL = 6;
 /**
- * Entries of these types keep their bytes in their rows, because each start reads all of them, and they would be spread
- * over many bundles.
+ * Entries of these types keep their bytes in their rows, because every process reads all of them when it starts, and
+ * would have to decode many bundles.
  */
 const UNBUNDLED_TYPES = FOLLOWED_TYPES.map((type) => sql.lit(type));
 const EMPTY_LEAF = hashLeaf(new Uint8Array(0));

@@ -36,7 +36,7 @@ const urgent = (attempts: string) => sql`(
       and (kind <> 'event' or position = (select first.position from deliveries as first where first.state = 'waiting' and first.kind = 'event' and first.destination = waiting.destination order by first.give_up_at, first.position limit 1))
     order by give_up_at, position limit 1
   )`;
-// Uses one index to find the destinations, and another to find the most urgent delivery of each.
+// Uses one index to find the destinations, and another index to find the most urgent delivery of each destination.
 const DUE = sql<boolean>`position in (
   with recursive waiting (destination) as (
     select min(destination) from deliveries where ${WAITING}

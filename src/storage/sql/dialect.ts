@@ -71,9 +71,9 @@ export interface SqlDialect {
    * - They permit setting the bytes of an entry to null only if processes do not follow entries of its type, a bundle
    *   exists for its tile, the head covers the tile, and all other columns are unchanged.
    * - They permit inserting a bundle only directly after the last bundle, and only if the head covers its tile.
-   * - If a statement can run outside of its transaction after the connection was lost: they refuse every change to the
-   *   `guarded` tables outside of a transaction that `SqlEngine.begin` began, an entry that the head does not cover,
-   *   and a head without its entries.
+   * - In a database that can run a statement outside its transaction after the connection was lost, they refuse every
+   *   change to the `guarded` tables outside a transaction that `SqlEngine.begin` began. They then also refuse an entry
+   *   that the head does not cover, and a head without its entries.
    */
   finishSchema(guarded: readonly string[]): string[];
   /**

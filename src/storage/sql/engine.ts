@@ -11,8 +11,8 @@ export interface SqlRead {
 }
 
 /**
- * Purpose of a transaction. `write`: can write the ledger's head. `copy`: fills an empty store, with entries before
- * their head. `aside`: leases and probes. `migrate`: changes the schema.
+ * Purpose of a transaction. `write`: can write the ledger's head. `copy`: fills an empty store, and writes entries
+ * before the head that covers them. `aside`: leases and probes. `migrate`: changes the schema.
  */
 export type SqlPurpose = "write" | "copy" | "aside" | "migrate";
 
@@ -21,8 +21,8 @@ export interface SqlEngine extends Pick<
   "name" | "exclusive" | "watch" | "backup" | "compact" | "onConnection" | "processes"
 > {
   /**
-   * Connects, and acquires the lock if only one process may write. With `readOnly`, locks and changes nothing, and
-   * rejects if the store does not exist. If it rejects, no connection is open.
+   * Connects, and acquires the lock if only one process may write. With `readOnly`, acquires no lock, changes nothing,
+   * and rejects if the store does not exist. If it rejects, no connection is open.
    */
   open(options: { readOnly: boolean }): Promise<void>;
   close(): Promise<void>;

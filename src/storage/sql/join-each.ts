@@ -23,8 +23,8 @@ export const sameColumnsAsGiven = (table: keyof Tables, columns: readonly string
 
 /**
  * Joins each row of "given" (`SqlDialect.given`), from which `query` selects, with the matching rows of a table. If the
- * planner estimates row counts, the form of the statement forces one lookup for each row. Otherwise a plan from a time
- * when the table was small would read the whole table for each batch, under the ledger's lock, until the table is
+ * planner estimates row counts, the form of the statement forces one lookup for each row. Otherwise a plan that was
+ * made while the table was small would read the whole table for each batch, under the ledger's lock, until the table is
  * analyzed again.
  */
 export function joinGivenRows<Query>(

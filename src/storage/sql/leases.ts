@@ -6,7 +6,7 @@ import { sql, type Kysely, type RawBuilder } from "kysely";
 import type { Tables } from "./table-schema.ts";
 import { param, toPlainRow, prepare, type SqlExecutor } from "./statement.ts";
 
-/** Time after which leases of ended processes are deleted. Milliseconds. */
+/** Leases that expired longer ago than this are deleted. Milliseconds. */
 const DAY = 86_400_000;
 
 type LeaseStatements = ReturnType<typeof prepareLeases>;
@@ -14,8 +14,8 @@ type LeaseStatements = ReturnType<typeof prepareLeases>;
 export function prepareLeases(db: Kysely<Tables>, now: RawBuilder<number>) {
   const term = sql<number>`cast(${param("ms")} as bigint)`;
   const end = sql<number>`${now} + ${term}`;
-  // If a lease expires later than this, the database's clock was set back after the lease was written. Uses two terms,
-  // because another process can have acquired the lease after `now` was read.
+  // If a lease expires later than this, the database's clock was set back after the lease was written. The limit is two
+  // terms, because another process can have acquired the lease after `now` was read.
   const beyond = sql<number>`${now} + 2 * ${term}`;
   return {
     take: prepare(
@@ -44,7 +44,8 @@ export function prepareLeases(db: Kysely<Tables>, now: RawBuilder<number>) {
         .where("until", "<=", beyond)
         .orderBy("name"),
     ),
-    // Deletes old leases, because every process has a lease of its own, and would leave it behind when it ends.
+    // Deletes leases that expired long ago, for example leases of jobs that are no longer configured. Also deletes
+    // leases that expire far in the future, because the clock was set back after they were written.
     forget: prepare(
       db
         .deleteFrom("leases")

@@ -1,8 +1,9 @@
 /**
  * Uses of limits as SQL. If a limit and subject have many uses, running totals contain the sums of all except the
  * newest uses. Each total covers an interval of time, and the intervals have no gaps. The amount since a time is the
- * sum of the totals after this time, of the uses before the first of these totals, and of the uses after the last
- * total. Totals change in the transaction that changes their uses, so every process reads the exact amount.
+ * sum of three parts: the uses from this time to the first total that begins after it, all totals from there on, and
+ * the uses after the last total. Totals change in the transaction that changes their uses, so every process reads the
+ * exact amount.
  */
 import { sql, type Kysely } from "kysely";
 import type { LimitReads, LimitSpan, LimitUseRow, LimitWrites } from "../../contract/storage.ts";
@@ -22,9 +23,9 @@ import {
 
 /** Maximum number of uses in one total. */
 export const MAX_USES_PER_TOTAL = 512;
-/** If a read finds more single uses than this, its transaction adds them up in totals. */
+/** If a read finds more uses without a total than this, its transaction creates totals for them. */
 const LOOSE = 3 * MAX_USES_PER_TOTAL;
-/** Maximum number of uses that one transaction adds up in totals. */
+/** Maximum number of uses for which one transaction creates totals. */
 const AT_ONCE = 16 * MAX_USES_PER_TOTAL;
 
 // Add as doubles, which are exact up to 2^53 and do not overflow. In SQLite, an integer sum above 2^63 is an error.
@@ -239,7 +240,7 @@ export function createTransactionLimits(
 ): TransactionLimits {
   /** Added and removed uses that are not included in the totals yet. */
   let changes: Change[] = [];
-  /** Limits and subjects for which a read found more than `LOOSE` single uses. */
+  /** Limits and subjects for which a read found more than `LOOSE` uses without a total. */
   const long = new Map<string, Key>();
 
   async function changeTotals(): Promise<void> {
@@ -309,8 +310,8 @@ export function createTransactionLimits(
 }
 
 /**
- * Adds up the oldest of these uses in totals, and leaves the newest uses single. Uses of the same millisecond are in
- * the same total. No total exceeds 2^53 - 1.
+ * Computes totals for the oldest of these uses, and leaves the newest uses without a total. Uses of the same
+ * millisecond are in the same total. No total exceeds 2^53 - 1.
  * @param uses the uses in order of time
  * @param from the start of the first total; null to start at the first use
  * @example computeLimitTotals(uses, null)[0] // { from_at: 1735689600000, to_at: 1735689601250, uses: 512, amount:

@@ -16,8 +16,9 @@ const isFirstOfPlan = sql<boolean>`plan_position = 1`;
 const startable = sql<boolean>`status in ('allowed', 'approved')`;
 
 /**
- * Sequence numbers of the first action at or after `since` and of the last one before `until`. The ledger's time never goes
- * backwards, so they bound a list by time, and the list can use any index in its own order, however long the time span is.
+ * Sequence numbers of the first action at or after `since`, and of the last action before `until`. A list between these
+ * numbers contains exactly the actions of the time span, because the ledger's time never goes back. The list can then
+ * use any index that is sorted by sequence number, however long the time span is.
  */
 const FIRST_SINCE = sql<number>`(select decision_seq from actions where created_at >= ${param("since")} order by created_at, decision_seq limit 1)`;
 const LAST_UNTIL = sql<number>`(select decision_seq from actions where created_at < ${param("until")} order by created_at desc, decision_seq desc limit 1)`;
@@ -46,7 +47,7 @@ export function prepareActionLists(db: Kysely<Tables>): (filter: ActionFilter) =
     let statement = statements.get(shape);
     if (statement === undefined) {
       const newest = db.selectFrom("actions").orderBy("decision_seq", "desc");
-      // Prevent the use of other indexes, because only few actions have the same hash, grant or plan, or are the first
+      // Prevent the use of other indexes. Only few actions have the same hash, grant or plan, or are the first action
       // of a plan.
       const hashed = (["request_hash", "grant_id", "plan_id", "first_of_plan"] as const).some(
         (name) => filter[name] !== undefined,
@@ -143,7 +144,8 @@ export function preparePendingLists(
         .orderBy("decision_seq")
         .limit(param<number>("limit")),
     ),
-    // Runs for every request of a key, under the ledger's lock, so an index contains all columns that it reads.
+    // This count runs for every request of a key, under the ledger's lock, so an index contains all columns that it
+    // reads.
     count: prepare(
       visible === "key_id"
         ? counted(db.selectFrom("actions").where(isPendingCondition))
@@ -250,9 +252,9 @@ export function prepareAgentListQueries(db: Kysely<Tables>): (filter: AgentFilte
 }
 
 /**
- * Prepares the statement that finds the rejection of a request that ends last, written as a range of the only index
- * with this order. If each column had its own comparison, a planner could choose an index over all actions of the
- * request, which can be many.
+ * Prepares the statement that finds, among the rejections of a request, the rejection that ends last. The condition is
+ * a range of the only index with this order. If each column had its own comparison, a planner could choose an index
+ * over all actions of the request, which can be many.
  * @param column the column of the submitted request, or of the request after an approver's changes
  */
 export function prepareRejectedAction(db: Kysely<Tables>, column: "request_hash" | "effective_hash"): Statement {

@@ -1,7 +1,7 @@
 /**
  * The schema as ordered migrations. Since 0.1.0, a released migration is never edited. A change of the schema is a new
- * migration, with a store of the previous release as a fixture. Each migration runs in its own transaction, which also
- * writes the row that records it.
+ * migration, which needs a store of the previous release as a test fixture. Each migration runs in its own transaction,
+ * which also writes the row that records it.
  */
 import type { SqlDialect } from "./dialect.ts";
 import { initial } from "./migrations/initial.ts";

@@ -28,7 +28,10 @@ export function prepareAgentNames(db: Kysely<Tables>): Statement {
   return prepare(db.selectFrom("actions").select(["agent_id", "agent_fold"]).distinct());
 }
 
-/** Finds wrong stored names, which would make a suspension miss open actions of an agent. For the audit. */
+/**
+ * Finds actions with a wrong case-folded agent name. A suspension of the agent would not find these actions. For the
+ * audit.
+ */
 export async function findAgentFoldMismatches(names: Statement, db: Pick<SqlExecutor, "all">): Promise<string[]> {
   return (await db.all(names, {}))
     .map((row) => toPlainRow<{ agent_id: string; agent_fold: string | null }>(row))

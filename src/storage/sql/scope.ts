@@ -168,8 +168,8 @@ export class TransactionScope implements SqlExecutor {
   }
 
   /**
-   * Runs statements one at a time. A failed statement may have rolled everything back, and a concurrent statement would
-   * then commit outside the transaction.
+   * Runs statements one at a time. A failed statement can make the database roll back the transaction. A statement that
+   * was sent at the same time would then take effect outside the transaction.
    */
   private inTurn<T>(run: () => Promise<T>): Promise<T> {
     const result = this.last === null ? this.begin(run) : this.last.then(() => this.begin(run));
@@ -200,7 +200,7 @@ export class TransactionScope implements SqlExecutor {
     return (await this.query(statement.sql, bound)).changes;
   }
 
-  /** Waits for the response unless statements are pipelined; `answered` then reports a failure. */
+  /** Waits for the response, unless statements are pipelined. In that case, `answered` reports a failure. */
   private async unlessPipelined(answer: Promise<unknown>): Promise<void> {
     if (this.engine.pipelined !== true) await answer;
     else

@@ -208,7 +208,8 @@ class SqlStore {
     try {
       return (await this.makeBundles(Math.max(1, Math.floor(max / TILE_WIDTH)))) ? max : folded;
     } catch (error) {
-      // Continue with the sums, because an altered entry can never be moved to a bundle.
+      // If more actions must be added to the sums, ignore the error: an altered entry can never be moved to a bundle,
+      // and must not stop the sums.
       if (folded === max) return folded;
       throw error;
     }

@@ -12,7 +12,8 @@ import { param, prepare, unindexed } from "./statement.ts";
 export const HOUR = 3_600_000;
 export const DAY = 86_400_000;
 /**
- * Interval of which the start of an hour in every time zone is a multiple. Only used for the time series. Milliseconds.
+ * Bucket size of the time series, in milliseconds. UTC offsets are multiples of 15 minutes, so these buckets add up to
+ * local hours in every time zone.
  */
 const QUARTER_HOUR = 900_000;
 export const DIMENSIONS = ["status", "decision", "tool", "agent", "rule"] as const;
@@ -98,7 +99,10 @@ function prepareRowCounts(db: Kysely<Tables>) {
   const actions = db.selectFrom("actions");
   const counted = actions.select([...GROUP, (eb) => eb.fn.countAll<number>().as("n")]).groupBy(GROUP);
   return {
-    /** Selects the rows in a span that does not fill a bucket and whose actions are included in the sums. */
+    /**
+     * Counts the actions of a span that is not covered by whole buckets. Ignores actions that are not included in the
+     * sums yet.
+     */
     edge: byVisibility((visible) =>
       prepare(
         counted
@@ -109,8 +113,8 @@ function prepareRowCounts(db: Kysely<Tables>) {
       ),
     ),
     /**
-     * Selects the rows whose actions are not included in the sums yet. `+ 0` makes the planner use the sequence number
-     * instead of the time.
+     * Selects the actions that are not included in the sums yet. `+ 0` makes the planner use the index over the
+     * sequence number instead of the index over the time.
      */
     tail: byVisibility((visible) =>
       prepare(

@@ -32,8 +32,8 @@ function guardOf(table: string, each: "statement" | "row"): string {
 }
 
 /**
- * Returns the rules of `SqlDialect.finishSchema` about bundles. Table names include the schema, because a temporary
- * table of the same name would take precedence.
+ * Returns the statements of `SqlDialect.finishSchema` that protect bundles. Table names include the schema, because a
+ * temporary table of the same name would take precedence.
  */
 const bundleRules = (): string[] => [
   `create or replace function "entries_no_update"() returns trigger language plpgsql as $$ declare may boolean; begin
@@ -54,7 +54,7 @@ const bundleRules = (): string[] => [
   `create trigger "entry_bundles_in_line" before insert on "entry_bundles" for each row execute function "entry_bundles_in_line"()`,
 ];
 
-/** Returns the rules of `SqlDialect.finishSchema` about changes outside a transaction. */
+/** Returns the statements of `SqlDialect.finishSchema` that refuse changes outside a transaction. */
 const guardRules = (tables: readonly string[], each: "statement" | "row"): string[] => [
   raising("assent_no_transaction", "25P01", "a change outside a transaction of the service is refused"),
   ...tables.map((table) => guardOf(table, each)),
@@ -72,7 +72,8 @@ const guardRules = (tables: readonly string[], each: "statement" | "row"): strin
   `create constraint trigger ledger_head_covers after update on ledger_head deferrable initially deferred for each row when (new.size > old.size) execute function assent_head_covers()`,
 ];
 
-// The primary key rejects a second row with the same key, unless the insert statement ignores it.
+// No trigger is needed against a second row with the same key: the primary key rejects it, or the insert statement
+// skips it.
 const appendOnly = (table: string, each: "statement" | "row"): string[] => [
   ...refusal(table, "no_update", "before update", `${table} is append-only: a row cannot be changed`),
   ...refusal(table, "no_delete", "before delete", `${table} is append-only: a row cannot be deleted`),
@@ -118,8 +119,8 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
         .map(([name, type]) => `"${name}" ${type === "text" ? "text" : "bigint"}`)
         .join(", "),
     )})`,
-  // Pass the rows as JSON. An array for each column would be far slower on the client, and a statement for each row
-  // slower on both sides.
+  // Pass the rows as JSON. A separate array for each column would be far slower on the client, and a separate statement
+  // for each row would be slower on the client and on the server.
   insertRows({ into, names }, rows) {
     const columns = names.map((name) => `"${name}"`).join(", ");
     const objects = rows.map((row) => {
