@@ -42,7 +42,7 @@ import { readVerifiedHistory, recordAlteredError, type VerifiedHistory } from ".
 import { tracedAction } from "./traced-action.ts";
 import { describeVoting } from "./voting-capacity.ts";
 
-/** What an approver is shown in addition to the request, as digests: the questions to the agent, and the preview. */
+/** Digests of what an approver sees in addition to the request: the questions to the agent, and the preview. */
 interface ShownDigests {
   questions: string | null;
   preview: string | null;
@@ -376,7 +376,8 @@ export async function readActionRecord(
   const rejection = await readRejection(host.storage, current.row, current.votes, host.clock());
   const history =
     options.token && current.row.quorum !== null ? await readVerifiedHistory(host.storage, current.row) : null;
-  // The same policies render the preview of the record. Reading them waits for the database if other processes write to it.
+  // Read the policies once, also for the preview of the record: reading them waits for the database if other processes
+  // write to it.
   const set = options.set ?? (await readPendingPolicySet(host, current.row));
   // No one can vote on a request that cannot be read.
   const displayed = await displayTo(credential, host, current.row);

@@ -84,7 +84,7 @@ async function redecide(
   }
 }
 
-/** Whether the current policies allow the action, or also let these reviewers approve it. */
+/** Whether the current policies allow the action, or still let these reviewers approve it. */
 function isApprovedAgain(
   { decision: { effect, approval } }: Redecision,
   reviews: Parameters<typeof reviewsApprove>[1],

@@ -118,7 +118,10 @@ class RetentionSweeps implements Retention {
     const { size } = await host.ledger.head();
     const done: ErasureResult = { erased: 0, altered: 0, held: 0, holds: [] };
     let position = passed;
-    /** Sequence number at or before the first action that is not due, open or altered. The next sweep starts there. */
+    /**
+     * Sequence number at which the next sweep must continue, because an action from there on is not due, is open or was
+     * altered. Infinity if there is none.
+     */
     let firstRemaining = Infinity;
     while (position < size && !this.stopped && (await this.isLeader())) {
       const before = Math.min(size, position + PAGE);
@@ -142,8 +145,8 @@ class RetentionSweeps implements Retention {
       await setImmediate();
     }
     const reached = Math.min(position, firstRemaining);
-    // A hold whose identifier cannot be read covers every action. Its restoration does not start a new scan, so do not
-    // move on.
+    // Do not store the position while a hold has an identifier that cannot be read. Such a hold covers every action,
+    // and restoring its identifier does not start a new scan.
     if (reached > passed && !(await hasUnreadableHold(host)))
       await this.storePosition(kind, reached, stored?.version ?? null);
     logErasures(host, kind, limit, done);

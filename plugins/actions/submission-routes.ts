@@ -324,7 +324,10 @@ async function previewDecision(
   );
 }
 
-/** Replaces an allow of a request that obligations change, because the caller would run the request that it sent. */
+/**
+ * Returns members that replace an allow if obligations change the request, because the caller would run the request
+ * that it sent. Empty for other decisions.
+ */
 function changedAbstention(effect: Decision["effect"]): object {
   return effect === "allow"
     ? {

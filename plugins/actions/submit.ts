@@ -252,9 +252,10 @@ export async function recordSubmission(
 }
 
 /**
- * Decides on the facts. If the policies require approval: an active rejection of the submitted or the changed request denies;
- * otherwise a grant that covers it allows the action; otherwise the key must be below its limit of pending actions.
- * Throws TOO_MANY_PENDING.
+ * Decides on the facts. If the policies require approval, these steps follow:
+ * - An active rejection of the submitted or the changed request denies the action.
+ * - Otherwise, a grant that covers the action allows it.
+ * - Otherwise, the key must be below its limit of pending actions. Throws TOO_MANY_PENDING.
  */
 async function applyVotes(
   host: CoreHost,
@@ -315,8 +316,8 @@ export function prefetchSubmission(credential: Credential, { request, call, sess
 }
 
 /**
- * Prefetches the facts that the latest policies need for the submissions of one transaction. If it needs other facts, for
- * example because the policies have changed, the service reads them and runs the transaction again.
+ * Prefetches the facts that the latest policies need for the submissions of one transaction. If the transaction needs
+ * other facts, for example because the policies have changed, the service reads them and runs the transaction again.
  */
 export async function prefetchSubmissionFacts(
   host: CoreHost,

@@ -92,7 +92,8 @@ export function requestsSameAccess(
     request.tool === earlier.tool &&
     request.operation === earlier.operation &&
     isEqual(request.params, earlier.params) &&
-    // The requester may add context for the approver, but all decided members must be unchanged.
+    // The requester may add context for the approver, but must not change or remove members that the decision was based
+    // on.
     Object.entries(earlier.context).every(([key, value]) => context[key] !== undefined && isEqual(context[key], value))
   );
 }

@@ -93,7 +93,7 @@ async function openCommitment(
   const { erased_at } = action;
   const hidden = findRedactedPaths((await host.policies.current()).compiled, action);
   if (hidden.length > 0 && ![action.submitted_by, action.started_by].includes(credential.key.id)) return null;
-  // Entries after an approver's change commit to the changed request.
+  // Entries after a change of the request commit to the changed request.
   const { commitment } = decodeEntry<{ commitment?: string }>(bytes);
   const isProposed = erased_at !== null || commitment === commitDigest(action.salt, action.request_hash);
   const edit = isProposed ? null : decodeEdit(action.effective);

@@ -243,7 +243,7 @@ class PostgresSession implements Session {
   /** Closes the session and discards queued statements, whose responses may never arrive. */
   async destroy(): Promise<void> {
     await this.client.end({ timeout: 0 }).catch(() => undefined);
-    // Otherwise, a half-closed socket would stay open until a hanging server responds.
+    // Destroy the socket. Otherwise, a half-closed socket would stay open until a hanging server responds.
     this.socket?.destroy();
   }
 

@@ -50,8 +50,8 @@ const SCRUB_AGAIN = 1000;
 const APPLICATION_ID = 0x41736e74;
 const MAX_FAULTS = 20;
 /**
- * SQLITE_PROTOCOL. A lock that was not released locks the process out of its own store, and each further attempt takes
- * ten seconds.
+ * SQLITE_PROTOCOL. The file system did not release a lock of this process, so the process can no longer lock its own
+ * store. Each further attempt takes ten seconds.
  */
 const PROTOCOL = 15;
 
@@ -168,7 +168,7 @@ export class SqliteEngine implements SqlEngine {
     const open = this.inPlace();
     const writer = (open.writer ??= connectStore(open.library, open.path, { busyTimeout: this.busyTimeout }));
     this.tried(() => writer.exec("vacuum"));
-    // Until this is done, only the WAL contains the new pages, and the file still contains the old ones.
+    // Until the WAL is emptied, only the WAL contains the new pages, and the file still contains the old ones.
     await this.scrub();
     if (open.stale)
       throw new StorageError(
@@ -183,7 +183,7 @@ export class SqliteEngine implements SqlEngine {
     return this.store;
   }
 
-  /** Returns the store for a write. Throws if the files are not in place, which reads do not check. */
+  /** Returns the store for a write. Throws if the files are not in place. Reads do not check this. */
   private inPlace(): OpenStore {
     this.look();
     const open = this.opened();
@@ -226,7 +226,9 @@ export class SqliteEngine implements SqlEngine {
     }
   }
 
-  /** Rolls the open transaction back. If that fails, closes the connection. */
+  /**
+   * Rolls back the open transaction. Closes the connection if the error makes it unusable, or if the rollback fails.
+   */
   private rollBack(open: OpenStore, writer: Connection, because: unknown): void {
     if (open.writer !== writer) return;
     try {

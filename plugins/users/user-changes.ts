@@ -107,10 +107,10 @@ export function createLink(host: CoreHost, credential: Credential, id: string): 
     const caller = await confirmWithScope(tx, credential, "users:manage");
     const before = requireActiveUser(tx.users, id);
     assertNotManaged(before);
-    // Otherwise, a stolen session of an admin could add a passkey of its own to the admin.
+    // Reject this. Otherwise, someone with a stolen session of an admin could add a passkey to the admin's user.
     if (caller.session?.user.id === id)
       throw new Refusal(ERRORS.OWN_LINK, "add a passkey on the page /sign-in, and confirm it with one that you have");
-    // Anyone with the link can sign in as the user.
+    // Anyone with the link can sign in as the user, so the caller needs every scope of the user's roles.
     assertMayGive(caller, before.roles);
     const user = { ...before, link: createEnrolmentLinkRecord(token, tx.now) };
     return { user: recordUser(tx, "link_created", user, toActor(caller.key, caller.principal)), token };
