@@ -82,7 +82,7 @@ export function commitPreview(row: ActionRow, set: CompiledPolicySet): string | 
 }
 
 /**
- * Returns the digest of the questions and answers that a page with this row displays. The history can be newer than the
+ * Returns the digest of the questions and answers that a page displays for this row. The history can be newer than the
  * row, so a digest of the whole history would accept a vote from someone who has not seen the newest question.
  */
 export function digestShownQuestions(
@@ -138,7 +138,8 @@ async function readVoting(
   return {
     ...(await compareRequest(host, row, credential.visibility)),
     approval_terms: { ...terms, ...voting },
-    // A vote that cannot approve can still reject, unless it is the voter's own action.
+    // A voter who cannot approve can still reject, unless the vote would be a self-approval, or they have already
+    // voted.
     ...(voting.blocked?.code === "SELF_APPROVAL" || hasVoted
       ? {}
       : {
@@ -297,8 +298,8 @@ function renderAction(
 }
 
 /**
- * Returns null until a result is reported, even if the column has a value: someone then altered the store, which the
- * audit reports.
+ * Returns the result, or null if none has been reported. If the column then has a value anyway, someone altered the
+ * store, which the audit reports.
  */
 function resultOf({ status, result }: ActionRow): ActionRecord["result"] {
   const isReported = status === "succeeded" || status === "failed";

@@ -74,7 +74,8 @@ export async function castVoteOnAction(
   assertMayCarryGrant(by, vote);
   assertBreakGlassForm(vote);
   const ids = { grant: host.newId(), breakGlass: host.newId() };
-  // An unauthenticated caller needs a valid token before it may acquire the ledger's lock, which all decisions wait for.
+  // An unauthenticated caller needs a valid token before it may acquire the ledger's lock, which all decisions wait
+  // for.
   const linked = "link" in by ? await findLinkedAction(host.storage, by.link) : null;
   if ("link" in by && linked !== null) await verifyLinkVoter(host, host.storage, linked, by.link);
   if (vote.approve)

@@ -39,7 +39,7 @@ export interface PlanVote {
   strikes?: readonly { position: number; reason?: string }[];
 }
 
-/** Proof of what the approver saw: the token of the plan, or a claimed signature. */
+/** Proof of what the approver saw: the token of the plan, or a verified signature. */
 type PlanProof = { token: string } | { gestureFor: (actionId: string) => Gesture };
 
 /** A vote on one action of the plan. */

@@ -1,7 +1,7 @@
 /**
- * Background task that erases each kind of data after its retention period (`retention` in assent.yaml). For each kind it
- * scans the ledger once from its start and stores its position in a document. One process per store runs it; running it
- * twice is harmless.
+ * Background task that erases each kind of data after its retention period (`retention` in assent.yaml). For each kind
+ * it scans the ledger once from its start and stores its position in a document. One process per store runs it; running
+ * it twice is harmless.
  */
 import { setImmediate } from "node:timers/promises";
 import {
@@ -25,7 +25,7 @@ const AFTER_FAILURE = 30_000;
 /** Limit uses removed per transaction. */
 const PRUNE_LIMIT = 500;
 
-/** Kinds of data with a retention period of their own. `request` means the whole content of an action. */
+/** Kinds of data, each with its retention period. `request` means the whole content of an action. */
 type Kind = "request" | ErasablePart;
 /** The request comes first, because its erasure includes the other kinds. */
 const KINDS: readonly Kind[] = ["request", ...ERASABLE_PARTS];
@@ -39,7 +39,10 @@ const positionKey = (kind: Kind): string => `retention/${kind}`;
 
 interface Retention {
   start(): void;
-  /** Erases content that is past its retention period, if this process is the leader. Resolves to the number of erasures. Rejects if the store fails. */
+  /**
+   * Erases content that is past its retention period, if this process is the leader. Resolves to the number of
+   * erasures. Rejects if the store fails.
+   */
   sweep(): Promise<number>;
   stop(): Promise<void>;
 }
@@ -154,8 +157,8 @@ class RetentionSweeps implements Retention {
   }
 
   /**
-   * Altered and held actions count as closed, so that they do not block the actions after them in this sweep. The release
-   * of a hold starts the scan again.
+   * Altered and held actions count as closed, so that they do not block the actions after them in this sweep. The
+   * release of a hold starts the scan again.
    */
   private async isOpen(id: string): Promise<boolean> {
     const row = await this.host.storage.action(id);

@@ -29,7 +29,9 @@ interface SealedReviewRequest {
   digest: string;
 }
 
-/** Reads what reviewers of a pending action see, outside any transaction. Returns null if the request cannot be read. */
+/**
+ * Reads what reviewers of a pending action see, outside any transaction. Returns null if the request cannot be read.
+ */
 export async function readReviewedAction(host: CoreHost, row: ActionRow): Promise<ReviewedAction | null> {
   const comparison = await compareRequest(host, row, { all: true });
   const { compiled } = await host.policies.current();

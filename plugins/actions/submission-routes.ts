@@ -351,7 +351,7 @@ function gateReply(recorded: RecordedDecision, members: object): Reply {
   return { status: 200, json: { is_permission: false, ...answer, ...members } };
 }
 
-/** Refusals after which the response omits the preferred permit. The submission succeeds. */
+/** Errors after which the response omits the preferred permit, although the submission succeeds. */
 const OPTIONAL_PERMIT_ERRORS = [
   "ACTION_NOT_STARTABLE",
   "START_EXPIRED",

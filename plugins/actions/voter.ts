@@ -60,7 +60,7 @@ export interface Vote {
 }
 
 /**
- * The proof that a vote is about this action: the token from the action's record, a claimed signature, or the token of
+ * The proof that a vote is about this action: the token from the action's record, a verified signature, or the token of
  * its plan, which the caller has verified.
  */
 export type VoteProof = { token: string } | { gesture: Gesture } | { plan: "verified" };

@@ -1,4 +1,6 @@
-/** Renders a ledger entry as an event of OCSF 1.9, class API Activity (6003), with the entry and its inclusion proof. */
+/**
+ * Renders a ledger entry as an event of OCSF 1.9, class API Activity (6003), with the entry and its inclusion proof.
+ */
 import { type Actor, decodeEntry, type Decision, toHex } from "../../src/core.ts";
 import type { EntryRow } from "../../src/storage/index.ts";
 

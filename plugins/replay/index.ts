@@ -35,7 +35,7 @@ const Options = Type.Object(
   { additionalProperties: false },
 );
 
-/** Members whose presence makes a request a backtest. */
+/** Members that make a request a backtest if one of them is present. */
 const RANGE = ["since", "until", "limit", "before", "examples", "yaml", "alone", "replace_sources"] as const;
 
 const BACKTEST_ERRORS = [

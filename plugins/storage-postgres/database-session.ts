@@ -222,8 +222,8 @@ class PostgresSession implements Session {
   }
 
   /**
-   * Rejects when the session is lost. Does not use a race with `gone`, which would retain every response until the
-   * session ends.
+   * Rejects when the session is lost. Does not use `Promise.race` with `gone`, because that would retain every response
+   * until the session ends.
    */
   private unlessLost<T>(answer: PromiseLike<T>): Promise<T> {
     return new Promise((resolve, reject) => {

@@ -287,7 +287,10 @@ async function openStore(given: string, busyTimeout: number): Promise<OpenStore>
 
 const walOf = (path: string): string => `${path}-wal`;
 
-/** Throws if a file was deleted or renamed. A deleted file accepts writes until the process ends, and is lost then. */
+/**
+ * Throws if a file was deleted or renamed. A process can still write to a deleted file, but the written data is lost
+ * when the process ends.
+ */
 function assertInPlace({ path, file, wal }: OpenStore): void {
   for (const [name, identity] of [
     [path, file],

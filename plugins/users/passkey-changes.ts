@@ -169,7 +169,9 @@ function assertHasRoom({ passkeys }: User): void {
     throw new Refusal(ERRORS.TOO_MANY_PASSKEYS, `a user has at most ${MAX_PASSKEYS} passkeys; remove one first`);
 }
 
-/** Returns the user with another passkey. Throws USERS_TOO_MANY_PASSKEYS, or USERS_PASSKEY_INVALID if it is enrolled. */
+/**
+ * Returns the user with another passkey. Throws USERS_TOO_MANY_PASSKEYS, or USERS_PASSKEY_INVALID if it is enrolled.
+ */
 export function withPasskey(tx: LedgerTransaction, before: User, passkey: Passkey): User {
   assertHasRoom(before);
   if (findUserByPasskey(tx.users, passkey.id) !== null)

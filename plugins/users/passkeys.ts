@@ -114,8 +114,8 @@ export interface Assertion {
 }
 
 /**
- * Verifies the answer of `navigator.credentials.get`. The caller compares the counter and records the use of the challenge.
- * Throws USERS_CHALLENGE_INVALID or USERS_PASSKEY_INVALID.
+ * Verifies the answer of `navigator.credentials.get`. The caller compares the counter and records the use of the
+ * challenge. Throws USERS_CHALLENGE_INVALID or USERS_PASSKEY_INVALID.
  */
 export async function verifyAssertion(
   host: CoreHost,

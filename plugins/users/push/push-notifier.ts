@@ -32,8 +32,8 @@ export function createPushNotifier(host: CoreHost, send: SendPush): Notifier {
       const outcomes = await Promise.all(addresses.map((device) => send(device, sent, signal)));
       await removeGoneDevices(host, user.id, outcomes);
       judge(host, user, outcomes);
-      // Return a reference, so that a channel with `digest` also reports the outcome of a request that was sent on its
-      // own.
+      // Return a reference, so that a channel with `digest` also reports the outcome of a request that was sent
+      // individually.
       return { reference: notice.tag };
     },
   };
