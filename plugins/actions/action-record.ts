@@ -199,7 +199,7 @@ const NO_CONTENT: Content = {
 };
 
 /**
- * Returns null if the row's JSON is not what the service writes, because someone altered the store.
+ * Parses the JSON in the row. Returns null if it cannot be parsed, because someone altered the store.
  * @param displayed the row with the requests that the reader may see
  */
 function readContent(row: ActionRow, displayed: ActionRow): Content | null {
@@ -252,7 +252,7 @@ function renderAction(
     proposed,
     status: withCurrentStatus(row, host.clock()).status,
     decision: row.decision,
-    // The submitted request must not run if obligations changed it.
+    // If obligations changed the request, abstain, because a gate would run the submitted request.
     outcome: row.decision === "allow" && row.effective !== null ? "ABSTAIN" : GATE_OUTCOMES[row.decision],
     reason: row.reason,
     reason_code: row.reason_code,

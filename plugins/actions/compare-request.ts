@@ -37,7 +37,7 @@ export async function compareRequest(
 ): Promise<Pick<ActionRecord, ComparedMember> | null> {
   const { compiled } = await host.policies.current();
   const request = toCompared(compiled, row);
-  // A key that sees only what it submitted cannot approve anything.
+  // A key that sees only its own submissions cannot approve any action.
   if (request === null || "key_id" in visibility) return null;
   await host.waitForReadSlot();
   const rows = await readEarlier(host, row, visibility);

@@ -212,7 +212,8 @@ export async function recordSubmission(
   const earlier = await findCreatedResource(tx, credential, call);
   if (call !== null && earlier !== null) {
     const row = await rereadAction(tx, earlier);
-    // An erased request cannot be compared with the new one, and an idempotency key must never create two actions.
+    // Reject an erased request: it cannot be compared with the new one, and an idempotency key must never create two
+    // actions.
     assertNotErased(row);
     if (row.request_hash !== sealed.hash) throw idempotencyConflict(call, earlier);
     return { row, origin: "replayed" };

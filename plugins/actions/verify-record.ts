@@ -88,7 +88,7 @@ export interface VerifiedHistory {
   past: readonly string[];
   /** Commitment to the reported result. */
   result: string | null;
-  /** Parts that were erased while the request was not. */
+  /** Parts that were erased although the request was not erased. */
   erasedParts: readonly ErasablePart[];
 }
 

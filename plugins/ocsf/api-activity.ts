@@ -21,7 +21,10 @@ export interface ApiActivity {
   [member: string]: unknown;
 }
 
-/** An entry of any type has only some of these members. The entry types of plugins are not known here. */
+/**
+ * The members that this module reads. Which of them an entry has depends on its type; types of plugins are unknown
+ * here.
+ */
 type AnyEntry = {
   type: string;
   at: string;

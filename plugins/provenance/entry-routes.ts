@@ -70,7 +70,7 @@ export function entryRoutes(host: CoreHost): Route[] {
 
 async function findEntry(host: CoreHost, hash: string, { visibility }: Credential): Promise<EntryRow> {
   const row = await host.storage.entryByHash(fromHex(hash));
-  // Also read the action, because only its row has the tool. What members of groups may see depends on the tool.
+  // Also read the action, because only its row contains the tool, and access through groups can depend on the tool.
   const action = "within" in visibility && row?.action_id != null ? await host.storage.action(row.action_id) : null;
   if (row === null || !canSee(visibility, { ...row, tool: action?.tool ?? null })) {
     throw new Refusal("ENTRY_NOT_FOUND", `no entry that this key may see has the leaf hash ${hash}`);

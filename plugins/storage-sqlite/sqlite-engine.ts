@@ -266,7 +266,7 @@ async function openStore(given: string, busyTimeout: number): Promise<OpenStore>
   }
   const library = await loadSqlite();
   const path = prepareFolder(given);
-  // Acquire the lock first, to not touch the file while another process uses it.
+  // Acquire the lock first, so that the file is not touched while another process uses it.
   const lock = lockStore(library, path);
   let writer: Connection | null = null;
   try {
