@@ -3,7 +3,7 @@
  * this reads all of them in slices. Decisions run between the slices.
  */
 import { type Static, Type } from "@sinclair/typebox";
-import { canSee, type CoreHost, decodeEdit, invalidCursor, redactRow } from "../../src/core.ts";
+import { canSee, type CompiledPolicySet, type CoreHost, decodeEdit, invalidCursor, redactRow } from "../../src/core.ts";
 import { type Credential, decodeCursor } from "../../src/plugin.ts";
 import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
 import { findSelfApproval } from "./self-approval.ts";
@@ -119,7 +119,7 @@ export async function findMatchingActions(
     await host.waitForReadSlot();
     const rows = await host.storage.pendingActions(credential.visibility, after, SLICE);
     for (const row of rows) {
-      if (!matchesText(filter, redactRow(set, row))) continue;
+      if (!matchesFields(filter, row) || !matchesWords(filter.q, row, set)) continue;
       if (filter.view === "second_vote" && !(await needsSecondVote(host, row))) continue;
       if (filter.view === "mine") {
         if (evaluated++ === MAX_EVALUATED) return { matches: matches.sort(byKey), isComplete: false };
@@ -136,31 +136,24 @@ export async function findMatchingActions(
 
 const byKey = (a: Match, b: Match): number => compareSortKeys(a.key, b.key);
 
-function matchesText({ agent_id, tool, operation, risk_level, q = "" }: PendingFilter, row: ActionRow): boolean {
+function matchesFields({ agent_id, tool, operation, risk_level }: PendingFilter, row: ActionRow): boolean {
   if (agent_id !== undefined && row.agent_id !== agent_id) return false;
   if (tool !== undefined && row.tool !== tool) return false;
   if (operation !== undefined && row.operation !== operation) return false;
-  if (risk_level !== undefined && row.risk_level !== risk_level) return false;
-  return matchesWords(q, row);
+  return risk_level === undefined || row.risk_level === risk_level;
 }
 
-/** Returns true if every word occurs in the action's names, in its request, or as the beginning of its id. */
-export function matchesWords(
-  words: string,
-  {
-    id,
-    agent_id,
-    tool,
-    operation,
-    request,
-    effective,
-  }: Pick<ActionRow, "id" | "agent_id" | "tool" | "operation" | "request" | "effective">,
-): boolean {
-  const searchWords = words
+/**
+ * Returns true if every word occurs in the action's names, in its request, or as the beginning of its id. Values that the
+ * policies redact match nothing.
+ */
+export function matchesWords(words: string | undefined, row: ActionRow, policies: CompiledPolicySet): boolean {
+  const searchWords = (words ?? "")
     .toLowerCase()
     .split(/\s+/)
     .filter((word) => word !== "");
   if (searchWords.length === 0) return true;
+  const { id, agent_id, tool, operation, request, effective } = redactRow(policies, row);
   const text = `${tool} ${operation} ${agent_id} ${request} ${changedText(effective)}`.toLowerCase();
   return searchWords.every(
     (word) => text.includes(inJson(word)) || (word.length >= MIN_ID_PREFIX && id.startsWith(word)),

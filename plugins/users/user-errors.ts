@@ -8,7 +8,7 @@ export const ERRORS = defineErrors("users", {
   PASSKEY_UNKNOWN: [403, "No user has this passkey"],
   PASSKEY_CLONED: [403, "The passkey may have been copied"],
   SIGN_IN_TOO_OLD: [403, "A new sign-in must confirm the change"],
-  OWN_LINK: [403, "A session cannot create an enrolment link for its own user"],
+  OWN_LINK: [403, "Neither a session nor a key of a user can create an enrolment link for that user"],
   LINK_INVALID: [403, "The enrolment link or recovery code is not valid"],
   NOT_FOUND: [404, "No such user"],
   SESSION_NOT_FOUND: [404, "No such session"],

@@ -480,7 +480,11 @@ test("each subcommand has help, and mistyped names are reported", async () => {
     );
   }
   const wrong = await assentHere("policy", "chek");
-  assert.deepEqual([wrong.code, /has no subcommand "chek"; .*did you mean "check"\?/.test(wrong.err)], [2, true], wrong.err);
+  assert.deepEqual(
+    [wrong.code, /has no subcommand "chek"; .*did you mean "check"\?/.test(wrong.err)],
+    [2, true],
+    wrong.err,
+  );
   assert.match(
     (await assentHere("policy", "check", "--format", "xml")).err,
     /--format must be text, json or sarif; got "xml"/,

@@ -441,7 +441,10 @@ test("the plugin of docs/reconcile.md works as printed", async () => {
     ["already_matched", "no_action"],
   );
   const broken = { "times.jsonl": `${lines[0]}\n${record({ time: "yesterday" })}` };
-  assert.match((await reconcile("billing", broken, "--config", config)).err, /times\.jsonl:2: .*is not a valid time: yesterday/);
+  assert.match(
+    (await reconcile("billing", broken, "--config", config)).err,
+    /times\.jsonl:2: .*is not a valid time: yesterday/,
+  );
   // A plugin that does not check times itself.
   const script = readFileSync(plugin, "utf8").replace(/parseRfc3339\((?=member)/, "Date.parse(");
   writeFileSync(plugin.replace(".mjs", "-unchecked.mjs"), script);

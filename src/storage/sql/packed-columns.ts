@@ -29,7 +29,6 @@ export const PACKED_COLUMNS: Readonly<Record<string, Readonly<Record<string, Pac
 /** Forms of the packed columns by column name. No other column with one of these names contains bytes. */
 const READ: Readonly<Record<string, PackedForm | undefined>> = { ...ACTION, action_id: "uuid" };
 
-const DIGITS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 const NONE = 0x80;
 const VALUE = new Uint8Array(128).fill(NONE);
 "0123456789abcdef".split("").forEach((digit, value) => (VALUE[digit.charCodeAt(0)] = value));
@@ -68,12 +67,9 @@ export function pack(form: PackedForm, text: string): Uint8Array | null {
 export function unpack(column: string, bytes: Uint8Array): string | undefined {
   const form = READ[column];
   if (form === undefined) return undefined;
-  let text = "";
-  for (let i = 0; i < bytes.length; i++) {
-    if (form === "uuid" && (i === 4 || i === 6 || i === 8 || i === 10)) text += "-";
-    text += DIGITS[bytes[i] as number] as string;
-  }
-  return text;
+  const hex = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("hex");
+  if (form === "hash") return hex;
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
 /** SQL expressions that pack and unpack a column. */

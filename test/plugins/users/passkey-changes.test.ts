@@ -228,6 +228,13 @@ test("who lost a passkey removes it with the one that a recovery code or an admi
 test("an admin's session creates no enrolment link for the admin, and does for others", async () => {
   const ada = await invite(service, { name: "Ada", roles: ["admin"] });
   assert.equal(await codeOf(ada.call("POST", `/v1/users/${ada.id}/link`)), "USERS_OWN_LINK");
+  const { body: made } = await ada.call("POST", "/v1/api-keys", {
+    name: "made in the session",
+    scopes: ["admin"],
+    owner: `user:${ada.id}`,
+  });
+  const withKey = await service.call("POST", `/v1/users/${ada.id}/link`, { key: made.key, headers: PAGE });
+  assert.equal(withKey.body.code, "USERS_OWN_LINK", JSON.stringify([made, withKey.body]));
   const { user } = await addUser(service, { name: "Bob" });
   assert.equal((await ada.call("POST", `/v1/users/${user.id}/link`)).status, 201);
 });
