@@ -107,8 +107,8 @@ export function createLink(host: CoreHost, credential: Credential, id: string): 
     const caller = await confirmWithScope(tx, credential, "users:manage");
     const before = requireActiveUser(tx.users, id);
     assertNotManaged(before);
-    // Reject links for the caller's own user, even with a key of that user. Otherwise, someone with a stolen session of an
-    // admin could add a passkey to the admin's user.
+    // Reject links for the caller's own user, even with a key of that user. Otherwise, someone with a stolen session of
+    // an admin could add a passkey to the admin's user.
     const keys = await tx.keys();
     const isTheirs = keysOf(host, before, keys);
     if (caller.session?.user.id === id || keys.some((key) => key.id === caller.key.id && isTheirs(key)))
