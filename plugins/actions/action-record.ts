@@ -42,7 +42,7 @@ import { readVerifiedHistory, recordAlteredError, type VerifiedHistory } from ".
 import { tracedAction } from "./traced-action.ts";
 import { describeVoting } from "./voting-capacity.ts";
 
-/** What an approver is shown in addition to the request, as digests: the questions to the agent, and the preview. */
+/** Digests of what an approver sees in addition to the request: the questions to the agent, and the preview. */
 interface ShownDigests {
   questions: string | null;
   preview: string | null;
@@ -82,7 +82,7 @@ export function commitPreview(row: ActionRow, set: CompiledPolicySet): string | 
 }
 
 /**
- * Returns the digest of the questions and answers that a page with this row displays. The history can be newer than the
+ * Returns the digest of the questions and answers that a page displays for this row. The history can be newer than the
  * row, so a digest of the whole history would accept a vote from someone who has not seen the newest question.
  */
 export function digestShownQuestions(
@@ -138,7 +138,8 @@ async function readVoting(
   return {
     ...(await compareRequest(host, row, credential.visibility)),
     approval_terms: { ...terms, ...voting },
-    // A vote that cannot approve can still reject, unless it is the voter's own action.
+    // A voter who cannot approve can still reject, unless the vote would be a self-approval, or they have already
+    // voted.
     ...(voting.blocked?.code === "SELF_APPROVAL" || hasVoted
       ? {}
       : {
@@ -198,7 +199,7 @@ const NO_CONTENT: Content = {
 };
 
 /**
- * Returns null if the row's JSON is not what the service writes, because someone altered the store.
+ * Parses the JSON in the row. Returns null if it cannot be parsed, because someone altered the store.
  * @param displayed the row with the requests that the reader may see
  */
 function readContent(row: ActionRow, displayed: ActionRow): Content | null {
@@ -251,7 +252,7 @@ function renderAction(
     proposed,
     status: withCurrentStatus(row, host.clock()).status,
     decision: row.decision,
-    // The submitted request must not run if obligations changed it.
+    // If obligations changed the request, abstain, because a gate would run the submitted request.
     outcome: row.decision === "allow" && row.effective !== null ? "ABSTAIN" : GATE_OUTCOMES[row.decision],
     reason: row.reason,
     reason_code: row.reason_code,
@@ -297,8 +298,8 @@ function renderAction(
 }
 
 /**
- * Returns null until a result is reported, even if the column has a value: someone then altered the store, which the
- * audit reports.
+ * Returns the result, or null if none has been reported. If the column then has a value anyway, someone altered the
+ * store, which the audit reports.
  */
 function resultOf({ status, result }: ActionRow): ActionRecord["result"] {
   const isReported = status === "succeeded" || status === "failed";
@@ -376,7 +377,8 @@ export async function readActionRecord(
   const rejection = await readRejection(host.storage, current.row, current.votes, host.clock());
   const history =
     options.token && current.row.quorum !== null ? await readVerifiedHistory(host.storage, current.row) : null;
-  // The same policies render the preview of the record. Reading them waits for the database if other processes write to it.
+  // Read the policies once, also for the preview of the record: reading them waits for the database if other processes
+  // write to it.
   const set = options.set ?? (await readPendingPolicySet(host, current.row));
   // No one can vote on a request that cannot be read.
   const displayed = await displayTo(credential, host, current.row);

@@ -52,7 +52,7 @@ export interface Approver {
   groups: readonly string[];
 }
 
-/** The moment at which a vote is cast: that of a ledger transaction, or of a consistent read. */
+/** The current time and users, within a ledger transaction or from a consistent read. */
 export type VoteMoment = Pick<LedgerTransaction, "now" | "users">;
 
 /**

@@ -12,8 +12,8 @@ import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import { findSelfApproval } from "./self-approval.ts";
 
 /**
- * Closes the review. Throws REVIEWER_NOT_ELIGIBLE for the person who broke the glass and for the person behind the
- * agent (in a session or with any of their keys), and for a key whose owner is not a user.
+ * Closes the review. Throws REVIEWER_NOT_ELIGIBLE for the person who gave the emergency approval and for the person
+ * behind the agent (in a session or with any of their keys), and for a key whose owner is not a user.
  */
 export function reviewBreakGlass(
   host: CoreHost,

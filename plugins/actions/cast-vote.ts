@@ -74,7 +74,8 @@ export async function castVoteOnAction(
   assertMayCarryGrant(by, vote);
   assertBreakGlassForm(vote);
   const ids = { grant: host.newId(), breakGlass: host.newId() };
-  // An unauthenticated caller needs a valid token before it may acquire the ledger's lock, which all decisions wait for.
+  // An unauthenticated caller needs a valid token before it may acquire the ledger's lock, which all decisions wait
+  // for.
   const linked = "link" in by ? await findLinkedAction(host.storage, by.link) : null;
   if ("link" in by && linked !== null) await verifyLinkVoter(host, host.storage, linked, by.link);
   if (vote.approve)
@@ -182,7 +183,7 @@ export async function prepareVote(
   return "ends" in outcome ? outcome : { ...outcome, votes, isFirstOnList, voter, vote, facts: history.first.facts };
 }
 
-/** Records the end of the action that prevented a vote. */
+/** Records why the vote was not possible: the action has expired, or the policies now deny it. */
 export function recordUnvotableAction(tx: LedgerTransaction, { row, ends }: UnvotableAction): Promise<ActionRow> {
   if (ends === "expired") return expirePending(tx, row);
   return recordDenial(tx, row, ends.redecision, { occasion: "vote", by: ends.by });
@@ -200,7 +201,7 @@ function assertApprovesPlan({ plan_id, plan_position }: ActionRow, { approve, li
   );
 }
 
-/** Throws unless a vote with a grant approves, and comes from a key or a browser session. */
+/** Throws if a vote that rejects, or a vote by link or in a terminal session, contains a grant. */
 function assertMayCarryGrant(by: Ballot, { approve, grant }: Vote): void {
   if (grant !== undefined && "credential" in by && by.credential.session?.terminal === true)
     throw new Refusal("GRANT_NOT_ALLOWED", "a terminal session cannot grant later actions; do it in the console");
@@ -285,7 +286,7 @@ async function countApproval(
   const earlier = toCountedVotes(host, history.approvals);
   const terms = { self: self !== null, signed: gesture !== null, break_glass, at: tx.now };
   const recorded = history.requirement?.approvers ?? [];
-  // No one can vote twice, even if one of the votes is cast in someone else's place.
+  // No one can vote twice, even if one of the votes is on behalf of another user.
   const before = excludeEditor(host, history, findVotingCapacities(host, row, standingVoter(voter), recorded, tx));
   assertPersonHasNotVoted(earlier, before);
   const redecision = await reevaluateAction(host, tx, row, history.basis);

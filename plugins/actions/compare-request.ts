@@ -27,8 +27,8 @@ const PAGE = 50;
 const MAX_VOTED = 5;
 
 /**
- * Compares a pending action with the newest earlier actions of its agent that the credential may see. Returns null if its
- * request cannot be read.
+ * Compares a pending action with the newest earlier actions of its agent that the credential may see. Returns null if
+ * its request cannot be read.
  */
 export async function compareRequest(
   host: CoreHost,
@@ -37,7 +37,7 @@ export async function compareRequest(
 ): Promise<Pick<ActionRecord, ComparedMember> | null> {
   const { compiled } = await host.policies.current();
   const request = toCompared(compiled, row);
-  // A key that sees only what it submitted cannot approve anything.
+  // A key that sees only its own submissions cannot approve any action.
   if (request === null || "key_id" in visibility) return null;
   await host.waitForReadSlot();
   const rows = await readEarlier(host, row, visibility);

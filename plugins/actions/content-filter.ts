@@ -32,8 +32,8 @@ export function createContentFilter(value: Scalar, pointer?: string): ContentFil
 }
 
 /**
- * Selects actions whose content cannot be read, too, because someone altered the store: they may contain anything. An
- * erasure verifies each action, so it reports them as altered and erases none.
+ * Also selects actions whose content cannot be read because someone altered the store: they may contain anything. An
+ * erasure verifies each action, so it reports these actions as altered and does not erase them.
  */
 function orUnreadable(selects: ContentFilter): ContentFilter {
   return (row) => {
@@ -94,8 +94,8 @@ function mentions(value: JsonValue, foldedSubject: string): boolean {
 }
 
 /**
- * Returns the submitted request, the one that an approver changed it to, and the data that its decisions read. Throws Error
- * for a row that someone altered.
+ * Returns the submitted request, the one that an approver changed it to, and the data that its decisions read. Throws
+ * Error for a row that someone altered.
  */
 function contentsOf(row: ActionRow): JsonObject[] {
   const requests = [parseStoredRequest(row), decodeEdit(row.effective)?.request ?? null];

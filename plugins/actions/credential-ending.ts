@@ -72,7 +72,8 @@ export function createCredentialEndingTask(host: CoreHost): CredentialEndingTask
       if (page.length === 0) break;
       lease ??= host.leaderLease("credentials");
       if (!(await lease.isLeader())) break;
-      // All at once, because one can wait for a fact source, which must not keep the other credentials alive.
+      // Check the credentials of a page concurrently. A check can wait for a fact source, and must not keep the other
+      // credentials alive for that time.
       for (const each of await Promise.all(page.map((document) => findDue(host, document))))
         if (each !== null) due.set(each.open.issuer, [...(due.get(each.open.issuer) ?? []), each]);
       after = page.at(-1)?.key ?? after;
@@ -162,8 +163,8 @@ async function findEnd(host: CoreHost, { action_id, expires_at }: OpenCredential
 }
 
 /**
- * Whether a stop covers the action. A stop of a policy covers the actions that this policy applies to, like at
- * the start of an action.
+ * Whether a stop covers the action. As at the start of an action, a stop of a policy covers the actions that the policy
+ * applies to.
  */
 async function isStopped(host: CoreHost, row: ActionRow, now: number): Promise<boolean> {
   const { open } = await host.stops.list();

@@ -1,4 +1,6 @@
-/** Erases requests and results from the store, and records who erased them and why. The ledger keeps its commitments. */
+/**
+ * Erases requests and results from the store, and records who erased them and why. The ledger keeps its commitments.
+ */
 import { setImmediate } from "node:timers/promises";
 import {
   actionEntryFields,

@@ -1,7 +1,8 @@
 /**
  * Background task that marks actions as `expired`: pending ones after their deadline, and approved ones that were not
- * started in time. Correctness does not depend on its timing, because votes and starts check the clock themselves. It runs
- * at least every `MAX_INTERVAL`, because timers do not run while the machine sleeps. One process per store runs it.
+ * started in time. Correctness does not depend on its timing, because votes and starts check the clock themselves. It
+ * runs at least every `MAX_INTERVAL`, because timers do not run while the machine sleeps. One process per store runs
+ * it.
  */
 import type { CoreHost, LeaderLease } from "../../src/core.ts";
 import { expireOverdue, expireUnstarted } from "./cast-vote.ts";
@@ -43,8 +44,8 @@ export function createExpiryTask(host: CoreHost): ExpiryTask {
   }
 
   /**
-   * Expires approved actions that were not started in time. Erased and altered ones keep their status, so the sweep
-   * remembers its position to skip them the next time.
+   * Expires approved actions that were not started in time. Remembers its position, because erased and altered actions
+   * keep their status, and later sweeps would read them again.
    */
   async function sweepStarts(): Promise<void> {
     for (;;) {

@@ -20,7 +20,7 @@ export async function findJoinableAction(
   const row = await tx.openAction(credential.key.id, requestHash, tx.now);
   if (row === null) return null;
   const { basis } = await verifyAgainstLedger(host, tx, row, await tx.approvals(row.id));
-  // The decision on an action of another session depends on the history of that session.
+  // Do not join an action of another session, because its decision depends on the history of that session.
   if (basis.facts.session?.id !== session?.id) return null;
   return (await isDeniedNow(host, tx, row, basis)) ? null : row;
 }

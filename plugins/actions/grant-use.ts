@@ -124,8 +124,8 @@ async function findStanding(
   if (rights === null || !canCreateGrants(rights, grant) || !canSee(rights.visibility, action)) return null;
   const plans = decision.approval?.approvers ?? [];
   const self = findSelfApproval(host, action, rights);
-  // Like a vote by the person behind the agent, their grant needs a signature, and every rule must allow
-  // self-confirmation.
+  // A grant by the person behind the agent has the same conditions as their vote: it must be signed, and every rule
+  // must allow self-confirmation.
   if (self !== null && !(isSignedByHeldPasskey(tx, grant) && maySelfConfirm(self, plans))) return null;
   const approver = { principal: rights.principal, key_id: rights.key.id, groups: rights.groups };
   const { groups, independent } = readApproverEligibility(host, action, approver, plans, tx);

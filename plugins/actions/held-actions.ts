@@ -20,8 +20,8 @@ export const MAX_ACTIVE_HOLDS = 100;
 type FindHold = (row: ActionRow) => LegalHold | null;
 
 /**
- * Returns a function that finds the oldest active hold on an action. A hold whose identifier of a person cannot be read
- * covers every action, because any of them may mention the person.
+ * Returns a function that finds the oldest active hold on an action. If a hold is on a person and the person's
+ * identifier cannot be read, the hold covers every action, because any action may mention the person.
  */
 export async function createHoldFinder(
   host: Pick<CoreHost, "log">,
@@ -48,7 +48,7 @@ export async function createHoldFinder(
   return (row) => checks.find(({ covers }) => covers(row))?.hold ?? null;
 }
 
-/** Whether a hold exists whose identifier of a person cannot be read, so that nothing can be erased. */
+/** Whether an active hold on a person exists whose identifier cannot be read, so that nothing can be erased. */
 export async function hasUnreadableHold({
   legalHolds,
   documents,

@@ -11,7 +11,10 @@ import {
 } from "../../src/core.ts";
 import { type ActionRow, type LimitSpan, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 
-/** Maximum number of outdated uses that one batch of transactions removes: more than a batch adds. */
+/**
+ * Maximum number of outdated uses that one batch of transactions removes. Higher than the number that a batch adds, so
+ * that outdated uses do not accumulate.
+ */
 const PRUNE_LIMIT = 1024;
 
 interface LimitUses {

@@ -11,7 +11,10 @@ import {
 } from "../../src/core.ts";
 import type { HistorySpan, StorageReader } from "../../src/storage/index.ts";
 
-/** Maximum number of outdated rows that one batch of transactions removes: more than a batch adds. */
+/**
+ * Maximum number of outdated rows that one batch of transactions removes. Higher than the number that a batch adds, so
+ * that outdated rows do not accumulate.
+ */
 const PRUNE_LIMIT = 1024;
 
 /**

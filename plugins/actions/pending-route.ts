@@ -98,7 +98,7 @@ interface PendingRead {
   total: Promise<number | null> | number | null;
 }
 
-/** Reads from the store's own order, without filters. */
+/** Reads pages without filters, in the order of the store: by deadline. */
 function readByDeadline(host: CoreHost, query: Query, { visibility }: Credential): PendingRead {
   const now = host.clock();
   const position = query.cursor === undefined ? null : decodePosition(query.cursor);

@@ -7,8 +7,8 @@ import { readVisiblePlanRows } from "./plan-state.ts";
 import { isOverdue, isStartable } from "./visible-action.ts";
 
 /**
- * Cancels the pending actions of the plan. An admin also cancels the startable ones that have not started. Returns all
- * actions of the plan. Throws NOT_THE_SUBMITTER, and ACTION_NOT_PENDING if there is nothing to cancel.
+ * Cancels the pending actions of the plan. For an admin, also cancels the actions that may start and have not started.
+ * Returns all actions of the plan. Throws NOT_THE_SUBMITTER, and ACTION_NOT_PENDING if there is nothing to cancel.
  */
 export function cancelPlan(
   host: CoreHost,

@@ -53,7 +53,8 @@ async function readRows(reader: Pick<StorageReader, "actions">, id: string): Pro
 }
 
 /**
- * Compares the actions of a plan with their entries and with the entry of the plan. Throws RECORD_ALTERED if they differ.
+ * Compares the actions of a plan with their entries and with the entry of the plan. Throws RECORD_ALTERED if they
+ * differ.
  * @param rows all actions of the plan, in order
  */
 export async function verifyPlan(

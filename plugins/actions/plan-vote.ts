@@ -39,7 +39,7 @@ export interface PlanVote {
   strikes?: readonly { position: number; reason?: string }[];
 }
 
-/** Proof of what the approver saw: the token of the plan, or a claimed signature. */
+/** Proof of what the approver saw: the token of the plan, or a verified signature. */
 type PlanProof = { token: string } | { gestureFor: (actionId: string) => Gesture };
 
 /** A vote on one action of the plan. */
@@ -53,7 +53,7 @@ interface PlannedVote {
 /** A vote on a plan creates neither a grant nor a break-glass use. */
 const NO_IDS = { grant: "", breakGlass: "" };
 
-/** Refusals of an approval after which other approvers can still approve the action. */
+/** Errors that reject only this voter's approval of an action, so that other approvers can still approve it. */
 const LEFT_TO_OTHERS = ["APPROVER_NOT_ELIGIBLE", "ALREADY_VOTED"];
 
 /**
@@ -66,7 +66,8 @@ export function planTokenClaims(
   set: CompiledPolicySet,
 ): TokenClaims {
   const questions = digestOf(histories.map((history) => questionsDigest(history.questions)));
-  // A vote covers exactly the actions that are pending now, so those without a preview add "pending" to the digest.
+  // A vote covers exactly the actions that are pending now, so the digest must change when an action is no longer
+  // pending. A pending action without a preview therefore adds "pending".
   const preview = digestOf(
     rows.map((row) => (row.status === "pending_approval" ? (commitPreview(row, set) ?? "pending") : null)),
   );
@@ -87,8 +88,9 @@ function digestOf(digests: readonly (string | null)[]): string | null {
 }
 
 /**
- * Returns the votes that an answer casts, rejections of struck actions first. Throws ACTION_NOT_PENDING if there is
- * nothing to vote on, or if an action that was struck out is not pending.
+ * Returns the votes that an approver's answer consists of: first the rejections of actions that were struck out, then
+ * the other votes. Throws ACTION_NOT_PENDING if there is nothing to vote on, or if an action that was struck out is not
+ * pending.
  */
 export function listPlannedVotes({ terms, members, rows }: VerifiedPlan, answer: PlanVote): PlannedVote[] {
   const { approve, reason, strikes = [] } = answer;
@@ -125,7 +127,7 @@ export function listPlannedVotes({ terms, members, rows }: VerifiedPlan, answer:
 
 /**
  * Votes on the plan. Actions that still need another person's vote stay pending. Throws if the vote counts for no
- * action, and NO_LONGER_ALLOWED if the policies now deny one; in that case only the denials are recorded.
+ * action, and NO_LONGER_ALLOWED if the policies now deny an action; in that case only the denials are recorded.
  */
 export async function voteOnPlan(
   host: CoreHost,
@@ -167,7 +169,10 @@ export async function voteOnPlan(
     });
 }
 
-/** Reads the facts of all actions at once. The job would prepare one action after the other, and only so many times. */
+/**
+ * Prefetches the facts of all actions at once. Otherwise, the transaction would read the facts of one action after the
+ * other, and run again after each read; the number of these repetitions is limited.
+ */
 async function prefetchPlan(host: CoreHost, credential: Credential, id: string): Promise<void> {
   if (!host.policies.latest().compiled.hasFacts) return;
   const ids = (await readVisiblePlanRows(host.storage, id, credential)).map((row) => row.id);

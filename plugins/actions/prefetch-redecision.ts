@@ -1,6 +1,6 @@
 /**
- * Reads the facts for a vote, a permit or a start ahead of the lock, so that its job probably finds them. Without this, each
- * such job would wait for a second batch after the read.
+ * Prefetches the facts for a vote, a permit or a start before the lock is acquired, so that the transaction usually
+ * finds them in the cache. Otherwise, the transaction would have to run again after the facts were read.
  */
 import { type ActionRequest, type CoreHost, effectiveRequest, Evaluation } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
@@ -8,10 +8,10 @@ import { prefetchFacts } from "./read-inputs.ts";
 import { submitterFacts } from "./submit.ts";
 
 /**
- * Reads the facts that the latest policies need for these actions. The job evaluates everything again. If it needs other
- * facts, for example because an input reads the claims of a token, they are read then. Rejects only with OVERLOADED, and if
- * the store fails.
- * @param isReachable whether the caller may act on the action. Nothing is read for others
+ * Prefetches the facts that the latest policies need for these actions. The transaction evaluates the actions again. If
+ * it needs other facts, for example because an input depends on the claims of a token, the service reads them then.
+ * Rejects only with OVERLOADED, or if the store fails.
+ * @param isReachable whether the caller may act on the action; facts of other actions are not read
  */
 export async function prefetchRedecision(
   host: CoreHost,
@@ -33,7 +33,7 @@ export async function prefetchRedecision(
 
 const isOpen = ({ status }: ActionRow): boolean => ["pending_approval", "allowed", "approved"].includes(status);
 
-/** Returns null if the action's request or key cannot be read, which the job reports. */
+/** Returns null if the action's request or key cannot be read. The transaction reports that. */
 async function createEvaluation(host: CoreHost, row: ActionRow): Promise<Evaluation | null> {
   const request = readRequest(row);
   if (request === null) return null;
@@ -45,7 +45,7 @@ async function createEvaluation(host: CoreHost, row: ActionRow): Promise<Evaluat
   return new Evaluation(host.policies.latest().compiled, request, facts, host.clock());
 }
 
-/** Returns null for a row that was erased or altered, which the job reports. */
+/** Returns null for a row that was erased or altered. The transaction reports that. */
 function readRequest(row: ActionRow): ActionRequest | null {
   try {
     return effectiveRequest(row);

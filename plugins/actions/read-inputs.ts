@@ -35,7 +35,8 @@ export async function readEvaluationInputs(
   const answers = reads.length === 0 ? [] : await lookUp(reads.flatMap(({ call }) => call ?? []));
   const history = await readHistories(reader, evaluation, actionId);
   if (reads.length === 0 && history.length === 0) return { evaluation, facts };
-  // There is one answer per call, in order. A read whose input cannot be evaluated has no call.
+  // `answers` has one result for each call, in order. A read whose input could not be evaluated has no call, so it has
+  // no result.
   const remaining = [...answers];
   const sources = reads.map((read) =>
     toSourceFact(read, read.call === null ? null : (remaining.shift() ?? null), evaluation.now),
@@ -53,8 +54,9 @@ function takeRecent({ factSources }: Sources, calls: readonly FactCall[]): FactR
 }
 
 /**
- * Prefetches the facts for the actions of one transaction before the lock is acquired, so that it probably finds them. Reads
- * them together, so that a failure for the first action still counts when the last read ends.
+ * Prefetches the facts for the actions of one transaction before the lock is acquired, so that the transaction usually
+ * finds them in the cache. Reads all of them with one call, which caches failures until a moment after the last read.
+ * With separate calls, the failure of a fast source could expire while a slow source is read.
  */
 export async function prefetchFacts({ factSources }: Sources, evaluations: readonly Evaluation[]): Promise<void> {
   const calls = evaluations.flatMap((evaluation) => findFactReads(evaluation).flatMap(({ call }) => call ?? []));
@@ -62,9 +64,9 @@ export async function prefetchFacts({ factSources }: Sources, evaluations: reado
 }
 
 /**
- * Returns the host for a request of an agent. Its facts are read in the turn of its key, so that agents cannot keep each other
- * and votes from facts. They are read without the queue slot of the request, so that a slow source holds up only requests that
- * need it, and not the queue of all decisions.
+ * Returns a host that reads facts on behalf of the caller's key. Keys take turns, so that one agent cannot prevent
+ * other agents and approvers from reading facts. A read releases the queue slot of its request, so that a slow source
+ * delays only requests that need it, and not the queue of all decisions.
  */
 export function askForAgent(
   host: CoreHost,

@@ -29,7 +29,7 @@ interface FinishedReview {
   reviewer: string;
   /** Sequence number of the entry that made the action pending. */
   asked: number;
-  /** SHA-256 of what the reviewer was sent, hex. Null if it was not called. */
+  /** SHA-256 of the request that the reviewer received, hex. Null if the reviewer was not called. */
   digest: string | null;
   outcome: ReviewOutcome;
 }
@@ -84,7 +84,7 @@ async function redecide(
   }
 }
 
-/** Whether the current policies allow the action, or also let these reviewers approve it. */
+/** Whether the current policies allow the action, or still let these reviewers approve it. */
 function isApprovedAgain(
   { decision: { effect, approval } }: Redecision,
   reviews: Parameters<typeof reviewsApprove>[1],

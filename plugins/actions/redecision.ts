@@ -86,8 +86,8 @@ export async function reevaluateAction(
 }
 
 /**
- * Collects the facts of this moment, without limits, histories and facts of sources. Obligations may no longer change the
- * request, because its submitter has been answered.
+ * Collects the current facts, without limits, histories and values of fact sources. Sets `final_request`: the submitter
+ * has already received a decision, so obligations must no longer change the request.
  */
 export async function collectCurrentFacts(
   host: CoreHost,

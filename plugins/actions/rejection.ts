@@ -55,7 +55,10 @@ export async function findActiveRejection(
 
 const commentOf = (text: string | null): string | null => toSingleLine(text ?? "", MAX_COMMENT) || null;
 
-/** Returns the rejection by a person that ended this action, or an earlier action with the same request; else null. */
+/**
+ * Returns the rejection that ended this action: by a person, by a machine reviewer, or of an earlier action with the
+ * same request. Null if there is none.
+ */
 export async function readRejection(
   reader: Pick<StorageReader, "entriesOfAction">,
   row: ActionRow,

@@ -1,7 +1,7 @@
 /**
- * Background task that erases each kind of data after its retention period (`retention` in assent.yaml). For each kind it
- * scans the ledger once from its start and stores its position in a document. One process per store runs it; running it
- * twice is harmless.
+ * Background task that erases each kind of data after its retention period (`retention` in assent.yaml). For each kind
+ * it scans the ledger once from its start and stores its position in a document. One process per store runs it; running
+ * it twice is harmless.
  */
 import { setImmediate } from "node:timers/promises";
 import {
@@ -25,7 +25,7 @@ const AFTER_FAILURE = 30_000;
 /** Limit uses removed per transaction. */
 const PRUNE_LIMIT = 500;
 
-/** Kinds of data with a retention period of their own. `request` means the whole content of an action. */
+/** Kinds of data, each with its retention period. `request` means the whole content of an action. */
 type Kind = "request" | ErasablePart;
 /** The request comes first, because its erasure includes the other kinds. */
 const KINDS: readonly Kind[] = ["request", ...ERASABLE_PARTS];
@@ -39,7 +39,10 @@ const positionKey = (kind: Kind): string => `retention/${kind}`;
 
 interface Retention {
   start(): void;
-  /** Erases content that is past its retention period, if this process is the leader. Resolves to the number of erasures. Rejects if the store fails. */
+  /**
+   * Erases content that is past its retention period, if this process is the leader. Resolves to the number of
+   * erasures. Rejects if the store fails.
+   */
   sweep(): Promise<number>;
   stop(): Promise<void>;
 }
@@ -118,7 +121,10 @@ class RetentionSweeps implements Retention {
     const { size } = await host.ledger.head();
     const done: ErasureResult = { erased: 0, altered: 0, held: 0, holds: [] };
     let position = passed;
-    /** Sequence number at or before the first action that is not due, open or altered. The next sweep starts there. */
+    /**
+     * Sequence number at which the next sweep must continue, because an action from there on is not due, is open or was
+     * altered. Infinity if there is none.
+     */
     let firstRemaining = Infinity;
     while (position < size && !this.stopped && (await this.isLeader())) {
       const before = Math.min(size, position + PAGE);
@@ -142,8 +148,8 @@ class RetentionSweeps implements Retention {
       await setImmediate();
     }
     const reached = Math.min(position, firstRemaining);
-    // A hold whose identifier cannot be read covers every action. Its restoration does not start a new scan, so do not
-    // move on.
+    // Do not store the position while a hold has an identifier that cannot be read. Such a hold covers every action,
+    // and restoring its identifier does not start a new scan.
     if (reached > passed && !(await hasUnreadableHold(host)))
       await this.storePosition(kind, reached, stored?.version ?? null);
     logErasures(host, kind, limit, done);
@@ -151,8 +157,8 @@ class RetentionSweeps implements Retention {
   }
 
   /**
-   * Altered and held actions count as closed, so that they do not block the actions after them in this sweep. The release
-   * of a hold starts the scan again.
+   * Altered and held actions count as closed, so that they do not block the actions after them in this sweep. The
+   * release of a hold starts the scan again.
    */
   private async isOpen(id: string): Promise<boolean> {
     const row = await this.host.storage.action(id);

@@ -1,4 +1,4 @@
-/** Builds the data that a machine reviewer is sent: the action as its approvers see it. */
+/** Builds the request to a machine reviewer, which contains the action as its approvers see it. */
 import {
   canonicalBytes,
   type CoreHost,
@@ -29,7 +29,9 @@ interface SealedReviewRequest {
   digest: string;
 }
 
-/** Reads what reviewers of a pending action see, outside any transaction. Returns null if the request cannot be read. */
+/**
+ * Reads what reviewers of a pending action see, outside any transaction. Returns null if the request cannot be read.
+ */
 export async function readReviewedAction(host: CoreHost, row: ActionRow): Promise<ReviewedAction | null> {
   const comparison = await compareRequest(host, row, { all: true });
   const { compiled } = await host.policies.current();
@@ -63,7 +65,7 @@ export async function readReviewedAction(host: CoreHost, row: ActionRow): Promis
 }
 
 /**
- * Returns what one reviewer is sent.
+ * Returns the request to one reviewer.
  * @param requestSeq sequence number of the entry that made the action pending
  */
 export function buildReviewRequest(

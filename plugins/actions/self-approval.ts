@@ -34,8 +34,9 @@ export function findSelfApproval(
 }
 
 /**
- * Returns the relation if it is unknown whether the voter and the submitter's owner are the same person. That is so if
- * only one of the two owners is a user. Once people sign in, anyone could be using a key without an owner.
+ * Returns `unknown_owner` if the voter might be the submitter's owner, else null. The two might be the same person if
+ * only one of the two owners is a user, or if the voting key has no owner although users exist: then anyone could be
+ * using the key.
  */
 function relationToUnknown(host: CoreHost, row: SubmittedAction, owner: string | null): SelfRelation | null {
   if (row.submitted_owner === null) return null;

@@ -158,8 +158,8 @@ export const prefetchStart =
   () => ({ history: id });
 
 /**
- * Throws unless the caller runs the request in effect. A caller that does not know of a change would run the proposed
- * parameters.
+ * Throws REQUEST_EDITED unless the caller runs the effective request. A caller that does not know of a change would run
+ * the submitted parameters.
  */
 function assertRunsEffective(row: ActionRow, requestHash: string | null): void {
   const hash = effectiveRequestHash(row);

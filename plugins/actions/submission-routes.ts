@@ -324,7 +324,10 @@ async function previewDecision(
   );
 }
 
-/** Replaces an allow of a request that obligations change, because the caller would run the request that it sent. */
+/**
+ * Returns members that replace an allow if obligations change the request, because the caller would run the request
+ * that it sent. Empty for other decisions.
+ */
 function changedAbstention(effect: Decision["effect"]): object {
   return effect === "allow"
     ? {
@@ -348,7 +351,7 @@ function gateReply(recorded: RecordedDecision, members: object): Reply {
   return { status: 200, json: { is_permission: false, ...answer, ...members } };
 }
 
-/** Refusals after which the response omits the preferred permit. The submission succeeds. */
+/** Errors after which the response omits the preferred permit, although the submission succeeds. */
 const OPTIONAL_PERMIT_ERRORS = [
   "ACTION_NOT_STARTABLE",
   "START_EXPIRED",

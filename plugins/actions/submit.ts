@@ -212,7 +212,8 @@ export async function recordSubmission(
   const earlier = await findCreatedResource(tx, credential, call);
   if (call !== null && earlier !== null) {
     const row = await rereadAction(tx, earlier);
-    // An erased request cannot be compared with the new one, and an idempotency key must never create two actions.
+    // Reject an erased request: it cannot be compared with the new one, and an idempotency key must never create two
+    // actions.
     assertNotErased(row);
     if (row.request_hash !== sealed.hash) throw idempotencyConflict(call, earlier);
     return { row, origin: "replayed" };
@@ -252,9 +253,10 @@ export async function recordSubmission(
 }
 
 /**
- * Decides on the facts. If the policies require approval: an active rejection of the submitted or the changed request denies;
- * otherwise a grant that covers it allows the action; otherwise the key must be below its limit of pending actions.
- * Throws TOO_MANY_PENDING.
+ * Decides on the facts. If the policies require approval, these steps follow:
+ * - An active rejection of the submitted or the changed request denies the action.
+ * - Otherwise, a grant that covers the action allows it.
+ * - Otherwise, the key must be below its limit of pending actions. Throws TOO_MANY_PENDING.
  */
 async function applyVotes(
   host: CoreHost,
@@ -315,8 +317,8 @@ export function prefetchSubmission(credential: Credential, { request, call, sess
 }
 
 /**
- * Prefetches the facts that the latest policies need for the submissions of one transaction. If it needs other facts, for
- * example because the policies have changed, the service reads them and runs the transaction again.
+ * Prefetches the facts that the latest policies need for the submissions of one transaction. If the transaction needs
+ * other facts, for example because the policies have changed, the service reads them and runs the transaction again.
  */
 export async function prefetchSubmissionFacts(
   host: CoreHost,

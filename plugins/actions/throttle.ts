@@ -12,7 +12,7 @@ import {
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 
-/** Usage of a key that has just made its last permitted request for approval in this hour. */
+/** Usage of a key that makes its last allowed request for approval in this hour. */
 export interface ThrottledUsage {
   requests: number;
   usual: RequestRate;

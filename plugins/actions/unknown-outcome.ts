@@ -48,7 +48,8 @@ export function createUnknownOutcomeTask(host: CoreHost, afterMs: number): Unkno
   async function sweep(): Promise<number> {
     lease ??= host.leaderLease("unknown-outcomes");
     const startedBefore = host.clock() - afterMs;
-    // Actions that started before `startedBefore` were also created before it, so the scan ends at the last one created by then.
+    // An action that started before `startedBefore` was also created before it, so scan backwards from the newest
+    // action that was created by then.
     const span = await host.storage.decisionSpan(0, startedBefore);
     let marked = 0;
     for (let before_seq = span === null ? 0 : span.last + 1; !stopped && (await lease.isLeader());) {

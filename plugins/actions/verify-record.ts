@@ -60,7 +60,9 @@ export interface VerifiedHistory {
   mayHaveRun: boolean;
   /** The latest decision or redecision. */
   newest: DecisionEntry | RedecisionEntry;
-  /** Hash of the newest entry that made the action pending, which approvers sign. Lowercase hex; null if there is none. */
+  /**
+   * Hash of the newest entry that made the action pending, which approvers sign. Lowercase hex; null if there is none.
+   */
   askedHash: string | null;
   /** Commitment to the request hash. Lowercase hex. */
   commitment: string;
@@ -86,7 +88,7 @@ export interface VerifiedHistory {
   past: readonly string[];
   /** Commitment to the reported result. */
   result: string | null;
-  /** Parts that were erased while the request was not. */
+  /** Parts that were erased although the request was not erased. */
   erasedParts: readonly ErasablePart[];
 }
 
@@ -280,7 +282,7 @@ function findPermitGrounds(
   for (const [i, entry] of entries.entries()) {
     if (entry.type === "redecision" && entry.occasion === "permit") permits++;
     if (entry.type !== "decision" && entry.type !== "redecision" && entry.type !== "approval") continue;
-    // A return to pending invalidates all earlier permits.
+    // When an action returns to pending, its earlier permits become invalid.
     if (entry.status === "pending_approval") grounds.clear();
     else if (entry.type !== "approval" && (entry.status === "allowed" || entry.status === "approved"))
       grounds.add(hashes[i] as string);

@@ -60,12 +60,12 @@ export interface Vote {
 }
 
 /**
- * The proof that a vote is about this action: the token from the action's record, a claimed signature, or the token of
+ * The proof that a vote is about this action: the token from the action's record, a verified signature, or the token of
  * its plan, which the caller has verified.
  */
 export type VoteProof = { token: string } | { gesture: Gesture } | { plan: "verified" };
 
-/** Throws SELF_APPROVAL, VOTE_SIGNATURE_REQUIRED, VOTE_SIGNATURE_INVALID, or the fault of the token. */
+/** Throws SELF_APPROVAL, VOTE_SIGNATURE_REQUIRED, VOTE_SIGNATURE_INVALID, or the error of an invalid token. */
 export function verifyVoter(
   host: CoreHost,
   row: ActionRow,
@@ -85,7 +85,7 @@ export function verifyVoter(
   return { actor: toActor(caller.key, caller.principal), self, groups, gesture, preview, session };
 }
 
-/** Verifies the token of an approver who changes the request. Throws the fault of the token. */
+/** Verifies the token of an approver who changes the request. Throws the error of an invalid token. */
 export function verifyTokenVoter(
   host: CoreHost,
   row: ActionRow,
@@ -221,7 +221,10 @@ export async function readLink(
   }
 }
 
-/** Throws the same error for an unknown action as for a forged token, to not reveal which actions exist. */
+/**
+ * Throws the same error for an unknown action as for a forged token, so that the error does not reveal which actions
+ * exist.
+ */
 export async function findLinkedAction(tx: Pick<StorageReader, "action">, token: string): Promise<ActionRow> {
   const row = await tx.action(readClaims(token).action_id);
   if (row === null) throw tokenError("altered");

@@ -1,6 +1,6 @@
 /**
- * Chooses in whose name an approver votes: in their own, or also on behalf of a user who delegated to them. A vote
- * with a delegation counts for the groups of both users, and neither of them can vote on the action again.
+ * Chooses whether an approver votes only for themselves, or also on behalf of a user who delegated to them. A vote with
+ * a delegation counts for the groups of both users, and neither of them can vote on the action again.
  */
 import {
   type ApprovalRequirement,
@@ -48,7 +48,7 @@ export interface VotingCapacity extends Pick<CountedVote, "groups" | "independen
 
 /** All possible standings of a vote, and the reasons why delegations do not apply. */
 interface VotingCapacities {
-  /** Sorted: first the standing without a delegation, then by the age of the delegation. */
+  /** The standing without a delegation comes first, then the others by the age of the delegation. */
   standings: VotingCapacity[];
   /** The reasons, as sentences for the approver. */
   excluded: string[];

@@ -19,7 +19,7 @@ export function createZoneCalendar(name: string): Zone | null {
   } catch {
     return null;
   }
-  // Keeps the requested name, because the runtime returns older names, such as Asia/Calcutta for Asia/Kolkata.
+  // Keep the requested name, because the runtime returns older names, such as Asia/Calcutta for Asia/Kolkata.
   return { name, offset: (at) => utcOffset(name, at) };
 }
 
@@ -58,7 +58,8 @@ export function intervalBoundaries(
 ): number[] | null {
   const boundaries = [since];
   const add = (at: number): boolean => {
-    // A zone that moves across the date line skips a day, which would begin at the same instant as the next one.
+    // A time zone that crosses the date line skips a local day. The skipped day would begin at the same instant as the
+    // next day, so leave it out.
     if (at > (boundaries.at(-1) as number)) boundaries.push(at);
     return boundaries.length <= max;
   };

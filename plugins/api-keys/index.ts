@@ -202,8 +202,8 @@ async function create(
 }
 
 /**
- * Returns the owner of a new key: the one in the body, or else the user or key owner who creates it. Throws
- * VALIDATION_FAILED if the key needs an owner and has none, or if the owner is not acceptable.
+ * Returns the owner of a new key: the owner in the body, or else the user who creates the key or the owner of the key
+ * that creates it. Throws VALIDATION_FAILED if the key needs an owner and has none, or if the owner is not acceptable.
  */
 function requestedOwner(
   { owner }: schema.KeyBody,

@@ -99,7 +99,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
   "/operation": "action.name",
 };
 
-/** Replaces names of API members with those of the protocol, because the caller did not send the API members. */
+/** Replaces names of API members with the protocol's names, because the caller did not send the API members. */
 const inProtocolTerms = (detail: string): string =>
   detail.replace(/\/(?:agent_id|tool|operation)\b/g, (pointer) => MEMBERS[pointer] as string);
 

@@ -1,4 +1,6 @@
-/** A policy decision point of the OpenID AuthZEN Authorization API 1.0, with the Access Request and Approval Profile. */
+/**
+ * A policy decision point of the OpenID AuthZEN Authorization API 1.0, with the Access Request and Approval Profile.
+ */
 import { Type } from "@sinclair/typebox";
 import { UnreadableRequest } from "../../src/core.ts";
 import { definePlugin, defineRoute, type Facade, type FacadeCall, Refusal, type Reply } from "../../src/plugin.ts";

@@ -18,7 +18,10 @@ type Semantic = (typeof SEMANTICS)[number];
 /** Maximum number of evaluations in one request, enough for a page of a user interface. Each is a separate action. */
 const MAX_EVALUATIONS = 50;
 
-/** Members of `context` that belong to the protocol and are not part of the request (ARAP, "Authorization-Relevant Context"). */
+/**
+ * Members of `context` that belong to the protocol and are not part of the request (ARAP, "Authorization-Relevant
+ * Context").
+ */
 const PROTOCOL_CONTEXT = ["approval", "access_request", "evaluation_id", "evaluated_at", "reason"];
 
 /** Parses the body. Throws UnreadableRequest if it cannot be parsed or has a different content type. */
@@ -81,7 +84,9 @@ export function readEvaluations(body: JsonObject): { items: JsonObject[]; semant
   };
 }
 
-/** Returns whether a later request is for the same access as an earlier one (ARAP, "Decision and Binding Integrity"). */
+/**
+ * Returns whether a later request is for the same access as an earlier one (ARAP, "Decision and Binding Integrity").
+ */
 export function requestsSameAccess(
   request: GateRequest,
   earlier: Pick<GateRequest, "tool" | "operation" | "params"> & { context: JsonObject },
@@ -92,7 +97,8 @@ export function requestsSameAccess(
     request.tool === earlier.tool &&
     request.operation === earlier.operation &&
     isEqual(request.params, earlier.params) &&
-    // The requester may add context for the approver, but all decided members must be unchanged.
+    // The requester may add context for the approver, but must not change or remove members that the decision was based
+    // on.
     Object.entries(earlier.context).every(([key, value]) => context[key] !== undefined && isEqual(context[key], value))
   );
 }

@@ -1,4 +1,7 @@
-/** Access requests and their tasks (Access Request and Approval Profile, draft 1). Both are represented by the pending action. */
+/**
+ * Access requests and their tasks (Access Request and Approval Profile, draft 1). Both are represented by the pending
+ * action.
+ */
 import { type GateAction, readApiFault } from "../../src/core.ts";
 import type { FacadeCall, Reply } from "../../src/plugin.ts";
 import { requestsSameAccess, readObject, readBody, readEvaluation } from "./read-evaluations.ts";
@@ -18,7 +21,10 @@ const STATUS: Readonly<Record<string, string>> = {
   cancelled: "cancelled",
 };
 
-/** Handles an access request. The evaluation already created the action, so this only checks that the request refers to it. */
+/**
+ * Handles an access request. The evaluation already created the action, so this only checks that the request refers to
+ * it.
+ */
 export async function requestAccess(call: FacadeCall, requests: string): Promise<Reply> {
   const body = readBody(call.request, call.body);
   if (body["items"] !== undefined)

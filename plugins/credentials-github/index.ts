@@ -1,6 +1,6 @@
 /**
- * Issues installation tokens of a GitHub App, limited to repositories and permissions (REST API, "Create an installation
- * access token for an app"). A token expires after an hour; the service revokes it when the action ends.
+ * Issues installation tokens of a GitHub App, limited to repositories and permissions (REST API, "Create an
+ * installation access token for an app"). A token expires after an hour; the service revokes it when the action ends.
  */
 import { createPrivateKey, type KeyObject, sign } from "node:crypto";
 import {

@@ -17,8 +17,8 @@ import {
 } from "./doc-pages.ts";
 
 /**
- * Folder with what the build writes: the scripts in app/ (.ci/pages.mjs) and files of other packages (.ci/vendor.mjs).
- * A service that runs from its sources also uses them.
+ * Folder with the output of the build: the scripts in app/ (.ci/pages.mjs) and files of other packages
+ * (.ci/vendor.mjs). A service that runs from its sources also uses this folder.
  */
 const BUILT = new URL(import.meta.url.endsWith(".ts") ? "../../dist/plugins/docs/" : "./", import.meta.url);
 

@@ -107,8 +107,8 @@ class EventStream {
   }
 
   /**
-   * Reads the next events as text. Returns them with the sequence number up to which entries were read. The entry that
-   * revokes the stream's key ends the stream.
+   * Reads the next events as text. Also returns the number of entries that were read and the sequence number of the
+   * last event. Stops after an entry about an API key, because the entry may revoke the key of the stream.
    */
   private async readBatch(): Promise<{ text: string; looked: number; last: number | null; keysChanged: boolean }> {
     let text = "";

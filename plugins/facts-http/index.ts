@@ -45,8 +45,7 @@ export default definePlugin({
 
 /**
  * Creates the source. Throws Error for invalid options that the schema cannot express.
- * @param resolve replaces DNS in
- * tests
+ * @param resolve replaces DNS in tests
  */
 export function createHttpSource(name: string, options: Options, resolve?: ResolveName): FactSource {
   const label = `fact source "${name}"`;

@@ -54,15 +54,15 @@ export function createQuerySource(name: string, options: QueryOptions): QuerySou
   const { query, inputs, rows, connections } = options;
   if (query.includes(";")) throw new Error(`fact source "${name}": its query must be one SELECT without a semicolon`);
   const timeoutMs = Math.ceil(options.timeout_seconds * 1000);
-  // Local to the transaction, because a pooler such as PgBouncer refuses it as a startup parameter.
+  // Set the timeout in each transaction, because a pooler such as PgBouncer rejects it as a startup parameter.
   const limit = `SET LOCAL statement_timeout = ${Math.max(1, Math.floor(timeoutMs * STATEMENT_SHARE))}`;
   const statement = wrapQuery(query, rows);
-  /** Clients of one connection each, so that a read that is given up closes its own connection only. */
+  /** Idle clients. Each has one connection, so that aborting a read closes only the connection of that read. */
   const idle: postgres.Sql[] = [createFirstClient(name, options)];
   const busy = new Set<postgres.Sql>();
 
   async function run(client: postgres.Sql, values: Parameters<FactSource["read"]>[0]): Promise<Rows> {
-    // Typed, or the driver would convert each string once more for the type that the server infers.
+    // Declare the type. Otherwise, the driver would convert each string again, to the type that the server infers.
     const parameters = inputs.map((input) => client.typed(String(values[input]), TEXT));
     const [, [found]] = await client.begin("READ ONLY", (tx) => [
       tx.unsafe(limit),
@@ -84,7 +84,8 @@ export function createQuerySource(name: string, options: QueryOptions): QuerySou
       let onAbort = (): void => undefined;
       const givenUp = new Promise<never>((_, reject) => {
         onAbort = () => {
-          // The server may be dead. It ends the statement itself, and may close the connection only then.
+          // Do not wait until the connection is closed: the server may be unreachable, or close the connection only
+          // when the statement timeout ends the statement.
           client.end({ timeout: 0 }).catch(() => undefined);
           reject(new ReadError("no answer in time"));
         };
@@ -94,7 +95,7 @@ export function createQuerySource(name: string, options: QueryOptions): QuerySou
         return readRows(await Promise.race([run(client, values), givenUp]), rows);
       } catch (error) {
         if (error instanceof ReadError) throw error;
-        // Without its message: that of a cast would contain an input.
+        // Omit the message of the error, because the message of a failed cast contains an input.
         throw new Error(`the query failed (${(error as { code?: string }).code ?? "no connection"})`);
       } finally {
         signal.removeEventListener("abort", onAbort);
@@ -109,8 +110,8 @@ export function createQuerySource(name: string, options: QueryOptions): QuerySou
 }
 
 /**
- * Returns the statement that reads the rows as one string, so that numbers beyond 2^53 are rejected instead of rounded,
- * and clipped by the server, so that no long answer is transferred.
+ * Returns a statement that returns the rows of the query as one JSON string, so that numbers beyond 2^53 are rejected
+ * instead of rounded. The server truncates the string, so that a large result is not transferred.
  */
 function wrapQuery(query: string, rows: QueryOptions["rows"]): string {
   const row = `left(row_to_json(assent_row)::text, ${MAX_CHARACTERS + 1})`;
@@ -119,7 +120,9 @@ function wrapQuery(query: string, rows: QueryOptions["rows"]): string {
 FROM (SELECT * FROM (${query}\n) AS assent_query LIMIT ${most}) AS assent_row`;
 }
 
-/** Creates a client. Throws Error for an invalid address, without the address, because it contains the password. */
+/**
+ * Creates a client. Throws Error for an invalid address. The error omits the address, because it contains the password.
+ */
 function createFirstClient(name: string, options: QueryOptions): postgres.Sql {
   try {
     return connect(options);
@@ -133,11 +136,12 @@ function createFirstClient(name: string, options: QueryOptions): postgres.Sql {
 function connect({ url, timeout_seconds }: QueryOptions): postgres.Sql {
   return postgres(url, {
     max: 1,
-    // Connect at each read. After an outage, a delay that has grown meanwhile would make reads fail.
+    // Connect without a delay. After an outage, reads would fail while they wait for a delay that grew during the
+    // outage.
     backoff: () => 0,
     idle_timeout: 60,
     connect_timeout: Math.ceil(timeout_seconds),
-    // A pooler can give each transaction another connection.
+    // Do not prepare statements, because a pooler can run each transaction on a different connection.
     prepare: false,
     fetch_types: false,
     onnotice: () => undefined,
@@ -145,13 +149,13 @@ function connect({ url, timeout_seconds }: QueryOptions): postgres.Sql {
   });
 }
 
-/** What the statement returns: the number of rows, and the rows as JSON with commas between them. */
+/** Result of the statement: the number of rows, and the rows as JSON, separated by commas. */
 interface Rows {
   count: number;
   items: string;
 }
 
-/** No answer in time, or other rows than a fact can have. Its message contains no value. */
+/** The read timed out, or the rows cannot be a fact. The message contains no values. */
 class ReadError extends Error {}
 
 function readRows({ count, items }: Rows, rows: QueryOptions["rows"]): ReturnType<typeof parseJson> {

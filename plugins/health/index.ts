@@ -162,9 +162,9 @@ async function runChecks(host: CoreHost): Promise<Checks> {
 }
 
 /**
- * Checks the ledger. After the database was restarted or replaced, the processes first compare what they have seen of
- * it, and nothing can be appended or signed. Reports that state without waiting for its end, because a load balancer
- * would time out first.
+ * Checks the ledger. After the database was restarted or replaced, each process first compares the database with the
+ * entries that it has seen. Until this is done, nothing can be appended or signed. Reports this state without waiting,
+ * because a load balancer would time out first.
  */
 async function checkLedger(host: CoreHost): Promise<Checks["ledger"]> {
   let isSettled = true;

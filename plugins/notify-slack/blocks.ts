@@ -173,13 +173,19 @@ export function plainText(text: string, max: number): object {
   return { type: "plain_text", emoji: false, text: within(text, max) };
 }
 
-/** Escapes the text and shortens it to at most `max` characters with an ellipsis. Never empty, because Slack rejects empty text. */
+/**
+ * Escapes the text and shortens it to at most `max` characters with an ellipsis. Never empty, because Slack rejects
+ * empty text.
+ */
 function within(text: string, max: number): string {
   const [first = " ", second] = split(text, max);
   return second === undefined ? first : `${split(text, max - 1)[0] as string}…`;
 }
 
-/** Escapes the text and splits it into parts of at most `max` characters, at line ends if possible, and never inside an entity or a character. */
+/**
+ * Escapes the text and splits it into parts of at most `max` characters, at line ends if possible, and never inside an
+ * entity or a character.
+ */
 function split(text: string, max: number): string[] {
   const parts: string[] = [];
   let part = "";

@@ -19,7 +19,7 @@ import {
 
 const INTERACTIONS_PATH = "/slack/interactions";
 const MAX_BODY = 262_144;
-/** Shorter than 3 seconds, because Slack then shows the person an error. */
+/** Shorter than 3 seconds, after which Slack shows the person an error. */
 const OPEN_TIMEOUT_MS = 2_500;
 /** Maximum length of an error in a form. Characters. */
 const MAX_ERROR = 1000;

@@ -6,7 +6,7 @@ export const VOTE_ACTIONS = { approve: "vote_approve", deny: "vote_deny" } as co
 const MAX_VALUE = 2000;
 /** A link with a token that votes as a person. */
 const PERSONAL_LINK = /#(apl1_[\w.-]+)$/;
-/** Id of a Slack user, whose direct messages no one else reads. */
+/** Matches the id of a Slack user. Buttons are sent only to users, because no one else can read a direct message. */
 const USER_ID = /^[UW][A-Z0-9]+$/;
 
 /** The value of a button. */

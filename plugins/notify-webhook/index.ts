@@ -112,7 +112,9 @@ function judge({ url }: WebhookTarget["target"], { status, retryAfter }: Webhook
   });
 }
 
-/** Parses Retry-After (RFC 9110, section 10.2.3). Returns milliseconds from `now`, or null if it is absent or invalid. */
+/**
+ * Parses Retry-After (RFC 9110, section 10.2.3). Returns milliseconds from `now`, or null if it is absent or invalid.
+ */
 export function readRetryAfter(text: string | undefined, now: number): number | null {
   if (text === undefined) return null;
   if (/^\d{1,9}$/.test(text.trim())) return Number(text) * 1000;

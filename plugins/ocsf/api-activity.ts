@@ -1,4 +1,6 @@
-/** Renders a ledger entry as an event of OCSF 1.9, class API Activity (6003), with the entry and its inclusion proof. */
+/**
+ * Renders a ledger entry as an event of OCSF 1.9, class API Activity (6003), with the entry and its inclusion proof.
+ */
 import { type Actor, decodeEntry, type Decision, toHex } from "../../src/core.ts";
 import type { EntryRow } from "../../src/storage/index.ts";
 
@@ -19,7 +21,10 @@ export interface ApiActivity {
   [member: string]: unknown;
 }
 
-/** An entry of any type has only some of these members. The entry types of plugins are not known here. */
+/**
+ * The members that this module reads. Which of them an entry has depends on its type; types of plugins are unknown
+ * here.
+ */
 type AnyEntry = {
   type: string;
   at: string;

@@ -93,7 +93,10 @@ function reasonOf(verdict: Exclude<GateOutcome, { kind: "fault" }>): string {
   return verdict.kind === "go" ? verdict.action.reason : verdict.reason;
 }
 
-/** Reads `{tool, operation, params?, context?, agent_id?}`, or the input of `@ai-sdk/policy-opa`: `{tool: {name}, args}`. */
+/**
+ * Reads `{tool, operation, params?, context?, agent_id?}`, or the input of the package `@ai-sdk/policy-opa`, which is
+ * `{tool: {name}, args}`.
+ */
 function requestIn(body: Uint8Array, ownTool: string): GateRequest | null {
   let input: JsonValue | undefined;
   try {

@@ -115,7 +115,7 @@ function actionAttributes({ id, agent_id, tool, operation, ...decided }: TracedA
   };
 }
 
-/** Returns a link to the span whose context the string contains; null if it contains no span or an excluded one. */
+/** Returns a link to the span in `traceparent`. Null if the string contains no span, or a span in `except`. */
 function linkTo(traceparent: string | null, except: readonly (SpanContext | null)[]): Link | null {
   const context = parseTraceparent(traceparent, null);
   if (context === null) return null;

@@ -50,7 +50,7 @@ function assertCanActivate(caller: Credential): void {
     );
 }
 
-/** Checks the suggested policies among those that the edits would activate. */
+/** Throws if the edits contain a suggested policy that must not be activated. */
 async function assertMayActivate(
   host: CoreHost,
   tx: LedgerTransaction,

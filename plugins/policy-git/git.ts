@@ -94,7 +94,7 @@ export async function runGit(args: readonly string[], options: GitOptions): Prom
     child.stderr.on("data", (chunk: Buffer) => {
       err = (err + chunk.toString("utf8")).slice(-4000);
     });
-    // Git may exit before it has read the whole input.
+    // Ignore write errors, because git may exit before it has read the whole input.
     child.stdin.on("error", () => undefined);
     child.stdin.end(options.input ?? "");
     child.on("error", (error: NodeJS.ErrnoException) => {

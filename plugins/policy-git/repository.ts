@@ -34,8 +34,8 @@ export interface Repository {
   /** Fetches the newest commit. Resolves to its id. Rejects with RemoteError. */
   fetch(): Promise<string>;
   /**
-   * Resolves to the policy files below `path` in the commit. Rejects with RemoteError if the folder does not exist, if the
-   * commit is not signed by one of the signers, or if it does not descend from `accepted`.
+   * Resolves to the policy files below `path` in the commit. Rejects with RemoteError if the folder does not exist, if
+   * the commit is not signed by one of the signers, or if it does not descend from `accepted`.
    */
   files(
     commit: string,

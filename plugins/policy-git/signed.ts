@@ -78,7 +78,7 @@ async function isAncestor({ folder: dir, timeoutMs }: MirrorFolder, older: strin
     await runGit(["merge-base", "--is-ancestor", older, newer], { dir, timeoutMs });
     return true;
   } catch (error) {
-    // Code 1 means that it is not an ancestor; 128, that the mirror does not have the commit.
+    // Code 1: the commit is not an ancestor. Code 128: the mirror does not have the commit.
     if (error instanceof GitError && (error.code === 1 || error.code === 128)) return false;
     throw error;
   }

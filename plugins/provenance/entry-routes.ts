@@ -70,7 +70,7 @@ export function entryRoutes(host: CoreHost): Route[] {
 
 async function findEntry(host: CoreHost, hash: string, { visibility }: Credential): Promise<EntryRow> {
   const row = await host.storage.entryByHash(fromHex(hash));
-  // Also read the action, because only its row has the tool. What members of groups may see depends on the tool.
+  // Also read the action, because only its row contains the tool, and access through groups can depend on the tool.
   const action = "within" in visibility && row?.action_id != null ? await host.storage.action(row.action_id) : null;
   if (row === null || !canSee(visibility, { ...row, tool: action?.tool ?? null })) {
     throw new Refusal("ENTRY_NOT_FOUND", `no entry that this key may see has the leaf hash ${hash}`);
@@ -79,8 +79,8 @@ async function findEntry(host: CoreHost, hash: string, { visibility }: Credentia
 }
 
 /**
- * Returns the opening of the entry's commitment. It contains the parameters, so the key also needs `actions:read`, and only
- * the keys that submitted or started the action get it if parameters are redacted.
+ * Returns the opening of the entry's commitment. It contains the parameters, so the key also needs `actions:read`, and
+ * only the keys that submitted or started the action get it if parameters are redacted.
  */
 async function openCommitment(
   host: CoreHost,
@@ -93,7 +93,7 @@ async function openCommitment(
   const { erased_at } = action;
   const hidden = findRedactedPaths((await host.policies.current()).compiled, action);
   if (hidden.length > 0 && ![action.submitted_by, action.started_by].includes(credential.key.id)) return null;
-  // Entries after an approver's change commit to the changed request.
+  // Entries after a change of the request commit to the changed request.
   const { commitment } = decodeEntry<{ commitment?: string }>(bytes);
   const isProposed = erased_at !== null || commitment === commitDigest(action.salt, action.request_hash);
   const edit = isProposed ? null : decodeEdit(action.effective);

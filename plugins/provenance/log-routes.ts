@@ -17,7 +17,7 @@ const CHECKPOINT_RESPONSES = { 200: { description: "C2SP tlog-checkpoint.", cont
  */
 export function logRoutes(host: CoreHost, open: boolean): Route[] {
   const scope = open ? null : "provenance:read";
-  // The core adds this error only to routes that need a key.
+  // Declare this error for open routes, because the core adds it only to routes that need a key.
   const unkeyed = open ? (["STORAGE_UNAVAILABLE"] as const) : [];
   return [
     defineRoute({

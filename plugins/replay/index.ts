@@ -35,7 +35,7 @@ const Options = Type.Object(
   { additionalProperties: false },
 );
 
-/** Members whose presence makes a request a backtest. */
+/** Members that make a request a backtest if one of them is present. */
 const RANGE = ["since", "until", "limit", "before", "examples", "yaml", "alone", "replace_sources"] as const;
 
 const BACKTEST_ERRORS = [
@@ -132,7 +132,7 @@ async function replay(host: CoreHost, body: ReplayBody, credential: Credential, 
       if (isReplayable(entry) && entry.seq !== row.seq) others.push(await reevaluate(entry));
 
   const { entry, clock } = first;
-  // Obligations could not change the request any more when it was decided again.
+  // At a redecision, obligations can no longer change the request.
   const facts = entry.type === "redecision" ? { ...first.facts, final_request: true as const } : first.facts;
   const now = await candidate(host, body, credential, signal);
   const [[decidedNow = null] = []] =

@@ -3,8 +3,8 @@ import type { CandidatePolicies, CompiledPolicySet, CoreHost } from "../../src/c
 import { type Credential, Refusal } from "../../src/plugin.ts";
 
 /**
- * Throws INSUFFICIENT_SCOPE if a candidate can read a parameter that the active policies redact, because its decisions on
- * past requests would reveal the value. A caller that may activate policies can remove `redact` anyway.
+ * Throws INSUFFICIENT_SCOPE if a candidate can read a parameter that the active policies redact, because its decisions
+ * on past requests would reveal the value. A caller that may activate policies can remove `redact` anyway.
  * @param candidates valid policies
  */
 export async function assertCandidatesReadNoRedacted(

@@ -157,7 +157,7 @@ function rebuild(
   };
 }
 
-/** Returns the commitment to the request as obligations change it; nothing if they do not. */
+/** Returns the commitment to the request as obligations change it; an empty object if they do not change it. */
 function rebuiltEffective(
   { salt }: ActionRow,
   request: ActionRequest,

@@ -54,7 +54,10 @@ function responseTo(text: string, id: number): Response | null {
   return null;
 }
 
-/** Returns the text of the result. Null unless there is exactly one, because several content items are ambiguous. */
+/**
+ * Returns the structured content as JSON, or else the text of the only content item. Returns an empty string for other
+ * results, because several content items are ambiguous.
+ */
 function textOf(result: Response["result"]): string {
   if (result?.structuredContent !== undefined) return JSON.stringify(result.structuredContent);
   const content = Array.isArray(result?.content) ? (result.content as { type?: unknown; text?: unknown }[]) : [];

@@ -48,7 +48,7 @@ export function placeStop(
           errors: [{ pointer: "/until", detail: "a time to come" }],
         },
       );
-    // A stop that covers everything is always accepted.
+    // Accept a stop that covers everything even if the maximum is reached.
     const narrow = agent !== null || tool !== null || policy !== null;
     if (narrow && listActiveStops(tx.stops, tx.now).length >= MAX_ACTIVE)
       throw new Refusal(

@@ -222,8 +222,8 @@ class PostgresSession implements Session {
   }
 
   /**
-   * Rejects when the session is lost. Does not use a race with `gone`, which would retain every response until the
-   * session ends.
+   * Rejects when the session is lost. Does not use `Promise.race` with `gone`, because that would retain every response
+   * until the session ends.
    */
   private unlessLost<T>(answer: PromiseLike<T>): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -243,7 +243,7 @@ class PostgresSession implements Session {
   /** Closes the session and discards queued statements, whose responses may never arrive. */
   async destroy(): Promise<void> {
     await this.client.end({ timeout: 0 }).catch(() => undefined);
-    // Otherwise, a half-closed socket would stay open until a hanging server responds.
+    // Destroy the socket. Otherwise, a half-closed socket would stay open until a hanging server responds.
     this.socket?.destroy();
   }
 

@@ -343,7 +343,7 @@ function transactionOf(
   };
 }
 
-/** Returns a condition that is true if the stored head is this one. */
+/** Returns an SQL condition that is true if the stored head equals this head. */
 function isStoredHead({ size, epoch, root }: WrittenHead): string {
   const bytes = `decode('${Buffer.from(root).toString("hex")}', 'hex')`;
   return `exists (select 1 from ledger_head where id = 1 and size = ${size} and epoch = ${epoch} and root = ${bytes})`;
@@ -360,7 +360,9 @@ async function rollback(session: Session): Promise<void> {
   }
 }
 
-/** Listens for announcements, and reconnects after a lost connection. Announcements between the two are missed. */
+/**
+ * Listens for announcements, and reconnects after a lost connection. Misses announcements until it is connected again.
+ */
 async function listen(options: EngineOptions, changed: (size?: number) => void): Promise<() => Promise<void>> {
   let stopped = false;
   let session: Session | null = null;

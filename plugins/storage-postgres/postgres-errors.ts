@@ -5,8 +5,8 @@ import { StorageError, type StorageErrorKind } from "../../src/storage/index.ts"
 const KINDS: Readonly<Record<string, StorageErrorKind>> = {
   "25006": "readonly", // read_only_sql_transaction: a standby
   "42501": "readonly", // insufficient_privilege
-  "22012": "unavailable", // division_by_zero: a commit that was not its own transaction's
-  "40001": "conflict", // serialization_failure, also of engines that speak Postgres' protocol
+  "22012": "unavailable", // division_by_zero: the check in the COMMIT message failed
+  "40001": "conflict", // serialization_failure, including from other engines that use the protocol of Postgres
   "40P01": "conflict", // deadlock_detected
   "53100": "full", // disk_full
   XX001: "corrupt",

@@ -1,7 +1,7 @@
 /**
  * Reads and writes the table of processes through a separate session. The other sessions reject a database that lacks
- * entries that this process has seen. This session accepts it, because the process must still report this to the
- * others.
+ * entries that this process has seen. This session accepts such a database, because the process must still report to
+ * the other processes what it has seen.
  */
 import { type ProcessRow, type ProcessTable, StorageError } from "../../src/storage/index.ts";
 import { db, decodeHead, postgresDialect, type Reads } from "../../src/storage/sql/index.ts";

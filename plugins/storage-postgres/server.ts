@@ -67,8 +67,8 @@ async function timelineOf(session: Session): Promise<number> {
 
 /**
  * Rejects if a pooler gives each transaction a different server connection, because settings, LISTEN and prepared
- * statements would be lost or reach another client. To detect that, `other` holds a transaction open: such a pooler has
- * then given it the server connection that `one` used last.
+ * statements would be lost or reach another client. To detect such a pooler, begins a transaction on `other`: the
+ * pooler then gives `other` the server connection that `one` used last.
  */
 export async function assertSessionPooling(one: Session, other: Session): Promise<void> {
   const token = randomUUID();

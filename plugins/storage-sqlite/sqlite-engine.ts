@@ -50,8 +50,8 @@ const SCRUB_AGAIN = 1000;
 const APPLICATION_ID = 0x41736e74;
 const MAX_FAULTS = 20;
 /**
- * SQLITE_PROTOCOL. A lock that was not released locks the process out of its own store, and each further attempt takes
- * ten seconds.
+ * SQLITE_PROTOCOL. The file system did not release a lock of this process, so the process can no longer lock its own
+ * store. Each further attempt takes ten seconds.
  */
 const PROTOCOL = 15;
 
@@ -168,7 +168,7 @@ export class SqliteEngine implements SqlEngine {
     const open = this.inPlace();
     const writer = (open.writer ??= connectStore(open.library, open.path, { busyTimeout: this.busyTimeout }));
     this.tried(() => writer.exec("vacuum"));
-    // Until this is done, only the WAL contains the new pages, and the file still contains the old ones.
+    // Until the WAL is emptied, only the WAL contains the new pages, and the file still contains the old ones.
     await this.scrub();
     if (open.stale)
       throw new StorageError(
@@ -183,7 +183,7 @@ export class SqliteEngine implements SqlEngine {
     return this.store;
   }
 
-  /** Returns the store for a write. Throws if the files are not in place, which reads do not check. */
+  /** Returns the store for a write. Throws if the files are not in place. Reads do not check this. */
   private inPlace(): OpenStore {
     this.look();
     const open = this.opened();
@@ -226,7 +226,9 @@ export class SqliteEngine implements SqlEngine {
     }
   }
 
-  /** Rolls the open transaction back. If that fails, closes the connection. */
+  /**
+   * Rolls back the open transaction. Closes the connection if the error makes it unusable, or if the rollback fails.
+   */
   private rollBack(open: OpenStore, writer: Connection, because: unknown): void {
     if (open.writer !== writer) return;
     try {
@@ -264,7 +266,7 @@ async function openStore(given: string, busyTimeout: number): Promise<OpenStore>
   }
   const library = await loadSqlite();
   const path = prepareFolder(given);
-  // Acquire the lock first, to not touch the file while another process uses it.
+  // Acquire the lock first, so that the file is not touched while another process uses it.
   const lock = lockStore(library, path);
   let writer: Connection | null = null;
   try {
@@ -285,7 +287,10 @@ async function openStore(given: string, busyTimeout: number): Promise<OpenStore>
 
 const walOf = (path: string): string => `${path}-wal`;
 
-/** Throws if a file was deleted or renamed. A deleted file accepts writes until the process ends, and is lost then. */
+/**
+ * Throws if a file was deleted or renamed. A process can still write to a deleted file, but the written data is lost
+ * when the process ends.
+ */
 function assertInPlace({ path, file, wal }: OpenStore): void {
   for (const [name, identity] of [
     [path, file],

@@ -1,7 +1,7 @@
 /**
- * Changes of a user's own ways to sign in: passkeys and recovery codes. A session alone is not enough, because it can be
- * stolen: the user confirms each change with one of their passkeys. A user of an identity provider who has no passkey yet
- * confirms with a new sign-in there.
+ * Changes a user's own passkeys and recovery codes. A session alone is not enough, because it can be stolen: the user
+ * confirms each change with one of their passkeys. A user of an identity provider who has no passkey yet confirms with
+ * a new sign-in there.
  */
 import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
 import {
@@ -40,7 +40,7 @@ export interface OwnSession {
 
 type OwnChange = Extract<UserEntry["change"], "passkey_added" | "passkey_removed" | "recovery_codes_created">;
 
-/** Makes changes of a user's own ways to sign in. */
+/** Changes a user's own passkeys and recovery codes. */
 export class PasskeyChanges {
   private readonly host: CoreHost;
   private readonly sessions: Sessions;
@@ -50,7 +50,10 @@ export class PasskeyChanges {
     this.sessions = sessions;
   }
 
-  /** Returns the options of the new passkey, and those of the gesture that confirms exactly this addition. */
+  /**
+   * Returns the options for creating a passkey, and the options of the gesture that confirms exactly this passkey.
+   * `confirmation` is null if the user has no passkey for this site yet.
+   */
   async additionOptions(own: OwnSession): Promise<{ options: object; confirmation: object | null }> {
     const { user } = requireSession(own.credential);
     assertHasRoom(user);
@@ -91,7 +94,7 @@ export class PasskeyChanges {
     const codes = newRecoveryCodes();
     await this.change(own, "recovery_codes_created", "", confirmation, {
       next(before) {
-        // A recovery code signs in, and only the provider signs in its users.
+        // Reject users of an identity provider: a recovery code would let them sign in without the provider.
         assertNotManaged(before);
         return { ...before, recovery_codes: codes.map(hashRecoveryCode) };
       },
@@ -108,7 +111,7 @@ export class PasskeyChanges {
 
   /**
    * Verifies the confirmation of a change, and records the change.
-   * @param subject what is changed: part of what the passkey signs
+   * @param subject what is changed, such as a passkey's id; the confirmation is valid only for this subject
    */
   private async change(
     own: OwnSession,
@@ -155,7 +158,7 @@ export class PasskeyChanges {
   }
 }
 
-/** An answer for one change, user and session is not valid for another. */
+/** Returns the purpose of a challenge. An answer for one change, user and session is not valid for another purpose. */
 function purposeOf({ credential }: OwnSession, kind: OwnChange | "registration", subject: string): string {
   const { user, id } = requireSession(credential);
   return `${kind}:${user.id}:${id}:${subject}`;
@@ -166,7 +169,9 @@ function assertHasRoom({ passkeys }: User): void {
     throw new Refusal(ERRORS.TOO_MANY_PASSKEYS, `a user has at most ${MAX_PASSKEYS} passkeys; remove one first`);
 }
 
-/** Returns the user with another passkey. Throws USERS_TOO_MANY_PASSKEYS, or USERS_PASSKEY_INVALID if it is enrolled. */
+/**
+ * Returns the user with another passkey. Throws USERS_TOO_MANY_PASSKEYS, or USERS_PASSKEY_INVALID if it is enrolled.
+ */
 export function withPasskey(tx: LedgerTransaction, before: User, passkey: Passkey): User {
   assertHasRoom(before);
   if (findUserByPasskey(tx.users, passkey.id) !== null)
@@ -174,7 +179,7 @@ export function withPasskey(tx: LedgerTransaction, before: User, passkey: Passke
   return { ...before, passkeys: [...before.passkeys, passkey] };
 }
 
-/** Records that the challenge of a registration was used, and the signature counter of the passkey. */
+/** Records that the challenge of a registration was used, and stores the signature counter of the new passkey. */
 export async function recordRegistration(
   host: CoreHost,
   tx: LedgerTransaction,

@@ -1,4 +1,6 @@
-/** One gesture with a passkey, which confirms one change in one session: the sign-in of a terminal, or another passkey. */
+/**
+ * A gesture with a passkey that confirms one change in one session, such as the sign-in of a terminal or a new passkey.
+ */
 import { type CoreHost, type LedgerTransaction, type Passkey, type User } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import { useChallenge } from "./challenges.ts";
@@ -21,7 +23,7 @@ export function passkeysAt(user: User | undefined, site: Site): readonly Passkey
 
 /**
  * Returns the options for `navigator.credentials.get`; null if the user has no passkey for this site.
- * @param purpose names user, session and change: an answer for one purpose is not valid for another
+ * @param purpose names user, session and change; an answer for one purpose is not valid for another
  */
 export async function gestureOptions(
   host: CoreHost,
@@ -34,8 +36,8 @@ export async function gestureOptions(
 }
 
 /**
- * Verifies an answer. Returns null if there is none, which `useGesture` accepts only of a user without a passkey.
- * Throws USERS_CHALLENGE_INVALID, or USERS_PASSKEY_INVALID for a passkey of someone else or of another site.
+ * Verifies an answer. Returns null if there is no answer; `useGesture` accepts that only from a user without a passkey.
+ * Throws USERS_CHALLENGE_INVALID, or USERS_PASSKEY_INVALID for a passkey of another user or another site.
  */
 export async function verifyGesture(
   host: CoreHost,
@@ -53,11 +55,12 @@ export async function verifyGesture(
 }
 
 /**
- * Records within a ledger transaction that the gesture was used. Returns the id of its passkey, which is null if the
+ * Records within a ledger transaction that the gesture was used. Returns the id of its passkey; the id is null if the
  * user has no passkey for this site. Returns "copied" if the signature counter did not increase: the refusal is then
- * recorded, and the caller must change nothing and throw `copiedPasskeyError`. Throws USERS_PASSKEY_INVALID if the user has a
- * passkey for this site and did not answer with it, or the passkey was removed meanwhile, and USERS_CHALLENGE_INVALID if
- * the answer was used before.
+ * recorded, and the caller must change nothing and throw `copiedPasskeyError`.
+ *
+ * Throws USERS_PASSKEY_INVALID if the user has a passkey for this site but did not answer with one, or if the passkey
+ * was removed since the answer was verified. Throws USERS_CHALLENGE_INVALID if the answer was used before.
  * @param user the user as of this transaction
  */
 export async function useGesture(

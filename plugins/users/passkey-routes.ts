@@ -1,4 +1,4 @@
-/** Routes with which users change their own ways to sign in, in a session. */
+/** Routes with which users change their own passkeys and recovery codes, in a session. */
 import { type Credential, defineRoute, type Route } from "../../src/plugin.ts";
 import { type CoreHost } from "../../src/core.ts";
 import { type OwnSession, PasskeyChanges } from "./passkey-changes.ts";

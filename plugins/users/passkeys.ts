@@ -84,8 +84,8 @@ export const SIGN_IN_PURPOSE = "sign-in";
 
 /**
  * Returns the options for `navigator.credentials.get`.
- * @param purpose what the answer is for: an answer for one purpose is not valid for another
- * @param passkeys that can answer. Default: every passkey that the browser has for this service
+ * @param purpose the use of the answer; an answer for one purpose is not valid for another
+ * @param passkeys passkeys that can answer. Default: every passkey that the browser has for this service
  */
 export async function assertionOptions(
   host: CoreHost,
@@ -108,14 +108,14 @@ export function readPasskeyId(response: unknown): string {
 }
 
 export interface Assertion {
-  /** Returns the signature counter of the authenticator; 0 if it has none. */
+  /** Signature counter of the authenticator; 0 if it has none. */
   counter: number;
   challenge: string;
 }
 
 /**
- * Verifies the answer of `navigator.credentials.get`. The caller compares the counter and records the use of the challenge.
- * Throws USERS_CHALLENGE_INVALID or USERS_PASSKEY_INVALID.
+ * Verifies the answer of `navigator.credentials.get`. The caller compares the counter and records the use of the
+ * challenge. Throws USERS_CHALLENGE_INVALID or USERS_PASSKEY_INVALID.
  */
 export async function verifyAssertion(
   host: CoreHost,

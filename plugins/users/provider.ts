@@ -1,4 +1,7 @@
-/** Client of one OpenID Connect provider: builds the authorization URL, handles the callback and returns the user's claims. */
+/**
+ * Client of one OpenID Connect provider: builds the authorization URL, handles the callback and returns the user's
+ * claims.
+ */
 import type { CoreHost } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import type { Claims } from "./claims.ts";

@@ -5,7 +5,9 @@ import { type Page } from "../../src/plugin.ts";
 import { createAssets, createDocument } from "../../src/core.ts";
 
 const FOLDER = fileURLToPath(new URL("./assets/", import.meta.url));
-/** The script of the page, which the build (.ci/pages.mjs) writes. A service that runs from its sources also uses it. */
+/**
+ * The script of the page, which the build (.ci/pages.mjs) writes. A service that runs from its sources also uses it.
+ */
 const SCRIPT = fileURLToPath(
   new URL(
     import.meta.url.endsWith(".ts") ? "../../dist/plugins/users/bundle/sign-in.js" : "./bundle/sign-in.js",

@@ -28,7 +28,7 @@ type Confirmation = {
 
 const confirmationIn = ({ value }: Document): Confirmation => value as unknown as Confirmation;
 
-/** An answer for one terminal, user and session is not valid for another. */
+/** Returns the purpose of a challenge. An answer for one terminal, user and session is not valid for another. */
 const purposeOf = ({ user_id, id }: StoredSession, challenge: string): string =>
   `terminal:${user_id}:${id}:${challenge}`;
 
@@ -49,9 +49,9 @@ export async function terminalOptions(
 }
 
 /**
- * Stores that the user of a browser's session confirmed a terminal. Returns the time until which the terminal can sign in.
- * Throws USERS_CHALLENGE_INVALID if the code is not that of the terminal, or someone has confirmed it already, and
- * USERS_PASSKEY_INVALID if the user has a passkey for this site and did not answer with it.
+ * Stores that the user of a browser's session confirmed a terminal. Returns the time until which the terminal can sign
+ * in. Throws USERS_CHALLENGE_INVALID if the code does not belong to the terminal or the terminal was confirmed before,
+ * and USERS_PASSKEY_INVALID if the user has a passkey for this site and did not answer with it.
  */
 export async function confirmTerminal(
   host: CoreHost,

@@ -107,12 +107,13 @@ export function createLink(host: CoreHost, credential: Credential, id: string): 
     const caller = await confirmWithScope(tx, credential, "users:manage");
     const before = requireActiveUser(tx.users, id);
     assertNotManaged(before);
-    // Otherwise, a stolen session of an admin could add a passkey of its own to the admin, also with a key that it made.
+    // Reject links for the caller's own user, even with a key of that user. Otherwise, someone with a stolen session of
+    // an admin could add a passkey to the admin's user.
     const keys = await tx.keys();
     const isTheirs = keysOf(host, before, keys);
     if (caller.session?.user.id === id || keys.some((key) => key.id === caller.key.id && isTheirs(key)))
       throw new Refusal(ERRORS.OWN_LINK, "add a passkey on the page /sign-in, and confirm it with one that you have");
-    // Anyone with the link can sign in as the user.
+    // Anyone with the link can sign in as the user, so the caller needs every scope of the user's roles.
     assertMayGive(caller, before.roles);
     const user = { ...before, link: createEnrolmentLinkRecord(token, tx.now) };
     return { user: recordUser(tx, "link_created", user, toActor(caller.key, caller.principal)), token };

@@ -84,7 +84,9 @@ function toAssertion({ id, response }: PasskeyResponse): PasskeyAssertion {
   };
 }
 
-/** Returns the canonical encoding of a base64url string, because the string is recorded. */
+/**
+ * Returns the string. Throws VOTE_SIGNATURE_INVALID unless it is canonical base64url, because the ledger records it.
+ */
 function normal(text: string): string {
   try {
     if (toBase64Url(fromBase64Url(text)) === text) return text;

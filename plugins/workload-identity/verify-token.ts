@@ -39,9 +39,9 @@ export interface VerifiedToken {
 }
 
 /**
- * Verifies a token. Returns null if the value is not a JWT. Throws INVALID_CREDENTIAL, or
+ * Verifies a token. Returns null if the value is not a JWT. Throws INVALID_CREDENTIAL if the token is not valid, and
+ * WORKLOAD_IDENTITY_KEYS_UNAVAILABLE if the issuer's keys could not be read.
  * @param now milliseconds since the epoch
- * @param now milliseconds
  */
 export async function verifyToken(
   token: string,
@@ -114,7 +114,7 @@ async function verifySignature(token: string, { options, keys }: Issuer, now: nu
     }
   } catch (error) {
     if (error instanceof Refusal) throw error;
-    // Reject the token, because a key that cannot be imported verifies nothing.
+    // Reject the token after any other error. For example, a key that cannot be imported verifies nothing.
     throw invalidToken(error instanceof Error ? error.message : "it cannot be verified");
   }
 }

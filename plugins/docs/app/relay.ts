@@ -4,7 +4,7 @@
  */
 import type { RelayedRequest, RelayedResponse } from "./relayed.ts";
 
-/** A message of the frame, as far as its third-party scripts can be trusted to keep to `FrameMessage`. */
+/** A message from the frame. Third-party scripts send it, so it might not conform to `FrameMessage`. */
 type Received = { hash?: unknown; request?: RelayedRequest } | null;
 
 function relayFrom(frame: HTMLIFrameElement): void {

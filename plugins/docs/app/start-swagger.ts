@@ -17,6 +17,6 @@ SwaggerUIBundle({
   requestInterceptor: (request: object) => Object.assign(request, { userFetch: askService }),
   // Forget a pasted key when the tab closes.
   persistAuthorization: false,
-  // The validator badge would send the document to another host.
+  // Disable the validator badge, which would send the document to another host.
   validatorUrl: null,
 });

@@ -31,7 +31,7 @@ function renderCell(value: ReviewRow[keyof ReviewRow]): string {
   if (value === null) return "";
   const isNames = Array.isArray(value) && value.every((each) => typeof each === "string");
   const text = isNames ? value.join(" ") : typeof value === "string" ? value : JSON.stringify(value);
-  // A name can begin like a formula, which a spreadsheet would run. Prefix it.
+  // Add a prefix to text that starts like a formula, such as a name, because a spreadsheet would run it.
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

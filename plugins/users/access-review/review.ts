@@ -24,8 +24,8 @@ interface Patterns {
 }
 
 /**
- * A limit, with the patterns of other limits that also apply, such as those of a delegation or of the user who made the
- * key.
+ * A limit. `also` contains the patterns of other limits that apply in addition, such as the limits of a delegation or
+ * of the user who made the key.
  */
 type ReviewLimit = Patterns & { also: Patterns[] };
 

@@ -1,6 +1,6 @@
 /**
- * The signed-in user's ways to sign in: adds and removes passkeys, and replaces recovery codes. The user confirms each
- * change with one of their passkeys.
+ * Adds and removes the signed-in user's passkeys, and replaces the user's recovery codes. The user confirms each change
+ * with one of their passkeys.
  */
 import type { AssertionResponse, Confirmation, PasskeyCeremony, UserRecord } from "../schemas.ts";
 import { call } from "./calls.ts";
@@ -12,7 +12,7 @@ export function showAccount(user: UserRecord): void {
   const { passkeys, managed_by } = user;
   element("passkeys", HTMLUListElement).replaceChildren(...passkeys.map((passkey) => passkeyItem(user, passkey)));
   element("add", HTMLButtonElement).textContent = passkeys.length === 0 ? "Add a passkey" : "Add another passkey";
-  // A recovery code signs in, and only the provider signs in its users.
+  // Hide the button from users of an identity provider: a recovery code would let them sign in without the provider.
   element("replace-codes", HTMLButtonElement).hidden = managed_by !== null;
 }
 
@@ -32,12 +32,15 @@ function passkeyItem(user: UserRecord, { id, name, added_at }: UserRecord["passk
   return item;
 }
 
-/** Answers with a passkey if the service asks for one. */
+/**
+ * Asks the user to confirm with a passkey if the service requires that. Returns the `confirmation` for the request's
+ * body, if any.
+ */
 async function confirm(options: Confirmation["options"]): Promise<{ confirmation?: AssertionResponse }> {
   return options === null ? {} : { confirmation: await answerWithPasskey(options) };
 }
 
-/** The new passkey that the user has confirmed and not created yet. */
+/** A new passkey that the user has confirmed but not created yet. */
 let confirmed: { user: string; options: PasskeyCeremony["options"]; confirmation?: AssertionResponse } | null = null;
 
 /** @param readUser returns the signed-in user */
@@ -45,8 +48,8 @@ export function listenToAccount(readUser: () => Promise<UserRecord>, showCodes: 
   onClick(element("add", HTMLButtonElement), async () => {
     const { id } = await readUser();
     const { options, confirmation } = await call("POST /v1/users/{}/passkeys/options", { path: [id] });
-    // The passkey is created with a click of its own, because some browsers allow one ceremony for each click, and the
-    // person might have to connect another device.
+    // Create the passkey only after another click, because some browsers allow one ceremony per click, and the person
+    // might have to connect another device.
     confirmed = { user: id, options, ...(await confirm(confirmation)) };
     announce("");
     show("new-passkey");

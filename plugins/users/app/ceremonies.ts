@@ -1,10 +1,13 @@
-/** Passkey ceremonies of the browser: creates a passkey, or answers with one. Each rejects if the person does not confirm. */
+/**
+ * Passkey ceremonies in the browser: one creates a passkey, the other answers a challenge with a passkey. Both reject
+ * if the person does not confirm.
+ */
 import type { AssertionResponse, AttestationResponse, CeremonyOptions } from "../schemas.ts";
 import { decodeBase64Url, encodeBase64Url } from "./base64url.ts";
 
 type Identified = { id: string; type: "public-key" };
 
-/** The options of the service, in the JSON form of WebAuthn Level 3: bytes are base64url. */
+/** Options from the service, in the JSON form of WebAuthn Level 3, in which bytes are base64url. */
 type CreationOptions = Omit<PublicKeyCredentialCreationOptions, "challenge" | "user" | "excludeCredentials"> & {
   challenge: string;
   user: { id: string; name: string; displayName: string };

@@ -1,4 +1,7 @@
-/** What the address of the sign-in page says: the terminal or link that opened it, and the page to open afterwards. */
+/**
+ * Reads the address of the sign-in page: the terminal that opened the page, the page to open after the sign-in, and the
+ * error of a failed sign-in.
+ */
 
 /** Challenge of the terminal that opened this page; null if no terminal did. */
 export const terminal: string | null = /^#terminal=([A-Za-z0-9_-]{43})$/.exec(location.hash)?.[1] ?? null;
@@ -12,8 +15,8 @@ export function returnPath(): string {
 }
 
 /**
- * Texts for error codes in the address. The address contains only a code, so that it cannot determine what the page
- * says.
+ * Messages for error codes in the address. The address contains only a code, so that a link cannot make the page
+ * display other text.
  */
 const FAILURES: Readonly<Record<string, string>> = {
   USERS_PROVIDER_UNAVAILABLE: "The identity provider does not respond. Try again later. Sessions that exist continue.",
@@ -24,7 +27,7 @@ const FAILURES: Readonly<Record<string, string>> = {
   USERS_SIGN_IN_ENDED: "Your user is deactivated. Ask an admin to reactivate it.",
 };
 
-/** Returns the text of the failed sign-in that the address names; null if it names none. */
+/** Returns the message for the error code in the address; null if there is no code. */
 export function failureInAddress(): string | null {
   const code = new URLSearchParams(location.search).get("failed");
   if (code === null) return null;

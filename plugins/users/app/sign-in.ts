@@ -47,7 +47,9 @@ async function confirmTerminal(code: string): Promise<void> {
   announce("The terminal is signed in. You can close this page.");
 }
 
-/** Shows the session, if there is one. After a sign-in at a provider, goes where the person was going. */
+/**
+ * Shows the session, if there is one. After a sign-in at a provider, opens the page that the person requested before.
+ */
 async function continueSession(): Promise<void> {
   try {
     await showSession();
@@ -98,14 +100,14 @@ function listen(): void {
   onSubmit("recovery", "code", (code) => startEnrolment(code.trim()));
   onSubmit("terminal-form", "terminal-code", confirmTerminal);
   listenToAccount(showSession, showCodes);
-  // Pasting another link into this tab changes only the fragment, so reload.
+  // Reload when the fragment changes, because pasting another link into this tab does not load the page again.
   addEventListener("hashchange", () => location.reload());
 }
 
 async function start(): Promise<void> {
   const enrolment = /^#enrol=([A-Za-z0-9_-]+)$/.exec(location.hash)?.[1];
   if (enrolment !== undefined) {
-    // Remove the token from the address, which the browser history and screenshots contain.
+    // Remove the token from the address, because the browser history and screenshots contain the address.
     history.replaceState(null, "", location.pathname);
     return startEnrolment(enrolment);
   }

@@ -102,7 +102,7 @@ export async function removeOwnDevice(host: CoreHost, credential: Credential, id
   });
 }
 
-/** Returns a device on which the user is notified now, inside a job; null if there is none. */
+/** Returns a device on which the user is notified now; null if there is none. Reads within a ledger transaction. */
 export async function findDevice(
   host: CoreHost,
   tx: LedgerTransaction,
@@ -114,7 +114,7 @@ export async function findDevice(
   return device !== null && deviceExpiry(device) > tx.now ? device : null;
 }
 
-/** Removes a device inside a job. Resolves to false if there is none. */
+/** Removes a device within a ledger transaction. Resolves to false if there is none. */
 export async function removeDevice(
   host: CoreHost,
   tx: LedgerTransaction,

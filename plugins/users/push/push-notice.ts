@@ -1,6 +1,6 @@
 /**
  * The text of a notification on a device. The device displays it even while locked, and the push service sees when it
- * was sent. It therefore contains no parameters, preview, reasons or tokens: the console shows those to a signed-in
+ * was sent. It therefore contains no parameters, preview, reasons or tokens. The console displays them to a signed-in
  * person.
  */
 import { utf8 } from "../../../src/core.ts";

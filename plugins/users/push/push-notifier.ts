@@ -7,9 +7,9 @@ import { findRecipient } from "./push-recipient.ts";
 import { isAccepted, isSubscriptionGone, type PushOutcome, removeGoneDevices, type SendPush } from "./send-push.ts";
 
 export const PUSH_NOTIFIER = "notify-push";
-/** How long a push service keeps a message for a device that is off, unless its request expires earlier. Seconds. */
+/** How long a push service stores a message for a device that is off, unless the request expires earlier. Seconds. */
 const KEEP_SECONDS = 86_400;
-/** Answers that a retry cannot change. */
+/** Response statuses that a retry cannot change. */
 const REFUSED = [400, 401, 403, 413];
 
 export function createPushNotifier(host: CoreHost, send: SendPush): Notifier {
@@ -32,8 +32,8 @@ export function createPushNotifier(host: CoreHost, send: SendPush): Notifier {
       const outcomes = await Promise.all(addresses.map((device) => send(device, sent, signal)));
       await removeGoneDevices(host, user.id, outcomes);
       judge(host, user, outcomes);
-      // Return a reference, so that a channel with `digest` also reports the outcome of a request that was sent on its
-      // own.
+      // Return a reference, so that a channel with `digest` also reports the outcome of a request that was sent
+      // individually.
       return { reference: notice.tag };
     },
   };
@@ -56,8 +56,8 @@ function messageHeaders(
 }
 
 /**
- * Throws NotifierError if no device was notified. Does not throw if only some were notified, because each retry would
- * notify those again.
+ * Throws NotifierError if no device was notified. Does not throw if at least one device was notified, because each
+ * retry would notify that device again.
  */
 function judge(host: CoreHost, user: User, outcomes: readonly PushOutcome[]): void {
   const failures = outcomes.flatMap((outcome) => describeFailure(outcome) ?? []);

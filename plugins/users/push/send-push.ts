@@ -8,14 +8,14 @@ import { encryptPushMessage } from "./encrypt-message.ts";
 import { deriveSenderKey, senderHeader } from "./sender-key.ts";
 
 const TIMEOUT_MS = 10_000;
-/** Answers that mean that the subscription has ended. */
+/** Response statuses that mean that the subscription has ended. */
 const GONE = [404, 410];
-/** Contact of a service whose address is not HTTPS, which has no other. */
+/** Contact if none is configured and `public_url` is not an HTTPS address. */
 const LOCAL_CONTACT = "mailto:assent@localhost";
 
 export type PushOptions = NonNullable<Options["push"]>;
 
-/** What one device's push service answered. */
+/** Response of one device's push service, or why there is none. */
 export type PushOutcome =
   | { device: DeviceAddress; answer: WebhookResponse }
   | { device: DeviceAddress; error: unknown };

@@ -1,4 +1,4 @@
-/** Sends a test notification to one of the user's own devices, and says what the push service answered. */
+/** Sends a test notification to one of the user's own devices, and reports how the push service responded. */
 import type { CoreHost, LedgerTransaction } from "../../../src/core.ts";
 import { type Credential, Refusal } from "../../../src/plugin.ts";
 import { requireSession } from "../user-changes.ts";
@@ -7,24 +7,29 @@ import { findDevice, openDevice } from "./devices.ts";
 import { encodeNotice } from "./push-notice.ts";
 import { isAccepted, isSubscriptionGone, type PushOutcome, removeGoneDevices, type SendPush } from "./send-push.ts";
 
-/** Test notifications of one user in a window. Counted in the store, so for all processes together. */
+/** Maximum number of test notifications of one user per window. Counted in the store, so for all processes together. */
 const MAX_TESTS = 5;
 const WINDOW_MS = 60_000;
-/** How long a push service keeps a test for a device that is off. Seconds. */
+/** How long a push service stores a test for a device that is off. Seconds. */
 const KEEP_SECONDS = 60;
-/** Maximum length of the push service's own words. */
+/** Maximum number of characters to quote from the push service's response. */
 const MAX_REASON = 200;
 
 export interface TestOutcome {
-  /** `accepted`: the push service took it. `ended`: the subscription has ended, and the device was removed. */
+  /**
+   * `accepted`: the push service accepted the message. `ended`: the subscription has ended, and the device was removed.
+   */
   outcome: "accepted" | "refused" | "ended" | "unreachable";
-  /** Status that the push service answered; null without an answer. */
+  /** Status of the push service's response; null if there was none. */
   status: number | null;
-  /** Why it was not accepted; null if it was. */
+  /** Why the message was not accepted; null if it was accepted. */
   reason: string | null;
 }
 
-/** Throws USERS_DEVICE_NOT_FOUND for a device that is not the user's own, and RATE_LIMITED. */
+/**
+ * Sends a test notification to a device of the signed-in user. Throws USERS_DEVICE_NOT_FOUND if the user has no such
+ * device, and RATE_LIMITED after too many tests.
+ */
 export async function sendTest(
   host: CoreHost,
   { credential, id, signal }: { credential: Credential; id: string; signal: AbortSignal },
@@ -77,15 +82,16 @@ async function countTest(host: CoreHost, tx: LedgerTransaction, userId: string):
 }
 
 /**
- * Returns what the person is told. Errors of the connection are not part of it, because they tell about the service's network.
- * @param showsReason whether the push service's own words are part of it
+ * Returns the outcome to display to the user. Omits errors of the connection, because they would reveal details of the
+ * service's network.
+ * @param showsReason whether to quote the push service's response
  * @example
  * describeOutcome({ device, answer: { status: 403, retryAfter: undefined, body: "wrong key" } }, true).outcome; // "refused"
  */
 export function describeOutcome(outcome: PushOutcome, showsReason: boolean): TestOutcome {
   const { host: service } = outcome.device.url;
   if ("error" in outcome) {
-    // One text, or it would tell which names of the private network exist.
+    // Use one message for all errors. Different messages would reveal which names exist in the private network.
     const reason = `${service} is not at a public address, or could not be reached`;
     return { outcome: "unreachable", status: null, reason };
   }

@@ -18,7 +18,9 @@ import type { ProviderOptions } from "../user-options.ts";
 
 export interface UserRecord {
   user_name: string;
-  /** `ended_at` of a user whom a SCIM client deactivated; else null. Only if it is set can SCIM reactivate the user. */
+  /**
+   * `ended_at` of a user whom a SCIM client deactivated; else null. SCIM can reactivate the user only if this is set.
+   */
   deactivated_at: string | null;
   /** Whether the client deleted the resource. */
   deleted: boolean;
