@@ -1,6 +1,7 @@
 /**
- * The source of the ledger's events in this tab. Normally this is a worker that all tabs share. Without shared workers,
- * the tab that holds a lock reads for the others. Without locks, each tab has its own stream.
+ * The source of the ledger's events in this tab. Normally this is a worker that all tabs share. In browsers without
+ * shared workers, one tab holds a lock, reads the events and passes them to the other tabs. Without locks, each tab
+ * reads its own stream.
  */
 import { scriptAddress } from "./script-address.ts";
 import { readStream, type LedgerEvent, type StreamListener, type StreamState } from "./stream.ts";
@@ -66,7 +67,7 @@ function listenToWorker(
     },
     options,
   );
-  // A page in the back-forward cache may be restored, so it leaves now and joins again then.
+  // The browser can restore a page from the back-forward cache, so the page leaves the worker now and joins again then.
   addEventListener("pagehide", leave, options);
   addEventListener("pageshow", (event) => event.persisted && join(), options);
   signal.addEventListener("abort", () => (leave(), ended.abort()), { once: true });
