@@ -18,7 +18,7 @@ export interface RequestGroup<T extends Comparable> {
   key: string;
   tool: string;
   operation: string;
-  /** Names of the members whose values differ, most distinctive first. See `rankParameters`. */
+  /** Names of the members whose values differ, in the order of `rankParameters`. */
   columns: readonly string[];
   /** Names of other members that differ and have no column. */
   moreColumns: readonly string[];
