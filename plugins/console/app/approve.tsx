@@ -19,7 +19,7 @@ import { useNow } from "./ui/hooks.ts";
 import { RequestToVoteOn, RequestHash, RequestOrigin, RiskBadge } from "./ui/request-view.tsx";
 
 const POLL_MS = 5000;
-/** Session storage key of the token while the person signs in. */
+/** Session storage key under which the token is stored while the person signs in. */
 const LINK_STORE = "assent.link";
 const token = takeToken();
 // Opening another link in the same tab changes only the fragment. Reload, so that the page does not keep showing the

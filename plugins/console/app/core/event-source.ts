@@ -76,7 +76,7 @@ function listenToWorker(
 
 async function listenByLock(key: string, signal: AbortSignal, { onEvent, onState }: StreamListener): Promise<void> {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(key));
-  // Every script of the origin can read the name of a lock, so it contains a digest of the key.
+  // Every script of the origin can read the name of a lock, so the name contains a digest instead of the key.
   const name = `assent.stream.${[...new Uint8Array(digest.slice(0, 8))].map((byte) => byte.toString(16)).join(".")}`;
   const channel = new BroadcastChannel(name);
   let last: number | undefined;

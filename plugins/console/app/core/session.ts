@@ -115,7 +115,7 @@ function openChannel(): BroadcastChannel {
       sessionStorage.setItem(STORE, data.key);
       notify(data.key, "");
     }
-    // Ignore the sign-out of a key that is not this tab's.
+    // Ignore the message if the other tab signed out a different credential than this tab's.
     if (data.type === "out" && ownKey !== null && data.key === ownKey) {
       forget();
       notify(null, data.why);

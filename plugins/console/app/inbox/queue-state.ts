@@ -20,7 +20,7 @@ export interface QueueItem {
   /** Whether the request was read individually. If not, its votes may be incomplete, and it has no token. */
   isFull: boolean;
   error: unknown;
-  /** Whether a link led to the request after it was settled. */
+  /** Whether the request was already settled when it was first read, for example because a link opened it later. */
   isPast?: boolean;
 }
 
