@@ -12,14 +12,16 @@ const ICONS = ["favicon.svg", "icon-192.png", "icon-512.png"];
 /** The documents, and the icons. */
 const STATIC = fileURLToPath(new URL("./static/", import.meta.url));
 /**
- * The application's bundle, which the build (.ci/pages.mjs) writes. A service that runs from its sources also uses
- * it.
+ * The folder of the application's bundle, which the build (.ci/pages.mjs) writes. A service that runs from its sources
+ * uses the same bundle.
  */
 const BUNDLE = fileURLToPath(
   new URL(import.meta.url.endsWith(".ts") ? "../../dist/plugins/console/bundle/" : "./bundle/", import.meta.url),
 );
 
-/** The worker that reads one stream for all tabs. The headers of its file contain its Content-Security-Policy. */
+/**
+ * The worker that reads one stream for all tabs. The response with its file carries a separate Content-Security-Policy.
+ */
 const WORKER = "stream-worker.js";
 const WORKER_POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'";
 
@@ -60,8 +62,8 @@ export default definePlugin({
     const files = bundleFiles();
     const assets = createAssets("/console", files);
     /**
-     * Returns a document of `static/`, with the addresses of this version. The browser preloads all modules of its
-     * script (`entry`), and then those of the most used page (`next`).
+     * Returns a document of `static/`, with the asset addresses of this version. The browser preloads all modules of
+     * the document's script (`entry`), and then the modules of the most used page (`next`).
      */
     const page = (name: string, entry: string, next?: string): Page["serve"] =>
       createDocument(async () => {

@@ -31,7 +31,7 @@ export const UNRECORDED_COLUMNS: readonly UnrecordedColumn[] = [
   {
     table: "idempotency",
     column: "body_hash",
-    why: "for requests that created agents, keys and policies. If it is changed, a retry is refused or returns what the key created. For actions it is compared",
+    why: "not compared for requests that created agents, API keys or policies. If it is changed, a retry with the same `Idempotency-Key` is rejected or returns what the first request created. Compared for actions",
   },
   {
     table: "deliveries",
@@ -47,7 +47,7 @@ export const UNRECORDED_COLUMNS: readonly UnrecordedColumn[] = [
   {
     table: "meta",
     column: "*",
-    why: "secret_fingerprint; environment (the configured one, to refuse a process with another); settled_incarnation (the running database that the processes agreed on); permit_key (the first one; later ones are in the ledger, and each process compares its own with them); policy_source:… and policy_source_refused:… (the last accepted and the last rejected offer of a source; rejections are entries, too); unfinished_copy; repairs; witnessed_checkpoint (verified with the keys of the witnesses). Other facts in meta are compared",
+    why: "these rows are not compared: `secret_fingerprint`; `environment` (the configured environment; a process with a different one does not start); `settled_incarnation` (the running database that the processes agreed on); `permit_key` (the first permit key; the ledger contains the later keys, and each process compares its own key with them); `policy_source:…` (the last accepted offer of a source); `policy_source_refused:…` (the last rejected offer of a source; entries record rejections, too); `unfinished_copy`; `repairs`; `witnessed_checkpoint` (verified with the keys of the witnesses). All other rows are compared",
   },
   { table: "documents", column: "*", why: "belong to plugins" },
   { table: "document_counter", column: "*", why: "numbers documents" },

@@ -115,7 +115,7 @@ test("a job reads the entries of earlier jobs, through every method", async () =
   await storage.close();
 });
 
-test("a job that does not end fails without affecting others, and a job that waits for a batch after its own fails, too", async () => {
+test("a job that never ends fails alone, as does a job that waits for a later batch", async () => {
   const storage = sqliteStorage({ path: join(folder, `${++stores}`, "assent.db") });
   await storage.open();
   const ledger = await openLedgerOn(storage, { jobMs: 200 });

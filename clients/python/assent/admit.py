@@ -65,8 +65,9 @@ class Run:
 
     def not_run(self, why: str) -> None:
         """
-        Reports that the function was not called. The attempt makes sure that this does not end a different call's run. Runs
-        in a thread of its own, so that an unreachable service does not delay the caller.
+        Reports that the function was not called. Sends the attempt of this start, so that the report cannot settle a run
+        that another call started. Sends the report from a new thread, so that an unreachable service does not delay the
+        caller.
         """
 
         def report() -> None:
@@ -115,7 +116,10 @@ def _question(action: ActionRecord) -> str:
 
 
 async def in_thread(admitted: Callable[[Caller], Admitted]) -> Admitted:
-    """Runs an admission in a thread. If the task is cancelled during it, a recorded start is reported as not run."""
+    """
+    Runs an admission in a thread. If the task is cancelled in the meantime, reports a start that was already recorded as
+    not run.
+    """
     caller = Caller()
     try:
         return await asyncio.to_thread(admitted, caller)

@@ -217,7 +217,8 @@ class Assent:
     ) -> PlanRecord:
         """
         Submits several requests of one agent as a plan, which people approve as one list. Each request has `agent_id`, `tool`
-        and `operation`, and may have `params`, `context` and `meta`. `govern` then runs each as its action of the plan.
+        and `operation`, and may have `params`, `context` and `meta`. A governed
+        function that is later called with the same request uses the action of the plan.
         """
         body = {"actions": [dict(action) for action in actions], "ordered": ordered, "stop_on_failure": stop_on_failure}
         headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}

@@ -148,7 +148,10 @@ def _run(function: Callable[..., Any], signature: inspect.Signature, params: Dic
 
 
 def error_text(error: BaseException) -> str:
-    """Returns the error as text of at most 9,000 characters without lone surrogates, because the service rejects both."""
+    """
+    Returns the error as text of at most 9,000 characters without lone surrogates, because the service rejects longer text
+    and lone surrogates.
+    """
     try:
         text = f"{type(error).__name__}: {error}"
     except Exception:

@@ -1,6 +1,6 @@
 /**
  * The page that links in notifications open. The token in the address authorizes one person. Opening the page only
- * reads; a button votes. A signed-in user votes as that user, and signs with their passkey.
+ * reads the request; a button casts the vote. A signed-in user votes as that user and signs with their passkey.
  */
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -19,10 +19,11 @@ import { useNow } from "./ui/hooks.ts";
 import { RequestToVoteOn, RequestHash, RequestOrigin, RiskBadge } from "./ui/request-view.tsx";
 
 const POLL_MS = 5000;
-/** Session storage key of the token while the person signs in. */
+/** Session storage key under which the token is stored while the person signs in. */
 const LINK_STORE = "assent.link";
 const token = takeToken();
-// Opening another link in the same tab changes only the fragment, so reload to not leave the first request in view.
+// Opening another link in the same tab changes only the fragment. Reload, so that the page does not keep showing the
+// first request.
 addEventListener("hashchange", () => {
   if (location.hash !== "") location.reload();
 });
@@ -60,7 +61,7 @@ async function findSigner(id: string): Promise<Signer | null> {
     const { principal, key: user } = await loadMe();
     return { name: user.name, principal, grants: approval_terms?.grants ?? null };
   } catch {
-    // The session has ended, or its user cannot see the action. The link works without it.
+    // The session has ended, or its user cannot see the action. The person can still vote with the link.
     return null;
   }
 }
@@ -159,8 +160,8 @@ function Approve() {
 }
 
 /**
- * Votes with the link's token. Returns the status after the vote. The vote counts only if the request has not changed
- * since this page displayed it.
+ * Votes with the link's token. Returns the status after the vote. The service counts the vote only if the request has
+ * not changed since this page displayed it.
  */
 async function voteByLink(shown: string, approve: boolean, reason: string): Promise<string> {
   const body = { token, shown, approve, ...(reason === "" ? {} : { reason }) };
@@ -218,8 +219,8 @@ function SignInToSign() {
 }
 
 /**
- * Rendered instead of the grants for a voter by link: a link cannot be checked again at each use of a grant, so grants
- * need a signed-in user.
+ * Rendered instead of the grants if a person votes by link. The service checks the grantor again at each use of a
+ * grant, which is impossible for a link, so grants need a signed-in user.
  */
 function SignInToGrant() {
   return (

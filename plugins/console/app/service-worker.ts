@@ -1,7 +1,7 @@
 /**
- * The service worker: shows the notifications that the service pushes to this device, and opens the request in the
- * console. It does not store data, intercept requests or send them. It does not import code: its address does not
- * change with the version, but the addresses of the modules do.
+ * The service worker: shows the notifications that the service pushes to this device, and opens their requests in the
+ * console. It does not store data, and it does not intercept or send requests. It does not import modules, because
+ * their addresses change with the version and its own address does not.
  */
 
 /** The payload of a push message (plugins/users/push/push-notice.ts). */
@@ -57,8 +57,8 @@ worker.addEventListener("notificationclick", (event) => {
 });
 
 /**
- * Focuses the window that shows the path, or opens one. Does not reuse a window with another page, because it may
- * contain a draft.
+ * Focuses the window that shows the path, or opens a new one. Does not reuse a window with a different page, because
+ * that page may contain a draft.
  */
 async function open(path: string): Promise<void> {
   const { href } = new URL(path, location.origin);

@@ -1,6 +1,6 @@
 /**
- * Reads one stream for all tabs of this browser. Over HTTP/1.1 a browser opens at most six connections to a service, so
- * six tabs with a stream each would leave none for requests. The worker ends with the last tab.
+ * Reads one stream for all tabs of this browser. Over HTTP/1.1, a browser opens at most six connections to a service,
+ * so six tabs with one stream each would leave no connection for requests. The worker ends when the last tab is closed.
  */
 import { readStream, type LedgerEvent, type StreamState } from "./core/stream.ts";
 

@@ -91,7 +91,7 @@ function hashNode(left: Uint8Array, right: Uint8Array): Promise<Uint8Array> {
 }
 
 /**
- * Returns the root hash that a leaf and its path yield (RFC 9162 section 2.1.3.2); null if the path has the wrong
+ * Returns the root hash computed from a leaf and its path (RFC 9162 section 2.1.3.2); null if the path has the wrong
  * length.
  */
 export async function rootFromInclusion(
@@ -222,9 +222,9 @@ interface KeyChangeEntry {
 
 /**
  * Opens the checkpoint in a note for a reader who pinned an earlier key of the log. Each `log_key` entry after that key
- * must be signed by the key that it ends and by the key that it introduces, and must be in the log that the last key
- * signed.
- * @param changes changes of the log's key, in order; those before the pinned key are ignored
+ * must be signed by the key that it replaces and by the key that it introduces. The log that the last key signed must
+ * contain these entries.
+ * @param changes changes of the log's key, in order; changes before the pinned key are ignored
  */
 export async function openCheckpointWithPin(
   note: string,
@@ -265,7 +265,10 @@ async function assertIncluded(
   if (!equal(led, root)) throw new Error("the path does not lead from this entry to the checkpoint's root");
 }
 
-/** Returns the changes of the log's key in a proof file; none if the file's extra data has different content. */
+/**
+ * Returns the changes of the log's key in a proof file. Returns none if the file has no extra data or its extra data
+ * has a different format.
+ */
 function changesIn(extra: Uint8Array | null): KeyChange[] {
   try {
     const { log_keys } = JSON.parse(new TextDecoder().decode(extra ?? new Uint8Array())) as { log_keys?: unknown };
@@ -353,7 +356,8 @@ export async function verifyConsistency({
   if (first === second) return path.length === 0 && equal(firstRoot, secondRoot);
   let [f, s] = [first - 1, second - 1];
   while (f % 2 === 1) [f, s] = [Math.floor(f / 2), Math.floor(s / 2)];
-  // If `first` is a power of two, its tree is a subtree: the path starts at its root, which the proof does not contain.
+  // If `first` is a power of two, its tree is a subtree. The computation then starts at the root of that subtree, which
+  // the proof omits.
   const [start, ...steps] = f === 0 ? [firstRoot, ...path] : path;
   if (start === undefined) return false;
   let [fr, sr] = [start, start];

@@ -14,8 +14,8 @@ def tool_input_guardrail(
     client: Union[Assent, AsyncAssent], *, agent_id: Optional[str] = None, tool: str = "openai-agents", wait: float = DEFAULT_WAIT
 ) -> Any:
     """
-    Returns a guardrail that runs for every call, including resumed ones, and ignores the run's own approvals. It rejects calls
-    that it cannot parse. It does not see the end of a call, so results are not reported.
+    Returns a guardrail that runs for every call, including resumed ones, and ignores approvals that the SDK's run state
+    contains. It rejects calls that it cannot parse. The guardrail is not called when a call ends, so it reports no results.
     """
     from agents import ToolGuardrailFunctionOutput, ToolInputGuardrail
 
@@ -24,7 +24,7 @@ def tool_input_guardrail(
     async def check(data: Any) -> Any:
         call = data.context
         try:
-            # The tool parses the arguments again, and could read a duplicate name differently.
+            # Reject duplicate names: the tool parses the arguments again and might read them differently.
             params = read_object(call.tool_arguments or "{}")
         except ValueError as error:
             return ToolGuardrailFunctionOutput.reject_content(f"Not run: the arguments are not a JSON object: {error}")

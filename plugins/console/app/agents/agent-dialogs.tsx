@@ -8,7 +8,7 @@ import { splitList, renderPlain } from "../ui/format.ts";
 import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 import { TEXTS } from "./strings.ts";
 
-/** The change that a dialog is open for. */
+/** The change that the open dialog makes. */
 export type AgentChange =
   | { kind: "register"; /** Fills in the id. */ id?: string }
   | { kind: "change" | "suspend" | "resume"; agent: Agent };
@@ -25,7 +25,7 @@ export function AgentDialogs({ change, ...ends }: Ends & { change: AgentChange |
   return <SuspendDialog agent={change.agent} {...ends} />;
 }
 
-/** Makes the service reject the change if the agent has changed since it was displayed. */
+/** Returns the header that makes the service reject the change if the agent has changed since it was displayed. */
 const match = ({ version }: Agent): Record<string, string> => ({ "if-match": `"${version}"` });
 
 function EditDialog({ agent, id: given, onClose, onDone }: Ends & { agent: Agent | null; id: string }) {

@@ -61,7 +61,7 @@ export function AgentPage({ id }: { id: string }) {
   );
 }
 
-/** Resolves to `{ agent: null }` for an agent that is not registered. */
+/** Resolves to the agent, or to `{ agent: null }` if it is not registered. */
 async function readAgent(id: string, signal: AbortSignal): Promise<{ agent: Agent | null }> {
   try {
     return { agent: await request("GET /v1/agents/{id}", { path: [id], signal }) };

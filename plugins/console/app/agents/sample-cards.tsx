@@ -10,8 +10,8 @@ import { AGENT_TEXTS as TEXTS } from "./strings.ts";
 import { findTypicalParameters, type TypicalAction } from "./typical-parameters.ts";
 
 /**
- * Maximum number of actions that the cards are computed from and that they list. The service compares an action with
- * the same number.
+ * Maximum number of the agent's actions that the cards read. The service compares an action with the same number of
+ * earlier actions.
  */
 const MAX_ACTIONS = 300;
 const LATEST = 8;

@@ -19,7 +19,7 @@ export const RANGES = {
 } as const satisfies Record<string, { length: number; interval: Interval }>;
 export type RangeName = keyof typeof RANGES;
 
-/** If the first action is younger than this, sums are per hour, because one or two daily values make no line. */
+/** If the first action is younger than this, sums are per hour, because one or two daily values do not make a line. */
 const FIRST_DAYS = 2 * DAY;
 
 type Interim = Analytics["series"][number];
@@ -30,11 +30,13 @@ export interface RangeSums extends Analytics {
   isShortened: boolean;
   /** Intervals that are over. */
   whole: readonly Interim[];
-  /** The current interval. It is not drawn, because it is incomplete and the line would fall at its end. */
+  /** The current interval. It is not drawn: it is incomplete, so the line would fall at its end. */
   current: Interim | null;
 }
 
-/** Returns the beginning of the hour, day, week or month in local time, so that the first interval is a whole one. */
+/**
+ * Returns the local start of the hour, day, week or month that contains `time`, so that the first interval is complete.
+ */
 function startOfInterval(time: number, interval: Interval): number {
   const date = new Date(time);
   if (interval === "hour") date.setMinutes(0, 0, 0);
@@ -76,7 +78,10 @@ function firstStart({ series }: Analytics): number | null {
   return first === undefined ? null : Date.parse(first.start);
 }
 
-/** @param isCut whether earlier time has already been left out */
+/**
+ * Removes the intervals before the first action, and separates the current interval from the complete ones.
+ * @param isCut whether earlier time has already been removed
+ */
 export function omitEmptyStart(sums: Analytics, isCut: boolean): RangeSums {
   const empty = sums.series.findIndex(({ total }) => total > 0);
   const series = empty <= 0 ? sums.series : sums.series.slice(empty);

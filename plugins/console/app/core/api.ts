@@ -46,7 +46,7 @@ export interface ApiRequestOptions {
   /** Media type of the body. */
   type?: string;
   headers?: Record<string, string>;
-  /** Null: send no credential. Undefined sends the signed-in credential. */
+  /** Credential to send instead of the signed-in one. Null sends no credential. */
   key?: string | null;
   signal?: AbortSignal;
   /** Timeout in milliseconds. */
@@ -64,8 +64,8 @@ export function serviceNow(): number {
 }
 
 /**
- * Calls `watcher` now and at each change with the time since which the service has been unreachable; null if it is
- * reachable.
+ * Calls `watcher` now and whenever the reachability of the service changes. The argument is the time since which the
+ * service has been unreachable, or null if it is reachable.
  */
 export function watchReachability(watcher: (since: number | null) => void): () => void {
   watchers.add(watcher);
@@ -73,7 +73,7 @@ export function watchReachability(watcher: (since: number | null) => void): () =
   return () => void watchers.delete(watcher);
 }
 
-/** Calls `retry` when the service is reachable again; immediately if it is reachable now. */
+/** Calls `retry` when the service becomes reachable again, or after `HEALTH_CHECK_MS` if it counts as reachable now. */
 export function retryWhenReachable(retry: () => void): () => void {
   const timer = downSince === null ? setTimeout(retry, HEALTH_CHECK_MS) : undefined;
   const watcher = (since: number | null): void => {
@@ -86,7 +86,10 @@ export function retryWhenReachable(retry: () => void): () => void {
   };
 }
 
-/** Checks whether the service is reachable. Called after a failure that could mean that it is not. */
+/**
+ * Checks whether the service is reachable, and repeats the check until it is. Called after a failed request that could
+ * mean that the service is unreachable.
+ */
 export async function checkReachability(): Promise<void> {
   if (isChecking) return;
   isChecking = true;
@@ -99,8 +102,8 @@ export async function checkReachability(): Promise<void> {
 }
 
 /**
- * Resolves to true if the service responds to a health check. The timer keeps its controller alive, so the timeout also
- * ends a check that hangs.
+ * Resolves to true if the service responds to a health check. The timer refers to the controller, so the controller is
+ * not garbage-collected and the timeout also ends a check that hangs.
  */
 async function answersHealthCheck(): Promise<boolean> {
   const late = new AbortController();

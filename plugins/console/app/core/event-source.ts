@@ -1,6 +1,7 @@
 /**
- * The source of the ledger's events in this tab. Normally this is a worker that all tabs share. Without shared workers,
- * the tab that holds a lock reads for the others. Without locks, each tab has its own stream.
+ * The source of the ledger's events in this tab. Normally this is a worker that all tabs share. In browsers without
+ * shared workers, one tab holds a lock, reads the events and passes them to the other tabs. Without locks, each tab
+ * reads its own stream.
  */
 import { scriptAddress } from "./script-address.ts";
 import { readStream, type LedgerEvent, type StreamListener, type StreamState } from "./stream.ts";
@@ -66,7 +67,7 @@ function listenToWorker(
     },
     options,
   );
-  // A page in the back-forward cache may be restored, so it leaves now and joins again then.
+  // The browser can restore a page from the back-forward cache, so the page leaves the worker now and joins again then.
   addEventListener("pagehide", leave, options);
   addEventListener("pageshow", (event) => event.persisted && join(), options);
   signal.addEventListener("abort", () => (leave(), ended.abort()), { once: true });
@@ -75,7 +76,7 @@ function listenToWorker(
 
 async function listenByLock(key: string, signal: AbortSignal, { onEvent, onState }: StreamListener): Promise<void> {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(key));
-  // Every script of the origin can read the name of a lock, so it contains a digest of the key.
+  // Every script of the origin can read the name of a lock, so the name contains a digest instead of the key.
   const name = `assent.stream.${[...new Uint8Array(digest.slice(0, 8))].map((byte) => byte.toString(16)).join(".")}`;
   const channel = new BroadcastChannel(name);
   let last: number | undefined;

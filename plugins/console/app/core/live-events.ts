@@ -24,7 +24,7 @@ interface FollowOptions {
   after?: number;
   signal: AbortSignal;
   onEvent(event: LedgerEvent): void;
-  /** "live" is reported again after each reconnection. */
+  /** Called when the state of the stream changes. Reports `live` again after each reconnection. */
   onState(state: "live" | "waiting" | "refused", why: string): void;
 }
 
@@ -42,12 +42,12 @@ interface Source {
 
 let source: Source | null = null;
 
-/** Delivers events in order until the signal aborts. None is missed or delivered twice. */
+/** Delivers each event exactly once and in order until the signal aborts. */
 export function followLiveEvents({ filters = {}, after, signal, onEvent, onState }: FollowOptions): void {
   const fits = matcherOf(filters);
   let last = after;
-  // Events from before the stream began must be read in pages. So must events for filters that only the service can
-  // apply.
+  // True while events must be read in pages: events from before the start of the stream, and events for filters that
+  // only the service can apply.
   let isBehind = after !== undefined;
   let isReading = false;
   const catchUp = async (): Promise<void> => {
@@ -97,7 +97,10 @@ export function followLiveEvents({ filters = {}, after, signal, onEvent, onState
   if (source?.state) follower.state(source.state);
 }
 
-/** Runs the source with the signed-in credential while there are followers. */
+/**
+ * Starts the source with the signed-in credential if there are followers. Stops it if there are none, or if the
+ * credential has changed.
+ */
 function settle(): void {
   const streamCredential = followers.size === 0 ? null : currentCredential();
   if (source !== null && source.key !== streamCredential) {
@@ -124,7 +127,10 @@ function settle(): void {
   });
 }
 
-/** Returns a function that applies those of the API's filters for which an entry contains the data. */
+/**
+ * Returns a function that tests whether an event matches the filters. Omits the filter for tools, because not every
+ * entry of an action contains the tool.
+ */
 function matcherOf({ type, agent_id, action_id }: EventFilters): (event: LedgerEvent) => boolean {
   const types = type ? new Set(type.split(",")) : null;
   return (event) =>

@@ -13,7 +13,7 @@ const names = new Map<string, string | null>();
 const watchers = new Set<() => void>();
 let missingIds = new Set<string>();
 
-/** Names that are missed within this time are read with one request. Milliseconds. */
+/** Names that are requested within this time are read with one request. Milliseconds. */
 const COLLECT_MS = 20;
 const MAX_IDS = 100;
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/;

@@ -4,7 +4,7 @@ import { request } from "./api.ts";
 
 /** Maximum number of entries that one step reads. The service reads at most 2,560 for one request. */
 const STEP = 2500;
-/** Maximum number of steps of one call, which then returns the events found so far. */
+/** Maximum number of steps of one call. After them, the call returns the events that it has found so far. */
 const MAX_STEPS = 4;
 /** A call stops once it has found this number of events. */
 const ENOUGH = 30;
@@ -19,13 +19,13 @@ export interface PastEventFilters {
 interface PastEvents {
   /** Newest first. */
   rows: readonly Event[];
-  /** Continues at the end of this page; null at the beginning of the ledger. */
+  /** Cursor for the events before this page; null at the beginning of the ledger. */
   next_cursor: string | null;
 }
 
 /**
- * Returns events from `cursor` backwards, newest first. An empty result with a cursor means that the newest 10,000
- * entries contained no matching event; the caller decides whether to continue.
+ * Returns events before `cursor`, newest first; without a cursor, the newest events. An empty result with a cursor
+ * means that the 10,000 entries before `cursor` contain no matching event; the caller decides whether to continue.
  * @param isWanted selects events by criteria that the API has no filter for
  */
 export async function readPastEvents(

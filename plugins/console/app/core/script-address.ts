@@ -1,7 +1,4 @@
-/**
- * Addresses of scripts that run outside the page. The page's Content-Security-Policy rejects plain strings as script
- * addresses.
- */
+/** Addresses of the workers' scripts. The page's Content-Security-Policy rejects plain strings as script addresses. */
 interface TrustedTypes {
   createPolicy(
     name: string,
@@ -10,8 +7,8 @@ interface TrustedTypes {
 }
 
 /**
- * The only addresses that the policy accepts. All modules are in one folder. The address of the service worker has no
- * version.
+ * The only addresses that the policy accepts. The build puts all modules into one folder, whose address contains the
+ * version. The address of the service worker has no version.
  */
 const ADDRESSES = {
   stream: new URL("./stream-worker.js", import.meta.url).href,

@@ -1,17 +1,19 @@
 /**
- * The credential that this browser is signed in with: an API key, or `COOKIE_CREDENTIAL` for the session cookie of a signed-in
- * user, which no script can read. A tab stores the credential in its session storage, and passes it to new tabs of this
- * origin on request. An API key is stored on the device only if the person ticked the box. The page `/sign-in` stores
- * `COOKIE_CREDENTIAL` on the device after a sign-in, so that the console knows that there is a session.
+ * The credential that this browser is signed in with: an API key, or `COOKIE_CREDENTIAL` for a user with a session
+ * cookie, which no script can read. Each tab stores the credential in its session storage, and sends it to new tabs of
+ * this origin on request. An API key is stored on the device only if the person ticked the box. The page `/sign-in`
+ * stores `COOKIE_CREDENTIAL` on the device after a sign-in, so that the console knows that there is a session.
  */
 const STORE = "assent.key";
 /** Time that a new tab waits for a response from a signed-in tab. Milliseconds. */
 const ANSWER_MS = 400;
 
-/** Credential of a user who signed in with a session cookie. The browser sends the cookie by itself. */
+/** Placeholder credential for a user whose session is in a cookie. The browser sends the cookie automatically. */
 export const COOKIE_CREDENTIAL = "cookie";
 
-/** Returns the address of the page where people sign in. It returns to the page that is open now. */
+/**
+ * Returns the address of the page where people sign in. After the sign-in, that page returns to the current address.
+ */
 export function userSignInAddress(): string {
   return `/sign-in?return_to=${encodeURIComponent(location.pathname + location.hash)}`;
 }
@@ -27,7 +29,7 @@ export function currentCredential(): string | null {
   return sessionStorage.getItem(STORE) ?? localStorage.getItem(STORE);
 }
 
-/** Returns the `fetch` options that send a credential. For null, they send none. */
+/** Returns the `fetch` options that send a credential. For null, returns options that send no credential. */
 export function credentialFetchOptions(credential: string | null): {
   credentials: RequestCredentials;
   headers: Record<string, string>;
@@ -39,13 +41,16 @@ export function credentialFetchOptions(credential: string | null): {
   return { credentials: "omit", headers: credential === null ? {} : { authorization: `Bearer ${credential}` } };
 }
 
-/** Calls `listener` on each change. Returns a function that ends it. */
+/** Calls `listener` when the credential changes. Returns a function that removes the listener. */
 export function watchSession(listener: Listener): () => void {
   listeners.add(listener);
   return () => void listeners.delete(listener);
 }
 
-/** @param remember whether the credential is stored on the device, beyond the last tab */
+/**
+ * Signs in with the credential, in this tab and in all tabs that are not signed in.
+ * @param remember whether to store the credential on the device, so that it remains after the last tab is closed
+ */
 export function signIn(credential: string, remember: boolean): void {
   sessionStorage.setItem(STORE, credential);
   if (remember) localStorage.setItem(STORE, credential);
@@ -110,7 +115,7 @@ function openChannel(): BroadcastChannel {
       sessionStorage.setItem(STORE, data.key);
       notify(data.key, "");
     }
-    // Ignore the sign-out of a key that is not this tab's.
+    // Ignore the message if the other tab signed out a different credential than this tab's.
     if (data.type === "out" && ownKey !== null && data.key === ownKey) {
       forget();
       notify(null, data.why);
@@ -119,7 +124,7 @@ function openChannel(): BroadcastChannel {
   return opened;
 }
 
-/** Deletes everything that the person typed, because reasons and drafts are private. */
+/** Deletes the credential, and everything that the person typed, because reasons and drafts are private. */
 function forget(): void {
   localStorage.removeItem(STORE);
   for (const name of Object.keys(sessionStorage)) if (name.startsWith("assent.")) sessionStorage.removeItem(name);

@@ -38,7 +38,8 @@ interface StreamOptions extends StreamListener {
 }
 
 /**
- * Reads until the signal aborts. Reconnects at the last sequence number, so that no event is missed or delivered twice.
+ * Reads the stream until the signal aborts. Reconnects after the last sequence number, so that each event is delivered
+ * exactly once.
  */
 export async function readStream({ key, last: from, signal, onEvent, onState }: StreamOptions): Promise<void> {
   let last = from;

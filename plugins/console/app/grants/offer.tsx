@@ -1,4 +1,7 @@
-/** Offers grants with the vote on a pending request: scopes, and the earlier requests that each would have covered. */
+/**
+ * Lets the approver create a grant with the vote on a pending request. Lists possible scopes, and the earlier requests
+ * that each scope would have covered.
+ */
 import { useEffect, useId, useState } from "preact/hooks";
 import type { Api } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
@@ -24,7 +27,7 @@ interface Props {
   onChoose(terms: GrantTerms | null): void;
 }
 
-/** Renders the collapsed offer. Loads it when the approver expands it. */
+/** Renders the collapsed offer of a grant. Loads its content when the approver expands it. */
 export function GrantOffer(props: Props) {
   const [isOpen, setOpen] = useState(false);
   return (

@@ -25,7 +25,7 @@ import type { VoteBarHandle } from "./vote-bar.tsx";
 export function Approvals({ id, query: search }: { id: string | null; query: URLSearchParams }) {
   const query = readQueueQuery(search);
   const queue = useQueue(id, query);
-  // Deadlines pass without an event, so redraw regularly. The countdowns in the rows redraw themselves.
+  // No event reports that a deadline has passed, so redraw regularly. The countdowns in the rows redraw themselves.
   useNow(5000);
   const [status, setStatus] = useState("");
   const [isHelpOpen, setHelpOpen] = useState(false);
@@ -219,13 +219,15 @@ function Detail({ id, item, queue, rows, selection, handle, onVoted }: DetailPro
 /** Whether the layout has one column: either the list or the request. The same condition is in inbox.css. */
 const isOneColumn = (): boolean => matchMedia("(max-width: 60rem), (max-height: 34rem)").matches;
 
-/** Returns the known number of requests in the list. */
+/** Returns the number of requests in the list as text, as far as it is known. */
 function countText({ total, loading, rows, cursor }: Queue, isFiltered: boolean): string {
   if (total !== null) return isFiltered ? TEXTS.matching(total) : TEXTS.pending(total);
   return loading || cursor === null ? "" : TEXTS.many(rows.length);
 }
 
-/** Returns the first request after `id` that can be voted on, or else the first in the list. */
+/**
+ * Returns the next request after `id` that can be voted on. Continues at the start of the list; null if there is none.
+ */
 function nextOpen(rows: readonly QueueItem[], id: string): string | null {
   const place = rows.findIndex(({ action }) => action.id === id);
   const others = [...rows.slice(place + 1), ...rows.slice(0, Math.max(place, 0))];
@@ -297,7 +299,7 @@ function useSelection(rows: readonly QueueItem[]): Selection {
 
 /**
  * Renders a button with the number of new requests that belong above the last row. The button covers the end of the
- * list instead of moving it.
+ * list, so that the rows do not move.
  */
 function Held({ queue: { heldRows, showHeld } }: { queue: Queue }) {
   if (heldRows.length === 0) return null;

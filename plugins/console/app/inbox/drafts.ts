@@ -1,6 +1,6 @@
 /**
- * Drafts of reasons, which were typed and not recorded yet. They are in the tab's session storage, so they survive a
- * reload. Signing out deletes them.
+ * Drafts of reasons: text that the person typed and that is not recorded yet. Drafts are in the tab's session storage,
+ * so they survive a reload. Signing out deletes them.
  */
 
 const nameOf = (subject: string): string => `assent.reason.${subject}`;

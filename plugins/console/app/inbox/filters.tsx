@@ -1,4 +1,7 @@
-/** The inbox's search, filters and order. They are in the address, so that a view can be bookmarked and shared. */
+/**
+ * The inbox's search, filters and sort order. They are part of the address, so that a view can be bookmarked and
+ * shared.
+ */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Ref } from "preact";
 import { encodeSegment } from "../core/api.ts";
@@ -8,7 +11,7 @@ import { SORTS, TABS, TEXTS } from "./strings.ts";
 
 const NAMES = ["view", "agent_id", "tool", "operation", "risk_level", "q", "sort"] as const;
 const RISKS = ["low", "medium", "high", "critical"] as const;
-/** The service searches after this time without typing. Milliseconds. */
+/** The search starts when the person has not typed for this time. Milliseconds. */
 const TYPING_MS = 250;
 
 /** Reads the query from the address. Omits values that the service does not know. */
@@ -28,7 +31,7 @@ export function readQueueQuery(search: URLSearchParams): ListQuery {
   return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as ListQuery;
 }
 
-/** Returns the address of a request, or of the list if `id` is null, with the filters of this view. */
+/** Returns the address of a request, or of the list if `id` is null, including the filters of `query`. */
 export function queueAddress(id: string | null, query: ListQuery): string {
   const search = new URLSearchParams();
   for (const name of NAMES) if (query[name] !== undefined && query[name] !== "") search.set(name, query[name]);
@@ -38,7 +41,7 @@ export function queueAddress(id: string | null, query: ListQuery): string {
 interface Props {
   query: ListQuery;
   onChange(query: ListQuery): void;
-  /** The search field, so that the keyboard shortcut can focus it. */
+  /** Reference to the search field, so that the keyboard shortcut can focus it. */
   field: Ref<HTMLInputElement>;
 }
 

@@ -7,7 +7,7 @@ import { changeItem, type QueueState } from "./queue-state.ts";
 const COLLECT_MS = 150;
 /** Poll interval if the event stream is refused. Milliseconds. */
 const POLL_MS = 5000;
-/** Poll interval for waiting agents, which change without an event. Milliseconds. */
+/** Poll interval that updates which agents are waiting, because no event reports it. Milliseconds. */
 const WAITING_EVERY_MS = 15_000;
 
 /** Returns the outcome of a request, from a ledger entry; null if the request is pending. */
@@ -48,7 +48,7 @@ export function followQueue({ load, reread, setLive, setState, isOpen, readEvery
   let soon: ReturnType<typeof setTimeout> | undefined;
   let next: ReturnType<typeof setTimeout> | undefined;
   let readAt = -Infinity;
-  /** Applies the outcomes that the entries contain immediately, without a read. */
+  /** Applies the outcomes that arrived entries contain, without reading the requests. */
   const applySettled = (): void => {
     soon = undefined;
     const outcomes = new Map(settled);

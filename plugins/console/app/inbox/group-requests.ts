@@ -18,7 +18,7 @@ export interface RequestGroup<T extends Comparable> {
   key: string;
   tool: string;
   operation: string;
-  /** Names of the members whose values differ, ranked as parameters of a summary are. */
+  /** Names of the members whose values differ, in the order of `rankParameters`. */
   columns: readonly string[];
   /** Names of other members that differ and have no column. */
   moreColumns: readonly string[];
@@ -36,10 +36,11 @@ interface GroupRow<T extends Comparable> {
 
 const MAX_COLUMNS = 5;
 const MAX_CELL = 60;
-/** A number at least this far from the median is an outlier. Median absolute deviations. */
+/** A number is an outlier if its distance from the median is at least this many median absolute deviations. */
 const OUTLIER = 6;
 /**
- * A value that at most this share of the rows has is an outlier, if more than half of the rows share a different value.
+ * If more than half of the rows share a value, a different value is an outlier if at most this share of the rows has
+ * it.
  */
 const RARE = 0.1;
 
@@ -88,7 +89,7 @@ function toGroup<T extends Comparable>(key: string, actions: readonly T[]): Requ
         })),
       },
     }))
-    // The sort is stable, so rows that are not outliers keep the order of the list.
+    // The sort is stable, so the other rows stay in the order of the list.
     .sort((a, b) => (b.score >= 1 ? b.score : 0) - (a.score >= 1 ? a.score : 0))
     .map(({ row }) => row);
   return {
@@ -137,7 +138,7 @@ function textOf(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** Returns the text, shortened to fit a table cell, with a note on the length of the removed part. */
+/** Returns the text, shortened to fit a table cell. If it was shortened, appends the number of removed characters. */
 function clip(text: string): string {
   const clipped = clipText(text, MAX_CELL);
   return text.length <= MAX_CELL ? text : `${clipped} ${(text.length - MAX_CELL).toLocaleString("en")} more characters`;

@@ -29,7 +29,8 @@ export function RequestList({ rows, open, selected, onOpen, onSelect, onEnd }: P
   const virtual = useVirtualizer(scroller, rows.length, (index) => rows[index]?.action.id ?? index);
   const items = virtual.getVirtualItems();
   const openIndex = rows.findIndex(({ action }) => action.id === open);
-  // The row of the open request gets the focus once it is rendered, unless the person is typing or in a dialog.
+  // Id of an opened request whose row does not have the focus yet. The row gets the focus once it is rendered, unless
+  // the person is typing or in a dialog.
   const unfocused = useRef<string | null>(null);
   useEffect(() => {
     if (openIndex < 0) return;

@@ -6,7 +6,7 @@ import { PrincipalName } from "../ui/person.tsx";
 export interface RequestOutcome {
   kind: "good" | "bad" | "busy";
   text: string;
-  /** Principal of the person, rendered in front of the text. */
+  /** Principal of the voter, or the reviewer. Rendered in front of the text. */
   by?: string | undefined;
   reason?: string | null | undefined;
   /** Whether this browser's vote settled the request. */

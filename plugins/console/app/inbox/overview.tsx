@@ -14,7 +14,7 @@ import { RequestGroupTable } from "./table.tsx";
 import { castVotes, summarizeVotes, type VoteCounts, type VoteResult } from "./vote.ts";
 import { VoteBar } from "./vote-bar.tsx";
 
-/** Maximum number of tables on the page, and maximum number of requests in all tables. */
+/** Maximum number of tables on the page. `MAX_GROUPED` is the maximum number of requests in all tables. */
 const MAX_GROUPS = 6;
 const MAX_GROUPED = 200;
 /** Maximum number of tables of a selection. */

@@ -3,7 +3,7 @@ import type { Action, Api } from "../core/api-types.ts";
 import { serviceNow } from "../core/api.ts";
 import { findOutcome, type RequestOutcome } from "./outcome.tsx";
 
-/** Maximum number of requests that are read individually after they left a filtered list, to find out why they left. */
+/** Maximum number of requests that are read individually to find out why they left a filtered list. */
 const MAX_REREADS = 20;
 
 /** How the list is filtered and sorted: parameters of `GET /v1/approvals`. */
@@ -17,10 +17,10 @@ export function hasFilter(query: ListQuery): boolean {
 export interface QueueItem {
   action: Action;
   outcome: RequestOutcome | null;
-  /** Whether the request was read individually. Only then are its votes and token complete. */
+  /** Whether the request was read individually. If not, its votes may be incomplete, and it has no token. */
   isFull: boolean;
   error: unknown;
-  /** Whether a link led to the request after it was settled. */
+  /** Whether the request was already settled when it was first read, for example because a link opened it later. */
   isPast?: boolean;
 }
 
@@ -54,7 +54,7 @@ export const EMPTY_QUEUE: QueueState = {
 const deadlineOf = (action: Action): number => Date.parse(action.expires_at ?? "");
 const RISKS: readonly (string | null)[] = ["low", "medium", "high", "critical"];
 const byId = (a: Action, b: Action): number => (a.id < b.id ? -1 : 1);
-/** Sorts by deadline, then by id, because ids grow over time. */
+/** Sorts by deadline, then by id. Older ids come first, because ids grow over time. */
 const byDeadline = (a: Action, b: Action): number => deadlineOf(a) - deadlineOf(b) || byId(a, b);
 /** The orders in which the service sorts. */
 const ORDERS = {
@@ -76,7 +76,7 @@ export function changeItem(state: QueueState, id: string, more: Partial<QueueIte
   return old === undefined ? state : { ...state, items: new Map(state.items).set(id, { ...old, ...more }) };
 }
 
-/** Adds a pending request: at the end of the list, or to the held requests if it belongs further up. */
+/** Adds a pending request at the end of the list. Adds it to the held requests instead if it belongs further up. */
 function place(state: QueueState, action: Action): QueueState {
   if (state.order.includes(action.id) || state.held.includes(action.id)) return storeAction(state, action);
   const last = state.items.get(state.order.at(-1) ?? "")?.action;
@@ -117,7 +117,7 @@ export function storeNextPage(state: QueueState, { actions, total, next_cursor }
   return next;
 }
 
-/** Whether the service has to read all pending requests to answer the query. */
+/** Whether the service has to read all pending requests to filter or sort them. */
 export const needsFullSearch = (query: ListQuery): boolean =>
   hasFilter(query) || (query.sort ?? "deadline") !== "deadline";
 
@@ -138,8 +138,8 @@ export function storeFetchedAction(state: QueueState, action: Action, open: stri
 }
 
 /**
- * Marks requests as settled that were pending before `page` was read and are not on it. The stream missed the entries
- * that settled them.
+ * Marks requests as settled if they were pending before `page` was read and are not on it. This finds requests whose
+ * entries the stream missed.
  */
 export function markMissingAsSettled(state: QueueState, known: ReadonlySet<string>, page: Page): QueueState {
   const isAbsent = absenceFrom(page, state);
@@ -150,14 +150,20 @@ export function markMissingAsSettled(state: QueueState, known: ReadonlySet<strin
   return next;
 }
 
-/** Returns a function that tests whether a request is missing from the page although it belongs there. */
+/**
+ * Returns a function that tests whether a request is missing from the page, although its position in the order is
+ * within the page.
+ */
 function absenceFrom({ actions, next_cursor }: Page, state: QueueState): (action: Action) => boolean {
   const remaining = new Set(actions.map(({ id }) => id));
   const last = next_cursor === null ? undefined : actions.at(-1);
   return (action) => !remaining.has(action.id) && (last === undefined || orderOf(state)(action, last) < 0);
 }
 
-/** Returns the listed requests that a filtered page lacks, because they are settled or no longer match the filter. */
+/**
+ * Returns listed requests that a filtered page lacks, because they are settled or no longer match the filter. At most
+ * `MAX_REREADS`.
+ */
 export function listMissingIds(page: Page, state: QueueState): string[] {
   const isAbsent = absenceFrom(page, state);
   const isToRead = (id: string): boolean => {

@@ -1,6 +1,6 @@
 /**
- * The list of pending requests, filtered and sorted by the service, page by page. The ledger's events keep it up to
- * date without moving the rows: a settled request stays in its row and shows its outcome, and a new request that
+ * The list of pending requests, which the service filters, sorts and returns page by page. The ledger's events update
+ * the list without moving its rows: a settled request stays in its row and shows its outcome, and a new request that
  * belongs further up is held back until the person clicks a button.
  */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -35,7 +35,7 @@ const SEARCH_EVERY_MS = 5000;
 
 export interface Queue extends QueueState {
   live: { state: string; why: string };
-  /** The open request, if it is on no loaded page. */
+  /** The open request, if no loaded page contains it. */
   apart: QueueItem | null;
   rows: readonly QueueItem[];
   heldRows: readonly QueueItem[];
@@ -49,7 +49,10 @@ export interface Queue extends QueueState {
   clearSettled(): void;
 }
 
-/** Functions that read the list and single requests. They use the latest query and open request. */
+/**
+ * Functions that read the list and single requests. At each call, they use the latest query and the latest open
+ * request.
+ */
 interface QueueReads {
   reread(id: string, signal?: AbortSignal): Promise<void>;
   load(signal?: AbortSignal, isQuiet?: boolean): Promise<void>;
@@ -59,7 +62,7 @@ interface QueueReads {
   readAll(): Promise<readonly QueueItem[] | null>;
 }
 
-/** The latest values of a rendering, for asynchronous work that outlasts it. */
+/** The values of the latest rendering, for asynchronous work that continues after a later rendering. */
 interface Newest {
   state: QueueState;
   query: ListQuery;
@@ -92,7 +95,7 @@ function createQueueReads(
     try {
       const limit = isSame ? Math.min(MAX_PAGE, Math.max(PAGE, state.order.length)) : PAGE;
       const page = await request("GET /v1/approvals", { query: { ...asked, limit }, signal });
-      // The person changed the query during the read. The new query has its own read.
+      // The person changed the query during the read. A separate read loads the list for the new query.
       if (!isSameQuery(newest().query, asked)) return;
       if (hasFilter(asked)) {
         setState((old) => storeFirstPage(old, asked, page));

@@ -1,6 +1,6 @@
 /**
- * Shows a person's rejection of an action: who rejected it and why, how long it denies duplicate requests, and the
- * button that lifts it.
+ * Shows a person's rejection of an action: who rejected it and why, how long duplicate requests are denied because of
+ * it, and the button that lifts it.
  */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";

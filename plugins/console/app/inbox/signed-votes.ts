@@ -1,4 +1,7 @@
-/** Votes that a signed-in user signs with a passkey: one gesture for an ordered list (docs/approvals.md, "Signed votes"). */
+/**
+ * Casts votes that a signed-in user signs with a passkey. One gesture signs an ordered list of votes
+ * (docs/approvals.md, "Signed votes").
+ */
 import { decodeBase64Url } from "../core/base64url.ts";
 import type { Action, Api } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
@@ -22,7 +25,7 @@ export interface VoteToSign {
   grant?: GrantTerms | null;
 }
 
-/** Returns the vote as the API takes it. */
+/** Returns the vote in the format of the API. */
 export function buildVoteBody({ approve, reason, break_glass, grant = null }: VoteToSign) {
   return {
     approve,
@@ -36,7 +39,7 @@ const NOT_SIGNED = "the passkey did not sign, so no vote is recorded; vote again
 const OTHER_STATEMENT =
   "the service requested a signature for votes other than yours; nothing was signed; report this to its operator";
 
-/** Votes that the service asks the user to sign. */
+/** Votes, and the challenge that the user signs to cast them. */
 interface SignatureRequest {
   votes: Votes;
   challenge: Challenge;

@@ -1,15 +1,15 @@
-/** Lines that submit an action, for pages that have nothing to display before there is one. */
+/** A command that submits an action, for pages that have nothing to display before the first action. */
 import { Snippet } from "../ui/snippet.tsx";
 import { readAgentKey } from "./test-request.ts";
 
-/** Placeholder for the key until one is created. */
+/** Stands for the agent key until one is created. */
 export const NO_KEY = "YOUR_AGENT_KEY";
-/** Agent ids that need no quoting in a shell and contain no character that looks like another one. */
+/** Agent ids that do not need quoting in a shell and whose characters cannot be mistaken for other characters. */
 const PLAIN_ID = /^[\w.:@-]{1,100}$/;
 
 /**
- * Renders the lines with this service's address, and with the agent key that was created in this tab.
- * @param props.agent id of the agent that submits; a placeholder replaces an id with other characters than usual
+ * Renders the command with this service's address, and with the agent key that was created in this tab.
+ * @param props.agent id of the agent that submits; if it does not match `PLAIN_ID`, a placeholder replaces it
  */
 export function SubmitSnippet({ agent = "support-bot" }: { agent?: string }) {
   const agent_id = PLAIN_ID.test(agent) ? agent : "AGENT_ID";

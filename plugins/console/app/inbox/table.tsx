@@ -11,8 +11,7 @@ import { uniqueRequestLabel } from "./request-pane.tsx";
 import type { RequestGroup } from "./group-requests.ts";
 
 /**
- * Number of rows of a table that are rendered at first, and added by each click. Low, so that the tab stays responsive
- * with all tables open.
+ * Number of rows of a table that are rendered at first. Low, so that the tab stays responsive when all tables are open.
  */
 const FIRST_ROWS = 20;
 const MORE_ROWS = 50;
@@ -24,7 +23,9 @@ interface Props {
   selected: ReadonlySet<string>;
   onSelect(ids: readonly string[], isSelected: boolean): void;
   canSelect: boolean;
-  /** Position of the group among the displayed ones, from 1. Distinguishes groups with the same tool and operation. */
+  /**
+   * Position of the group among the displayed groups, from 1. Distinguishes groups with the same tool and operation.
+   */
   position: number;
 }
 

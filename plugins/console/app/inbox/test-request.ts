@@ -10,7 +10,7 @@ const POLICY = "test-requests";
 /** Session storage key of the agent key that the examples show. Deleted when the tab closes or the person signs out. */
 const KEY_STORE = "assent.agent-key";
 
-/** The policy that makes test requests pending, for services whose policies are files. */
+/** The policy for test requests. The console activates it, or displays it if the test request was denied. */
 export const POLICY_YAML = `policy: ${POLICY}
 description: Lets people try approvals. Covers only requests that do nothing.
 rules:
@@ -38,7 +38,7 @@ export function storeAgentKey(key: string): void {
 /** Creates a key with which an agent can submit, stores it for the examples, and returns it. */
 export async function createAgentKey(): Promise<string> {
   const name = `first-agent-${crypto.getRandomValues(new Uint32Array(1))[0]?.toString(16)}`;
-  // The agent has no owner, so its creator may approve the test request.
+  // The key has no owner, so its creator may approve the test request.
   const { key } = await request("POST /v1/api-keys", { body: { name, preset: "agent", owner: null } });
   if (key === null) throw new Error("the service created a key and did not return it; create another");
   storeAgentKey(key);
@@ -63,7 +63,7 @@ export async function sendTestRequest(key: string): Promise<Action> {
 }
 
 async function ensurePolicy(): Promise<void> {
-  // Read the list of policies, because the browser would log the 404 of a missing policy as an error of the page.
+  // Look the policy up in the list: the browser would log a 404 for a missing policy as an error of the page.
   const { policies } = await request("GET /v1/policies", { query: { limit: 1000 } });
   if (policies.some(({ name }) => name === POLICY)) return;
   await fetchJson(buildUrl("/v1/policies", { activate: true }), {

@@ -16,7 +16,7 @@ import {
 export type VoteResult =
   /** The vote settled the request. */
   | { kind: "settled"; action: Action; outcome: RequestOutcome }
-  /** The vote is recorded, and the request still needs more votes. */
+  /** The vote was recorded, but the request needs more votes. */
   | { kind: "recorded"; action: Action }
   /** The request was settled or expired before the vote arrived. */
   | { kind: "late"; action: Action | null; outcome: RequestOutcome }
@@ -55,9 +55,9 @@ async function castOne(shown: Shown, ballot: VoteToSign): Promise<VoteResult> {
 }
 
 /**
- * Votes on requests, and reports the result of each. A user with a passkey signs up to `MAX_SIGNED_VOTES` votes with
- * one gesture. Without a passkey, and with an API key, each vote is cast separately. Rejects only for programming
- * errors.
+ * Votes on requests, and reports the result of each vote. A user with a passkey signs up to `MAX_SIGNED_VOTES` votes
+ * with one gesture. For users without a passkey and for API keys, casts each vote separately. Rejects only for
+ * programming errors.
  */
 export function castVotes(
   shown: readonly Shown[],
@@ -88,7 +88,7 @@ interface Open {
   current: Action;
 }
 
-/** Reads requests again. Returns the ones that match what the page displays, and reports the others. */
+/** Reads the requests again. Returns those that still match what the page displays, and reports the others. */
 async function readAll(shown: readonly Shown[], onResult: (id: string, result: VoteResult) => void): Promise<Open[]> {
   const open: Open[] = [];
   for (const each of shown) {
@@ -119,7 +119,7 @@ async function readAgain(shown: Shown, onResult: (id: string, result: VoteResult
   }
 }
 
-/** Whether a member has changed. False if the page did not read it. */
+/** Whether a member has changed since the page displayed it. False if the page did not read the member. */
 function differs(shown: string | null | undefined, current: string | null | undefined): boolean {
   return shown !== undefined && shown !== current;
 }
@@ -134,8 +134,8 @@ async function voteUnsigned(action: Action, ballot: VoteToSign): Promise<VoteRes
 }
 
 /**
- * Signs all votes at once and reports the result of each. Returns false if the user has no passkey to sign with. Reads
- * the requests again after the service has returned what to sign, so that the signature covers only what the page
+ * Signs all votes with one gesture and reports the result of each vote. Returns false if the user has no passkey.
+ * Requests the challenge first and then reads the requests again, so that the signature covers only what the page
  * displays.
  */
 async function voteSigned(

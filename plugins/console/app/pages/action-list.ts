@@ -36,8 +36,8 @@ export const STATUSES = [
 
 const PAGE = 50;
 /**
- * Maximum number of rows that are loaded to fill a gap, for example after the computer slept. After a larger gap, the
- * list starts again.
+ * Maximum number of rows that are loaded to fill a gap, for example after the computer slept. If the gap is larger, the
+ * list starts again with the newest rows.
  */
 const MAX_MISSED = 1000;
 /** Events that arrive within this time cause one read. Milliseconds. */
@@ -53,7 +53,9 @@ export function toActionQuery(filters: ActionFilters): Query {
   return Object.fromEntries(given.filter(([, value]) => value !== "")) as Query;
 }
 
-/** Whether the service has to search for matching actions. One request then searches only some of the actions. */
+/**
+ * Whether the service has to search for matching actions. Each request then searches only a limited number of actions.
+ */
 export function isSearch({ q, decision, policy, rule, has_rule, answer }: ActionFilters): boolean {
   return [q, decision, policy, rule, has_rule, answer].some((value) => value !== "");
 }
@@ -84,7 +86,7 @@ export function useActions(filters: ActionFilters): ActionListState {
   const rowsRef = useRef(rows);
   rowsRef.current = rows;
   const isLoaded = useRef(false);
-  /** Counts the restarts of the list, so that a page of an earlier list is not appended to a later one. */
+  /** Counts the restarts of the list. A page that was requested before a restart is discarded. */
   const lists = useRef(0);
   const readPage = (more: string | null, signal?: AbortSignal) =>
     request("GET /v1/actions", {
@@ -92,7 +94,7 @@ export function useActions(filters: ActionFilters): ActionListState {
       signal,
     });
 
-  /** Reads the newest pages until they reach the displayed rows. Keeps the displayed rows that are older. */
+  /** Reads the newest pages until they reach the displayed rows. Older displayed rows stay in the list. */
   const refresh = async (signal?: AbortSignal): Promise<void> => {
     try {
       const newest: Action[] = [];

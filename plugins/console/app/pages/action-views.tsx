@@ -1,4 +1,4 @@
-/** Views of the list of actions, which are named filters. Some are built in; a person can save more in this browser. */
+/** Views: named filters of the action list. Some are built in; users can save more in their browser. */
 import { useState } from "preact/hooks";
 import { buildUrl } from "../core/api.ts";
 import { Icon } from "../ui/icons.tsx";

@@ -75,7 +75,7 @@ export function ActionDetail({ id }: { id: string }) {
       onEvent: reload,
       onState(state, why) {
         setLive({ state, why });
-        // Neither the first read nor the stream contains an event between the two, so read again.
+        // An event between the first read and the start of the stream is in neither, so read again.
         if (state === "live") reload();
       },
     });

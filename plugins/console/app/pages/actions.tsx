@@ -99,7 +99,7 @@ function shownFields(filters: ActionFilters) {
 
 type ChoiceName = "status" | "decision" | "has_rule" | "answer";
 
-/** Renders the filter for a member that has few readFormValues. */
+/** Renders the filter for a member that has only a few possible values. */
 function Choice({ name, filters, options }: { name: ChoiceName; filters: ActionFilters; options: readonly Option[] }) {
   return (
     <div class="field">
@@ -162,8 +162,8 @@ function FilterForm({ filters, isFiltered }: { filters: ActionFilters; isFiltere
 }
 
 /**
- * Renders the columns in which the actions differ. Actions of the same shape have a column for each differing
- * parameter. Otherwise, one column has the most distinctive value of each action.
+ * Renders the actions. If all have the same shape, each parameter that differs has a column. Otherwise, one column has
+ * the most distinctive value of each action.
  */
 function ActionTable({ rows }: { rows: readonly Action[] }) {
   const groups = groupByShape(rows);

@@ -142,7 +142,8 @@ function Filters({ state, action, isFiltered }: { state: string; action: string;
 }
 
 /**
- * Loads deliveries and reads the newest page again every few seconds. Returns them with a function that retries one.
+ * Loads deliveries, and reads the newest page again every few seconds. Also returns functions that load older
+ * deliveries and retry a delivery.
  */
 function useDeliveries(state: string, action: string) {
   const [rows, setRows] = useState<readonly Delivery[]>([]);
@@ -198,7 +199,7 @@ function useDeliveries(state: string, action: string) {
   };
 }
 
-/** Whether a delivery was abandoned, or waits because an attempt failed. */
+/** Whether the credential can retry the delivery: it was abandoned, or waits because an attempt failed. */
 const canRetry = ({ state, last_error }: Delivery): boolean =>
   hasScope("deliveries:retry") && (state === "dead" || (state === "waiting" && last_error !== null));
 

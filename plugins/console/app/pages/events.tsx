@@ -9,7 +9,10 @@ import { Badge, Empty, StreamStatus, Page, Time } from "../ui/elements.tsx";
 import { JsonDisclosure } from "../ui/params.tsx";
 import { EventSummary } from "./event-summary.tsx";
 
-/** Maximum number of events on the page, which stays below 2,000 nodes and can stay open for weeks. Older events are removed. */
+/**
+ * Maximum number of events on the page. Older events are removed, so that the page stays below 2,000 nodes even if it
+ * is open for weeks.
+ */
 const MAX_EVENTS = 100;
 /** Events that arrive within this time are rendered together. Milliseconds. */
 const RENDER_EVERY_MS = 500;
@@ -82,9 +85,9 @@ interface TailFilters {
   from: string;
 }
 
-/** Follows the ledger. While it is paused, new events are held. */
+/** Follows the ledger. While the user has paused the list, collects new events in `held` instead of showing them. */
 function useTail({ types, agent, tool, from }: TailFilters) {
-  // Update the state with functions only, so that an event that arrives during a rendering is not lost.
+  // Pass functions to `setTail`, so that an event that arrives during a rendering is not lost.
   const [tail, setTail] = useState<{ events: LedgerEvent[]; held: LedgerEvent[]; isPaused: boolean }>({
     events: [],
     held: [],
@@ -115,7 +118,7 @@ function useTail({ types, agent, tool, from }: TailFilters) {
       signal: over.signal,
       onEvent(event) {
         arrived.unshift(event);
-        // The page would drop more events immediately.
+        // The page shows at most `MAX_EVENTS` events, so drop older ones now.
         if (arrived.length > MAX_EVENTS) arrived.length = MAX_EVENTS;
         timer ??= setTimeout(render, RENDER_EVERY_MS);
       },
@@ -193,7 +196,10 @@ function Filters({ types, agent, tool, from }: TailFilters) {
   );
 }
 
-/** Elements by event. Preact skips the comparison of an element that is the same object as before. */
+/**
+ * The rendered element of each event. Preact skips the comparison if an element is the same object as in the previous
+ * rendering.
+ */
 const rendered = new WeakMap<LedgerEvent, VNode>();
 
 function renderRow(event: LedgerEvent): VNode {

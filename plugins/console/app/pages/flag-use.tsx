@@ -29,7 +29,7 @@ interface AllowanceSource {
   name: string;
 }
 
-/** Returns the grant or the suggested policy that allowed the action instead of a person. */
+/** Returns the grant or the suggested policies that allowed the action without a vote. */
 function findAllowed(action: Action, events: readonly ActionEvent[]): AllowanceSource[] {
   const policies = events.flatMap(({ entry }) => {
     const { facts } = entry as { facts?: { suggested?: readonly string[] } };

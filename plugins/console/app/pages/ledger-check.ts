@@ -18,7 +18,7 @@ interface SeenCheckpoint {
   root: string;
 }
 
-/** The result to display. `next` is the successor of the pinned key; null if it has none. */
+/** The result to display. `next` is the successor of the pinned key; null if the key has none. */
 interface LedgerCheck {
   kind: "good" | "busy" | "bad";
   text: string;
@@ -49,8 +49,8 @@ function storeSeen(vkey: string, { size, root }: Checkpoint): void {
 }
 
 /**
- * Updates the stored checkpoint after a different key was pinned. Keeps it if the new key is the successor of the old
- * one. Otherwise removes it, because it belongs to a different log.
+ * Updates the stored checkpoint after the user pinned a different key. Keeps the checkpoint if the new key is the
+ * successor of the old one. Otherwise removes it, because it belongs to a different log.
  */
 export function moveStoredCheckpoint(vkey: string | null, isSuccessor: boolean): void {
   const before = readSeen();
@@ -59,7 +59,8 @@ export function moveStoredCheckpoint(vkey: string | null, isSuccessor: boolean):
 }
 
 /**
- * Checks the current checkpoint and stores it if it extends the stored one.
+ * Checks the current checkpoint. Stores it if it extends the stored one, or if no checkpoint is stored for the pinned
+ * key.
  * @param vkey the pinned key
  */
 export async function checkLedger(keys: LedgerKeys, vkey: string | null): Promise<LedgerCheck> {
@@ -80,7 +81,7 @@ export async function checkLedger(keys: LedgerKeys, vkey: string | null): Promis
   }
   if (before.size > checkpoint.size)
     return { kind: "bad", text: TEXTS.shrunk(before.size, checkpoint.size), next: null };
-  // A checkpoint that does not extend the stored one does not replace it.
+  // If the checkpoint does not extend the stored one, keep the stored one as evidence.
   if (!(await extendsSeen(before, checkpoint))) return { kind: "bad", text: TEXTS.changed(before.size), next: null };
   storeSeen(vkey, checkpoint);
   return { kind: "good", text: `${TEXTS.signed(next !== null)}, ${TEXTS.goesOn(before.size)}`, next };

@@ -219,7 +219,7 @@ function ReviewRow({ row, names }: { row: Row; names: ReadonlyMap<string, string
   );
 }
 
-/** Renders the name, as a link if the person has a page. Keys without an owner have none. */
+/** Renders the name, as a link if the person has a page. Keys without an owner have no page. */
 function Name({ row: { principal, name } }: { row: Row }) {
   const address = personAddress(principal);
   return address === null ? (

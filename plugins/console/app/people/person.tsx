@@ -140,12 +140,12 @@ function List({ names }: { names: readonly string[] }) {
   return names.length === 0 ? <span class="quiet">none</span> : <MarkedValue value={names.join(", ")} />;
 }
 
-/** Entry types that can be about a person. */
+/** Entry types of votes. `TYPES` lists all entry types that can be about a person. */
 const VOTE_TYPES = "approval";
 const TYPES = `${VOTE_TYPES},question,grant,delegation,break_glass,stop,policy_set,api_key,agent,user,suggested_rule,erasure`;
 /**
- * Entry types for users. Owners of keys have no sessions, and a service without the users plugin does not know this
- * type.
+ * Entry types for the page of a user. `TYPES` omits sessions: owners of keys have none, and a service without the users
+ * plugin does not know this entry type.
  */
 const USER_TYPES = `${TYPES},users:session`;
 

@@ -1,6 +1,6 @@
 /**
- * The pages of plans: the list, and one plan. On the page of a plan, a person strikes out some actions and approves the
- * others with one vote.
+ * The pages of plans: the list, and one plan. On the page of a plan, a person strikes out the actions to deny and
+ * approves the others with one vote.
  */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
@@ -29,7 +29,7 @@ function OnePlan({ id }: { id: string }) {
   );
 }
 
-/** Renders a plan. Its `key` is the digest of the list, so that strikes are dropped when the list changes. */
+/** Renders a plan. Its `key` is the digest of the list, so a changed list resets which actions are struck out. */
 function Whole({ plan, onVoted }: { plan: PlanRecord; onVoted(change: () => PlanRecord): void }) {
   const [struck, setStruck] = useState<ReadonlySet<number>>(new Set());
   const mayVote = plan.approval_token !== undefined;
@@ -61,8 +61,8 @@ function Whole({ plan, onVoted }: { plan: PlanRecord; onVoted(change: () => Plan
 }
 
 /**
- * Renders the button that cancels the plan. Only admins and the credential that submitted the plan see it, while
- * actions can be cancelled.
+ * Renders the button that cancels the plan, if an action can still be cancelled. Only admins and the credential that
+ * submitted the plan see it.
  */
 function CancelPlan({ plan, onCancelled }: { plan: PlanRecord; onCancelled(plan: PlanRecord): void }) {
   const [isAsking, setAsking] = useState(false);

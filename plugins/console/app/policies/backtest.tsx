@@ -11,7 +11,7 @@ import { flipKey, type FlipReport } from "./flips.ts";
 import { RANGES, type ReportState, useReport } from "./report-parts.ts";
 import { BACKTEST_TEXTS } from "./strings.ts";
 
-/** Maximum number of decisions in one part of the report. The user can continue with older ones. */
+/** Maximum number of decisions in one part of the report. The user can continue with older decisions. */
 const PART = 10_000;
 
 interface BacktestProps {
@@ -81,7 +81,7 @@ export function Backtest({ name, candidate, startsItself = false, onRefused }: B
 }
 
 /**
- * Evaluates the range with the active policies. A flip that they also produce is not caused by the candidate.
+ * Evaluates the same range with the active policies. If they produce a flip as well, the candidate is not its cause.
  */
 async function compareWithCurrent(data: FlipReport, signal: AbortSignal): Promise<CurrentFlips | null> {
   if (data.flipped === 0) return null;

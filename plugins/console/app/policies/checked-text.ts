@@ -6,10 +6,10 @@ import { request } from "../core/api.ts";
 export type CheckResult = Api["POST /v1/policies/check"]["response"];
 
 export interface CheckState {
-  /** Result for the newest text that was checked; null before the first. */
+  /** Result for the newest text that was checked; null before the first check. */
   result: CheckResult | null;
   error: unknown;
-  /** Whether the result belongs to an earlier text. */
+  /** Whether the newest text has not been checked yet, so that the result belongs to an earlier text. */
   isBusy: boolean;
   again(): void;
 }
@@ -17,7 +17,7 @@ export interface CheckState {
 /** A check starts after this time without typing. Milliseconds. */
 const PAUSE_MS = 300;
 
-/** Returns the check of a policy and of its tests. A newer text aborts the check of an older one. */
+/** Returns the state of the check of a policy and its tests. A check is aborted when the text changes. */
 export function useCheckedText(yaml: string, tests: string): CheckState {
   const [state, setState] = useState<{ result: CheckResult | null; error: unknown; of: string }>({
     result: null,

@@ -117,7 +117,7 @@ function offsetOf({ doc }: EditorState, number: number, column: number | null): 
   return line.from + Math.min((column ?? 1) - 1, line.length);
 }
 
-/** Returns the diagnostic that marks the word at the position, or the line if there is no word. */
+/** Returns the diagnostic that marks the word at the position, or the rest of the line if there is no word. */
 function toDiagnostic(state: EditorState, { severity, line, column, detail }: EditorMark): Diagnostic {
   if (line === null) return { from: 0, to: state.doc.line(1).to, severity, message: detail };
   const from = offsetOf(state, line, column);

@@ -1,5 +1,5 @@
 /**
- * Suggests keys, values and names of expressions at a position in the text of a policy or of its tests. Pure. Works on
+ * Suggests keys, values and names for expressions at a position in the text of a policy or of its tests. Pure. Works on
  * lines and their indentation, because a document is rarely valid YAML while a person types it.
  */
 import type { Api } from "../core/api-types.ts";
@@ -45,9 +45,9 @@ interface Schema {
 /** The kind of text that is being completed. */
 export type TextKind = "policy" | "tests";
 
-/** Keys whose values are expressions. */
+/** Matches an entry whose value is an expression, up to the cursor. */
 const EXPRESSION_KEY = /(?:^|[\s{,])(?:when|per|sum|cel):\s*(?:[|>][-+]?)?\s*["']?([^"]*)$/;
-/** Matches a later entry of a map in braces whose value is not an expression. */
+/** Matches a map in braces in which the cursor is in a later entry whose value is not an expression. */
 const FLOW_ENTRY = /\{.*,\s*(?!(?:when|per|sum|cel):)\w+:\s*["']?[\w.*-]*$/;
 const ITEM = "[]";
 
@@ -89,9 +89,9 @@ function isInBlockExpression(before: readonly string[]): boolean {
 
 const indentOf = (line: string): number => line.length - line.trimStart().length;
 
-/** A name and the members that are read of it, such as `params.?order.amount`. */
+/** Matches a name and its members, such as `params.?order.amount`, at the end of the text. */
 const NAME = /[A-Za-z_]\w*(?:\.\??\w*)*$/;
-/** Names the past action of a macro such as `history.any(h, …)`. */
+/** Matches a macro such as `history.any(h, …)`, and captures its name for the past action. */
 const PAST_ACTION = /\bhistory\.(?:any|count|sum|last)\(\s*(\w+)\s*,/g;
 
 function completeExpression(before: string, words: CompletionWords): Completion | null {
@@ -118,7 +118,7 @@ function completeExpression(before: string, words: CompletionWords): Completion 
   const from = before.length - typed.length;
   const matching = unique(suggestions).filter(({ label }) => label.startsWith(known));
   if (known === "") return { from, suggestions: matching };
-  // The receiver as it is written, with the marks of optional members.
+  // The receiver as the person typed it, with `.?` for optional members.
   const receiver = /^.*\.\??/.exec(typed)?.[0] ?? "";
   const asWritten = (name: string): string => `${receiver}${name.slice(known.length)}`;
   const members = matching.map(({ label, apply, ...rest }) => ({
@@ -126,7 +126,7 @@ function completeExpression(before: string, words: CompletionWords): Completion 
     label: asWritten(label),
     ...(apply === undefined ? {} : { apply: asWritten(apply) }),
   }));
-  // Every value can have methods, so suggest them after the known members. A name after `.?` is a member.
+  // After `.?`, only members can follow. After `.`, suggest methods as well, because every value can have them.
   if (receiver.endsWith("?")) return { from, suggestions: members };
   const methods = vocabulary.functions
     .filter(({ method }) => method)
@@ -209,7 +209,7 @@ interface LocatedEntry {
   rest: string;
 }
 
-/** The columns of a line's dashes, and its key with its column. */
+/** A parsed line: the columns of its dashes, and its key with the key's column. */
 interface Row {
   dashes: number[];
   column: number;
@@ -223,7 +223,7 @@ function readRow(line: string): Row {
   return { dashes, column: lead.length, key: key?.[1] ?? null };
 }
 
-/** Locates the end of the last line. */
+/** Returns the path of the map that contains the end of the last line, and the entry's text up to there. */
 function locate(before: readonly string[]): LocatedEntry {
   const last = before.at(-1) ?? "";
   const open = last.lastIndexOf("{") > last.lastIndexOf("}") ? last.lastIndexOf("{") : -1;
@@ -236,7 +236,7 @@ function locate(before: readonly string[]): LocatedEntry {
       .slice(open + 1)
       .split(",")
       .at(-1) ?? "";
-  // In front of the brace, the line has either a key or only the dash of a list item.
+  // Before the brace, the line has either a key or only the dash of a list item.
   return { path: row.key === null ? path : [...path, row.key], rest: entry.trimStart() };
 }
 
@@ -246,7 +246,7 @@ function locate(before: readonly string[]): LocatedEntry {
  */
 function pathOf(above: readonly string[], row: Row): string[] {
   const path: string[] = [];
-  // The parent key of a key is further left. The parent key of a dash can also be in the same column.
+  // The parent key of a key is further left. The parent key of a dash can also be in the column of the dash.
   let limit = row.column;
   let isItem = false;
   const enterItems = (dashes: readonly number[]): void => {

@@ -22,7 +22,10 @@ const EXAMPLE_ACTION: SampleAction = {
   params: { amount: 50, currency: "USD" },
 };
 
-/** Returns the newest real actions as JSON, or an example if the key cannot see any. */
+/**
+ * Returns sample actions as JSON, and a function that replaces them: the newest real actions, or an example if the
+ * credential cannot see any.
+ */
 export function useSamples(): [string, (samples: string) => void] {
   const [samples, setSamples] = useState(() => JSON.stringify([EXAMPLE_ACTION], null, 2));
   useEffect(() => {
@@ -50,7 +53,7 @@ export function useSamples(): [string, (samples: string) => void] {
 
 /**
  * Parses sample actions. Throws an error with a message for the user if they are not valid JSON. The service validates
- * the rest.
+ * their content.
  */
 export function parseSamples(samples: string): SampleAction[] {
   try {
@@ -64,7 +67,9 @@ interface Props {
   yaml: string;
   samples: string;
   onSamples: (samples: string) => void;
-  /** Called with the error of a request. Returns true if the editor displays it, so that this component does not. */
+  /**
+   * Called with the error of a request. Returns true if the editor displays the error, so that this component does not.
+   */
   onRefused: (error: unknown) => boolean;
 }
 

@@ -6,7 +6,7 @@ import { ActionTitle } from "../ui/request-view.tsx";
 import { type Flip, flipKey, type FlipReport, groupByRule, isLessStrict, type FlipOutcome } from "./flips.ts";
 import { BACKTEST_TEXTS } from "./strings.ts";
 
-/** Number of times that the active policies also produce each flip, by its key. `error` is set if it is unknown. */
+/** How often the active policies also produce each flip, by the key of the flip. `error` is set if this is unknown. */
 export interface CurrentFlips {
   counts: ReadonlyMap<string, number>;
   error: unknown;

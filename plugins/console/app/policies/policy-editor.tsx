@@ -119,7 +119,10 @@ function PolicyEditor({ title, text, base, standing, shadowId, back, save }: Pro
       setBusy(false);
     }
   };
-  /** Validates a policy again that the service rejected, so that its errors appear at their lines. */
+  /**
+   * If the service rejected the policy because of faults with lines, validates it again, so that the editor marks these
+   * lines. Returns false for other errors.
+   */
   const showFaults = (refusal: unknown): boolean => {
     if (!(refusal instanceof ApiError) || !refusal.errors.some(({ line }) => line !== undefined)) return false;
     setDialog(null);

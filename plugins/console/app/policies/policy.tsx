@@ -36,8 +36,8 @@ import {
 } from "./versions.ts";
 
 /**
- * The page of a policy or its editor. `?edit=true` opens the editor, so that a reload returns to it and its draft. `rule`
- * and `version` in the query name the lines to show.
+ * Renders the page of a policy, or its editor. `?edit=true` opens the editor, so that a reload returns to the editor
+ * and its draft. `rule` and `version` in the query name the lines to show.
  * @param props.id id or name
  */
 export function PolicyDetail({ id, query }: { id: string; query: URLSearchParams }) {

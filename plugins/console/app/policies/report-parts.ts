@@ -29,9 +29,9 @@ interface Options<Comparison> {
   fetchPart: (part: ReportPart) => Promise<FlipReport>;
   /** Called with the whole report after each part. */
   compare?: (report: FlipReport, signal: AbortSignal) => Promise<Comparison | null>;
-  /** Called with the error of a request. Returns true if another element displays it. */
+  /** Called with the error of a request. Returns true if another element displays the error. */
   onRefused?: (error: unknown) => boolean;
-  /** The subject of the report. A report about a different subject is stale. */
+  /** The subject of the report. If it changes, the report is stale. */
   subject: string;
 }
 

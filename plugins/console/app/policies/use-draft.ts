@@ -3,8 +3,9 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { deletePolicyDraft, readPolicyDraft, writePolicyDraft } from "./policy-drafts.ts";
 
 /**
- * Stores the typed text in the tab, with the entity tag of the policy version that it is based on. Saving the text then
- * cannot overwrite a newer version by someone else. The browser asks before it closes a page with a draft.
+ * Stores the typed text in the tab, with the entity tag of the policy version that it is based on. With the tag, the
+ * service rejects the text if someone else has stored a newer version. The browser asks before it closes a page with a
+ * draft.
  */
 export function usePolicyDraft(title: string, text: string, base: string) {
   const [storedDraft, setStoredDraft] = useState(() => readPolicyDraft(title));
@@ -15,7 +16,10 @@ export function usePolicyDraft(title: string, text: string, base: string) {
   const from = useRef(storedDraft?.base ?? base);
   const isDraft = (typed: typeof content): boolean => typed.yaml !== text || typed.tests !== "";
   const isChanged = isDraft(content);
-  /** Set by every change at once: a page can be closed before it is rendered again. */
+  /**
+   * Whether the browser asks before it closes the page. Each change sets it directly, because a page can be closed
+   * before it is rendered again.
+   */
   const asksBeforeUnload = useRef(isChanged);
   useEffect(() => {
     const warn = (event: BeforeUnloadEvent): void => {

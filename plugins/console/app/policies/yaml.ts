@@ -4,10 +4,13 @@
  */
 
 const PLAIN = /^[A-Za-z_][A-Za-z0-9_./@+-]*(?: [A-Za-z0-9_./@+-]+)*$/;
-/** Words that YAML 1.1 or 1.2 does not read as strings. */
+/** Words that YAML 1.1 or 1.2 reads as something other than strings. */
 const RESERVED = /^(?:true|false|yes|no|on|off|null|y|n|nan|inf)$/i;
 
-/** Order in which people usually write the members. The service stores them alphabetically. Other members follow. */
+/**
+ * Order in which people usually write the members. The service stores members alphabetically. Other members follow
+ * these.
+ */
 const ORDER = [
   "policy",
   "name",
@@ -38,7 +41,7 @@ export function renderYaml(value: unknown): string {
   return `${renderBlock(value, "").replace(/^\n/, "")}\n`;
 }
 
-/** Renders a value that follows its key. The result starts with a line feed if the value has several lines. */
+/** Renders the value that follows a key. The result starts with a line feed if the value has several lines. */
 function renderBlock(value: unknown, indent: string): string {
   if (Array.isArray(value)) return renderList(value, indent);
   if (isMap(value)) {

@@ -42,7 +42,8 @@ export function useStops(isReady: boolean): { stops: readonly Stop[]; look: () =
       try {
         if (!document.hidden) setStops((await request("GET /v1/stop", { signal: over.signal })).stops);
       } catch (error) {
-        // The service does not have the stop plugin. Other errors are temporary, and are displayed elsewhere.
+        // The service does not have the stop plugin, so stop polling. Other errors are temporary, and other parts of
+        // the page display them.
         if (error instanceof ApiError && error.status === 404) return;
       }
       if (!over.signal.aborted) timer = setTimeout(() => void poll(), POLL_MS);

@@ -14,8 +14,8 @@ export interface ReadinessCheck {
 }
 
 /**
- * The latest revision that a policy source offered, and the one that is applied. Has no commits if the source is not a
- * repository.
+ * The latest revision that a policy source offered, and the revision that is applied. The commits are null if the
+ * source is not a repository.
  */
 export interface OfferedPolicies {
   source: string;

@@ -1,4 +1,4 @@
-/** Bars in order of size. A number links to the list of the items that it counts, if there is such a list. */
+/** Renders bars in order of size. Each number links to the items that it counts, if a page lists them. */
 import type { ComponentChildren } from "preact";
 import { MarkedValue } from "./elements.tsx";
 import { renderPlain } from "./format.ts";

@@ -9,7 +9,7 @@ const DARK = matchMedia("(prefers-color-scheme: dark)");
 const HEIGHT = 280;
 /** Possible intervals between the marks on the axis of counts. */
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 100_000, 1_000_000];
-/** Maximum number of points that are drawn with dots. Above it, only the line is drawn. */
+/** Maximum number of points that are drawn as dots. A chart with more points has only the line. */
 const MAX_POINTS = 60;
 
 export interface ChartLine {
@@ -91,8 +91,8 @@ function formatTick(second: number): string {
 }
 
 /**
- * Returns a function that resolves custom properties to colours for a canvas. A canvas cannot use light-dark(), which
- * is resolved only in the computed colour of an element.
+ * Returns a function that resolves custom properties to colours for a canvas. It reads the computed colour of an
+ * element, because a canvas does not support light-dark().
  */
 function colorReader(node: HTMLElement): (name: string) => string {
   return (name) => {

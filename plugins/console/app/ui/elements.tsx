@@ -168,7 +168,7 @@ export function ErrorNotice({ error, again }: { error: unknown; again?: () => vo
   );
 }
 
-/** Returns the location of a fault: line and column, or the pointer of the member. */
+/** Returns the location of a fault: line and column, the pointer of the member, or the name of the parameter. */
 function formatFaultLocation({ line, column, pointer, parameter }: ResponseFault): string {
   if (line !== undefined) return `line ${line}${column === undefined ? "" : `, column ${column}`}`;
   return pointer ?? parameter ?? "";

@@ -17,9 +17,9 @@ interface Input {
 }
 
 /**
- * A labelled field.
- * @param props.name unique on the page; equals the name of the member that an error refers to
- * @param props.error an `ApiError`, whose message about this member appears below the field
+ * Renders a field with its label.
+ * @param props.name name of the field, unique on the page; equals the name of the member that an error refers to
+ * @param props.error an `ApiError`; its messages about this member appear below the field
  */
 export function Field({
   name,

@@ -53,8 +53,8 @@ export const currentSecond = signal(serviceNow(), {
 let timer: ReturnType<typeof setInterval> | undefined;
 
 /**
- * Returns the service's time and redraws the caller when it changes. A countdown reads `currentSecond` instead, and redraws
- * only itself.
+ * Returns the service's time, and redraws the component every `every` milliseconds. A countdown uses `currentSecond`
+ * instead, so that only the countdown is redrawn.
  */
 export function useNow(every = 1000): number {
   const [time, setTime] = useState(serviceNow());

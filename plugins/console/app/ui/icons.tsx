@@ -1,7 +1,7 @@
 /**
- * Icons of Lucide (https://lucide.dev; ISC License, Copyright (c) Lucide Contributors; parts from Feather, MIT License,
- * Copyright (c) Cole Bemis), limited to those that the console uses. They are decoration: the text next to them, or the
- * label of the button, has the same meaning.
+ * The icons of Lucide that the console uses (https://lucide.dev; ISC License, Copyright (c) Lucide Contributors; parts
+ * from Feather, MIT License, Copyright (c) Cole Bemis). Icons are decoration: the text next to an icon, or the label of
+ * its button, has the same meaning.
  */
 const PATHS = {
   inbox: [

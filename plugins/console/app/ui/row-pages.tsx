@@ -24,7 +24,7 @@ interface Props<T> {
   size?: number;
   /** Names of the buttons: "Newer" and "Older", or "Previous" and "Next". */
   order?: "byTime" | "inOrder";
-  /** Whether the service has further rows, which `onMore` appends to `rows`. */
+  /** Whether the service has more rows, which `onMore` appends to `rows`. */
   hasMore?: boolean;
   isBusy?: boolean;
   onMore?(): void;
@@ -32,8 +32,8 @@ interface Props<T> {
 }
 
 /**
- * Renders the newest page of rows, and buttons for the others if there are any. Rows that arrive later do not shift an
- * older page: a page begins after the last row of the previous one.
+ * Renders the newest page of rows, and buttons that turn to the other pages. New rows do not shift an older page,
+ * because a page begins after the last row of the previous page.
  *
  *   <RowPages rows={agents} keyOf={({ id }) => id} what="agents">
  *     {(shown) => <AgentTable agents={shown} />}
@@ -53,7 +53,7 @@ export function RowPages<T>({
   // Key of the last row of the previous page; null on the first page.
   const [after, setAfter] = useState<string | number | null>(null);
   const top = useRef<HTMLDivElement>(null);
-  // If the row is no longer loaded, this is the first page.
+  // If that row is no longer loaded, show the first page.
   const start = after === null ? 0 : rows.findIndex((row) => keyOf(row) === after) + 1;
   const shown = rows.slice(start, start + size);
   const end = start + shown.length;
@@ -68,11 +68,12 @@ export function RowPages<T>({
     isTurned.current = true;
     setAfter(row === undefined ? null : keyOf(row));
   };
-  // New rows make the first page overlap the second. Without this, a page of few rows would be before the second.
+  // Go to the first page if fewer than `size` rows would precede the previous page. Otherwise, new rows would form a
+  // short page at the start of the list.
   const previous = (): void => showAfter(start < 2 * size ? 0 : start - size);
   const next = (): void => {
     if (isBusy || !hasNext) return;
-    // A search can return fewer rows than a page has. The next ones then belong to the same page.
+    // A search can return fewer rows than a page has. More rows then belong to the same page.
     const nextStart = shown.length === size ? end : start;
     if (nextStart > start) showAfter(nextStart);
     if (hasMore && nextStart + size > rows.length) onMore?.();

@@ -52,7 +52,7 @@ export function Timeline({
   );
 }
 
-/** Returns the size in which a gap is drawn. There are only three sizes, so that a pause of days fits on the page. */
+/** Returns the size of a gap. There are only three sizes, so that a gap of several days fits on the page. */
 function gapSize(ms: number): "minutes" | "hours" | "days" {
   if (ms >= DAY_MS) return "days";
   return ms >= HOUR_MS ? "hours" : "minutes";
