@@ -15,7 +15,7 @@ import { formatAddCheckpoint } from "../../domain/witness-protocol.ts";
 /** Request timeout. Milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
 /** Maximum length of a response in bytes. */
-const MAX_RETRY_DELAY_MS = 65_536;
+const MAX_RESPONSE_BYTES = 65_536;
 const META = "witnessed_checkpoint";
 
 interface WitnessAddress {
@@ -121,7 +121,7 @@ export class Witnesses {
     const decoder = new TextDecoder();
     for await (const chunk of response.body ?? []) {
       text += decoder.decode(chunk as Uint8Array, { stream: true });
-      if (text.length > MAX_RETRY_DELAY_MS) throw new Error(`it responded with more than ${MAX_RETRY_DELAY_MS} bytes`);
+      if (text.length > MAX_RESPONSE_BYTES) throw new Error(`it responded with more than ${MAX_RESPONSE_BYTES} bytes`);
     }
     return { status: response.status, body: text };
   }
