@@ -34,7 +34,7 @@ interface RecordedReview {
 export const MAX_REVIEW_REASON = 500;
 const MAX_VERSION = 100;
 
-/** Time after which people are notified even if some reviewers have not answered. Milliseconds. */
+/** Time after which people are notified, even if some reviewers have not answered. Milliseconds. */
 export const REVIEW_DEADLINE_MS = 60_000;
 
 /** A valid answer of a reviewer. */

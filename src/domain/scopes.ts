@@ -78,8 +78,8 @@ export type Preset = keyof typeof PRESETS;
 const PRIVILEGES = /^admin$|:(?:decide|break_glass|manage|provision|write|activate|erase|settle|receive|issue)$/;
 
 /**
- * Returns those of the scopes with which an agent could approve its own requests, change its restrictions, leave its
- * session or receive credentials.
+ * Returns the scopes that would let an agent approve its own requests, change its restrictions, leave its session or
+ * receive credentials.
  */
 export function selectPrivileges(scopes: readonly string[]): string[] {
   return scopes.filter((scope) => PRIVILEGES.test(scope));
@@ -91,7 +91,7 @@ export function canCreateApprovers(scopes: readonly string[]): boolean {
 }
 
 /**
- * Returns true if the scopes include `wanted`. `admin` includes every scope; `actions:read` includes
+ * Returns true if the scopes include `requiredScope`. `admin` includes every scope; `actions:read` includes
  * `actions:read_own`.
  */
 export function hasScope(scopes: readonly string[], requiredScope: Scope): boolean {

@@ -96,7 +96,7 @@ class Splitter {
       if (this.escaped) this.escaped = false;
       else if (character === "\\") this.escaped = true;
       else if (character === '"') this.inString = false;
-      // A string cannot contain a line feed. So an unterminated record is detected on its own line.
+      // A string cannot contain a line feed, so an unterminated string is detected on its own line.
       else if (character === "\n") throw new SourceFault(this.start, "the record is not JSON: a string is not closed");
     } else if (character === '"') this.inString = true;
     else if (character === "{" || character === "[") this.depth++;

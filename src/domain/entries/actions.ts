@@ -167,7 +167,10 @@ export interface RedecisionEntry {
   agent_id: string;
   commitment: string;
   occasion: "vote" | "start" | "permit" | "review" | "edit";
-  /** The credential that voted, tried to start the action, requested the permit, or changed the request; null for a review. */
+  /**
+   * The credential that voted, tried to start the action, requested the permit, or changed the request; null for a
+   * review.
+   */
   by: Actor | null;
   policy_set: string | null;
   facts: RecordedFacts;
