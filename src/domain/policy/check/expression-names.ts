@@ -66,8 +66,8 @@ export function listFunctions(): NamedFunction[] {
 }
 
 /**
- * Lists the named values of a valid policy (`let`, `data` and `facts`) and their members, and the variables whose members
- * it declares (`attributes`). If it declares a history, lists it with the members of its actions, such as
+ * Lists the named values of a valid policy (`let`, `data` and `facts`) and their members, and the variables whose
+ * members it declares (`attributes`). If it declares a history, lists it with the members of its actions, such as
  * `history[].status`.
  */
 export function listNamedValues(document: NamingPolicy & Pick<PolicyDocument, "history">): NamedType[] {

@@ -228,7 +228,7 @@ class TypeChecker {
 
   private field(node: Expr, operand: Expr, owner: StaticType, field: string): StaticType {
     const members = unionMembers(owner);
-    // `google.protobuf.Timestamp` is the name of a type instead of a member of a value.
+    // `google.protobuf.Timestamp` is the name of a type, not a member of a value.
     if (members.length === 0 || members.some(({ kind }) => kind === "dyn" || kind === "type")) return DYN;
     const maps = members.filter((member) => member.kind === "map");
     if (maps.length === 0)

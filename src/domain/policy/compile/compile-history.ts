@@ -12,7 +12,7 @@ import type { PolicyDocument } from "../policy-types.ts";
 import type { CompiledHistory } from "./compiled-policy.ts";
 import { foldPatterns } from "./name-patterns.ts";
 
-/** The values of `per` that name an owner instead of an expression. */
+/** The values of `per` that are names of owners, with the expression for each owner; null for the session. */
 const OWNERS: Readonly<Record<string, string | null>> = {
   agent: "agent",
   key: "principal.key_id",

@@ -1,6 +1,6 @@
 /**
- * Functions on optional values, under the names of the optional types of cel-go. `or` and `orValue` evaluate their argument
- * only if there is no value, so the plan of a condition implements them.
+ * Functions on optional values, under the names of the optional types of cel-go. `or` and `orValue` evaluate their
+ * argument only if there is no value, so the plan of a condition implements them.
  */
 import { celFunc, celMethod, CelScalar, isCelMap, isCelUint, listType, objectType, type CelList } from "@bufbuild/cel";
 import { isReflectMessage } from "@bufbuild/protobuf/reflect";

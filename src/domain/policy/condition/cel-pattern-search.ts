@@ -1,8 +1,8 @@
 /**
- * Finds where a pattern matches, and what its groups match. The regular expression library only tells whether it
- * matches, so this runs the library's program as a list of threads in the order of preference, as RE2 does: the
- * leftmost match, earlier alternatives first. The time is at most the length of the string times the size of the
- * program, and each thread costs steps.
+ * Finds where a pattern and its groups match. The regular expression library only reports whether the pattern matches.
+ * So this module runs the library's program as a list of threads in the order of preference, as RE2 does: the leftmost
+ * match, earlier alternatives first. The time is at most the length of the string times the size of the program, and
+ * each thread costs steps.
  */
 import type { RE2JS } from "@bufbuild/re2";
 import { chargeSteps } from "./cel-meter.ts";
@@ -17,7 +17,7 @@ const MATCH = 6;
 const NOP = 7;
 const FIRST_RUNE = 8;
 
-/** Start and end of the match, then of each group, in UTF-16 code units; -1 for a group that took no part. */
+/** Start and end of the match, then of each group, in UTF-16 code units; -1 for a group that did not match. */
 export type Match = readonly number[];
 
 interface Thread {

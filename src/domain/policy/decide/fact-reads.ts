@@ -21,7 +21,7 @@ const MAX_INPUT_STEPS = 10_000;
 
 /** A read of a fact source, with its inputs. */
 export interface FactCall {
-  /** The policy that asks. The answer does not depend on it. */
+  /** The policy that reads the fact. The source's answer does not depend on it. */
   policy: string;
   /** Whether the policy is in shadow mode. */
   shadow: boolean;

@@ -97,7 +97,7 @@ function formatOnce(source: string): string | null {
   return escapeInvisible(restoreLineBreaks(text, parts.join(""))).replaceAll(/[ \t]+$/gm, "");
 }
 
-/** Writes invisible characters in double quotes as escapes, such as `\u2028`. The printer would write the characters. */
+/** Replaces invisible characters in double quotes with escapes, such as `\u2028`, because the printer does not. */
 function escapeInvisible(text: string): string {
   if (text.search(INVISIBLE) < 0) return text;
   const ranges: [number, number][] = [];
