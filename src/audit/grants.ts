@@ -220,7 +220,9 @@ class FoldedGrants implements GrantsAuditor {
     if (!isSame) throw new RangeError(`the grant ${id} differs from the one that its vote gives`);
   }
 
-  /** Returns the grant in a decision. Throws RangeError unless it was open, with the same terms. */
+  /**
+   * Returns the grant that a decision names. Throws RangeError unless the grant was open, and has the recorded terms.
+   */
   private findNamedGrant(fact: GrantFact, at: number): Grant {
     const grant = this.grants.all.get(fact.id);
     if (grant === undefined) throw new RangeError(`the grant ${fact.id} was never created`);

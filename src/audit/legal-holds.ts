@@ -1,7 +1,7 @@
 /**
  * Checks that no action was erased while a legal hold on it or its agent was active, and that the store has the
- * identifier of each person under a hold. Whether an erased action mentioned such a person cannot be checked, because
- * its content is gone.
+ * identifier of each person under a hold. Cannot check whether an erased action mentioned such a person, because the
+ * content of the action no longer exists.
  */
 import type { StorageReader } from "../contract/storage.ts";
 import type { ErasureEntry, LegalHoldEntry } from "../domain/entries.ts";

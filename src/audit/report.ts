@@ -69,7 +69,7 @@ export async function checkEachRow(
   check: (row: CopiedRow, fault: ReportFault) => Promise<void>,
 ): Promise<void> {
   let after: CopiedRow | null = null;
-  // A damaged index can return the same rows in a cycle. Brent's algorithm detects a cycle with one remembered
+  // A damaged index can return the same rows in a cycle. Brent's algorithm detects a cycle and stores only one
   // position.
   let anchor: string | null = null;
   for (let page = 1; ; page++) {

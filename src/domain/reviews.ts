@@ -45,7 +45,7 @@ interface ParsedAnswer {
 }
 
 /**
- * Combines the reviewers that several rules name. A reviewer may approve only if each rule permits that.
+ * Combines the reviewers that several rules name. A reviewer may approve only if every rule permits it.
  * @param rules the reviewers of each rule that requires approval
  * @param approvable whether reviewers may approve this action at all
  */

@@ -35,15 +35,15 @@ export type CoreScope = (typeof SCOPES)[number];
 
 declare const OF_PLUGIN: unique symbol;
 /**
- * A scope that a plugin defines, `<plugin>:<scope>`. Only `defineScopes` creates one, so a mistyped core scope does not
- * compile.
+ * A scope that a plugin defines, `<plugin>:<scope>`. Only `defineScopes` returns this type, so a mistyped core scope
+ * does not compile.
  */
 export type PluginScope = `${string}:${string}` & { readonly [OF_PLUGIN]: true };
 
 export type Scope = CoreScope | PluginScope;
 
 /**
- * Returns the scopes of a plugin by name. List them in the plugin's `scopes`, and name one in a route's `scope`.
+ * Returns the scopes of a plugin by name. List all of them in the plugin's `scopes`, and use one in a route's `scope`.
  * @example
  * const scopes = defineScopes("notes", ["read", "write"]);
  * scopes.read; // "notes:read"

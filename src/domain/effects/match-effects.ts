@@ -1,5 +1,5 @@
 /**
- * Matches effects, recorded by other systems, to started actions, one to one. An effect that contains an action's id
+ * Matches effects that other systems recorded to started actions, one to one. An effect that contains an action's id
  * matches the action only if operation, parameters and time also agree, because agents control such ids. An effect
  * without an id is paired by operation, parameters and time. Such a pair is a guess, so both sides count as unknown.
  */

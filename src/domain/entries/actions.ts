@@ -176,7 +176,7 @@ export interface RedecisionEntry {
   facts: RecordedFacts;
   decision: Decision;
   status: "denied" | "pending_approval" | "allowed" | "approved";
-  /** Approvals that the action now requires, and the deadline for them; null if it requires none. */
+  /** Approvals that the action now requires, and the deadline for them; null if approval is not required. */
   quorum: number | null;
   expires_at: string | null;
   /**

@@ -1,5 +1,6 @@
 /**
- * Detects expressions that read attributes of the agent or its principal. Decisions record attributes only if one reads them.
+ * Detects expressions that read attributes of the agent or its principal. Decisions record attributes only if an
+ * expression reads them.
  */
 import { childrenOf, readAccess, type Expr } from "./cel-tree.ts";
 

@@ -35,7 +35,7 @@ function valueOf(optional: CelOptional): unknown {
   return optional.value;
 }
 
-/** Returns the values of the optionals that have one. */
+/** Returns the values of the optionals that have a value. */
 function unwrap(list: CelList): unknown {
   chargeSteps(1 + list.size);
   const values: unknown[] = [];

@@ -54,7 +54,10 @@ export function findMatch(pattern: RE2JS, text: string, from: number): Match | n
   }
 }
 
-/** Follows the instructions that do not read a character, and returns the threads that read one or match. */
+/**
+ * Follows instructions that do not read a character. Returns the threads that arrive at an instruction that reads a
+ * character or reports a match.
+ */
 function expand(
   inst: readonly Instruction[],
   threads: readonly Thread[],
@@ -93,7 +96,8 @@ function codePointBefore(text: string, offset: number): number {
 const isWord = (point: number): boolean => point >= 0 && point < 0x80 && /\w/.test(String.fromCharCode(point));
 
 /**
- * Returns the assertions that hold between two code points; -1 is the edge of the string. The flags are those of RE2.
+ * Returns the assertions that are true between two code points, as flags of RE2. The code point -1 represents the edge
+ * of the string.
  */
 function contextOf(before: number, after: number): number {
   const [begin, end] = [before < 0, after < 0];

@@ -85,7 +85,7 @@ export interface ExpressionShape {
 }
 
 /**
- * Matches CEL string literals, so that brackets in them are skipped, and brackets (language definition, section
+ * Matches brackets, and CEL string literals, so that brackets in literals are skipped (language definition, section
  * Syntax).
  */
 const TOKENS = /[rR]("""|'''|["'])[^]*?(?:\1|$)|("""|'''|["'])(?:\\[^]|(?!\2)[^])*(?:\2|$)|[([{]|[)\]}]/g;

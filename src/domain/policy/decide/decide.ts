@@ -191,8 +191,8 @@ export function evaluateAllPolicies(
 }
 
 function collectFindings(evaluation: Evaluation, facts: Facts): RuleFinding[] {
-  // Evaluate limits first, as `findMatchedLimits` does before usage is read, so that both use up steps in the same
-  // order.
+  // Evaluate limits first, because `findMatchedLimits` evaluates them before usage is read. Both must use up steps in
+  // the same order.
   evaluateLimits(evaluation);
   const findings: RuleFinding[] = [];
   for (const policy of evaluation.applicablePolicies()) {

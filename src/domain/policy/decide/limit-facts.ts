@@ -19,8 +19,8 @@ export { MICROS_PER_UNIT };
 const MAX_AMOUNT = 1_000_000_000;
 
 /**
- * A limit that applies to an action, with the usage to read before the decision, and the use to record unless the
- * decision denies.
+ * A limit that applies to an action: the usage to read before the decision, and the use to record if the action is not
+ * denied.
  */
 export interface MatchedLimit {
   policy: string;
