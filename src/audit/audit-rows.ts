@@ -1,6 +1,6 @@
 /**
- * Compares limit uses, idempotency keys, deliveries and facts about the store with the actions, keys and entries that
- * they name.
+ * Compares limit uses, past actions, idempotency keys, deliveries and rows of `meta` with the actions, keys and entries
+ * that they refer to.
  */
 import type { Vault } from "../contract/core-host.ts";
 import type {

@@ -112,8 +112,8 @@ async function checkEntries(
 ): Promise<number> {
   let edge: Uint8Array[] = [];
   let next = from;
-  // Digest of the active policy set, which each decision and each change of policies names. Undefined while unknown:
-  // when the audit starts in the middle of the ledger, and after an entry that could not be read.
+  // Digest of the active policy set, which each decision and each change of policies contains. Undefined while it is
+  // unknown: when the audit starts in the middle of the ledger, and after an entry that could not be read.
   let set: unknown = from === 0 ? null : undefined;
   while (next < size) {
     const rows = await pageOf(reader, next, Math.min(size, next + PAGE), fault);
@@ -154,8 +154,8 @@ async function checkEntries(
 }
 
 /**
- * Reads a page of entries. If the store cannot return the page, reads each entry by itself, and only the leaf hash of
- * an unreadable entry.
+ * Reads a page of entries. If the store cannot return the page, reads each entry separately. If it cannot return an
+ * entry, reads only the leaf hash of the entry.
  */
 async function pageOf(
   reader: StorageReader,

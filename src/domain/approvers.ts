@@ -225,8 +225,8 @@ function openStages(step: readonly ApproverStage[], at: number): OpenStage[] {
 }
 
 /**
- * Assigns the vote to a slot, and moves earlier votes to other slots if necessary. Returns false if that cannot free a
- * slot.
+ * Assigns the vote to a slot, and moves earlier votes to other slots if necessary. Returns false if no slot can be
+ * freed.
  */
 function fillSlot(stage: OpenStage, groups: readonly string[], tried = new Set<number>()): boolean {
   for (const [i, group] of stage.slots.entries()) {

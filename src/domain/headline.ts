@@ -44,8 +44,8 @@ export function findHeadline(action: Described): { name: string; value: string }
 }
 
 /**
- * Returns the parameters in the order of a summary: those that the policy lists, in its order, then amounts, then the
- * others in the order of the request.
+ * Returns the parameters in the order of a summary: the parameters that the policy lists, in its order, then amounts,
+ * then the other parameters in the order of the request.
  * @example
  * rankParameters({ params: { paths: ["a"], amount: 120 } })[0]; // { name: "amount", isNamed: false, isAmount: true }
  */

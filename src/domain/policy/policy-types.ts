@@ -94,8 +94,8 @@ export interface RuleDocument {
 }
 
 /**
- * A limit on matching actions in a window, for each value of `per`. It permits at most `count` actions, or a total of
- * `sum` of at most `at_most`.
+ * A limit on matching actions in a window, for each value of `per`. It permits at most `count` actions, or actions
+ * whose `sum` is at most `at_most` in total.
  */
 export interface LimitDocument extends Omit<RuleDocument, "effect" | "obligations"> {
   /** CEL, or `key` for the submitting key. If absent, all actions share one count. */

@@ -17,8 +17,8 @@ export interface Evidence {
   approvals: number;
   counted: number;
   /**
-   * Number of weak approvals, which have a vote within three seconds, or a vote on the approver's own action. Weak
-   * approvals do not count.
+   * Number of weak approvals, which do not count: approvals with a vote that took less than three seconds, a vote on
+   * the approver's own action, or a break-glass vote.
    */
   weak: number;
   /** Number of people who gave strong approvals. */

@@ -1,6 +1,6 @@
 /**
  * Searches the approvals of one rule, tool and operation for conditions that are true for many approved requests and
- * false for every rejected request. Deterministic, because counts instead of a clock limit time and memory.
+ * false for every rejected request. Deterministic, because counters instead of a clock limit its time and memory.
  */
 import type { JsonObject } from "../json.ts";
 import { findNarrowestConditions, scalarParams, type Condition, type Scalar } from "./conditions.ts";

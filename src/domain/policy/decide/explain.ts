@@ -74,8 +74,8 @@ export interface PolicyExplanation {
 export interface Explanation {
   decision: Decision;
   /**
-   * The policies, sorted by name. Empty if the agent is barred or a stop covers everything, because then no policy is
-   * evaluated.
+   * The policies, sorted by name. Empty if the agent may not act at all or a stop covers every policy, because then no
+   * policy is evaluated.
    */
   policies: PolicyExplanation[];
 }

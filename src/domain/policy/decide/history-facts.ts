@@ -184,8 +184,8 @@ export function findHistoryMemberships(evaluation: Evaluation, effect: Effect): 
     if ((effect === "deny" && !history.includeDenied) || !belongsTo(policy, history, evaluation)) return [];
     const owner = findOwner(policy, history, evaluation);
     if ("fault" in owner) return [];
-    // An action can start long after its submission, and then counts from its start. Even an allowed action can have to
-    // wait, because later policies or an edit can require approval.
+    // An action can start long after its submission, and its time in the histories is then its start. Even an allowed
+    // action can have to wait, because later policies or an edit can require approval.
     const until = evaluation.now + longestWindow(history.window) + MAX_WAIT_MS + MAX_VALIDITY_MS;
     return [{ policy: policy.name, basis: history.ownerBasis, subject: owner.subject, until }];
   });

@@ -44,8 +44,8 @@ const ALLOWED_MS = 300_000;
 const UNKNOWN_AFTER_MS = 3_600_000;
 
 /**
- * Thrown if the service would refuse the request with this code. The action changes only if the error is that the
- * policies no longer allow it.
+ * Thrown if the service would refuse the request with this code. The action changes only if the policies now deny it or
+ * require more approvals.
  */
 export class StepRefusedError extends Error {
   readonly code: string;
