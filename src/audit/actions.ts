@@ -55,7 +55,7 @@ export interface LedgerTotals {
 interface ActionsAudit {
   store: AuditedStore;
   totals: LedgerTotals;
-  /** Returns null if the store does not have the set. The policy audit reports that. */
+  /** Returns null if the store does not have the set. The audit of policies reports missing sets. */
   compiled(digest: string | null): Promise<CompiledPolicySet | null>;
   grants: GrantsAuditor;
   exceptional: ExceptionalVotesAuditor;

@@ -22,8 +22,8 @@ const ERASURES = ["erasure", "part_erasure"];
 
 export interface LegalHoldsAuditor {
   /**
-   * Applies the next entry; call it in order. Throws for an erasure that a hold should have prevented, or for a
-   * contradiction.
+   * Applies the next entry; call it in order. Throws for an erasure that a hold should have prevented, or for an entry
+   * that contradicts earlier ones.
    */
   fold(body: EntryBody): void;
   hold(id: string): LegalHold | undefined;

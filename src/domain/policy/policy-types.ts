@@ -121,7 +121,7 @@ interface HistoryDocument {
   include_denied?: boolean;
   window: string;
   time_zone?: string;
-  /** Maximum number of actions. If the history has more, conditions that read it fail. */
+  /** Maximum number of actions. If the history has more, conditions that read the history fail. */
   max: number;
 }
 

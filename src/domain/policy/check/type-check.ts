@@ -394,11 +394,11 @@ class TypeChecker {
     return this.infer(loop.result, new Map([...inner, [loop.accuVar, step]]));
   }
 
-  /** Evaluates the calls whose arguments are constants, and reports those that fail. */
+  /** Evaluates calls with constant arguments, and reports calls that fail. */
   checkConstants(node: Expr | undefined): void {
     const kind = node?.exprKind;
     if (node === undefined || kind === undefined) return;
-    // If a nested call fails, report the innermost, which is the cause.
+    // If a nested call fails, report only the innermost call, which is the cause.
     for (const child of childrenOf(node)) this.checkConstants(child);
     if (kind.case === "callExpr") {
       const { function: name, target, args } = kind.value;

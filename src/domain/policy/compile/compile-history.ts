@@ -22,7 +22,8 @@ const OWNERS: Readonly<Record<string, string | null>> = {
 type Declaring = Pick<PolicyDocument, "policy" | "case_sensitive" | "history" | "let" | "rules">;
 
 /**
- * Returns the compiled history, or the faults of its declaration by pointer; null if the policy declares no history.
+ * Returns the compiled history, or the faults of its declaration. Returns null if the policy does not declare a
+ * history.
  */
 export function compileHistory(
   definition: Declaring,

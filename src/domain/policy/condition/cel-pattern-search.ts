@@ -9,7 +9,7 @@ import { chargeSteps } from "./cel-meter.ts";
 
 type Instruction = ReturnType<RE2JS["re2"]>["prog"]["inst"][number];
 
-/** RE2 opcodes. Opcodes from FIRST_RUNE on read a character. */
+/** RE2 opcodes. FIRST_RUNE and greater opcodes read a character. */
 const ALTERNATIVES = [1, 2];
 const CAPTURE = 3;
 const EMPTY_WIDTH = 4;

@@ -71,8 +71,8 @@ function findNamesOfFacts(policy: CompiledPolicy, evaluation: Evaluation): Set<s
 }
 
 /**
- * Returns the read of a fact. Each fact has its own step budget, so that an expensive input cannot prevent another
- * policy from reading its facts.
+ * Returns the read to make for a fact; null if an input could not be evaluated. Each fact has its own step budget, so
+ * that an expensive input cannot prevent another policy from reading its facts.
  */
 function createCall(policy: CompiledPolicy, { source, inputs }: CompiledFact, evaluation: Evaluation): FactCall | null {
   const activation = evaluation.inputActivation(MAX_INPUT_STEPS);
