@@ -37,8 +37,8 @@ interface Plan {
   /** The plan's actions, in order. */
   members: Member[];
   /**
-   * The list of remaining actions that the newest rejecting votes named, and the time of the last such vote. The next
-   * entry that is not a rejection with this list triggers the check of the list. Null if no check is due.
+   * The list of remaining actions that the newest rejecting votes contain, and the time of the last such vote. The list
+   * is checked at the next entry that is not a rejection with the same list. Null if no check is due.
    */
   struck: { list: string; at: number } | null;
 }

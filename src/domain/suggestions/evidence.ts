@@ -55,9 +55,7 @@ export interface Evidence {
   backtest: { evaluated: number; flipped: number };
 }
 
-/**
- * @param newlyAllowed the requests in the time range that the policies allow with the rule and do not allow without it
- */
+/** @param newlyAllowed the requests in the time range that the policies allow only because of the rule */
 export function collectEvidence(
   rule: MinedRule,
   bar: MinimumEvidence,

@@ -21,8 +21,8 @@ export function findRedactedRead(source: string, redacted: readonly string[]): s
 }
 
 /**
- * Returns the first redacted path that a policy can read; null if it cannot read any. The redacted paths are the paths
- * that enforced policies of the active set redact, for any action. The policies must be valid.
+ * Returns the first redacted path that a policy can read; null if it cannot read any. A path is redacted if any rule of
+ * an enforced policy in the active set redacts it. The policies must be valid.
  */
 export function findRedactedReadOfPolicy(active: CompiledPolicySet, policy: PolicyDocument): string | null {
   const redacted = listRedacted(active);

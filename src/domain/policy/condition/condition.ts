@@ -47,7 +47,7 @@ export interface Expression {
   readonly names: ReadonlySet<string>;
   /** Variables and named values that the expression reads directly. */
   readonly variables: ReadonlySet<string>;
-  /** Whether it reads attributes of the agent or its principal, including through named values. */
+  /** Whether the expression reads attributes of the agent or its principal, including through named values. */
   readonly readsAttributes: boolean;
   evaluate(activation: Activation, shadow?: boolean): ExpressionResult;
   /**
@@ -88,9 +88,9 @@ export function findNamesRead({ names, derived }: NamedValues, variables: Readon
 }
 
 export interface Condition extends Pick<Expression, "members" | "readsAttributes"> {
-  /** Whether it reads the history of its policy, including through named values. */
+  /** Whether the condition reads the history of its policy, including through named values. */
   readonly readsHistory: boolean;
-  /** Names of the facts that it reads, including through named values. */
+  /** Names of the facts that the condition reads, including through named values. */
   readonly facts: ReadonlySet<string>;
   /**
    * @param shadow whether to use the separate step limit of shadow policies, so that they cannot affect other policies
