@@ -55,7 +55,7 @@ export interface LedgerTotals {
 interface ActionsAudit {
   store: AuditedStore;
   totals: LedgerTotals;
-  /** Returns null if the store does not have the set. The policy audit reports that. */
+  /** Returns null if the store does not have the set. The audit of policies reports missing sets. */
   compiled(digest: string | null): Promise<CompiledPolicySet | null>;
   grants: GrantsAuditor;
   exceptional: ExceptionalVotesAuditor;
@@ -146,7 +146,7 @@ async function auditAction(
   await checkVotes(audit.store, row, history, fault);
   if (request !== null) {
     const decision = entryOf(first as EntryRow) as DecisionEntry & { seq: number };
-    // If an approver changed the request, the changed request counts.
+    // If an approver changed the request, the changed request counts against the limits.
     const counted = nullIfThrows(() => effectiveRequest(row)) ?? request;
     const basis = restoreEntry(history.edit?.entry ?? decision, row.past);
     await checkUses(audit, counted, history, basis, fault);
@@ -162,8 +162,8 @@ async function auditAction(
 }
 
 /**
- * A signed vote must name the newest entry that made the action pending. An entry that the vote itself caused does not
- * count.
+ * Checks that each signed vote names the newest entry that made the action pending. If the vote itself caused that
+ * entry, the vote must name the entry before it.
  */
 function checkSignedDecisions(rows: readonly EntryRow[], fault: ReportFault): void {
   const requests: string[] = [];

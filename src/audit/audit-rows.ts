@@ -1,6 +1,6 @@
 /**
- * Compares limit uses, idempotency keys, deliveries and facts about the store with the actions, keys and entries that
- * they name.
+ * Compares limit uses, past actions, idempotency keys, deliveries and rows of `meta` with the actions, keys and entries
+ * that they refer to.
  */
 import type { Vault } from "../contract/core-host.ts";
 import type {
@@ -162,11 +162,11 @@ async function checkIdempotency(
 ): Promise<void> {
   const { key_id, route, resource_id, created_at } = row;
   const report = prefixFaults(`${route} ${resource_id}`, fault);
-  // Reads, by route, what the resource records for the row's columns.
+  // Returns, for each core route, the values that the row's columns must have; null if the resource does not exist.
   const recordedBy: Record<string, () => Promise<object | null>> = {
     "POST /v1/actions": async () => {
       const action = await store.action(resource_id);
-      // The audit of actions compares the hash of the request.
+      // The row has no hash of the request. The audit of actions compares that hash.
       return action && { key_id: action.submitted_by, created_at: action.created_at, body_hash: "" };
     },
     "POST /v1/agents": async () => creationOf(await store.agent(resource_id)),
@@ -183,7 +183,7 @@ async function checkIdempotency(
       const { by, granted_at } = grants.grant(resource_id) ?? {};
       return by === undefined ? null : { key_id: by.key_id, created_at: granted_at };
     },
-    // The requests are in the plan's actions.
+    // The row has no hash of the request, because the plan's actions contain the requests.
     "POST /v1/plans": async () => {
       const submission = plans.submission(resource_id);
       if (submission === undefined) return null;

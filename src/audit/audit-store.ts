@@ -91,7 +91,9 @@ async function readOrigin(store: AuditedStore, vkey: string | undefined): Promis
   return vkey?.split("+")[0] ?? (await store.meta("log_origin")) ?? "";
 }
 
-/** Runs a check that compares the store with the newest entries. */
+/**
+ * Runs a check that compares the store with the newest entries. Before each attempt, reads the entries that were added.
+ */
 function checkCurrent(
   { entries, faults }: TablesAudit,
   subject: string,
@@ -153,8 +155,8 @@ async function checkCopiedTables(
   await reportUnreadableData("the rows about actions", rowFault, () => auditRows(rows, copying, rowFault));
   await retryWhileFaulty("the head", createFaultCollector(faults), async (fault) => {
     const head = await store.head();
-    // While the service runs, the store may have newer entries. If the head is too large, the ledger audit has reported
-    // it.
+    // While the service runs, the store may have newer entries. The ledger audit already reports a head that is too
+    // large.
     if (head.size === size) {
       const tiles = tilesBetween(0, size).length;
       const stored = { tiles: await copying.count("tiles"), entries: await copying.count("entries") };

@@ -18,7 +18,7 @@ export interface CredentialsAuditor {
 const GRACE_MS = 3_600_000;
 const MAX_WARNINGS = 20;
 
-/** Creates an auditor that keeps only credentials without a recorded end in memory. */
+/** Creates an auditor that stores in memory only the credentials without a recorded end. */
 export function createCredentialsAuditor(): CredentialsAuditor {
   const open = new Map<string, { seq: number; action_id: string; issuer: string; expires_at: string }>();
   return {

@@ -1,4 +1,4 @@
-/** Computes from the ledger's entries, one by one, what the tables of a store must contain. */
+/** Computes the expected content of a store's tables from the ledger's entries. */
 import type { EntryRow } from "../contract/storage.ts";
 import { parseEntryTime } from "../domain/action-history.ts";
 import { FOLLOWED_TYPES, decodeEntry, type DecisionEntry, type PlanEntry } from "../domain/entries.ts";

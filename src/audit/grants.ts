@@ -35,8 +35,8 @@ export interface GrantsAuditor {
   /** Evaluates again an action that a grant allowed. Compares the decision, and the usage that the decision read. */
   checkUse(use: AuditedUse, fault: ReportFault): void;
   /**
-   * Compares the sums that decisions read with the amounts of the earlier uses, and reports grants without their votes.
-   * Call it after all actions.
+   * Checks that the sum each decision read equals the amounts of the earlier uses of its grant. Also reports each grant
+   * that was created with a vote, if the ledger lacks the vote. Call this after the audit has processed all actions.
    */
   checkAll(fault: ReportFault): void;
 }
@@ -143,7 +143,7 @@ class FoldedGrants implements GrantsAuditor {
   private readonly stops: () => Stops;
   private grants = NO_GRANTS;
   private readonly grantors = createGrantors();
-  /** Grants whose votes are still to come, by action. */
+  /** Grants that were created with a vote whose entry has not been applied yet, by action id. */
   private readonly awaited = new Map<string, Grant>();
   private readonly uses = new Map<string, Use>();
   private readonly counts = new Map<string, number>();
@@ -199,8 +199,8 @@ class FoldedGrants implements GrantsAuditor {
   }
 
   /**
-   * A grant that was created with a vote must have the terms that the vote contains and that the vote's signature
-   * covers.
+   * Applies a vote. Throws RangeError unless the grant that was created with the vote has the terms that the vote
+   * contains.
    */
   private foldVote(vote: ApprovalEntry): void {
     const grant = this.awaited.get(vote.action_id);
@@ -220,7 +220,9 @@ class FoldedGrants implements GrantsAuditor {
     if (!isSame) throw new RangeError(`the grant ${id} differs from the one that its vote gives`);
   }
 
-  /** Returns the grant in a decision. Throws RangeError unless it was open, with the same terms. */
+  /**
+   * Returns the grant that a decision names. Throws RangeError unless the grant was open, and has the recorded terms.
+   */
   private findNamedGrant(fact: GrantFact, at: number): Grant {
     const grant = this.grants.all.get(fact.id);
     if (grant === undefined) throw new RangeError(`the grant ${fact.id} was never created`);
@@ -261,8 +263,8 @@ class FoldedGrants implements GrantsAuditor {
   }
 
   /**
-   * By cancelling an action that could start, an operator states that it has not run. This gives the use back to the
-   * grant.
+   * Applies the new status of an action that uses a grant. If an operator cancels an action that could start, the use
+   * no longer counts, because the operator thereby states that the action has not run.
    */
   private foldStatus(body: EntryBody): void {
     const use = this.uses.get(String(body["action_id"]));

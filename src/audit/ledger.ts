@@ -35,8 +35,8 @@ interface AuditOptions {
   /** Accepts entries without a signed checkpoint, for an operator who accepts a store that lost its checkpoint. */
   allowUnsigned?: boolean;
   /**
-   * Called in order for each entry that the store can return. `body` is its decoded content; null if the bytes do not match
-   * the leaf hash or are not a JSON object.
+   * Called in order for each entry that the store can return. `body` is its decoded content; null if the bytes do not
+   * match the leaf hash or are not a JSON object.
    */
   onEntry?(row: EntryRow, body: Record<string, unknown> | null): void;
   /** Called in order for each entry that the store cannot return. Only its leaf hash is known. */
@@ -89,7 +89,7 @@ export async function auditLedger(reader: StorageReader, options: AuditOptions):
   return { size: head.size, entries: counted, signedSize, faults };
 }
 
-/** Reports data that cannot be read or decoded as a fault. Rethrows if the store is unavailable, which is not a fault. */
+/** Reports data that cannot be read or decoded as a fault. If the store is unavailable, rethrows the error instead. */
 export async function reportUnreadableData(
   subject: string,
   fault: (message: string) => void,
@@ -112,8 +112,8 @@ async function checkEntries(
 ): Promise<number> {
   let edge: Uint8Array[] = [];
   let next = from;
-  // Digest of the active policy set, which each decision and each change of policies names. Undefined while unknown:
-  // when the audit starts in the middle of the ledger, and after an entry that could not be read.
+  // Digest of the active policy set, which each decision and each change of policies contains. Undefined while it is
+  // unknown: when the audit starts in the middle of the ledger, and after an entry that could not be read.
   let set: unknown = from === 0 ? null : undefined;
   while (next < size) {
     const rows = await pageOf(reader, next, Math.min(size, next + PAGE), fault);
@@ -154,8 +154,8 @@ async function checkEntries(
 }
 
 /**
- * Reads a page of entries. If the store cannot return the page, reads each entry by itself, and only the leaf hash of
- * an unreadable entry.
+ * Reads a page of entries. If the store cannot return the page, reads each entry separately. If it cannot return an
+ * entry, reads only the leaf hash of the entry.
  */
 async function pageOf(
   reader: StorageReader,
@@ -185,8 +185,8 @@ async function pageOf(
 }
 
 /**
- * Reports the faults of an entry. Returns its decoded content; null if the bytes do not match the leaf hash or are not a JSON
- * object.
+ * Reports the faults of an entry. Returns its decoded content; null if the bytes do not match the leaf hash or are not
+ * a JSON object.
  */
 function checkEntry(row: EntryRow, fault: (message: string) => void): Record<string, unknown> | null {
   if (!equalBytes(hashLeaf(row.bytes), row.leaf_hash)) {
@@ -227,8 +227,8 @@ async function checkTiles(
   size: number,
   fault: (message: string) => void,
 ): Promise<void> {
-  // Start at the beginning of the tile that contains `from`. The tile has the hashes of earlier entries, so only their
-  // bytes are not read.
+  // Start at the beginning of the tile that contains `from`, because a tile can only be checked as a whole. The hashes
+  // of the entries before `from` are compared; the entries themselves are not read.
   const first = Math.floor(from / TILE_WIDTH) * TILE_WIDTH;
   for (const { level, index } of tilesBetween(first, size)) {
     const tile = await reader.tile(level, index);

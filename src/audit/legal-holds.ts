@@ -1,7 +1,7 @@
 /**
  * Checks that no action was erased while a legal hold on it or its agent was active, and that the store has the
- * identifier of each person under a hold. Whether an erased action mentioned such a person cannot be checked, because
- * its content is gone.
+ * identifier of each person under a hold. Cannot check whether an erased action mentioned such a person, because the
+ * content of the action no longer exists.
  */
 import type { StorageReader } from "../contract/storage.ts";
 import type { ErasureEntry, LegalHoldEntry } from "../domain/entries.ts";
@@ -22,8 +22,8 @@ const ERASURES = ["erasure", "part_erasure"];
 
 export interface LegalHoldsAuditor {
   /**
-   * Applies the next entry; call it in order. Throws for an erasure that a hold should have prevented, or for a
-   * contradiction.
+   * Applies the next entry; call it in order. Throws for an erasure that a hold should have prevented, or for an entry
+   * that contradicts earlier ones.
    */
   fold(body: EntryBody): void;
   hold(id: string): LegalHold | undefined;

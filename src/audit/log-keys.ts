@@ -68,7 +68,7 @@ export function createKeysAuditor(store: AuditedStore, pin: string | null, verif
       if (type !== "log_key") return;
       const entry = { ...(body as unknown as LogKeyEntry), seq };
       logEntries.push(entry);
-      // The pinned key may be a later one, so read the log's first key from the first change of keys.
+      // The pinned key may be newer than the log's first key, so read the first key from the first change of keys.
       if (pin !== null && logEntries.length === 1) logKeys = { first: entry.previous, changes: [] };
       if (pin !== null) logKeys = appendLogKey(logKeys, entry, verify);
     },

@@ -37,8 +37,8 @@ interface Plan {
   /** The plan's actions, in order. */
   members: Member[];
   /**
-   * The list that votes named when they rejected actions, and the time of the last such vote; null if no vote rejected
-   * an action.
+   * The list of remaining actions that the newest rejecting votes contain, and the time of the last such vote. The list
+   * is checked at the next entry that is not a rejection with the same list. Null if no check is due.
    */
   struck: { list: string; at: number } | null;
 }

@@ -44,7 +44,10 @@ export function createRecordedHistoriesCheck(store: Pick<AuditedStore, "action">
   };
 }
 
-/** Returns each past action once, unless decisions read it with different names. */
+/**
+ * Returns the past actions without duplicates. An action that decisions read with different names appears once for each
+ * combination of names.
+ */
 function listPastActions(past: string | null): PastAction[] {
   const actions = decodeSaltedFacts(past).flatMap(({ history = [] }) => history.flatMap((fact) => fact.actions));
   return [

@@ -11,7 +11,7 @@ export type EntryBody = Record<string, unknown>;
 
 /** Maximum number of attempts for each check. A row that is written during a check can look wrong once. */
 const MAX_ATTEMPTS = 3;
-/** Rows that are checked in parallel, which hides the latency of a remote database. */
+/** Number of rows to check in parallel, which hides the latency of a remote database. */
 const CONCURRENCY = 8;
 const PAGE = 200;
 const MAX_FAULTS = 20;
@@ -69,7 +69,7 @@ export async function checkEachRow(
   check: (row: CopiedRow, fault: ReportFault) => Promise<void>,
 ): Promise<void> {
   let after: CopiedRow | null = null;
-  // A damaged index can return the same rows in a cycle. Brent's algorithm detects a cycle with one remembered
+  // A damaged index can return the same rows in a cycle. Brent's algorithm detects a cycle and stores only one
   // position.
   let anchor: string | null = null;
   for (let page = 1; ; page++) {

@@ -16,7 +16,7 @@ function letsActionContinue(entry: OpenEntry): boolean {
 
 export interface StopsAuditor {
   /**
-   * Applies the next entry; call it in order. Throws for an entry that a stop should have prevented, and for one that
+   * Applies the next entry; call it in order. Throws for an entry that a stop should have prevented, or that
    * contradicts earlier entries.
    */
   fold(body: EntryBody): void;

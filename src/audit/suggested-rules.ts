@@ -1,6 +1,7 @@
 /**
- * Checks suggested rules: a rule must be active when it allows an action, and each stop, failed result and flag that
- * has to revert a rule must have reverted it. Uses about 100 bytes of memory for each such action.
+ * Checks suggested rules. A rule must be active when it allows an action. A stop or failed result that must revert a
+ * rule must be followed by the reversal. A flag can revert only rules that allowed the flagged action. Uses about 100
+ * bytes of memory for each action that a suggested rule allowed.
  */
 import type { StorageReader } from "../contract/storage.ts";
 import type {

@@ -102,7 +102,7 @@ interface RecordedVote {
 export interface ApprovalRequirement {
   /** The plans of all rules. The votes must satisfy every plan. */
   approvers: readonly ApproverPlan[];
-  /** Time of the entry that recorded the requirement, at which the first stage opened. Milliseconds. */
+  /** Time when the requirement was recorded, at which the first stage opened. Milliseconds. */
   since: number;
 }
 

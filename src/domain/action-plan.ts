@@ -48,8 +48,8 @@ export function remainingMembers(members: readonly PlanMember[]): PlanMember[] {
 }
 
 /**
- * Returns SHA-256 of `assent-plan/1`, a line feed and the canonical JSON of the plan's terms and its remaining actions, in
- * order. Lowercase hex.
+ * Returns SHA-256 of `assent-plan/1`, a line feed and the canonical JSON of the plan's terms and its remaining actions,
+ * in order. Lowercase hex.
  */
 export function actionListDigest({ id, ordered, stop_on_failure }: PlanTerms, members: readonly PlanMember[]): string {
   const actions = remainingMembers(members).map(({ action_id, commitment, position }) => ({

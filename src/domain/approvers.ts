@@ -12,8 +12,8 @@ import type { JsonValue } from "./json.ts";
 import { isOfUnknownPerson } from "./vote-people.ts";
 
 /**
- * Who may confirm: `maker_checker`: only someone other than the person behind the agent. `self_confirm`: also that
- * person, if they sign with a passkey.
+ * Who may confirm an action. `maker_checker`: only someone other than the person behind the agent. `self_confirm`: the
+ * person behind the agent, too, if they sign with a passkey.
  */
 export type OversightMode = "maker_checker" | "self_confirm";
 
@@ -167,7 +167,7 @@ export function combinePlans(plans: readonly ApproverPlan[]): ApproverPlan[] {
   const byText = new Map(plans.map((plan) => [canonicalText(plan as unknown as JsonValue), plan]));
   const distinct = [...byText.entries()].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)).map(([, plan]) => plan);
   const distinctPlans: ApproverPlan[] = [];
-  // Stricter plans come first, so that one of two plans that imply each other remains.
+  // Process stricter plans first, so that one of two plans that imply each other remains.
   for (const plan of distinct)
     if (
       !distinct.some(
@@ -225,8 +225,8 @@ function openStages(step: readonly ApproverStage[], at: number): OpenStage[] {
 }
 
 /**
- * Assigns the vote to a slot, and moves earlier votes to other slots if necessary. Returns false if that cannot free a
- * slot.
+ * Assigns the vote to a slot, and moves earlier votes to other slots if necessary. Returns false if no slot can be
+ * freed.
  */
 function fillSlot(stage: OpenStage, groups: readonly string[], tried = new Set<number>()): boolean {
   for (const [i, group] of stage.slots.entries()) {

@@ -1,6 +1,7 @@
 /**
- * Break-glass approvals: emergency approvals by one person, without a second approver. Each opens a review, which stays
- * open until another person closes it. They are stored only as ledger entries, and are rebuilt from these entries.
+ * Break-glass approvals: emergency approvals by one person, without a second approver. Each approval opens a review,
+ * which stays open until another person closes it. The approvals are stored only as ledger entries and are rebuilt from
+ * these entries.
  */
 import type { Actor, BreakGlassEntry } from "./entries.ts";
 import { parseRfc3339 } from "./time.ts";

@@ -6,7 +6,7 @@ import type { JsonObject, JsonValue } from "./json.ts";
 /** Maximum nesting. Greater than the limit of `parseJson`, and too small to overflow the stack. */
 const MAX_DEPTH = 1000;
 
-// The package's types do not say that the result is a string for every JSON value.
+// The types of `canonicalize` do not say that the result is a string for every JSON value.
 const serialize = canonicalize as unknown as (value: JsonValue) => string;
 
 /**
@@ -30,9 +30,10 @@ const UNSORTABLE = Symbol("an object whose keys cannot be put in order");
 
 /**
  * Returns the value with each object's keys sorted by UTF-16 code units. JSON.stringify then writes RFC 8785, because
- * sections 3.2.2.2 and 3.2.2.3 define numbers and strings as ECMAScript does. Sorted objects are not copied. Returns
- * UNSORTABLE for objects with integer-like keys, whose order the engine fixes, and for objects with `__proto__`. The
- * package serializes these, several times more slowly.
+ * sections 3.2.2.2 and 3.2.2.3 define numbers and strings as ECMAScript does. Returns an object itself, not a copy, if
+ * its keys are already sorted. Returns UNSORTABLE for NaN and infinities, for objects with integer-like keys, whose
+ * order the engine fixes, and for objects with `__proto__`; `canonicalText` then uses the package `canonicalize`, which
+ * is several times slower.
  */
 function sortKeys(value: unknown, depth: number): unknown {
   if (typeof value !== "object") {
@@ -110,8 +111,9 @@ export function insertMember(object: JsonObject, name: string, value: JsonValue)
 }
 
 /**
- * Throws TypeError unless `value` is a plain object. The package would call `toJSON`, drop undefined members, and write
- * invalid JSON for holes and functions. Accepts a `toJSON` member that is not a function, because it is data.
+ * Throws TypeError unless `value` is a plain object. The package `canonicalize` would call `toJSON`, drop undefined
+ * members, and write invalid JSON for holes and functions. Accepts a `toJSON` member that is not a function, because it
+ * is data.
  */
 function assertPlain(value: object): void {
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -1,6 +1,7 @@
 /**
- * Requests whose parameters an approver or the policies changed. The submitted request is the proposed one, and the changed one is the
- * effective one: entries after the change commit to the effective request, and only this request may run.
+ * Requests whose parameters an approver or the policies changed. The submitted request is called proposed, and the
+ * changed request is called effective. Entries after the change commit to the effective request, and only this request
+ * may run.
  */
 import type { ActionRequest } from "./actions.ts";
 import { canonicalText } from "./canonical.ts";
@@ -20,7 +21,7 @@ interface StoredEdit {
   salt: string;
 }
 
-/** Author of a change that obligations of rules made. No principal, because those contain a colon. */
+/** Author of a change that obligations of rules made. Not a valid principal, because principals contain a colon. */
 export const CHANGED_BY_POLICIES = "policies";
 
 /** The columns of an action's row that determine what may run. */

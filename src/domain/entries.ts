@@ -145,8 +145,8 @@ export function encodeEntry(body: EntryBody, seq: number): { bytes: Uint8Array; 
 const decoder = new TextDecoder();
 
 /**
- * Decodes an entry. Does not check that the entry is of the type `Entry`, which the caller knows from the type in the row.
- * Throws SyntaxError if the bytes are not JSON.
+ * Decodes an entry. Does not check that the entry is of the type `Entry`, which the caller knows from the type in the
+ * row. Throws SyntaxError if the bytes are not JSON.
  */
 export function decodeEntry<Entry extends EntryBody | JsonObject = JsonObject>(
   bytes: Uint8Array,

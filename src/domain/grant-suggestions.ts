@@ -1,6 +1,6 @@
 /**
- * Suggests scopes for a grant from the parameters of one request. Values appear only as quoted literals. Each
- * suggestion contains the earlier requests that it would have covered.
+ * Suggests scopes for a grant from the parameters of one request. Values of the request appear only as quoted literals.
+ * Each suggestion contains the earlier requests that it would have covered.
  */
 import type { ActionRequest } from "./actions.ts";
 import type { JsonObject } from "./json.ts";

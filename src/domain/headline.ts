@@ -1,6 +1,6 @@
 /**
- * Ranks the parameters of a request for summaries of one line: those that the policy lists, then amounts. If the policy
- * lists none, an agent can still add a parameter whose name ranks before that of the real amount.
+ * Ranks the parameters of a request for one-line summaries: first the parameters that the policy lists, then amounts.
+ * If the policy does not list any, an agent can add a parameter whose name ranks before the name of the real amount.
  */
 import { clipText } from "./text.ts";
 
@@ -26,15 +26,15 @@ const MAX_AMOUNT = 40;
 const MAX_LENGTH = 80;
 
 /**
- * Returns the parameter that distinguishes an action from others of its kind: the first in the order of a summary that the policy
- * names, or that is text, a number or a boolean. Null if there is none.
+ * Returns the parameter that best distinguishes an action from similar actions: the first parameter, in the order of
+ * `rankParameters`, that the policy lists or that is a string, a number or a boolean. Returns null if there is none.
  * @example
  * findHeadline({ params: { paths: ["a"], amount: 120 } }); // { name: "amount", value: "120" }
  */
 export function findHeadline(action: Described): { name: string; value: string } | null {
   for (const { name, isNamed } of rankParameters(action)) {
     const value = action.params[name];
-    // Not a parameter after it, because an agent could have added that one.
+    // Return the listed parameter even if it is an object, because an agent could have added the parameters after it.
     if (isNamed && typeof value === "object" && value !== null)
       return { name: clipText(name, MAX_LENGTH), value: clipText(JSON.stringify(value), MAX_LENGTH) };
     if ((typeof value === "string" && value !== "") || typeof value === "number" || typeof value === "boolean")
@@ -44,8 +44,8 @@ export function findHeadline(action: Described): { name: string; value: string }
 }
 
 /**
- * Returns the parameters in the order of a summary: those that the policy lists, in its order, then amounts, then the
- * others in the order of the request.
+ * Returns the parameters in the order of a summary: the parameters that the policy lists, in its order, then amounts,
+ * then the other parameters in the order of the request.
  * @example
  * rankParameters({ params: { paths: ["a"], amount: 120 } })[0]; // { name: "amount", isNamed: false, isAmount: true }
  */
@@ -66,7 +66,10 @@ export function rankParameters({ params, shown_first: first = [] }: Described): 
     .map(({ name, isNamed, isAmount }) => ({ name, isNamed, isAmount }));
 }
 
-/** Returns the place of a name among names of amounts: `amount` before `total`, and both before `refund_amount`. Infinity: it is none. */
+/**
+ * Returns the rank of a name among names of amounts: `amount` is before `total`, and both are before `refund_amount`.
+ * Returns Infinity if it is not the name of an amount.
+ */
 function amountRank(name: string): number {
   const words = name
     .replaceAll(/([a-z0-9])([A-Z])/g, "$1_$2")

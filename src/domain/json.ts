@@ -1,7 +1,7 @@
 /**
- * Parses JSON strictly, so that every reader gets the same value. `JSON.parse` keeps the last of two equal keys, rounds
- * integers beyond 2^53 and accepts lone surrogates. Each of these could make the executed action differ from the
- * decided one. One pass over the source rejects them before any value is created.
+ * Parses JSON strictly, so that every reader gets the same value. `JSON.parse` uses the last of two equal keys, rounds
+ * integers beyond 2^53 and accepts lone surrogates. Each of these could make the action that runs differ from the
+ * action that was decided on. One pass over the source rejects such input before any value is created.
  */
 
 /** A value that `JSON.parse` returns. */

@@ -55,7 +55,7 @@ export function applyLegalHoldEntry(holds: LegalHolds, entry: LegalHoldEntry & {
   return new Map(holds).set(id, { ...before, releases, released_at: isReleased ? at : null });
 }
 
-/** Returns the hold as its entries name it. */
+/** Returns the members of the hold that its entries record. */
 export function recordedHoldTerms({ id, action, agent, subject, reason }: LegalHoldTerms): LegalHoldTerms & JsonObject {
   return { id, action, agent, subject, reason };
 }

@@ -1,7 +1,7 @@
 /**
- * The sequence of a log's keys. The key that signs a checkpoint of size N is set by the last `log_key` entry among
- * the first N entries; without such an entry it is the first key. A client that pinned an earlier key can verify these
- * entries, because the replaced key signs each of them.
+ * The sequence of a log's keys. The key that signs a checkpoint of size N is set by the last `log_key` entry among the
+ * first N entries; if there is no such entry, it is the first key. A client that pinned an earlier key can verify the
+ * `log_key` entries, because the replaced key signs each of them.
  */
 import {
   formatCheckpoint,

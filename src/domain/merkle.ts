@@ -77,8 +77,8 @@ export function edgeNodes(size: number): NodePosition[] {
 }
 
 /**
- * Appends to `nodes`, from left to right, the positions of the perfect subtrees that cover the leaves [from, to). `from`
- * must be a multiple of the largest subtree's size.
+ * Appends to `nodes`, from left to right, the positions of the perfect subtrees that cover the leaves [from, to).
+ * `from` must be a multiple of the largest subtree's size.
  */
 function appendCoveringNodes(from: number, to: number, nodes: NodePosition[]): void {
   let at = from;

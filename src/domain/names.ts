@@ -19,8 +19,8 @@ export function findNameFault(text: string): string | null {
 }
 
 /**
- * Rejects words of several scripts, such as `strip` with a Cyrillic `\\u0435`, which look like other words (Unicode TR
- * 39).
+ * Rejects words with letters of several scripts, which look like other words (Unicode TR 39). An example is `stripe`
+ * with the Cyrillic letter U+0435 instead of `e`.
  */
 function findMixedScriptFault(text: string): string | null {
   for (const word of text.match(/[\p{L}\p{M}\p{N}]+/gu) ?? []) {

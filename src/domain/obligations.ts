@@ -10,7 +10,7 @@ interface ObligationFault {
 }
 
 /**
- * Combines the obligations of several rules, in order of the paths: the tightest bounds, and one value for each parameter.
+ * Combines the obligations of several rules, sorted by path: the tightest bounds, and one value for each parameter.
  * @example combineObligations([[{ path: "params.amount", max: 500 }], [{ path: "params.amount", max: 300 }]]) // max: 300
  */
 export function combineObligations(lists: readonly (readonly Obligation[])[]): Obligation[] | ObligationFault {

@@ -28,7 +28,7 @@ export interface PermitSubject {
   request_hash: string;
 }
 
-/** The claims about this permit. Times are in milliseconds and whole seconds. */
+/** The claims about this permit. Times are in milliseconds, rounded down to whole seconds. */
 export interface PermitTerms {
   /** A random, unique id. */
   id: string;
@@ -46,7 +46,7 @@ export interface PermitKey {
 }
 
 export type PermitFault =
-  /** The string, the header or the type of a claim is malformed. */
+  /** The encoding, the header or the type of a claim is invalid. */
   | "malformed"
   | "unknown_key"
   | "bad_signature"

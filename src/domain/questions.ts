@@ -1,6 +1,6 @@
 /**
  * Questions that approvers ask an agent about its pending action, and the answers. Entries contain commitments to the
- * texts, each with its own salt. The action's row stores the text until erasure.
+ * questions and answers, each with its own salt. The action's row stores the text until erasure.
  */
 import { canonicalText } from "./canonical.ts";
 import { sha256Hex, utf8 } from "./hash.ts";

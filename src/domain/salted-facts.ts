@@ -19,9 +19,9 @@ export interface SaltedFacts extends CommittedFacts {
 }
 
 /**
- * Returns the facts for the entry, and the string for the action's row that contains the values for the commitments of
- * this entry and of earlier entries. The string is canonical JSON of a `Past`, or of an array if a later decision read
- * different values. It is null if nothing was read.
+ * Returns the facts for the entry, and the string for the action's row. The string contains the values for the
+ * commitments of this entry and of earlier entries. It is canonical JSON of `SaltedFacts`, or of an array if a later
+ * decision read different values; null if no decision read any.
  * @param kept the string in the row before this decision
  */
 export function commitFacts(

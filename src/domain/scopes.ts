@@ -35,15 +35,15 @@ export type CoreScope = (typeof SCOPES)[number];
 
 declare const OF_PLUGIN: unique symbol;
 /**
- * A scope that a plugin defines, `<plugin>:<scope>`. Only `defineScopes` creates one, so a mistyped core scope does not
- * compile.
+ * A scope that a plugin defines, `<plugin>:<scope>`. Only `defineScopes` returns this type, so a mistyped core scope
+ * does not compile.
  */
 export type PluginScope = `${string}:${string}` & { readonly [OF_PLUGIN]: true };
 
 export type Scope = CoreScope | PluginScope;
 
 /**
- * Returns the scopes of a plugin by name. List them in the plugin's `scopes`, and name one in a route's `scope`.
+ * Returns the scopes of a plugin by name. List all of them in the plugin's `scopes`, and use one in a route's `scope`.
  * @example
  * const scopes = defineScopes("notes", ["read", "write"]);
  * scopes.read; // "notes:read"
@@ -78,8 +78,8 @@ export type Preset = keyof typeof PRESETS;
 const PRIVILEGES = /^admin$|:(?:decide|break_glass|manage|provision|write|activate|erase|settle|receive|issue)$/;
 
 /**
- * Returns those of the scopes with which an agent could approve its own requests, change its restrictions, leave its
- * session or receive credentials.
+ * Returns the scopes that would let an agent approve its own requests, change its restrictions, leave its session or
+ * receive credentials.
  */
 export function selectPrivileges(scopes: readonly string[]): string[] {
   return scopes.filter((scope) => PRIVILEGES.test(scope));
@@ -91,7 +91,7 @@ export function canCreateApprovers(scopes: readonly string[]): boolean {
 }
 
 /**
- * Returns true if the scopes include `wanted`. `admin` includes every scope; `actions:read` includes
+ * Returns true if the scopes include `requiredScope`. `admin` includes every scope; `actions:read` includes
  * `actions:read_own`.
  */
 export function hasScope(scopes: readonly string[], requiredScope: Scope): boolean {

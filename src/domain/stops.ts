@@ -88,7 +88,7 @@ export function stopApplies({ agent, tool }: StopSelector, action: Pick<ActionRe
 }
 
 /**
- * Returns the stops that a decision must consider: a stop that applies to every policy if there is one, or else all
+ * Returns the stops that a decision must consider: one stop that applies to every policy, or if there is none, all
  * stops that name a policy.
  */
 export function findStopFacts(

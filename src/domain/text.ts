@@ -49,7 +49,7 @@ export function toSingleLine(text: string, max: number): string {
 }
 
 /** Control characters and marks of direction, which could control a terminal or reorder a line. */
-// oxlint-disable-next-line no-control-regex -- these are the ones to replace
+// oxlint-disable-next-line no-control-regex -- the pattern must match control characters
 export const CONTROL_CHARACTERS = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /** Replaces control characters and marks of direction. */

@@ -9,8 +9,8 @@ const MEASURED_MS = 7 * 24 * HOUR_MS;
 /** Minimum number of hours with requests. With fewer hours, a key has no usual rate yet. */
 const MIN_HOURS = 3;
 /**
- * Maximum number of requests from which the usual number is computed, which are the newest requests. Limits the time of
- * a decision.
+ * Maximum number of requests from which the usual number is computed. Older requests are ignored, which limits the time
+ * of a decision.
  */
 export const MAX_MEASURED_REQUESTS = 10_000;
 

@@ -58,8 +58,8 @@ export function makeToken(kind: TokenKind, claims: TokenClaims, mac: ComputeMac)
 export type TokenCheckResult = "ok" | "malformed" | "altered" | "other_action" | "other_approver";
 
 /**
- * Checks that `token` matches exactly these claims. Does not check the expiry, because `expires_at` is the action's
- * deadline, which the statement that updates the action checks.
+ * Checks that `token` matches exactly these claims. Does not check the expiry: `expires_at` is the action's deadline,
+ * which the SQL update of the action checks.
  */
 export function checkToken(kind: TokenKind, token: string, expected: TokenClaims, mac: ComputeMac): TokenCheckResult {
   const parts = decodeToken(kind, token);

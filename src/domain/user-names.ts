@@ -27,8 +27,8 @@ export class UserNames {
   }
 
   /**
-   * Returns the principal, and the principals of all users who have or had it: `user:<id>` and every past or present
-   * name.
+   * Returns the principal itself, and all principals of each user who has or had this name: `user:<id>` and every past
+   * or present name.
    * @example samePersonPrincipals("owner:ada") // ["owner:ada", "user:0193…", "owner:ada lovelace"]
    */
   samePersonPrincipals(principal: string): readonly string[] {

@@ -81,8 +81,8 @@ export function applyUserEntry(before: User | null, entry: UserEntry): User {
 }
 
 /**
- * Throws RangeError unless the user confirmed a change of their own ways to sign in with a passkey that they had. Without
- * a passkey, only users of an identity provider can make such a change.
+ * Throws RangeError unless the user confirmed a change of their own ways to sign in with a passkey that they had.
+ * Without a passkey, only users of an identity provider can make such a change.
  */
 function assertConfirmed({ id, passkeys, identities }: User, { change, by, confirmed_by }: UserEntry): void {
   // Without an actor, a link or a recovery code added the passkey.
@@ -144,7 +144,7 @@ export function findUserByPasskey(users: Users, id: string): User | null {
   return findUser(users, ({ passkeys }) => passkeys.some((passkey) => passkey.id === id));
 }
 
-/** Returns a user in the form of a recorded key, because the creators of keys and voters are recorded as keys. */
+/** Returns a user in the form of a recorded key, because voters and creators of keys are recorded as keys. */
 export function toRecordedKey(user: User): RecordedKey {
   return {
     id: user.id,

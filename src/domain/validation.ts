@@ -28,7 +28,7 @@ export function lastPointerSegment(pointer: string): string {
 }
 
 /**
- * Returns the fault to report. For a value that matches no variant of a union, this is the fault within the variant
+ * Returns the fault to report. If a value does not match any variant of a union, this is the fault within the variant
  * that the value resembles most.
  */
 export function findInnermostFault(error: ValueError): ValueError {

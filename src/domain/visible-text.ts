@@ -125,8 +125,8 @@ function nameOf(hidden: string): string {
 }
 
 /**
- * Returns the scripts in which `text` is written, which are the scripts of its letters that do not resemble Latin
- * letters. Words in these scripts are not imitations.
+ * Returns the scripts in which `text` is written: the scripts of letters that do not resemble Latin letters. Words in
+ * these scripts are not imitations.
  */
 function findProseScripts(text: string): ReadonlySet<string> {
   const letters = new Set(text.match(/\p{L}/gu) ?? []);

@@ -79,8 +79,8 @@ export function countPeople(votes: readonly (readonly string[])[]): number {
 }
 
 /**
- * Returns the principals of keys and users. A user also counts as the owner with the same name, because older keys may
- * have that owner.
+ * Returns the principals of keys and users. A user also counts as the owner with the user's name, because older keys
+ * may have that owner.
  */
 export function principalsOfKeys(line: readonly RecordedKey[]): string[] {
   return line.flatMap((key) => [...(key.isUser === true ? [principalOfUser(key.id)] : []), principalOfKey(key)]);

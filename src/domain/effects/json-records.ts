@@ -5,7 +5,7 @@ import { SourceFault } from "./source-fault.ts";
 /** Maximum length of a record, in UTF-16 code units. */
 const MAX_RECORD = 4 * 1024 * 1024;
 const WRAPPER = /^\uFEFF?\s*(?:\[|\{\s*"Records"\s*:\s*\[)/;
-/** Number of characters that is always enough to recognize what precedes the first record. */
+/** Number of characters that suffices to recognize what precedes the first record. */
 const HEAD = 256;
 
 interface JsonRecord {
@@ -96,7 +96,7 @@ class Splitter {
       if (this.escaped) this.escaped = false;
       else if (character === "\\") this.escaped = true;
       else if (character === '"') this.inString = false;
-      // A string cannot contain a line feed. So an unterminated record is detected on its own line.
+      // A string cannot contain a line feed, so an unterminated string is detected on its own line.
       else if (character === "\n") throw new SourceFault(this.start, "the record is not JSON: a string is not closed");
     } else if (character === '"') this.inString = true;
     else if (character === "{" || character === "[") this.depth++;

@@ -1,5 +1,5 @@
 /**
- * Matches effects, recorded by other systems, to started actions, one to one. An effect that contains an action's id
+ * Matches effects that other systems recorded to started actions, one to one. An effect that contains an action's id
  * matches the action only if operation, parameters and time also agree, because agents control such ids. An effect
  * without an id is paired by operation, parameters and time. Such a pair is a guess, so both sides count as unknown.
  */
@@ -273,9 +273,9 @@ function byTime(a: { id: string; at: number }, b: { id: string; at: number }): n
 }
 
 /**
- * Pairs effects that carry no id with unmatched actions. Takes the effects in the order of time, and pairs each with
- * the possible action that ended first, which finds the largest number of pairs. If there is none, uses an erased
- * action, whose parameters cannot be compared.
+ * Pairs effects without an id with unmatched actions. Processes the effects in the order of time, and pairs each with
+ * the possible action that ended first, which finds the largest number of pairs. If no action is possible, uses an
+ * erased action, whose parameters cannot be compared.
  */
 function* pairUnnamed(
   effects: readonly UnnamedEffect[],
@@ -299,7 +299,7 @@ function* pairUnnamed(
   for (const { event, mapping, digest } of [...effects].sort((a, b) => a.event.at - b.event.at)) {
     const find = (key: string): Candidate | undefined => {
       const group = groups.get(key) ?? [];
-      // Effects are ordered by time, so an action that ended before this effect cannot explain a later one.
+      // Effects are ordered by time, so an action that ended before this effect cannot explain a later effect.
       const ahead = group.findIndex(
         (each) => each.match === null && (end(each) >= event.at || isDuring(each.action, event.at)),
       );
@@ -311,7 +311,7 @@ function* pairUnnamed(
   }
 }
 
-/** Returns the key with which actions and mappings of one operation are matched. */
+/** Returns the key that actions and mappings of the same operation share. */
 function targetKey({ tool, operation }: { tool: string; operation: string }): string {
   return JSON.stringify([foldName(tool), foldName(operation)]);
 }
@@ -327,7 +327,10 @@ function digestParams(mapping: EffectMapping, read: (name: string) => JsonValue 
   return sha256Hex(utf8(JSON.stringify(values)));
 }
 
-/** Some logs write numbers as strings, and some write strings as numbers, so `5` and `"5"` are equal. */
+/**
+ * Returns the string that represents a value in comparisons. `5` and `"5"` are equal, because some logs write numbers
+ * as strings, and others write strings as numbers.
+ */
 function comparable(value: JsonValue): string | null {
   if (value === null || typeof value === "string") return value;
   if (typeof value !== "object") return String(value);

@@ -167,13 +167,16 @@ export interface RedecisionEntry {
   agent_id: string;
   commitment: string;
   occasion: "vote" | "start" | "permit" | "review" | "edit";
-  /** The credential that voted, tried to start the action, requested the permit, or changed the request; null for a review. */
+  /**
+   * The credential that voted, tried to start the action, requested the permit, or changed the request; null for a
+   * review.
+   */
   by: Actor | null;
   policy_set: string | null;
   facts: RecordedFacts;
   decision: Decision;
   status: "denied" | "pending_approval" | "allowed" | "approved";
-  /** Approvals that the action now requires, and the deadline for them; null if it requires none. */
+  /** Approvals that the action now requires, and the deadline for them; null if approval is not required. */
   quorum: number | null;
   expires_at: string | null;
   /**

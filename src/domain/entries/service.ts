@@ -309,8 +309,8 @@ export interface SuggestedRuleEntry {
 }
 
 /**
- * A key reached its limit of requests for approval in this hour, which is a multiple of its usual rate. The service
- * refuses more requests until `until`, without an entry.
+ * A key reached its limit of requests for approval in this hour. The limit is a multiple of the key's usual rate. The
+ * service refuses more requests until `until`, without an entry.
  */
 export interface ThrottleEntry {
   type: "throttle";

@@ -94,8 +94,8 @@ export interface RuleDocument {
 }
 
 /**
- * A limit on matching actions in a window, for each value of `per`. It permits at most `count` actions, or a total of
- * `sum` of at most `at_most`.
+ * A limit on matching actions in a window, for each value of `per`. It permits at most `count` actions, or actions
+ * whose `sum` is at most `at_most` in total.
  */
 export interface LimitDocument extends Omit<RuleDocument, "effect" | "obligations"> {
   /** CEL, or `key` for the submitting key. If absent, all actions share one count. */
@@ -121,7 +121,7 @@ interface HistoryDocument {
   include_denied?: boolean;
   window: string;
   time_zone?: string;
-  /** Maximum number of actions. If the history has more, conditions that read it fail. */
+  /** Maximum number of actions. If the history has more, conditions that read the history fail. */
   max: number;
 }
 
@@ -215,7 +215,7 @@ export interface PastAction {
   /** The members that the policy's conditions read; null if the action was erased. */
   context: JsonObject | null;
   id: string;
-  /** Whether the action might have run, because it was allowed or approved at any time. */
+  /** Whether the action was ever allowed or approved, and so might have run. */
   may_have_run: boolean;
   operation: string;
   params: JsonObject | null;
@@ -223,7 +223,7 @@ export interface PastAction {
   tool: string;
 }
 
-/** The reason why a history is unknown. Conditions that read it fail. */
+/** The reason why a history is unknown. Conditions that read the history fail. */
 export type HistoryFault = "no_session" | "no_value" | "too_large" | "too_many";
 
 /** The history of one policy before the action. */
@@ -249,7 +249,7 @@ export interface Attributes {
 }
 
 /**
- * The reason why the value of a fact is unknown. Conditions that read it fail.
+ * The reason why the value of a fact is unknown. Conditions that read the fact fail.
  *
  * `no_source`: the service has no such source, or it takes other inputs. `no_input`: an input could not be evaluated.
  */
@@ -285,7 +285,10 @@ export interface Facts {
   /** The agent's registration. Present if the agent is registered. */
   agent?: { suspended: boolean; allowed_tools: string[] | null };
   require_registered_agents?: boolean;
-  /** Present if the request may no longer change, and a policy that applies to it has obligations. They then deny. */
+  /**
+   * Present if the request may no longer change, and a policy that applies to it has obligations. If an obligation
+   * would change the request, the request is denied.
+   */
   final_request?: true;
   /** Present when active stops cover this agent and tool. */
   stops?: StopFact[];
@@ -297,7 +300,7 @@ export interface Facts {
   session?: SessionFact;
   /** Usage of limits. Present if limits match the action. */
   limits?: LimitFact[];
-  /** Histories of policies. Present if conditions read the history of their policy. */
+  /** Past actions that conditions read, one history for each policy. Present if any condition reads one. */
   history?: HistoryFact[];
   /** Values of fact sources. Present if conditions read them. */
   sources?: SourceFact[];
@@ -444,9 +447,11 @@ export interface Decision {
   policy: string | null;
   policy_version: number | null;
   rule: string | null;
-  /** Approval that is required. Not null exactly if `effect` is `require_approval`. */
+  /** Approval that is required; null unless `effect` is `require_approval`. */
   approval: RequiredApproval | null;
-  /** Combined obligations of the matching rules, sorted by `path`. Absent if there are none, or if `effect` is `deny`. */
+  /**
+   * Combined obligations of the matching rules, sorted by `path`. Absent if there are none, or if `effect` is `deny`.
+   */
   obligations?: Obligation[];
   shadow: ShadowOutcome[];
 }

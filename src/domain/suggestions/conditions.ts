@@ -55,8 +55,8 @@ function isScalar(value: JsonValue): value is Scalar {
 
 /**
  * Returns the narrowest conditions that are true for all approved requests: one on the parameter names, and one for
- * each parameter. Returns null if a parameter, such as free text, has no condition, because it could then have any
- * value.
+ * each parameter. Returns null if a parameter has no condition, such as free text, because the rule would then allow
+ * any value.
  */
 export function findNarrowestConditions(approved: readonly Record<string, Scalar>[]): Condition[] | null {
   const names = [...new Set(approved.flatMap((params) => Object.keys(params)))].sort();
@@ -189,7 +189,7 @@ interface CharacterPattern {
 /**
  * Returns a pattern for strings with the same kinds of characters and at most the same length. Returns null if a
  * character is not in any of `PIECES`, such as a space or a quote. Excludes a leading "-" and ".." unless an approved
- * string has them, because they can mean an option or another folder.
+ * string has them, because they can mean an option or a different folder.
  */
 function characterPattern(texts: readonly string[], partOf: (text: string) => string): CharacterPattern | null {
   const values = texts.map(partOf);
@@ -201,7 +201,7 @@ function characterPattern(texts: readonly string[], partOf: (text: string) => st
       .join("");
   const first = pieces(values.map((value) => value.charAt(0)));
   const all = pieces(values);
-  // Count code points, like CEL. The length is a condition of its own, because a bounded repetition in the pattern
+  // Count code points, as CEL does. The length is a separate condition, because a bounded repetition in the pattern
   // would use many steps.
   const longest = Math.max(...texts.map((text) => Array.from(text).length));
   const source = `^[${first}][${all}]*$`;

@@ -17,8 +17,8 @@ export interface Evidence {
   approvals: number;
   counted: number;
   /**
-   * Number of weak approvals, which have a vote within three seconds, or a vote on the approver's own action. Weak
-   * approvals do not count.
+   * Number of weak approvals, which do not count: approvals with a vote that took less than three seconds, a vote on
+   * the approver's own action, or a break-glass vote.
    */
   weak: number;
   /** Number of people who gave strong approvals. */
@@ -39,8 +39,8 @@ export interface Evidence {
   /** Exact one-sided upper bound of the rejection rate, given this number of strong approvals without a rejection. */
   rejection_bound: { trials: number; rejections: number; confidence: number; upper: number };
   /**
-   * Other requests of the range that the rule would newly allow: requests that no person answered, and requests that
-   * did not count.
+   * Requests in the time range that the rule would newly allow, in addition to the approvals that it covers, by their
+   * answer. Requests that no person answered are `unanswered`.
    */
   newly_allows: {
     unanswered: number;
@@ -49,13 +49,13 @@ export interface Evidence {
   };
   /** Parameters whose condition is also true for values that no one approved. */
   open_params: string[];
-  /** Result of a backtest: the number of replayed decisions of the range, and the number that change to `allow`. */
+  /**
+   * Result of a backtest: the number of replayed decisions in the time range, and the number that change to `allow`.
+   */
   backtest: { evaluated: number; flipped: number };
 }
 
-/**
- * @param newlyAllowed the requests of the range that the policies would allow with the rule and do not allow without it
- */
+/** @param newlyAllowed the requests in the time range that the policies allow only because of the rule */
 export function collectEvidence(
   rule: MinedRule,
   bar: MinimumEvidence,

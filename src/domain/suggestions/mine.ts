@@ -1,6 +1,6 @@
 /**
  * Searches the approvals of one rule, tool and operation for conditions that are true for many approved requests and
- * false for every rejected request. Deterministic, because counts instead of a clock limit time and memory.
+ * false for every rejected request. Deterministic, because counters instead of a clock limit its time and memory.
  */
 import type { JsonObject } from "../json.ts";
 import { findNarrowestConditions, scalarParams, type Condition, type Scalar } from "./conditions.ts";
@@ -30,7 +30,7 @@ export interface MinedRule {
  * or CEL.
  */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_.:/@-]{0,127}$/;
-/** Maximum number of approvals, and of rejections, of a group. The newest are used. */
+/** Maximum number of approvals of a group, and maximum number of rejections. The newest are used. */
 const MAX_APPROVED = 2_000;
 const MAX_REJECTED = 2_000;
 const MAX_AGENTS = 50;
@@ -127,8 +127,8 @@ function findBest(
 }
 
 /**
- * Returns true if it is unlikely to be a coincidence that the part has no rejections. Random rejections also leave some
- * parts without rejections. The more parts are tried, the larger such a part can be by chance.
+ * Returns true if the part is unlikely to have no rejections by chance. If rejections are random, some parts have none.
+ * The more parts are tried, the larger such a part can be.
  */
 function isBeyondChance({ approved, rejected }: MinedGroup, part: readonly Candidate[], tried: number): boolean {
   const rate = rejected.length / (approved.length + rejected.length);

@@ -95,7 +95,7 @@ export function measureSupport(approvals: readonly PastRequest[], { min_approval
   };
 }
 
-/** Returns true if the support meets the bar. */
+/** Returns true if the support reaches every minimum of `bar`. */
 export function hasMinimumEvidence({ counted, people, sources, days }: ApprovalSupport, bar: MinimumEvidence): boolean {
   return counted >= bar.min_approvals && people >= bar.min_people && days >= bar.min_days && sources >= MIN_SOURCES;
 }

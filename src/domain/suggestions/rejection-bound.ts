@@ -1,8 +1,8 @@
 /** Computes an upper bound of the rejection rate from a number of votes. */
 
 /**
- * Returns the exact one-sided (Clopper-Pearson) upper bound of a rate. At the returned rate, at most `rejections` in
- * `trials` occur with the probability 1 - confidence. Returns 1 if there are no trials.
+ * Returns the exact one-sided (Clopper-Pearson) upper bound of a rate. If the rate is the returned bound, at most
+ * `rejections` occur in `trials` with the probability 1 - confidence. Returns 1 if there are no trials.
  * @example
  * upperRejectionBound(0, 59, 0.95); // 0.0495…
  */

@@ -27,8 +27,8 @@ const MIRRORED: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the first pair of conditions in one conjunction that no value satisfies, or the first condition without
- * variables that is false; null if there is none.
+ * Returns the first two conditions of a conjunction that no value satisfies together, or the first condition without
+ * variables that is false. Returns null if there is neither.
  * @example findContradiction(parse('params.a > 9 && params.a < 5')) // { message: '"params.a > 9" excludes …', offset: 16 }
  */
 export function findContradiction(parsed: ParsedExpression): { message: string; offset: number } | null {

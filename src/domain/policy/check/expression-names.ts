@@ -66,9 +66,9 @@ export function listFunctions(): NamedFunction[] {
 }
 
 /**
- * Lists the named values of a valid policy (`let`, `data` and `facts`) and their members, and the variables whose members
- * it declares (`attributes`). If it declares a history, lists it with the members of its actions, such as
- * `history[].status`.
+ * Lists the named values of a valid policy (`let`, `data` and `facts`) and their members, and the variables whose
+ * members the policy declares (`attributes`). If the policy declares a history, also lists `history` with the members
+ * of its actions, such as `history[].status`.
  */
 export function listNamedValues(document: NamingPolicy & Pick<PolicyDocument, "history">): NamedType[] {
   const { history } = document;

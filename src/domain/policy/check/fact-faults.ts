@@ -7,8 +7,7 @@ import { findTypeFault } from "./type-check.ts";
 
 /**
  * Returns the first type fault of each input. An input is a string, a number or a boolean.
- * @param types the types of
- * the named values
+ * @param types the types of the named values
  */
 export function findFactFaults(
   facts: NonNullable<PolicyDocument["facts"]>,
@@ -29,7 +28,7 @@ interface KnownFactSource {
   readonly inputs: readonly string[];
 }
 
-/** Returns one sentence for each fact that no configured source can answer, in order of appearance. */
+/** Returns one sentence for each fact that no configured source can provide, in order of appearance. */
 export function findUnknownFactSources(
   documents: readonly PolicyDocument[],
   configured: readonly KnownFactSource[],

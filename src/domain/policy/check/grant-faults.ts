@@ -15,7 +15,7 @@ interface GrantFault {
 
 /**
  * Returns the faults of `approval.grants` in a rule or a limit.
- * @param kind the word for it in messages
+ * @param kind the noun for messages
  */
 export function findGrantFaults(
   { risk, approval = {} }: Pick<RuleDocument, "risk" | "approval">,

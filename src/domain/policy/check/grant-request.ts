@@ -13,8 +13,8 @@ import { findTypeFault } from "./type-check.ts";
 type Target = Pick<ActionRequest, "agent_id" | "tool" | "operation">;
 
 /**
- * Returns the reason why an expression of a grant can never be evaluated, given the tool schemas of the policies, or
- * must not be because it can read redacted parameters; null if there is no such reason.
+ * Returns the fault of a grant's expression; null if it has none. The expression must have valid types, given the tool
+ * schemas of the policies, and must not read attributes or redacted parameters.
  * @param purpose `condition` for the scope, `sum` for the amount
  */
 export function findGrantExpressionFault(
@@ -28,7 +28,7 @@ export function findGrantExpressionFault(
   const { readsAttributes } = "condition" in compiled ? compiled.condition : compiled.expression;
   if (readsAttributes)
     return "a grant depends on the request alone, and not on groups, roles or the registration of the agent";
-  // Whether the grant covers an action would tell its grantor about the value.
+  // The grantor could infer a redacted value from the actions that the grant covers.
   const redacted = findRedactedRead(source, findRedactedPaths(set, target));
   if (redacted !== null) return `it can read ${redacted}, which a policy redacts`;
   const untyped = findTypeFault(source, purpose);

@@ -1,4 +1,4 @@
-/** Detects actions that the policies deny with any parameters. */
+/** Detects actions that the policies deny whatever their parameters are. */
 import type { CompiledPolicy } from "../compile/compile.ts";
 import type { Evaluation } from "../decide/evaluation.ts";
 import { rulesForTool } from "../compile/rule-index.ts";

@@ -50,7 +50,7 @@ function schemaOf(
   );
 }
 
-/** Returns the names after case folding; null if one of them is a pattern. */
+/** Returns the names after case folding; null if one of the names is a pattern. */
 function names(value: string | string[] | undefined, caseSensitive: boolean): readonly string[] | null {
   if (value === undefined) return null;
   const folded = foldPatterns([value].flat(), caseSensitive);

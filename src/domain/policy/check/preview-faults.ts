@@ -4,8 +4,8 @@ import { describeType, unionMembers, type StaticType } from "./static-types.ts";
 import { inferType, VARIABLE_TYPES } from "./type-check.ts";
 
 /**
- * Returns the first fault of the preview as a message; null if the preview is valid. Checks the type of each placeholder,
- * with the tools' schemas for the members of `params`.
+ * Returns the first fault of the preview as a message; null if the preview is valid. Checks the type of each
+ * placeholder, with the tools' schemas for the members of `params`.
  * @param params the type of `params` from `inferParamsType`
  */
 export function findPreviewFault(preview: string, params: StaticType): string | null {

@@ -1,6 +1,6 @@
 /**
- * Finds expressions that can read redacted parameters. A caller who chooses such an expression, or reads what a limit
- * counted with it, could find out their values.
+ * Finds expressions that can read redacted parameters. A caller who chooses such an expression, or who reads the usage
+ * of a limit that uses it, could infer the values of the parameters.
  */
 import type { JsonValue } from "../../json.ts";
 import { findHistoryMembers } from "../condition/cel-history.ts";
@@ -13,7 +13,7 @@ import { containsPath } from "../decide/redact.ts";
 import type { Facts, HistoryFact, LimitFact, PolicyDocument } from "../policy-types.ts";
 
 /**
- * Returns the first of the redacted paths that an expression can read; null if it reads none.
+ * Returns the first redacted path that an expression can read; null if it cannot read any.
  * @param redacted paths such as `params.card.number`
  */
 export function findRedactedRead(source: string, redacted: readonly string[]): string | null {
@@ -21,8 +21,8 @@ export function findRedactedRead(source: string, redacted: readonly string[]): s
 }
 
 /**
- * Returns the first path that enforced policies of the set redact, for any action, and that a policy can read; null if it
- * reads none. The policies must be valid.
+ * Returns the first redacted path that a policy can read; null if it cannot read any. A path is redacted if any rule of
+ * an enforced policy in the active set redacts it. The policies must be valid.
  */
 export function findRedactedReadOfPolicy(active: CompiledPolicySet, policy: PolicyDocument): string | null {
   const redacted = listRedacted(active);
@@ -32,9 +32,9 @@ export function findRedactedReadOfPolicy(active: CompiledPolicySet, policy: Poli
 }
 
 /**
- * Returns the recorded usage of limits and the recorded histories without those that depend on redacted parameters: the
- * usages before two actions differ by what the first one added.
- * @param active determines the parameters that are redacted, for any action
+ * Returns the recorded limit usage and histories, except those that depend on redacted parameters: the usage before two
+ * consecutive actions would reveal the amount of the first.
+ * @param active the set that determines which parameters are redacted, for any action
  * @param decided the policies of the decision
  */
 export function omitRedactedUsage(
@@ -66,7 +66,7 @@ function listRedacted({ document }: CompiledPolicySet): string[] {
     .flatMap(({ definition }) => definition.rules.flatMap(({ obligations }) => obligations?.redact ?? []));
 }
 
-/** Returns the first of the redacted paths that is read, wholly or in part; null if none is. */
+/** Returns the first redacted path that is read, wholly or in part; null if there is none. */
 const findOverlap = (read: readonly string[][], redacted: readonly string[]): string | null =>
   redacted.find((path) => read.some((each) => containsPath(each, path.split(".")))) ?? null;
 
@@ -75,7 +75,7 @@ function listExpressions({ rules, limits = [], history, facts = {}, let: entries
   const sources = [
     ...rules.map(({ when }) => when),
     ...limits.flatMap(({ when, per, sum }) => [when, per, sum]),
-    // A name of an owner, such as `key`, is also an expression, which reads no parameter.
+    // The name of an owner, such as `key`, is also a valid expression, which does not read parameters.
     history?.per,
     ...Object.values(facts).flatMap(({ with: inputs = {} }) => Object.values(inputs)),
     ...Object.values<JsonValue>(entries).map(derivedSource),

@@ -1,4 +1,6 @@
-/** Finds faults in `approval.reviewers`: a machine reviewer may approve only where one unsigned vote would be enough. */
+/**
+ * Finds faults in `approval.reviewers`: a machine reviewer may approve only where one unsigned vote would be enough.
+ */
 import { findSimilarName } from "../../similar-name.ts";
 import type { PolicyDocument, RuleDocument } from "../policy-types.ts";
 import { requiresSeveralPeople } from "./grant-faults.ts";
@@ -13,7 +15,7 @@ interface ReviewerFault {
 
 /**
  * Returns the faults of `approval.reviewers` in a rule or a limit.
- * @param kind the word for it in messages
+ * @param kind the noun for messages
  */
 export function findReviewerFaults(
   { risk, approval = {} }: Pick<RuleDocument, "risk" | "approval">,

@@ -1,5 +1,6 @@
 /**
- * Finds rules that cannot have an effect. Such a policy is still accepted, unless the caller treats warnings as errors.
+ * Finds rules that cannot have an effect. A policy with such rules is still accepted, unless the caller treats warnings
+ * as errors.
  */
 import { parseExpression } from "../condition/cel-parse.ts";
 import { isGlob, matchGlob } from "../compile/glob.ts";

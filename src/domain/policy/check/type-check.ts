@@ -228,7 +228,7 @@ class TypeChecker {
 
   private field(node: Expr, operand: Expr, owner: StaticType, field: string): StaticType {
     const members = unionMembers(owner);
-    // `google.protobuf.Timestamp` is the name of a type instead of a member of a value.
+    // `google.protobuf.Timestamp` is the name of a type, not a member of a value.
     if (members.length === 0 || members.some(({ kind }) => kind === "dyn" || kind === "type")) return DYN;
     const maps = members.filter((member) => member.kind === "map");
     if (maps.length === 0)
@@ -394,11 +394,11 @@ class TypeChecker {
     return this.infer(loop.result, new Map([...inner, [loop.accuVar, step]]));
   }
 
-  /** Evaluates the calls whose arguments are constants, and reports those that fail. */
+  /** Evaluates calls with constant arguments, and reports calls that fail. */
   checkConstants(node: Expr | undefined): void {
     const kind = node?.exprKind;
     if (node === undefined || kind === undefined) return;
-    // If a nested call fails, report the innermost, which is the cause.
+    // If a nested call fails, report only the innermost call, which is the cause.
     for (const child of childrenOf(node)) this.checkConstants(child);
     if (kind.case === "callExpr") {
       const { function: name, target, args } = kind.value;

@@ -12,7 +12,7 @@ import type { PolicyDocument } from "../policy-types.ts";
 import type { CompiledHistory } from "./compiled-policy.ts";
 import { foldPatterns } from "./name-patterns.ts";
 
-/** The values of `per` that name an owner instead of an expression. */
+/** The values of `per` that are names of owners, with the expression for each owner; null for the session. */
 const OWNERS: Readonly<Record<string, string | null>> = {
   agent: "agent",
   key: "principal.key_id",
@@ -22,7 +22,8 @@ const OWNERS: Readonly<Record<string, string | null>> = {
 type Declaring = Pick<PolicyDocument, "policy" | "case_sensitive" | "history" | "let" | "rules">;
 
 /**
- * Returns the compiled history, or the faults of its declaration by pointer; null if the policy declares no history.
+ * Returns the compiled history, or the faults of its declaration. Returns null if the policy does not declare a
+ * history.
  */
 export function compileHistory(
   definition: Declaring,

@@ -12,7 +12,7 @@ import type { CompiledFact, CompiledHistory } from "./compiled-policy.ts";
 
 interface CompiledInputs {
   named: NamedValues;
-  /** Null if the policy declares no history or a faulty one. */
+  /** Null if the policy does not declare a history, or if the declaration has a fault. */
   history: CompiledHistory | null;
   facts: CompiledFact[];
   faults: NamedValueFault[];

@@ -1,4 +1,7 @@
-/** Finds out whether an expression reads attributes of the agent or its principal, which are recorded only then. */
+/**
+ * Detects expressions that read attributes of the agent or its principal. Decisions record attributes only if an
+ * expression reads them.
+ */
 import { childrenOf, readAccess, type Expr } from "./cel-tree.ts";
 
 const VARIABLES: readonly string[] = ["agent_groups", "agent_metadata"];

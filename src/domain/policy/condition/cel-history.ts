@@ -23,8 +23,8 @@ const ACCUMULATOR = "@result";
 const SUMMAND = "@sum";
 
 /**
- * Converts a number for the sum. Throws for negative numbers, NaN and infinity, because an agent could lower the sum
- * with one such action.
+ * Converts a number for the sum. Throws for negative numbers, NaN and infinity, because an agent could make the sum
+ * useless with a single such number.
  */
 function toSummand(value: number): number {
   if (value >= 0 && value < Infinity) return value;

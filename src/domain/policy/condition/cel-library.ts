@@ -205,10 +205,13 @@ function absolute(value: bigint): bigint {
   return positive;
 }
 
-/** Numbers of bits that a shift by more clears. */
+/** Number of bits in an int. A shift by this number or more results in 0. */
 const BITS = 64n;
 
-/** Shifts within 64 bits. A shift to the right fills with zeros, also for a negative number. Throws for a negative offset. */
+/**
+ * Shifts within 64 bits: to the left, or to the right if `by` is negative. A shift to the right fills with zeros, even
+ * for a negative value.
+ */
 function shift(value: bigint, by: bigint, wrap: (bits: bigint) => bigint): bigint {
   if (by <= -BITS || by >= BITS) return 0n;
   const bits = BigInt.asUintN(64, value);

@@ -60,7 +60,8 @@ export function equalValues(a: unknown, b: unknown): boolean {
   chargeSteps(1);
   if (a === b) return true;
   if (a instanceof CelOptional && b instanceof CelOptional) return equalOptionals(a, b);
-  // In CEL they are always different, so a list of forbidden values would never contain an optional value.
+  // In CEL, an optional never equals another value, so a comparison with a list of forbidden values would never match.
+  // Throw instead of returning false.
   if (a instanceof CelOptional || b instanceof CelOptional)
     throw new Error("an optional value is compared with another value; use orValue");
   if (isList(a)) return isList(b) && equalLists(a, b);

@@ -114,7 +114,7 @@ const isOutside = (networks: readonly string[]) => {
 const succeeds =
   (parse: (text: string) => unknown) =>
   (text: string): boolean => {
-    // The steps are used up. Rethrow, because this must not be reported as a malformed string.
+    // Charge outside of `try`, so that an exceeded step limit is not reported as a malformed string.
     chargeSteps(20 + (text.length >> 2));
     try {
       parse(text);

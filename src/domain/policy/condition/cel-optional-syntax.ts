@@ -1,6 +1,6 @@
 /**
- * Reads the optional syntax of CEL, `owner.?name`, `owner[?key]`, `[?element]` and `{?key: value}`, which the parser does not
- * know. The marks become spaces, so that all offsets stay the same, and are added to the tree after parsing.
+ * Reads the optional syntax of CEL, `owner.?name`, `owner[?key]`, `[?element]` and `{?key: value}`, which the parser
+ * does not know. The marks become spaces, so that all offsets stay the same, and are added to the tree after parsing.
  */
 import { unparse } from "@bufbuild/cel";
 import { OPTIONAL_INDEX, OPTIONAL_SELECT, type CallExpr, type Expr, type ParsedExpression } from "./cel-tree.ts";
@@ -92,8 +92,8 @@ function callOf(name: string, args: Expr[]): { case: "callExpr"; value: CallExpr
   return { case: "callExpr", value: { $typeName: "cel.expr.Expr.Call", function: name, args } };
 }
 
-/** Sets the form in which the printer shows an expression. The printer knows no optional operators. */
+/** Sets the form in which the printer prints an expression, because the printer does not support optional operators. */
 function print(expr: Expr, { sourceInfo }: ParsedExpression, exprKind: Expr["exprKind"]): void {
-  // The printer looks up each id among the macros, so give the shown form a new id.
+  // The printer looks up each id among the macros, so give the printed form a new id.
   if (sourceInfo !== undefined) sourceInfo.macroCalls[expr.id.toString()] = part(0n, exprKind);
 }

@@ -1,6 +1,6 @@
 /**
- * Functions on optional values, under the names of the optional types of cel-go. `or` and `orValue` evaluate their argument
- * only if there is no value, so the plan of a condition implements them.
+ * Functions on optional values, under the names of the optional types of cel-go. `or` and `orValue` evaluate their
+ * argument only if there is no value, so the plan of a condition implements them.
  */
 import { celFunc, celMethod, CelScalar, isCelMap, isCelUint, listType, objectType, type CelList } from "@bufbuild/cel";
 import { isReflectMessage } from "@bufbuild/protobuf/reflect";
@@ -35,7 +35,7 @@ function valueOf(optional: CelOptional): unknown {
   return optional.value;
 }
 
-/** Returns the values of the optionals that have one. */
+/** Returns the values of the optionals that have a value. */
 function unwrap(list: CelList): unknown {
   chargeSteps(1 + list.size);
   const values: unknown[] = [];

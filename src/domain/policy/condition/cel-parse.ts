@@ -1,7 +1,11 @@
 /**
- * Parses CEL source. Functions with a qualified name, such as `sets.contains`, become calls without a target; `cel.bind`,
- * `optMap` and `optFlatMap` comprehensions without elements; and `history.any` one over the past actions. `facts.account`
- * becomes one name, so that each fact is a variable. The parser does not know `owner.?name`: see cel-optional-syntax.ts.
+ * Parses CEL source, and rewrites the tree:
+ * - Calls of functions with a qualified name, such as `sets.contains`, become calls without a target.
+ * - `cel.bind`, `optMap` and `optFlatMap` become comprehensions without elements.
+ * - Macros such as `history.any` become comprehensions over the past actions.
+ * - `facts.account` becomes one name, so that each fact is a variable.
+ *
+ * The parser does not know `owner.?name`; see cel-optional-syntax.ts.
  */
 import { parse } from "@bufbuild/cel";
 import { FUNCTION_NAMES } from "./cel.ts";
@@ -62,10 +66,10 @@ export function parseExpression(source: string): ParsedExpression {
   return parsed;
 }
 
-/** The place of a fault, in the form of the parser's errors. */
+/** Returns the position of a fault in the form of the parser's errors. */
 const atOffset = (offset: number) => ({ location: { start: { offset } } });
 
-/** Changes each node, before its children. */
+/** Calls `change` for each node, parents before children. */
 function expandTree(expr: Expr, change: (expr: Expr) => void): void {
   change(expr);
   for (const child of childrenOf(expr)) expandTree(child, change);
@@ -90,10 +94,10 @@ function optionalOperands({ target, args }: CallExpr): Expr[] {
 }
 
 /**
- * Turns `cel.bind(name, value, body)` into a comprehension that accumulates nothing: its accumulator is the name.
- * Leaves a call without a name unchanged, which then fails because no function has this name.
+ * Turns `cel.bind(name, value, body)` into a comprehension without elements, whose accumulator is the name. Does not
+ * change a call without a name, which then fails because no function has this name.
  * @param operands name, value and body
- * @param element name of the element variable, which tells `cel.bind` from the macros of optionals
+ * @param element name of the element variable, which distinguishes `cel.bind` from the macros of optionals
  */
 function expandBinding(expr: Expr, operands: readonly Expr[], element: string, { sourceInfo }: ParsedExpression): void {
   const [name, value, body] = operands;

@@ -49,7 +49,7 @@ function extracted(text: string, source: string, match: Match): string {
 function extract(text: string, source: string): CelOptional {
   for (const match of matchesOf(text, source, 1)) {
     const found = extracted(text, source, match);
-    // A group that is empty, or took no part in the match, has no value.
+    // A group that is empty or did not match has no value.
     return match.length > 2 && found === "" ? OPTIONAL_NONE : new CelOptional(found);
   }
   return OPTIONAL_NONE;

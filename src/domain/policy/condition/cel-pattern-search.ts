@@ -1,15 +1,15 @@
 /**
- * Finds where a pattern matches, and what its groups match. The regular expression library only tells whether it
- * matches, so this runs the library's program as a list of threads in the order of preference, as RE2 does: the
- * leftmost match, earlier alternatives first. The time is at most the length of the string times the size of the
- * program, and each thread costs steps.
+ * Finds where a pattern and its groups match. The regular expression library only reports whether the pattern matches.
+ * So this module runs the library's program as a list of threads in the order of preference, as RE2 does: the leftmost
+ * match, earlier alternatives first. The time is at most the length of the string times the size of the program, and
+ * each thread costs steps.
  */
 import type { RE2JS } from "@bufbuild/re2";
 import { chargeSteps } from "./cel-meter.ts";
 
 type Instruction = ReturnType<RE2JS["re2"]>["prog"]["inst"][number];
 
-/** RE2 opcodes. Opcodes from FIRST_RUNE on read a character. */
+/** RE2 opcodes. FIRST_RUNE and greater opcodes read a character. */
 const ALTERNATIVES = [1, 2];
 const CAPTURE = 3;
 const EMPTY_WIDTH = 4;
@@ -17,7 +17,7 @@ const MATCH = 6;
 const NOP = 7;
 const FIRST_RUNE = 8;
 
-/** Start and end of the match, then of each group, in UTF-16 code units; -1 for a group that took no part. */
+/** Start and end of the match, then of each group, in UTF-16 code units; -1 for a group that did not match. */
 export type Match = readonly number[];
 
 interface Thread {
@@ -54,7 +54,10 @@ export function findMatch(pattern: RE2JS, text: string, from: number): Match | n
   }
 }
 
-/** Follows the instructions that do not read a character, and returns the threads that read one or match. */
+/**
+ * Follows instructions that do not read a character. Returns the threads that arrive at an instruction that reads a
+ * character or reports a match.
+ */
 function expand(
   inst: readonly Instruction[],
   threads: readonly Thread[],
@@ -93,7 +96,8 @@ function codePointBefore(text: string, offset: number): number {
 const isWord = (point: number): boolean => point >= 0 && point < 0x80 && /\w/.test(String.fromCharCode(point));
 
 /**
- * Returns the assertions that hold between two code points; -1 is the edge of the string. The flags are those of RE2.
+ * Returns the assertions that are true between two code points, as flags of RE2. The code point -1 represents the edge
+ * of the string.
  */
 function contextOf(before: number, after: number): number {
   const [begin, end] = [before < 0, after < 0];

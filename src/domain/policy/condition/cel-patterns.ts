@@ -8,8 +8,8 @@ export const MAX_PATTERN_INSTRUCTIONS = 500;
 /** Maximum number of automaton states that stay cached between evaluations. */
 const MAX_STATES = 1_000;
 /**
- * Maximum non-ASCII characters in a string. If a string has more, the automaton is discarded too, because each state
- * stores transitions for them.
+ * Maximum number of non-ASCII characters in a string. The automaton is discarded after a string with more, because each
+ * state stores transitions for them.
  */
 const MAX_NON_ASCII = 1_000;
 
@@ -37,8 +37,8 @@ export function compilePattern(source: string): Pattern {
 
 function find(source: string, { regex }: Pattern, text: string, others: number): boolean {
   const matches = regex.test(text);
-  // Discard an automaton that a hostile string has made large, because it uses memory, or has fallen back to slow
-  // simulation.
+  // Discard the automaton if a hostile string has made it so large that it uses much memory, or if it has fallen back
+  // to slow simulation.
   const { dfa } = regex.re2();
   if (dfa.failed || dfa.stateCount > MAX_STATES || others > MAX_NON_ASCII) patterns.delete(source);
   return matches;

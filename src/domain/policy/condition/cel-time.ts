@@ -46,7 +46,9 @@ function timestampAt(nanos: bigint): object {
   return createTimestamp((nanos - rest) / SECOND, Number(rest));
 }
 
-/** Sums and differences. The library's own functions require its own evaluator. */
+/**
+ * Sums and differences of times and durations. The library's own functions work only in the library's own evaluator.
+ */
 export const TIME_ARITHMETIC = [
   celFunc("_+_", [DURATION, DURATION], DURATION, (a, b) => createDuration(nanosOf(a) + nanosOf(b)) as never),
   celFunc("_+_", [TIMESTAMP, DURATION], TIMESTAMP, (a, b) => timestampAt(nanosOf(a) + nanosOf(b)) as never),

@@ -21,8 +21,8 @@ const names = new WeakMap<JsonObject, readonly string[]>();
 const LARGE = 32;
 
 /**
- * Returns the keys in the order of canonical JSON, in which requests and facts are stored. A replay then visits them in the
- * same order and takes the same steps, however the client ordered them.
+ * Returns the keys in the order of canonical JSON, in which requests and facts are stored. A replay then visits them in
+ * the same order and takes the same steps, however the client ordered them.
  */
 function namesOf(object: JsonObject): readonly string[] {
   let keys = names.get(object);
@@ -94,8 +94,8 @@ export class JsonList {
 }
 
 /**
- * An optional value. The library passes on only values that it recognizes, so it sees a list with one element or none.
- * `isList` tells optionals from lists.
+ * An optional value. It looks like a list with one element or none to the library, because the library accepts only
+ * values that it recognizes. `isList` distinguishes optionals from lists.
  */
 export class CelOptional {
   readonly [LIST] = {};

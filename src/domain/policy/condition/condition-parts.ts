@@ -94,8 +94,8 @@ export function evaluateConditionParts(
       if (isBinding(kind.value) || isOptionalMacro(kind.value)) {
         const bare = add(accuInit as Expr, depth + 1, scope, accuVar);
         const value = isOptionalMacro(kind.value) && bare instanceof CelOptional ? bare.value : bare;
-        // Skip the body if the bound value failed to evaluate, because everything that uses it would fail, too. An
-        // optional without a value skips it.
+        // Skip the body if the bound value failed to evaluate, because everything that uses the value would fail, too.
+        // Also skip the body for an optional without a value.
         if (value !== undefined) visit(bound as Expr, depth + 1, addVariable(scope, accuVar, value as CelInput), null);
         return;
       }

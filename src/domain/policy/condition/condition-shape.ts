@@ -85,8 +85,8 @@ export interface ExpressionShape {
 }
 
 /**
- * Matches CEL string literals, so that brackets in them are skipped, and brackets (language definition, section
- * Syntax).
+ * Matches brackets and CEL string literals. Literals are matched so that brackets in them are skipped (language
+ * definition, section Syntax).
  */
 const TOKENS = /[rR]("""|'''|["'])[^]*?(?:\1|$)|("""|'''|["'])(?:\\[^]|(?!\2)[^])*(?:\2|$)|[([{]|[)\]}]/g;
 

@@ -47,7 +47,7 @@ export interface Expression {
   readonly names: ReadonlySet<string>;
   /** Variables and named values that the expression reads directly. */
   readonly variables: ReadonlySet<string>;
-  /** Whether it reads attributes of the agent or its principal, including through named values. */
+  /** Whether the expression reads attributes of the agent or its principal, including through named values. */
   readonly readsAttributes: boolean;
   evaluate(activation: Activation, shadow?: boolean): ExpressionResult;
   /**
@@ -88,9 +88,9 @@ export function findNamesRead({ names, derived }: NamedValues, variables: Readon
 }
 
 export interface Condition extends Pick<Expression, "members" | "readsAttributes"> {
-  /** Whether it reads the history of its policy, including through named values. */
+  /** Whether the condition reads the history of its policy, including through named values. */
   readonly readsHistory: boolean;
-  /** Names of the facts that it reads, including through named values. */
+  /** Names of the facts that the condition reads, including through named values. */
   readonly facts: ReadonlySet<string>;
   /**
    * @param shadow whether to use the separate step limit of shadow policies, so that they cannot affect other policies
@@ -101,7 +101,7 @@ export interface Condition extends Pick<Expression, "members" | "readsAttributes
 /** Result of a compilation. `offset` is in UTF-16 code units of the source. */
 type CompiledCondition = { ok: true; condition: Condition } | { ok: false; message: string; offset: number };
 
-/** The variables of one decision and its remaining steps. Built when the first condition needs it. */
+/** The variables and remaining steps of one decision. The variables are built when the first condition needs them. */
 export class Activation {
   private readonly request: ActionRequest;
   private readonly facts: ConditionFacts;
@@ -118,7 +118,10 @@ export class Activation {
     this.maxSteps = maxSteps;
   }
 
-  /** Returns an activation with `names` and the case-folded agent of the key. It shares the remaining steps. */
+  /**
+   * Returns an activation with `names` and the case-folded agent of the key. Both activations share the remaining
+   * steps.
+   */
   withNames(names: Pick<ActionRequest, "agent_id" | "tool" | "operation">): Activation {
     const { principal } = this.facts;
     const bound = principal.agent_id === null ? null : foldName(principal.agent_id);
@@ -128,7 +131,7 @@ export class Activation {
     return renamed;
   }
 
-  /** Returns the meter of the decision. Shadow policies have their own. */
+  /** Returns the meter of the decision. Shadow policies use a separate meter. */
   meter(shadow: boolean): Meter {
     return (this.meters[shadow ? 1 : 0] ??= new Meter(this.maxSteps));
   }

@@ -38,7 +38,7 @@ export function derivedSource(entry: LetEntry): string | null {
     : null;
 }
 
-/** The inputs that the service reads before it decides, with the facts of a decision that contain them. */
+/** The inputs that the service reads before it decides: past actions and values of fact sources. */
 type NamedInputs = Pick<NamedValues, "history" | "facts">;
 
 const NO_INPUTS: NamedInputs = { history: null, facts: [] };
@@ -94,15 +94,16 @@ export function compileNamedValues(
 
 const isInput = (name: string): boolean => name === HISTORY || isFactVariable(name);
 
-/** Returns the named values that limits can read. Past actions and facts are read later, so limits cannot depend on these. */
+/** Returns the named values that limits can read. Limits cannot read past actions and facts, which are read later. */
 export function namedValuesForLimits(named: NamedValues): NamedValues {
   if (named.history === null && named.facts.length === 0) return named;
   return { ...withoutNames(named, isInput), ...NO_INPUTS };
 }
 
 /**
- * Returns the values that inputs of facts can read: those of `namedValuesForLimits`, without the time. An input that changes
- * between the read and the decision would need another read, and so on.
+ * Returns the named values that inputs of facts can read: the values that limits can read, except the current time and
+ * values that depend on it. If an input changed between the read and the decision, the fact would have to be read
+ * again.
  */
 export function namedValuesForFactInputs(named: NamedValues): NamedValues {
   const derived = [...named.derived.keys()].filter((name) => readsAny(named, name, isTime));
@@ -121,7 +122,7 @@ export function namedValuesForFactInputs(named: NamedValues): NamedValues {
 
 const isTime = (name: string): boolean => name === "now";
 
-/** Whether a named value is one of these variables, or reads one, directly or through other named values. */
+/** Returns true if `isOne` is true for the named value, or for a variable that it reads, directly or indirectly. */
 function readsAny(named: NamedValues, name: string, isOne: (variable: string) => boolean): boolean {
   return [...findNamesRead(named, new Set([name]))].some(
     (read) => isOne(read) || [...(named.derived.get(read)?.variables ?? [])].some(isOne),

@@ -49,14 +49,16 @@ export function decideEvaluation(evaluation: Evaluation, facts: Facts): Decision
 export interface DecisionForEntry {
   decision: Decision;
   facts: Facts;
-  /** The request as the obligations of the decision change it; null if they do not change it. */
+  /** The request after the decision's obligations were applied; null if they do not change it. */
   obliged: ActionRequest | null;
 }
 
 /**
- * Decides, and returns the facts to record: of the active stops, only the one that decided, of the suggested policies in
- * force, only the one that allowed the action, attributes only if a policy reads some, and that the request is final only
- * if a policy has obligations.
+ * Decides, and returns the facts to record. Omits facts that did not affect the decision:
+ * - stops, except the stop that decided
+ * - suggested policies in force, except the policy that allowed the action
+ * - attributes, unless a policy reads some of them
+ * - `final_request`, unless a policy has obligations
  */
 export function decideWithRecordedFacts(evaluation: Evaluation, facts: Facts): DecisionForEntry {
   const { decision, stop, suggested, obliged = null } = combineFindings(evaluation, facts);
@@ -129,9 +131,9 @@ function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision
 }
 
 /**
- * Returns the answers that count. A suggested policy that is in force replaces only the answer of the rule that it
- * names. If another rule also requires approval, a person still has to approve. It replaces nothing if obligations changed
- * the request, because it might match only the changed one.
+ * Returns the answers that count. If only one rule requires approval, a suggested policy that is in force for this rule
+ * replaces the rule's answer. Nothing is replaced if the risk is critical, or if obligations changed the request,
+ * because the suggested policy might match only the changed request.
  */
 function applySuggestion(
   findings: readonly RuleFinding[],
@@ -152,7 +154,7 @@ function applySuggestion(
       facts.suggested?.includes(name) === true,
   );
   if (replacement === undefined) return { answers, suggested: null };
-  // Put its answer first, so that the decision refers to it if all other policies allow the action.
+  // Put the replacement first, so that the decision refers to it if all other policies allow the action.
   return {
     answers: [replacement, ...answers.filter((answer) => answer !== approvalFinding)],
     suggested: replacement.policy.name,
@@ -189,8 +191,8 @@ export function evaluateAllPolicies(
 }
 
 function collectFindings(evaluation: Evaluation, facts: Facts): RuleFinding[] {
-  // Evaluate limits first, as `findMatchedLimits` does before usage is read, so that both use up steps in the same
-  // order.
+  // Evaluate limits first, because `findMatchedLimits` evaluates them before usage is read. Both must use up steps in
+  // the same order.
   evaluateLimits(evaluation);
   const findings: RuleFinding[] = [];
   for (const policy of evaluation.applicablePolicies()) {
@@ -303,7 +305,7 @@ function highestRisk(findings: readonly RuleFinding[]): Risk | null {
  * Combines the terms of several policies, so that an approval satisfies all of them.
  * @param findings the answers that require approval
  * @param all the answers of all policies
- * @param isChanged whether obligations changed the request. Approvers then cannot change it once more
+ * @param isChanged whether obligations changed the request. If so, approvers cannot change it again
  */
 function strictestTerms(
   findings: readonly RuleFinding[],
@@ -315,7 +317,7 @@ function strictestTerms(
   const terms = findings.map(({ rule }) => rule.approval).filter((approval) => approval !== null);
   const approvers = combinePlans(terms.map(({ plan }) => plan));
   const grants = combineGrantTerms(findings, all);
-  // Like for grants, an exceeded limit or the risk `critical` always requires a person.
+  // As with grants, a person must approve if a limit is exceeded or the risk is `critical`.
   const approvable = !isCritical(all) && findings.every(({ reason_code }) => reason_code === "POLICY_RULE");
   const reviewers = combineReviewers(
     terms.map((each) => each.reviewers),
@@ -337,8 +339,8 @@ function strictestTerms(
 }
 
 /**
- * Returns the smallest caps; null if a rule that requires approval does not allow grants, or if any answer has the risk
- * `critical`.
+ * Returns the smallest caps. Returns null if a rule that requires approval does not allow grants, if an exceeded limit
+ * requires approval, or if any answer has the risk `critical`.
  */
 function combineGrantTerms(findings: readonly RuleFinding[], all: readonly RuleFinding[]): GrantTerms | null {
   if (isCritical(all)) return null;
@@ -356,7 +358,7 @@ function combineGrantTerms(findings: readonly RuleFinding[], all: readonly RuleF
 
 const isCritical = (findings: readonly RuleFinding[]): boolean => findings.some(({ rule }) => rule.risk === "critical");
 
-/** Names the stop by its id. Its reason is visible only to people who can read stops. */
+/** Names the stop by its id. The stop's reason is visible only to people who can read stops. */
 function denialByStop({ id, policy, until }: StopFact, shadow: ShadowOutcome[]): Decision {
   const what = policy === null ? "" : `, which stops the answers of policy "${policy}",`;
   const end = until === null ? "until someone lifts it" : `until ${until}, or until someone lifts it`;

@@ -36,9 +36,11 @@ export class Evaluation {
   readonly limitMatches = new Map<CompiledLimit, LimitMatch>();
   /** Owners of histories that were already determined. */
   readonly historyOwners = new Map<CompiledPolicy, HistoryOwner>();
-  /** Amounts of grants that were already matched against the request, by id; null for a grant that does not cover it. */
+  /** Amounts of grants that were already matched against the request, by id; null for grants that do not cover it. */
   readonly grantMatches = new Map<string, number | null>();
-  /** Activation for grants. It has a separate step budget, so that evaluating a grant cannot exhaust a condition's budget. */
+  /**
+   * Activation for grants. It has a separate step budget, so that a grant cannot exhaust the budget of the conditions.
+   */
   readonly grantActivation: Activation;
   private readonly written: Names;
   private readonly folded: Names;
@@ -58,7 +60,7 @@ export class Evaluation {
     this.folded = { tool: foldName(tool), operation: foldName(operation), agent: foldName(agent) };
   }
 
-  /** Returns a new evaluation of a request with the same names, with all its steps. */
+  /** Returns a new evaluation of a request with the same names, with the full number of steps. */
   withRequest(request: ActionRequest): Evaluation {
     return new Evaluation(this.compiled, request, this.facts, this.now);
   }
@@ -76,7 +78,7 @@ export class Evaluation {
     );
   }
 
-  /** Returns the activation for `per` expressions: with folded names, unless the policy distinguishes spellings. */
+  /** Returns the activation for `per` expressions. Its names are case-folded unless the policy is case-sensitive. */
   subjects({ caseSensitive }: Pick<CompiledPolicy, "caseSensitive">): Activation {
     if (caseSensitive) return this.activation;
     return (this.ofSubjects ??= this.activation.withNames({ ...this.folded, agent_id: this.folded.agent }));
@@ -96,7 +98,10 @@ export class Evaluation {
     return policy.caseSensitive ? activation : activation.withNames({ ...this.folded, agent_id: this.folded.agent });
   }
 
-  /** Returns an activation with steps of its own. It knows what is known ahead of all reads. */
+  /**
+   * Returns an activation with a separate step budget. It contains only the facts that are known before any input is
+   * read.
+   */
   inputActivation(maxSteps: number): Activation {
     const { attributes, principal } = this.facts;
     return new Activation(this.request, { principal, ...(attributes && { attributes }) }, this.now, maxSteps);

@@ -74,8 +74,8 @@ export interface PolicyExplanation {
 export interface Explanation {
   decision: Decision;
   /**
-   * The policies, sorted by name. Empty if the agent is barred or a stop covers everything, because then no policy is
-   * evaluated.
+   * The policies, sorted by name. Empty if the agent may not act at all or a stop covers every policy, because then no
+   * policy is evaluated.
    */
   policies: PolicyExplanation[];
 }
@@ -85,7 +85,7 @@ const BARRED: readonly ReasonCode[] = ["KEY_ENDED", "AGENT_NOT_REGISTERED", "AGE
 /** @param now the current time in milliseconds since the epoch */
 export function explain(compiled: CompiledPolicySet, request: ActionRequest, facts: Facts, now: number): Explanation {
   const decision = decide(compiled, request, facts, now);
-  // Policies were evaluated only if every stop is for a policy, because such a stop overrides only that policy's
+  // The policies were evaluated only if every stop names a policy, because such a stop overrides only that policy's
   // answer.
   const stopped = facts.stops?.some(({ policy }) => policy === null) === true;
   if (stopped || BARRED.includes(decision.reason_code)) return { decision, policies: [] };

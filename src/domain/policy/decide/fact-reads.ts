@@ -16,12 +16,14 @@ import type { Evaluation } from "./evaluation.ts";
 const MAX_FACT_BYTES = 16_384;
 /** Maximum number of characters of a string that is passed to a source. */
 const MAX_INPUT = 1_024;
-/** Steps for the inputs of one fact. They are evaluated under the ledger's lock, for all facts that an action needs. */
+/**
+ * Maximum number of steps for the inputs of one fact. The inputs of all facts are evaluated under the ledger's lock.
+ */
 const MAX_INPUT_STEPS = 10_000;
 
 /** A read of a fact source, with its inputs. */
 export interface FactCall {
-  /** The policy that asks. The answer does not depend on it. */
+  /** The policy that reads the fact. The source's answer does not depend on it. */
   policy: string;
   /** Whether the policy is in shadow mode. */
   shadow: boolean;
@@ -69,8 +71,8 @@ function findNamesOfFacts(policy: CompiledPolicy, evaluation: Evaluation): Set<s
 }
 
 /**
- * Returns the read of a fact. Each fact has its own step budget, so that an expensive input cannot prevent another
- * policy from reading its facts.
+ * Returns the read to make for a fact; null if an input could not be evaluated. Each fact has its own step budget, so
+ * that an expensive input cannot prevent another policy from reading its facts.
  */
 function createCall(policy: CompiledPolicy, { source, inputs }: CompiledFact, evaluation: Evaluation): FactCall | null {
   const activation = evaluation.inputActivation(MAX_INPUT_STEPS);
@@ -94,7 +96,7 @@ function toInput(result: unknown): string | number | boolean | null {
 
 /**
  * Returns the fact to record.
- * @param answer the answer of the source; null if an input could not be evaluated
+ * @param answer the source's answer; null if an input could not be evaluated
  */
 export function toSourceFact({ policy, fact }: FactRead, answer: FactResult | null, now: number): SourceFact {
   const common = { policy: policy.name, name: fact.name, basis: fact.basis, at: toRfc3339(answer?.at ?? now) };

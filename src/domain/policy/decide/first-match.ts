@@ -17,7 +17,8 @@ export interface RuleFinding {
 }
 
 /**
- * The first match wins. If an earlier condition fails, the answer is deny, because the result of that rule is unknown.
+ * Returns the answer of the first rule that matches; null if no rule matches. If the condition of an earlier rule
+ * fails, returns a denial, because it is unknown whether that rule matches.
  */
 export function findFirstMatch(policy: CompiledPolicy, evaluation: Evaluation): RuleFinding | null {
   for (const rule of rulesForTool(policy, evaluation.names(policy).tool)) {

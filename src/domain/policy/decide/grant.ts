@@ -114,10 +114,13 @@ export function findGrantUse(grant: GrantFact, evaluation: Evaluation): MatchedL
 }
 
 /**
- * Returns the amount that the request, as its obligations change it, adds to the grant's sum, in millionths; 0 without a
- * sum. Null if the scope is not true for the request, if the scope or the amount cannot be evaluated, or if one of them can
- * read a parameter that policies redact: whether the grant covers the action would tell its grantor about the value. All
- * grants of one evaluation share one step budget, so that they cannot delay the decision further.
+ * Returns the amount, in millionths, that the request adds to the grant's sum after obligations were applied; 0 if the
+ * grant has no sum. Returns null if the grant does not cover the request:
+ * - The scope is not true, or the scope or the amount cannot be evaluated.
+ * - The scope or the amount can read a redacted parameter. The grantor could otherwise infer its value from the actions
+ *   that the grant covers.
+ *
+ * All grants of one evaluation share one step budget, so that they cannot delay the decision further.
  */
 export function matchGrant(
   { id, scope, sum }: Pick<GrantFact, "id" | "scope" | "sum">,

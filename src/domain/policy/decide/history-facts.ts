@@ -44,7 +44,7 @@ export interface HistoryRead {
 /** A history that an action belongs to. */
 export interface HistoryMembership extends Pick<HistorySpan, "policy" | "basis" | "subject"> {
   /**
-   * No window contains the action from this time. Milliseconds. It is the action's time plus a constant, so that both
+   * Time from which no window contains the action. Milliseconds. It is the action's time plus a constant, so that both
    * can be moved together.
    */
   until: number;
@@ -79,8 +79,8 @@ export function findHistoryReads(evaluation: Evaluation): HistoryRead[] {
     if (history === null || !readsHistory(policy, evaluation)) return [];
     const owner = findOwner(policy, history, evaluation);
     const since = startOfWindow(history.window, evaluation.now);
-    // Read one more than the maximum to detect that there are too many, and another one because the action itself can
-    // be among them.
+    // Read two more actions than the maximum: one to detect that there are too many, and one because the action itself
+    // can be among them.
     const limit = history.max + 2;
     const span = "fault" in owner ? null : { policy: policy.name, basis: history.ownerBasis, ...owner, since, limit };
     return [{ policy, history, span }];
@@ -162,9 +162,9 @@ function statusAt({ status, expires_at, approved_until }: PastActionRow, now: nu
 }
 
 /**
- * Returns true if the action might have been allowed or approved, because permits can be used outside the service, so
- * it might have run. Also returns true for actions that the policies or a machine reviewer denied later, because the
- * row does not say whether they were approved first.
+ * Returns true if the action might have run: it was allowed or approved, and permits can be used outside the service.
+ * Also returns true for actions that the policies or a machine reviewer denied later, because the row does not say
+ * whether they were approved first.
  */
 function mayHaveRun({ decision, reason_code, approved_until, started_at }: PastActionRow): boolean {
   return (
@@ -184,8 +184,8 @@ export function findHistoryMemberships(evaluation: Evaluation, effect: Effect): 
     if ((effect === "deny" && !history.includeDenied) || !belongsTo(policy, history, evaluation)) return [];
     const owner = findOwner(policy, history, evaluation);
     if ("fault" in owner) return [];
-    // An action can start long after its submission, and then counts from its start. Even an allowed action can have to
-    // wait, because later policies or an edit can require approval.
+    // An action can start long after its submission, and its time in the histories is then its start. Even an allowed
+    // action can have to wait, because later policies or an edit can require approval.
     const until = evaluation.now + longestWindow(history.window) + MAX_WAIT_MS + MAX_VALIDITY_MS;
     return [{ policy: policy.name, basis: history.ownerBasis, subject: owner.subject, until }];
   });
@@ -197,7 +197,7 @@ function belongsTo(policy: CompiledPolicy, { tools, operations }: CompiledHistor
 }
 
 /**
- * Returns the histories to which a recorded decision added its action. Its facts must be restored.
+ * Returns the histories to which a recorded decision added its action. The decision's facts must be restored.
  * @param decidedAt the time of the decision in milliseconds
  * @param at the time to which the action was moved in its histories, in milliseconds
  */

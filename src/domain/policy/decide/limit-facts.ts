@@ -19,8 +19,8 @@ export { MICROS_PER_UNIT };
 const MAX_AMOUNT = 1_000_000_000;
 
 /**
- * A limit that applies to an action, with the usage to read before the decision, and the use to record unless the
- * decision denies.
+ * A limit that applies to an action: the usage to read before the decision, and the use to record if the action is not
+ * denied.
  */
 export interface MatchedLimit {
   policy: string;
@@ -30,7 +30,7 @@ export interface MatchedLimit {
   subject: string;
   /** Start of the window, inclusive. Milliseconds. */
   since: number;
-  /** This action's use no longer counts from this time. Milliseconds. */
+  /** Time from which this action's use no longer counts. Milliseconds. */
   until: number;
   /** Amount in millionths; 0 if the limit counts actions. */
   amount: number;
@@ -39,8 +39,8 @@ export interface MatchedLimit {
 }
 
 /**
- * Returns the limits that apply to an action after its obligations are applied. Leaves out limits that cannot be
- * evaluated, because those deny.
+ * Returns the limits that apply to an action after its obligations are applied. Omits limits that cannot be evaluated,
+ * because such limits deny the action.
  */
 export function findMatchedLimits(submitted: Evaluation): MatchedLimit[] {
   const { compiled, now } = submitted;
@@ -72,7 +72,7 @@ export function evaluateLimits(evaluation: Evaluation): void {
     for (const limit of policy.limits) matchLimit(policy, limit, evaluation);
 }
 
-/** Returns whether a limit applies. Evaluates each limit at most once per evaluation. */
+/** Matches a limit against the action. Evaluates each limit at most once per evaluation. */
 export function matchLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation: Evaluation): LimitMatch {
   const match = evaluation.limitMatches.get(limit) ?? evaluateLimit(policy, limit, evaluation);
   evaluation.limitMatches.set(limit, match);
@@ -129,7 +129,7 @@ export function isExceeded(limit: CompiledLimit, used: number, amount: number): 
   return limit.sum === null ? used + 1 > limit.count : used + amount > limit.sum.atMost;
 }
 
-/** Returns the usage in the facts; null if it is missing. The limit then denies. */
+/** Returns the usage in the facts; null if it is missing. A limit without recorded usage denies. */
 export function findRecordedUsage(
   facts: Facts,
   { policy, limit, basis }: Pick<MatchedLimit, "policy" | "limit" | "basis">,
@@ -140,8 +140,8 @@ export function findRecordedUsage(
 }
 
 /**
- * Returns facts for the evaluation of policies that were not active: usage 0 for limits without a recorded usage, and
- * all suggested policies in force.
+ * Returns facts for the evaluation of policies that were not active. Adds usage 0 for limits without a recorded usage,
+ * and treats all suggested policies as in force.
  * @param used the usage to assume instead of 0, by the limit's name: number of actions, or the sum
  */
 export function withAssumedActivation(
@@ -189,7 +189,7 @@ const PLAIN = /^[\x20-\x7e]{0,128}$/;
 
 /**
  * Returns the key under which uses with this value of `per` are counted; null for types that cannot be a key. The key
- * is a short printable string or else a digest, so that every store can use it, whatever an agent sends.
+ * is a short printable string, or else a digest of the value, so that every store can use it, whatever an agent sends.
  */
 function subjectOf(value: unknown): string | null {
   const plain = typeof value === "bigint" ? Number(value) : value;

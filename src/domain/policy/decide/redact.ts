@@ -1,6 +1,6 @@
 /**
- * Replaces the values of parameters that rules redact, for display and delivery. What is decided, hashed and run is not
- * redacted. A rule redacts by its matchers only: for every action that they match, whatever the decision is.
+ * Replaces the values of parameters that rules redact, for display and delivery. Decisions, hashes and execution use
+ * the original values. A rule redacts parameters of every action that its matchers match, whatever the decision is.
  */
 import type { ActionRequest } from "../../actions.ts";
 import { decodeEdit, encodeEdit } from "../../edited-request.ts";
@@ -39,8 +39,8 @@ export function findRedactedPaths(set: CompiledPolicySet, action: Named): string
 }
 
 /**
- * Returns the parameters that an approver can change without the redacted ones. An edit that changes nothing is refused,
- * which would confirm a guess.
+ * Returns the parameters that an approver can change, except redacted parameters. The service refuses an edit that
+ * changes nothing, so an edit could confirm a guess of a redacted value.
  */
 export function omitRedactedEditable(
   set: CompiledPolicySet,
@@ -67,8 +67,8 @@ export function redactParams(set: CompiledPolicySet, action: Named, params: Json
 }
 
 /**
- * Returns the row with its requests as people see them. Do not compute hashes from it. Texts that cannot be parsed stay as
- * they are, because a reader cannot display them either.
+ * Returns the row with redacted values in its requests. Do not compute hashes from the result. Does not change a string
+ * that cannot be parsed, because a reader cannot display it either.
  * @example
  * const { params } = effectiveRequest(redactRow(set, row)) ?? {}; // { card: { number: "[redacted]" } }
  */
@@ -106,8 +106,8 @@ function change(params: JsonObject, paths: readonly string[], replacement: strin
 }
 
 /**
- * Changes the member in each object of a list, too. Replaces a text, number or boolean in the place of an object, because it
- * can contain the value in another form, such as JSON as text.
+ * Replaces the member at a path, including in each object of a list. If a string, number or boolean is in the place of
+ * an object on the path, replaces it too, because it can contain the value in another form, such as JSON in a string.
  */
 function changeMember(
   value: JsonValue,

@@ -7,7 +7,7 @@ import { rulesForTool } from "../compile/rule-index.ts";
 import { type PreviewedAction, renderPreview } from "./preview.ts";
 import { redactParams } from "./redact.ts";
 
-/** Maximum number of members that are displayed first. More of them would push the other members out of view. */
+/** Maximum number of members that are displayed first. More members would push the others out of view. */
 const MAX_SHOWN = 16;
 
 export interface DecidedAction {

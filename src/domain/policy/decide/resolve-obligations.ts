@@ -1,6 +1,6 @@
 /**
- * Applies the obligations of the rules that answer a request. Pure, and at most once: the changed request is evaluated
- * again, and denied if its rules require a further change.
+ * Applies the obligations of the rules that match a request, at most once. Evaluates the changed request again, and
+ * denies it if its rules require another change. Pure.
  */
 import { canonicalText } from "../../canonical.ts";
 import type { JsonValue } from "../../json.ts";
@@ -16,9 +16,15 @@ import { findFirstMatch, type RuleFinding, MAX_REASON } from "./first-match.ts";
 export interface ResolvedObligations {
   /** Evaluation of the request that may run. */
   evaluation: Evaluation;
-  /** The answers that count in addition to those to this request: to the request as submitted, or a denial. */
+  /**
+   * Answers that count in addition to the answers to the request of `evaluation`: denials, and the answers to the
+   * submitted request if it was changed.
+   */
   answers: readonly RuleFinding[];
-  /** Empty if the rules have none, or deny. */
+  /**
+   * The combined obligations. Empty if no rule has any, if a rule denies the submitted request, or if they cannot be
+   * met.
+   */
   obligations: readonly Obligation[];
   isChanged: boolean;
 }
@@ -26,8 +32,8 @@ export interface ResolvedObligations {
 const resolved = new WeakMap<Evaluation, ResolvedObligations>();
 
 /**
- * Returns the request that may run, and the obligations that it satisfies. Evaluates the rules at most once per evaluation.
- * Uses its own evaluations, so that the rules do not share the steps of the caller's.
+ * Returns the request that may run, and the obligations that it satisfies. Caches the result for each evaluation.
+ * Evaluates the rules in new evaluations, so that they do not use up the steps of `evaluation`.
  */
 export function resolveObligations(evaluation: Evaluation): ResolvedObligations {
   if (!evaluation.hasObligations()) return { evaluation, answers: [], obligations: [], isChanged: false };
@@ -71,9 +77,10 @@ type Applied =
   | { answer: RuleFinding; why: string };
 
 /**
- * Applies the obligations of all answering rules, or returns the answers that deny. Null if there are no obligations. Ignores
- * suggested policies: an error in one is a denial here, which would remove the obligations of all others, although it does not
- * deny the action.
+ * Applies the obligations of every rule that matched. If a matched rule denies, returns the denials instead. Returns
+ * null if there are no obligations. Skips suggested policies: a failed condition counts as a denial in this function,
+ * so a suggested policy with an error would drop the obligations of all other policies, although it does not deny the
+ * action.
  */
 function applyRules(evaluation: Evaluation): Applied | null {
   const ownEvaluation = evaluation.withRequest(evaluation.request);
@@ -98,8 +105,8 @@ function findObliging(answers: readonly RuleFinding[], path: string): RuleFindin
 }
 
 /**
- * Returns what a request reads from histories and fact sources, and the histories to which it belongs, as text. A decision
- * has one set of facts for the submitted and the changed request.
+ * Returns, as text, the histories and facts that a request reads and the histories that it belongs to. They must be the
+ * same for the submitted and the changed request, because a decision has only one set of facts.
  */
 function readsText(evaluation: Evaluation): string {
   const calls = findFactReads(evaluation).map(({ call }) => call);

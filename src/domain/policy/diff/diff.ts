@@ -56,8 +56,8 @@ const VERB = { allow: "allows", deny: "denies", require_approval: "requires appr
 const VERB_PAST = { allow: "allowed", deny: "denied", require_approval: "required approval for" } as const;
 
 /**
- * Returns the changes: first of the policy and its limits, then of rules by new position (removed rules by old
- * position). A renamed rule counts as removed and added.
+ * Returns the changes: first the changes of the policy and its limits, then the changes of rules by new position
+ * (removed rules by old position). A renamed rule counts as removed and added.
  */
 export function diffPolicies(before: PolicyDocument, after: PolicyDocument): PolicyChange[] {
   const changes: PolicyChange[] = [];

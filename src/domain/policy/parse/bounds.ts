@@ -81,8 +81,8 @@ export function checkEntrySize(document: PolicySetDocument, faults: CompileFault
 }
 
 /**
- * Adds a fault for each source whose policies have too many facts together. Sources do not share this bound, so that no team
- * can use up the facts of another one or of the baseline.
+ * Adds a fault for each policy source whose policies have too many facts in total. Each source has its own limit, so
+ * that no team can use up the facts of another team or of the baseline.
  * @param sourceOf name of the source that manages a policy; null for the API
  */
 export function checkFactCounts(
@@ -106,8 +106,8 @@ export function checkFactCounts(
 }
 
 /**
- * Returns the most bytes that the approvers of one policy can take in a decision: those of one rule and of every limit.
- * Plans without groups are not repeated, because one of them implies the others.
+ * Returns the maximum number of bytes that the approvers of one policy use in a decision: the approvers of one rule and
+ * of every limit. Does not count plans without groups, because one of them implies the others.
  */
 function planBytes({ rules, limits = [] }: PolicyDocument): number {
   const bytesOf = ({ approval }: Pick<PolicyDocument["rules"][number], "approval">): number => {

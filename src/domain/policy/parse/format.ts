@@ -29,7 +29,7 @@ const INVISIBLE = /[\p{Cf}\p{Zl}\p{Zp}\u0085]/gu;
 
 type FormatResult = { ok: true; text: string } | { ok: false; message: string };
 
-/** Maximum number of passes. A pass moves comments in unusual positions by only one step. */
+/** Maximum number of passes. Each pass moves a comment in an unusual position by only one step. */
 const MAX_ROUNDS = 5;
 
 /**
@@ -97,7 +97,7 @@ function formatOnce(source: string): string | null {
   return escapeInvisible(restoreLineBreaks(text, parts.join(""))).replaceAll(/[ \t]+$/gm, "");
 }
 
-/** Writes invisible characters in double quotes as escapes, such as `\u2028`. The printer would write the characters. */
+/** Replaces invisible characters in double quotes with escapes, such as `\u2028`, because the printer does not. */
 function escapeInvisible(text: string): string {
   if (text.search(INVISIBLE) < 0) return text;
   const ranges: [number, number][] = [];

@@ -274,8 +274,8 @@ export function validatePolicyDocument(value: unknown): ValueFault[] {
 }
 
 /**
- * Compiles the named values, the history and the facts, and determines their types. If a declaration has faults,
- * conditions are checked as if it had none.
+ * Compiles the named values, the history and the facts, and determines their types. Conditions can read a declaration
+ * with faults, so that one mistake causes only one message.
  * @param isShaped whether the history can be compiled
  * @param hasShapedFacts whether the facts and attributes can be compiled
  */
@@ -297,7 +297,7 @@ function checkNamedValues(
     ...(hasShapedFacts ? [] : Object.keys(facts ?? {}).map(factVariable)),
   ];
   const named = { ...compiled, names: [...compiled.names, ...unshaped] };
-  // Type inference follows references, so these must not be circular.
+  // Infer types only without faults, because type inference follows references, which could be circular.
   const { types, faults } =
     inputFaults.length > 0
       ? { types: new Map(named.names.map((name) => [name, DYN])), faults: inputFaults }

@@ -32,7 +32,7 @@ export interface SharedData {
   readonly values: ReadonlyMap<string, JsonObject>;
 }
 
-/** Returns the data with the values of an environment; the values without an environment if `environment` is null. */
+/** Returns the data with the values of an environment, or only with `values` if `environment` is null. */
 export function selectEnvironment(files: readonly SharedDataFile[], environment: string | null): SharedData {
   return {
     values: new Map(

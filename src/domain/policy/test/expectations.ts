@@ -15,7 +15,7 @@ type ExpectedApproval = NonNullable<Expectation["approval"]>;
 
 /**
  * Returns one phrase for each difference, such as `effect is deny, expected allow`.
- * @param request as it was submitted
+ * @param request the submitted request
  */
 export function findDifferences(decision: Decision, expect: Expectation, request: ActionRequest): string[] {
   const { approval, params, shadow, ...fields } = expect;
@@ -37,7 +37,7 @@ export function findDifferences(decision: Decision, expect: Expectation, request
   ];
 }
 
-/** Compares the parameters that may run, as obligations change them. */
+/** Compares the parameters of the request that may run, after obligations were applied. */
 function findParameterDifferences(params: JsonObject, expected: Readonly<Record<string, unknown>>): string[] {
   return Object.entries(expected).flatMap(([name, wanted]) => {
     const [actual, text] = [params[name] ?? null, canonicalText(wanted as JsonValue)];
@@ -91,7 +91,7 @@ function findApprovalDifferences(actual: Decision["approval"], expected: Expecte
   return differences;
 }
 
-/** Compares the required approvers. Several rules can require different people, which one list cannot describe. */
+/** Compares the required approvers. One list cannot match if several rules require different people. */
 function findApproverDifferences(plans: readonly ApproverPlan[], { approvers, stages }: ExpectedApproval): string[] {
   if (approvers === undefined && stages === undefined) return [];
   const name = approvers === undefined ? "stages" : "approvers";
@@ -116,7 +116,7 @@ function showStages(stages: readonly Pick<ApproverPlan["stages"][number], "after
     .join("");
 }
 
-/** In a rule, `none` means that a rejection does not deny later requests. */
+/** Converts an expected duration to milliseconds. `none` becomes 0: a rejection does not deny later requests. */
 const expectedMs = (text: string): number | null => (text === "none" ? 0 : parseDuration(text));
 
 /** Renders the values in sorted order, because the order of channels has no meaning. */

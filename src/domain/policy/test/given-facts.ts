@@ -29,8 +29,8 @@ export function givenStanding({ principal, agent, session }: Optional<"principal
 type Optional<Names extends keyof SampleAction> = { [Name in Names]?: SampleAction[Name] | undefined };
 
 /**
- * Returns the facts with the given past actions, values of fact sources and usage of limits, added in the same order as
- * in a decision.
+ * Returns the facts with the given past actions, values of fact sources and usage of limits. Adds them in the same
+ * order as the service does for a decision.
  */
 export function withGivenInputs(
   compiled: CompiledPolicySet,
@@ -52,8 +52,8 @@ export function findGivenFactsFault({ policies }: CompiledPolicySet, given: obje
 }
 
 /**
- * Returns the facts with the values of the sources that the policies read. If a value is not given, its source counts
- * as not answering. Does not change values that the facts already contain.
+ * Returns the facts with the values of the sources that the policies read. If a value is not given, the fact has the
+ * fault of a source that did not answer. Does not change values that the facts already contain.
  * @param given the values, by name of the fact
  */
 export function withGivenFacts(

@@ -14,8 +14,8 @@ import { givenStanding } from "./given-facts.ts";
 import type { TestResult } from "./test-result.ts";
 
 /**
- * Runs the steps in order until one does not meet its expectations. `pointer` of the failure names that step. Yields
- * between decisions.
+ * Runs the steps in order until a step does not meet its expectations. The failure's `pointer` refers to that step.
+ * Yields between decisions.
  */
 export function* runScenario(
   compiled: CompiledPolicySet,

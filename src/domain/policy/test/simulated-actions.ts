@@ -44,8 +44,8 @@ const ALLOWED_MS = 300_000;
 const UNKNOWN_AFTER_MS = 3_600_000;
 
 /**
- * Thrown if the service would refuse the request with this code. The action changes only if the policies no longer
- * allow it.
+ * Thrown if the service would refuse the request with this code. The action changes only if the policies now deny it or
+ * require more approvals.
  */
 export class StepRefusedError extends Error {
   readonly code: string;
@@ -248,7 +248,8 @@ export class SimulatedActions {
   }
 
   /**
-   * Cancels the action as an operator, who can also cancel an approved action that has not started. Throws StepRefusedError.
+   * Cancels the action as an operator, who can also cancel an approved action that has not started. Throws
+   * StepRefusedError.
    */
   cancel(action: SimulatedAction): void {
     const { status, approved_until } = action;
@@ -367,7 +368,8 @@ function assertPending({ status, approved_until }: SimulatedAction): void {
 }
 
 /**
- * Throws StepRefusedError if the voter is the person behind the agent, unless every rule allows confirmation with a passkey.
+ * Throws StepRefusedError if the voter is the person behind the agent, unless every rule allows self-confirmation and
+ * the vote is signed with a passkey. Also throws if a rule requires a signature and the vote has none.
  */
 function assertMayConfirm(action: SimulatedAction, voter: SimulatedVoter, plans: readonly ApproverPlan[]): void {
   const self = selfRelation(action, voter);
