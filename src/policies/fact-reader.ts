@@ -141,6 +141,8 @@ export function createFactReader(options: {
     try {
       release = await state.turns.acquire(reader, AbortSignal.timeout(state.timeoutMs));
     } catch {
+      const other = findRecent(state, [shared]);
+      if (other !== null) return other;
       state.counts.failures += 1;
       options.log.warn("a read of a fact source got no turn within the timeout", { source: state.source.name });
       return keep(state, own, fault("no_answer"));

@@ -265,14 +265,13 @@ export class Sequencer {
     this.options.heads.lastCommitted = result.head;
     this.trusted = result.head;
     for (const outcome of result.outcomes) {
-      if ("missing" in outcome) {
-        this.prepareLater(new JobNotPreparedError(outcome.pending, outcome.missing));
-        continue;
-      }
+      if ("missing" in outcome) continue;
       if (outcome.pending.timing !== null) reportTiming(outcome.pending.timing);
       if ("refusal" in outcome) outcome.pending.reject(outcome.refusal);
       else outcome.pending.resolve(outcome.value);
     }
+    for (const outcome of result.outcomes)
+      if ("missing" in outcome) this.prepareLater(new JobNotPreparedError(outcome.pending, outcome.missing));
     if (result.entries.length === 0) return;
     // The callers have their responses. An error here must not end the loop, because later jobs would then never run.
     try {
