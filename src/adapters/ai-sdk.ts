@@ -56,7 +56,10 @@ export function governTools<Tools extends Record<string, SdkTool>>(tools: Tools,
   return Object.fromEntries(governed) as Tools;
 }
 
-/** SDK 6 checks again when a run resumes, and would deny a call that no longer needs approval. */
+/**
+ * Returns true if the SDK has already requested approval of this call. When a run resumes, SDK 6 evaluates
+ * `needsApproval` again, and would deny the call if the result were now false.
+ */
 function wasRequested({ toolCallId, messages = [] }: ExecutionOptions): boolean {
   return messages.some(
     ({ content }) =>

@@ -84,12 +84,13 @@ export interface RunContext {
 }
 
 /**
- * Wraps `run`. Each call submits a request, waits `approvalTimeout` seconds for approval, starts the action, runs it
- * with a copy of the arguments that were decided, and reports the result. Returns the result of `run`, or Pending.
+ * Wraps `run`. Each call submits a request, waits `approvalTimeout` seconds for approval, starts the action, calls
+ * `run` with a copy of the arguments that were decided, and reports the result. Returns the result of `run`, or
+ * Pending.
  *
- * Throws ActionRefused if it must not run, AssentError if the service does not respond, TypeError for arguments that
- * JSON cannot express and for generator functions, the reason of an aborted signal, and what `run` throws. `run` was
- * called only in the last case.
+ * Throws ActionRefused if the action must not run, AssentError if the service does not respond, TypeError for arguments
+ * that JSON cannot express, and the reason of an aborted signal. `run` was not called in these cases. Also throws any
+ * error of `run`, and TypeError if `run` returns a generator, whose body has then not run.
  * @example
  * const refund = govern(({ charge, amount }: Refund) => stripe.refund(charge, amount), { tool: "stripe", operation: "refund" });
  * const result = await refund({ charge: "ch_1", amount: 5 });

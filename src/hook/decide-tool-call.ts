@@ -82,7 +82,7 @@ function denyReason(error: unknown): string {
   return serviceFailureText(error);
 }
 
-/** Resolves to null if the call may run, after starting its action; otherwise to the reason for the denial. */
+/** If the call may run, starts its action and resolves to null. Otherwise, resolves to the reason for the denial. */
 async function requestDecision(
   event: HookEvent,
   question: HookRequest,

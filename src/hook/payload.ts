@@ -37,7 +37,7 @@ export function readPayload(bytes: Uint8Array): Payload {
   return { text, value };
 }
 
-/** A value that is larger than this cannot identify the event. Bytes. */
+/** Maximum size of a value that can identify the event or the host. Bytes. */
 const LARGE_VALUE_BYTES = 65_536;
 
 /** Replaces each large top-level value with null. The event and the host can still be recognized. */

@@ -49,7 +49,7 @@ interface RecordedPermitKey {
 
 export class Directory {
   private readonly keys = new Map<string, RecordedKey>();
-  /** Registered ids that differ from their case-folded name, by case-folded name. */
+  /** For each case-folded agent name, the registered ids that are spelled differently. */
   private readonly spelt = new Map<string, string[]>();
   private readonly permitKeyEntries: RecordedPermitKey[] = [];
   private readonly next: Record<DirectoryType, number> = {
@@ -76,7 +76,7 @@ export class Directory {
   private suggestedRuleMap: SuggestedRules = NO_SUGGESTED_RULES;
   private readonly grantMap = createGrantFollower();
   private followed = -1;
-  /** For each row that was compared, the recorded key that it equals. */
+  /** The recorded key that each compared row equals. Such a row does not have to be compared again. */
   private readonly unaltered = new WeakMap<KeyRow, RecordedKey>();
   /** Returns the grants as of the last commit that was followed. */
   readonly grants: () => Grants;

@@ -1,5 +1,5 @@
 /**
- * Estimates from its characters whether a secret can be guessed. Length is not sufficient: a sentence from a manual is
+ * Estimates whether a secret can be guessed, from its characters. Length is not sufficient: a sentence from a manual is
  * long but public.
  */
 

@@ -43,7 +43,8 @@ export async function serve(fetch: FetchHandler, options: ServeOptions): Promise
   const cut = new AbortController();
   const server = listen({
     fetch: (request) => (hasTooManyHeaders(request) ? tooManyHeaders() : fetch(request, infoOf(request))),
-    // For errors of the server library; the handler responds to its own errors. The response reveals no details.
+    // Called only for errors of the server library, because the handler responds to its own errors. The response
+    // reveals no details.
     error: () => new Response("Internal Server Error\n", { status: 500 }),
     hostname: options.host,
     port: options.port,
@@ -172,7 +173,7 @@ async function close(
     timer = setTimeout(() => resolve("late"), graceMs);
   });
   const closed = server.close().then(() => "closed" as const);
-  // In Node, a keep-alive connection that is sending a response becomes idle only when it is sent, so check repeatedly.
+  // In Node, a keep-alive connection is not idle until its current response has been sent, so check repeatedly.
   const node = server.node?.server;
   const bytesRead = new WeakMap<Socket, number>();
   const idle = setInterval(() => {

@@ -1,7 +1,7 @@
 /**
  * Sends one request to a checked address. Resolves the name once and connects to the address that was checked, so that
- * it has no effect if the name later resolves to a private address (DNS rebinding). Does not follow redirects and does
- * not use a proxy.
+ * a later change of the name to a private address (DNS rebinding) has no effect. Does not follow redirects and does not
+ * use a proxy.
  */
 import { rejectOnAbort } from "../cluster/reject-on-abort.ts";
 import { lookup } from "node:dns/promises";

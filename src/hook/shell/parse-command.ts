@@ -1,6 +1,6 @@
 /**
- * Parses a shell command: which commands run, with which arguments, on which files, and what the text leaves open.
- * Pure.
+ * Parses a shell command: determines which commands run, with which arguments and on which files, and what the text
+ * does not determine. Pure.
  */
 import {
   parse,

@@ -130,7 +130,7 @@ function readDecision(
   const action = submitted.json as GateAction;
   if (action.status === "pending_approval") return { kind: "wait", action };
   if (action.status !== "allowed" && action.status !== "approved") return refusal(action, codeOf(action));
-  // Gateways pass on the call as they received it.
+  // Refuse an edited request, because gateways forward the call as they received it.
   if (action.proposed != null) return refusal(action, "REQUEST_EDITED");
   return { kind: "may", action };
 }
@@ -179,7 +179,7 @@ export function describeRefusal(outcome: Exclude<GateOutcome, { kind: "go" }>): 
   }
 }
 
-/** Returns a message for a model that it can retry, without details of the failure. */
+/** Returns a message that tells a model to try again later, without details of the failure. */
 export const describeRetryableFault = (code: string): { code: string; message: string } => ({
   code,
   message: `Not run: the approval service could not decide (${code}). It was not denied; try again later.`,

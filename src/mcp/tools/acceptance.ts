@@ -86,8 +86,8 @@ function acceptanceAction({ server, changes }: DefinitionReview): {
 }
 
 /**
- * Names the server without the arguments of its command and without user info and query of its URL, which may contain
- * credentials.
+ * Returns the server's command without its arguments, or its URL without user info and query. The omitted parts may
+ * contain credentials.
  */
 function serverLocation({ target: reach }: ServerConfig): string {
   if ("command" in reach) return reach.command;

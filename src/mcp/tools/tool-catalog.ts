@@ -116,7 +116,10 @@ export class ToolCatalog {
     return null;
   }
 
-  /** Fetches a server's tools. Callers share one request, so it uses none of their signals. */
+  /**
+   * Fetches a server's tools. Concurrent callers share one request, so the request has its own timeout instead of a
+   * caller's signal.
+   */
   private async fetchTools(upstream: Upstream, refresh: boolean): Promise<JsonObject[]> {
     if (!isObject(upstream.capabilities["tools"])) return [];
     const cached = refresh ? undefined : this.lists.get(upstream);

@@ -130,7 +130,7 @@ export async function connectUpstream(
     }
     quiet = false;
     return await connectIn(secondEra).catch((error: unknown) => {
-      // Every server can reply to `initialize`, so its error is more informative than that of `server/discover`.
+      // Every server can reply to `initialize`, so its error is more informative than the error of `server/discover`.
       throw firstEra === "legacy" ? firstError : error;
     });
   } catch (error) {
