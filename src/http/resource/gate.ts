@@ -63,8 +63,7 @@ function createSubmit(call: GateCall, bound: string | null, request: GateRequest
 
 /**
  * Submits and starts one action.
- * @param waitSeconds the maximum time to wait for approvals; the service might wait for
- * a shorter time
+ * @param waitSeconds the maximum time to wait for approvals; the service might wait for a shorter time
  */
 export async function submitAndStart(call: GateCall, request: GateRequest, waitSeconds = 0): Promise<GateOutcome> {
   const bound = await boundAgent(call);
@@ -149,7 +148,10 @@ async function startOf(call: GateCall, submitted: ApiResponse): Promise<GateOutc
   return started.status < 500 && started.status !== 429 ? refusal(action, fault.code, fault.detail) : fault;
 }
 
-/** Returns the code of a refusal. The reason code of the decision does not describe later changes of the action. */
+/**
+ * Returns the code of a refusal: the status of an action that was not denied, `REJECTED` if a person denied the action,
+ * and otherwise the reason code of the decision.
+ */
 function codeOf({ status, denied_by, reason_code }: GateAction): string {
   if (status !== "denied") return status.toUpperCase();
   return denied_by === "person" ? "REJECTED" : reason_code;
