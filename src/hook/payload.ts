@@ -6,7 +6,7 @@ export type JsonObject = Record<string, unknown>;
 /** Maximum size of a payload. Bytes. */
 export const MAX_PAYLOAD_BYTES = 4 * 1024 * 1024;
 
-/** A payload that cannot be parsed. The agent sees the message, so it contains no part of the payload. */
+/** Thrown for a payload that cannot be parsed. The agent sees the message, so it contains no part of the payload. */
 export class PayloadError extends Error {}
 
 export function isObject(value: unknown): value is JsonObject {

@@ -86,8 +86,9 @@ export class Directory {
   }
 
   /**
-   * Reads the entries that were recorded since the last call. `epoch` is the epoch of a committed head. Within an
-   * epoch, nothing changes.
+   * Reads the entries that were recorded since the last call. Does nothing if the epoch is not newer, because nothing
+   * changes within an epoch.
+   * @param epoch the epoch of a committed head
    */
   async follow(reader: Pick<StorageReader, "entriesOfType">, epoch: number): Promise<void> {
     if (epoch <= this.followed) return;
@@ -263,7 +264,7 @@ export class Directory {
   }
 }
 
-/** Returns the result of `apply`. Throws StorageError if the entry contradicts earlier ones. */
+/** Returns the result of `apply`. Throws StorageError if the entry contradicts earlier entries. */
 function applied<T>(seq: number, apply: () => T): T {
   try {
     return apply();

@@ -34,7 +34,7 @@ const NAME = "ledger key";
 const MISSED_FOR = 1000;
 
 export interface LogKeyring {
-  /** Public key with which the log of an empty store starts. 32 raw bytes. */
+  /** The first public key of the log, if the store is empty. 32 raw bytes. */
   readonly publicKey: Uint8Array;
   /**
    * Returns the signer of a key; null if this process does not have the key. Before it returns null, reads the files

@@ -184,9 +184,9 @@ export function rightsOfUser(user: User, groups: Groups): Rights {
 }
 
 /**
- * Returns the credential of an agent that acts for a user. The actor in entries is the user, so that the user's votes
- * on these actions count as self-approvals even after a change of name. The agent can see only actions that this user
- * submitted.
+ * Returns the credential of an agent that acts for a user. In ledger entries, the user is the actor, so that the user's
+ * votes on the agent's actions count as self-approvals even after the user's name has changed. The agent can see only
+ * actions that this user submitted.
  */
 function createAgentCredential(
   user: User,

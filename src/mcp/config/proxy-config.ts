@@ -61,7 +61,7 @@ export interface ProxyConfig extends Omit<Static<typeof File>, "servers"> {
   token?: string;
 }
 
-/** An invalid configuration. The message contains the name of the member and the reason. */
+/** Thrown for an invalid configuration. The message contains the name of the member and the reason. */
 export class ProxyConfigError extends Error {}
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -20,7 +20,7 @@ interface CallMeta {
   sent: JsonObject;
   /** The forwarded members that policies see. */
   decided: JsonObject;
-  /** The members that are only recorded: all others, including the trace context. */
+  /** The members that are recorded although policies do not see them: all members that are not in `decided`. */
   recorded: JsonObject;
 }
 

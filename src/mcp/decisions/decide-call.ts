@@ -249,7 +249,8 @@ export class CallGate {
 }
 
 /**
- * Errors of a start after which the same call is submitted again, because its action has changed since the decision.
+ * If a start fails with one of these errors, the same call is submitted again, because its action has changed since the
+ * decision.
  */
 const RETRYABLE_START_ERRORS = new Set([
   "ACTION_NOT_STARTABLE",

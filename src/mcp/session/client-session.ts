@@ -41,7 +41,7 @@ interface SessionClient {
    * request.
    */
   askClient: SendToClient | null;
-  /** Called when the session's only server has closed. */
+  /** Called when the session's only server is a process and has exited. */
   ended(reason: string): void;
 }
 
