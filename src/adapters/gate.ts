@@ -117,7 +117,7 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
         appliesEdits,
         signal: call.signal,
       });
-      // Run the parameters that an approver changed instead of the proposed ones.
+      // Run with the parameters that an approver changed, not with the proposed parameters.
       const params = action.proposed == null ? request.params : action.params;
       if (state === "started") return { action, params: structuredClone(params) };
       if (state === "pending") options.onPending?.(action);
@@ -132,9 +132,9 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
   }
 
   /**
-   * Submits the calls that the model made in one turn as a plan, so that people decide on all of them at once. Each
-   * call then runs as one action of the plan. If the plan cannot be submitted, each call is submitted by itself and
-   * gets its own refusal.
+   * Submits the calls that the model made in one turn as a plan, so that people decide on all of them together. Each
+   * call then runs as one action of the plan. If the plan cannot be submitted, each call is submitted separately and
+   * gets a separate refusal.
    * @param idempotencyKey a key that stays the same for these calls whenever the run is resumed
    */
   async function plan(calls: readonly FrameworkCall[], idempotencyKey: string): Promise<void> {

@@ -127,8 +127,8 @@ export function colourText(io: Output, name: "green" | "red" | "yellow" | "dim",
 }
 
 /**
- * Prints a result as one line of JSON. Escapes characters that could control the terminal, including those that JSON
- * allows.
+ * Prints a result as one line of JSON. Escapes characters that could control the terminal, including characters that
+ * JSON allows.
  */
 export function printJson(io: Output, value: unknown): void {
   io.out(

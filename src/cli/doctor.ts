@@ -133,7 +133,7 @@ async function checkStore(config: Config): Promise<Finding[]> {
   }
 }
 
-/** Compares the channels in the policies with the configured ones. */
+/** Compares the channels in the policies with the configured channels. */
 async function checkNotifications({ channels, policies, environment }: Config): Promise<Finding[]> {
   const check = "notifications";
   const names = Object.keys(channels);

@@ -126,7 +126,7 @@ export function govern<P extends object, T>(
         return new Pending<T>(admission, (later = {}) => call({ ...callOptions, ...later }));
       const { action, outcome, message } = admission;
       if (outcome !== null) throw new ActionRefused(action, outcome, message);
-      // Run the parameters that an approver changed instead of the proposed ones.
+      // Run with the parameters that an approver changed, not with the proposed parameters.
       const decided = action.proposed == null ? params : action.params;
       return await runAdmitted(assent, admission.action, options, () =>
         run(copyOf<P>(decided), { action: admission.action, signal }),

@@ -274,7 +274,7 @@ function applied<T>(seq: number, apply: () => T): T {
   }
 }
 
-/** Collects a page of grant entries and applies them at once, because each application copies the maps. */
+/** Collects a page of grant entries and applies them together, because each application copies the maps. */
 function createGrantFollower() {
   let grants: Grants = NO_GRANTS;
   let entries: (GrantEntry & { seq: number })[] = [];

@@ -75,7 +75,7 @@ export function readProxyConfig(text: string, env: Environment): ProxyConfig {
   const errors = new Map<string, string>();
   for (const fault of Value.Errors(File, value)) {
     const { path } = findInnermostFault(fault);
-    // Report only the first error of each member, because the later ones repeat it.
+    // Report only the first error of each member, because later errors repeat it.
     if (!errors.has(path)) errors.set(path, explainFault(findInnermostFault(fault), siblingNames(File, path)));
   }
   if (errors.size > 0)

@@ -16,7 +16,7 @@ const TRACE_KEYS = new Set(["traceparent", "tracestate"]);
 const isProxyKey = (key: string): boolean => key === "progressToken" || key.startsWith("io.modelcontextprotocol/");
 
 interface CallMeta {
-  /** The members that the receiver gets: the ones in `decided`, and the trace context. */
+  /** The members that the receiver gets: the members in `decided`, and the trace context. */
   sent: JsonObject;
   /** The forwarded members that policies see. */
   decided: JsonObject;

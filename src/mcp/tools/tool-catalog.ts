@@ -60,7 +60,7 @@ export class ToolCatalog {
 
   /**
    * Lists the tools for a client. Requests them from all servers. If there are several servers, does not wait for slow
-   * ones.
+   * servers.
    */
   list(upstreams: readonly Upstream[]): Promise<Tool[]> {
     return this.listUnique(upstreams, (upstream) =>
@@ -148,7 +148,10 @@ export class ToolCatalog {
     }
   }
 
-  /** Returns the accepted definitions. On first use, accepts the current ones unless the configuration forbids that. */
+  /**
+   * Returns the accepted definitions. On first use, accepts the current definitions unless the configuration forbids
+   * that.
+   */
   private readOrAcceptFirst({ config, instructions }: Upstream, tools: JsonObject[]): AcceptedDefinitions | null {
     const accepted = this.readAccepted(config);
     if (accepted !== null || config.definitions === "accepted") return accepted;

@@ -45,7 +45,7 @@ export class UpstreamPool {
   }
 
   /**
-   * Connects to all servers. With several servers, does not wait for slow ones.
+   * Connects to all servers. With several servers, does not wait for slow servers.
    * @throws Error whose message can be shown to the user, if no server is connected
    */
   async open(facts: ClientInfo): Promise<void> {

@@ -257,7 +257,7 @@ async function connectModern(config: ServerConfig, peer: Peer, client: ClientInf
         `the server "${config.name}" asked for input more than ${MAX_ROUNDS} times`,
       );
     },
-    // Clients of protocol revision 2026-07-28 send only cancellations as notifications, and the peer sends those.
+    // Clients of protocol revision 2026-07-28 send no notifications except cancellations, which the peer sends.
     notify: () => Promise.resolve(),
     close: () => peer.close(),
   };
