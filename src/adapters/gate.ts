@@ -104,8 +104,8 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
   }
 
   /**
-   * Starts the action and returns the arguments to run with. Throws ToolNotRunError if it must not run, or the reason of an
-   * aborted signal.
+   * Starts the action and returns the arguments to run with. Throws ToolNotRunError if the tool must not run, or the
+   * reason of an aborted signal.
    * @param appliesEdits whether the caller runs the returned arguments, which an approver may have changed
    */
   async function start(call: FrameworkCall, appliesEdits = false): Promise<{ action: ActionRecord; params: Json }> {
@@ -171,7 +171,8 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
       }
     },
     /**
-     * Starts the action, runs it and reports the result. Throws ToolNotRunError if the tool did not run, or the error of `run`.
+     * Starts the action, calls `run` and reports the result. Throws ToolNotRunError if the tool did not run, or the
+     * error of `run`.
      */
     async run<T>(call: FrameworkCall, run: (params: Json) => T | Promise<T>): Promise<T> {
       const { action, params } = await start(call, true);

@@ -90,8 +90,8 @@ export function executionCalls({ record, action, transport }: ApiCalls) {
   return {
     action,
     /**
-     * Waits until the action is no longer pending, or an approver asks the agent a question. Continues to wait while the
-     * service is unavailable.
+     * Waits until the action is no longer pending, or an approver asks the agent a question. Continues to wait while
+     * the service is unavailable.
      */
     async wait(id: string, { timeout = Infinity, signal }: WaitOptions = {}): Promise<ActionRecord> {
       const end = performance.now() + timeout * 1000;

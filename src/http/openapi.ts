@@ -1,6 +1,6 @@
 /**
- * Generates the OpenAPI 3.1 document from the schemas that validate requests. A schema with a `title` becomes a component
- * of that name.
+ * Generates the OpenAPI 3.1 document from the schemas that validate requests. A schema with a `title` becomes a
+ * component of that name.
  */
 import { Type, type TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";

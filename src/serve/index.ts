@@ -20,8 +20,9 @@ interface ServeOptions {
 }
 
 /**
- * Maximum number of header lines of one request. By default Node silently drops lines after the 2,000th, so a gateway could
- * forward headers that this service never checked. Deno and Bun have similar limits and reject such requests themselves.
+ * Maximum number of header lines of one request. By default Node silently drops lines after the 2,000th, so a gateway
+ * could forward headers that this service never checked. Deno and Bun have similar limits and reject such requests
+ * themselves.
  */
 const MAX_HEADER_LINES = 128;
 
@@ -133,7 +134,10 @@ function infoOf(request: ServerRequest): RequestInfo {
   };
 }
 
-/** Returns the request target as the client sent it. Returns null on Bun, which normalizes dot segments and backslashes first. */
+/**
+ * Returns the request target as the client sent it. Returns null on Bun, which normalizes dot segments and backslashes
+ * first.
+ */
 function sentTarget(url: string): string | null {
   return "bun" in process.versions ? null : url.slice(url.indexOf("/", url.indexOf("://") + 3));
 }

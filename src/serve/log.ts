@@ -11,8 +11,8 @@ const LEVELS = ["debug", "info", "warn", "error"] as const;
 type LogLevel = (typeof LEVELS)[number] | "silent";
 
 /**
- * Creates a logger that writes one JSON object per line to standard error. Lines of one turn of the event loop are written
- * together. Warnings and errors are written immediately, after all buffered lines.
+ * Creates a logger that writes one JSON object per line to standard error. Lines of one turn of the event loop are
+ * written together. Warnings and errors are written immediately, after all buffered lines.
  * @param write a function that is called with complete lines, including newlines
  * @example
  * createLogger("info").info("started", { port: 8080 });

@@ -49,7 +49,8 @@ export type ResolveName = (name: string) => Promise<string[]>;
 const resolveName: ResolveName = async (name) => (await lookup(name, { all: true })).map(({ address }) => address);
 
 /**
- * Sends a POST. Rejects with Error if there is no response, and with NotifierError if an address of the name is not public.
+ * Sends a POST. Rejects with Error if there is no response, and with NotifierError if an address of the name is not
+ * public.
  * @example
  * const { status, body } = await post(target, { "content-type": "application/json" }, "{}", signal);
  */
@@ -105,7 +106,10 @@ async function send(
   }
 }
 
-/** Resolves and checks the addresses. Sorts IPv4 first, because connecting over IPv6 can time out on machines without it. */
+/**
+ * Resolves and checks the addresses. Sorts IPv4 first, because connecting over IPv6 can time out on machines without
+ * it.
+ */
 async function checkedAddresses(
   { url, allowPrivate }: RequestTarget,
   resolve: ResolveName,

@@ -1,4 +1,7 @@
-/** Pages of lists: newest first, with an opaque cursor that neither skips nor repeats items, and `offset` for old clients. */
+/**
+ * Pages of lists: newest first, with an opaque cursor that neither skips nor repeats items, and `offset` for old
+ * clients.
+ */
 import { Type } from "@sinclair/typebox";
 import { Refusal } from "../../contract/errors.ts";
 import { fromBase64Url, toBase64Url, utf8 } from "../../domain/hash.ts";

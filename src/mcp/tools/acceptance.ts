@@ -21,7 +21,10 @@ export interface DefinitionReview {
   changes: DefinitionChange[];
 }
 
-/** Compares the current definitions of a server with the accepted ones. @throws Error whose message can be shown to the user */
+/**
+ * Compares the current definitions of a server with the accepted definitions.
+ * @throws Error whose message can be shown to the user
+ */
 export async function reviewDefinitions(
   server: ServerConfig,
   store: DefinitionStore,
