@@ -71,7 +71,8 @@ export interface Plugin<Options extends TObject = TObject> {
    */
   storage?(host: StorageHost, options: Static<Options>): Storage | Promise<Storage>;
   /**
-   * Returns logs of other systems, which `assent reconcile` compares with the ledger. Runs in the command, not in the service.
+   * Returns logs of other systems, which `assent reconcile` compares with the ledger. Runs in the command, not in the
+   * service.
    */
   effectSources?(options: Static<Options>): readonly EffectSource[];
   /** Returns all other contributions of the plugin. */

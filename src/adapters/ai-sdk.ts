@@ -19,7 +19,7 @@ interface SdkTool {
 }
 
 /**
- * Returns the tools with a gate in front of each. A call that requires approval ends the run with a
+ * Returns the tools, wrapped so that each call needs a decision. A call that requires approval ends the run with a
  * tool-approval-request. To resume, append a tool-approval-response and generate again: the tool is evaluated again,
  * whatever the response says. The SDK's own `toolApproval` is not sufficient, because it accepts an approval in the
  * message history, which a client can write. Throws TypeError for tools without `execute`, because they run elsewhere.
@@ -56,7 +56,10 @@ export function governTools<Tools extends Record<string, SdkTool>>(tools: Tools,
   return Object.fromEntries(governed) as Tools;
 }
 
-/** SDK 6 checks again when a run resumes, and would deny a call that no longer needs approval. */
+/**
+ * Returns true if the SDK has already requested approval of this call. When a run resumes, SDK 6 evaluates
+ * `needsApproval` again, and would deny the call if the result were now false.
+ */
 function wasRequested({ toolCallId, messages = [] }: ExecutionOptions): boolean {
   return messages.some(
     ({ content }) =>

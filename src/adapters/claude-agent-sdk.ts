@@ -17,8 +17,8 @@ interface HookInput {
 }
 
 /**
- * Seconds. The decision must arrive well before the SDK's own timeout. After that timeout, the SDK runs the call unless
- * `onFailure` is "block".
+ * Seconds that a call waits for approval. The decision must arrive well before the SDK's own timeout, because after
+ * that timeout the SDK runs the call unless `onFailure` is "block".
  */
 const APPROVAL_TIMEOUT = 30;
 const TIMEOUT = 300;

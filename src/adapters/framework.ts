@@ -54,8 +54,8 @@ const getBuiltin: GetBuiltin = (name) =>
   (globalThis as { process?: { getBuiltinModule?: GetBuiltin } }).process?.getBuiltinModule?.(name);
 
 /**
- * Search from the main script's folder first, because in a monorepo the working folder can contain another project's
- * version.
+ * Returns the folders to search. The main script's folder is first, because in a monorepo the working folder can
+ * contain another project's version.
  */
 function applicationFolders(): string[] {
   const [path, url] = [getBuiltin("node:path"), getBuiltin("node:url")];

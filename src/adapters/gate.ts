@@ -104,8 +104,8 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
   }
 
   /**
-   * Starts the action and returns the arguments to run with. Throws ToolNotRunError if it must not run, or the reason of an
-   * aborted signal.
+   * Starts the action and returns the arguments to run with. Throws ToolNotRunError if the tool must not run, or the
+   * reason of an aborted signal.
    * @param appliesEdits whether the caller runs the returned arguments, which an approver may have changed
    */
   async function start(call: FrameworkCall, appliesEdits = false): Promise<{ action: ActionRecord; params: Json }> {
@@ -117,7 +117,7 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
         appliesEdits,
         signal: call.signal,
       });
-      // Run the parameters that an approver changed instead of the proposed ones.
+      // Run with the parameters that an approver changed, not with the proposed parameters.
       const params = action.proposed == null ? request.params : action.params;
       if (state === "started") return { action, params: structuredClone(params) };
       if (state === "pending") options.onPending?.(action);
@@ -132,9 +132,9 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
   }
 
   /**
-   * Submits the calls that the model made in one turn as a plan, so that people decide on all of them at once. Each
-   * call then runs as one action of the plan. If the plan cannot be submitted, each call is submitted by itself and
-   * gets its own refusal.
+   * Submits the calls that the model made in one turn as a plan, so that people decide on all of them together. Each
+   * call then runs as one action of the plan. If the plan cannot be submitted, each call is submitted separately and
+   * gets a separate refusal.
    * @param idempotencyKey a key that stays the same for these calls whenever the run is resumed
    */
   async function plan(calls: readonly FrameworkCall[], idempotencyKey: string): Promise<void> {
@@ -171,7 +171,8 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
       }
     },
     /**
-     * Starts the action, runs it and reports the result. Throws ToolNotRunError if the tool did not run, or the error of `run`.
+     * Starts the action, calls `run` and reports the result. Throws ToolNotRunError if the tool did not run, or the
+     * error of `run`.
      */
     async run<T>(call: FrameworkCall, run: (params: Json) => T | Promise<T>): Promise<T> {
       const { action, params } = await start(call, true);

@@ -35,7 +35,7 @@ export function assentCallbacks(options: GateOptions) {
         const value = await gate.run({ name: tool.name, args, meta }, (params) =>
           tool.runAsync({ args: params, toolContext: context }),
         );
-        // Return an object, because ADK runs the tool itself after any other result.
+        // Return an object. After any other result, ADK would run the tool itself.
         if (Array.isArray(value)) return { results: value };
         return typeof value === "object" && value !== null
           ? (value as Record<string, unknown>)

@@ -29,7 +29,7 @@ export interface LangChainOptions<Message> extends GateOptions {
   interrupt?: ((value: { action_id: string; message: string }) => unknown) | undefined;
   /**
    * Whether the calls that the model makes in one turn are submitted as one plan. Default true. If false, people decide
-   * on each call by itself.
+   * on each call separately.
    */
   plans?: boolean | undefined;
 }

@@ -18,7 +18,7 @@ interface ExecutionContext {
 }
 
 /**
- * Returns the definition of a tool with a gate in front of it.
+ * Returns the definition of a tool, wrapped so that each call needs a decision.
  * Use as `createTool(governTool({ id, description, inputSchema, execute }, gate))`. A call that requires approval
  * suspends its run. `resumeStream` and `resumeGenerate` request a decision again, whatever the resume data. Throws an
  * Error with a message for the model if the call comes from outside an agent, or if the tool has no `suspendSchema` or

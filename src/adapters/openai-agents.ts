@@ -19,10 +19,11 @@ interface Details {
 }
 
 /**
- * Returns the options of a tool with a gate in front of it. Use as `tool(governTool({ name, description, parameters,
- * execute }, gate))`. A call that requires approval interrupts the run. Save the run state. After a person has approved
- * the action, approve the interruption in that state: the SDK then repeats the call, and the service evaluates it
- * again. Approving the interruption without the service's approval does not run the tool.
+ * Returns the options of a tool, wrapped so that each call needs a decision.
+ * Use as `tool(governTool({ name, description, parameters, execute }, gate))`. A call that requires approval interrupts
+ * the run. Save the run state. After a person has approved the action, approve the interruption in that state: the SDK
+ * then repeats the call, and the service evaluates it again. Approving the interruption without the service's approval
+ * does not run the tool.
  * @example
  * const refund = tool(governTool({ name: "refund", description, parameters, execute }, { tool: "stripe" }));
  */

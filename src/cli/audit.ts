@@ -144,14 +144,14 @@ function keptCheckpoints(config: Config, vkeys: readonly (string | null)[]): Kep
       if (note !== null) kept.notes.push({ path, note });
     } catch (error) {
       const message = `the stored checkpoint ${path} cannot be read: ${(error as Error).message}`;
-      // Ignore a state folder without read permission, as the service does.
+      // Only warn about a state folder without read permission, because the service ignores such a folder, too.
       (path !== paths[0] && isPermissionDenied(error) ? kept.warnings : kept.faults).push(message);
     }
   }
   return kept;
 }
 
-/** Returns the checkpoints that match the store. Adds a fault to the report for each of the others. */
+/** Returns the checkpoints that match the store. Adds a fault to the report for each checkpoint that does not. */
 async function compareKept(
   storage: Storage,
   report: StoreAuditReport,

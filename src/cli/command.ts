@@ -50,8 +50,8 @@ type Options = NonNullable<ParseArgsConfig["options"]>;
 type Parsed<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true; args: string[] }>>;
 
 /**
- * Parses options like `util.parseArgs`. For an unknown option, throws CommandError with EXIT.usage and suggests a
- * similar option.
+ * Parses options like `util.parseArgs`. For an unknown option, throws CommandError with `EXIT_CODES.usage` and suggests
+ * a similar option.
  */
 export function parseArguments<T extends Options>(args: string[], options: T): Parsed<T> {
   try {
@@ -127,8 +127,8 @@ export function colourText(io: Output, name: "green" | "red" | "yellow" | "dim",
 }
 
 /**
- * Prints a result as one line of JSON. Escapes characters that could control the terminal, including those that JSON
- * allows.
+ * Prints a result as one line of JSON. Escapes characters that could control the terminal, including characters that
+ * JSON allows.
  */
 export function printJson(io: Output, value: unknown): void {
   io.out(

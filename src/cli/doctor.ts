@@ -24,7 +24,9 @@ import { assertCurrentSchema, assertStorageUsable, withStore } from "./with-stor
 
 /** Timeout of one request in seconds. Short, because a person waits at the terminal. */
 const TIMEOUT = 10;
-/** Maximum difference between the clocks, because permits and links expire by the clock of the service. */
+/**
+ * Maximum difference between the local clock and the service's clock. Permits and links expire by the service's clock.
+ */
 const MAX_CLOCK_OFFSET_MS = 5_000;
 const EXPIRES_SOON_MS = 7 * 86_400_000;
 
@@ -79,8 +81,8 @@ examples:
 };
 
 /**
- * Reads the configuration in the working folder. `config` is null if there is none, which is no problem if the service
- * runs elsewhere.
+ * Reads the configuration in the working folder. `config` is null if there is no configuration, which is not a problem
+ * if the service runs elsewhere.
  */
 function checkConfig(file: string | undefined): { config: Config | null; findings: Finding[] } {
   const check = "configuration";
@@ -131,7 +133,7 @@ async function checkStore(config: Config): Promise<Finding[]> {
   }
 }
 
-/** Compares the channels in the policies with the configured ones. */
+/** Compares the channels in the policies with the configured channels. */
 async function checkNotifications({ channels, policies, environment }: Config): Promise<Finding[]> {
   const check = "notifications";
   const names = Object.keys(channels);
@@ -161,7 +163,8 @@ async function checkNotifications({ channels, policies, environment }: Config): 
   return [
     {
       check,
-      // If no channel is configured, approvers use the console. If some are, the policy probably misspells a name.
+      // If no channel is configured, approvers use the console. If channels are configured, the policy probably
+      // misspells the name of one.
       state: names.length === 0 ? "note" : "problem",
       text: `policies name channels that the configuration does not define, so no one is notified there: ${missing}`,
       fix: "add them under channels in assent.yaml (docs/notifications.md)",

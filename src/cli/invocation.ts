@@ -18,7 +18,7 @@ export function programCommand(
   if (bin.includes(`${sep}node_modules${sep}`)) {
     if (deno !== undefined) return "deno run -A npm:assent";
     if (bun !== undefined || (env["npm_config_user_agent"] ?? "").startsWith("bun/")) return "bunx assent";
-    // A global installation is on the PATH. For one in node_modules, npx finds the program.
+    // A global installation is on the PATH. For an installation in node_modules, npx finds the program.
     const local = folder.startsWith(bin.slice(0, bin.indexOf(`${sep}node_modules${sep}`)));
     return local || env["npm_command"] === "exec" ? "npx assent" : "assent";
   }

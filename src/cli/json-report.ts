@@ -2,8 +2,8 @@
 import { EXIT_CODES, printJson, type Output } from "./command.ts";
 
 /**
- * Runs a command. With `json`, collects its lines and prints one object at the end instead: whether everything
- * succeeded, and the lines.
+ * Runs a command. With `json`, collects its lines and prints a single object at the end, with the lines and whether
+ * everything succeeded.
  */
 export async function withJsonReport(
   io: Output,

@@ -127,7 +127,7 @@ async function loadPluginCommands(): Promise<{ commands: ReadonlyMap<string, Com
   }
 }
 
-/** Loads the built-in commands and those of the configured plugins, in the order of the help. */
+/** Loads the built-in commands and the commands of the configured plugins, in the order of the help. */
 export async function allCommands(): Promise<ReadonlyMap<string, Command>> {
   const core = Object.entries(COMMANDS).map(async ([name, load]) => [name, await load()] as const);
   return new Map([...(await Promise.all(core)), ...(await loadPluginCommands()).commands]);

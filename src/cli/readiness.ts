@@ -18,7 +18,10 @@ export interface Readiness {
   };
 }
 
-/** Reads the readiness. Also resolves if the service responds that it is not ready. Throws AssentError for all other errors. */
+/**
+ * Reads the readiness. Also resolves if the service responds that it is not ready. Throws AssentError for all other
+ * errors.
+ */
 export async function readReadiness(service: Assent): Promise<Readiness> {
   try {
     return await service.call<Readiness>("GET", "/readyz");

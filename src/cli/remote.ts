@@ -26,7 +26,8 @@ export async function createClient(): Promise<Assent> {
 }
 
 /**
- * Returns a client for commands that vote, stop, erase or manage keys. Unlike `client`, it never uses a stored key.
+ * Returns a client for commands that vote, stop, erase or manage keys. Unlike `createClient`, it never uses a stored
+ * key.
  */
 export async function createPrivilegedClient(): Promise<Assent> {
   const url = serviceUrl();

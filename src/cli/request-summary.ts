@@ -6,12 +6,13 @@ import { renderMarkedText } from "../domain/visible-text.ts";
 const MAX_LENGTH = 160;
 /** Maximum length of one parameter, so that a long one does not displace the next. */
 const MAX_PARAMETER = 60;
-/** Parameters that say by themselves what coding agents do. */
+/** Parameters that are sufficient to show what a coding agent does. */
 const TELLING = ["command", "paths", "urls"];
 
 /**
- * Returns the preview of the policy, else the command, the files or the URLs, else the parameters: those that the
- * policy lists and amounts first. Hidden characters of the agent's text are spelled out.
+ * Returns the preview of the policy. Without a preview, returns the command, the files or the URLs. Without these,
+ * returns the parameters, starting with those that the policy lists and with amounts. Makes hidden characters in the
+ * agent's text visible.
  */
 export function requestSummary(action: ActionRecord): string {
   if (action.erased_at !== null) return "erased";
@@ -21,8 +22,8 @@ export function requestSummary(action: ActionRecord): string {
 }
 
 /**
- * Returns the command, the files or the URLs; null if there are none, if the policy names other parameters, or if there is an
- * amount, which an agent could hide by adding a command.
+ * Returns the command, the files or the URLs; null if there are none, or if the policy lists other parameters. Also
+ * returns null if the request contains an amount, because an agent could otherwise hide the amount by adding a command.
  */
 function tellingText(action: ActionRecord): string | null {
   const ranked = rankParameters(action);

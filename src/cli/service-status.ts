@@ -67,7 +67,7 @@ function describeKey(me: Me | null): string[] {
   return [`key       ${details.join(", ")}`, `scopes    ${me.scopes.join(" ")}`];
 }
 
-/** Returns a line for the active policies, and a line for each source: its latest revision, and the applied one. */
+/** Returns a line for the active policies, and for each source a line with its latest and its applied revision. */
 function describePolicies({ active, policy_set, offers }: Readiness["policies"]): string[] {
   return [
     `policies  ${active} active, policy set ${policy_set?.slice(0, 12) ?? "none"}`,

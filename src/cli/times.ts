@@ -3,8 +3,8 @@ import { parseDuration, parseRfc3339 } from "../domain/time.ts";
 import { usageError } from "./command.ts";
 
 /**
- * Returns a time in milliseconds. A duration means that long ago. A date means its start in UTC. Throws a usage error
- * for any other text.
+ * Returns a time in milliseconds. A duration is subtracted from the current time. A date means its start in UTC. Throws
+ * a usage error for any other text.
  * @param flag name of the option, with its dashes
  * @example
  * parsePast("--since", "2h"); // Date.now() - 7_200_000
@@ -13,7 +13,7 @@ export function parsePast(flag: string, text: string, now: number = Date.now()):
   return parseMoment(flag, text, { now, direction: -1 });
 }
 
-/** Returns a time in milliseconds. A duration means that long from now. Otherwise like `parsePast`. */
+/** Returns a time in milliseconds. A duration is added to the current time. Otherwise like `parsePast`. */
 export function parseFuture(flag: string, text: string, now: number = Date.now()): number {
   return parseMoment(flag, text, { now, direction: 1 });
 }

@@ -175,7 +175,7 @@ async function entryIn(path: string): Promise<Uint8Array> {
   return new Uint8Array(bytes);
 }
 
-/** Verifies a proof. Throws CommandError with EXIT.unverified if the proof is invalid. */
+/** Verifies a proof. Throws CommandError with `EXIT_CODES.unverified` if the proof is invalid. */
 export function verifyProofText(
   proof: string,
   vkey: string,

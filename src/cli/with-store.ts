@@ -66,8 +66,8 @@ export async function assertCurrentSchema(storage: Storage): Promise<void> {
 }
 
 /**
- * Reports the progress of long-running work on standard error: on one line of a terminal, in steps of a tenth
- * elsewhere.
+ * Reports the progress of long-running work on standard error. On a terminal, updates one line; elsewhere, prints a
+ * line for every 10 %.
  */
 export function createProgressReporter(io: Output): (part: string, done: number, total: number) => void {
   let lastLine = "";

@@ -90,8 +90,8 @@ export function executionCalls({ record, action, transport }: ApiCalls) {
   return {
     action,
     /**
-     * Waits until the action is no longer pending, or an approver asks the agent a question. Continues to wait while the
-     * service is unavailable.
+     * Waits until the action is no longer pending, or an approver asks the agent a question. Continues to wait while
+     * the service is unavailable.
      */
     async wait(id: string, { timeout = Infinity, signal }: WaitOptions = {}): Promise<ActionRecord> {
       const end = performance.now() + timeout * 1000;
@@ -104,7 +104,7 @@ export function executionCalls({ record, action, transport }: ApiCalls) {
             const now = await action(id, { wait: Math.min(LONGEST_WAIT, Math.ceil(left)), signal: limit.signal });
             if (now.status !== "pending_approval" || openQuestion(now) !== null || performance.now() >= end) return now;
             failures = 0;
-            // If the service responds at once with a pending action, it does not support waiting.
+            // Pause if the service responds at once with a pending action, because it then does not support waiting.
             if (performance.now() - begun < 1000) await pause(Math.min(left, 1), [limit.signal]);
           } catch (error) {
             if (!(error instanceof ServiceUnavailable) || performance.now() >= end) throw error;

@@ -22,7 +22,7 @@ export function copyJson(value: unknown, where = "the arguments", depth = 0): un
   if (depth >= DEEPEST) throw notJson(where, "is nested too deeply, or holds itself");
   if (Array.isArray(value)) return Array.from(value, (item, at) => copyJson(item, `${where}[${at}]`, depth + 1));
   const prototype: unknown = Object.getPrototypeOf(value);
-  // An object of another realm, such as a frame, has another Object.prototype.
+  // An object from a different realm, such as a frame, has a different Object.prototype.
   if (prototype !== null && Object.getPrototypeOf(prototype) !== null)
     throw notJson(where, "is an instance of a class; give its members as a plain object");
   const copy: Record<string, unknown> = {};
@@ -40,7 +40,9 @@ export function copyJson(value: unknown, where = "the arguments", depth = 0): un
   return copy;
 }
 
-/** Copies an object like `snapshot`. Throws TypeError for other values. */
+/**
+ * Copies an object like `copyJson`. Returns an empty object for undefined and null. Throws TypeError for other values.
+ */
 export function copyJsonObject(value: unknown, where?: string): Record<string, unknown> {
   const copy = copyJson(value ?? {}, where);
   if (typeof copy === "object" && copy !== null && !Array.isArray(copy)) return copy as Record<string, unknown>;

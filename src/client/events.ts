@@ -56,8 +56,8 @@ export async function* followEvents(
     } finally {
       limit.end();
     }
-    // The service closed the stream. It is shutting down, or the key expired or was revoked; the next attempt reports
-    // the latter.
+    // The service closed the stream because it is shutting down, or because the key expired or was revoked. If the key
+    // is the reason, the next attempt throws Unauthorized.
     await pause(computeBackoff(0, null), signals);
   }
 }
@@ -78,7 +78,7 @@ async function* blocksOf(response: Response, limit: ReturnType<typeof createTime
     for (;;) {
       limit.extend(SILENCE);
       const { done, value } = await limit.race(reader.read());
-      // The consumer may take any amount of time to process an event.
+      // Suspend the timeout, because the consumer may take any amount of time to process an event.
       limit.extend(Infinity);
       if (done) return;
       text += value;

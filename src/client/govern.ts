@@ -84,12 +84,13 @@ export interface RunContext {
 }
 
 /**
- * Wraps `run`. Each call submits a request, waits `approvalTimeout` seconds for approval, starts the action, runs it
- * with a copy of the arguments that were decided, and reports the result. Returns the result of `run`, or Pending.
+ * Wraps `run`. Each call submits a request, waits `approvalTimeout` seconds for approval, starts the action, calls
+ * `run` with a copy of the arguments that were decided, and reports the result. Returns the result of `run`, or
+ * Pending.
  *
- * Throws ActionRefused if it must not run, AssentError if the service does not respond, TypeError for arguments that
- * JSON cannot express and for generator functions, the reason of an aborted signal, and what `run` throws. `run` was
- * called only in the last case.
+ * Throws ActionRefused if the action must not run, AssentError if the service does not respond, TypeError for arguments
+ * that JSON cannot express, and the reason of an aborted signal. `run` was not called in these cases. Also throws any
+ * error of `run`, and TypeError if `run` returns a generator, whose body has then not run.
  * @example
  * const refund = govern(({ charge, amount }: Refund) => stripe.refund(charge, amount), { tool: "stripe", operation: "refund" });
  * const result = await refund({ charge: "ch_1", amount: 5 });
@@ -125,7 +126,7 @@ export function govern<P extends object, T>(
         return new Pending<T>(admission, (later = {}) => call({ ...callOptions, ...later }));
       const { action, outcome, message } = admission;
       if (outcome !== null) throw new ActionRefused(action, outcome, message);
-      // Run the parameters that an approver changed instead of the proposed ones.
+      // Run with the parameters that an approver changed, not with the proposed parameters.
       const decided = action.proposed == null ? params : action.params;
       return await runAdmitted(assent, admission.action, options, () =>
         run(copyOf<P>(decided), { action: admission.action, signal }),

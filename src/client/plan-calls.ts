@@ -27,7 +27,10 @@ export function planCalls({ transport, listOf, sessionHeader }: ApiCalls) {
       (await plans()).votePlan(transport, id, approve, how),
     /** Yields all matching plans, newest first. Reads pages as needed. */
     plans: (query: PlanQuery = {}, how?: CallOptions) => listOf<PlanSummary>("/v1/plans", query, how, "plans"),
-    /** Cancels the pending actions of a plan; with an admin key, also the actions that may start. */
+    /**
+     * Cancels the pending actions of a plan. With an admin key, also cancels allowed and approved actions that have not
+     * started.
+     */
     cancelPlan: async (id: string, how: VoteOptions = {}): Promise<PlanRecord> =>
       (await plans()).cancelPlan(transport, id, how),
   };

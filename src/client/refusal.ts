@@ -3,9 +3,16 @@ import type { AssentError } from "./client-errors.ts";
 import type { ActionRecord } from "./action-types.ts";
 
 /**
- * `denied` by policy; `rejected` by a person or a machine reviewer, now or earlier; `stopped` by a stop of the service; `expired`: no one decided,
- * or no one started it, in time; `cancelled`; `taken`: another call runs it or has run it; `refused`: the service did not start it;
- * `edited`: an approver or a policy changed the parameters, and the caller cannot apply that.
+ * Kind of refusal:
+ *
+ * - `denied` by a policy
+ * - `rejected` by a person or a machine reviewer, including an earlier rejection of the same request
+ * - `stopped` by a stop of the service
+ * - `expired`: no one decided on the action, or no one started it, in time
+ * - `cancelled` before it started
+ * - `taken`: another call runs the action or has run it
+ * - `refused`: the service did not start the action
+ * - `edited`: an approver or a policy changed the parameters, and the caller cannot apply the change
  */
 export type RefusalOutcome =
   | "denied"
@@ -38,7 +45,7 @@ const NO_DETOUR = "Do not look for another way to do the same";
 
 /**
  * Returns the refusal of an action that cannot run now.
- * @param error the reason why it could not be started, if its status does not contain the reason
+ * @param error the reason why the action could not be started, if its status does not show the reason
  * @example
  * const { outcome, why, next } = explainRefusal(action);
  * return `The call was ${why}. ${next}`;
@@ -142,7 +149,7 @@ export function approverName(principal: string | undefined): string {
 }
 
 /**
- * Returns a string of a person or a policy as one short line, without characters that hide or reorder text.
+ * Returns a string that a person or a policy wrote as one short line, without characters that hide or reorder text.
  * @example
  * toSingleLine("too\nexpensive", 200); // "too expensive"
  */

@@ -238,7 +238,10 @@ function parsePlainScalar(text: string): string | number | boolean {
   return /^-?\d{1,15}$/.test(text) ? Number(text) : text;
 }
 
-/** Applies the environment variables to the file's values. Returns the variable that set each pointer. */
+/**
+ * Applies the environment variables to the file's values. Returns the variable that set each value, by the value's
+ * pointer.
+ */
 function applyEnvironment(given: Record<string, unknown>, env: Environment): Map<string, string> {
   const set = new Map<string, string>();
   for (const { name, path, isNumber } of ENVIRONMENT_VARIABLES) {

@@ -23,8 +23,8 @@ export function callingCodexPath(): string | null {
       const path = readlinkSync(`/proc/${pid}/exe`);
       const name = basename(path);
       if (name === "codex") return path;
-      // Stop at any other program. The search could otherwise reach a newer Codex that had started an older Codex under
-      // another name, and the older Codex had started this hook.
+      // Stop at any other program, because it may be an older Codex with a different name. The search could otherwise
+      // reach a newer Codex that had started the older one.
       if (!SHELL.test(name)) return null;
       pid = Number(/^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
     }

@@ -82,7 +82,7 @@ function denyReason(error: unknown): string {
   return serviceFailureText(error);
 }
 
-/** Resolves to null if the call may run, after starting its action; otherwise to the reason for the denial. */
+/** If the call may run, starts its action and resolves to null. Otherwise, resolves to the reason for the denial. */
 async function requestDecision(
   event: HookEvent,
   question: HookRequest,
@@ -109,7 +109,8 @@ async function requestDecision(
     if (action.status === "pending_approval") return pendingText(action, RETRY_AFTER);
     if (["denied", "expired", "cancelled"].includes(action.status)) return refusalText(action);
     if (action.status !== "allowed" && action.status !== "approved") continue;
-    // Refuse the call: the host would run the agent's arguments, not the ones that an approver changed.
+    // Refuse the call, because the host would run the agent's arguments instead of the arguments that an approver
+    // changed.
     if (action.proposed != null) return refusalText(action);
     if (await startAction(assent, action, deadline, signal)) {
       if (signal.aborted || performance.now() > deadline + ANSWER_MARGIN * 1000) {

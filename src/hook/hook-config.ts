@@ -21,7 +21,7 @@ export interface HookConfig {
 
 export class HookConfigError extends Error {}
 
-/** The configuration is valid, except that it has no API key. */
+/** Thrown if the configuration is valid, except that it has no API key. */
 export class MissingApiKeyError extends HookConfigError {}
 
 /** Configuration that an administrator manages. Its values override those of the user and of projects. */

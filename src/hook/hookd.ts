@@ -18,8 +18,7 @@ const DEFAULT_IDLE_MS = 15 * 60_000;
 /** Interval between heartbeats. The launcher uses a worker if they stop. Milliseconds. */
 const HEARTBEAT_MS = 1_000;
 /**
- * A running hookd that does not respond within this time is replaced, for example because it is suspended.
- * Milliseconds.
+ * Replaces a running hookd that does not respond within this time, for example because it is suspended. Milliseconds.
  */
 const PROBE_TIMEOUT_MS = 2_000;
 

@@ -24,13 +24,17 @@ import { VERSION } from "../version.ts";
 const MAX_EVENT_BYTES = 64 * 1024 * 1024;
 /** Time limit for reading standard input. Milliseconds. */
 const INPUT_TIMEOUT_MS = 5_000;
-/** Once the answer is written, stops reading the rest of the input after a pause of this length. Milliseconds. */
+/**
+ * After the answer is written, stops reading the rest of the input when no data arrives for this time. Milliseconds.
+ */
 const DRAIN_TIMEOUT_MS = 5_000;
 /** Uses a worker if hookd does not send a heartbeat for this time. Milliseconds. */
 const HOOKD_TIMEOUT_MS = 4_000;
-/** Seconds in addition to `--wait` for everything else. Applies if the sum is below the host's limit. */
+/** Seconds that are added to `--wait` for everything except the wait. The host's limit applies if the sum is higher. */
 const WAIT_OVERHEAD = 15;
-/** Same list as in hookd-protocol.ts, which cannot be imported here, because it loads the code that decides. */
+/**
+ * The same list as in hookd-protocol.ts. This file cannot import hookd-protocol.ts, which loads the code that decides.
+ */
 const FORWARDED_VARIABLES =
   "HOME USERPROFILE XDG_CONFIG_HOME XDG_STATE_HOME ASSENT_URL ASSENT_API_KEY ASSENT_AGENT".split(" ");
 
@@ -142,7 +146,7 @@ function parseWait(text: string): number | null {
   return amount === undefined ? null : Number(amount) * (UNIT_SECONDS[unit || "s"] ?? 1);
 }
 
-/** Returns the host in whose format to deny invalid options. */
+/** Returns the host whose format is used to deny invalid options. */
 function guessHost(args: readonly string[]): Host {
   return args.flatMap((arg) => arg.split("=")).find(isHost) ?? "claude-code";
 }

@@ -6,7 +6,7 @@ export type JsonObject = Record<string, unknown>;
 /** Maximum size of a payload. Bytes. */
 export const MAX_PAYLOAD_BYTES = 4 * 1024 * 1024;
 
-/** A payload that cannot be parsed. The agent sees the message, so it contains no part of the payload. */
+/** Thrown for a payload that cannot be parsed. The agent sees the message, so it contains no part of the payload. */
 export class PayloadError extends Error {}
 
 export function isObject(value: unknown): value is JsonObject {
@@ -37,7 +37,7 @@ export function readPayload(bytes: Uint8Array): Payload {
   return { text, value };
 }
 
-/** A value that is larger than this cannot identify the event. Bytes. */
+/** Maximum size of a value that can identify the event or the host. Bytes. */
 const LARGE_VALUE_BYTES = 65_536;
 
 /** Replaces each large top-level value with null. The event and the host can still be recognized. */

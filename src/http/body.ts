@@ -110,7 +110,9 @@ function invalid(check: TypeCheck<TSchema>, schema: TSchema, value: unknown): Re
   );
 }
 
-/** Returns the media type in lowercase without parameters, or null if there is none. Refuses charsets other than UTF-8. */
+/**
+ * Returns the media type in lowercase without parameters, or null if there is none. Refuses charsets other than UTF-8.
+ */
 function mediaType(header: string | null): string | null {
   if (header === null || header === "application/json") return header;
   const [type, ...parameters] = header.split(";").map((part) => part.trim().toLowerCase());

@@ -3,7 +3,8 @@ import type { RequestInfo } from "./request-info.ts";
 
 /**
  * Returns the address under which a client is counted: an IPv4 address, an IPv6 /64, or "unknown".
- * @param proxies the number of trusted proxies that append to X-Forwarded-For. Entries before theirs can be forged
+ * @param proxies the number of trusted proxies, each of which appends an entry to X-Forwarded-For. Clients can forge
+ * all earlier entries
  */
 export function clientAddress(request: Request, info: RequestInfo, proxies: number): string {
   let address = info.ip?.() ?? "";

@@ -15,7 +15,7 @@ interface Collector {
  * @param take a function that is called with the number of bytes before they are stored
  */
 export function createCollector(max: number, take: (bytes: number) => void): Collector {
-  /** At first, the first chunk itself. It is usually the whole body, which then does not have to be copied. */
+  /** Initially the first chunk itself. It is usually the whole body, which then does not have to be copied. */
   let buffer: Uint8Array | null = null;
   let size = 0;
   return {

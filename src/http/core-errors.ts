@@ -36,7 +36,7 @@ export function listCoreErrors(route: Route): ErrorCode[] {
     ...(route.body === undefined && route.textBodies === undefined ? [] : BODY),
     ...(route.body === undefined ? [] : JSON_BODY),
     ...(route.scope === null ? [] : CREDENTIAL),
-    // Returned because every route that requires a key counts invalid keys.
+    // Every route that requires a key counts invalid keys for the rate limit.
     ...(route.exemptFromRateLimit === true && route.scope === null ? [] : (["RATE_LIMITED"] as const)),
     ...(route.method === "GET" ? RESPONSE : []),
   ];

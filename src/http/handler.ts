@@ -1,6 +1,6 @@
 /**
- * The fetch handler, which routes, authenticates and validates requests, and responds. Does not depend on resources or
- * the database.
+ * The fetch handler: routes, authenticates and validates requests, and responds to them. Does not depend on resources
+ * or the database.
  */
 import type { Config } from "../config/index.ts";
 import { Refusal } from "../contract/errors.ts";
@@ -425,7 +425,7 @@ interface Call {
   status: number;
   rateLimit: RateLimitHeaders;
   cors: Record<string, string>;
-  /** Headers of the authenticator that recognized the caller. */
+  /** Response headers from the authenticator that recognized the caller. */
   session: Record<string, string>;
   /** Bytes of the request body. */
   share: RequestByteShare;
@@ -434,7 +434,7 @@ interface Call {
   slot?: QueueSlot;
 }
 
-/** A client that does not read a large response for this time is disconnected. Milliseconds. */
+/** A client that reads nothing of a large response for this time is disconnected. Milliseconds. */
 const STALL_MS = 30_000;
 /**
  * Form of a JWS in Compact Serialization. An unsecured token, with an empty signature, also matches; authenticators

@@ -1,6 +1,6 @@
 /**
- * Generates the OpenAPI 3.1 document from the schemas that validate requests. A schema with a `title` becomes a component
- * of that name.
+ * Generates the OpenAPI 3.1 document from the schemas that validate requests. A schema with a `title` becomes a
+ * component of that name.
  */
 import { Type, type TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
@@ -17,7 +17,7 @@ interface OpenApiOptions extends ApiDescription {
   routes: readonly Route[];
   /** Errors of plugins. */
   errors: readonly ErrorKind[];
-  /** Number of all scopes. A route that accepts every scope accepts any key. */
+  /** Total number of scopes. A route that lists all of them is documented as accepting any key. */
   scopes: number;
   version: string;
   /** Base URL of the operations. */

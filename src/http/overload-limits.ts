@@ -74,8 +74,8 @@ export interface QueueSlot {
   /** Leaves the queue for good. Repeated calls do nothing. */
   leave(): void;
   /**
-   * Leaves the queue while `work` runs, and enters it again unless other such work of the request still runs. Rejects with
-   * OVERLOADED if the queue is full by then.
+   * Leaves the queue while `work` runs, and then enters it again, unless another `without` call of the same request is
+   * still running. Rejects with OVERLOADED if the queue is full when the request enters it again.
    */
   without<T>(work: () => Promise<T>): Promise<T>;
 }

@@ -8,8 +8,8 @@ import { createSchemaCheck } from "./schema-check.ts";
 export type ParameterReader<T> = (given: Iterable<readonly [string, string]>) => T;
 
 /**
- * Returns a function that reads and validates the parameters. The function rejects unknown and duplicate parameters,
- * because a mistyped filter must not make a list longer.
+ * Returns a function that reads and validates the parameters. The function rejects unknown and duplicate parameters. If
+ * it ignored a mistyped filter, a list would contain more items than the client wanted.
  */
 export function createParameterReader(
   schema: TObject | undefined,

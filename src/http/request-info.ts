@@ -1,7 +1,8 @@
 /** Information about a request that the server has and the web's Request does not. */
 export interface RequestInfo {
   /**
-   * Set for a request that a facade makes, which is not counted because the outer request was. Servers never set it.
+   * Set for a request that a facade makes. Such a request is not counted for rate limits, because the request that the
+   * facade received was counted already. Servers never set this member.
    */
   inner?: true;
   /** Address of the client. */

@@ -37,12 +37,12 @@ export function createRouter<T>(
     router.all(path, (request: IRequest) => ({ target, params: decodeAll(request.params) }));
   }
   return async (url) => {
-    // The router ignores a trailing slash, so each resource would have two addresses.
     const path = readPath(url);
     const route = literal.get(path);
     if (route !== undefined) return route;
     const parent = prefixes.find(({ prefix }) => path.startsWith(prefix));
     if (parent !== undefined) return { target: parent.target, params: {} };
+    // Reject a trailing slash. The router would ignore it, so each resource would have two addresses.
     if (path.length > 1 && path.endsWith("/")) return null;
     // Pass a temporary request without the query, because itty-router parses the query and sets members of the request.
     const match = (await router.fetch({ method: "GET", url: `http://router${path}` })) as RouteMatch<T> | undefined;

@@ -1,6 +1,6 @@
 /**
- * Compiles the schema of a route when a request first needs it. A service has hundreds of them and a process often needs
- * few, so compiling all would delay every start.
+ * Compiles the schema of a route when a request first needs it. A service has hundreds of schemas and a process often
+ * needs only a few, so compiling all of them would delay every startup.
  */
 import { type TSchema, TypeGuard } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";

@@ -49,7 +49,7 @@ interface RecordedPermitKey {
 
 export class Directory {
   private readonly keys = new Map<string, RecordedKey>();
-  /** Registered ids that differ from their case-folded name, by case-folded name. */
+  /** For each case-folded agent name, the registered ids that are spelled differently. */
   private readonly spelt = new Map<string, string[]>();
   private readonly permitKeyEntries: RecordedPermitKey[] = [];
   private readonly next: Record<DirectoryType, number> = {
@@ -76,7 +76,7 @@ export class Directory {
   private suggestedRuleMap: SuggestedRules = NO_SUGGESTED_RULES;
   private readonly grantMap = createGrantFollower();
   private followed = -1;
-  /** For each row that was compared, the recorded key that it equals. */
+  /** The recorded key that each compared row equals. Such a row does not have to be compared again. */
   private readonly unaltered = new WeakMap<KeyRow, RecordedKey>();
   /** Returns the grants as of the last commit that was followed. */
   readonly grants: () => Grants;
@@ -86,8 +86,9 @@ export class Directory {
   }
 
   /**
-   * Reads the entries that were recorded since the last call. `epoch` is the epoch of a committed head. Within an
-   * epoch, nothing changes.
+   * Reads the entries that were recorded since the last call. Does nothing if the epoch is not newer, because nothing
+   * changes within an epoch.
+   * @param epoch the epoch of a committed head
    */
   async follow(reader: Pick<StorageReader, "entriesOfType">, epoch: number): Promise<void> {
     if (epoch <= this.followed) return;
@@ -263,7 +264,7 @@ export class Directory {
   }
 }
 
-/** Returns the result of `apply`. Throws StorageError if the entry contradicts earlier ones. */
+/** Returns the result of `apply`. Throws StorageError if the entry contradicts earlier entries. */
 function applied<T>(seq: number, apply: () => T): T {
   try {
     return apply();
@@ -273,7 +274,7 @@ function applied<T>(seq: number, apply: () => T): T {
   }
 }
 
-/** Collects a page of grant entries and applies them at once, because each application copies the maps. */
+/** Collects a page of grant entries and applies them together, because each application copies the maps. */
 function createGrantFollower() {
   let grants: Grants = NO_GRANTS;
   let entries: (GrantEntry & { seq: number })[] = [];

@@ -55,9 +55,10 @@ export async function ensureAdminKey(
 }
 
 /**
- * Creates an admin key and an agent key if the store has no keys. Displays the keys before it stores them. If the
- * process ends between the two, the store still has no keys, and the next start displays new ones. In the opposite
- * order, the keys could be lost. Rejects if the keys could not be displayed or stored; displayed keys are then invalid.
+ * Creates an admin key and an agent key if the store has no keys. Displays the keys before it stores them, because in
+ * the opposite order they could be lost. If the process ends between the two steps, the store still has no keys, and
+ * the next start displays new keys. Rejects if the keys could not be displayed or stored; displayed keys are then
+ * invalid.
  */
 export async function createFirstKeys(
   storage: StorageReader,

@@ -5,7 +5,7 @@
 import type { Logger } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
 
-/** A later use is recorded only if it differs from the recorded time by at least this. Milliseconds. Milliseconds. */
+/** A later use is recorded only if it differs from the recorded time by at least this number of milliseconds. */
 const COARSE = 60_000;
 const WRITE_AFTER = 30_000;
 

@@ -50,9 +50,9 @@ export class KeyService implements Keys {
   }
 
   /**
-   * Returns the credential for a key's value; null if the key is not valid. `confirmed` is true if the caller confirms
-   * the credential under the ledger's lock before it does or returns anything. A cached key is then accepted without a
-   * read of the store.
+   * Returns the credential for a key's value; null if the key is not valid. Set `confirmed` only if the caller confirms
+   * the credential under the ledger's lock before it changes or returns anything. A cached key is then accepted without
+   * a read of the store.
    */
   async authenticate(value: string, { confirmed = false }: { confirmed?: boolean } = {}): Promise<Credential | null> {
     if (value.length > 512) return null;
@@ -248,7 +248,10 @@ function readInheritedRights(row: KeyRow, directory: Directory, groups: Groups, 
   };
 }
 
-/** Returns the union of the visibilities of all active users who have or had the name of the key's owner. */
+/**
+ * Returns the actions that all active users who have or had the name of the key's owner can see. If there are no such
+ * users, there is no limit.
+ */
 function ownerVisibility(
   { owner }: Pick<KeyRow, "owner">,
   directory: Directory,

@@ -30,13 +30,16 @@ const NEXT_FILE = "log-key.next.pem";
 export const isLogKeyFile = (name: string): boolean => /^log-key(?:\.next|\.[0-9a-f]{8})?\.pem$/.test(name);
 
 const NAME = "ledger key";
-/** Time until a missing key is searched for again. Milliseconds. */
+/** Minimum time between two searches for the same missing key. Milliseconds. */
 const MISSED_FOR = 1000;
 
 export interface LogKeyring {
-  /** Public key with which the log of an empty store starts. 32 raw bytes. */
+  /** The first public key of the log, if the store is empty. 32 raw bytes. */
   readonly publicKey: Uint8Array;
-  /** Returns the signer of a key; null if this process does not have it. Reads the files again before it returns null. */
+  /**
+   * Returns the signer of a key; null if this process does not have the key. Before it returns null, reads the files
+   * again, at most once a second.
+   */
   signer(name: string, publicKey: Uint8Array): NoteSigner | null;
   /**
    * Returns the public key of the successor. Creates the key if keys are stored in the data folder. Throws VaultError.
@@ -64,7 +67,10 @@ export function openLogKeyring({ data, ledger }: Pick<Config, "data" | "ledger">
     return publicKey;
   }
 
-  /** Ignore a file that cannot be read, because the key may be in another file. */
+  /**
+   * Reads the files in which the key may be. Ignores a file that cannot be read, because the key may be in another
+   * file.
+   */
   function findKey(id: Uint8Array): void {
     const isManaged = ledger.key === null;
     const places = ledger.key === null ? [files.now, files.next, keptFile(id)] : [ledger.key, ledger.next_key];

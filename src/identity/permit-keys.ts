@@ -194,11 +194,11 @@ class PermitKeys implements PermitKeyService {
       throw new VaultError(
         `permits.key names the key that signs permits: name the file of the new one, ${CREATE_KEY_HINT}`,
       );
-    // If the data folder had no key, this start has already created one instead of the lost key: use that one.
+    // If the data folder had no key, this start has already created a new key. Use that key to replace the lost one.
     const given = key ?? readOrCreateSecret(isLost ? files.now : files.next, log, generatePrivateKey);
     const next = publicHex(given);
-    // If this process never had the old key, stop accepting the old key's permits immediately. Then only the store
-    // states that it was the permit key, and anyone with write access could have written that.
+    // If this process never had the old key, stop accepting the old key's permits immediately. Only the store says that
+    // the key signed permits, and anyone with write access to the store could have written that.
     const until = await this.record(ledger, next, isLost ? 0 : overlap);
     if (key === null && !isLost) moveIntoPlace(files.next, files.now);
     return { kid: permitKeyId(fromHex(next)), previous: present.kid, until };
@@ -252,7 +252,7 @@ class PermitKeys implements PermitKeyService {
     return this.all().find((key) => key.kid === this.kid);
   }
 
-  /** Returns the same object for each key, because the vault caches imported keys by object. */
+  /** Always returns the same object for the same key, because the vault caches imported keys by object. */
   private importKey(hex: string, until: number | null): PublishedPermitKey {
     const name = `${hex} ${until}`;
     const importedKey = this.imported.get(name);

@@ -12,8 +12,8 @@ interface LogPin {
 }
 
 /**
- * Stores the log's name and first key, because with a different key, the service would sign a second history of the
- * same entries.
+ * Stores the log's name and first key if they are not stored yet. With a different key, the service would sign a second
+ * history of the same entries.
  */
 export async function pinLog(storage: Storage, configured: string | null, publicKey: Uint8Array): Promise<LogPin> {
   const first = async (): Promise<void> => {

@@ -5,9 +5,9 @@ import { toHex } from "../domain/hash.ts";
 import { VaultError } from "./key-files.ts";
 
 /**
- * Uses a stored MAC to check that the token secret is the one that the database was started with. Processes that share
- * a database need the same secret, because each accepts the approval tokens of the others. For a shared database,
- * throws VaultError if the secrets differ and `accept` is false.
+ * Checks that the token secret is the secret with which the database was first used, by comparing a stored MAC.
+ * Processes that share a database need the same secret, because each process accepts approval tokens of the others. For
+ * a shared database, throws VaultError if the secrets differ and `accept` is false.
  */
 export async function pinSecret(storage: Storage, vault: Vault, log: Logger, accept: boolean): Promise<void> {
   const fingerprint = toHex(vault.mac("secret-fingerprint", new Uint8Array(0)));

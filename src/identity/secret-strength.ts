@@ -1,5 +1,5 @@
 /**
- * Estimates from its characters whether a secret can be guessed. Length is not sufficient: a sentence from a manual is
+ * Estimates whether a secret can be guessed, from its characters. Length is not sufficient: a sentence from a manual is
  * long but public.
  */
 
@@ -32,7 +32,8 @@ function countSequenceCharacters(text: string): number {
 }
 
 /**
- * Counts the characters that look like English words. Random text in mixed case rarely has four letters of one case in a row.
+ * Counts the characters that look like English words. Random text in mixed case rarely has four letters of one case in
+ * a row.
  */
 function countWordCharacters(text: string): number {
   const words = text.match(/[A-Z]?[a-z]{3,}|[A-Z]{4,}/g) ?? [];

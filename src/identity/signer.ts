@@ -36,7 +36,7 @@ export function createSigner(key: KeyObject): Signer {
     }
   }
 
-  /** Signs the unanswered messages on this thread, after the other thread has ended. */
+  /** Signs on this thread the messages that the other thread had not signed when it ended. */
   function lose(lostWorker: Worker): void {
     if (worker === lostWorker) worker = null;
     const groups = [...sent.values()];

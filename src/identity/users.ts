@@ -40,7 +40,9 @@ export function createUsers(options: {
   /** Sessions that this process has verified. Only these can be confirmed. */
   const verified = new WeakMap<Session, VerifiedSession>();
 
-  /** Read the epoch first, so that the users are at least as new as the epoch. */
+  /**
+   * Returns the current users and delegations. Reads the epoch first, so that they are at least as new as the epoch.
+   */
   async function current(): Promise<DirectoryState & { epoch: number }> {
     const { directory } = options;
     const { epoch } = await options.head();
@@ -133,8 +135,8 @@ function delegatorsOf(to: User, { users, delegations, now }: DirectoryState, gro
     if (user === undefined || rights === null || !rights.hasScope("approvals:decide")) return [];
     const isNamed = (group: string): boolean => delegation.groups?.includes(group) ?? true;
     const covered = rights.groups.filter(isNamed);
-    // An empty list of groups would mean no limits. Therefore a delegation of groups that the delegator is not in must
-    // cover nothing.
+    // An empty list of groups would mean no limits, so a delegation must cover nothing if its groups are not groups of
+    // the delegator and the delegator is not on call for any of them.
     const applies =
       delegation.groups === null || covered.length > 0 || groups.onCall(rights.principal, now).some(isNamed);
     if (!applies) return [];
@@ -182,9 +184,9 @@ export function rightsOfUser(user: User, groups: Groups): Rights {
 }
 
 /**
- * Returns the credential of an agent that acts for a user. The actor in entries is the user, so that the user's votes
- * on these actions count as self-approvals even after a change of name. The agent can see only actions that this user
- * submitted.
+ * Returns the credential of an agent that acts for a user. In ledger entries, the user is the actor, so that the user's
+ * votes on the agent's actions count as self-approvals even after the user's name has changed. The agent can see only
+ * actions that this user submitted.
  */
 function createAgentCredential(
   user: User,

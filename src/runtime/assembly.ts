@@ -26,7 +26,7 @@ import { collectContributions, type Registry } from "./plugins/registry.ts";
 import { createTracing, logWithTraceIds } from "./tracing.ts";
 
 export interface RuntimeOptions {
-  /** Plugins to use instead of those that `config.plugins` names. */
+  /** Plugins to use instead of the plugins in `config.plugins`. */
   plugins?: LoadedPlugin[];
   log?: Logger;
   clock?(): number;

@@ -26,7 +26,7 @@ export interface OpenStore {
   readonly heads: HeadReader;
 }
 
-/** Name in `meta` of the fact that marks a store that `assent copy` has not finished. */
+/** Key in `meta` that marks a store into which `assent copy` has not finished copying. */
 export const UNFINISHED_COPY_KEY = "unfinished_copy";
 
 /** @param options.storage a storage that is not open yet */

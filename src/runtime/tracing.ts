@@ -6,7 +6,9 @@ import type { RequestTrace, Tracer, Tracing } from "../contract/tracer.ts";
 /** @param log a logger for errors of the tracer, which never affect the request */
 export function createTracing(tracer: Tracer, log: Logger): Tracing {
   const traces = new AsyncLocalStorage<RequestTrace | null>();
-  /** Ended traces. Timers that a request started still run in its context after its end. */
+  /**
+   * Traces that have ended. Timers that a request started can run after the request, still in the context of its trace.
+   */
   const ended = new WeakSet<RequestTrace>();
   const current = (): RequestTrace | null => {
     const trace = traces.getStore() ?? null;

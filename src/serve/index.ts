@@ -20,8 +20,9 @@ interface ServeOptions {
 }
 
 /**
- * Maximum number of header lines of one request. By default Node silently drops lines after the 2,000th, so a gateway could
- * forward headers that this service never checked. Deno and Bun have similar limits and reject such requests themselves.
+ * Maximum number of header lines of one request. By default Node silently drops lines after the 2,000th, so a gateway
+ * could forward headers that this service never checked. Deno and Bun have similar limits and reject such requests
+ * themselves.
  */
 const MAX_HEADER_LINES = 128;
 
@@ -43,7 +44,8 @@ export async function serve(fetch: FetchHandler, options: ServeOptions): Promise
   const cut = new AbortController();
   const server = listen({
     fetch: (request) => (hasTooManyHeaders(request) ? tooManyHeaders() : fetch(request, infoOf(request))),
-    // For errors of the server library; the handler responds to its own errors. The response reveals no details.
+    // Called only for errors of the server library, because the handler responds to its own errors. The response
+    // reveals no details.
     error: () => new Response("Internal Server Error\n", { status: 500 }),
     hostname: options.host,
     port: options.port,
@@ -132,7 +134,10 @@ function infoOf(request: ServerRequest): RequestInfo {
   };
 }
 
-/** Returns the request target as the client sent it. Returns null on Bun, which normalizes dot segments and backslashes first. */
+/**
+ * Returns the request target as the client sent it. Returns null on Bun, which normalizes dot segments and backslashes
+ * first.
+ */
 function sentTarget(url: string): string | null {
   return "bun" in process.versions ? null : url.slice(url.indexOf("/", url.indexOf("://") + 3));
 }
@@ -172,7 +177,7 @@ async function close(
     timer = setTimeout(() => resolve("late"), graceMs);
   });
   const closed = server.close().then(() => "closed" as const);
-  // In Node, a keep-alive connection that is sending a response becomes idle only when it is sent, so check repeatedly.
+  // In Node, a keep-alive connection is not idle until its current response has been sent, so check repeatedly.
   const node = server.node?.server;
   const bytesRead = new WeakMap<Socket, number>();
   const idle = setInterval(() => {

@@ -11,8 +11,8 @@ const LEVELS = ["debug", "info", "warn", "error"] as const;
 type LogLevel = (typeof LEVELS)[number] | "silent";
 
 /**
- * Creates a logger that writes one JSON object per line to standard error. Lines of one turn of the event loop are written
- * together. Warnings and errors are written immediately, after all buffered lines.
+ * Creates a logger that writes one JSON object per line to standard error. Lines of one turn of the event loop are
+ * written together. Warnings and errors are written immediately, after all buffered lines.
  * @param write a function that is called with complete lines, including newlines
  * @example
  * createLogger("info").info("started", { port: 8080 });
@@ -46,14 +46,14 @@ export function createLogger(
 /** Converts the value to JSON. Never throws, so that logging cannot make a request fail. */
 function stringify(value: Record<string, unknown>): string {
   try {
-    // Try without a replacer function first, which would be several times slower.
+    // Try without a replacer function first, because a replacer makes this several times slower.
     return JSON.stringify(value);
   } catch {
     return stringifyWithReplacer(value);
   }
 }
 
-/** Handles values with a bigint, or that JSON cannot represent. */
+/** Converts values that contain a bigint, or that JSON cannot represent. */
 function stringifyWithReplacer(value: Record<string, unknown>): string {
   try {
     return JSON.stringify(value, (_, member: unknown) => (typeof member === "bigint" ? member.toString() : member));

@@ -1,4 +1,7 @@
-/** Reads the body of a Node request directly from its stream, because wrapping it in a web stream is slower than the rest of a small request. */
+/**
+ * Reads the body of a Node request directly from its stream. Wrapping the stream in a web stream would take longer than
+ * the rest of a small request.
+ */
 import type { IncomingMessage } from "node:http";
 import { createCollector } from "../http/collector.ts";
 

@@ -1,7 +1,7 @@
 /**
  * Sends one request to a checked address. Resolves the name once and connects to the address that was checked, so that
- * it has no effect if the name later resolves to a private address (DNS rebinding). Does not follow redirects and does
- * not use a proxy.
+ * a later change of the name to a private address (DNS rebinding) has no effect. Does not follow redirects and does not
+ * use a proxy.
  */
 import { rejectOnAbort } from "../cluster/reject-on-abort.ts";
 import { lookup } from "node:dns/promises";
@@ -49,7 +49,8 @@ export type ResolveName = (name: string) => Promise<string[]>;
 const resolveName: ResolveName = async (name) => (await lookup(name, { all: true })).map(({ address }) => address);
 
 /**
- * Sends a POST. Rejects with Error if there is no response, and with NotifierError if an address of the name is not public.
+ * Sends a POST. Rejects with Error if there is no response, and with NotifierError if an address of the name is not
+ * public.
  * @example
  * const { status, body } = await post(target, { "content-type": "application/json" }, "{}", signal);
  */
@@ -105,7 +106,10 @@ async function send(
   }
 }
 
-/** Resolves and checks the addresses. Sorts IPv4 first, because connecting over IPv6 can time out on machines without it. */
+/**
+ * Resolves and checks the addresses. Sorts IPv4 first, because connecting over IPv6 can time out on machines without
+ * it.
+ */
 async function checkedAddresses(
   { url, allowPrivate }: RequestTarget,
   resolve: ResolveName,

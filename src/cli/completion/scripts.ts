@@ -67,7 +67,7 @@ export function fishScript(lists: readonly WordList[]): string {
   return `# Completion of assent for fish: assent completion fish | source\n${lines.join("\n")}\n`;
 }
 
-/** Returns the paths of all subcommands as a pattern for the shell's \`case\`. */
+/** Returns the paths of all subcommands as a pattern for the shell's `case`. */
 function subcommands(lists: readonly WordList[]): string {
   return lists
     .filter(({ path }) => path.length === 2)

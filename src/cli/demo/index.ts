@@ -65,7 +65,7 @@ examples:
     const folder = mkdtempSync(join(tmpdir(), "assent-demo-"));
     const keys = { admin: "", agent: "" };
     const config = defaultConfig({ data: folder, policies: POLICIES });
-    // One admin creates the keys of all approvers in the demo, so count each owner of a key as one person.
+    // One admin creates the keys of all approvers in the demo. Do not count their votes as votes of that admin, too.
     config.approvals.trust_key_makers = true;
     config.agents = "any";
     const runtime = await createRuntime(config, {

@@ -1,6 +1,6 @@
 /**
- * Which records of a pack show which requirement. Summaries are our own wording; `url` leads to the text of the
- * standard. The comparison is of 2026-11-26.
+ * Maps each requirement of a standard to the records of a pack that provide evidence for it. Summaries are our own
+ * wording; `url` leads to the text of the standard. Last compared with the standards on 2026-11-26.
  */
 import type { Control } from "./pack-format.ts";
 

@@ -36,8 +36,8 @@ export async function findContext(store: StorageReader, first: number): Promise<
 }
 
 /**
- * Yields the lines of the file: each selected entry as its bytes, and, in the gaps between them, the roots of the
- * largest perfect subtrees without a selected entry. Together they hash to the root of the tree.
+ * Yields the lines of the file: the bytes of each selected entry and, for the entries in each gap, the roots of the
+ * largest perfect subtrees without a selected entry. All lines together hash to the root of the tree.
  * @param others sequence numbers of entries outside the window, sorted
  */
 export async function* renderEntries(

@@ -15,7 +15,10 @@ import type { OpenedAction } from "./pack-format.ts";
 
 const ERASURES = ["erasure", "part_erasure"];
 
-/** Returns the entries of an action that the pack contains: those before the end of the window, and all erasures. */
+/**
+ * Returns the entries of an action that the pack contains: entries before the end of the window, and all erasure
+ * entries.
+ */
 export async function readActionEntries(store: StorageReader, id: string, end: number): Promise<EntryRow[]> {
   return (await store.entriesOfAction(id)).filter(({ seq, type }) => seq < end || ERASURES.includes(type));
 }
@@ -54,7 +57,8 @@ export async function openAction(
         : [],
   );
   const newest = edited.length === 0 ? null : decodeEdit(row.effective);
-  // A change after the window replaced the one in the window.
+  // Omit the stored change if it was made after the window. It has then replaced the change that the pack's entries
+  // commit to.
   const edit =
     newest !== null && commitDigest(newest.salt, encodeRequest(newest.request).hash) === edited.at(-1) ? newest : null;
   const hasResult = entries.some((entry) => entry.type === "execution" && entry.result !== null);

@@ -28,7 +28,7 @@ export function createPackWriter(folder: string): PackWriter {
       let bytes = 0;
       const file = createWriteStream(join(folder, name), { flags: "wx" });
       const finished = once(file, "finish");
-      // The caller gets errors through `finished`, which is awaited after the pieces.
+      // Prevent an unhandled rejection. The caller gets errors through `finished`, which is awaited after the pieces.
       finished.catch(() => {});
       for await (const piece of pieces) {
         const encoded = Buffer.from(piece, "utf8");

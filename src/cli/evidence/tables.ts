@@ -107,7 +107,7 @@ function renderRow(cells: readonly string[]): string {
 }
 
 function renderCell(text: string): string {
-  // A name or comment can begin like a formula, which a spreadsheet would run. Prefix it.
+  // Prefix a name or comment that begins like a formula, because a spreadsheet would run it.
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

@@ -134,7 +134,7 @@ async function* renderActions(
   sets: PolicySets,
   listeners: Listeners,
 ): AsyncIterable<string> {
-  /** Ids of the actions that were decided before the window. The others are new when their decision is reached. */
+  /** Ids of the actions that were decided before the window. All other actions first appear with their decision. */
   const earlier = new Set<string>();
   let page: string[] = [];
   for await (const row of readEntries(store, first, end)) {

@@ -115,7 +115,7 @@ export function proxiedEntry(name: string, entry: JsonObject, { program, options
   }
 }
 
-/** Returns the entry without the proxy, which the proxy's arguments determine. */
+/** Returns the entry without the proxy, derived from the proxy's arguments. */
 function directEntry(entry: JsonObject): JsonObject {
   const words = proxyArguments(entry) as string[];
   const { command: _command, args: _args, ...others } = entry;

@@ -88,7 +88,7 @@ export function parseClient(value: string | undefined): Client {
   return client;
 }
 
-/** Returns the settings files of the client that exist, of one scope, or of all scopes if `scope` is absent. */
+/** Returns the client's existing settings files: the file of `scope`, or of every scope if `scope` is absent. */
 export function readExistingSettings(client: Client, scope: string | undefined): { path: string; text: string }[] {
   if (scope !== undefined && !CLIENT_SCOPES.includes(scope as ClientScope))
     throw usageError(`--scope must be ${CLIENT_SCOPES.join(" or ")}; got "${scope}"`);

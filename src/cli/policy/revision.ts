@@ -28,7 +28,7 @@ export function parseRevision(text: string): Revision {
 
 /**
  * Loads the policies of a revision. Rejects with CommandError.
- * @param fallback folder for a revision without one, relative to the working folder
+ * @param fallback folder to use if the revision does not contain a folder, relative to the working folder
  */
 export async function loadRevision(
   { rev, folder }: Revision,

@@ -4,7 +4,7 @@ import { pathToFileURL } from "node:url";
 import type { FaultKind, TextFault, WarningKind } from "../../domain/policy/parse/parse.ts";
 import { faultPath } from "./folder-argument.ts";
 
-/** SARIF rules, by which reviewers filter and suppress results. The ids are stable. */
+/** SARIF rules. Reviewers filter and suppress results by rule, so the ids must stay the same. */
 const KINDS: Readonly<Record<FaultKind | "policy-folder", readonly [name: string, text: string]>> = {
   "yaml-syntax": ["YamlSyntax", "The file is not valid YAML for policies."],
   "unknown-key": ["UnknownKey", "The key is unknown at this position."],

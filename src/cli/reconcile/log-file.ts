@@ -53,7 +53,10 @@ export async function readLogFile(
   return { name: basename(path), sha256: hash.digest("hex"), bytes, records };
 }
 
-/** Throws RangeError for a time that is none. It would be outside every window, so the effect would not be reported. */
+/**
+ * Throws RangeError for an invalid time. An event with such a time would be outside every window and would not be
+ * reported.
+ */
 function assertTime({ event }: SourceRecord): void {
   if (event !== null && !Number.isSafeInteger(event.at))
     throw new RangeError(`the event ${JSON.stringify(event.id)} has no valid time: ${event.at}`);

@@ -26,8 +26,8 @@ type Call = <T>(method: string, path: string) => Promise<T>;
 const LONGEST_RUN_MS = 24 * 3_600_000;
 
 /**
- * Returns the actions that may have run in the window: they started no earlier than a day before `from` and no later
- * than `to` (milliseconds), or their result was reported after that day began.
+ * Returns the actions that may have run in the window: actions whose start or result was recorded between one day
+ * before `from` and `to`. Both times are in milliseconds.
  */
 export async function readStartedActions(call: Call, from: number, to: number): Promise<Map<string, StartedAction>> {
   const actions = new Map<string, StartedAction>();

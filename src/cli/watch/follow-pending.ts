@@ -83,7 +83,8 @@ async function readAgain(service: Assent, listed: ActionRecord, signal: AbortSig
 }
 
 /**
- * Wakes the reader at each event of an action. If the caller may not follow events, the list is only read at intervals.
+ * Wakes the reader at each event of an action. If the caller is not allowed to follow events, the list is only read at
+ * intervals.
  */
 async function followEvents(service: Assent, signal: AbortSignal, wake: () => void): Promise<void> {
   try {

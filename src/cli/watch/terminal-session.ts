@@ -23,7 +23,8 @@ export interface TerminalSession {
   /** Name of the user. */
   user: string;
   /**
-   * Ends the session. If the service cannot be reached, does nothing: the session then expires when it has been idle.
+   * Ends the session. If the service cannot be reached, does nothing, because the session expires when it has been
+   * idle.
    */
   end(): Promise<void>;
 }
@@ -38,7 +39,7 @@ interface SignInOptions {
 
 /**
  * Prints the link and the code, and waits until the person has confirmed the sign-in. Throws CommandError if no one
- * confirms, or if the service has no sign-in at this address or has it at another one.
+ * confirms, if people cannot sign in to the service, or if they sign in at a different address.
  */
 export async function signInTerminal(
   { url, fetch: send = fetch, pollMs = POLL_MS, signal }: SignInOptions,
@@ -50,7 +51,8 @@ export async function signInTerminal(
     anonymous.call<{ origin: string | null; passkey: { reason: string | null } }>("GET", "/v1/sign-in-methods"),
   );
   if (origin === null) throw new CommandError(toPrintable(passkey.reason ?? "people cannot sign in at this address"));
-  // Otherwise, a relay at this address could sign in with the confirmation that the person gives at `origin`.
+  // Require the address at which people sign in. Otherwise, a relay at this address could sign in with the confirmation
+  // that the person gives at `origin`.
   if (new URL(base).origin !== origin)
     throw new CommandError(`people sign in at ${toPrintable(origin)}; set ASSENT_URL to it`);
   // Do not pass the signal, which would also abort the request that ends the session.

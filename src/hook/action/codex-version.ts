@@ -18,8 +18,7 @@ function versionReportsFolder(version: string): boolean {
 
 /**
  * Resolves to true if Codex reports the folder of each command.
- * @param program executable of the Codex process; null if
- * unknown
+ * @param program executable of the Codex process; null if unknown
  */
 export async function codexReportsFolder(program: string | null): Promise<boolean> {
   if (program === null) return false;

@@ -5,9 +5,9 @@ import { toAbsolute, isInside, realPath } from "./followed-paths.ts";
 import type { ShellCommand } from "../shell/shell-types.ts";
 
 /**
- * Whether git would use a configuration in the workspace: that of a folder with the layout of a bare repository, or
- * that in the target of a `.git` file. The configuration can name commands that `git status` runs, and no policy
- * protects these files by name.
+ * Whether git would use a configuration in the workspace that no policy protects by name: in a folder with the layout
+ * of a bare repository, or in the target of a `.git` file or link. Such a configuration can name commands that
+ * `git status` runs.
  */
 export async function usesWorkspaceGitSettings(folders: readonly string[], workspace: string | null): Promise<boolean> {
   for (const folder of folders)

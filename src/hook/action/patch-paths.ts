@@ -2,8 +2,7 @@
 
 /**
  * Returns the paths in a patch. Some hosts accept whitespace around markers, so every line that resembles a marker
- * counts, even within a file's content. `deletes` contains the deleted files, which are
- * also in `paths`.
+ * counts, even within a file's content. `deletes` contains the deleted files, which are also in `paths`.
  */
 export function readPatchPaths(patch: string): { paths: string[]; deletes: string[] } {
   const paths: string[] = [];

@@ -69,7 +69,8 @@ const IGNORED_EVENTS = new Set(
 );
 
 /**
- * Tool names by event, because each of Cursor's older events belongs to one kind of tool and does not contain its name.
+ * Maps Cursor's older events to tool names. Each of these events is for one kind of tool and does not contain the
+ * tool's name.
  */
 const TOOL_OF_EVENT: Readonly<Record<string, string>> = {
   beforeshellexecution: "Shell",

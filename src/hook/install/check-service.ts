@@ -96,7 +96,7 @@ export async function evaluateTypicalCalls(
   host: Host,
   home: string | null,
 ): Promise<PolicyAnswer[]> {
-  // Use a separate folder, of which only the name matters. The working folder may be the home folder, which cannot be a
+  // Use a separate folder, which does not have to exist. The working folder may be the home folder, which cannot be a
   // workspace.
   const folder = join(tmpdir(), "assent-hook-check");
   const assent = createCheckClient(config.url, config.apiKey);

@@ -51,7 +51,7 @@ export function findDisabledReason(
   return null;
 }
 
-/** Codex has this setting in TOML files. Checks all of them, because it is unknown which ones Codex uses. */
+/** Codex has this setting in TOML files. Checks all of the files, because it is unknown which files Codex uses. */
 function codexDisabledReason({ home, project }: SettingsFolders, read: ReadFile): string | null {
   const files = [
     "/etc/codex/requirements.toml",

@@ -89,7 +89,8 @@ const hookTimeout = (host: Host): number =>
   HOST_DIALECTS[host].deadline + (HOST_DIALECTS[host].deadline > 60 ? 60 : 20);
 
 /**
- * Returns the settings with exactly one hook, otherwise unchanged. `text` is null if the file does not exist yet.
+ * Returns the settings with exactly one hook of Assent, and with no other change. `text` is null if the file does not
+ * exist yet.
  * @throws SettingsError
  */
 export function addHook(text: string | null, installation: HookInstallation): string {

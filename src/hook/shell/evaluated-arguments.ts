@@ -6,7 +6,10 @@ import type { ShellArgument } from "./shell-types.ts";
 import type { UnparsedReason } from "./shell-types.ts";
 
 const NUMBER = /^[-+]?[0-9]*$/;
-/** Operators with a numeric operand. zsh evaluates the operand of `-t` as an expression; ksh evaluates all of them. */
+/**
+ * Operators with a numeric operand. zsh evaluates the operand of `-t` as an expression; ksh does so for all these
+ * operators.
+ */
 const NUMERIC_OPERATOR = /^-(t|eq|ne|lt|le|gt|ge)$/;
 /** Conversions that are not for text. They parse numbers or set a variable (`%n`). */
 const NUMERIC_CONVERSION = /%[-+ #0-9.']*[^-+ #0-9.'sbcq]/;

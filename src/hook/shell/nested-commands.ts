@@ -253,7 +253,7 @@ export class NestedCommands {
   }
 
   /**
-   * Reads git's options in front of the subcommand. Some set configuration, which can run commands, and `-C` changes
+   * Reads git's options before the subcommand. Some options set configuration, which can run commands, and `-C` changes
    * the folder.
    */
   private readGit(first: ShellArgument, args: readonly ShellArgument[], via: readonly string[]): void {

@@ -1,6 +1,6 @@
 /**
- * Parses a shell command: which commands run, with which arguments, on which files, and what the text leaves open.
- * Pure.
+ * Parses a shell command: determines which commands run, with which arguments and on which files, and what the text
+ * does not determine. Pure.
  */
 import {
   parse,
@@ -36,7 +36,10 @@ const HIDDEN_CHARACTERS = new RegExp(
   "u",
 );
 
-/** Parses without access to the file system. Cannot resolve links, so ".." after a name is unclear. */
+/**
+ * Parses a command without access to the file system. Cannot resolve links, so ".." after a name makes the command
+ * unclear.
+ */
 export function parseShell(text: string, place: ShellContext): ParsedShell {
   const { parsed } = readShellText(text, place);
   const climbs = (path: string): boolean => {
@@ -56,8 +59,8 @@ export function parseShell(text: string, place: ShellContext): ParsedShell {
 }
 
 /**
- * Parses, for callers that resolve links: the absolute paths still contain "..". `folders` lists all folders in which
- * the line may run.
+ * Like `parseShell`, but for callers that resolve links: absolute paths in the result still contain "..". `folders`
+ * lists all folders in which the line may run.
  */
 export function readShellText(text: string, place: ShellContext): { parsed: ParsedShell; folders: string[] } {
   const reading = new ShellReader(place);
@@ -151,7 +154,7 @@ class ShellReader {
       case "Command":
         return this.readCommand(node, via, depth);
       case "Function":
-        // Once a function is defined, the name may mean something else.
+        // A function can replace the command of the same name.
         this.note("function");
         break;
       case "Coproc":
@@ -219,7 +222,7 @@ class ShellReader {
       const { text, unclear } = wordValue(each.value);
       return { text: `${each.name}=${text}`, isLiteral: unclear === null, startsWithTilde: false };
     });
-    // Except for git: "HEAD^" and "HEAD~2" are commits, and git's own patterns match only tracked files.
+    // git is an exception: "HEAD^" and "HEAD~2" are commits, and git's own patterns match only tracked files.
     if (name.text !== "git" && args.some(({ mayBeZshPattern: extended }) => extended === true)) this.note("glob");
     const documents = node.redirects.filter((each): each is HereDoc => each.type === "HereDoc");
     this.runs.read(

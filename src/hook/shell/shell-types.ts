@@ -33,8 +33,8 @@ const UNCLEAR_REASONS = [
   /** The folder in which a command runs is unknown. */
   "directory",
   /**
-   * git would read its configuration from the workspace, where it can name commands, or read files outside a
-   * repository.
+   * git would read files outside a repository, or would read its configuration from the workspace, where an agent could
+   * have added commands to it.
    */
   "repository",
   /** An argument is a folder, so the files that the command uses are unknown. */

@@ -24,8 +24,8 @@ interface WordValue {
 }
 
 /**
- * Whether the parser treats text as plain that has a meaning in a shell, such as "1>(x)", so that the parser and the
- * shell disagree. The caller must replace quoted parts with a quotation mark.
+ * Whether the parser treats the text as plain although it has a meaning in a shell, such as "1>(x)". The caller must
+ * replace quoted parts with a quotation mark.
  */
 function isMisread(raw: string): boolean {
   return /[<>()|&;\s]|\$['"]/.test(withoutEscapes(raw)) || hasExpansion(raw);

@@ -82,7 +82,7 @@ const Example = Type.Object(
   },
   { additionalProperties: false },
 );
-/** Members of a report with numbers of changed decisions. */
+/** Members of a report that counts changed decisions. */
 export const FlipFields = {
   since: Type.String({ format: "date-time" }),
   until: Type.String({ format: "date-time" }),

@@ -46,8 +46,8 @@ import {
 } from "./entry-parts.ts";
 
 /**
- * Returns the schema of an entry with the members of every entry. Because of the type `Entry`, the compiler rejects
- * missing and unknown names.
+ * Returns the schema of an entry, including the members that every entry has. Because of the type parameter `Entry`,
+ * the compiler rejects missing and unknown member names.
  */
 function entry<Entry extends { type: string; v: number }>(
   title: string,

@@ -63,8 +63,7 @@ function createSubmit(call: GateCall, bound: string | null, request: GateRequest
 
 /**
  * Submits and starts one action.
- * @param waitSeconds the maximum time to wait for approvals; the service might wait for
- * a shorter time
+ * @param waitSeconds the maximum time to wait for approvals; the service might wait for a shorter time
  */
 export async function submitAndStart(call: GateCall, request: GateRequest, waitSeconds = 0): Promise<GateOutcome> {
   const bound = await boundAgent(call);
@@ -130,7 +129,7 @@ function readDecision(
   const action = submitted.json as GateAction;
   if (action.status === "pending_approval") return { kind: "wait", action };
   if (action.status !== "allowed" && action.status !== "approved") return refusal(action, codeOf(action));
-  // Gateways pass on the call as they received it.
+  // Refuse an edited request, because gateways forward the call as they received it.
   if (action.proposed != null) return refusal(action, "REQUEST_EDITED");
   return { kind: "may", action };
 }
@@ -149,7 +148,10 @@ async function startOf(call: GateCall, submitted: ApiResponse): Promise<GateOutc
   return started.status < 500 && started.status !== 429 ? refusal(action, fault.code, fault.detail) : fault;
 }
 
-/** Returns the code of a refusal. The reason code of the decision does not describe later changes of the action. */
+/**
+ * Returns the code of a refusal: the status of an action that was not denied, `REJECTED` if a person denied the action,
+ * and otherwise the reason code of the decision.
+ */
 function codeOf({ status, denied_by, reason_code }: GateAction): string {
   if (status !== "denied") return status.toUpperCase();
   return denied_by === "person" ? "REJECTED" : reason_code;
@@ -179,7 +181,7 @@ export function describeRefusal(outcome: Exclude<GateOutcome, { kind: "go" }>): 
   }
 }
 
-/** Returns a message for a model that it can retry, without details of the failure. */
+/** Returns a message that tells a model to try again later, without details of the failure. */
 export const describeRetryableFault = (code: string): { code: string; message: string } => ({
   code,
   message: `Not run: the approval service could not decide (${code}). It was not denied; try again later.`,

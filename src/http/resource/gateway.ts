@@ -76,8 +76,8 @@ export function computeActionDigest(original: GatewayRequest, tool: string, agen
 }
 
 /**
- * Returns the names of headers with a value, with `-` for `_`, because WSGI and CGI treat `X_Original_Url` as
- * `X-Original-Url`.
+ * Returns the names of all headers that have a value. Replaces `_` with `-`, because WSGI and CGI treat
+ * `X_Original_Url` as `X-Original-Url`.
  */
 function namesOf(headers: Headers): Set<string> {
   const names = new Set<string>();

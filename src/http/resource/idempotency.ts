@@ -1,6 +1,6 @@
 /**
- * `Idempotency-Key`: if a credential sends a POST again with the same idempotency key, it creates nothing and returns
- * the result of the first. The transaction that creates the resource also stores the key.
+ * `Idempotency-Key`: if a credential sends a POST again with the same idempotency key, the second request creates
+ * nothing and returns the result of the first request. The transaction that creates the resource also stores the key.
  */
 import { Refusal } from "../../contract/errors.ts";
 import type { Credential } from "../../contract/host.ts";

@@ -4,7 +4,7 @@ import { decodeUtf8, isJsonObject, parseJson, type JsonObject, type JsonValue } 
 /** Thrown for a request that can be interpreted in different ways. There is no decision on such a request. */
 export class UnreadableRequest extends Error {}
 
-/** Maximum number of values, which is the default of the service's own routes. */
+/** Maximum number of values in a body that a facade parses. Lower than the default for the service's own routes. */
 const MAX_VALUES = 10_000;
 
 /** Parses a JSON body. Throws UnreadableRequest. */

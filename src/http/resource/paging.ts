@@ -1,4 +1,7 @@
-/** Pages of lists: newest first, with an opaque cursor that neither skips nor repeats items, and `offset` for old clients. */
+/**
+ * Pages of lists: newest first, with an opaque cursor that neither skips nor repeats items, and `offset` for old
+ * clients.
+ */
 import { Type } from "@sinclair/typebox";
 import { Refusal } from "../../contract/errors.ts";
 import { fromBase64Url, toBase64Url, utf8 } from "../../domain/hash.ts";
@@ -104,7 +107,7 @@ export function cutPage<Row>(
   return { rows, next_cursor: result.length > limit && last !== undefined ? encodeCursor(list, position(last)) : null };
 }
 
-/** Number of rows that the first read of a page returns, which is enough for most pages. */
+/** Number of rows to read first, which is enough for most pages. */
 const FIRST_READ = DEFAULT_LIMIT + 1;
 /** Maximum number of rows and bytes of each later read. The bytes are estimated from the rows so far. */
 const [READ_ROWS, READ_BYTES] = [64, 262_144];
@@ -155,7 +158,8 @@ export async function readPage<Row>(
     hold(rows.reduce((sum, row) => sum + size(row) + OVERHEAD, 0));
     let since = bytes;
     for (const row of rows) {
-      // The rows of the first read can be large, because their size was unknown.
+      // Wait for another slot after every `READ_BYTES` bytes. The first read can exceed this, because the size of its
+      // rows was unknown.
       if (bytes - since > READ_BYTES) {
         await turn();
         since = bytes;

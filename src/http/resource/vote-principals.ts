@@ -8,7 +8,8 @@ import { listKeyMakers, principalsOfKeys, UNKNOWN_PERSON } from "../../domain/vo
 
 /**
  * Returns the principals for whom a vote counts. The `key_id` of a vote by link is not the id of a key, so only the
- * voter counts. Once people sign in, a vote with a key that has no owner counts as a vote of an unknown person.
+ * voter counts. After the first user has enrolled, a vote with a key that has no owner also counts as a vote of an
+ * unknown person.
  */
 export function principalsBehindVote(
   host: Pick<CoreHost, "config" | "keys">,

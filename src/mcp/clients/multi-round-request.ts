@@ -9,7 +9,7 @@ import type { RequestFromServer } from "../upstreams/upstream.ts";
 
 export type SendNotification = (method: string, params: JsonObject) => void;
 
-/** Capability that a client must declare so that the proxy can send it a question, by the question's method. */
+/** Maps the method of a question to the capability that a client must declare to receive the question. */
 const REQUIRED_CAPABILITY: Readonly<Record<string, string>> = {
   "elicitation/create": "elicitation",
   "sampling/createMessage": "sampling",

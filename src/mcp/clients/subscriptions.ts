@@ -23,7 +23,7 @@ const LIST_CHANGE_FILTERS: Readonly<Record<string, [string, string]>> = {
 export function createSubscriptions() {
   const subscriptions = new Map<symbol, { id: RequestId; filter: JsonObject; notify: SendNotification; end(): void }>();
 
-  /** Returns those of the requested notifications that the servers support. */
+  /** Returns the requested notifications that the servers support. */
   function acceptedFilter({ params }: Request, capabilities: JsonObject): JsonObject {
     const requested = params?.["notifications"];
     const filter: JsonObject = {};

@@ -61,7 +61,7 @@ export interface ProxyConfig extends Omit<Static<typeof File>, "servers"> {
   token?: string;
 }
 
-/** An invalid configuration. The message contains the name of the member and the reason. */
+/** Thrown for an invalid configuration. The message contains the name of the member and the reason. */
 export class ProxyConfigError extends Error {}
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -75,7 +75,7 @@ export function readProxyConfig(text: string, env: Environment): ProxyConfig {
   const errors = new Map<string, string>();
   for (const fault of Value.Errors(File, value)) {
     const { path } = findInnermostFault(fault);
-    // Report only the first error of each member, because the later ones repeat it.
+    // Report only the first error of each member, because later errors repeat it.
     if (!errors.has(path)) errors.set(path, explainFault(findInnermostFault(fault), siblingNames(File, path)));
   }
   if (errors.size > 0)

@@ -33,8 +33,8 @@ export interface HttpTarget {
   url: string;
   headers: Record<string, string>;
   /**
-   * Headers of each governed call, in which `{member}` is replaced with a member of the credential that the start
-   * issued; null for none.
+   * Headers that the proxy adds to each governed call; null if there are none. `{member}` stands for a member of the
+   * credential that the service issues when the action starts.
    */
   credentialHeaders: Record<string, string> | null;
 }

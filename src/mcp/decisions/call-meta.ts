@@ -16,11 +16,11 @@ const TRACE_KEYS = new Set(["traceparent", "tracestate"]);
 const isProxyKey = (key: string): boolean => key === "progressToken" || key.startsWith("io.modelcontextprotocol/");
 
 interface CallMeta {
-  /** The members that the receiver gets: the ones in `decided`, and the trace context. */
+  /** The members that the receiver gets: the members in `decided`, and the trace context. */
   sent: JsonObject;
   /** The forwarded members that policies see. */
   decided: JsonObject;
-  /** The members that are only recorded: all others, including the trace context. */
+  /** The members that are recorded although policies do not see them: all members that are not in `decided`. */
   recorded: JsonObject;
 }
 

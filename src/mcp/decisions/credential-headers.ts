@@ -1,4 +1,4 @@
-/** Inserts the credential that the start issued into the headers of a call to a server. */
+/** Inserts the credential that the service issued when the action started into the headers of a call to a server. */
 import type { JsonObject } from "../transport/rpc-message.ts";
 
 const PLACEHOLDER = /\{([A-Za-z0-9_]+)\}/g;

@@ -30,7 +30,7 @@ type CallDecision =
   | {
       mayRun: true;
       id: string;
-      /** The credential that the start issued; null if no issuer covers the action. */
+      /** The credential that the service issued at the start of the action; null if no issuer covers the action. */
       secret: JsonObject | null;
       /** The parameters after an approver changed them; null if no one did. */
       editedParams: JsonObject | null;
@@ -193,7 +193,7 @@ export class CallGate {
       if ((action.status !== "allowed" && action.status !== "approved") || (action.proposed != null && !appliesEdits))
         return { mayRun: false, refusal: callRefusal(action) };
       await caller.whenAttached();
-      // Recheck an action that was approved earlier too, because it can be outdated.
+      // Also recheck an action that was approved earlier, because the tool may have changed since the approval.
       const refusal = await recheck(needsApproval || action.status === "approved");
       if (refusal !== null) return { mayRun: false, refusal };
       caller.signal.throwIfAborted();
@@ -249,7 +249,8 @@ export class CallGate {
 }
 
 /**
- * Errors of a start after which the same call is submitted again, because its action has changed since the decision.
+ * If a start fails with one of these errors, the same call is submitted again, because its action has changed since the
+ * decision.
  */
 const RETRYABLE_START_ERRORS = new Set([
   "ACTION_NOT_STARTABLE",

@@ -83,7 +83,10 @@ const mcpContext = ({ mcp }: JsonObject): JsonObject => (isObject(mcp) ? mcp : {
 
 const clip = (value: unknown): string | null => (typeof value === "string" ? clipText(value, 100) : null);
 
-/** Returns those of the client's other `_meta` members that are recorded, such as the model's tool-call id. */
+/**
+ * Returns the client's other `_meta` members, such as the model's tool-call id, for the record. Omits them if they are
+ * too large.
+ */
 function recordedMeta(otherMeta: JsonObject): JsonObject {
   const size = Buffer.byteLength(JSON.stringify(otherMeta));
   return size <= 2 || size > MAX_META_BYTES ? {} : { meta: otherMeta };
@@ -108,7 +111,8 @@ export async function forwardCall(
   if (params["task"] === undefined || "error" in reply) return reply;
   const { task } = reply.result;
   if (!isObject(task) || typeof task["taskId"] !== "string") return reply;
-  // The server runs the call as a task. Wait for its result, because the client's task is a separate one of the proxy.
+  // The server runs the call as a task. Wait for its result, because the client sees a different task, which belongs to
+  // the proxy.
   const { taskId } = task;
   try {
     return await upstream.request("tasks/result", { taskId }, options);

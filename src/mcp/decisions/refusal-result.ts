@@ -99,7 +99,10 @@ export function proxyRefusal(why: string, code: string): Refusal {
   return { text: `${NOT_RUN} ${why}`, facts: { status: "refused", action_id: null, retry_after: null, code } };
 }
 
-/** Returns the refusal for a withheld tool. It does not leave an action that someone could approve. */
+/**
+ * Returns the refusal for a withheld tool. It contains no action id, because the approval of an action does not make
+ * the tool available.
+ */
 export function withheldToolRefusal({ withheld: held, upstream }: Pick<Tool, "withheld" | "upstream">): Refusal {
   const what = held === "new" ? "is new, and no one has accepted it yet" : "has changed since it was accepted";
   return proxyRefusal(

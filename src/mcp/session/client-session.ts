@@ -41,7 +41,7 @@ interface SessionClient {
    * request.
    */
   askClient: SendToClient | null;
-  /** Called when the session's only server has closed. */
+  /** Called when the session's only server is a process and has exited. */
   ended(reason: string): void;
 }
 
@@ -63,8 +63,8 @@ const PROXY_NOTIFICATIONS = new Set([
 ]);
 
 /**
- * Requests of a server that require no decision: it reads the client's roots, or accesses tasks of the client that it
- * started itself.
+ * Methods of server requests that require no decision. With them, a server reads the client's roots, or accesses the
+ * client's tasks that the server started.
  */
 const UNDECIDED_METHODS = /^(?:roots\/list|tasks\/(?:get|list|result|cancel))$/;
 

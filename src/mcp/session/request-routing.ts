@@ -192,7 +192,10 @@ export class RequestRouter {
     };
   }
 
-  /** Lists the tools. Tools that the list omits can still be called by name, and are treated like other tools. */
+  /**
+   * Lists the tools, except tools that policies always deny. A call of an omitted tool by its name is decided like any
+   * other call.
+   */
   private async listTools(caller: Caller): Promise<Reply> {
     const tools = await this.dependencies.toolCatalog.list(this.dependencies.live());
     const hidden = await Promise.all(tools.map((tool) => this.dependencies.isHidden(tool, caller.signal)));

@@ -21,7 +21,10 @@ export interface DefinitionReview {
   changes: DefinitionChange[];
 }
 
-/** Compares the current definitions of a server with the accepted ones. @throws Error whose message can be shown to the user */
+/**
+ * Compares the current definitions of a server with the accepted definitions.
+ * @throws Error whose message can be shown to the user
+ */
 export async function reviewDefinitions(
   server: ServerConfig,
   store: DefinitionStore,
@@ -86,8 +89,8 @@ function acceptanceAction({ server, changes }: DefinitionReview): {
 }
 
 /**
- * Names the server without the arguments of its command and without user info and query of its URL, which may contain
- * credentials.
+ * Returns the server's command without its arguments, or its URL without user info and query. The omitted parts may
+ * contain credentials.
  */
 function serverLocation({ target: reach }: ServerConfig): string {
   if ("command" in reach) return reach.command;

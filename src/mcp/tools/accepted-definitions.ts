@@ -36,8 +36,8 @@ export interface DefinitionChange {
 }
 
 /**
- * Members that models do not see. Some servers generate them anew for each session, and `execution` exists only in
- * protocol revision 2025-11-25.
+ * Members that models do not see. Some servers generate new values for them in each session, and `execution` exists
+ * only in protocol revision 2025-11-25.
  */
 const EXCLUDED_MEMBERS = new Set(["_meta", "icons", "execution"]);
 

@@ -60,7 +60,7 @@ export class ToolCatalog {
 
   /**
    * Lists the tools for a client. Requests them from all servers. If there are several servers, does not wait for slow
-   * ones.
+   * servers.
    */
   list(upstreams: readonly Upstream[]): Promise<Tool[]> {
     return this.listUnique(upstreams, (upstream) =>
@@ -116,7 +116,10 @@ export class ToolCatalog {
     return null;
   }
 
-  /** Fetches a server's tools. Callers share one request, so it uses none of their signals. */
+  /**
+   * Fetches a server's tools. Concurrent callers share one request, so the request has its own timeout instead of a
+   * caller's signal.
+   */
   private async fetchTools(upstream: Upstream, refresh: boolean): Promise<JsonObject[]> {
     if (!isObject(upstream.capabilities["tools"])) return [];
     const cached = refresh ? undefined : this.lists.get(upstream);
@@ -145,7 +148,10 @@ export class ToolCatalog {
     }
   }
 
-  /** Returns the accepted definitions. On first use, accepts the current ones unless the configuration forbids that. */
+  /**
+   * Returns the accepted definitions. On first use, accepts the current definitions unless the configuration forbids
+   * that.
+   */
   private readOrAcceptFirst({ config, instructions }: Upstream, tools: JsonObject[]): AcceptedDefinitions | null {
     const accepted = this.readAccepted(config);
     if (accepted !== null || config.definitions === "accepted") return accepted;

@@ -74,7 +74,7 @@ function valueAt(toolArguments: JsonObject, path: readonly string[]): JsonValue 
   return value;
 }
 
-/** Returns a value's text in a header; null for types that have none. */
+/** Returns a value as the text of a header; null for a type that a header cannot contain. */
 function headerText(value: JsonValue | undefined): string | null {
   return typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : null;
 }

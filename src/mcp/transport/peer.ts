@@ -59,7 +59,7 @@ export interface RequestOptions {
   onprogress?: ((params: JsonObject) => void) | undefined;
 }
 
-/** The other side disconnected, or the request was cancelled. The request may have taken effect. */
+/** Thrown if the other side disconnected or the request was cancelled. The request may have taken effect. */
 export class ResponseLostError extends Error {}
 
 export class Peer {

@@ -74,7 +74,7 @@ export const errorReply = (code: number, message: string, data?: JsonValue): Rep
   error: { code, message, ...(data === undefined ? {} : { data }) },
 });
 
-/** A string that is not a message, or that JSON parsers would interpret differently. */
+/** Thrown for a string that is not a message, or that JSON parsers would interpret differently. */
 export class MessageError extends Error {
   /** The request to which to reply; null if its id could not be parsed. */
   readonly request: Request | null;

@@ -91,9 +91,10 @@ export class ListError extends Error {
 export type NameAssignments = Map<string, { server: string; name: string }>;
 
 /**
- * Gives each item a unique name: the server's name for the item if no other server uses it, otherwise the same with the
- * server's name as a prefix. A name is never reassigned, even if its server has disconnected, because a client with an
- * older list would then call the wrong item. Omits items without a name, and items whose name is still ambiguous.
+ * Gives each item a unique name. This is the name that its server gave it or, if several servers use that name, the
+ * name with the server's name as a prefix. A name is never reassigned, even if its server has disconnected, because a
+ * client with an older list would then call the wrong item. Omits items without a name, and items whose name is still
+ * ambiguous.
  */
 export function assignUniqueNames<T extends ListedItem>(
   items: readonly T[],

@@ -17,7 +17,7 @@ export function createNotificationStream(
   const supports = (kind: string, feature: string): boolean =>
     isObject(capabilities[kind]) && capabilities[kind][feature] === true;
 
-  /** Opens a new request, and closes the previous one only then, so that no notification is missed. */
+  /** Opens a new request before it closes the previous one, so that no notification is missed. */
   function listen(): void {
     const previous = current;
     current = new AbortController();

@@ -1,7 +1,7 @@
-/** Prevents a slow server from delaying the replies of the others. */
+/** Prevents a slow server from delaying the replies of other servers. */
 import type { Upstream } from "./upstream.ts";
 
-/** Maximum time that a list of several servers waits for each of them. Milliseconds. */
+/** Maximum time that a list of several servers waits for each server. Milliseconds. */
 const SHARED_LIST_TIMEOUT_MS = 3000;
 /**
  * Maximum time that `initialize` waits for several servers. Servers that are installed on demand start slowly, and

@@ -10,7 +10,7 @@ interface UpstreamPoolHandlers {
   onnotification(upstream: Upstream, notification: Notification): void;
   /** Called when a server connects or disconnects, because that changes the lists. */
   changed(upstream: Upstream): void;
-  /** Called when the only server has exited and is a process, because the session ends with it. */
+  /** Called when the session's only server is a process and has exited, because the session then ends. */
   ended(reason: string): void;
   log(line: string): void;
 }
@@ -45,7 +45,7 @@ export class UpstreamPool {
   }
 
   /**
-   * Connects to all servers. With several servers, does not wait for slow ones.
+   * Connects to all servers. With several servers, does not wait for slow servers.
    * @throws Error whose message can be shown to the user, if no server is connected
    */
   async open(facts: ClientInfo): Promise<void> {

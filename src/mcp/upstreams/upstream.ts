@@ -130,7 +130,7 @@ export async function connectUpstream(
     }
     quiet = false;
     return await connectIn(secondEra).catch((error: unknown) => {
-      // Every server can reply to `initialize`, so its error is more informative than that of `server/discover`.
+      // Every server can reply to `initialize`, so its error is more informative than the error of `server/discover`.
       throw firstEra === "legacy" ? firstError : error;
     });
   } catch (error) {
@@ -151,7 +151,7 @@ function erasToTry({ era }: ServerConfig, client: ClientInfo): [Upstream["era"],
   return client.version === MODERN_VERSION ? ["modern", "legacy"] : ["legacy", "modern"];
 }
 
-/** The server does not support this revision. */
+/** Thrown if the server does not support this revision. */
 class OtherEraError extends Error {}
 
 /** Whether the other revision should be tried after this error. */
@@ -257,7 +257,7 @@ async function connectModern(config: ServerConfig, peer: Peer, client: ClientInf
         `the server "${config.name}" asked for input more than ${MAX_ROUNDS} times`,
       );
     },
-    // Clients of protocol revision 2026-07-28 send only cancellations as notifications, and the peer sends those.
+    // Clients of protocol revision 2026-07-28 send no notifications except cancellations, which the peer sends.
     notify: () => Promise.resolve(),
     close: () => peer.close(),
   };

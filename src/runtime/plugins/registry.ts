@@ -141,7 +141,7 @@ async function setUp(plugin: Plugin, host: Host, options: unknown): Promise<Cont
 }
 
 /**
- * Returns the items of all plugins.
+ * Returns the items of all plugins. Throws PluginError if two items have the same name.
  * @param noun the word for an item in messages
  */
 function uniqueNames<T extends { readonly name: string }>(

@@ -6,7 +6,7 @@ import { decodeEntry, type DecisionEntry } from "../../domain/entries.ts";
 import { canSee } from "../../domain/visibility.ts";
 import { createVisibleReads } from "../../storage/visible-reads.ts";
 
-/** Maximum number of decisions per read. Limited because other requests run between two reads. */
+/** Maximum number of decisions per read. Limited, so that other requests can run between two reads. */
 const PAGE = 500;
 
 /**

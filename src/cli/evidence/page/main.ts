@@ -1,7 +1,7 @@
 /** The page of an evidence pack. Verifies the selected files and shows who approved what, and on what grounds. */
 import { type PackReport, type Vote, verifyPack } from "./verify-pack.ts";
 
-/** Maximum number of votes that the page displays at a time. The search finds the others. */
+/** Maximum number of votes that the page displays at a time. The search also finds votes that are not displayed. */
 const MAX_ROWS = 200;
 
 const filesInput = document.querySelector<HTMLInputElement>("#files");

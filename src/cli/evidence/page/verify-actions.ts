@@ -17,7 +17,7 @@ export interface Commitments {
   past: string[];
   questions: { question: string; answer: string | null }[];
   erased: boolean;
-  /** Parts that were erased while the request was not. */
+  /** Erased parts of an action whose request was not erased. */
   erasedParts: readonly ErasablePart[];
 }
 
