@@ -131,7 +131,7 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
     await part("Last 30 days").getByText("All actions so far are in the table below.").waitFor();
     await page.getByText("10 – 20 – 500").waitFor();
     await page.getByText("USD ×4").waitFor();
-    await page.getByText("100 % approved").waitFor();
+    await page.getByRole("link", { name: "100 % Approval rate" }).waitFor();
     await part("Grants in use").getByText("No grant is active").waitFor();
     await part("Keys").getByText("of page-bot").waitFor();
     const timeline = page.getByRole("list", { name: "Timeline" });

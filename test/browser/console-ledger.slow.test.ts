@@ -245,7 +245,12 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
     await page.goto(pathToFileURL(join(folder, "verify.html")).href);
     const files = readdirSync(folder).map((name) => join(folder, name));
-    await page.getByLabel("Files of the pack").setInputFiles(files);
+    const selectFiles = async (): Promise<void> => {
+      const chooser = page.waitForEvent("filechooser");
+      await page.getByLabel("Files of the pack").click();
+      await (await chooser).setFiles(files);
+    };
+    await selectFiles();
     await page.getByRole("heading", { name: "Verified", exact: true }).waitFor();
     await page.getByText(digest).waitFor();
     await page.getByText("Article 14(4)(e)").waitFor();
@@ -255,7 +260,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     const at = bytes.length >> 1;
     bytes[at] = (bytes[at] as number) ^ 1;
     writeFileSync(entries, bytes);
-    await page.getByLabel("Files of the pack").setInputFiles(files);
+    await selectFiles();
     await page.getByRole("heading", { name: "Not verified" }).waitFor();
     await page.getByText("entries.jsonl was changed").waitFor();
     assert.deepEqual(complaints, []);

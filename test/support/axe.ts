@@ -24,6 +24,10 @@ export async function accessibilityFindings(page: Page | Frame, rules: "all" | "
   if (await page.evaluate(() => !("axe" in globalThis))) await page.evaluate(AXE);
   const violations = await page.evaluate(
     async (options) => {
+      // Colors change gradually after a change of the color scheme.
+      await new Promise(requestAnimationFrame);
+      const running = document.getAnimations().filter(({ effect }) => effect?.getComputedTiming().endTime !== Infinity);
+      await Promise.all(running.map(({ finished }) => finished.catch(() => undefined)));
       const { axe } = globalThis as unknown as { axe: Axe };
       return (await axe.run(options)).violations;
     },

@@ -8,6 +8,11 @@ const filesInput = document.querySelector<HTMLInputElement>("#files");
 const keyInput = document.querySelector<HTMLInputElement>("#vkey");
 const result = document.querySelector<HTMLElement>("#result");
 
+// Otherwise, browsers report no change if someone selects the same files again after they were altered.
+filesInput?.addEventListener("click", () => {
+  filesInput.value = "";
+  result?.replaceChildren();
+});
 filesInput?.addEventListener("change", () => void run());
 keyInput?.addEventListener("change", () => void run());
 
