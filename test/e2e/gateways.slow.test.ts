@@ -20,7 +20,8 @@ import forwardAuth from "../../plugins/forward-auth/index.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const PAGE = readFileSync(join(ROOT, "docs", "gateways.md"), "utf8");
-const POLICY = /```yaml\n(policy: http[\s\S]*?)```/.exec(PAGE)?.[1] ?? "";
+/** The policy of the page, where it is part of a numbered list. */
+const POLICY = (/```yaml\n( *policy: http[\s\S]*?)```/.exec(PAGE)?.[1] ?? "").replaceAll(/^ {3}/gm, "");
 
 interface Places {
   port: number;
