@@ -172,7 +172,7 @@ export { parseJson } from "./domain/json.ts";
 
 // Webhooks and requests to checked addresses
 export {
-  readAddress,
+  parseTargetUrl,
   readTarget,
   readWebhookTarget,
   TARGET_OPTIONS,

@@ -6,7 +6,7 @@ import {
   type Notifier,
   NotifierError,
   post,
-  readAddress,
+  parseTargetUrl,
   type ResolveName,
   type Static,
   Type,
@@ -48,7 +48,7 @@ export function createNotifier(
   const targets = new Map(
     Object.entries(destinations).map(([name, { url, allow_private: allowPrivate = false }]) => [
       name,
-      { url: readAddress(`destination "${name}"`, url, allowPrivate), allowPrivate, timeoutMs: TIMEOUT_MS },
+      { url: parseTargetUrl(`destination "${name}"`, url, allowPrivate), allowPrivate, timeoutMs: TIMEOUT_MS },
     ]),
   );
   return {

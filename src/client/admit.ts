@@ -116,7 +116,7 @@ function pendingMessage(action: ActionRecord): string {
   const { id, tool, operation } = action;
   const question = questionText(
     action,
-    "through the program that runs you (`assent.answer`, or `assent answer` on the command line)",
+    "through the program that runs you (`assent.answer`, or `assent answer` in a shell)",
   );
   return `Not run yet: ${tool} ${operation} waits for approval [action ${id}]. It was not refused. ${question}Call again later with exactly the same arguments; other arguments would be another request.`;
 }

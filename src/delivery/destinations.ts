@@ -7,7 +7,7 @@
 /** Maximum time between probes for messages that expire, plus or minus a quarter. Milliseconds. */
 export const MAX_PROBE_PAUSE_MS = 60_000;
 
-/** The times until which the messages of a failed destination wait, in milliseconds since the epoch. */
+/** A destination that failed. Messages wait until `until`, and events until `events`: milliseconds since the epoch. */
 export interface ClosedDestination {
   until: number;
   events: number;

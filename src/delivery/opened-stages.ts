@@ -1,6 +1,6 @@
 /** The stages of approval that an entry opens, from the entries of its action. */
 import type { StorageTransaction } from "../contract/storage.ts";
-import { type ActionEntry, buildActionHistory, toRecordedVote } from "../domain/action-history.ts";
+import { type ActionEntry, buildActionHistory, toCountedVote } from "../domain/action-history.ts";
 import { type ApproverPlan, evaluatePlanProgress, stageChannels } from "../domain/approvers.ts";
 import { decodeEntry } from "../domain/entries.ts";
 import { listReachableChannels } from "./channels.ts";
@@ -42,7 +42,7 @@ export function findOpenedStages(
   const history = named.length === 0 ? null : buildActionHistory(entries, "");
   if (history === null || history.requirement === null) return { stages: [], closed: new Set() };
   const { approvers, since } = history.requirement;
-  const votes = history.approvals.map(toRecordedVote);
+  const votes = history.approvals.map(toCountedVote);
   const earlier = entries.at(-1)?.type === "approval" ? votes.slice(0, -1) : null;
   const after = approvers.map((plan) => evaluatePlanProgress(plan, votes, since, since));
   const opened = after.filter(

@@ -454,13 +454,13 @@ function applyApproval(history: RecordedLifecycle, entry: ApprovalEntry & { seq:
   history.approvals.push({ principal, key_id, on_behalf_of, plan: entry.plan, ...standing, at });
   if (entry.status !== "approved" || history.requirement === null) return;
   const { approvers, since } = history.requirement;
-  const votes = history.approvals.map(toRecordedVote);
+  const votes = history.approvals.map(toCountedVote);
   if (!satisfiesPlans(approvers, votes, since, at))
     history.faults.push(`entry ${entry.seq} approves it without the votes that its decision requires`);
 }
 
 /** Returns the vote with the principals in its entry. */
-export function toRecordedVote(vote: RecordedApproval): CountedVote {
+export function toCountedVote(vote: RecordedApproval): CountedVote {
   const { principal, on_behalf_of } = vote;
   return { ...vote, principals: on_behalf_of === null ? [principal] : [principal, on_behalf_of] };
 }

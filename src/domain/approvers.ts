@@ -166,16 +166,16 @@ export function stageChannels(plans: readonly ApproverPlan[]): string[] {
 export function combinePlans(plans: readonly ApproverPlan[]): ApproverPlan[] {
   const byText = new Map(plans.map((plan) => [canonicalText(plan as unknown as JsonValue), plan]));
   const distinct = [...byText.entries()].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)).map(([, plan]) => plan);
-  const distinctPlans: ApproverPlan[] = [];
+  const remainingPlans: ApproverPlan[] = [];
   // Process stricter plans first, so that one of two plans that imply each other remains.
   for (const plan of distinct)
     if (
       !distinct.some(
-        (other) => other !== plan && implies(other, plan) && !(implies(plan, other) && !distinctPlans.includes(other)),
+        (other) => other !== plan && implies(other, plan) && !(implies(plan, other) && !remainingPlans.includes(other)),
       )
     )
-      distinctPlans.push(plan);
-  return distinctPlans;
+      remainingPlans.push(plan);
+  return remainingPlans;
 }
 
 /** Returns true if the two lists have the same requirements. */

@@ -23,7 +23,7 @@ import type { Logger } from "../contract/host.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import type { JsonValue } from "../domain/json.ts";
 import type { FactResult, FactCall } from "../domain/policy/decide/fact-reads.ts";
-import { createReaderCounts, createFairSlots, type Reader, type ReaderCounts, type FairSlots } from "./fair-slots.ts";
+import { createSlotCounts, createFairSlots, type Reader, type SlotCounts, type FairSlots } from "./fair-slots.ts";
 
 /**
  * Minimum time for which a result is usable, because a decision waits for the ledger's lock after the read.
@@ -68,7 +68,7 @@ interface SourceState extends Required<Pick<FactSource, "timeoutMs" | "maxAgeMs"
   reading: Map<string, Promise<FactResult>>;
   turns: FairSlots;
   /** Number of requests that wait for a result, by reader. */
-  waiting: ReaderCounts;
+  waiting: SlotCounts;
   counts: FactSourceCounts;
 }
 
@@ -218,7 +218,7 @@ function createState(source: FactSource): SourceState {
     memory: 0,
     reading: new Map(),
     turns: createFairSlots(Math.min(source.maxConcurrent ?? MAX_CONCURRENT_READS, MAX_CONCURRENT_READS)),
-    waiting: createReaderCounts(),
+    waiting: createSlotCounts(),
     counts: { reads: 0, failures: 0 },
   };
 }

@@ -17,13 +17,13 @@ export interface FairSlots {
 }
 
 /** Counts by group and by member. */
-export interface ReaderCounts {
+export interface SlotCounts {
   add(reader: Reader, change: number): void;
   ofGroup(group: string): number;
   ofMember(reader: Reader): number;
 }
 
-export function createReaderCounts(): ReaderCounts {
+export function createSlotCounts(): SlotCounts {
   const groups = new Map<string, number>();
   const members = new Map<string, number>();
   const add = (counts: Map<string, number>, key: string, change: number): void => {
@@ -47,7 +47,7 @@ type Start = () => void;
 
 export function createFairSlots(slots: number): FairSlots {
   let free = slots;
-  const held = createReaderCounts();
+  const held = createSlotCounts();
   /** Functions that start the waiting reads, oldest first, by group and member. */
   const waiting = new Map<string, Map<string, Set<Start>>>();
 

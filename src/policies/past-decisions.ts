@@ -76,8 +76,8 @@ async function readDecision(
     const entry = decodeEntry<DecisionEntry>(bytes);
     const { hash } = encodeRequest(JSON.parse(request) as ActionRequest);
     if (commitDigest(row.salt, hash) !== entry.commitment) return null;
-    const requiredApproval = entry.decision.effect === "require_approval";
-    const entries = requiredApproval ? await reader.entriesOfAction(action_id) : [];
+    const requiresApproval = entry.decision.effect === "require_approval";
+    const entries = requiresApproval ? await reader.entriesOfAction(action_id) : [];
     const { agent_id, key_id } = entry.submitted_by;
     return {
       action_id,

@@ -67,7 +67,7 @@ export function readTarget(
 ): Pick<WebhookTarget, "target" | "headers"> {
   const fault = (words: string): Error => new Error(`${name}: ${words}`);
   const { allow_private: allowPrivate = false, tls_ca_file } = options;
-  const url = readAddress(name, options.url, allowPrivate);
+  const url = parseTargetUrl(name, options.url, allowPrivate);
   const headers = Object.fromEntries(
     Object.entries(options.headers ?? {}).map(([key, value]) => [key.toLowerCase(), value]),
   );
@@ -93,9 +93,9 @@ export function readTarget(
  * @param name the name of the configured address, for messages
  * @param allowPrivate whether to accept http:// and private addresses
  * @example
- * const url = readAddress("the endpoint", "https://push.example.com/v1/abc", false);
+ * const url = parseTargetUrl("the endpoint", "https://push.example.com/v1/abc", false);
  */
-export function readAddress(name: string, address: string, allowPrivate: boolean): URL {
+export function parseTargetUrl(name: string, address: string, allowPrivate: boolean): URL {
   const fault = (words: string): Error => new Error(`${name}: ${words}`);
   const url = URL.canParse(address) ? new URL(address) : null;
   if (url === null || !["https:", "http:"].includes(url.protocol)) throw fault("its url must begin with https://");

@@ -1,6 +1,6 @@
 /** Routes with which users manage the devices on which they are notified. */
 import { closed, type CoreHost, time } from "../../../src/core.ts";
-import { defineRoute, readAddress, Refusal, type Route, type Static, toRfc3339, Type } from "../../../src/plugin.ts";
+import { defineRoute, parseTargetUrl, Refusal, type Route, type Static, toRfc3339, Type } from "../../../src/plugin.ts";
 import { decodeOrNull } from "../challenges.ts";
 import { UserParams } from "../schemas.ts";
 import { readBrowserName, OPENAPI_TAG } from "../session-routes.ts";
@@ -166,7 +166,7 @@ async function listChannels(host: CoreHost, id: string): Promise<string[]> {
 /** Throws USERS_DEVICE_INVALID unless messages can be sent to the address and its keys are valid. */
 async function assertAddress({ endpoint, keys }: SubscriptionAddress, allowPrivate: boolean): Promise<void> {
   try {
-    readAddress("the endpoint", endpoint, allowPrivate);
+    parseTargetUrl("the endpoint", endpoint, allowPrivate);
   } catch (error) {
     throw new Refusal(ERRORS.DEVICE_INVALID, error instanceof Error ? error.message : String(error));
   }

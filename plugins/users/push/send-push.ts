@@ -59,10 +59,10 @@ export async function removeGoneDevices(
   userId: string,
   outcomes: readonly PushOutcome[],
 ): Promise<void> {
-  const expired = outcomes.filter(isSubscriptionGone);
-  if (expired.length === 0) return;
+  const goneDevices = outcomes.filter(isSubscriptionGone);
+  if (goneDevices.length === 0) return;
   await host.ledger.transact(async (tx) => {
-    for (const { device } of expired) await removeDevice(host, tx, userId, device.id);
+    for (const { device } of goneDevices) await removeDevice(host, tx, userId, device.id);
   });
 }
 

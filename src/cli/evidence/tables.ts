@@ -8,13 +8,13 @@ import { readEntries } from "./entries.ts";
 type Person = UserEntry["user"];
 type Key = KeyEntry["key"] & { created_at: string; ended_at: string | null };
 
-export interface PeopleAtTime {
+export interface UsersAndKeys {
   users: ReadonlyMap<string, Person>;
   keys: ReadonlyMap<string, Key>;
 }
 
 /** Computes the users and keys from entries, which must be in ledger order. */
-export async function computePeople(rows: AsyncIterable<Pick<EntryRow, "type" | "bytes">>): Promise<PeopleAtTime> {
+export async function computePeople(rows: AsyncIterable<Pick<EntryRow, "type" | "bytes">>): Promise<UsersAndKeys> {
   const users = new Map<string, Person>();
   const keys = new Map<string, Key>();
   for await (const { type, bytes } of rows) {
@@ -30,7 +30,7 @@ export async function computePeople(rows: AsyncIterable<Pick<EntryRow, "type" | 
   return { users, keys };
 }
 
-export function* renderPeople({ users, keys }: PeopleAtTime): Iterable<string> {
+export function* renderPeople({ users, keys }: UsersAndKeys): Iterable<string> {
   yield renderRow(["kind", "id", "name", "roles", "groups", "scopes", "agent_id", "created_at", "ended_at"]);
   for (const { id, name, roles, groups, created_at, ended_at } of users.values())
     yield renderRow(["user", id, name, roles.join(" "), groups.join(" "), "", "", created_at, ended_at ?? ""]);
@@ -71,7 +71,7 @@ const VOTE_COLUMNS = [
 export async function* renderVotes(
   store: StorageReader,
   { first, end }: { first: number; end: number },
-  { users, keys }: PeopleAtTime,
+  { users, keys }: UsersAndKeys,
 ): AsyncIterable<string> {
   yield renderRow(VOTE_COLUMNS);
   for await (const { type, bytes } of readEntries(store, first, end)) {

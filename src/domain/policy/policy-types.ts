@@ -155,7 +155,7 @@ export interface ToolSchemaDocument {
  * Terms of a policy that was suggested from approvals. The policy's only rule allows actions only in place of the rule
  * `in_place_of`.
  */
-export interface SuggestedTerms {
+export interface SuggestedPolicyTerms {
   in_place_of: { policy: string; rule: string };
   /** Maximum share of failed results. */
   max_failed?: number;
@@ -174,7 +174,7 @@ export interface PolicyDocument {
   let?: JsonObject;
   /** Shared data by name, with the values of the service's environment. Conditions read `data.NAME.VALUE`. */
   data?: Record<string, JsonObject>;
-  suggested?: SuggestedTerms;
+  suggested?: SuggestedPolicyTerms;
   history?: HistoryDocument;
   /** Facts by name. */
   facts?: Record<string, FactDocument>;

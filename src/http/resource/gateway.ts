@@ -33,7 +33,7 @@ const HOST = /^(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i
  * headers can be complete, so every header with one of these words in its name is refused.
  */
 const OVERRIDE = /(?:^|-)(?:method|ur[il]|path|prefix|script|override|rewrite|destinationurl)(?:-|$)/;
-/** Harmless headers of CORS, MCP and htmx whose names contain one of these words. */
+/** Headers of CORS, MCP and htmx that `OVERRIDE` matches although they change neither the method nor the path. */
 const HARMLESS: readonly string[] = ["access-control-request-method", "mcp-method", "hx-current-url"];
 /** Headers that upgrade the connection. Later messages on the connection would not need a decision. */
 const UPGRADES = ["upgrade", "x-forwarded-upgrade", "sec-websocket-key", "http2-settings"] as const;

@@ -36,7 +36,7 @@ export function reportTiming({ trace, queuedAt, startedAt, decidedAt }: JobTimin
 }
 
 /** Returns the jobs of the next batch. Urgent jobs get a separate batch, because they run without policies. */
-export function takeBatch(queue: readonly QueuedJob[], most: number): QueuedJob[] {
+export function selectBatch(queue: readonly QueuedJob[], most: number): QueuedJob[] {
   const urgent = queue[0]?.urgent === true;
   const end = queue.findIndex((pending) => pending.urgent !== urgent);
   return queue.slice(0, Math.min(end < 0 ? queue.length : end, most));

@@ -33,7 +33,7 @@ import type { LedgerClock } from "./clock.ts";
 import { extendsTrustedHead, canExtend, isSameHead, type TrustedHistory } from "./continuity.ts";
 import {
   insertAfterUrgent,
-  takeBatch,
+  selectBatch,
   JobFailedError,
   JobNotPreparedError,
   reportTiming,
@@ -194,7 +194,7 @@ export class Sequencer {
     for (;;) {
       await this.waitForMoreJobs();
       if (this.queue.length === 0) break;
-      const jobs = takeBatch(this.queue, this.options.maxBatch);
+      const jobs = selectBatch(this.queue, this.options.maxBatch);
       this.queue = this.queue.slice(jobs.length);
       await this.commit(jobs);
     }
@@ -366,7 +366,7 @@ export class Sequencer {
    */
   private closeBatch(live: QueuedJob[]): void {
     if (this.queue[0]?.urgent !== live[0]?.urgent) return;
-    const more = takeBatch(this.queue, this.options.maxBatch - live.length);
+    const more = selectBatch(this.queue, this.options.maxBatch - live.length);
     this.queue = this.queue.slice(more.length);
     live.push(...more);
   }

@@ -20,15 +20,20 @@ import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
 import { param, params, toPlainRow, prepare, type SqlExecutor, type Statement } from "./statement.ts";
 
-type CutStatements = ReturnType<typeof prepareUncoveredRows>;
+type CutStatements = ReturnType<typeof prepareUncoveredRowStatements>;
 
-export interface UncoveredRows {
+export interface UncoveredRowStatements {
   find: Statement;
   remove: Statement;
 }
 
-export function prepareUncoveredRows(db: Kysely<Tables>) {
-  const part = (table: CopiedTable, columns: readonly string[], key: string, compare: "=" | ">="): UncoveredRows => ({
+export function prepareUncoveredRowStatements(db: Kysely<Tables>) {
+  const part = (
+    table: CopiedTable,
+    columns: readonly string[],
+    key: string,
+    compare: "=" | ">=",
+  ): UncoveredRowStatements => ({
     find: prepare(
       db
         .selectFrom(table as "meta")
@@ -92,7 +97,11 @@ export async function deleteUncoveredRows(
     );
   const cut: RemovedRow[] = [];
   const removals: [Statement, object][] = [];
-  async function cutRows(table: CopiedTable, { find, remove }: UncoveredRows, values: object): Promise<CopiedRow[]> {
+  async function cutRows(
+    table: CopiedTable,
+    { find, remove }: UncoveredRowStatements,
+    values: object,
+  ): Promise<CopiedRow[]> {
     const rows = (await db.all(find, values)).map((row) => toPlainRow<CopiedRow>(row));
     if (rows.length > 0) removals.push([remove, values]);
     cut.push(...rows.map((row) => ({ table, row })));

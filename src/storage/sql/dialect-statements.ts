@@ -1,7 +1,7 @@
 /** All statements of a dialect, which are compiled once. */
 import { sql, type Kysely } from "kysely";
 import { prepareStorageCopying } from "./copying.ts";
-import { prepareUncoveredRows } from "./delete-uncovered-rows.ts";
+import { prepareUncoveredRowStatements } from "./delete-uncovered-rows.ts";
 import type { SqlDialect } from "./dialect.ts";
 import { prepareLeases } from "./leases.ts";
 import { prepareLockReads } from "./lock-reads.ts";
@@ -24,7 +24,7 @@ function prepareAll(db: Kysely<Tables>, dialect: SqlDialect) {
     reads: prepareReads(db, dialect),
     writes: prepareWrites(db, dialect),
     copies: prepareStorageCopying(db),
-    cuts: prepareUncoveredRows(db),
+    cuts: prepareUncoveredRowStatements(db),
     countPing: prepare(
       db
         .updateTable("liveness")

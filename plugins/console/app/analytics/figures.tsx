@@ -14,7 +14,7 @@ export function SummaryFigures({ sums, agent_id }: { sums: RangeSums; agent_id?:
     { name: TEXTS.approved, count: approved, filters: { answer: "approved" } },
     { name: TEXTS.rejected, count: rejected, filters: { answer: "rejected" } },
   ];
-  const answered = decided === 0 ? undefined : address({ answer: "any" });
+  const answeredHref = decided === 0 ? undefined : address({ answer: "any" });
   const wait = (ms: number | null): string => (ms === null ? "–" : formatDuration(ms));
   return (
     <div class="figures">
@@ -30,10 +30,10 @@ export function SummaryFigures({ sums, agent_id }: { sums: RangeSums; agent_id?:
       <Figure
         name={TEXTS.rate}
         value={decided === 0 ? "–" : `${Math.round((approved / decided) * 100)} %`}
-        href={answered}
+        href={answeredHref}
       />
-      <Figure name={TEXTS.median} value={wait(p50_ms)} href={answered} />
-      <Figure name={TEXTS.p95} value={wait(p95_ms)} href={answered} />
+      <Figure name={TEXTS.median} value={wait(p50_ms)} href={answeredHref} />
+      <Figure name={TEXTS.p95} value={wait(p95_ms)} href={answeredHref} />
     </div>
   );
 }

@@ -21,7 +21,7 @@ export interface VoteToSign {
   reason: string;
   /** Approves in an emergency, without other approvers. */
   break_glass?: boolean;
-  /** Grant for later requests. Only for the approval of one request. */
+  /** Grant for later requests, created together with the approval. Not possible for a vote on several requests. */
   grant?: GrantTerms | null;
 }
 

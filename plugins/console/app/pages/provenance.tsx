@@ -16,7 +16,7 @@ import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
 import { storePinnedKey, readPinnedKey, EntryProof, VerifiedProof, verifyEntry } from "../ui/proof.tsx";
 import { canVerify, type Checkpoint, fromHex, verifyProof } from "../verify.ts";
-import { checkLedger, type LedgerKeys, moveStoredCheckpoint } from "./ledger-check.ts";
+import { checkLedger, type LedgerKeys, rebindStoredCheckpoint } from "./ledger-check.ts";
 
 const TEXTS = {
   title: "Provenance",
@@ -129,7 +129,7 @@ function PinnedKey({ keys, vkey, next, onPinned }: PinProps) {
   const set = async (value: string | null): Promise<void> => {
     try {
       await storePinnedKey(value);
-      if (value !== vkey) moveStoredCheckpoint(value, value !== null && value === next);
+      if (value !== vkey) rebindStoredCheckpoint(value, value !== null && value === next);
       setError(null);
       onPinned();
     } catch (fault) {

@@ -11,7 +11,7 @@ import {
   groupByCause,
   type SampleAction,
 } from "./dry-run-groups.ts";
-import { FlipsOfRule } from "./flip-list.tsx";
+import { RuleName } from "./flip-list.tsx";
 import { BACKTEST_TEXTS, DRY_RUN_TEXTS } from "./strings.ts";
 
 const EXAMPLES = 3;
@@ -170,7 +170,7 @@ function Group({ group: { current, candidate, changed, actions } }: { group: Dry
 function Decided({ cause }: { cause: DecisionCause }) {
   return (
     <span>
-      <Badge value={cause.effect} /> {DRY_RUN_TEXTS.by} <FlipsOfRule outcome={cause} />
+      <Badge value={cause.effect} /> {DRY_RUN_TEXTS.by} <RuleName outcome={cause} />
     </span>
   );
 }

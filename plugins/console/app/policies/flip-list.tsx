@@ -23,7 +23,7 @@ export function FlipList({ data, current }: { data: FlipReport; current: Current
       {groupByRule(data.flips).map(({ to, count, flips }) => (
         <div class="flips" key={JSON.stringify(to)}>
           <h3>
-            <FlipsOfRule outcome={to} /> <Badge value={to.effect} />{" "}
+            <RuleName outcome={to} /> <Badge value={to.effect} />{" "}
             <span class="quiet">{BACKTEST_TEXTS.flipCount(count)}</span>
           </h3>
           <ul>
@@ -43,7 +43,7 @@ function OneFlip({ flip, currentCount }: { flip: Flip; currentCount: number }) {
   return (
     <li>
       {count.toLocaleString("en")} <span class="quiet">recorded as</span> <Badge value={from.effect} />{" "}
-      <span class="quiet">by</span> <FlipsOfRule outcome={from} />{" "}
+      <span class="quiet">by</span> <RuleName outcome={from} />{" "}
       {isLessStrict(flip) ? <Badge value="critical" label={BACKTEST_TEXTS.lessStrict} /> : null}{" "}
       {currentCount >= count ? <Badge value="inactive" label={BACKTEST_TEXTS.already} /> : null}
       <ul class="examples">
@@ -69,7 +69,7 @@ function OneFlip({ flip, currentCount }: { flip: Flip; currentCount: number }) {
 }
 
 /** Renders the rule of an outcome: “large refunds” of payments. */
-export function FlipsOfRule({ outcome: { policy, rule } }: { outcome: Pick<FlipOutcome, "policy" | "rule"> }) {
+export function RuleName({ outcome: { policy, rule } }: { outcome: Pick<FlipOutcome, "policy" | "rule"> }) {
   if (rule === null) return <span>{BACKTEST_TEXTS.noRule}</span>;
   return (
     <span>

@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { TextPart } from "../../../../src/browser.ts";
 import { ApiError, watchReachability, type ResponseFault } from "../core/api.ts";
 import { formatDuration, markText, renderPlain, formatShortDuration, formatTime } from "./format.ts";
-import { currentSecond } from "./hooks.ts";
+import { currentTimeMs } from "./hooks.ts";
 import { Icon } from "./icons.tsx";
 
 /** @param props.lines whether to keep line feeds */
@@ -50,7 +50,7 @@ export function Time({ at }: { at: string | null | undefined }) {
 
 /** Renders how long ago something happened, such as "12m". Updates without redrawing the page. */
 export function Age({ at }: { at: string }) {
-  const text = useComputed(() => formatShortDuration(currentSecond.value - Date.parse(at)));
+  const text = useComputed(() => formatShortDuration(currentTimeMs.value - Date.parse(at)));
   return (
     <time class="age" dateTime={at} title={formatTime(at)}>
       {text}
@@ -61,14 +61,14 @@ export function Age({ at }: { at: string }) {
 /** Renders the time until a deadline. Updates without redrawing the page. */
 export function TimeLeft({ at, short = false }: { at: string; short?: boolean }) {
   const text = useComputed(() => {
-    const ms = Date.parse(at) - currentSecond.value;
+    const ms = Date.parse(at) - currentTimeMs.value;
     return ms <= 0
       ? short
         ? "expired"
         : "time is up"
       : `${short ? formatShortDuration(ms) : formatDuration(ms)} left`;
   });
-  const style = useComputed(() => (Date.parse(at) - currentSecond.value < 60_000 ? "left soon" : "left"));
+  const style = useComputed(() => (Date.parse(at) - currentTimeMs.value < 60_000 ? "left soon" : "left"));
   return (
     <span class={style} title={formatTime(at)}>
       {text}

@@ -41,7 +41,7 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, deps: read
 }
 
 /** The service's time in milliseconds. Updated every second while it has a subscriber. */
-export const currentSecond = signal(serviceNow(), {
+export const currentTimeMs = signal(serviceNow(), {
   watched() {
     this.value = serviceNow();
     timer = setInterval(() => (this.value = serviceNow()), 1000);
@@ -53,7 +53,7 @@ export const currentSecond = signal(serviceNow(), {
 let timer: ReturnType<typeof setInterval> | undefined;
 
 /**
- * Returns the service's time, and redraws the component every `every` milliseconds. A countdown uses `currentSecond`
+ * Returns the service's time, and redraws the component every `every` milliseconds. A countdown uses `currentTimeMs`
  * instead, so that only the countdown is redrawn.
  */
 export function useNow(every = 1000): number {

@@ -9,7 +9,7 @@ import type { Expr } from "../condition/cel-tree.ts";
 import { findPathsRead } from "../condition/condition-members.ts";
 import { derivedSource } from "../condition/named-values.ts";
 import type { CompiledPolicySet } from "../compile/compile.ts";
-import { containsPath } from "../decide/redact.ts";
+import { pathsOverlap } from "../decide/redact.ts";
 import type { Facts, HistoryFact, LimitFact, PolicyDocument } from "../policy-types.ts";
 
 /**
@@ -68,7 +68,7 @@ function listRedacted({ document }: CompiledPolicySet): string[] {
 
 /** Returns the first redacted path that is read, wholly or in part; null if there is none. */
 const findOverlap = (read: readonly string[][], redacted: readonly string[]): string | null =>
-  redacted.find((path) => read.some((each) => containsPath(each, path.split(".")))) ?? null;
+  redacted.find((path) => read.some((each) => pathsOverlap(each, path.split(".")))) ?? null;
 
 /** Returns the sources of all expressions of a policy. */
 function listExpressions({ rules, limits = [], history, facts = {}, let: entries = {} }: PolicyDocument): string[] {

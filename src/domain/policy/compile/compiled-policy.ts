@@ -14,7 +14,7 @@ import type {
   PolicySetDocument,
   RequiredApproval,
   Risk,
-  SuggestedTerms,
+  SuggestedPolicyTerms,
 } from "../policy-types.ts";
 
 export interface CompiledRule {
@@ -114,7 +114,7 @@ export interface CompiledPolicy {
   patterns: readonly { rule: CompiledRule; globs: readonly string[] | null }[];
   limits: readonly CompiledLimit[];
   /** The rule in whose place the policy allows actions; null unless the policy is suggested. */
-  suggested: SuggestedTerms["in_place_of"] | null;
+  suggested: SuggestedPolicyTerms["in_place_of"] | null;
   named: NamedValues;
   /** The policy's history; null if it declares no history. */
   history: CompiledHistory | null;

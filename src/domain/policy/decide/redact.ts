@@ -48,11 +48,11 @@ export function omitRedactedEditable(
   editable: readonly EditableParameter[],
 ): EditableParameter[] {
   const redacted = findRedactedPaths(set, action).map((path) => path.split("."));
-  return editable.filter(({ path }) => !redacted.some((each) => containsPath(each, path.split("."))));
+  return editable.filter(({ path }) => !redacted.some((each) => pathsOverlap(each, path.split("."))));
 }
 
 /** Returns true if one path is equal to the other or contains it. */
-export function containsPath(a: readonly string[], b: readonly string[]): boolean {
+export function pathsOverlap(a: readonly string[], b: readonly string[]): boolean {
   return a.slice(0, b.length).every((name, i) => name === b[i]);
 }
 

@@ -23,9 +23,9 @@ export const MAX_HISTORY = 200;
 /** Number of hex digits in a limit's basis. */
 export const BASIS_DIGITS = 16;
 /**
- * Maximum size in bytes of all names of shadow policies, channels and limits in an entry. The other members use at most
- * 27,000 bytes, including the tools of a registered agent. An earlier rejection adds at most 2,400 bytes, and replaces
- * a rule's reason of up to 6,000 bytes with a reason of up to 1,500.
+ * Maximum size in bytes of all names of shadow policies, channels and limits in an entry. The other members of an entry
+ * use at most 27,000 bytes, including the tools of a registered agent. A denial because of an earlier rejection is
+ * smaller, because its reason is shorter.
  */
 const MAX_NAME_BYTES = 38_000;
 
