@@ -58,7 +58,7 @@ export function submissionCalls({ call, record, listOf, sessionHeader }: ApiCall
       const { params: asked } = action.proposed ?? action;
       const answered = [action.agent_id, action.tool, action.operation, asked, action.context];
       if (equalJson([whom.agent_id, whom.tool, whom.operation, ran, why], answered)) return action;
-      throw unreadableResponse(200, `${action.id} is not the action that was requested`);
+      throw unreadableResponse(200, `${action.id} is not the requested action`);
     },
     /**
      * Returns the decision that a request would get. Records nothing. The response does not permit running the action.
