@@ -114,12 +114,13 @@ export async function findMatchingActions(
   const moment = { now, users: await host.users.list() };
   let after: PendingCursor = { expires_at: now, decision_seq: Number.MAX_SAFE_INTEGER };
   let evaluated = 0;
+  const words = splitWords(filter.q);
   const { compiled: set } = await host.policies.current();
   for (let read = 0; read < MAX_READ; read += SLICE) {
     await host.waitForReadSlot();
     const rows = await host.storage.pendingActions(credential.visibility, after, SLICE);
     for (const row of rows) {
-      if (!matchesFields(filter, row) || !matchesWords(filter.q, row, set)) continue;
+      if (!matchesFields(filter, row) || !matchesWords(words, row, set)) continue;
       if (filter.view === "second_vote" && !(await needsSecondVote(host, row))) continue;
       if (filter.view === "mine") {
         if (evaluated++ === MAX_EVALUATED) return { matches: matches.sort(byKey), isComplete: false };
@@ -143,21 +144,23 @@ function matchesFields({ agent_id, tool, operation, risk_level }: PendingFilter,
   return risk_level === undefined || row.risk_level === risk_level;
 }
 
+/** Splits the words of a search, in lowercase. Returns an empty list without a search. */
+export function splitWords(q: string | undefined): readonly string[] {
+  return (q ?? "")
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== "");
+}
+
 /**
  * Returns true if every word occurs in the action's names, in its request, or as the beginning of its id. Values that the
  * policies redact match nothing.
  */
-export function matchesWords(words: string | undefined, row: ActionRow, policies: CompiledPolicySet): boolean {
-  const searchWords = (words ?? "")
-    .toLowerCase()
-    .split(/\s+/)
-    .filter((word) => word !== "");
-  if (searchWords.length === 0) return true;
+export function matchesWords(words: readonly string[], row: ActionRow, policies: CompiledPolicySet): boolean {
+  if (words.length === 0) return true;
   const { id, agent_id, tool, operation, request, effective } = redactRow(policies, row);
   const text = `${tool} ${operation} ${agent_id} ${request} ${changedText(effective)}`.toLowerCase();
-  return searchWords.every(
-    (word) => text.includes(inJson(word)) || (word.length >= MIN_ID_PREFIX && id.startsWith(word)),
-  );
+  return words.every((word) => text.includes(inJson(word)) || (word.length >= MIN_ID_PREFIX && id.startsWith(word)));
 }
 
 /**

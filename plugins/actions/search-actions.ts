@@ -2,9 +2,9 @@
  * Searches actions for words, a decision, a policy, a rule or an answer, newest first. The store has no index of these,
  * so a search reads actions in slices.
  */
-import type { CompiledPolicySet, CoreHost } from "../../src/core.ts";
+import type { CoreHost } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { matchesWords } from "./pending-filter.ts";
+import { matchesWords, splitWords } from "./pending-filter.ts";
 import type { ListQuery } from "./schemas.ts";
 
 /** Actions that one request searches. */
@@ -32,6 +32,7 @@ interface ActionSearch {
 }
 
 export function createActionSearch(host: CoreHost, filter: Filter, searched: SearchFilter): ActionSearch {
+  const words = splitWords(searched.q);
   let read = 0;
   let cut: number | null = null;
   return {
@@ -51,7 +52,7 @@ export function createActionSearch(host: CoreHost, filter: Filter, searched: Sea
         for (const row of rows) {
           read += 1;
           before = row.decision_seq;
-          if (matches(searched, row, compiled)) found.push(row);
+          if (matches(searched, row) && matchesWords(words, row, compiled)) found.push(row);
           if (found.length === limit) return found;
         }
         if (rows.length < SLICE) return found;
@@ -60,17 +61,12 @@ export function createActionSearch(host: CoreHost, filter: Filter, searched: Sea
   };
 }
 
-function matches(
-  { q, decision, policy, rule, has_rule, answer }: SearchFilter,
-  row: ActionRow,
-  policies: CompiledPolicySet,
-): boolean {
+function matches({ decision, policy, rule, has_rule, answer }: SearchFilter, row: ActionRow): boolean {
   if (decision !== undefined && row.decision !== decision) return false;
   if (policy !== undefined && row.policy !== policy) return false;
   if (rule !== undefined && row.rule !== rule) return false;
   if (has_rule !== undefined && has_rule !== (row.rule !== null)) return false;
-  if (answer !== undefined && !isAnswer(answer, row)) return false;
-  return matchesWords(q, row, policies);
+  return answer === undefined || isAnswer(answer, row);
 }
 
 /** Returns whether approvers gave this answer to the action. Agrees with the counts of `waits` in analytics. */

@@ -158,7 +158,7 @@ export class PasskeyChanges {
   }
 }
 
-/** Returns the purpose of a challenge. An answer for one change, user and session is not valid for another purpose. */
+/** Returns the purpose of a challenge. An assertion for one change, user and session is not valid for another. */
 function purposeOf({ credential }: OwnSession, kind: OwnChange | "registration", subject: string): string {
   const { user, id } = requireSession(credential);
   return `${kind}:${user.id}:${id}:${subject}`;

@@ -9,21 +9,21 @@ import { assertionOptions, readPasskeyId, verifyAssertion } from "./passkeys.ts"
 import type { Site } from "./site.ts";
 import { ERRORS } from "./user-errors.ts";
 
-/** A verified answer of a passkey, whose challenge has not been used yet. */
+/** A verified WebAuthn assertion. Its challenge has not been marked as used yet; `useGesture` does that. */
 export interface Gesture {
   passkey_id: string;
   counter: number;
   challenge: string;
 }
 
-/** Returns the passkeys with which the user can answer at this site. */
+/** Returns the user's passkeys for this site. */
 export function passkeysAt(user: User | undefined, site: Site): readonly Passkey[] {
   return (user?.passkeys ?? []).filter(({ rp_id }) => rp_id === site.rpId);
 }
 
 /**
  * Returns the options for `navigator.credentials.get`; null if the user has no passkey for this site.
- * @param purpose names user, session and change; an answer for one purpose is not valid for another
+ * @param purpose identifies user, session and change; an assertion for one purpose is not valid for another
  */
 export async function gestureOptions(
   host: CoreHost,
@@ -36,7 +36,7 @@ export async function gestureOptions(
 }
 
 /**
- * Verifies an answer. Returns null if there is no answer; `useGesture` accepts that only from a user without a passkey.
+ * Verifies an assertion. Returns null if there is none; `useGesture` accepts that only from a user without a passkey.
  * Throws USERS_CHALLENGE_INVALID, or USERS_PASSKEY_INVALID for a passkey of another user or another site.
  */
 export async function verifyGesture(
@@ -59,8 +59,8 @@ export async function verifyGesture(
  * user has no passkey for this site. Returns "copied" if the signature counter did not increase: the refusal is then
  * recorded, and the caller must change nothing and throw `copiedPasskeyError`.
  *
- * Throws USERS_PASSKEY_INVALID if the user has a passkey for this site but did not answer with one, or if the passkey
- * was removed since the answer was verified. Throws USERS_CHALLENGE_INVALID if the answer was used before.
+ * Throws USERS_PASSKEY_INVALID if the user has a passkey for this site but did not sign with one, or if the passkey
+ * was removed after the assertion was verified. Throws USERS_CHALLENGE_INVALID if the assertion was used before.
  * @param user the user as of this transaction
  */
 export async function useGesture(

@@ -228,7 +228,7 @@ const AssertionResponse = Type.Object(
   { ...open, description: "`PublicKeyCredential.toJSON()` of `navigator.credentials.get`." },
 );
 export type AssertionResponse = Static<typeof AssertionResponse>;
-/** The answer of one of the user's passkeys, which confirms a request. */
+/** A WebAuthn assertion by one of the user's passkeys, which confirms the change that the request makes. */
 const OptionalAnswer = Type.Optional(
   Type.Unsafe<AssertionResponse>({
     ...AssertionResponse,

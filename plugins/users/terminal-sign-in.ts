@@ -28,7 +28,7 @@ type Confirmation = {
 
 const confirmationIn = ({ value }: Document): Confirmation => value as unknown as Confirmation;
 
-/** Returns the purpose of a challenge. An answer for one terminal, user and session is not valid for another. */
+/** Returns the purpose of a challenge. An assertion for one terminal, user and session is not valid for another. */
 const purposeOf = ({ user_id, id }: StoredSession, challenge: string): string =>
   `terminal:${user_id}:${id}:${challenge}`;
 
@@ -51,7 +51,7 @@ export async function terminalOptions(
 /**
  * Stores that the user of a browser's session confirmed a terminal. Returns the time until which the terminal can sign
  * in. Throws USERS_CHALLENGE_INVALID if the code does not belong to the terminal or the terminal was confirmed before,
- * and USERS_PASSKEY_INVALID if the user has a passkey for this site and did not answer with it.
+ * and USERS_PASSKEY_INVALID if the user has a passkey for this site and did not sign with it.
  */
 export async function confirmTerminal(
   host: CoreHost,

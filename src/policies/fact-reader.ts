@@ -36,8 +36,8 @@ const MAX_MEMORY = 16 * 1024 * 1024;
 /** Size of a cached result in addition to the characters of its key and value. */
 const OVERHEAD = 256;
 /**
- * Maximum number of requests of one policy that wait for one source. Votes on actions of the policy have a separate
- * limit of the same size.
+ * Maximum number of requests of one policy that wait for one source; one key can have at most half of them. Votes on
+ * actions of the policy have a separate limit, and count as the requests of one key.
  */
 const MAX_WAITING = 2_000;
 
@@ -110,8 +110,7 @@ export function createFactReader(options: {
     const known = findRecent(state, [keys.shared, keys.own]);
     if (known !== null) return known;
     const { waiting } = state;
-    // Limit a member to half of the capacity that the other members leave, so that there is always room for another
-    // member.
+    // Limit a member to half of the capacity that the other members leave, so that one member cannot fill the queue.
     if (waiting.ofMember(reader) >= MAX_WAITING - waiting.ofGroup(reader.group)) {
       // Return a failure, because a policy in shadow mode must not cause a refusal of the request.
       if (call.shadow) return keep(state, keys.own, fault("no_answer"));
