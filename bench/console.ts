@@ -90,7 +90,7 @@ async function openTabs(context: BrowserContext, url: string, key: string): Prom
       await page.reload();
     }
     await page.locator("[data-id]").first().waitFor();
-    await page.locator(".live.live").waitFor();
+    await page.locator(".stream-status.live").waitFor();
     tabs.push({ page, sent });
   }
   return tabs;

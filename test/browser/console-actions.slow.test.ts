@@ -70,7 +70,7 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     for (let i = 0; i < 60; i++)
       await console_.service.call("POST", "/v1/actions", { body: { ...ALLOWED, agent_id: "busy-bot" } });
     const { page } = await console_.visit(console_.service.admin, "#/actions?agent_id=busy-bot");
-    await page.locator(".live.live").waitFor();
+    await page.locator(".stream-status.live").waitFor();
     await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 50);
     await page.getByRole("button", { name: "Older" }).click();
     await page.getByText("51 – 60 of 60", { exact: true }).waitFor();
@@ -95,7 +95,7 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     };
     await submit(60);
     const { page } = await console_.visit(console_.service.admin, "#/actions?agent_id=night-bot");
-    await page.locator(".live.live").waitFor();
+    await page.locator(".stream-status.live").waitFor();
     await page.getByRole("button", { name: "Older" }).click();
     await page.getByText("51 – 60 of 60", { exact: true }).waitFor();
     const { port } = new URL(console_.server.url);
@@ -164,7 +164,7 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
 
   it("shows an action's history as it grows, and replays it", async () => {
     const { page, complaints, strayed } = await console_.visit(console_.service.admin, `#/actions/${asked}`);
-    await page.locator(".live.live").waitFor();
+    await page.locator(".stream-status.live").waitFor();
     const history = page.locator(".timeline li");
     assert.match((await history.allTextContents()).join("\n"), /requires approval/);
     const approver = await console_.key("grace", { preset: "approver", owner: "Grace" });

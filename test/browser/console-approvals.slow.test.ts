@@ -67,7 +67,7 @@ rules:
   it("lists a new request, shows it completely, and approves it with a reason", async () => {
     const { page, complaints, strayed } = await console_.visit(ada, "#/approvals");
     await page.getByText("No requests are waiting.").waitFor();
-    await page.locator(".live.live").waitFor();
+    await page.locator(".stream-status.live").waitFor();
     const long = "x".repeat(20_000);
     const id = await submit({
       ...ASKED,
@@ -185,7 +185,7 @@ rules:
   it("reports that the time is up while a request is open", async () => {
     // Everything slow happens before the seconds run.
     const { page } = await console_.visit(ada, "#/approvals");
-    await page.locator(".live.live").waitFor();
+    await page.locator(".stream-status.live").waitFor();
     const id = await submit({ ...ASKED, operation: "short" });
     const pane = await openRequest(page, id);
     await pane.getByText(/\d s left/).waitFor();

@@ -204,7 +204,7 @@ describe("hostile requests in a browser", { skip: withoutBrowser }, () => {
     for (let i = 0; i < 55; i++) ids.push(await submit({ params: { amount: 4000 + i } }));
     const { page } = await console_.visit(ada, "#/approvals");
     await page.getByText("55 pending").waitFor();
-    await page.locator(".live.live").waitFor();
+    await page.locator(".stream-status.live").waitFor();
     await page.getByText("50 of 55 loaded").waitFor();
     await cancel(...ids.slice(0, 50));
     await page.getByRole("button", { name: "Clear 50 settled" }).click();

@@ -160,7 +160,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
       port: Number(port),
     });
     await page.getByText("stripe meanwhile two").waitFor();
-    await page.locator(".live.live").waitFor();
+    await page.locator(".stream-status.live").waitFor();
     await submit("after");
     await page.getByText("stripe after").waitFor();
     const seen = (await page.locator(".events li").allTextContents()).map((text) => /stripe (.*) by/.exec(text)?.[1]);
@@ -177,7 +177,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await page.goto(`${console_.server.url}/#/events?type=decision&agent_id=burst-bot`);
     await page.getByLabel("API key").fill(console_.service.admin);
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.locator(".live.live").waitFor();
+    await page.locator(".stream-status.live").waitFor();
     await page.clock.pauseAt(new Date(Date.now() + 60_000));
     await page.evaluate(() => {
       const list = document.querySelector("ol.events") as Element;
@@ -197,10 +197,15 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
       });
       await advance(25);
     }
-    await until("all events are listed", async () => {
-      await advance(100);
-      return (await page.locator("ol.events > li").count()) === 40;
-    });
+    let listed = 0;
+    await until(
+      () => `all events are listed, not only ${listed}`,
+      async () => {
+        await advance(100);
+        listed = await page.locator("ol.events > li").count();
+        return listed === 40;
+      },
+    );
     const draws = await page.evaluate(() => (globalThis as unknown as { draws: number }).draws);
     assert.ok(draws <= elapsed / 500 + 1, `${draws} draws in ${elapsed} ms`);
     await page.close();

@@ -66,7 +66,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
       .body;
     const order = (listed.actions as { id: string }[]).map(({ id }) => id);
     const { page, complaints } = await console_.visit(ada, "#/approvals");
-    await page.locator(".live.live").waitFor();
+    await page.locator(".stream-status.live").waitFor();
     // The stream can be live before the list is there, and the key would then open nothing.
     await rowOf(page, order[0] as string).waitFor();
     await page.keyboard.press("j");
@@ -147,7 +147,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     await page.getByText("1,010 pending", { exact: true }).waitFor();
     assert.equal((await read(last)).status, "approved");
 
-    await page.locator(".live.live").waitFor();
+    await page.locator(".stream-status.live").waitFor();
     // Decisions and votes of others, as fast as they come.
     let requests = 0;
     page.on("request", (request) => (requests += /\/v1\/(?!stop|events)/.test(request.url()) ? 1 : 0));
@@ -240,7 +240,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     for (let i = 0; i < 5; i++) ids.push(await submit({ params: { amount: i } }));
     const third = ids[2] as string;
     const { page } = await console_.visit(ada, `#/approvals/${third}`);
-    await page.locator(".live.live").waitFor();
+    await page.locator(".stream-status.live").waitFor();
     await paneOf(page, third).getByText("computed in this browser").waitFor();
     await page.getByLabel("Reason").fill("half a sen");
     const top = async () => Math.round((await rowOf(page, third).boundingBox())?.y ?? -1);

@@ -50,13 +50,13 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
     const first = await open(context, `${console_.server.url}/#/approvals`);
     await first.page.getByLabel("API key").fill(ada);
     await first.page.getByRole("button", { name: "Sign in" }).click();
-    await first.page.locator(".live.live").waitFor();
+    await first.page.locator(".stream-status.live").waitFor();
     const pages = [first.page];
     for (let i = 1; i < count; i++) {
       const page = await context.newPage();
       pages.push(page);
       await page.goto(`${console_.server.url}/#/approvals`);
-      await page.locator(".live.live").waitFor();
+      await page.locator(".stream-status.live").waitFor();
     }
     return pages;
   }
@@ -114,7 +114,7 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
 
   it("shows on every page that the service is down, and when it is back", async () => {
     const { page } = await console_.visit(ada, "#/actions");
-    await page.locator(".live.live").waitFor();
+    await page.locator(".stream-status.live").waitFor();
     const banner = page.locator(".banner").getByText("The service does not respond");
     const { port } = new URL(console_.server.url);
     await console_.server.stop(0);
@@ -133,7 +133,7 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
 
   it("reads again what found no answer for a moment, while the service answers", async () => {
     const { page } = await console_.visit(ada, "#/actions");
-    await page.locator(".live.live").waitFor();
+    await page.locator(".stream-status.live").waitFor();
     let cut = 0;
     await page.route("**/v1/policies?*", (route) => (cut++ === 0 ? route.abort() : route.continue()));
     await page.getByRole("link", { name: "Policies" }).click();

@@ -242,7 +242,7 @@ const LIVE_WORDS: Readonly<Record<string, string>> = {
 /** Shows whether the page is connected to the service's event stream. */
 export function StreamStatus({ state, why }: { state: string; why: string }) {
   return (
-    <span class={`live ${state}`} role="status">
+    <span class={`stream-status ${state}`} role="status">
       <span class="dot" aria-hidden="true" />
       {LIVE_WORDS[state]}
       {why === "" ? null : (
