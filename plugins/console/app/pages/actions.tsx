@@ -1,4 +1,5 @@
 /** All actions: a list that follows the ledger, with filters, a search, saved views and exports. */
+import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { encodeSegment, buildUrl } from "../core/api.ts";
 import { groupByShape } from "../inbox/group-requests.ts";
@@ -18,6 +19,8 @@ const TEXTS = {
   any: "any",
   search: "Search",
   filter: "Filter",
+  more: "More filters",
+  fewer: "Fewer filters",
   all: "All",
   none: "No action matches.",
   noneYet: "No action was submitted yet.",
@@ -123,8 +126,10 @@ function FilterForm({ filters, isFiltered }: { filters: ActionFilters; isFiltere
     event.preventDefault();
     location.hash = buildUrl("#/actions", readFormValues(event.currentTarget));
   };
+  // On phones, the form shows only the search and the status until the user opens it or a link has set another filter.
+  const [isOpen, setOpen] = useState(FILTERS.some((name) => !["q", "status"].includes(name) && filters[name] !== ""));
   return (
-    <form class="filters" onSubmit={apply}>
+    <form class={isOpen ? "filters" : "filters short"} onSubmit={apply}>
       <div class="field">
         <label for="f-q">{TEXTS.search}</label>
         <input id="f-q" name="q" type="search" defaultValue={filters.q} maxLength={200} autocomplete="off" />
@@ -151,6 +156,9 @@ function FilterForm({ filters, isFiltered }: { filters: ActionFilters; isFiltere
       ))}
       <button type="submit" class="primary">
         {TEXTS.filter}
+      </button>
+      <button type="button" class="more" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        {isOpen ? TEXTS.fewer : TEXTS.more}
       </button>
       {isFiltered ? (
         <a class="button" href="#/actions">
