@@ -50,10 +50,30 @@ const MIN_SUBJECT_LENGTH = 3;
 
 /**
  * Returns a filter for actions that mention a person in their parameters, context, metadata, result, questions or
- * answers. A string or member name mentions the person if it contains the identifier as a whole word (ignoring case and
- * Unicode form); a number, if it equals the identifier. Throws VALIDATION_FAILED for an identifier that is too short.
+ * answers. A string or member name mentions the person if it contains the identifier as a whole word (ignoring case,
+ * Unicode form and percent-encoding); a number, if it equals the identifier. Throws VALIDATION_FAILED for an identifier
+ * that is too short.
  */
-export function createSubjectFilter(subject: string): ContentFilter {
+export const createSubjectFilter = (subject: string): ContentFilter => filterMentions(subject, isInsideWord);
+
+/**
+ * The same for an erasure, which is irreversible: does not match an e-mail address that is part of a longer one. A legal
+ * hold matches it, because holding too much loses nothing.
+ */
+export const createErasureSubjectFilter = (subject: string): ContentFilter =>
+  filterMentions(subject, subject.includes("@") ? isInsideAddress : isInsideWord);
+
+/** Tests whether a match is only part of a longer identifier, by the texts before and after it. */
+type PartTest = (before: string, after: string) => boolean;
+
+/** "joann@example.org" does not mention "ann@example.org". */
+const isInsideWord: PartTest = (before, after) => /[\p{L}\p{N}]$/u.test(before) || /^[\p{L}\p{N}]/u.test(after);
+
+/** "jo.ann@example.org" and "ann@example.org.uk" do not mention "ann@example.org" either. */
+const isInsideAddress: PartTest = (before, after) =>
+  /[\p{L}\p{N}](?:\.|[_%+'-]+)?$/u.test(before) || /^(?:\.|-+)?[\p{L}\p{N}]/u.test(after);
+
+function filterMentions(subject: string, isPart: PartTest): ContentFilter {
   const foldedSubject = foldText(subject.trim());
   if (foldedSubject.length < MIN_SUBJECT_LENGTH)
     throw validationError("/subject", `must have at least ${MIN_SUBJECT_LENGTH} characters, such as an e-mail address`);
@@ -63,7 +83,7 @@ export function createSubjectFilter(subject: string): ContentFilter {
       ...contentsOf(row).flatMap(Object.values),
       readUnlessAltered(() => decodeMeta(row.meta)),
       readUnlessAltered(() => questionTexts(row)),
-    ].some((content) => someScalar(content, (value) => mentions(value, foldedSubject), "names too")),
+    ].some((content) => someScalar(content, (value) => mentions(value, foldedSubject, isPart), "names too")),
   );
 }
 
@@ -82,16 +102,26 @@ const questionTexts = ({ questions }: ActionRow): string[] =>
 /** Normalizes Unicode, because "é" can be one code point or two. */
 const foldText = (text: string): string => text.normalize("NFC").toLowerCase();
 
-/** Matches whole identifiers only: "joann@example.org" does not mention "ann@example.org". */
-function mentions(value: JsonValue, foldedSubject: string): boolean {
+function mentions(value: JsonValue, foldedSubject: string, isPart: PartTest): boolean {
   if (typeof value !== "string" && typeof value !== "number") return false;
-  const text = foldText(String(value));
-  for (let at = text.indexOf(foldedSubject); at >= 0; at = text.indexOf(foldedSubject, at + 1)) {
-    const around = `${text.slice(0, at).slice(-1)} ${text.slice(at + foldedSubject.length).slice(0, 1)}`;
-    if (!/[\p{L}\p{N}]/u.test(around)) return true;
-  }
-  return false;
+  return [String(value), decodePercent(String(value))].map(foldText).some((text) => {
+    for (let at = text.indexOf(foldedSubject); at >= 0; at = text.indexOf(foldedSubject, at + 1))
+      // 64 characters are the longest local part of an address.
+      if (!isPart(text.slice(Math.max(0, at - 64), at), text.slice(at + foldedSubject.length).slice(0, 64)))
+        return true;
+    return false;
+  });
 }
+
+/** Decodes "%40" and the like. Keeps sequences that are not UTF-8. */
+const decodePercent = (text: string): string =>
+  text.replace(/(?:%[0-9a-f]{2})+/gi, (encoded) => {
+    try {
+      return decodeURIComponent(encoded);
+    } catch {
+      return encoded;
+    }
+  });
 
 /**
  * Returns the submitted request, the one that an approver changed it to, and the data that its decisions read. Throws

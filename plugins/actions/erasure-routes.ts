@@ -5,7 +5,7 @@ import { defineRoute, type Route } from "../../src/plugin.ts";
 import { eraseAction, eraseMatching } from "./erase-actions.ts";
 import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { IdParams } from "./schemas.ts";
-import { createContentFilter, createSubjectFilter, validationError } from "./content-filter.ts";
+import { createContentFilter, createErasureSubjectFilter, validationError } from "./content-filter.ts";
 
 const Reason = Type.String({
   minLength: 1,
@@ -39,7 +39,7 @@ const ErasuresBody = Type.Object(
       Type.String({
         maxLength: 1000,
         description:
-          "A person's identifier, such as an e-mail address: actions that mention it as a whole word, in any case, in `params`, `context`, `meta` or `result`. It is not recorded.",
+          "A person's identifier, such as an e-mail address: actions that mention it as a whole word, in any case, in `params`, `context`, `meta` or `result`. An address does not match as part of a longer one. It is not recorded.",
       }),
     ),
     before: Type.Optional(
@@ -133,7 +133,7 @@ function erasureFilter({ until, agent_id, value, pointer, subject, before }: Era
     agent_id: agent_id ?? null,
     matchesContent:
       subject !== undefined
-        ? createSubjectFilter(subject)
+        ? createErasureSubjectFilter(subject)
         : value === undefined
           ? null
           : createContentFilter(value, pointer),
