@@ -7,6 +7,8 @@ import type { ApiActivity } from "./api-activity.ts";
 import type { Sink } from "./sink.ts";
 
 const CHUNK = 65_536;
+/** Start of each line of an export. */
+const LINE_START = Buffer.from('{"class_uid":6003,');
 const NEWLINE = 0x0a;
 
 /** @param path path of the file, which is opened for each batch, so that logrotate can move it at any time */
@@ -15,7 +17,10 @@ export function createFileSink(path: string): Sink {
     async resume() {
       const file = await open(path, "a+", 0o600);
       try {
-        const end = await endOfLastLine(file);
+        const { size } = await file.stat();
+        const end = (await lastNewline(file, size)) + 1;
+        const rest = await readBytes(file, end, Math.min(size, end + LINE_START.length));
+        if (!rest.equals(LINE_START.subarray(0, rest.length))) throw notAnExport(path);
         // Remove an incomplete last line, which a crash can leave.
         await file.truncate(end);
         await file.sync();
@@ -38,11 +43,6 @@ export function createFileSink(path: string): Sink {
 }
 
 type File = Awaited<ReturnType<typeof open>>;
-
-/** Returns the offset after the last newline. */
-async function endOfLastLine(file: File): Promise<number> {
-  return (await lastNewline(file, (await file.stat()).size)) + 1;
-}
 
 async function readLastLine(file: File, end: number): Promise<string> {
   const start = (await lastNewline(file, end - 1)) + 1;
@@ -72,5 +72,8 @@ function lastEvent(line: string, path: string): { sequence: number; uid: string 
   } catch {
     // The error is thrown below.
   }
-  throw new Error(`the last line of ${path} is not an event of this export; move the file away to start a new one`);
+  throw notAnExport(path);
 }
+
+const notAnExport = (path: string): Error =>
+  new Error(`the last line of ${path} is not an event of this export; move the file away to start a new one`);

@@ -16,6 +16,7 @@ import { freePort } from "../../support/postgres.ts";
 import { startProcess, stopProcess, type ServiceProcess } from "../../support/process.ts";
 import { startReceiver, type Receiver } from "../../support/receiver.ts";
 import { FEW_POLICIES } from "../../support/service.ts";
+import { createFileSink } from "../../../plugins/ocsf/file-sink.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { until } from "../../support/wait.ts";
 
@@ -167,6 +168,15 @@ describe("the export of OCSF events", { skip: withoutNats }, () => {
     const metrics = await (await fetch(`${service.url}/metrics`, { headers })).text();
     for (const name of ["file", "http", "nats"])
       assert.match(metrics, new RegExp(`^assent_export_lag_entries\\{export="${name}"\\} 0$`, "m"));
+  });
+
+  test("does not change a file that is not an export", async () => {
+    const other = join(folder, "other.txt");
+    for (const text of ["not an event", '{"class_uid":1', "a line\nand another"]) {
+      writeFileSync(other, text);
+      await assert.rejects(createFileSink(other).resume(), /is not an event of this export/);
+      assert.equal(readFileSync(other, "utf8"), text);
+    }
   });
 
   test("writes each entry to the file exactly once, in order", () => {
