@@ -322,11 +322,13 @@ test("a forged window, an invented policy set and contents that no entry commits
   assert.match(shorter.faults.join(), /does not show that the window ends before it/);
   const begin = entries.findIndex((line) => JSON.parse(line).seq === first);
   const later = entries.with(begin, JSON.stringify({ boundary: entries[begin], start: first }));
-  const text = Buffer.from(`${later.join("\n")}\n`);
+  const stream = async function* () {
+    yield await Promise.resolve(Buffer.from(`${later.join("\n")}\n`));
+  };
   const manifest = JSON.parse(String(original.get("manifest.json")));
   // Directly, because the entries after it also lack their decision.
   await assert.rejects(
-    verifyEntries({ stream: () => ReadableStream.from([text]) }, { ...manifest, first: first + 1 }, () => undefined),
+    verifyEntries({ stream }, { ...manifest, first: first + 1 }, () => undefined),
     /does not show that the window begins after it/,
   );
   for (const window of [{ first: null }, { end: -1 }, { to: "2099" }])
