@@ -48,6 +48,12 @@ export function createCredentialEndingTask(host: CoreHost): CredentialEndingTask
    * the others.
    */
   const ending = new Map<string, Promise<void>>();
+  /**
+   * Number of failed revocations by document. A credential whose revocation failed comes after the others, because its
+   * holder may have caused the failure to keep the other credentials alive.
+   */
+  const failures = new Map<string, number>();
+  const countFailures = ({ document }: DueCredential): number => failures.get(document.key) ?? 0;
 
   async function sweep(): Promise<void> {
     do {
@@ -86,9 +92,15 @@ export function createCredentialEndingTask(host: CoreHost): CredentialEndingTask
    * because each call of a failing issuer can take long. Never rejects.
    */
   async function endAll(due: readonly DueCredential[]): Promise<boolean> {
-    for (const [ended, { document, open, cause }] of due.entries()) {
+    const ordered = [...due].sort((a, b) => countFailures(a) - countFailures(b));
+    for (const [ended, credential] of ordered.entries()) {
+      const { document, open, cause } = credential;
       if (stopped) return false;
-      if (await endCredential(host, document, open, cause).catch(() => false)) continue;
+      if (await endCredential(host, document, open, cause).catch(() => false)) {
+        failures.delete(document.key);
+        continue;
+      }
+      failures.set(document.key, countFailures(credential) + 1);
       const fields = { issuer: open.issuer, credentials: due.length - ended };
       host.log.warn("could not end all credentials of an issuer; retrying", fields);
       return false;

@@ -112,7 +112,7 @@ async function dropLoginRole(sql: postgres.Sql, user: string, role: string): Pro
     await sql.unsafe(`DROP ROLE ${login}`);
   } catch (error) {
     if ((error as { code?: string }).code !== DEPENDENT_OBJECTS) throw error;
-    // After RESET ROLE, the action could have created objects that its login role owns.
+    // After SET ROLE NONE, the action could have created objects that its login role owns.
     await sql.begin(async (tx) => {
       await tx.unsafe(`REASSIGN OWNED BY ${login} TO ${quoteIdentifier(role)}`);
       await tx.unsafe(`DROP OWNED BY ${login}`);

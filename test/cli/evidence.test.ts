@@ -6,6 +6,7 @@ import { after, before, test } from "node:test";
 import { eraseActionParts } from "../../plugins/actions/erase-actions.ts";
 import { EXIT_CODES } from "../../src/cli/command.ts";
 import type { PackFile } from "../../src/cli/evidence/page/read-lines.ts";
+import { verifyEntries } from "../../src/cli/evidence/page/verify-entries.ts";
 import { verifyPack } from "../../src/cli/evidence/page/verify-pack.ts";
 import { formatCosignature, formatWitnessVkey } from "../../src/domain/cosignature.ts";
 import { COVERAGE_ENTRY } from "../../src/domain/effects/coverage-statement.ts";
@@ -129,6 +130,7 @@ test("says who approved, on what grounds, and what they saw", async () => {
   assert.equal(code, EXIT_CODES.ok, err);
   const report = await verify(read(folder));
   assert.deepEqual(report.faults, []);
+  assert.equal(report.isWindowOpen, false);
   assert.deepEqual(report.counts, { ...report.counts, actions: 5, erased: 1, signedVotes: 1 });
   const vote = report.votes.find(({ action }) => action.id === ids.signed);
   assert.deepEqual(
@@ -286,6 +288,82 @@ test("a forgery that states its own digests is found", async () => {
     }),
   );
   assert.match(hidden, /entry \d+ of the window is missing/);
+});
+
+test("a forged window, an invented policy set and contents that no entry commits to are found", async () => {
+  const { folder } = await write();
+  const original = read(folder);
+  const linesOf = (name: string): string[] => String(original.get(name)).trimEnd().split("\n");
+  const forge = async (name: string, lines: readonly string[], window: object = {}) => {
+    const manifest = { ...JSON.parse(String(original.get("manifest.json"))), ...window };
+    const files = new Map([...original, ["manifest.json", Buffer.from(JSON.stringify(manifest))] as const]);
+    return verify(restate(files.set(name, Buffer.from(`${lines.join("\n")}\n`))));
+  };
+  const { first, end } = JSON.parse(String(original.get("manifest.json")));
+  const hide = (line: string, seq: number, more: object = {}): string =>
+    JSON.stringify({
+      hash: sha256Hex(Buffer.concat([Buffer.of(0), Buffer.from(line)])),
+      level: 0,
+      start: seq,
+      ...more,
+    });
+  const entries = linesOf("entries.jsonl");
+  // A stop in the window and its end moved before it, as if it had happened after the window.
+  const stop = entries.findIndex((line) => line.includes('"type":"stop"') && JSON.parse(line).seq === end - 1);
+  const stopLine = entries[stop] as string;
+  for (const more of [{}, { at: "2099-01-01T00:00:00.000Z" }]) {
+    const { faults } = await forge("entries.jsonl", entries.with(stop, hide(stopLine, end - 1, more)), {
+      end: end - 1,
+    });
+    assert.match(faults.join(), /does not show that the window ends before it/);
+  }
+  const boundary = JSON.stringify({ boundary: stopLine, start: end - 1 });
+  const shorter = await forge("entries.jsonl", entries.with(stop, boundary), { end: end - 1 });
+  assert.match(shorter.faults.join(), /does not show that the window ends before it/);
+  const begin = entries.findIndex((line) => JSON.parse(line).seq === first);
+  const later = entries.with(begin, JSON.stringify({ boundary: entries[begin], start: first }));
+  const stream = async function* () {
+    yield await Promise.resolve(Buffer.from(`${later.join("\n")}\n`));
+  };
+  const manifest = JSON.parse(String(original.get("manifest.json")));
+  // Directly, because the entries after it also lack their decision.
+  await assert.rejects(
+    verifyEntries({ stream }, { ...manifest, first: first + 1 }, () => undefined),
+    /does not show that the window begins after it/,
+  );
+  for (const window of [{ first: null }, { end: -1 }, { to: "2099" }])
+    assert.match((await forge("entries.jsonl", entries, window)).faults.join(), /the manifest/);
+  assert.match(
+    (await forge("entries.jsonl", entries, { origin: "log.example.com/other" })).faults.join(),
+    /the checkpoint is of the log/,
+  );
+
+  const document = { format: "invented", policies: [] };
+  const invented = JSON.stringify({ digest: sha256Hex(utf8(JSON.stringify(document))), document, changes: [] });
+  const sets = await forge("policies.jsonl", [...linesOf("policies.jsonl"), invented]);
+  assert.match(sets.faults.join(), /no entry refers to the policy set/);
+
+  const actions = linesOf("actions.jsonl");
+  const alter = (id: string, change: object): string[] =>
+    actions.map((line) => (line.includes(`"id":"${id}"`) ? JSON.stringify({ ...JSON.parse(line), ...change }) : line));
+  const request = { agent_id: "bot", tool: "search", operation: "run", params: { q: "nothing bad" }, context: {} };
+  for (const [change, message] of [
+    [{ request }, /it was erased, and has contents/],
+    [{ tool: "other" }, /its name was changed/],
+    [{ erased_at: "2020-01-01T00:00:00.000Z" }, /the time of its erasure/],
+  ] as const)
+    assert.match((await forge("actions.jsonl", alter(ids.erased, change))).faults.join(), message);
+  const trimmed = actions.map((line) => JSON.parse(line)).find((one) => one.request?.params.q === "hats");
+  assert.match(
+    (
+      await forge("actions.jsonl", alter(trimmed.id, { result: { error: null, meta: {}, success: false } }))
+    ).faults.join(),
+    /its result was changed/,
+  );
+  // A pack may lack a change that was replaced. Then it must not pass the submitted request off as what someone saw.
+  const { votes, faults } = await forge("actions.jsonl", alter(ids.asked, { effective: null }));
+  assert.deepEqual(faults, []);
+  assert.equal(votes.find(({ action }) => action.id === ids.asked)?.seen, null);
 });
 
 test("has the newest checkpoint that a witness cosigned; another signature in its place is found", async () => {

@@ -5,7 +5,7 @@ import { decodeUtf8 } from "../../domain/json.ts";
 import { toHex } from "../../domain/hash.ts";
 import { createProofReader } from "../../ledger/reader.ts";
 import { CommandError } from "../command.ts";
-import type { SubtreeLine } from "./pack-format.ts";
+import type { BoundaryLine, SubtreeLine } from "./pack-format.ts";
 
 const PAGE = 256;
 
@@ -37,7 +37,8 @@ export async function findContext(store: StorageReader, first: number): Promise<
 
 /**
  * Yields the lines of the file: the bytes of each selected entry and, for the entries in each gap, the roots of the
- * largest perfect subtrees without a selected entry. All lines together hash to the root of the tree.
+ * largest perfect subtrees without a selected entry. All lines together hash to the root of the tree. The entries next
+ * to the window are always there, because their times prove that no entry of the window is missing.
  * @param others sequence numbers of entries outside the window, sorted
  */
 export async function* renderEntries(
@@ -61,8 +62,19 @@ export async function* renderEntries(
     for await (const { bytes } of readEntries(store, from, to)) yield `${decodeUtf8(bytes) ?? ""}\n`;
     next = to;
   }
+  async function* includeBoundary(seq: number): AsyncIterable<string> {
+    if (seq < 0 || seq >= size || others.includes(seq)) return;
+    yield* skipTo(seq);
+    for await (const { bytes } of readEntries(store, seq, seq + 1)) {
+      const line: BoundaryLine = { boundary: decodeUtf8(bytes) ?? "", start: seq };
+      yield `${JSON.stringify(line)}\n`;
+    }
+    next = seq + 1;
+  }
   for (const seq of others) if (seq < first) yield* include(seq, seq + 1);
+  yield* includeBoundary(first - 1);
   yield* include(first, end);
+  yield* includeBoundary(end);
   for (const seq of others) if (seq >= end) yield* include(seq, seq + 1);
   yield* skipTo(size);
 }

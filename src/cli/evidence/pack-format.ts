@@ -31,6 +31,17 @@ export interface SubtreeLine {
   start: number;
 }
 
+/**
+ * The entry next to the window, which proves by its time that the window begins or ends there. It may be about an
+ * action that is not in the pack.
+ */
+export interface BoundaryLine {
+  /** The exact text of the entry. */
+  boundary: string;
+  /** Sequence number of the entry. */
+  start: number;
+}
+
 interface SaltedText {
   salt: string;
   text: string;

@@ -29,6 +29,8 @@ class Provider {
   readonly valid = new Set<string>();
   readonly revoked: string[] = [];
   behaviour: "works" | "fails" | "hangs" | "expired" | "no object" | "cannot revoke" = "works";
+  /** Passwords whose revocation fails. */
+  readonly stuck = new Set<string>();
   lateAnswer: ((value: IssuedToolCredential) => void) | null = null;
   beforeAnswer: (() => Promise<void>) | null = null;
 
@@ -45,7 +47,7 @@ class Provider {
   }
   async revoke(password: string): Promise<void> {
     await Promise.resolve();
-    if (this.behaviour === "cannot revoke") throw new Error("provider down");
+    if (this.behaviour === "cannot revoke" || this.stuck.has(password)) throw new Error("provider down");
     this.valid.delete(password);
     this.revoked.push(password);
   }
@@ -285,6 +287,20 @@ describe("a credential ends", () => {
     await service.restart();
     await untilEnded(id);
     assert.ok(!provider.valid.has(password));
+  });
+
+  test("although an older one of the same issuer cannot be revoked", async () => {
+    const stuck = await start();
+    provider.stuck.add(stuck.password);
+    await post(stuck.id, "result", { success: true });
+    const { id, password } = await start();
+    await post(id, "result", { success: true });
+    await untilEnded(id);
+    assert.ok(!provider.valid.has(password));
+    assert.ok(provider.valid.has(stuck.password));
+    provider.stuck.clear();
+    await service.restart();
+    await untilEnded(stuck.id);
   });
 
   test("although another issuer does not answer", async () => {

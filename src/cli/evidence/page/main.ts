@@ -65,6 +65,14 @@ function renderVerified(report: PackReport): HTMLElement {
       ],
       [`${counts.signedVotes} votes are signed with passkeys, which was verified.`],
       [`${counts.erased} actions were erased, as their entries record.`],
+      ...(report.isWindowOpen
+        ? [
+            [
+              `The checkpoint ends with the last entry of the pack. The pack cannot show whether the log had more entries until ${manifest?.to ?? ""}.`,
+            ],
+          ]
+        : []),
+      ["approvals.csv, people.csv, the mapping of controls, and the lists of policy changes are not verified."],
       [`Digest of the pack: ${digest}`],
     ]),
   ]);
@@ -131,7 +139,7 @@ function renderSeen({ seen, erased_at }: Vote): (string | HTMLElement)[] {
       ? []
       : [
           element("strong", seen.preview),
-          quiet(seen.isPreviewSigned ? "covered by the signature" : "from the policy and the request"),
+          quiet(seen.isPreviewSigned ? "covered by the signature" : "stated by the operator, not verified"),
         ]),
     element("pre", JSON.stringify({ params: seen.params, context: seen.context }, null, 1)),
     ...seen.questions.flatMap(({ question, answer }) => [

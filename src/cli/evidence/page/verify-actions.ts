@@ -9,6 +9,8 @@ import type { OpenedAction } from "../pack-format.ts";
 
 /** Commitments in the entries of one action. */
 export interface Commitments {
+  /** Names in the decision. */
+  names: Pick<OpenedAction, "agent_id" | "tool" | "operation">;
   /** Commitments to the request, and to the request after changes by an approver or the policies. */
   request: string;
   effective: string | null;
@@ -16,7 +18,8 @@ export interface Commitments {
   meta: string | null;
   past: string[];
   questions: { question: string; answer: string | null }[];
-  erased: boolean;
+  /** Time of the erasure; null if the action was not erased. */
+  erasedAt: string | null;
   /** Erased parts of an action whose request was not erased. */
   erasedParts: readonly ErasablePart[];
 }
@@ -28,13 +31,14 @@ export interface Commitments {
 export function addCommitments(before: Commitments | null, entry: ActionEntry): Commitments | null {
   if (entry.type === "decision")
     return {
+      names: { agent_id: entry.agent_id, tool: entry.tool, operation: entry.operation },
       request: entry.commitment,
       effective: entry.effective ?? null,
       result: null,
       meta: entry.meta,
       past: entry.facts.past === undefined ? [] : [entry.facts.past],
       questions: [],
-      erased: false,
+      erasedAt: null,
       erasedParts: [],
     };
   if (before === null) return null;
@@ -42,7 +46,7 @@ export function addCommitments(before: Commitments | null, entry: ActionEntry): 
     if (entry.edit !== null) before.effective = entry.commitment;
     if (entry.facts.past !== undefined && !before.past.includes(entry.facts.past)) before.past.push(entry.facts.past);
   } else if (entry.type === "execution" && entry.result !== null) before.result = entry.result;
-  else if (entry.type === "erasure") before.erased = true;
+  else if (entry.type === "erasure") before.erasedAt = entry.at;
   else if (entry.type === "part_erasure") before.erasedParts = [...before.erasedParts, entry.part];
   else if (entry.type === "question") {
     if (entry.phase === "ask") before.questions.push({ question: entry.text, answer: null });
@@ -56,21 +60,25 @@ export function addCommitments(before: Commitments | null, entry: ActionEntry): 
 
 /** Returns which content does not match its commitment; null if everything matches. */
 export function findActionFault(action: OpenedAction, committed: Commitments): string | null {
-  if (action.erased_at !== null) return committed.erased ? null : "it is marked as erased, and no entry says so";
+  const { agent_id, tool, operation } = committed.names;
+  if (agent_id !== action.agent_id || tool !== action.tool || operation !== action.operation)
+    return "its name was changed";
+  if (action.erased_at !== null) return findErasureFault(action, committed);
   const { request, salt, effective, past } = action;
   const isErased = (part: ErasablePart): boolean => committed.erasedParts.includes(part);
   if (request === null || salt === null) return "its request is missing";
   if (commitDigest(salt, encodeRequest(request).hash) !== committed.request) return "its request was changed";
-  const { agent_id, tool, operation } = request;
-  if (agent_id !== action.agent_id || tool !== action.tool || operation !== action.operation)
-    return "its name was changed";
   // The store keeps only the newest of several changes, so earlier changes cannot be compared.
   if (effective !== null && commitDigest(effective.salt, encodeRequest(effective.request).hash) !== committed.effective)
     return "the change of its request was changed";
   const { result, meta, questions } = action;
-  if (!isErased("result") && (result === null ? null : commitResult(salt, result as never)) !== committed.result)
+  const isErasedPart = (part: ErasablePart, content: unknown): boolean => isErased(part) && content === null;
+  if (
+    !isErasedPart("result", result) &&
+    (result === null ? null : commitResult(salt, result as never)) !== committed.result
+  )
     return "its result was changed";
-  if (!isErased("meta") && (meta === null ? null : commitSalted(meta as SaltedMembers)) !== committed.meta)
+  if (!isErasedPart("meta", meta) && (meta === null ? null : commitSalted(meta as SaltedMembers)) !== committed.meta)
     return "its metadata was changed";
   if (
     past
@@ -79,11 +87,20 @@ export function findActionFault(action: OpenedAction, committed: Commitments): s
       .join() !== [...committed.past].sort().join()
   )
     return "the usage of its limits was changed";
-  if (isErased("questions")) return null;
+  if (isErased("questions") && questions.length === 0) return null;
   const texts = questions.map(({ question, answer }) => [
     commitQuestionText(question),
     answer === null ? null : commitQuestionText(answer),
   ]);
   const expected = committed.questions.map(({ question, answer }) => [question, answer]);
   return JSON.stringify(texts) === JSON.stringify(expected) ? null : "a question or an answer was changed";
+}
+
+/** Returns why the action is not an erased one; null if it is. No content can be verified, so there must be none. */
+function findErasureFault(action: OpenedAction, { erasedAt }: Commitments): string | null {
+  if (erasedAt === null) return "it is marked as erased, and no entry says so";
+  if (erasedAt !== action.erased_at) return "the time of its erasure was changed";
+  const { request, salt, effective, result, meta, shown, past, questions } = action;
+  const isEmpty = [request, salt, effective, result, meta, shown].every((content) => content === null);
+  return isEmpty && past.length === 0 && questions.length === 0 ? null : "it was erased, and has contents";
 }

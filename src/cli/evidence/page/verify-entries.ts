@@ -1,11 +1,14 @@
 /** Verifies that the entries of a pack hash to the root of the checkpoint, and that the window has no gap. */
 import type { EntryBody } from "../../../domain/entries.ts";
-import { equalBytes, fromHex } from "../../../domain/hash.ts";
+import { equalBytes, fromHex, utf8 } from "../../../domain/hash.ts";
 import { EMPTY_ROOT, hashLeaf, hashNode } from "../../../domain/merkle.ts";
 import type { Manifest } from "../pack-format.ts";
 import { parseLine, type PackFile, readLines } from "./read-lines.ts";
 
 export type PackEntry = EntryBody & { seq: number };
+
+/** Times of this form can be compared as text. */
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 interface Subtree {
   hash: Uint8Array;
@@ -14,36 +17,55 @@ interface Subtree {
 
 /**
  * Calls `onEntry` for each entry in order. Returns the size and the root of the tree that the lines hash to. Throws
- * RangeError or SyntaxError if the lines cannot come from a log, or if the window has a gap.
+ * RangeError or SyntaxError if the lines cannot come from a log, if the window has a gap, or if the entries next to the
+ * window do not prove that it begins and ends there.
  */
 export async function verifyEntries(
   file: PackFile,
   { first, end, from, to }: Pick<Manifest, "first" | "end" | "from" | "to">,
   onEntry: (entry: PackEntry) => void,
 ): Promise<{ size: number; root: Uint8Array }> {
+  if (![first, end].every((seq) => Number.isSafeInteger(seq) && seq >= 0) || first > end)
+    throw new RangeError("the manifest does not say which entries are in the window");
+  if (![from, to].every((time) => TIME.test(time))) throw new RangeError("the manifest's window has no valid times");
   let edge: Subtree[] = [];
   let next = 0;
+  /** Times of the entries directly before and after the window. */
+  let before = "";
+  let after = "";
   for await (const line of readLines(file)) {
     const body = parseLine(line);
     const isEntry = "type" in body;
+    const boundary = !isEntry && typeof body["boundary"] === "string" ? utf8(body["boundary"]) : null;
     const start = isEntry ? body["seq"] : body["start"];
     if (start !== next) throw new RangeError(`the pack lacks what is at ${next} of the log`);
-    const level = isEntry ? 0 : (body["level"] as number);
+    const level = isEntry || boundary !== null ? 0 : (body["level"] as number);
     if (!Number.isInteger(level) || level < 0 || level > 52 || next % 2 ** level !== 0)
       throw new RangeError(`there is no subtree of level ${level} at ${next}`);
-    edge = append(edge, { hash: isEntry ? hashLeaf(line) : fromHex(String(body["hash"])), level });
-    const after = next + 2 ** level;
-    if (!isEntry && next < end && after > first)
+    edge = append(edge, {
+      hash: isEntry || boundary !== null ? hashLeaf(boundary ?? line) : fromHex(String(body["hash"])),
+      level,
+    });
+    const following = next + 2 ** level;
+    if (!isEntry && next < end && following > first)
       throw new RangeError(`entry ${Math.max(next, first)} of the window is missing`);
+    const timed = boundary === null ? body : parseLine(boundary);
+    // Only an entry has a proven time.
+    const at = isEntry || boundary !== null ? String(timed["at"]) : "";
+    if (next === first - 1) before = at;
+    if (next === end) after = at;
     if (isEntry) {
-      const at = String(body["at"]);
       if ((at >= from && at < to) !== (next >= first && next < end))
         throw new RangeError(`entry ${next} of ${at} is on the wrong side of the window`);
       onEntry(body as unknown as PackEntry);
     }
-    next = after;
+    next = following;
   }
   if (next < end) throw new RangeError(`the pack ends at ${next} of the log, and the window at ${end}`);
+  if (first > 0 && !(TIME.test(before) && before < from))
+    throw new RangeError(`entry ${first - 1} does not show that the window begins after it`);
+  if (end < next && !(TIME.test(after) && after >= to))
+    throw new RangeError(`entry ${end} does not show that the window ends before it`);
   return { size: next, root: rootOf(edge) };
 }
 

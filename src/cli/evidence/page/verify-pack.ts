@@ -8,7 +8,7 @@ import { sha256Hex, utf8 } from "../../../domain/hash.ts";
 import { appendLogKey, currentVkey, listVkeys, openLogCheckpoint, type LogKeys } from "../../../domain/log-keys.ts";
 import { userOfPrincipal } from "../../../domain/owner.ts";
 import type { Decision } from "../../../domain/policy/policy-types.ts";
-import { commitDigest } from "../../../domain/request.ts";
+import { commitDigest, encodeRequest } from "../../../domain/request.ts";
 import { FORMAT, type Control, type Manifest, type OpenedAction, type PolicySetLine } from "../pack-format.ts";
 import { digestFile, parseLine, type PackFile, readLines, readText } from "./read-lines.ts";
 import { createSignatureQueue } from "./signature-queue.ts";
@@ -26,6 +26,8 @@ export interface Vote {
   comment: string | null;
   /** Whether the vote has a verified signature by a passkey of the approver. */
   isSigned: boolean;
+  /** Commitment to the changed request that the vote is about; null if the request had not been changed. */
+  effective: string | null;
   /** Commitment to the preview that the signature covers. */
   signedPreview: string | null;
   on_behalf_of: string | null;
@@ -33,12 +35,11 @@ export interface Vote {
   /** The newest decision before the vote; null if there is none. */
   decision: Decision | null;
   action: { id: string; agent_id: string; tool: string; operation: string; outcome: string };
-  /** What the approver saw. Null for an action that was erased. */
+  /** What the approver saw. Null for an action that was erased, and for a change of the request that was replaced. */
   seen: {
     preview: string | null;
     /**
-     * Whether the vote's signature covers the preview. If false, the preview was computed from the policies and the
-     * request.
+     * Whether the vote's signature covers the preview. If false, only the pack states the preview.
      */
     isPreviewSigned: boolean;
     params: unknown;
@@ -56,6 +57,8 @@ export interface PackReport {
   /** The key that signed the checkpoint. `vkeys` contains all of the log's keys in the pack. */
   vkey: string;
   vkeys: string[];
+  /** Whether the checkpoint ends with the window, so that entries may have followed before the window's end. */
+  isWindowOpen: boolean;
   /** Witnesses that cosigned the checkpoint, with the keys that the operator configured. */
   witnesses: { name: string; at: string; vkey: string }[];
   counts: { entries: number; actions: number; erased: number; signedVotes: number };
@@ -84,6 +87,7 @@ export async function verifyPack(files: ReadonlyMap<string, PackFile>, pinned: s
     digest: "",
     vkey: "",
     vkeys: [],
+    isWindowOpen: false,
     witnesses: [],
     counts: { entries: 0, actions: 0, erased: 0, signedVotes: 0 },
     votes: [],
@@ -157,6 +161,8 @@ async function verifyContents(
   const { size, root } = await verifyEntries(fileOf("entries.jsonl"), manifest, entries.onEntry);
   const note = await readText(fileOf("checkpoint.txt"));
   const checkpoint = openLogCheckpoint(note, entries.keys(), signatures.ed25519("the checkpoint"));
+  if (checkpoint.origin !== manifest.origin) fault(`the checkpoint is of the log ${checkpoint.origin}`);
+  report.isWindowOpen = manifest.end === size;
   if (checkpoint.size !== size || !isSameRoot(checkpoint.root, root))
     fault("the entries are not the ones that were signed");
   report.vkey = currentVkey(entries.keys());
@@ -241,6 +247,7 @@ function createEntryReader(
       name: nameOf(by),
       comment,
       isSigned,
+      effective: state?.commitments.effective ?? null,
       signedPreview: entry.gesture?.preview ?? null,
       on_behalf_of: entry.delegation?.from ?? null,
       break_glass: entry.break_glass,
@@ -264,7 +271,7 @@ function createEntryReader(
       keys = appendLogKey(keys, entry as LogKeyEntry & { seq: number }, signatures.ed25519(`the key in entry ${seq}`));
     else if (type === "user") users.set(entry.user.id, entry.user);
     else if (type === "api_key") keyNames.set((entry as KeyEntry).key.id, (entry as KeyEntry).key.name);
-    else if (type === "decision" || type === "redecision") {
+    else if (type === "decision" || type === "redecision" || (type === "policy_set" && seq >= first && seq < end)) {
       if (entry.policy_set !== null) policySets.add(entry.policy_set);
     }
     const id = (entry as { action_id?: string | null }).action_id ?? null;
@@ -311,13 +318,16 @@ function describeVote(vote: Vote, action: OpenedAction, state: ActionState | und
   const { agent_id, tool, operation, erased_at, shown } = action;
   vote.action = { id: action.id, agent_id, tool, operation, outcome: state?.outcome ?? "" };
   vote.erased_at = erased_at;
-  const request = action.effective?.request ?? action.request;
+  const request = vote.effective === null ? action.request : findChangedRequest(action, vote.effective);
   if (request === null) return;
-  const preview = shown?.preview ?? null;
-  const commitment = preview === null ? null : commitDigest(action.salt ?? "", sha256Hex(utf8(preview)));
+  const stated = shown?.preview ?? null;
+  const commitment = stated === null ? null : commitDigest(action.salt ?? "", sha256Hex(utf8(stated)));
+  const isPreviewSigned = vote.isSigned && stated !== null && vote.signedPreview === commitment;
+  // The preview is of the newest request, so it is not what someone saw who voted before the last change.
+  const isNewest = vote.effective === (state?.commitments.effective ?? null);
   vote.seen = {
-    preview,
-    isPreviewSigned: vote.isSigned && vote.signedPreview === commitment,
+    preview: isPreviewSigned || isNewest ? stated : null,
+    isPreviewSigned,
     params: request.params,
     context: request.context,
     questions: action.questions.map(({ question, answer }) => ({
@@ -325,6 +335,12 @@ function describeVote(vote: Vote, action: OpenedAction, state: ActionState | und
       answer: answer?.text ?? null,
     })),
   };
+}
+
+/** Returns the changed request with this commitment; null if the pack does not have it. */
+function findChangedRequest({ effective }: OpenedAction, commitment: string): OpenedAction["request"] {
+  if (effective === null) return null;
+  return commitDigest(effective.salt, encodeRequest(effective.request).hash) === commitment ? effective.request : null;
 }
 
 async function verifyPolicySets(
@@ -337,6 +353,8 @@ async function verifyPolicySets(
   for await (const line of readLines(file)) {
     const set = parseLine(line) as unknown as PolicySetLine;
     if (sha256Hex(canonicalBytes(set.document)) !== set.digest) fault(`the policy set ${set.digest} was changed`);
+    if (found.has(set.digest)) fault(`the policy set ${set.digest} occurs twice`);
+    if (!named.has(set.digest)) fault(`no entry refers to the policy set ${set.digest}`);
     found.add(set.digest);
     report.policySets.push(set);
   }
