@@ -87,7 +87,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     ["#/analytics", "By rule"],
     ["#/provenance", "no key is pinned"],
     [`#/provenance/${hash}`, "Entry"],
-    ["#/coverage", "No log was compared"],
+    ["#/coverage", "No log has been compared"],
     ["#/events?after=-1", "policies decide"],
     ["#/deliveries", "No messages were sent yet"],
     ["#/system", "Ready"],

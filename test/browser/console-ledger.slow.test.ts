@@ -275,44 +275,47 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
   it("lists coverage statements, and warns of effects without a decision", async () => {
     const { service } = console_;
     const { page } = await console_.visit(service.admin, "#/coverage");
-    await page.getByText("No log was compared with the ledger").waitFor();
+    await page.getByText("No log has been compared with the ledger").waitFor();
     const counts = { total: 0, matched: 0, missing: 0, unknown: 0 };
-    const posted = await service.call("POST", "/v1/coverage", {
-      key: service.admin,
-      body: {
-        source: "trail",
-        format: "aws-cloudtrail",
-        from: "2026-01-31T00:00:00.000Z",
-        to: "2026-02-01T00:00:00.000Z",
-        tolerance_seconds: 300,
-        operations: [{ tool: "s3", operation: "put_object" }],
-        actors: null,
-        files: [{ name: "trail.json", sha256: "ab".repeat(32), bytes: 10, records: 1 }],
-        cannot_see: ["Data events."],
-        effects: { total: 1, matched: 0, unmatched: 1, unknown: 0 },
-        actions: counts,
-        skipped: { duplicates: 0, outside: 0, unmapped: 0, no_effect: 0, other_actors: 0 },
-        unmatched: [
-          {
-            id: "e1",
-            at: "2026-01-31T04:00:00.000Z",
-            event: "s3.amazonaws.com/<b>PutObject</b>",
-            actor: "shell",
-            action_id: null,
-            reason: "no_action",
-          },
-        ],
-        missing: [],
-      },
-    });
+    const body = {
+      source: "trail",
+      format: "aws-cloudtrail",
+      from: "2026-01-31T00:00:00.000Z",
+      to: "2026-02-01T00:00:00.000Z",
+      tolerance_seconds: 300,
+      operations: [{ tool: "s3", operation: "put_object" }],
+      actors: null,
+      files: [{ name: "trail.json", sha256: "ab".repeat(32), bytes: 10, records: 1 }],
+      cannot_see: ["Data events."],
+      effects: { total: 1, matched: 0, unmatched: 1, unknown: 0 },
+      actions: counts,
+      skipped: { duplicates: 0, outside: 0, unmapped: 0, no_effect: 0, other_actors: 0 },
+      unmatched: [
+        {
+          id: "e1",
+          at: "2026-01-31T04:00:00.000Z",
+          event: "s3.amazonaws.com/<b>PutObject</b>",
+          actor: "shell",
+          action_id: null,
+          reason: "no_action",
+        },
+      ],
+      missing: [],
+    };
+    const posted = await service.call("POST", "/v1/coverage", { key: service.admin, body });
     assert.equal(posted.status, 201, JSON.stringify(posted.body));
     await page.reload();
     await page.getByText("The newest comparison of trail has effects that no action explains").waitFor();
-    await page.getByText("Details").click();
+    await page.getByText("Details", { exact: true }).click();
     await page.getByText("s3.amazonaws.com/<b>PutObject</b>").waitFor();
     await page.getByText("Data events.").waitFor();
     await page.getByRole("link", { name: `entry ${posted.body.seq}` }).click();
     await page.getByText("coverage:statement").first().waitFor();
+    const empty = { ...body, effects: { total: 0, matched: 0, unmatched: 0, unknown: 0 }, unmatched: [] };
+    const later = await service.call("POST", "/v1/coverage", { key: service.admin, body: empty });
+    assert.equal(later.status, 201, JSON.stringify(later.body));
+    await page.goBack();
+    await page.getByText("The newest comparison of trail found no effect to compare").waitFor();
   });
 
   it("says whether the service can decide, and what it is made of", async () => {

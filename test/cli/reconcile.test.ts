@@ -9,11 +9,13 @@ import { renderNoticeBlocks } from "../../plugins/notify-slack/blocks.ts";
 import { buildWebhookBody } from "../../plugins/notify-webhook/webhook-body.ts";
 import { EXIT_CODES } from "../../src/cli/command.ts";
 import type { CoverageMessage } from "../../src/contract/notifier.ts";
+import { readStartedActions } from "../../src/cli/reconcile/started-actions.ts";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
-import { assentHere, type Run } from "../support/cli.ts";
+import { assentHere, program, type Run } from "../support/cli.ts";
 import { codeBlocks, documentedCommands, writeDocumentedPlugin } from "../support/documented.ts";
 import { testNotifier } from "../support/notifier.ts";
+import { ASSENT } from "../support/process.ts";
 import { makeKey, startService, type Service } from "../support/service.ts";
 
 const MINUTE = 60_000;
@@ -136,6 +138,24 @@ function trailRecord(id: string, session: string, key: string, over: object = {}
     ...over,
   };
 }
+
+test("the first example of docs/reconcile.md shows a matched, an unmatched and a missing effect", async () => {
+  const matched = await act("monitoring", "describe_alert", { id: "AL-77" });
+  const missing = await act("monitoring", "get_metrics", { service: "checkout", window: "15m" });
+  const [example = assert.fail()] = codeBlocks("reconcile.md", "sh");
+  const command = [process.execPath, ...ASSENT].map((word) => `'${word}'`).join(" ");
+  const script = example.replace(/^export .*$/m, "").replace("npx assent", command);
+  const env = { ASSENT_URL: listening.url, ASSENT_API_KEY: service.admin };
+  const { code, out, err } = await program("bash", ["-euc", script], { cwd: service.folder, env });
+  assert.equal(code, EXIT_CODES.unverified, err);
+  assert.match(out, /effects: 1 matched, 1 unmatched, 0 unknown\nactions: 1 matched, 1 missing, 0 unknown\n/);
+  assert.match(
+    out,
+    /unmatched \S+ monitoring\.amazonaws\.com\/DeleteAlarms by \S+\/agents\/shell: no action has these/,
+  );
+  assert.match(out, new RegExp(`no effect of the action ${missing}`));
+  assert.ok(!out.includes(matched));
+});
 
 test("CloudTrail: finds effects without a decision and actions without an effect, and records a statement", async () => {
   const explained = await act("s3", "put_object", { bucket: "reports", key: "a.csv" });
@@ -321,7 +341,7 @@ test("pgaudit: reads jsonlog, and takes the id from the application name", async
   const log = [
     record({ message: "checkpoint starting: time" }),
     record({ application_name: `assent:${id}` }),
-    record({ session_id: "65ba.1268" }, "update invoices set paid = true"),
+    record({ session_id: "65ba.1268", user: "" }, "update invoices set paid = true"),
   ].join("\n");
   endWindow();
   const { out, err, code } = await reconcile("database-json", { "postgresql.json": `${log}\n` }, "--json");
@@ -330,7 +350,7 @@ test("pgaudit: reads jsonlog, and takes the id from the application name", async
   assert.equal(format, "pgaudit-jsonlog");
   assert.deepEqual(effects, { total: 2, matched: 1, unmatched: 1, unknown: 0 });
   assert.deepEqual(actions, { total: 1, matched: 1, missing: 0, unknown: 0 });
-  assert.deepEqual([unmatched[0].actor, unmatched[0].reason], ["app", "no_action"]);
+  assert.deepEqual([unmatched[0].actor, unmatched[0].reason], ["unknown", "no_action"]);
   const cut = await reconcile("database-json", { "cut.json": `${record({})}\n${record({}).slice(0, 80)}` });
   assert.match(cut.err, /cut\.json:2: the file ends inside this record/);
   const old = await reconcile("database-json", { "message.json": record({ message: "AUDIT: nothing" }) });
@@ -342,6 +362,8 @@ test("the service refuses a statement that leaves out a success, is inconsistent
   endWindow();
   const { out } = await reconcile("trail", { "none.json": "" }, "--json", "--dry-run");
   const statement = JSON.parse(out);
+  const text = await reconcile("trail", { "none.json": "" }, "--dry-run");
+  assert.match(text.out, /warning: the files contain no effect to compare in this window/);
   const post = async (body: object, key = service.admin) => service.call("POST", "/v1/coverage", { key, body });
   const omitted = await post({ ...statement, actions: { total: 0, matched: 0, missing: 0, unknown: 0 }, missing: [] });
   assert.equal(omitted.status, 422);
@@ -355,6 +377,25 @@ test("the service refuses a statement that leaves out a success, is inconsistent
   assert.equal((await service.call("GET", executions, { key })).status, 403);
 });
 
+test("an action without a result ends when the service records that, or at its late result", async () => {
+  const at = (minute: number): string => `2026-01-31T04:0${minute}:00.000Z`;
+  const entry = { tool: "s3", operation: "put_object", params: {}, success: null };
+  const executions = [
+    { ...entry, action_id: "silent", phase: "start", at: at(1) },
+    { ...entry, action_id: "late", phase: "start", at: at(2) },
+    { ...entry, action_id: "silent", phase: "no_result", at: at(3) },
+    { ...entry, action_id: "late", phase: "no_result", at: at(4) },
+    { ...entry, action_id: "late", phase: "result", at: at(5), success: true },
+  ];
+  const call = async <T>(): Promise<T> => ({ executions, next_cursor: null }) as T;
+  const actions = await readStartedActions(call, 0, Date.parse(at(9)));
+  const ends = [...actions.values()].map(({ id, ended_at, success }) => [id, ended_at, success]);
+  assert.deepEqual(ends, [
+    ["silent", Date.parse(at(3)), null],
+    ["late", Date.parse(at(5)), true],
+  ]);
+});
+
 test("the list of executions has pages", async () => {
   const seen: number[] = [];
   for (let cursor = ""; ;) {
@@ -365,7 +406,7 @@ test("the list of executions has pages", async () => {
     cursor = `&cursor=${encodeURIComponent(body.next_cursor)}`;
   }
   assert.equal(new Set(seen).size, seen.length);
-  assert.equal(seen.length, 14);
+  assert.equal(seen.length, 18);
 });
 
 test("the audit counts again, and finds a statement that the store does not list", async () => {
@@ -402,7 +443,7 @@ test("the configurations and the command of docs/reconcile.md work as printed", 
   writeFileSync(log, gzipSync(JSON.stringify({ Records: [record] })));
   const [trail, database] = codeBlocks("reconcile.md", "yaml");
   writeFileSync(config, trail ?? assert.fail());
-  for (const command of documentedCommands("reconcile.md", "reconcile", { "trail/*.json.gz": log })) {
+  for (const command of documentedCommands("reconcile.md", "reconcile production", { "trail/*.json.gz": log })) {
     const { out, code, err } = await assentHere(...command, "--config", config);
     assert.equal(code, EXIT_CODES.unverified, err);
     assert.match(

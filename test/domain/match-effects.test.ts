@@ -105,6 +105,24 @@ describe("effects with an id", () => {
     );
   });
 
+  test("are matched before the window if their action ended in it", () => {
+    const long = action(A, { started_at: DAY - 5 * HOUR, ended_at: DAY + HOUR });
+    const { effects, actions } = reconcile([long], [effect("1", A, { at: DAY - 4 * HOUR })]);
+    assert.equal(effects.total, 0);
+    assert.deepEqual(actions, { total: 1, matched: 1, missing: 0, unknown: 0 });
+  });
+
+  test("are unmatched if they have a parameter that no action can contain", () => {
+    const mapping = { ...MAPPING, params: { ...MAPPING.params, tags: "/tags" } };
+    const matcher = createEffectMatcher([action(A)], { ...WINDOW, mappings: [mapping] });
+    const plain = effect("1", A);
+    matcher.add({ ...plain, record: { ...plain.record, tags: { size: Infinity } } });
+    assert.deepEqual(
+      matcher.finish().unmatched.map(({ reason }) => reason),
+      ["parameters_differ"],
+    );
+  });
+
   test("compare numbers with their text", () => {
     const mapping = { ...MAPPING, params: { size: "/requestParameters/key" } };
     const matcher = createEffectMatcher([action(A)], { ...WINDOW, mappings: [mapping] });

@@ -1,7 +1,7 @@
 /** `assent reconcile` compares a log of effects with the ledger, and records the result. */
 import { writeFileSync } from "node:fs";
 import type { EffectSource } from "../../contract/effects.ts";
-import { type CoverageStatement, hasGap, MAX_LISTED } from "../../domain/effects/coverage-statement.ts";
+import { type CoverageStatement, hasGap, lacksEffects, MAX_LISTED } from "../../domain/effects/coverage-statement.ts";
 import { createEffectMatcher, type Reconciliation } from "../../domain/effects/match-effects.ts";
 import { foldName } from "../../domain/names.ts";
 import { matchesAnyName } from "../../domain/policy/compile/name-patterns.ts";
@@ -160,6 +160,9 @@ const REASONS: Readonly<Record<CoverageStatement["unmatched"][number]["reason"],
   no_action: "no action has these parameters at this time",
 };
 
+const NO_EFFECTS =
+  "warning: the files contain no effect to compare in this window, so the result does not show that nothing bypassed Assent. Check that the files cover the window, and check the mappings and actors of the source";
+
 function show(io: Output, statement: CoverageStatement, isDryRun: boolean): void {
   const { effects, actions, skipped, unmatched, missing, cannot_see } = statement;
   io.out(`${statement.source} from ${statement.from} to ${statement.to}`);
@@ -169,6 +172,7 @@ function show(io: Output, statement: CoverageStatement, isDryRun: boolean): void
     io.out(colourText(io, "red", toPrintable(`unmatched ${at} ${event} by ${actor}: ${REASONS[reason]} (${id})`)));
   for (const { id, at } of missing)
     io.out(colourText(io, "red", toPrintable(`missing   ${at} no effect of the action ${id}`)));
+  if (lacksEffects(statement)) io.out(colourText(io, "yellow", NO_EFFECTS));
   const listed = unmatched.length + missing.length;
   const all = effects.unmatched + actions.missing;
   if (all > listed) io.out(`and ${all - listed} more; --report lists them`);

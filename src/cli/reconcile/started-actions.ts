@@ -48,7 +48,9 @@ export async function readStartedActions(call: Call, from: number, to: number): 
         params,
         // If the executions do not include the start, the action started before all of them.
         started_at: before?.started_at ?? (phase === "start" ? time : 0),
-        ended_at: isResult ? time : (before?.ended_at ?? null),
+        // After `no_result`, the action explains no further effect: an agent that never reports a result could otherwise
+        // use one decision again in each window. A late result replaces this end.
+        ended_at: phase === "start" ? null : time,
         success: isResult ? success : (before?.success ?? null),
       });
     }

@@ -115,6 +115,14 @@ export function hasGap({ effects, actions }: Pick<CoverageStatement, "effects" |
   return effects.unmatched > 0 || actions.missing > 0;
 }
 
+/**
+ * Returns true if the statement compared no effect in its window. Such a statement does not show that nothing bypassed
+ * the service: the files can be empty, of another day, or of identities and events that the source does not compare.
+ */
+export function lacksEffects({ effects }: Pick<CoverageStatement, "effects">): boolean {
+  return effects.total === 0;
+}
+
 /** Returns the contradiction in a statement that has the right form; null if it is consistent. */
 export function findStatementFault(statement: CoverageStatement): string | null {
   const { from, to, effects, actions, unmatched, missing } = statement;

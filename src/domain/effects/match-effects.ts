@@ -154,9 +154,10 @@ class SourceMatcher implements EffectMatcher {
     const mapping = this.byEvent.get(event.event);
     if (mapping === undefined) return void this.skipped.unmapped++;
     if (!this.isInWindow(event.at)) this.skipped.outside++;
-    // An effect just outside the window can belong to an action in it.
-    if (event.at < from - tolerance || event.at >= to + tolerance) return;
+    // An effect outside the window can belong to an action whose success was recorded in the window: with an id, at any
+    // time of the action's run; without an id, only just outside, because more distant pairs would be poor guesses.
     if (event.action_id !== null) return this.settle(event, this.matchNamed(event, mapping));
+    if (event.at < from - tolerance || event.at >= to + tolerance) return;
     const { record: _, ...rest } = event;
     this.unnamed.push({ event: rest, mapping, digest: digestEvent(this.mappingAt(mapping), event) });
   }
@@ -331,14 +332,14 @@ function digestParams(mapping: EffectMapping, read: (name: string) => JsonValue 
  * Returns the string that represents a value in comparisons. `5` and `"5"` are equal, because some logs write numbers
  * as strings, and others write strings as numbers.
  */
-function comparable(value: JsonValue): string | null {
+function comparable(value: JsonValue): string | false | null {
   if (value === null || typeof value === "string") return value;
   if (typeof value !== "object") return String(value);
   try {
     return canonicalText(value);
   } catch {
-    // The service does not accept such a value, so no action contains it.
-    return null;
+    // The service does not accept such a value, so no action contains it. `null` would equal an absent parameter.
+    return false;
   }
 }
 

@@ -15,15 +15,27 @@ const PAGE = 50;
 
 const TEXTS = {
   title: "Coverage",
-  empty: "No log was compared with the ledger.",
+  empty: "No log has been compared with the ledger yet.",
   emptyHelp:
-    "Compare the log of a system that agents act on: a plugin such as effects-cloudtrail has its source in assent.yaml.",
+    "Compare the log of a system that agents act on, such as AWS CloudTrail, to find effects without a decision. Configure the log as a source in assent.yaml; docs/reconcile.md begins with an example that you can run.",
   emptySnippet: "Compare a day of a log",
   command: "assent reconcile production trail/*.json.gz --from 2026-01-31 --to 2026-02-01",
   gap: (sources: readonly string[]) =>
-    `The newest comparison of ${sources.join(", ")} has effects that no action explains, or successes without effect.`,
+    `The newest comparison of ${sources.join(", ")} has effects that no action explains, or successes without effect. Its details say what to do.`,
+  noEffects: (sources: readonly string[]) =>
+    `The newest comparison of ${sources.join(", ")} found no effect to compare, so it does not show that nothing bypassed Assent. Check that its files cover the window, and check the mappings and actors of the source.`,
   unmatched: "Effects that no action explains",
+  unmatchedHelp:
+    "Find each event in the log by its ID. If an agent caused it, stop the agent and remove the credentials that it acted with. If a person or another program caused it, limit the actors of the source to the identities of agents. If the action is the right one, correct the mapping or tolerance_seconds of the source.",
   missing: "Successes without effect",
+  missingHelp:
+    "Check in the other system whether these effects exist. If they do, the files do not cover the whole run of the action, or the mapping is wrong. If they do not, the agent reported a success that did not happen.",
+  unknown: "Unknown pairs",
+  unknownHelp:
+    "These effects have no ID of an action, or the parameters of their action were erased. Each fits an action, but the match is only a guess. Credentials that Assent issues attach the ID.",
+  more: (count: number) => `${count} more. To list all of them, repeat the comparison with --report FILE.`,
+  compared: "What was compared",
+  tolerance: (seconds: number) => `Times can differ by ${seconds} seconds`,
   skipped: ({ outside, unmapped, other_actors, duplicates, no_effect }: Statement["skipped"]) =>
     `Skipped: ${outside} outside the window, ${unmapped} of other kinds, ${other_actors} of other identities, ${duplicates} duplicates, ${no_effect} without effect.`,
 };
@@ -32,7 +44,7 @@ const REASONS: Readonly<Record<Statement["unmatched"][number]["reason"], string>
   unknown_action: "names an action that was not started",
   other_operation: "names an action of another operation",
   parameters_differ: "has other parameters than its action",
-  outside_action: "outside the time of its action",
+  outside_action: "happened before its action started or after it ended",
   already_matched: "names an action that already has its effect",
   no_action: "no action has these parameters at this time",
 };
@@ -48,9 +60,11 @@ export function Coverage() {
   const newest = new Map<string, Statement>();
   for (const statement of list.rows ?? []) if (!newest.has(statement.source)) newest.set(statement.source, statement);
   const gaps = [...newest.values()].filter(hasGap).map(({ source }) => source);
+  const withoutEffects = [...newest.values()].filter(({ effects }) => effects.total === 0).map(({ source }) => source);
   return (
     <Page title={TEXTS.title}>
       {gaps.length === 0 ? null : <Notice kind="bad">{TEXTS.gap(gaps)}</Notice>}
+      {withoutEffects.length === 0 ? null : <Notice kind="busy">{TEXTS.noEffects(withoutEffects)}</Notice>}
       <PagedList list={list} what="coverage statements" empty={<NoStatements />}>
         {(statements) => (
           <Table label={TEXTS.title} head={["Source", "Window", "Effects", "Actions", "Recorded"]}>
@@ -73,60 +87,56 @@ function NoStatements() {
   );
 }
 
+/** Renders a statement as two rows: its facts, and below them its details over the whole width. */
 function Row({ statement }: { statement: Statement }) {
   const { source, format, from, to, effects, actions, seq, hash, by, at: recorded } = statement;
   return (
-    <tr>
-      <td>
-        <strong>
-          <MarkedValue value={source} />
-        </strong>
-        <br />
-        <span class="quiet">
-          <MarkedValue value={format} />
-        </span>
-        <Details statement={statement} />
-      </td>
-      <td data-label="Window">
-        <Time at={from} /> – <Time at={to} />
-      </td>
-      <td data-label="Effects">
-        {effects.matched} matched
-        <br />
-        <Count value={effects.unmatched} label="unmatched" />
-        <br />
-        {effects.unknown} unknown
-      </td>
-      <td data-label="Actions">
-        {actions.matched} matched
-        <br />
-        <Count value={actions.missing} label="missing" />
-        <br />
-        {actions.unknown} unknown
-      </td>
-      <td data-label="Recorded">
-        <Time at={recorded} />
-        <br />
-        <a href={`#/provenance/${encodeSegment(hash)}`}>entry {seq}</a>
-        <br />
-        <span class="quiet">
-          <MarkedValue value={by} />
-        </span>
-      </td>
-    </tr>
+    <>
+      <tr class="has-details">
+        <td>
+          <strong>
+            <MarkedValue value={source} />
+          </strong>
+          <br />
+          <span class="quiet">
+            <MarkedValue value={format} />
+          </span>
+        </td>
+        <td data-label="Window">
+          <Time at={from} /> – <Time at={to} />
+        </td>
+        <td data-label="Effects">
+          <Count value={effects.matched} label="matched" />
+          <Count value={effects.unmatched} label="unmatched" isGap />
+          <Count value={effects.unknown} label="unknown" />
+        </td>
+        <td data-label="Actions">
+          <Count value={actions.matched} label="matched" />
+          <Count value={actions.missing} label="missing" isGap />
+          <Count value={actions.unknown} label="unknown" />
+        </td>
+        <td data-label="Recorded">
+          <Time at={recorded} />
+          <br />
+          <a href={`#/provenance/${encodeSegment(hash)}`}>entry {seq}</a>
+          <br />
+          <span class="quiet">
+            <MarkedValue value={by} />
+          </span>
+        </td>
+      </tr>
+      <tr>
+        <td class="details" colSpan={5}>
+          <Details statement={statement} />
+        </td>
+      </tr>
+    </>
   );
 }
 
-function Count({ value, label }: { value: number; label: string }) {
-  return value === 0 ? (
-    <>
-      {value} {label}
-    </>
-  ) : (
-    <strong>
-      {value} {label}
-    </strong>
-  );
+function Count({ value, label, isGap = false }: { value: number; label: string; isGap?: boolean }) {
+  const text = `${value} ${label}`;
+  return <div class="count">{isGap && value > 0 ? <strong>{text}</strong> : text}</div>;
 }
 
 function Details({ statement }: { statement: Statement }) {
@@ -140,43 +150,17 @@ function Details({ statement }: { statement: Statement }) {
 }
 
 function DetailLists({ statement }: { statement: Statement }) {
-  const { unmatched, missing, cannot_see, skipped, files } = statement;
+  const { effects, cannot_see, skipped, files, operations, actors, tolerance_seconds } = statement;
   return (
     <>
-      {unmatched.length === 0 ? null : (
+      <UnmatchedEffects statement={statement} />
+      <MissingEffects statement={statement} />
+      {effects.unknown === 0 ? null : (
         <>
-          <h3>{TEXTS.unmatched}</h3>
-          <ul>
-            {unmatched.map(({ id, at: time, event, actor, reason, action_id }) => (
-              <li key={id}>
-                <Time at={time} /> <MarkedValue value={event} /> by <MarkedValue value={actor} />: {REASONS[reason]}
-                {action_id === null || reason === "unknown_action" ? null : (
-                  <>
-                    {" "}
-                    (<a href={`#/actions/${encodeSegment(action_id)}`}>action</a>)
-                  </>
-                )}
-              </li>
-            ))}
-          </ul>
+          <h3>{TEXTS.unknown}</h3>
+          <p>{TEXTS.unknownHelp}</p>
         </>
       )}
-      {missing.length === 0 ? null : (
-        <>
-          <h3>{TEXTS.missing}</h3>
-          <ul>
-            {missing.map(({ id, at: time }) => (
-              <li key={id}>
-                <a href={`#/actions/${encodeSegment(id)}`}>
-                  <MarkedValue value={id} />
-                </a>{" "}
-                <Time at={time} />
-              </li>
-            ))}
-          </ul>
-        </>
-      )}
-      <p>{TEXTS.skipped(skipped)}</p>
       <h3>What the source cannot see</h3>
       <ul>
         {cannot_see.map((sentence) => (
@@ -185,14 +169,75 @@ function DetailLists({ statement }: { statement: Statement }) {
           </li>
         ))}
       </ul>
-      <h3>Files</h3>
+      <h3>{TEXTS.compared}</h3>
       <ul>
+        {operations.map(({ tool, operation }) => (
+          <li key={JSON.stringify([tool, operation])}>
+            <MarkedValue value={`${tool} ${operation}`} />
+          </li>
+        ))}
+        <li>
+          {actors === null ? "Effects of all identities" : <MarkedValue value={`Effects of ${actors.join(", ")}`} />}
+        </li>
+        <li>{TEXTS.tolerance(tolerance_seconds)}</li>
         {files.map(({ name, sha256, records }) => (
-          <li key={sha256}>
-            <MarkedValue value={name} />, {records} records, <Hash value={sha256} />
+          <li key={`${name} ${sha256}`}>
+            <MarkedValue value={name} />, {records === 1 ? "1 record" : `${records} records`}, SHA-256{" "}
+            <Hash value={sha256} />
           </li>
         ))}
       </ul>
+      <p>{TEXTS.skipped(skipped)}</p>
     </>
   );
+}
+
+function UnmatchedEffects({ statement: { unmatched, effects } }: { statement: Statement }) {
+  if (unmatched.length === 0) return null;
+  return (
+    <>
+      <h3>{TEXTS.unmatched}</h3>
+      <p>{TEXTS.unmatchedHelp}</p>
+      <ul>
+        {unmatched.map(({ id, at: time, event, actor, reason, action_id }) => (
+          <li key={id}>
+            <Time at={time} /> <MarkedValue value={event} /> by <MarkedValue value={actor} />: {REASONS[reason]}
+            {action_id === null || reason === "unknown_action" ? null : (
+              <>
+                {" "}
+                (<a href={`#/actions/${encodeSegment(action_id)}`}>action</a>)
+              </>
+            )}
+            , event <MarkedValue value={id} />
+          </li>
+        ))}
+      </ul>
+      <More count={effects.unmatched - unmatched.length} />
+    </>
+  );
+}
+
+function MissingEffects({ statement: { missing, actions } }: { statement: Statement }) {
+  if (missing.length === 0) return null;
+  return (
+    <>
+      <h3>{TEXTS.missing}</h3>
+      <p>{TEXTS.missingHelp}</p>
+      <ul>
+        {missing.map(({ id, at: time }) => (
+          <li key={id}>
+            <a href={`#/actions/${encodeSegment(id)}`}>
+              <MarkedValue value={id} />
+            </a>{" "}
+            <Time at={time} />
+          </li>
+        ))}
+      </ul>
+      <More count={actions.missing - missing.length} />
+    </>
+  );
+}
+
+function More({ count }: { count: number }) {
+  return count <= 0 ? null : <p>{TEXTS.more(count)}</p>;
 }
