@@ -3,9 +3,10 @@
  * this reads all of them in slices. Decisions run between the slices.
  */
 import { type Static, Type } from "@sinclair/typebox";
-import { canSee, type CompiledPolicySet, type CoreHost, decodeEdit, invalidCursor, redactRow } from "../../src/core.ts";
+import { canSee, type CoreHost, invalidCursor } from "../../src/core.ts";
 import { type Credential, decodeCursor } from "../../src/plugin.ts";
 import type { ActionRow, PendingCursor } from "../../src/storage/index.ts";
+import { findContainedText, matchesWords, splitWords } from "./match-words.ts";
 import { findSelfApproval } from "./self-approval.ts";
 import { readVerifiedHistory } from "./verify-record.ts";
 import { describeVoting } from "./voting-capacity.ts";
@@ -18,8 +19,6 @@ const MAX_READ = 20_000;
  */
 const MAX_EVALUATED = 1000;
 const SLICE = 200;
-/** A shorter word would match the hexadecimal ids of many actions. */
-const MIN_ID_PREFIX = 8;
 
 const RISKS = ["low", "medium", "high", "critical"] as const;
 
@@ -52,7 +51,7 @@ export type PendingFilter = Static<typeof PendingFilter>;
 
 /** Whether the query has a filter or an order that the store's own list does not support. */
 export function needsFullScan({ view, agent_id, tool, operation, risk_level, q, sort }: PendingFilter): boolean {
-  const isSorted = sort !== undefined && sort !== "deadline";
+  const isSorted = sort === "oldest" || sort === "risk";
   return isSorted || [view, agent_id, tool, operation, risk_level, q].some((value) => value !== undefined);
 }
 
@@ -116,9 +115,13 @@ export async function findMatchingActions(
   let evaluated = 0;
   const words = splitWords(filter.q);
   const { compiled: set } = await host.policies.current();
+  // The store looks for the text in all pending actions at once, which must not be more than this request may read.
+  const isPrefiltered =
+    words.length > 0 && !set.redacts && (await host.storage.pendingCount({ all: true }, now)) <= MAX_READ;
+  const contained = isPrefiltered ? findContainedText(words) : undefined;
   for (let read = 0; read < MAX_READ; read += SLICE) {
     await host.waitForReadSlot();
-    const rows = await host.storage.pendingActions(credential.visibility, after, SLICE);
+    const rows = await host.storage.pendingActions(credential.visibility, after, SLICE, contained);
     for (const row of rows) {
       if (!matchesFields(filter, row) || !matchesWords(words, row, set)) continue;
       if (filter.view === "second_vote" && !(await needsSecondVote(host, row))) continue;
@@ -143,42 +146,6 @@ function matchesFields({ agent_id, tool, operation, risk_level }: PendingFilter,
   if (operation !== undefined && row.operation !== operation) return false;
   return risk_level === undefined || row.risk_level === risk_level;
 }
-
-/** Splits the words of a search, in lowercase. Returns an empty list without a search. */
-export function splitWords(q: string | undefined): readonly string[] {
-  return (q ?? "")
-    .toLowerCase()
-    .split(/\s+/)
-    .filter((word) => word !== "");
-}
-
-/**
- * Returns true if every word occurs in the action's names, in its request, or as the beginning of its id. Values that the
- * policies redact match nothing.
- */
-export function matchesWords(words: readonly string[], row: ActionRow, policies: CompiledPolicySet): boolean {
-  if (words.length === 0) return true;
-  const { id, agent_id, tool, operation, request, effective } = redactRow(policies, row);
-  const text = `${tool} ${operation} ${agent_id} ${request} ${changedText(effective)}`.toLowerCase();
-  return words.every((word) => text.includes(inJson(word)) || (word.length >= MIN_ID_PREFIX && id.startsWith(word)));
-}
-
-/**
- * Returns the changed request as JSON. Its column also has a salt, which readers must not find out: it protects the
- * commitment to the request after an erasure.
- */
-function changedText(effective: string | null): string {
-  if (effective === null) return "";
-  try {
-    return JSON.stringify(decodeEdit(effective)?.request);
-  } catch {
-    // Someone altered the store. The audit reports it.
-    return "";
-  }
-}
-
-/** Returns the word as it is written inside a JSON string. */
-const inJson = (word: string): string => JSON.stringify(word).slice(1, -1);
 
 async function needsSecondVote(host: CoreHost, { id, quorum }: ActionRow): Promise<boolean> {
   return (quorum ?? 1) > 1 && (await host.storage.approvals(id)).some(({ approve }) => approve);

@@ -69,7 +69,9 @@ export function pendingRoute(host: CoreHost, tag: string): Route {
       const read =
         needsFullScan(query) || query.user_id !== undefined
           ? await readMatches(host, query, credential)
-          : readByDeadline(host, query, credential);
+          : query.sort === "newest"
+            ? readNewest(host, query, credential)
+            : readByDeadline(host, query, credential);
       const [{ items, next_cursor }, total] = await Promise.all([
         readPage<ActionRow>(
           LIST,
@@ -110,6 +112,21 @@ function readByDeadline(host: CoreHost, query: Query, { visibility }: Credential
   return {
     page: (last, size) => host.storage.pendingActions(visibility, positionOf(last) ?? after, size),
     position: (row) => `${row.expires_at ?? 0}.${row.decision_seq}`,
+    total: host.storage.pendingCount(visibility, now),
+  };
+}
+
+/** Reads pages without filters from the store's list of actions, which is sorted newest first. */
+function readNewest(host: CoreHost, query: Query, { visibility }: Credential): PendingRead {
+  const now = host.clock();
+  const before = query.cursor === undefined ? undefined : 0 - parseSortKey(LIST, query, query.cursor)[0];
+  return {
+    page(last, limit) {
+      const before_seq = last?.decision_seq ?? before;
+      const filter = { visibility, status: "pending_approval", as_of: now, limit } as const;
+      return host.storage.actions(before_seq === undefined ? filter : { ...filter, before_seq });
+    },
+    position: (row) => formatSortKey(query, row),
     total: host.storage.pendingCount(visibility, now),
   };
 }

@@ -1,17 +1,30 @@
 /**
  * Searches actions for words, a decision, a policy, a rule or an answer, newest first. The store has no index of these,
- * so a search reads actions in slices.
+ * so a search reads actions in slices. The store omits actions of a slice that cannot match.
  */
-import type { CoreHost } from "../../src/core.ts";
-import type { ActionRow } from "../../src/storage/index.ts";
-import { matchesWords, splitWords } from "./pending-filter.ts";
+import type { CompiledPolicySet, CoreHost } from "../../src/core.ts";
+import type { ActionFilter, ActionRow, ContainedText } from "../../src/storage/index.ts";
+import { findContainedText, matchesWords, splitWords } from "./match-words.ts";
 import type { ListQuery } from "./schemas.ts";
 
 /** Actions that one request searches. */
 const MAX_SEARCHED = 20_000;
+/** Maximum number of actions that the store returns at once. */
 const SLICE = 200;
+/** Actions that the store filters at once. */
+const PREFILTERED_SLICE = 2000;
 
 type Filter = Omit<Parameters<CoreHost["storage"]["actions"]>[0], "limit" | "offset">;
+
+/** Conditions that the store tests only in a slice. */
+type Prefilter = Pick<ActionFilter, "decision" | "policy" | "rule" | "contains">;
+
+interface Slice {
+  rows: ActionRow[];
+  /** Number of searched actions. */
+  count: number;
+  end: number | null;
+}
 
 /** What the store cannot filter by. */
 type SearchFilter = Pick<ListQuery, "q" | "decision" | "policy" | "rule" | "has_rule" | "answer">;
@@ -33,8 +46,26 @@ interface ActionSearch {
 
 export function createActionSearch(host: CoreHost, filter: Filter, searched: SearchFilter): ActionSearch {
   const words = splitWords(searched.q);
+  const contains = findContainedText(words);
   let read = 0;
   let cut: number | null = null;
+
+  /** Reads the next actions that can match. `end`: the last searched action; null at the end of the list. */
+  async function readSlice(before: number | undefined, set: CompiledPolicySet): Promise<Slice> {
+    const older = before === undefined ? filter : { ...filter, before_seq: before };
+    const prefilter = createPrefilter(filter, searched, set.redacts ? undefined : contains);
+    if (prefilter === null) {
+      const rows = await host.storage.actions({ ...older, limit: SLICE });
+      return { rows, count: rows.length, end: rows.length < SLICE ? null : seqOf(rows.at(-1)) };
+    }
+    const [last] = await host.storage.actions({ ...older, offset: PREFILTERED_SLICE - 1, limit: 1 });
+    const from_seq = last?.decision_seq ?? 0;
+    const rows = await host.storage.actions({ ...older, ...prefilter, from_seq, limit: SLICE });
+    return rows.length === SLICE
+      ? { rows, count: SLICE, end: seqOf(rows.at(-1)) }
+      : { rows, count: PREFILTERED_SLICE, end: seqOf(last) };
+  }
+
   return {
     cutAt: () => cut,
     async read(after, limit) {
@@ -46,19 +77,36 @@ export function createActionSearch(host: CoreHost, filter: Filter, searched: Sea
           return found;
         }
         await host.waitForReadSlot();
-        const position = before === undefined ? {} : { before_seq: before };
-        const rows = await host.storage.actions({ ...filter, ...position, limit: SLICE });
         const { compiled } = await host.policies.current();
-        for (const row of rows) {
-          read += 1;
-          before = row.decision_seq;
+        const { rows, count, end } = await readSlice(before, compiled);
+        for (const [i, row] of rows.entries()) {
           if (matches(searched, row) && matchesWords(words, row, compiled)) found.push(row);
-          if (found.length === limit) return found;
+          if (found.length < limit) continue;
+          read += i + 1;
+          return found;
         }
-        if (rows.length < SLICE) return found;
+        if (end === null) return found;
+        read += count;
+        before = end;
       }
     },
   };
+}
+
+const seqOf = (row: ActionRow | undefined): number | null => row?.decision_seq ?? null;
+
+/**
+ * Returns conditions that all matching actions fulfill, for the store; null if there are none. A group member's
+ * actions are selected from pages of all actions, so a slice of theirs could be the whole store.
+ */
+function createPrefilter(
+  { visibility }: Filter,
+  { decision, policy, rule }: SearchFilter,
+  contains: ContainedText | undefined,
+): Prefilter | null {
+  if ("within" in visibility) return null;
+  const all = Object.entries({ decision, policy, rule, contains }).filter(([, value]) => value !== undefined);
+  return all.length === 0 ? null : (Object.fromEntries(all) as Prefilter);
 }
 
 function matches({ decision, policy, rule, has_rule, answer }: SearchFilter, row: ActionRow): boolean {

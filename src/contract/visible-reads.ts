@@ -5,6 +5,7 @@ import type {
   ActionFilter,
   ActionRow,
   AnalyticsQuery,
+  ContainedText,
   DecisionFilter,
   DecisionInput,
   PendingCursor,
@@ -18,7 +19,12 @@ export type VisibleFilter<Filter> = Omit<Filter, "visibility"> & { visibility: V
  */
 export interface VisibleReads {
   readonly actions: (filter: VisibleFilter<ActionFilter>) => Promise<ActionRow[]>;
-  readonly pendingActions: (visibility: Visibility, after: PendingCursor, limit: number) => Promise<ActionRow[]>;
+  readonly pendingActions: (
+    visibility: Visibility,
+    after: PendingCursor,
+    limit: number,
+    contains?: ContainedText,
+  ) => Promise<ActionRow[]>;
   readonly pendingCount: (visibility: Visibility, now: number) => Promise<number>;
   readonly analytics: (query: VisibleFilter<AnalyticsQuery>) => Promise<ActionCounts>;
   readonly decisions: (filter: VisibleFilter<DecisionFilter>) => Promise<DecisionInput[]>;

@@ -8,6 +8,7 @@ import type {
   ActionFilter,
   ActionRow,
   AnalyticsQuery,
+  ContainedText,
   DecisionFilter,
   DecisionInput,
   PendingCursor,
@@ -62,8 +63,13 @@ export function createVisibleReads(reader: Reader, yieldTurn: () => Promise<void
     return rows.slice(offset);
   }
 
-  async function pendingActions(visibility: Visibility, after: PendingCursor, limit: number): Promise<ActionRow[]> {
-    if (!("within" in visibility)) return reader.pendingActions(visibility, after, limit);
+  async function pendingActions(
+    visibility: Visibility,
+    after: PendingCursor,
+    limit: number,
+    contains?: ContainedText,
+  ): Promise<ActionRow[]> {
+    if (!("within" in visibility)) return reader.pendingActions(visibility, after, limit, contains);
     return collect<ActionRow>(
       limit,
       (last, size) =>
@@ -71,6 +77,7 @@ export function createVisibleReads(reader: Reader, yieldTurn: () => Promise<void
           ALL,
           last === null ? after : { expires_at: last.expires_at ?? 0, decision_seq: last.decision_seq },
           size,
+          contains,
         ),
       (row) => canSee(visibility, row),
     );

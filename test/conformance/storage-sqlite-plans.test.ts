@@ -218,8 +218,8 @@ describe("query plans", () => {
   it("pending actions are found with an index that contains only them", () => {
     assert.match(planOf(reads.overdueActions).join(), /USING INDEX actions_pending/);
     assert.match(planOf(reads.nextExpiry).join(), /USING COVERING INDEX actions_pending/);
-    for (const { page } of Object.values(pendingActions))
-      assert.deepEqual(planOf(page), ["SEARCH actions USING INDEX actions_pending (status=? AND expires_at>?)"]);
+    for (const list of Object.values(pendingActions).flatMap(({ page, found }) => [page, found]))
+      assert.deepEqual(planOf(list), ["SEARCH actions USING INDEX actions_pending (status=? AND expires_at>?)"]);
     for (const { count } of [pendingActions.all, pendingActions.agent_id])
       assert.match(planOf(count).join(), /^SEARCH actions USING (COVERING )?INDEX actions_pending/);
   });
@@ -307,6 +307,7 @@ describe("query plans", () => {
     ["key's own by tool, further back", { visibility: { key_id: "k" }, tool: "t", before_seq: 9 }],
     ["everything by status, tool and operation", { visibility: all, status: "allowed", tool: "t", operation: "o" }],
     ["further back", { visibility: all, before_seq: 9 }],
+    ["text in a slice", { visibility: all, contains: { text: "a", id_prefix: "" }, from_seq: 1, before_seq: 9 }],
   ];
   for (const [name, filter] of lists) {
     it(`the list of ${name} searches and needs no sorting`, () => {

@@ -111,6 +111,17 @@ export type IdempotencyLookup = Pick<IdempotencyRow, "key_id" | "route" | "idemp
 /** Position in the list of idempotency rows, oldest first. */
 export type IdempotencyCursor = Pick<IdempotencyRow, "created_at" | "key_id" | "route" | "idempotency_key">;
 
+/**
+ * Text that an action contains in its agent, tool, operation, `request`, or `effective` without its salt; or else the
+ * beginning of its id.
+ */
+export interface ContainedText {
+  /** ASCII characters, in lowercase. A letter matches both cases. `_`, `%` and `\` match any one character. */
+  text: string;
+  /** The beginning of a UUID, in lowercase; empty if ids do not count. */
+  id_prefix: string;
+}
+
 export interface ActionFilter {
   visibility: StoredVisibility;
   status?: ActionStatus;
@@ -122,6 +133,14 @@ export interface ActionFilter {
   agent_id?: string;
   tool?: string;
   operation?: string;
+  /**
+   * No index contains the values of `decision`, `policy`, `rule` and `contains`. Use these filters only with `from_seq`,
+   * because such a list reads all actions that match the other filters.
+   */
+  decision?: ActionRow["decision"];
+  policy?: string;
+  rule?: string;
+  contains?: ContainedText;
   request_hash?: string;
   /** Lists only uses of this grant. */
   grant_id?: string;
@@ -133,6 +152,8 @@ export interface ActionFilter {
   since?: number;
   /** Exclusive end of the creation time. */
   until?: number;
+  /** Inclusive start of `decision_seq`. */
+  from_seq?: number;
   /** Lists only actions whose `decision_seq` is smaller: the cursor. */
   before_seq?: number;
   offset?: number;
@@ -206,8 +227,13 @@ export interface ActionReads {
   decisions(filter: DecisionFilter): Promise<DecisionInput[]>;
   /** Lists pending actions with `expires_at <= now`, oldest expiry first. */
   overdueActions(now: number, limit: number): Promise<ActionRow[]>;
-  /** Lists pending actions after a cursor, earliest expiry first. */
-  pendingActions(visibility: StoredVisibility, after: PendingCursor, limit: number): Promise<ActionRow[]>;
+  /** Lists pending actions after a cursor, earliest expiry first. With `contains`, reads all of them. */
+  pendingActions(
+    visibility: StoredVisibility,
+    after: PendingCursor,
+    limit: number,
+    contains?: ContainedText,
+  ): Promise<ActionRow[]>;
   /** Lists approved actions after a cursor, earliest `approved_until` first. */
   approvedActions(after: ApprovedCursor, limit: number): Promise<ActionRow[]>;
   /**

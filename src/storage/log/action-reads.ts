@@ -5,6 +5,7 @@ import type {
   ActionRow,
   AnalyticsQuery,
   ApprovedCursor,
+  ContainedText,
   DecisionFilter,
   PendingCursor,
   StoredVisibility,
@@ -125,14 +126,14 @@ export function pendingReads(t: Tables) {
       pending()
         .filter((row) => (row.expires_at ?? 0) <= now)
         .slice(0, limit),
-    pendingActions: (visibility: StoredVisibility, after: PendingCursor, limit: number) =>
+    pendingActions: (visibility: StoredVisibility, after: PendingCursor, limit: number, contains?: ContainedText) =>
       pending()
         .filter(
           ({ expires_at, decision_seq }) =>
             (expires_at ?? 0) > after.expires_at ||
             (expires_at === after.expires_at && decision_seq > after.decision_seq),
         )
-        .filter((row) => canSee(visibility, row))
+        .filter((row) => canSee(visibility, row) && containsText(row, contains))
         .slice(0, limit),
     pendingCount: (visibility: StoredVisibility, now: number) =>
       pending().filter((row) => (row.expires_at ?? 0) > now && canSee(visibility, row)).length,
@@ -161,18 +162,45 @@ function lastToEnd(
     .toSorted((a, b) => ends(b) - ends(a) || b.decision_seq - a.decision_seq)[0];
 }
 
+const EQUAL = [
+  "agent_id",
+  "tool",
+  "operation",
+  "decision",
+  "policy",
+  "rule",
+  "request_hash",
+  "grant_id",
+  "plan_id",
+] as const;
+
 function matches(row: ActionRow, filter: ActionFilter): boolean {
   const { visibility: seen } = filter;
   return (
     ("all" in seen || ("agent_id" in seen ? row.agent_id === seen.agent_id : row.submitted_by === seen.key_id)) &&
     (filter.status === undefined || statusOf(row, filter.as_of) === filter.status) &&
-    (["agent_id", "tool", "operation", "request_hash", "grant_id", "plan_id"] as const).every(
-      (name) => filter[name] === undefined || row[name] === filter[name],
-    ) &&
+    EQUAL.every((name) => filter[name] === undefined || row[name] === filter[name]) &&
+    containsText(row, filter.contains) &&
     (filter.first_of_plan === undefined || row.plan_position === 1) &&
     (filter.since === undefined || row.created_at >= filter.since) &&
     (filter.until === undefined || row.created_at < filter.until) &&
+    (filter.from_seq === undefined || row.decision_seq >= filter.from_seq) &&
     (filter.before_seq === undefined || row.decision_seq < filter.before_seq)
+  );
+}
+
+function containsText(row: ActionRow, contains: ContainedText | undefined): boolean {
+  if (contains === undefined) return true;
+  const { text, id_prefix } = contains;
+  const pattern = new RegExp(
+    text.replace(/\W|_/g, (each) => (/[_%\\]/.test(each) ? "." : `\\${each}`)),
+    "is",
+  );
+  return (
+    [row.request, row.effective?.replace(/,"salt":[^,]*$/, "") ?? "", row.agent_id, row.tool, row.operation].some(
+      (value) => pattern.test(value),
+    ) ||
+    (id_prefix !== "" && row.id.startsWith(id_prefix))
   );
 }
 

@@ -58,6 +58,8 @@ export interface SqlDialect {
    * the planner use only the right index.
    */
   readonly expectsRows: boolean;
+  /** The LIKE operator that ignores the case of ASCII letters. */
+  readonly ignoreCaseLike: "like" | "ilike";
   /** Returns a query that has a row if the store has the table. */
   hasTable(name: string): string;
   /**

@@ -1,6 +1,7 @@
 /** Lists of actions and decisions, with one statement for each combination of filters. */
 import { sql, type Kysely, type SelectQueryBuilder } from "kysely";
 import type { ActionFilter, AgentFilter, DecisionInput, FollowedType } from "../../contract/storage.ts";
+import { type ContainsDialect, containsText } from "./contained-text.ts";
 import type { SqlDialect } from "./dialect.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
@@ -24,19 +25,24 @@ const FIRST_SINCE = sql<number>`(select decision_seq from actions where created_
 const LAST_UNTIL = sql<number>`(select decision_seq from actions where created_at < ${param("until")} order by created_at desc, decision_seq desc limit 1)`;
 
 /** Returns the statement for a combination of filters. Prepares it on first use. */
-export function prepareActionLists(db: Kysely<Tables>): (filter: ActionFilter) => Statement {
+export function prepareActionLists(db: Kysely<Tables>, dialect: ContainsDialect): (filter: ActionFilter) => Statement {
   const statements = new Map<string, Statement>();
   const optional = [
     "status",
     "agent_id",
     "tool",
     "operation",
+    "decision",
+    "policy",
+    "rule",
+    "contains",
     "request_hash",
     "grant_id",
     "plan_id",
     "first_of_plan",
     "since",
     "until",
+    "from_seq",
     "before_seq",
   ] as const;
   return (filter) => {
@@ -64,11 +70,16 @@ export function prepareActionLists(db: Kysely<Tables>): (filter: ActionFilter) =
       for (const name of ["agent_id", "tool", "operation"] as const) {
         if (filter[name] !== undefined) query = query.where(text(name), "=", param<never>(name));
       }
+      for (const name of ["decision", "policy", "rule"] as const) {
+        if (filter[name] !== undefined) query = query.where(name, "=", param<never>(name));
+      }
+      if (filter.contains !== undefined) query = query.where(containsText(dialect));
       // `+ 0` prevents the planner from using the index over the time, which would need a sort.
       if (filter.since !== undefined) query = query.where(sql<boolean>`created_at + 0 >= ${param("since")}`);
       if (filter.until !== undefined) query = query.where(sql<boolean>`created_at + 0 < ${param("until")}`);
       if (filter.since !== undefined && !hashed) query = query.where("decision_seq", ">=", FIRST_SINCE);
       if (filter.until !== undefined && !hashed) query = query.where("decision_seq", "<=", LAST_UNTIL);
+      if (filter.from_seq !== undefined) query = query.where("decision_seq", ">=", param("from_seq"));
       if (filter.before_seq !== undefined) query = query.where("decision_seq", "<", param("before_seq"));
       const overdue = query
         .where(hashed ? sql<boolean>`${text("status")} = 'pending_approval'` : isPendingCondition)
@@ -128,22 +139,23 @@ export function prepareDecisionLists(db: Kysely<Tables>, visible: "all" | "agent
 /** Prepares the list of pending actions, sorted by expiry. */
 export function preparePendingLists(
   db: Kysely<Tables>,
+  dialect: ContainsDialect,
   visible: "all" | "agent_id" | "key_id",
-): { page: Statement; count: Statement } {
+): { page: Statement; found: Statement; count: Statement } {
   let rows = db.selectFrom("actions").where(isPendingCondition);
   const counted = (query: typeof rows) => query.select((eb) => eb.fn.countAll<number>().as("count"));
   if (visible === "agent_id") rows = rows.where(sql<boolean>`${unindexed("agent_id")} = ${param("visible_agent")}`);
   if (visible === "key_id")
     rows = rows.where(sql<boolean>`${unindexed("submitted_by")} = ${param("visible_key", "uuid")}`);
+  const page = rows
+    .select(schema.ACTION_COLUMNS)
+    .where(sql<boolean>`(expires_at, decision_seq) > (${param("expires_at")}, ${param("decision_seq")})`)
+    .orderBy("expires_at")
+    .orderBy("decision_seq")
+    .limit(param<number>("limit"));
   return {
-    page: prepare(
-      rows
-        .select(schema.ACTION_COLUMNS)
-        .where(sql<boolean>`(expires_at, decision_seq) > (${param("expires_at")}, ${param("decision_seq")})`)
-        .orderBy("expires_at")
-        .orderBy("decision_seq")
-        .limit(param<number>("limit")),
-    ),
+    page: prepare(page),
+    found: prepare(page.where(containsText(dialect))),
     // This count runs for every request of a key, under the ledger's lock, so an index contains all columns that it
     // reads.
     count: prepare(

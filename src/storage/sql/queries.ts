@@ -17,6 +17,7 @@ import {
   type StoredVisibility,
 } from "../../contract/storage.ts";
 import { foldName } from "../../domain/names.ts";
+import { containsValues } from "./contained-text.ts";
 import type { SqlDialect } from "./dialect.ts";
 import * as schema from "./table-schema.ts";
 import { prepareDeliveryReads, createDeliveryReader } from "./deliveries.ts";
@@ -80,7 +81,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
       submitted: prepareRejectedAction(db, "request_hash"),
       edited: prepareRejectedAction(db, "effective_hash"),
     },
-    actions: prepareActionLists(db),
+    actions: prepareActionLists(db, dialect),
     decisionSpan: prepare(
       db
         .selectFrom("actions")
@@ -102,9 +103,9 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
         .limit(param<number>("limit")),
     ),
     pendingActions: {
-      all: preparePendingLists(db, "all"),
-      agent_id: preparePendingLists(db, "agent_id"),
-      key_id: preparePendingLists(db, "key_id"),
+      all: preparePendingLists(db, dialect, "all"),
+      agent_id: preparePendingLists(db, dialect, "agent_id"),
+      key_id: preparePendingLists(db, dialect, "key_id"),
     },
     approvedActions: prepareApprovedList(db),
     openActionsOf: prepareOpenActions(db),
@@ -230,7 +231,12 @@ export function createReader(reads: Reads, db: Readable, bundles: Bundles): Stor
       return (edited?.rejection_until ?? 0) > (submitted?.rejection_until ?? 0) ? edited : submitted;
     },
     actions(filter) {
-      const values = { ...filter, offset: filter.offset ?? 0, ...visibleTo(filter.visibility) };
+      const values = {
+        ...filter,
+        offset: filter.offset ?? 0,
+        ...visibleTo(filter.visibility),
+        ...containsValues(filter.contains),
+      };
       return many<ActionRow>(reads.actions(filter), values);
     },
     async decisionSpan(since, until) {
@@ -244,8 +250,11 @@ export function createReader(reads: Reads, db: Readable, bundles: Bundles): Stor
       return (await bundles.withBytes(db, rows)).map(decisionOf);
     },
     overdueActions: (now, limit) => many<ActionRow>(reads.overdueActions, { now, limit }),
-    pendingActions: (visibility, after, limit) =>
-      many<ActionRow>(pendingOf(reads, visibility).page, { ...after, limit, ...visibleTo(visibility) }),
+    pendingActions(visibility, after, limit, contains) {
+      const { page, found } = pendingOf(reads, visibility);
+      const values = { ...after, limit, ...visibleTo(visibility), ...containsValues(contains) };
+      return many<ActionRow>(contains === undefined ? page : found, values);
+    },
     approvedActions: (after, limit) => many<ActionRow>(reads.approvedActions, { ...after, limit }),
     openActionsOf: (owner, now, limit) =>
       "agent_id" in owner
@@ -302,7 +311,7 @@ function visibleTo(visibility: StoredVisibility): { visible_agent: string | null
   };
 }
 
-function pendingOf(reads: Reads, visibility: StoredVisibility): { page: Statement; count: Statement } {
+function pendingOf(reads: Reads, visibility: StoredVisibility): ReturnType<typeof preparePendingLists> {
   if ("all" in visibility) return reads.pendingActions.all;
   return "agent_id" in visibility ? reads.pendingActions.agent_id : reads.pendingActions.key_id;
 }

@@ -164,6 +164,59 @@ export function listCases(test: DefineCase): void {
     assert.deepEqual(await seqs({ before_seq: 0 }), []);
   });
 
+  test("actions are found by text that they contain, the beginning of their id, and values without an index", async ({
+    storage,
+  }) => {
+    const id = "019a17d2-0000-7000-8000-00000000000a";
+    const erased = { request: "", request_hash: "", salt: "" };
+    const pending = { status: "pending_approval", decision: "require_approval", expires_at: BASE_TIME } as const;
+    await storage.write(async (tx) => {
+      await tx.insertAction(actionRow(0, { ...erased, ...pending, agent_id: "Agent-QX" }));
+      await tx.insertAction(actionRow(1, { ...erased, ...pending, tool: "tool-qx\u0000", policy: "p", rule: "r" }));
+      await tx.insertAction(actionRow(2, { ...erased, operation: "QX", policy: "p", rule: null }));
+      await tx.insertAction(actionRow(3, { request: '{"a":"größe 300\u212a","b":"q%x"}' }));
+      await tx.insertAction(actionRow(4, { effective: '{"request":"qx","salt":"5a17"}' }));
+      await tx.insertAction(actionRow(5, { id, submitted_by: "key-2" }));
+    });
+    const seqs = async (filter: Partial<ActionFilter>): Promise<number[]> =>
+      (await storage.actions({ visibility: everything, limit: 99, ...filter })).map((row) => row.decision_seq);
+    for (const [text, id_prefix, found] of [
+      ["qx", "", [4, 2, 1, 0]],
+      ["q%x", "", [3]],
+      ["q\\x", "", [3]],
+      ["e 300_", "", [3]],
+      ["300k", "", []],
+      ["gr__e", "", [3]],
+      [")(.*", "", []],
+      ["5a17", "", []],
+      ["019a17d2", "019a17d2", [5]],
+      ["019a17d2-0000-7", "019a17d2-0000-7", [5]],
+      [id, id, [5]],
+      ["019a17d3", "019a17d3", []],
+      ["019a17d20", "019a17d20", []],
+      ["019a17d2", "", []],
+    ] as const) {
+      const contains = { text, id_prefix };
+      assert.deepEqual(await seqs({ contains }), found, text);
+      assert.deepEqual(
+        await seqs({ contains, from_seq: 1, before_seq: 4, limit: 2 }),
+        found.filter((seq) => seq > 0 && seq < 4).slice(0, 2),
+      );
+      const waiting = await storage.pendingActions(everything, { expires_at: 0, decision_seq: 0 }, 9, contains);
+      assert.deepEqual(
+        waiting.map((row) => row.decision_seq),
+        found.filter((seq) => seq < 2).reverse(),
+      );
+      assert.deepEqual(await seqs({ contains, visibility: { key_id: "key-9" } }), []);
+    }
+    const contains = { text: "qx", id_prefix: "" };
+    assert.deepEqual(await seqs({ contains, status: "expired", as_of: BASE_TIME }), [1, 0]);
+    assert.deepEqual(await seqs({ from_seq: 4 }), [5, 4]);
+    assert.deepEqual(await seqs({ policy: "p" }), [2, 1]);
+    assert.deepEqual(await seqs({ policy: "p", rule: "r", decision: "require_approval" }), [1]);
+    assert.deepEqual(await seqs({ decision: "deny" }), []);
+  });
+
   filled("limit and offset select from the same list", async (list) => {
     const all = [...ROWS].reverse();
     assert.deepEqual(await list({ visibility: everything, limit: 5 }), all.slice(0, 5));

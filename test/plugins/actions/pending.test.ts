@@ -84,7 +84,7 @@ describe("pending actions", () => {
     const send = (operation: string, params: object): Promise<string> =>
       submit({ agent_id: "filter-bot", tool: "bank", operation, params }, bot.key);
     const low = await send("pay", { to: 'Müller "GmbH"', amount: 5 });
-    const high = await send("risky", { to: "Schmidt", amount: 7000 });
+    const high = await send("risky", { to: "Schmidt", amount: 7000, at: "\u0130stanbul, 300\u212a" });
     const two = await send("two", { to: "Schmidt", amount: 9 });
     const soon = await send("soon", { to: "Schmidt", amount: 1 });
     const list = async (query: string, key = service.admin): Promise<string[]> => {
@@ -96,6 +96,8 @@ describe("pending actions", () => {
     assert.deepEqual(await list("q=schmidt"), [soon, high, two]);
     assert.deepEqual(await list(`q=${encodeURIComponent('MÜLLER "gm')}`), [low]);
     assert.deepEqual(await list(`q=${high.slice(0, 20)}`), [high]);
+    for (const word of ["i\u0307stanbul", "stanbul, 300K", "300k", "\u0130s"])
+      assert.deepEqual(await list(`q=${encodeURIComponent(word)}`), [high], word);
     assert.deepEqual(await list("q=schmidt%20nothing"), []);
     assert.deepEqual(await list("tool=bank&operation=two"), [two]);
     assert.deepEqual(await list("risk_level=high"), [high]);

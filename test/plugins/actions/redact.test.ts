@@ -120,6 +120,11 @@ test("no display or delivery contains a redacted value, and the key that runs th
     const words = await service.call("GET", `/v1/actions?q=${word}`, { key: service.admin });
     assert.deepEqual(words.body.actions, [], "a search finds neither a redacted value nor the salt of the commitments");
   }
+  for (const word of ["[redacted]", "REDACTED", "acted]", ":[{"]) {
+    const path = `/v1/actions?q=${encodeURIComponent(`charge ${word}`)}`;
+    const { body } = await service.call("GET", path, { key: service.admin });
+    assert.ok(JSON.stringify(body.actions).includes(action.id), `a search finds what is displayed: ${word}`);
+  }
   const replayed = await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: action.id } });
   assert.deepEqual(replayed.body.limits, [], "the usage of a limit that reads a redacted parameter");
   const vote = { token: shown.approval_token, approve: true };

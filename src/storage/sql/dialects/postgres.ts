@@ -112,6 +112,7 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
   // Do not use now(), which is the time at which the transaction started, before it waited for locks.
   now: sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`,
   expectsRows: true,
+  ignoreCaseLike: "ilike",
   hasTable: (name) => `select 1 as there where to_regclass('${name}') is not null`,
   given: (json, columns) =>
     sql`json_to_recordset(cast(${json} as text)::json) as given(${sql.raw(

@@ -50,6 +50,7 @@ export const sqliteDialect: SqlDialect = {
   now: sql<number>`cast((julianday('now') - 2440587.5) * 86400000 as integer)`,
   server: null,
   expectsRows: false,
+  ignoreCaseLike: "like",
   hasTable: (name) => `select 1 as there from sqlite_schema where type = 'table' and name = '${name}'`,
   given: (json, columns) =>
     sql`(select ${sql.raw(
