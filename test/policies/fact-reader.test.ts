@@ -148,7 +148,7 @@ test("a read that gets no turn fails only for its key", async () => {
     answers.map((answer) => answer?.fault),
     ["no_answer", "no_answer"],
   );
-  assert.match(setting.logged.join(), /got no turn within the timeout/);
+  assert.match(setting.logged.join(), /got no slot within the timeout/);
   end();
   await new Promise(setImmediate);
   const missed = (await read("x", "p", "b"))?.fault;
