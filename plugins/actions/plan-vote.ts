@@ -3,7 +3,7 @@ import {
   actionListDigest,
   checkToken,
   type CompiledPolicySet,
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   type Gesture,
   type LedgerTransaction,
@@ -138,7 +138,7 @@ export async function voteOnPlan(
 ): Promise<void> {
   if (answer.approve) await prefetchPlan(host, credential, id);
   const denied = await host.ledger.transact(async (tx): Promise<{ i: number; row: ActionRow } | null> => {
-    const caller = await confirmWithScope(tx, credential, "approvals:decide");
+    const caller = await confirmCredential(tx, credential, "approvals:decide");
     const plan = await verifyPlan(host, tx, await readVisiblePlanRows(tx, id, caller), tx.now);
     if ("token" in proof)
       assertToken(

@@ -293,8 +293,8 @@ export class SimulatedActions {
 
   /** Evaluates an open action again. Uses the limit usage of the submission, because the action already counts. */
   private redecide({ basis, request, given, id }: SimulatedAction): Decision {
-    const { limits: _, ...standing } = basis;
-    const { evaluation, facts } = this.collectFacts(request, { ...standing, final_request: true }, given, id, basis);
+    const { limits: _, ...otherFacts } = basis;
+    const { evaluation, facts } = this.collectFacts(request, { ...otherFacts, final_request: true }, given, id, basis);
     return this.decide(evaluation, facts);
   }
 
