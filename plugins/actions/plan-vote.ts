@@ -126,8 +126,9 @@ export function listPlannedVotes({ terms, members, rows }: VerifiedPlan, answer:
 }
 
 /**
- * Votes on the plan. Actions that still need another person's vote stay pending. Throws if the vote counts for no
- * action, and NO_LONGER_ALLOWED if the policies now deny an action; in that case only the denials are recorded.
+ * Votes on the plan. Actions that still need another person's vote stay pending. Throws a Refusal if the vote does not
+ * count for any action, or NO_LONGER_ALLOWED if the policies now deny an action; in that case only the denials are
+ * recorded.
  */
 export async function voteOnPlan(
   host: CoreHost,

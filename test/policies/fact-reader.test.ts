@@ -78,7 +78,7 @@ test("a source that hangs, and ignores the signal, holds up only its own reads, 
   const answers = await Promise.all(Array.from({ length: 40 }, (_, i) => read(`secret-${i}`)));
   clearInterval(alive);
   assert.ok(answers.every((answer) => answer?.fault === "no_answer"));
-  assert.match(setting.logged.join(), /no answer within 20 ms/);
+  assert.match(setting.logged.join(), /no result within 20 ms/);
   assert.ok(setting.logged.every((line) => !line.includes("secret")));
 });
 

@@ -37,8 +37,8 @@ const HIDDEN_CHARACTERS = new RegExp(
 );
 
 /**
- * Parses a command without access to the file system. Cannot resolve links, so ".." after a name makes the command
- * unclear.
+ * Parses a command without access to the file system. Cannot resolve symbolic links, so a path with ".." after a folder
+ * name is reported in `unclear`.
  */
 export function parseShell(text: string, place: ShellContext): ParsedShell {
   const { parsed } = readShellText(text, place);

@@ -92,7 +92,7 @@ interface Props {
   save(text: string, activate: boolean, base: string): Promise<Policy>;
 }
 
-function PolicyEditor({ title, text, base, activeVersion, shadowId, back, save }: Props) {
+function PolicyEditor({ title, text, base, activeVersion: activeVersionText, shadowId, back, save }: Props) {
   const draft = usePolicyDraft(title, text, base);
   const { yaml, tests } = draft;
   const check = useCheckedText(yaml, tests);
@@ -134,7 +134,7 @@ function PolicyEditor({ title, text, base, activeVersion, shadowId, back, save }
     <>
       <Page title={title}>
         <BackLink href={back} onClick={() => (draft.isChanged ? setDialog("discard") : leave())} />
-        <p>{activeVersion}</p>
+        <p>{activeVersionText}</p>
         <DraftNotices draft={draft} />
         <div class="policy-editor">
           <div>
