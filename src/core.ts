@@ -94,7 +94,7 @@ export {
   commitFacts,
   commitSaltedFacts,
   decodeSaltedFacts,
-  findSaltedFacts,
+  findFactsByCommitment,
   factsMatchCommitments,
   restoreFacts,
 } from "./domain/salted-facts.ts";
@@ -112,7 +112,7 @@ export { type TokenCheckResult, type TokenClaims, checkToken, decodeToken, makeT
 export { type GroupLimits, intersectLimits } from "./domain/groups.ts";
 export { type Visibility, canSee, uniteVisibility } from "./domain/visibility.ts";
 export { expandPrincipals, principalsBehindCredential, principalsBehindVote } from "./http/resource/vote-principals.ts";
-export { confirmWithScope } from "./http/resource/confirm-scope.ts";
+export { confirmCredential } from "./http/resource/confirm-credential.ts";
 
 export {
   describeReviewDenial,
@@ -157,7 +157,7 @@ export {
 export { findHistoryMemberships, findHistoryReads, toHistoryFact } from "./domain/policy/decide/history-facts.ts";
 export { type FactResult, type FactCall, findFactReads, toSourceFact } from "./domain/policy/decide/fact-reads.ts";
 export { findUnknownFactSources } from "./domain/policy/check/fact-faults.ts";
-export { givenStanding } from "./domain/policy/test/given-facts.ts";
+export { givenRequesterFacts } from "./domain/policy/test/given-facts.ts";
 export { PreparationRequired } from "./contract/ledger.ts";
 export { makeSessionToken, readSessionToken, sessionId } from "./domain/session-token.ts";
 export { isTerminalCode, terminalChallenge, terminalCode } from "./domain/terminal-code.ts";
@@ -277,7 +277,7 @@ export {
   type PasskeyAssertion,
   voteDigest,
   createVotesChallenge,
-  type VotedGrant,
+  type VoteGrantTerms,
   type VoteStatement,
 } from "./domain/gesture.ts";
 export { verifyPasskeySignature } from "./identity/passkey-signature.ts";
@@ -365,11 +365,11 @@ export {
   ApproverPlans,
   closed,
   EditableParameter,
-  count,
+  countSchema,
   GrantSum,
   orNull,
-  text,
-  time,
+  textSchema,
+  timeSchema,
   VOTED_GRANT,
 } from "./http/resource/entry-parts.ts";
 export { parseVkey } from "./domain/checkpoint.ts";
@@ -397,7 +397,7 @@ export {
   REPLAYED_HEADERS,
   findCreatedResource,
   idempotencyConflict,
-  idempotencyLookup,
+  toIdempotencyLookup,
   readIdempotencyKey,
   readIdempotentCall,
   recordCreatedResource,

@@ -112,7 +112,7 @@ export type {
   Session,
   Transaction,
   VisibleActions,
-  Workload,
+  WorkloadIdentity,
 } from "./contract/host.ts";
 
 // Names that a plugin declares

@@ -138,8 +138,7 @@ async function readVoting(
   return {
     ...(await compareRequest(host, row, credential.visibility)),
     approval_terms: { ...terms, ...voting },
-    // A voter who cannot approve can still reject, unless the vote would be a self-approval, or they have already
-    // voted.
+    // A voter who cannot approve can still reject, unless they are the person behind the agent or have already voted.
     ...(voting.blocked?.code === "SELF_APPROVAL" || hasVoted
       ? {}
       : {

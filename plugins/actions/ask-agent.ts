@@ -2,7 +2,7 @@
 import {
   actionEntryFields,
   commitQuestionText,
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   decodeQuestions,
   encodeQuestions,
@@ -28,7 +28,7 @@ import { assertNotErased, isOverdue, rereadAction, visibleAction } from "./visib
  */
 export function askQuestion(host: CoreHost, credential: Credential, id: string, text: string): Promise<ActionRow> {
   return host.ledger.transact(async (tx) => {
-    const caller = await confirmWithScope(tx, credential, "approvals:decide");
+    const caller = await confirmCredential(tx, credential, "approvals:decide");
     const row = await pendingAction(host, tx, id, caller);
     const self = findSelfApproval(host, row, caller);
     // The person behind the agent can ask questions. The agent's own keys cannot, because they could use up the maximum
@@ -66,7 +66,7 @@ export function answerQuestion(
   { number, answer: text }: { number?: number | undefined; answer: string },
 ): Promise<ActionRow> {
   return host.ledger.transact(async (tx) => {
-    const caller = await confirmWithScope(tx, credential, "actions:submit");
+    const caller = await confirmCredential(tx, credential, "actions:submit");
     const row = await pendingAction(host, tx, id, caller);
     if (!isAgentOfAction(row, caller))
       throw new Refusal(

@@ -2,7 +2,7 @@
 import {
   type BreakGlassUse,
   canSee,
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   principalsBehindCredential,
   SELF_RELATION_REASONS,
@@ -26,7 +26,7 @@ export function reviewBreakGlass(
       errors: [{ pointer: "/comment", detail: "must not be empty" }],
     });
   return host.ledger.transact(async (tx) => {
-    const caller = await confirmWithScope(tx, credential, "approvals:decide");
+    const caller = await confirmCredential(tx, credential, "approvals:decide");
     const use = visibleUse(tx.breakGlass.all.get(id), id, caller);
     if (use.review !== null)
       throw new Refusal(

@@ -1,5 +1,5 @@
 /** Routes that list emergency approvals and close their reviews. */
-import { type BreakGlassUse, closed, type CoreHost, orNull, text, time } from "../../src/core.ts";
+import { type BreakGlassUse, closed, type CoreHost, orNull, textSchema, timeSchema } from "../../src/core.ts";
 import {
   defineRoute,
   nextLink,
@@ -33,12 +33,12 @@ const UseRecord = Type.Object(
     agent_id: Type.String(),
     tool: Type.String(),
     operation: Type.String(),
-    approver: text("Principal of the person who approved without other approvers."),
-    reason: text("Why it could not wait."),
-    used_at: time("Time of the approval."),
+    approver: textSchema("Principal of the person who approved without other approvers."),
+    reason: textSchema("Why it could not wait."),
+    used_at: timeSchema("Time of the approval."),
     review: orNull(
       Type.Object(
-        { reviewer: text("Principal."), comment: Type.String(), reviewed_at: time("Time of the review.") },
+        { reviewer: textSchema("Principal."), comment: Type.String(), reviewed_at: timeSchema("Time of the review.") },
         closed,
       ),
     ),

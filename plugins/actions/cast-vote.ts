@@ -8,7 +8,7 @@ import {
   canSee,
   cancellationEntry,
   type CompiledPolicySet,
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   type CountedVote,
   countPeople,
@@ -85,7 +85,7 @@ export async function castVoteOnAction(
       (row) => "link" in by || canSee(by.credential.visibility, row),
     );
   const row = await transactAndReport(host, async (tx) => {
-    const caller = "link" in by ? null : await confirmWithScope(tx, by.credential, "approvals:decide");
+    const caller = "link" in by ? null : await confirmCredential(tx, by.credential, "approvals:decide");
     const row = await ("link" in by ? findLinkedAction(tx, by.link) : visibleAction(tx, by.id, caller as Credential));
     const ballot = "link" in by ? by : { caller: caller as Credential, proof: by.proof };
     const prepared = await prepareVote(host, tx, row, ballot, vote);
@@ -213,7 +213,7 @@ function assertMayCarryGrant(by: Ballot, { approve, grant }: Vote): void {
   );
 }
 
-const standingVoter = ({ actor: { principal, key_id }, groups, session, self }: Voter): ProspectiveVoter => ({
+const toProspectiveVoter = ({ actor: { principal, key_id }, groups, session, self }: Voter): ProspectiveVoter => ({
   principal,
   key_id,
   groups,
@@ -248,21 +248,21 @@ function countRejection(
   voter: Voter,
 ): VoteOutcome {
   const { first, newest, approvals, requirement } = history;
-  const { standings, excluded } = findVotingCapacities(
+  const { capacities, excluded } = findVotingCapacities(
     host,
     row,
-    standingVoter(voter),
+    toProspectiveVoter(voter),
     requirement?.approvers ?? [],
     tx,
   );
-  const [standing] = standings;
-  if (standing === undefined) throw new Refusal("APPROVER_NOT_ELIGIBLE", excluded.join("; "));
+  const [capacity] = capacities;
+  if (capacity === undefined) throw new Refusal("APPROVER_NOT_ELIGIBLE", excluded.join("; "));
   return {
     row,
     stricter: null,
     questions: questionsDigest(history.questions),
     status: "denied",
-    ...standing,
+    ...capacity,
     approvals: countPeople(toCountedVotes(host, approvals).map(({ principals }) => principals)),
     validForMs: 0,
     holdMs: rejectionHoldMs(newest.decision.approval ?? first.decision.approval),
@@ -287,7 +287,7 @@ async function countApproval(
   const terms = { self: self !== null, signed: gesture !== null, break_glass, at: tx.now };
   const recorded = history.requirement?.approvers ?? [];
   // No one can vote twice, even if one of the votes is on behalf of another user.
-  const before = excludeEditor(host, history, findVotingCapacities(host, row, standingVoter(voter), recorded, tx));
+  const before = excludeEditor(host, history, findVotingCapacities(host, row, toProspectiveVoter(voter), recorded, tx));
   assertPersonHasNotVoted(earlier, before);
   const redecision = await reevaluateAction(host, tx, row, history.basis);
   if (redecision.decision.effect === "deny") return { row, ends: { redecision, by: actor } };
@@ -296,10 +296,10 @@ async function countApproval(
   const requirement = { approvers, since: isStricter ? tx.now : (history.requirement?.since ?? tx.now) };
   // The policies may have changed since the decision, so the current ones must allow a self-confirmation too.
   assertMayConfirm({ self, gesture }, approvers);
-  const now = excludeEditor(host, history, findVotingCapacities(host, row, standingVoter(voter), approvers, tx));
+  const now = excludeEditor(host, history, findVotingCapacities(host, row, toProspectiveVoter(voter), approvers, tx));
   // An emergency approval never uses a delegation.
-  const standings = break_glass ? now.standings.filter(({ delegation }) => delegation === null) : now.standings;
-  const chosen = chooseVotingCapacity(requirement, earlier, { ...now, standings }, terms);
+  const capacities = break_glass ? now.capacities.filter(({ delegation }) => delegation === null) : now.capacities;
+  const chosen = chooseVotingCapacity(requirement, earlier, { ...now, capacities }, terms);
   if ("refusal" in chosen) throw chosen.refusal;
   const { vote } = chosen;
   const isApproved = satisfiesPlans(approvers, [...earlier, vote], requirement.since, tx.now);
@@ -308,7 +308,7 @@ async function countApproval(
     stricter: isStricter ? { redecision, requirement: history.requirement } : null,
     questions: questionsDigest(history.questions),
     status: isApproved ? "approved" : "pending_approval",
-    ...chosen.standing,
+    ...chosen.capacity,
     approvals: countPeople([...earlier, vote].map(({ principals }) => principals)),
     validForMs: approvalPeriodMs([newest.decision.approval ?? first.decision.approval, redecision.decision.approval]),
     holdMs: 0,
@@ -327,10 +327,10 @@ function approvalPeriodMs(terms: readonly Decision["approval"][]): number {
  */
 function largestGrant(
   approval: Decision["approval"],
-  { standing, vote }: { standing: VotingCapacity; vote: CountedVote },
+  { capacity, vote }: { capacity: VotingCapacity; vote: CountedVote },
   now: number,
 ): GrantTerms | null {
-  const isOwn = standing.delegation === null && !vote.break_glass;
+  const isOwn = capacity.delegation === null && !vote.break_glass;
   const isEnough = isOwn && approval !== null && satisfiesPlans(approval.approvers, [vote], now, now);
   return isEnough ? (approval.grants ?? null) : null;
 }

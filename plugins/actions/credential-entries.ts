@@ -1,6 +1,6 @@
 /** Ledger entries about credentials that were issued for actions. They contain digests, never the credential. */
 import { Type } from "@sinclair/typebox";
-import { closed, text, time } from "../../src/core.ts";
+import { closed, textSchema, timeSchema } from "../../src/core.ts";
 import type { Plugin } from "../../src/plugin.ts";
 
 /** Why a credential ended. */
@@ -8,13 +8,13 @@ const CREDENTIAL_ENDS = ["result", "expired", "stopped", "access_lost", "not_sta
 export type CredentialEnd = (typeof CREDENTIAL_ENDS)[number];
 
 const ISSUED = {
-  issuer: text("Name of the issuer in the configuration."),
+  issuer: textSchema("Name of the issuer in the configuration."),
   digest: Type.String({ pattern: "^[0-9a-f]{64}$", description: "SHA-256 of the canonical JSON of the credential." }),
 };
 
 export const CREDENTIAL_ENTRIES: NonNullable<Plugin["entries"]> = {
   "actions:credential_issued": Type.Object(
-    { ...ISSUED, expires_at: time("Time at which the credential expires.") },
+    { ...ISSUED, expires_at: timeSchema("Time at which the credential expires.") },
     closed,
   ),
   "actions:credential_ended": Type.Object(

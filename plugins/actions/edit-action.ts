@@ -9,7 +9,7 @@ import {
   combinePlans,
   effectiveCommitment,
   commitFacts,
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   countApproversNeeded,
   decideWithRecordedFacts,
@@ -60,7 +60,7 @@ interface Edit {
  */
 export async function editAction(host: CoreHost, credential: Credential, id: string, edit: Edit): Promise<ActionRow> {
   const { row, denied } = await host.ledger.transact(async (tx) => {
-    const caller = await confirmWithScope(tx, credential, "approvals:decide");
+    const caller = await confirmCredential(tx, credential, "approvals:decide");
     const row = await visibleAction(tx, id, caller);
     assertNotErased(row);
     const history = await verifyAgainstLedger(host, tx, row, await tx.approvals(id));

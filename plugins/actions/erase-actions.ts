@@ -4,7 +4,7 @@
 import { setImmediate } from "node:timers/promises";
 import {
   actionEntryFields,
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   type ErasablePart,
   type ErasureEntry,
@@ -140,7 +140,7 @@ export async function eraseActionParts(
 
 export function eraseAction(host: CoreHost, credential: Credential, id: string, reason: string): Promise<ActionRow> {
   return host.ledger.transact(async (tx) => {
-    const current = await confirmWithScope(tx, credential, "actions:erase");
+    const current = await confirmCredential(tx, credential, "actions:erase");
     const row = await visibleAction(tx, id, current);
     const open = row.erased_at === null ? findErasureBlocker(row, tx.now) : null;
     if (open !== null) throw new Refusal("ACTION_OPEN", `the action is ${open}`);
@@ -220,7 +220,7 @@ export async function eraseMatching(
       for (const group of groupBySize(closed)) {
         const ids = group.map(({ id }) => id);
         const done = await host.ledger.transact(async (tx) => {
-          const current = await confirmWithScope(tx, credential, "actions:erase");
+          const current = await confirmCredential(tx, credential, "actions:erase");
           return eraseActions(host, tx, ids, { cause, reason, by: toActor(current.key, current.principal) });
         });
         addErasureResult(count, done);

@@ -1,7 +1,7 @@
 /** Creates grants: together with an approving vote, or without a vote. */
 import {
   canSee,
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   effectiveRequest,
   Evaluation,
@@ -21,7 +21,7 @@ import {
   recordCreatedResource,
   SELF_RELATION_REASONS,
   toActor,
-  type VotedGrant,
+  type VoteGrantTerms,
 } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
@@ -41,7 +41,7 @@ export async function createGrant(
   const id = host.newId();
   await assertNotOwnAgent(host, credential, body);
   return host.ledger.transact(async (tx) => {
-    const caller = await confirmWithScope(tx, credential, "grants:write");
+    const caller = await confirmCredential(tx, credential, "grants:write");
     const earlier = await findCreatedResource(tx, caller, call);
     if (earlier !== null) return { grant: tx.grants.all.get(earlier) as Grant, replayed: true };
     const largest = findLargestGrantTerms(tx.activePolicies.compiled, body);
@@ -56,7 +56,7 @@ export async function createGrant(
 export function readGrantTerms(
   { count, for: text, scope, sum, ends_on_failure = false }: GrantTermsBody,
   pointer = "/grant",
-): VotedGrant {
+): VoteGrantTerms {
   const for_ms = parseDuration(text);
   if (for_ms === null || for_ms < 1000)
     throw invalidTerms(`${pointer}/for`, `"${text}" is not a duration such as 30m or 8h`);
@@ -81,7 +81,7 @@ export function recordGrantWithVote(
     passkey,
   }: {
     id: string;
-    terms: VotedGrant;
+    terms: VoteGrantTerms;
     largest: GrantTerms | null;
     facts: Pick<Facts, "principal">;
     reason: string | null;
@@ -101,7 +101,7 @@ export function recordGrantWithVote(
 interface NewGrant {
   id: string;
   target: GrantTarget;
-  terms: VotedGrant;
+  terms: VoteGrantTerms;
   largest: GrantTerms | null;
   comment: string | null;
   grantedWith: string | null;
@@ -155,7 +155,7 @@ function assertMayGrant(caller: Credential, { agent_id, tool }: GrantTarget): vo
 }
 
 /** Throws GRANT_NOT_ALLOWED if the terms exceed what the rules allow. */
-function assertWithin({ for_ms, count }: VotedGrant, largest: GrantTerms | null): void {
+function assertWithin({ for_ms, count }: VoteGrantTerms, largest: GrantTerms | null): void {
   if (largest === null)
     throw new Refusal(
       "GRANT_NOT_ALLOWED",
@@ -168,7 +168,7 @@ function assertWithin({ for_ms, count }: VotedGrant, largest: GrantTerms | null)
     );
 }
 
-function assertExpressions(tx: LedgerTransaction, target: GrantTarget, terms: VotedGrant, at: string): void {
+function assertExpressions(tx: LedgerTransaction, target: GrantTarget, terms: VoteGrantTerms, at: string): void {
   const { compiled } = tx.activePolicies;
   const { scope, sum } = terms;
   const inScope = scope === null ? null : findGrantExpressionFault(compiled, target, scope, "condition");

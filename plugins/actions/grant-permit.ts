@@ -4,7 +4,7 @@ import {
   canSee,
   computeActionDigest,
   computePermitTimes,
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   type DecisionEntry,
   effectiveRequestHash,
@@ -63,7 +63,7 @@ export interface Permit {
 export async function grantPermit(host: CoreHost, credential: Credential, id: string): Promise<PermitOutcome> {
   await prefetchRedecision(host, [id], (row) => canSee(credential.visibility, row));
   const granted = await host.ledger.transact(async (tx) => {
-    const caller = await confirmWithScope(tx, credential, "actions:execute");
+    const caller = await confirmCredential(tx, credential, "actions:execute");
     const row = await visibleAction(tx, id, caller);
     assertNotErased(row);
     const votes = row.quorum === null ? [] : await tx.approvals(id);

@@ -2,7 +2,7 @@
 import {
   type Actor,
   canSee,
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   findGrantEnd,
   foldName,
@@ -148,7 +148,7 @@ function changeRoutes(host: CoreHost, tag: string): Route[] {
       async handle({ params, body, credential }) {
         const comment = body.reason ?? null;
         const grant = await host.ledger.transact(async (tx) => {
-          const caller = await confirmWithScope(tx, credential, "grants:write");
+          const caller = await confirmCredential(tx, credential, "grants:write");
           const before = visibleGrant(tx.grants.all, params.id, caller);
           if (findGrantEnd(before, tx.stops, tx.now) !== null) throw endedError(before.id);
           return end(tx, before, { cause: "revoked", related_action: null, comment, by: actorOf(caller) });
@@ -171,7 +171,7 @@ function changeRoutes(host: CoreHost, tag: string): Route[] {
       errors: ["GRANT_NOT_FOUND", "GRANT_ENDED", "ACTION_NOT_FOUND", "RECORD_ALTERED"],
       async handle({ params, body: { action_id, reason }, credential }) {
         const grant = await host.ledger.transact(async (tx) => {
-          const caller = await confirmWithScope(tx, credential, "approvals:decide");
+          const caller = await confirmCredential(tx, credential, "approvals:decide");
           const before = visibleGrant(tx.grants.all, params.id, caller);
           const row = await visibleAction(tx, action_id, caller);
           await verifyAgainstLedger(host, tx, row);

@@ -1,6 +1,6 @@
 /** Schemas of grants. */
 import { Type, type Static } from "@sinclair/typebox";
-import { closed, count, GrantSum, orNull, text, time } from "../../src/core.ts";
+import { closed, countSchema, GrantSum, orNull, textSchema, timeSchema } from "../../src/core.ts";
 import { PAGE_QUERY } from "../../src/plugin.ts";
 
 /** Expressions are stored in each use's entry, so they are short and have no control characters. */
@@ -94,25 +94,28 @@ export const GrantRecord = Type.Object(
     agent_id: Type.String(),
     tool: Type.String(),
     operation: Type.String(),
-    scope: orNull(text("CEL; null covers every request.")),
-    count: count("Maximum number of uses."),
+    scope: orNull(textSchema("CEL; null covers every request.")),
+    count: countSchema("Maximum number of uses."),
     sum: orNull(GrantSum),
     used: orNull(
       Type.Object(
-        { count: count("Uses so far."), sum: orNull(Type.Number({ description: "Sum so far; null without `sum`." })) },
+        {
+          count: countSchema("Uses so far."),
+          sum: orNull(Type.Number({ description: "Sum so far; null without `sum`." })),
+        },
         { ...closed, description: "Null from one day after `until` on. `GET /v1/actions?grant_id=…` lists the uses." },
       ),
     ),
-    until: time("When the grant expires."),
+    until: timeSchema("When the grant expires."),
     ends_on_failure: Type.Boolean(),
     signed: Type.Boolean({
       description:
         "Whether the grantor signed it with a passkey, together with a vote. While the grantor has this passkey, the grant can cover the grantor's own agent if the rules have `mode: self_confirm`.",
     }),
-    granted_by: text("Principal."),
-    granted_at: time("When it was granted."),
-    granted_with: orNull(text("The action that was approved together with the grant.")),
-    comment: orNull(text("Comment of the grantor.")),
+    granted_by: textSchema("Principal."),
+    granted_at: timeSchema("When it was granted."),
+    granted_with: orNull(textSchema("The action that was approved together with the grant.")),
+    comment: orNull(textSchema("Comment of the grantor.")),
     ended: orNull(
       Type.Object(
         {
@@ -120,10 +123,10 @@ export const GrantRecord = Type.Object(
             (["revoked", "rejection", "flag", "failure", "stop", "time"] as const).map((cause) => Type.Literal(cause)),
             { description: "rejection: someone rejected an action of the same agent, tool and operation." },
           ),
-          at: time("When the grant ended."),
-          by: orNull(text("Principal; null if the grant expired.")),
-          action_id: orNull(text("The action that was rejected or flagged, or that failed.")),
-          comment: orNull(text("Comment of the person who ended it.")),
+          at: timeSchema("When the grant ended."),
+          by: orNull(textSchema("Principal; null if the grant expired.")),
+          action_id: orNull(textSchema("The action that was rejected or flagged, or that failed.")),
+          comment: orNull(textSchema("Comment of the person who ended it.")),
         },
         closed,
       ),

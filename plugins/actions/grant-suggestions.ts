@@ -1,6 +1,6 @@
 /** The route that suggests scopes for a grant with the vote on a pending action. */
 import { Type } from "@sinclair/typebox";
-import { closed, type CoreHost, count, orNull, suggestGrants, text, time } from "../../src/core.ts";
+import { closed, type CoreHost, countSchema, orNull, suggestGrants, textSchema, timeSchema } from "../../src/core.ts";
 import { defineRoute, Refusal, type Route } from "../../src/plugin.ts";
 import { assertNotErased, isOverdue, visibleAction } from "./visible-action.ts";
 import { ActionRecord, IdParams } from "./schemas.ts";
@@ -11,22 +11,24 @@ const MAX_EARLIER = 200;
 
 const Covered = Type.Object(
   {
-    id: text("Action."),
+    id: textSchema("Action."),
     status: ActionRecord.properties.status,
-    created_at: time("When it was submitted."),
-    summary: text("Its preview, or else its parameters, in one line. Hidden characters are marked."),
+    created_at: timeSchema("When it was submitted."),
+    summary: textSchema("Its preview, or else its parameters, in one line. Hidden characters are marked."),
   },
   closed,
 );
 
 const Answer = Type.Object(
   {
-    considered: count("Earlier requests of the agent with this tool and operation with which the scopes were tested."),
+    considered: countSchema(
+      "Earlier requests of the agent with this tool and operation with which the scopes were tested.",
+    ),
     suggestions: Type.Array(
       Type.Object(
         {
-          scope: orNull(text("Condition in CEL; null covers every request of the agent, tool and operation.")),
-          covered: count("Number of the compared requests that it would have covered."),
+          scope: orNull(textSchema("Condition in CEL; null covers every request of the agent, tool and operation.")),
+          covered: countSchema("Number of the compared requests that it would have covered."),
           requests: Type.Array(Covered, { description: "The newest of them, at most five." }),
         },
         closed,

@@ -81,8 +81,8 @@ async function applyOpenGrant(
 ): Promise<{ decision: Decision; facts: Facts } | null> {
   // Compare the scope first, because that does not read from the store.
   if (matchGrant(grant, evaluation) === null) return null;
-  const standing = await findStanding(host, tx, action, decision, grant);
-  if (standing === null) return null;
+  const eligibility = await findGrantorEligibility(host, tx, action, decision, grant);
+  if (eligibility === null) return null;
   const { id, by, granted_at, until, count, scope, sum } = grant;
   const fact: GrantFact = {
     id,
@@ -92,7 +92,7 @@ async function applyOpenGrant(
     count,
     scope,
     sum,
-    ...standing,
+    ...eligibility,
   };
   const usage = grantUsageFacts(grant, await readUsage(tx, grant));
   const covered = { ...facts, limits: [...(facts.limits ?? []), ...usage], grant: fact };
@@ -109,11 +109,10 @@ async function readGrantUsage(
 }
 
 /**
- * Returns the current standing of the grantor: the groups for which their vote on this action would count, whether the
- * vote would be independent, and whether they are the person behind the agent. Null if their vote would not be
- * accepted.
+ * Returns how a vote of the grantor on this action would count now: the groups for which it would count, whether it
+ * would be independent, and whether the grantor is the person behind the agent. Null if the vote would not be accepted.
  */
-async function findStanding(
+async function findGrantorEligibility(
   host: CoreHost,
   tx: LedgerTransaction,
   action: SubmittedAction,

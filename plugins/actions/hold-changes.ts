@@ -4,7 +4,7 @@
  */
 import {
   commitHoldSubject,
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   countPeople,
   isNewPerson,
@@ -162,7 +162,7 @@ function record(tx: Tx, entry: Omit<LegalHoldEntry, "type" | "v" | "at">): void 
 
 /** Confirms the key under the lock. A key that is bound to an agent must not place or release holds. */
 async function confirmWriter(tx: Tx, credential: Credential): Promise<Credential> {
-  const current = await confirmWithScope(tx, credential, "holds:write");
+  const current = await confirmCredential(tx, credential, "holds:write");
   if (current.key.agent_id !== null)
     throw new Refusal(
       "AGENT_MISMATCH",

@@ -1,7 +1,7 @@
 /** Lifts a rejection, so that it no longer denies duplicate requests. */
 import {
   actionEntryFields,
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   type LedgerTransaction,
   NON_VOTE_FIELDS,
@@ -25,7 +25,7 @@ export function liftRejection(
   reason: string | null,
 ): Promise<ActionRow> {
   return host.ledger.transact(async (tx) => {
-    const current = await confirmWithScope(tx, credential, "approvals:decide");
+    const current = await confirmCredential(tx, credential, "approvals:decide");
     const row = await visibleAction(tx, id, current);
     assertNotErased(row);
     assertNotSelf(findSelfApproval(host, row, current));

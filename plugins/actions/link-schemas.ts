@@ -1,6 +1,6 @@
 /** Schemas of the routes that people use to vote by link. */
 import { Type, type Static } from "@sinclair/typebox";
-import { count, orNull } from "../../src/core.ts";
+import { countSchema, orNull } from "../../src/core.ts";
 import { ActionRecord, ApprovalBody, Nullable } from "./schemas.ts";
 
 export const LinkBody = Type.Object(
@@ -52,7 +52,7 @@ export const LinkResponse = Type.Object(
     }),
     grants: orNull(
       Type.Object(
-        { count: count("Maximum number of uses."), for_seconds: count("Maximum time.") },
+        { count: countSchema("Maximum number of uses."), for_seconds: countSchema("Maximum time.") },
         {
           additionalProperties: false,
           description: "The largest grant that the rules allow with an approval; null if none. A link cannot grant.",

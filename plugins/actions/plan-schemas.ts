@@ -1,6 +1,6 @@
 /** Schemas of plans. */
 import { Type, type Static } from "@sinclair/typebox";
-import { closed, MAX_PLAN_ACTIONS, orNull, text, time } from "../../src/core.ts";
+import { closed, MAX_PLAN_ACTIONS, orNull, textSchema, timeSchema } from "../../src/core.ts";
 import { PAGE_QUERY } from "../../src/plugin.ts";
 import { Nonce, PasskeyResponse } from "./signed-vote-schemas.ts";
 import { ActionBody, ActionRecord } from "./schemas.ts";
@@ -85,8 +85,8 @@ export const PlanSummary = Type.Object(
     agent_id: Type.String(),
     ordered: Ordered,
     stop_on_failure: StopOnFailure,
-    submitted_by: text("Key."),
-    created_at: time("When it was submitted."),
+    submitted_by: textSchema("Key."),
+    created_at: timeSchema("When it was submitted."),
     actions: Type.Array(
       Type.Object(
         { id: Type.String(), tool: Type.String(), operation: Type.String(), status: ActionRecord.properties.status },
@@ -107,17 +107,17 @@ export const PlanRecord = Type.Object(
     agent_id: Type.String(),
     ordered: Ordered,
     stop_on_failure: StopOnFailure,
-    digest: text(
+    digest: textSchema(
       "Digest of the remaining actions, which were not denied or cancelled and have not expired. Each vote contains it. A change of the digest voids earlier votes.",
     ),
     stopped: orNull(
       Type.Object(
-        { position: Position, status: text("Status of that action.") },
+        { position: Position, status: textSchema("Status of that action.") },
         { ...closed, description: "The action at which the plan stopped; null if it has not stopped." },
       ),
     ),
-    submitted_by: text("Key."),
-    created_at: time("When it was submitted."),
+    submitted_by: textSchema("Key."),
+    created_at: timeSchema("When it was submitted."),
     actions: Type.Array(ActionRecord, { description: "In order." }),
     approval_token: Type.Optional(
       Type.String({ description: "Only for a credential that may vote, while an action of the plan is pending." }),

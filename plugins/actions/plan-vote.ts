@@ -3,7 +3,7 @@ import {
   actionListDigest,
   checkToken,
   type CompiledPolicySet,
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   type Gesture,
   type LedgerTransaction,
@@ -126,8 +126,9 @@ export function listPlannedVotes({ terms, members, rows }: VerifiedPlan, answer:
 }
 
 /**
- * Votes on the plan. Actions that still need another person's vote stay pending. Throws if the vote counts for no
- * action, and NO_LONGER_ALLOWED if the policies now deny an action; in that case only the denials are recorded.
+ * Votes on the plan. Actions that still need another person's vote stay pending. Throws a Refusal if the vote does not
+ * count for any action, or NO_LONGER_ALLOWED if the policies now deny an action; in that case only the denials are
+ * recorded.
  */
 export async function voteOnPlan(
   host: CoreHost,
@@ -138,7 +139,7 @@ export async function voteOnPlan(
 ): Promise<void> {
   if (answer.approve) await prefetchPlan(host, credential, id);
   const denied = await host.ledger.transact(async (tx): Promise<{ i: number; row: ActionRow } | null> => {
-    const caller = await confirmWithScope(tx, credential, "approvals:decide");
+    const caller = await confirmCredential(tx, credential, "approvals:decide");
     const plan = await verifyPlan(host, tx, await readVisiblePlanRows(tx, id, caller), tx.now);
     if ("token" in proof)
       assertToken(

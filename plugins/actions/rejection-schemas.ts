@@ -1,6 +1,6 @@
 /** Schemas of the denial in an action's record, and of the body that lifts a rejection. */
 import { Type, type Static } from "@sinclair/typebox";
-import { closed, DENIED_BY, orNull, text, time } from "../../src/core.ts";
+import { closed, DENIED_BY, orNull, textSchema, timeSchema } from "../../src/core.ts";
 
 export const LiftBody = Type.Object(
   { reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger." })) },
@@ -9,12 +9,12 @@ export const LiftBody = Type.Object(
 
 const Rejection = Type.Object(
   {
-    action_id: text("The action that was rejected: this one, or an earlier one."),
-    approver: text("Principal: `owner:<owner>` or `key:<id>`; `reviewer:<name>` for a machine reviewer."),
-    reason: orNull(text("What the approver wrote, as one line of at most 500 characters.")),
-    rejected_at: time("When it was rejected."),
+    action_id: textSchema("The action that was rejected: this one, or an earlier one."),
+    approver: textSchema("Principal: `owner:<owner>` or `key:<id>`; `reviewer:<name>` for a machine reviewer."),
+    reason: orNull(textSchema("What the approver wrote, as one line of at most 500 characters.")),
+    rejected_at: timeSchema("When it was rejected."),
     holds_until: orNull(
-      time(
+      timeSchema(
         "End of the time in which the same request is denied, unless an approver lifts the rejection. Null if it can be submitted again.",
       ),
     ),

@@ -1,12 +1,12 @@
 /** `GET /v1/rotas`: who is on call. */
-import { closed, type CoreHost, orNull, shiftAt, shiftsBetween, text, time } from "../../src/core.ts";
+import { closed, type CoreHost, orNull, shiftAt, shiftsBetween, textSchema, timeSchema } from "../../src/core.ts";
 import { defineRoute, type Route, toRfc3339, Type } from "../../src/plugin.ts";
 
 const Shift = Type.Object(
   {
-    member: text("Principal, such as `owner:ada` or `user:<id>`."),
-    from: time("Start of the shift."),
-    until: time("End of the shift."),
+    member: textSchema("Principal, such as `owner:ada` or `user:<id>`."),
+    from: timeSchema("Start of the shift."),
+    until: timeSchema("End of the shift."),
   },
   closed,
 );

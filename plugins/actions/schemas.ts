@@ -438,7 +438,7 @@ export const ActionRecord = Type.Object(
         {
           additionalProperties: false,
           description:
-            "What the agent submitted, if an approver or the policies changed it; else null. `params` and `request_hash` are then of the changed request, which is the only one that may run.",
+            "The agent's original request if an approver or the policies changed it; otherwise null. The action's own `params` and `request_hash` are then those of the changed request, and only that request can run.",
         },
       ),
     ),

@@ -1,6 +1,14 @@
 /** Schemas of votes that are signed with a passkey. */
 import { Type } from "@sinclair/typebox";
-import { ACTION_STATUSES, closed, MAX_SIGNED_VOTES, orNull, text, time, VOTED_GRANT } from "../../src/core.ts";
+import {
+  ACTION_STATUSES,
+  closed,
+  MAX_SIGNED_VOTES,
+  orNull,
+  textSchema,
+  timeSchema,
+  VOTED_GRANT,
+} from "../../src/core.ts";
 import { GrantTermsBody } from "./grant-schemas.ts";
 import { BreakGlass } from "./schemas.ts";
 
@@ -50,29 +58,33 @@ export const SignedVotesBody = Type.Object(
 
 export const VoteChallenge = Type.Object(
   {
-    nonce: text("Send it with the votes. Accepted once, in this session."),
-    expires_at: time("Time until which the votes must be sent."),
+    nonce: textSchema("Send it with the votes. Accepted once, in this session."),
+    expires_at: timeSchema("Time until which the votes must be sent."),
     statements: Type.Array(
       Type.Object(
         {
           action_id: Type.String({ format: "uuid" }),
-          commitment: text("SHA-256(salt ‖ request hash)."),
-          decision: text("Leaf hash of the entry that made the action pending."),
+          commitment: textSchema("SHA-256(salt ‖ request hash)."),
+          decision: textSchema("Leaf hash of the entry that made the action pending."),
           grant: orNull(
             Type.Object(VOTED_GRANT, {
               ...closed,
               description: "The grant that was created with the vote; null if there is none.",
             }),
           ),
-          nonce: text("The nonce."),
-          origin: text("Origin of the log."),
+          nonce: textSchema("The nonce."),
+          origin: textSchema("Origin of the log."),
           plan: orNull(
-            text("Digest of the actions that remain after the vote on a plan; null unless the vote is part of one."),
+            textSchema(
+              "Digest of the actions that remain after the vote on a plan; null unless the vote is part of one.",
+            ),
           ),
-          preview: orNull(text("Salted commitment to the preview of the rule; null if the rule has no preview.")),
-          questions: orNull(text("Digest of the questions to the agent and its answers; null if there are none.")),
-          reason: orNull(text("The reason given.")),
-          user: text("The approver's principal."),
+          preview: orNull(textSchema("Salted commitment to the preview of the rule; null if the rule has no preview.")),
+          questions: orNull(
+            textSchema("Digest of the questions to the agent and its answers; null if there are none."),
+          ),
+          reason: orNull(textSchema("The reason given.")),
+          user: textSchema("The approver's principal."),
           vote: Type.Union([Type.Literal("approve"), Type.Literal("deny"), Type.Literal("break_glass")]),
         },
         closed,
@@ -93,7 +105,7 @@ export const SignedVotesResult = Type.Object(
         {
           action_id: Type.String({ format: "uuid" }),
           status: orNull(Type.Union(ACTION_STATUSES.map((status) => Type.Literal(status)))),
-          grant_id: orNull(text("The grant that the vote gave.")),
+          grant_id: orNull(textSchema("The grant that the vote gave.")),
           error: orNull(
             Type.Object(
               { code: Type.String(), detail: Type.String() },

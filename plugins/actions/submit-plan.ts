@@ -4,7 +4,7 @@ import {
   type CoreHost,
   findCreatedResource,
   idempotencyConflict,
-  idempotencyLookup,
+  toIdempotencyLookup,
   type IdempotentCall,
   type LedgerTransaction,
   recordCreatedResource,
@@ -59,7 +59,7 @@ export async function submitPlan(
   await prefetchSubmissionFacts(host, credential, plan.submissions);
   return host.ledger.transact(
     async (tx) => recordPlan(host, tx, await tx.confirm(credential), plan),
-    () => (call === null ? {} : { idempotency: idempotencyLookup(credential, call) }),
+    () => (call === null ? {} : { idempotency: toIdempotencyLookup(credential, call) }),
   );
 }
 

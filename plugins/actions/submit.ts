@@ -22,7 +22,7 @@ import {
   findMatchedLimits,
   findSuggestedFacts,
   idempotencyConflict,
-  idempotencyLookup,
+  toIdempotencyLookup,
   type IdempotentCall,
   type JsonObject,
   type LedgerTransaction,
@@ -309,7 +309,7 @@ export function prefetchSubmission(credential: Credential, { request, call, sess
   return ({ now, activePolicies: { compiled } }) => {
     const evaluation = new Evaluation(compiled, request, submitterFacts(credential, null, session), now);
     return {
-      ...(call === null ? {} : { idempotency: idempotencyLookup(credential, call) }),
+      ...(call === null ? {} : { idempotency: toIdempotencyLookup(credential, call) }),
       ...(compiled.hasLimits ? { limits: findMatchedLimits(evaluation).map(limitSpan) } : {}),
       ...(compiled.withHistory.length > 0 ? { pastActions: historySpans(evaluation) } : {}),
     };

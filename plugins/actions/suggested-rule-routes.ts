@@ -4,7 +4,7 @@ import {
   buildSuggestedRuleEntry,
   canSee,
   closed,
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   isRuleInForce,
   type LedgerTransaction,
@@ -12,8 +12,8 @@ import {
   resultsMetaKey,
   type SuggestedRule,
   type SuggestedRules,
-  text,
-  time,
+  textSchema,
+  timeSchema,
   toActor,
 } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
@@ -44,7 +44,7 @@ const oneOf = <const Values extends readonly string[]>(description: string, ...v
 
 const RuleRecord = Type.Object(
   {
-    policy: text("Name of the rule's policy, which identifies the rule."),
+    policy: textSchema("Name of the rule's policy, which identifies the rule."),
     status: oneOf(
       "`active`: allows actions. `reverted`: requires approval again, until a person restores it. `inactive`: its policy is not active, or in shadow mode.",
       "active",
@@ -59,17 +59,17 @@ const RuleRecord = Type.Object(
     operation: Type.String(),
     agents: Type.Array(Type.String()),
     max_failed: Type.Number({ description: "The rule reverts above this share of failed results." }),
-    results: text(
+    results: textSchema(
       "Newest results of its uses since it was put in force, oldest first: `s` for a success, `f` for a failure.",
     ),
     reverted: orNull(
       Type.Object(
         {
           cause: oneOf("Why it was reverted.", "flag", "stop", "failure"),
-          at: time("When it was reverted."),
-          by: orNull(text("Principal.")),
-          action_id: orNull(text("The action that was flagged or that failed.")),
-          stop_id: orNull(text("The stop.")),
+          at: timeSchema("When it was reverted."),
+          by: orNull(textSchema("Principal.")),
+          action_id: orNull(textSchema("The action that was flagged or that failed.")),
+          stop_id: orNull(textSchema("The stop.")),
           comment: orNull(Type.String()),
         },
         closed,
@@ -113,7 +113,7 @@ export function suggestedRuleRoutes(host: CoreHost, tag: string): Route[] {
       errors: ["SUGGESTED_RULE_NOT_FOUND", "SUGGESTED_RULE_REVERTED", "ACTION_NOT_FOUND", "RECORD_ALTERED"],
       async handle({ params: { policy }, body: { action_id, reason }, credential }) {
         const rule = await host.ledger.transact(async (tx) => {
-          const caller = await confirmWithScope(tx, credential, "approvals:decide");
+          const caller = await confirmCredential(tx, credential, "approvals:decide");
           const before = findRule(tx.suggestedRules, policy, caller);
           const row = await visibleAction(tx, action_id, caller);
           if (!suggestedPoliciesOf(await verifyAgainstLedger(host, tx, row)).includes(policy))
@@ -147,7 +147,7 @@ export function suggestedRuleRoutes(host: CoreHost, tag: string): Route[] {
       errors: ["SUGGESTED_RULE_NOT_FOUND", "SUGGESTED_RULE_NOT_REVERTED", "AGENT_MISMATCH"],
       async handle({ params: { policy }, body: { reason }, credential }) {
         const rule = await host.ledger.transact(async (tx) => {
-          const caller = await confirmWithScope(tx, credential, "policies:activate");
+          const caller = await confirmCredential(tx, credential, "policies:activate");
           if (caller.key.agent_id !== null)
             throw new Refusal(
               "AGENT_MISMATCH",

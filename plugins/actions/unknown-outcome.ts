@@ -8,7 +8,7 @@ import {
   actionEntryFields,
   canonicalText,
   commitResult,
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   createRepeatingTask,
   type JsonObject,
@@ -142,7 +142,7 @@ export function settleOutcome(
   { success, reason, meta }: Settlement,
 ): Promise<ActionRow> {
   return host.ledger.transact(async (tx) => {
-    const current = await confirmWithScope(tx, credential, "actions:settle");
+    const current = await confirmCredential(tx, credential, "actions:settle");
     const row = await visibleAction(tx, id, current);
     assertNotErased(row);
     const history = await verifyAgainstLedger(host, tx, row);

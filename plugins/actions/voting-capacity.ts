@@ -46,16 +46,16 @@ export interface VotingCapacity extends Pick<CountedVote, "groups" | "independen
   delegation: { id: string; from: string } | null;
 }
 
-/** All possible standings of a vote, and the reasons why delegations do not apply. */
+/** All capacities in which a vote can count, and the reasons why delegations do not apply. */
 interface VotingCapacities {
-  /** The standing without a delegation comes first, then the others by the age of the delegation. */
-  standings: VotingCapacity[];
+  /** The capacity without a delegation comes first, then the others by the age of the delegation. */
+  capacities: VotingCapacity[];
   /** The reasons, as sentences for the approver. */
   excluded: string[];
 }
 
 /** Returns the voter with this credential. */
-function standingVoterOf(
+function prospectiveVoterOf(
   { principal, key, groups, session }: Omit<Credential, "epoch">,
   self: SelfRelation | null,
 ): ProspectiveVoter {
@@ -63,7 +63,7 @@ function standingVoterOf(
 }
 
 /**
- * Returns the possible standings of a vote. The person behind the agent can neither use delegations nor give them for
+ * Returns the capacities in which a vote can count. The person behind the agent can neither use delegations nor give them for
  * this action.
  */
 export function findVotingCapacities(
@@ -76,7 +76,7 @@ export function findVotingCapacities(
   const { session, self } = voter;
   const seesItself = session === null || canSee(session.visibility, row);
   const { groups: own, independent: isIndependent } = readApproverEligibility(host, row, voter, plans, moment);
-  const standings: VotingCapacity[] = seesItself
+  const capacities: VotingCapacity[] = seesItself
     ? [{ groups: own, independent: isIndependent, principals: principalsOfVote(host, voter, null), delegation: null }]
     : [];
   const excluded: string[] = [];
@@ -90,58 +90,58 @@ export function findVotingCapacities(
     if (why !== null) excluded.push(`${user.name} (${from}) ${why}`);
     if (why !== null) continue;
     const delegator = { principal: from, key_id: user.id, groups: theirs };
-    const standing = readApproverEligibility(host, row, delegator, plans, moment, delegation.groups);
-    standings.push({
-      groups: [...new Set([...(seesItself ? own : []), ...standing.groups])].sort(),
-      independent: isIndependent && standing.independent,
+    const eligibility = readApproverEligibility(host, row, delegator, plans, moment, delegation.groups);
+    capacities.push({
+      groups: [...new Set([...(seesItself ? own : []), ...eligibility.groups])].sort(),
+      independent: isIndependent && eligibility.independent,
       principals: principalsOfVote(host, voter, from),
       delegation: { id: delegation.id, from },
     });
   }
-  return { standings, excluded };
+  return { capacities, excluded };
 }
 
-/** Leaves out standings that include the person who changed the request, because another person has to approve it. */
+/** Leaves out capacities that include the person who changed the request, because another person has to approve it. */
 export function excludeEditor(
   host: CoreHost,
   { edit }: { edit: RecordedEdit | null },
-  { standings, excluded }: VotingCapacities,
+  { capacities, excluded }: VotingCapacities,
 ): VotingCapacities {
-  if (edit === null || edit.by === null) return { standings, excluded };
+  if (edit === null || edit.by === null) return { capacities, excluded };
   const editor = principalsOfVote(host, edit.by, null);
   const others = isOfUnknownPerson(editor)
     ? []
-    : standings.filter(({ principals }) => isNewPerson([editor], principals));
+    : capacities.filter(({ principals }) => isNewPerson([editor], principals));
   const why = "the person who changed this request counts as its maker, so someone else must approve it";
-  return { standings: others, excluded: others.length < standings.length ? [...excluded, why] : excluded };
+  return { capacities: others, excluded: others.length < capacities.length ? [...excluded, why] : excluded };
 }
 
-/** The members of a vote that are the same in every standing. */
+/** The members of a vote that are the same in every capacity. */
 type VoteTerms = Pick<CountedVote, "self" | "signed" | "break_glass" | "at">;
 
 /**
- * Returns the standing in which the vote counts for the most plans. Prefers the standing without a delegation. If the
+ * Returns the capacity in which the vote counts for the most plans. Prefers the capacity without a delegation. If the
  * vote counts for no plan, returns the reason.
  * @param earlier the earlier votes
  */
 export function chooseVotingCapacity(
   requirement: ApprovalRequirement,
   earlier: readonly CountedVote[],
-  { standings, excluded }: VotingCapacities,
+  { capacities, excluded }: VotingCapacities,
   terms: VoteTerms,
-): { standing: VotingCapacity; vote: CountedVote } | VoteIneligibility {
+): { capacity: VotingCapacity; vote: CountedVote } | VoteIneligibility {
   const people = earlier.map(({ principals }) => principals);
-  const fresh = standings.filter(({ principals }) => isNewPerson(people, principals));
-  const options = fresh.map((standing) => ({ standing, vote: { ...standing, ...terms } }));
+  const fresh = capacities.filter(({ principals }) => isNewPerson(people, principals));
+  const options = fresh.map((capacity) => ({ capacity, vote: { ...capacity, ...terms } }));
   const counted = options.map(({ vote }) => countPlansAcceptingVote(requirement, earlier, vote, terms.at));
   const best = options[counted.indexOf(Math.max(...counted))];
   const vote = best?.vote ?? null;
   if (best !== undefined && vote !== null) {
     const ineligible = findVoteIneligibility(requirement, earlier, vote, terms.at);
     if (ineligible === null) return best;
-    return explain(ineligible, standings.length > fresh.length ? [...excluded, DELEGATOR_VOTED] : excluded);
+    return explain(ineligible, capacities.length > fresh.length ? [...excluded, DELEGATOR_VOTED] : excluded);
   }
-  if (standings.length === 0)
+  if (capacities.length === 0)
     return explain(
       { refusal: new Refusal("APPROVER_NOT_ELIGIBLE", "your own groups do not cover this agent and tool"), groups: [] },
       excluded,
@@ -149,10 +149,10 @@ export function chooseVotingCapacity(
   return { refusal: samePersonError(), groups: [] };
 }
 
-/** Throws ALREADY_VOTED if every possible standing includes a person who has already approved. */
-export function assertPersonHasNotVoted(earlier: readonly CountedVote[], { standings }: VotingCapacities): void {
+/** Throws ALREADY_VOTED if every possible capacity includes a person who has already approved. */
+export function assertPersonHasNotVoted(earlier: readonly CountedVote[], { capacities }: VotingCapacities): void {
   const people = earlier.map(({ principals }) => principals);
-  if (standings.length > 0 && standings.every(({ principals }) => !isNewPerson(people, principals)))
+  if (capacities.length > 0 && capacities.every(({ principals }) => !isNewPerson(people, principals)))
     throw samePersonError();
 }
 
@@ -210,20 +210,20 @@ export function describeVoting(
     return refuse("ALREADY_VOTED", `${principal} has already voted on this action`);
   if (row.plan_id !== null)
     return refuse("PLAN_VOTE_REQUIRED", `approve the plan ${row.plan_id}, or reject this action`);
-  const voter = standingVoterOf(credential, self);
-  const standings = excludeEditor(host, { edit }, findVotingCapacities(host, row, voter, plans, moment));
+  const voter = prospectiveVoterOf(credential, self);
+  const found = excludeEditor(host, { edit }, findVotingCapacities(host, row, voter, plans, moment));
   const { session } = voter;
   const may_break_glass =
     session !== null &&
     !session.terminal &&
     self === null &&
     credential.hasScope("approvals:break_glass") &&
-    standings.standings.some(({ delegation }) => delegation === null);
+    found.capacities.some(({ delegation }) => delegation === null);
   // It is not known yet whether the vote will be signed, so assume that it will.
   const terms = { self: self !== null, signed: true, break_glass: false, at: moment.now };
-  const chosen = chooseVotingCapacity(requirement, toCountedVotes(host, approvals), standings, terms);
-  if ("standing" in chosen)
-    return { blocked: null, on_behalf_of: chosen.standing.delegation?.from ?? null, may_break_glass };
+  const chosen = chooseVotingCapacity(requirement, toCountedVotes(host, approvals), found, terms);
+  if ("capacity" in chosen)
+    return { blocked: null, on_behalf_of: chosen.capacity.delegation?.from ?? null, may_break_glass };
   const { refusal, groups } = chosen;
   return { blocked: { code: refusal.code, detail: refusal.message, groups }, on_behalf_of: null, may_break_glass };
 }

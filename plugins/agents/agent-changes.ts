@@ -2,7 +2,7 @@
 import {
   type AgentEntry,
   canonicalText,
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   findCreatedResource,
   foldName,
@@ -158,7 +158,7 @@ function cancellationCause({ id, suspended_reason }: AgentRow, caller: Credentia
  * suspension.
  */
 async function confirmWriter(tx: LedgerTransaction, credential: Credential): Promise<Credential> {
-  const caller = await confirmWithScope(tx, credential, "agents:write");
+  const caller = await confirmCredential(tx, credential, "agents:write");
   if (caller.key.agent_id !== null)
     throw new Refusal(
       "AGENT_MISMATCH",

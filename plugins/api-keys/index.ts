@@ -2,7 +2,7 @@
 import {
   buildKeyEntry,
   canCreateApprovers,
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   defineCorePlugin,
   findCreatedResource,
@@ -168,7 +168,7 @@ async function create(
   });
   const call = readIdempotentCall(headers, "POST /v1/api-keys", requestedKey);
   const { row, replayed } = await host.ledger.transact(async (tx) => {
-    const caller = await confirmWithScope(tx, credential, "keys:manage");
+    const caller = await confirmCredential(tx, credential, "keys:manage");
     const earlier = await findCreatedResource(tx, caller, call);
     const earlierKey = earlier === null ? null : await tx.key(earlier);
     if (earlierKey !== null) return { row: earlierKey, replayed: true };
@@ -260,7 +260,7 @@ async function revoke(host: CoreHost, id: string, credential: Credential): Promi
     why,
     more: moreLeft,
   } = await host.ledger.transact(async (tx) => {
-    const caller = await confirmWithScope(tx, credential, "keys:manage");
+    const caller = await confirmCredential(tx, credential, "keys:manage");
     const key = await tx.key(id);
     if (key === null || key.revoked_at !== null || !canManage(caller, key))
       throw new Refusal("KEY_NOT_FOUND", `there is no live key ${id} that this key may see`);

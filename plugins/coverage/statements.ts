@@ -1,6 +1,6 @@
 /** Records coverage statements as ledger entries, and reads them. Documents list these entries. */
 import {
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   countSuccesses,
   COVERAGE_ENTRY,
@@ -61,7 +61,7 @@ export async function recordStatement(
       { errors: [{ pointer: "/actions/total", detail: String(total) }] },
     );
   const { seq } = await host.ledger.transact(async (tx) => {
-    const caller = await confirmWithScope(tx, credential, scope);
+    const caller = await confirmCredential(tx, credential, scope);
     const documents = host.documents.within(tx);
     const newest = await documents.get(`${NEWEST}${statement.source}`);
     const entry = tx.record({

@@ -1,6 +1,6 @@
 /** Lists and retries deliveries of notifications. */
 import {
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   decodeSeqCursor,
   defineCorePlugin,
@@ -79,7 +79,7 @@ function routes(host: CoreHost): Route[] {
       errors: ["DELIVERY_NOT_FOUND", "DELIVERY_NOT_DEAD"],
       async handle({ params: { id }, credential }) {
         const row = await host.ledger.transact(async (tx) => {
-          assertUnbound(await confirmWithScope(tx, credential, "deliveries:retry"));
+          assertUnbound(await confirmCredential(tx, credential, "deliveries:retry"));
           const before = await deliveryOf(tx, id);
           if (before.state !== "dead" && before.state !== "waiting")
             throw new Refusal(

@@ -14,7 +14,10 @@ export interface Feed {
    * yet.
    */
   page(seq: number): Promise<readonly EntryRow[]>;
-  /** Resolves to true once the entry `seq` may exist, or to false after `ms` milliseconds or when `signal` aborts. */
+  /**
+   * Resolves to true when a commit suggests that the entry `seq` exists, or to false after `ms` milliseconds or when
+   * `signal` aborts.
+   */
   wait(seq: number, ms: number, signal: AbortSignal): Promise<boolean>;
   /**
    * Subscribes. Call this before reading, because entries are cached only while there are subscribers. Returns a

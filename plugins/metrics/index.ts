@@ -127,7 +127,7 @@ function factSourceGauges(host: CoreHost, register: Registry): void {
   );
   gauge(
     "assent_fact_source_failures",
-    "Reads that had no usable answer, and reads that were not made because they got no turn.",
+    "Reads without a usable result, and reads that were not made because they got no slot.",
     (metric) => host.factSources.counts().forEach(({ source, failures }) => metric.set({ source }, failures)),
     ["source"],
   );

@@ -3,7 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import {
   closed,
   type CoreHost,
-  count,
+  countSchema,
   diffPolicies,
   listFunctions,
   listTools,
@@ -12,7 +12,7 @@ import {
   type PolicyDocument,
   PolicySchema,
   PolicyTestSchema,
-  text,
+  textSchema,
 } from "../../src/core.ts";
 import { defineRoute, type Route } from "../../src/plugin.ts";
 import { findUnconfiguredNames } from "./policy-record.ts";
@@ -38,16 +38,18 @@ type CheckBody = Static<typeof CheckBody>;
 
 const Line = orNull(Type.Integer({ minimum: 1, description: "From 1; null if the fault has no position." }));
 const Faults = (description: string) =>
-  Type.Array(Type.Object({ line: Line, column: Line, detail: text("One sentence for people.") }, closed), {
+  Type.Array(Type.Object({ line: Line, column: Line, detail: textSchema("One sentence for people.") }, closed), {
     description,
   });
 const Named = (description: string) =>
-  Type.Array(Type.Object({ name: Type.String(), type: text("Such as `a string or null`.") }, closed), { description });
+  Type.Array(Type.Object({ name: Type.String(), type: textSchema("Such as `a string or null`.") }, closed), {
+    description,
+  });
 const Tools = Type.Array(
   Type.Object(
     {
       tool: Type.String(),
-      operation: orNull(text("Null for every operation.")),
+      operation: orNull(textSchema("Null for every operation.")),
       params: Named("Declared parameters."),
     },
     closed,
@@ -58,8 +60,8 @@ const Tools = Type.Array(
 const Tests = Type.Object(
   {
     faults: Faults("Faults of the tests' text. No test runs if there is a fault."),
-    passed: count("Cases that passed."),
-    failed: count("Cases that failed."),
+    passed: countSchema("Cases that passed."),
+    failed: countSchema("Cases that failed."),
     results: Type.Array(
       Type.Object(
         {
@@ -67,7 +69,7 @@ const Tests = Type.Object(
           line: Line,
           column: Line,
           effect: orNull(Type.Union([Type.Literal("allow"), Type.Literal("deny"), Type.Literal("require_approval")])),
-          failure: orNull(text("What differs; null if the case passed.")),
+          failure: orNull(textSchema("What differs; null if the case passed.")),
         },
         closed,
       ),
@@ -91,7 +93,7 @@ const Checked = Type.Object(
             }),
           ),
           changes: Type.Array(Change, { description: `At most ${MAX_CHANGES}.` }),
-          more_changes: count("Changes that are not listed."),
+          more_changes: countSchema("Changes that are not listed."),
         },
         closed,
       ),

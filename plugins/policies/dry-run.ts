@@ -6,7 +6,7 @@ import {
   GivenAgent,
   GivenFacts,
   GivenPrincipal,
-  givenStanding,
+  givenRequesterFacts,
   type JsonObject,
   parseCandidates,
   parseRfc3339,
@@ -118,7 +118,7 @@ async function dryRun(host: CoreHost, body: DryRunBody, signal: AbortSignal): Pr
   const { trials } = host.policies;
   const candidate = await trials.withCandidates(active, parseCandidates(body), body.alone === true, signal);
   const now = (body.now === undefined ? null : parseRfc3339(body.now)) ?? host.clock();
-  const facts = givenStanding(body);
+  const facts = givenRequesterFacts(body);
   const cases = body.actions.map((action) => ({
     request: {
       ...action,

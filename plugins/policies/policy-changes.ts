@@ -3,7 +3,7 @@
  * a refusal does not affect the rest of the batch.
  */
 import {
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   findCreatedResource,
   type IdempotentCall,
@@ -37,7 +37,7 @@ export function policyEtag(row: PolicyRow): string {
 
 /** Confirms the key under the lock. Activation changes what is allowed, so it requires an additional scope. */
 async function confirmWriter(tx: LedgerTransaction, credential: Credential, activates: boolean): Promise<Credential> {
-  const caller = await confirmWithScope(tx, credential, "policies:write");
+  const caller = await confirmCredential(tx, credential, "policies:write");
   if (activates) assertCanActivate(caller);
   return caller;
 }
@@ -208,7 +208,7 @@ export function activatePolicy(
   credential: Credential,
 ): Promise<PolicyRow> {
   return host.ledger.transact(async (tx) => {
-    const caller = await confirmWithScope(tx, credential, "policies:activate");
+    const caller = await confirmCredential(tx, credential, "policies:activate");
     const row = await findPolicy(tx, idOrName);
     assertIfMatch(headers, policyEtag(row));
     assertNotManaged(row, host.policies.sources);
@@ -236,7 +236,7 @@ export function deactivatePolicy(
   credential: Credential,
 ): Promise<PolicyRow> {
   return host.ledger.transact(async (tx) => {
-    const caller = await confirmWithScope(tx, credential, "policies:activate");
+    const caller = await confirmCredential(tx, credential, "policies:activate");
     const row = await findPolicy(tx, idOrName);
     assertIfMatch(headers, policyEtag(row));
     assertNotManaged(row, host.policies.sources);
@@ -251,7 +251,7 @@ export function deletePolicy(
   credential: Credential,
 ): Promise<PolicyRow> {
   return host.ledger.transact(async (tx) => {
-    const caller = await confirmWithScope(tx, credential, "policies:write");
+    const caller = await confirmCredential(tx, credential, "policies:write");
     const row = await findPolicy(tx, idOrName);
     assertIfMatch(headers, policyEtag(row));
     assertNotManaged(row, host.policies.sources);

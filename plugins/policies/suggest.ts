@@ -1,6 +1,6 @@
 /** The route that suggests policies based on what people approved. */
 import { Type, type Static } from "@sinclair/typebox";
-import { closed, type CoreHost, count, orNull, parseRfc3339, text, time } from "../../src/core.ts";
+import { closed, type CoreHost, countSchema, orNull, parseRfc3339, textSchema, timeSchema } from "../../src/core.ts";
 import { defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
 
 const DAY = 86_400_000;
@@ -50,30 +50,30 @@ const SuggestBody = Type.Object(
 );
 type SuggestBody = Static<typeof SuggestBody>;
 
-const Example = { action_id: Type.String(), at: time("When it was submitted."), agent_id: Type.String() };
+const Example = { action_id: Type.String(), at: timeSchema("When it was submitted."), agent_id: Type.String() };
 
 const Evidence = Type.Object(
   {
-    approvals: count("Approvals that the rule covers."),
-    counted: count(
+    approvals: countSchema("Approvals that the rule covers."),
+    counted: countSchema(
       "Approvals that count: without a vote within three seconds, and at most half of `min_approvals` for each agent.",
     ),
-    weak: count(
+    weak: countSchema(
       "Approvals with a vote within three seconds, of the person's own action, or in an emergency. They do not count.",
     ),
-    people: count("People behind the approvals that count."),
+    people: countSchema("People behind the approvals that count."),
     approvers: Type.Array(Type.String(), { description: "Their principals, at most 20." }),
-    agents: count("Agents behind them."),
-    days: count("Days on which they were submitted."),
-    first_at: time("The first of the approvals."),
-    last_at: time("The last of them."),
-    median_vote_ms: count("Median time of a vote, from the request or from the same approver's previous vote."),
+    agents: countSchema("Agents behind them."),
+    days: countSchema("Days on which they were submitted."),
+    first_at: timeSchema("The first of the approvals."),
+    last_at: timeSchema("The last of them."),
+    median_vote_ms: countSchema("Median time of a vote, from the request or from the same approver's previous vote."),
     outcomes: Type.Object(
       {
-        succeeded: count("Succeeded."),
-        failed: count("Failed."),
-        unknown: count("Unknown."),
-        not_run: count("Not run."),
+        succeeded: countSchema("Succeeded."),
+        failed: countSchema("Failed."),
+        unknown: countSchema("Unknown."),
+        not_run: countSchema("Not run."),
       },
       { description: "How the approved actions ended.", ...closed },
     ),
@@ -84,11 +84,11 @@ const Evidence = Type.Object(
       ),
       { description: "Rejected requests that miss the fewest conditions." },
     ),
-    rejections: count("Rejected requests with the same tool and operation."),
+    rejections: countSchema("Rejected requests with the same tool and operation."),
     rejection_bound: Type.Object(
       {
-        trials: count("Approvals that count, without the cap for each agent."),
-        rejections: count("Number of these requests that were rejected, which is always 0."),
+        trials: countSchema("Approvals that count, without the cap for each agent."),
+        rejections: countSchema("Number of these requests that were rejected, which is always 0."),
         confidence: Type.Number(),
         upper: Type.Number({ description: "Upper bound of the rejection rate (Clopper-Pearson, one-sided)." }),
       },
@@ -96,8 +96,8 @@ const Evidence = Type.Object(
     ),
     newly_allows: Type.Object(
       {
-        unanswered: count("Requests that no person answered."),
-        approved: count("Other approved requests."),
+        unanswered: countSchema("Requests that no person answered."),
+        approved: countSchema("Other approved requests."),
         examples: Type.Array(Type.Object(Example, closed)),
       },
       { description: "Other requests of the range that the rule would allow.", ...closed },
@@ -107,8 +107,8 @@ const Evidence = Type.Object(
     }),
     backtest: Type.Object(
       {
-        evaluated: count("Decisions of the range."),
-        flipped: count("Decisions that the rule would change to `allow`."),
+        evaluated: countSchema("Decisions of the range."),
+        flipped: countSchema("Decisions that the rule would change to `allow`."),
       },
       { description: "Every decision of the range, decided again with the rule.", ...closed },
     ),
@@ -118,7 +118,7 @@ const Evidence = Type.Object(
 
 const Suggestion = Type.Object(
   {
-    policy: text("Name of the policy: a digest of the rule."),
+    policy: textSchema("Name of the policy: a digest of the rule."),
     stored: Type.Boolean({ description: "Whether a policy with this name is stored." }),
     in_place_of: Type.Object(
       { policy: Type.String(), rule: Type.String() },
@@ -127,13 +127,13 @@ const Suggestion = Type.Object(
     tool: Type.String(),
     operation: Type.String(),
     agents: Type.Array(Type.String()),
-    when: text("Condition in CEL."),
+    when: textSchema("Condition in CEL."),
     conditions: Type.Array(
       Type.Object({ kind: Type.String(), param: orNull(Type.String()), text: Type.String() }, closed),
       { description: "Its parts." },
     ),
-    yaml: text("The policy in shadow mode."),
-    tests: text("Tests made from real actions, for the folder of the policies."),
+    yaml: textSchema("The policy in shadow mode."),
+    tests: textSchema("Tests made from real actions, for the folder of the policies."),
     evidence: Evidence,
   },
   { title: "Suggestion", ...closed },
@@ -141,12 +141,14 @@ const Suggestion = Type.Object(
 
 const Suggestions = Type.Object(
   {
-    since: time("Start of the range."),
+    since: timeSchema("Start of the range."),
     suggestions: Type.Array(Suggestion, { description: "The shortest first." }),
-    read: count("Decisions that were read."),
-    skipped: count("Decisions whose request was erased, altered or larger than 16,384 characters."),
-    groups: count("Number of combinations of rule, tool and operation with approvals."),
-    disqualified: count("Rules that were dropped, because they would have allowed a rejected request."),
+    read: countSchema("Decisions that were read."),
+    skipped: countSchema("Decisions whose request was erased, altered or larger than 16,384 characters."),
+    groups: countSchema("Number of combinations of rule, tool and operation with approvals."),
+    disqualified: countSchema(
+      "Rules that were discarded: they would have allowed a rejected request, or the requests that they would have allowed lack the minimum evidence.",
+    ),
     truncated: Type.Boolean({ description: "Whether the range has older decisions that were not read." }),
   },
   { title: "Suggestions", ...closed },

@@ -21,7 +21,7 @@ import {
   type Facts,
   applyDecisionObligations,
   findDeniedBy,
-  findSaltedFacts,
+  findFactsByCommitment,
   omitRedactedUsage,
   parseRfc3339,
   type PastAction,
@@ -175,7 +175,9 @@ function metaOf({ meta }: ActionRow): string | null {
 
 function rebuiltFacts(recorded: RecordedFacts, past: string | null): RecordedFacts {
   const storedFacts =
-    recorded.past === undefined ? null : (findSaltedFacts(recorded.past, past) ?? decodeSaltedFacts(past)[0] ?? null);
+    recorded.past === undefined
+      ? null
+      : (findFactsByCommitment(recorded.past, past) ?? decodeSaltedFacts(past)[0] ?? null);
   return storedFacts === null ? recorded : { ...recorded, past: commitSaltedFacts(storedFacts) };
 }
 

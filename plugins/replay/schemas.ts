@@ -85,10 +85,12 @@ const COMPARISON = {
   equal: Type.Boolean({ description: "Whether all fields and the bytes of the entry are equal." }),
   fields: Type.Array(Field),
   limits: Type.Union([Type.Array(LimitUsed), Type.Null()], {
-    description: "Usage of limits before the decision; null for keys that cannot see all actions.",
+    description:
+      "Usage of limits before the decision, except of limits that read a redacted parameter; null for keys that cannot see all actions.",
   }),
   histories: Type.Union([Type.Array(History), Type.Null()], {
-    description: "Past actions that the conditions read; null for keys that cannot see all actions.",
+    description:
+      "Past actions that the conditions read, except histories that are grouped by a redacted parameter; null for keys that cannot see all actions.",
   }),
   sources: Type.Union([Type.Array(SourceFact), Type.Null()], {
     description: "Values of fact sources that the conditions read; null for keys that cannot see all actions.",

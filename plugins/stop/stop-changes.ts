@@ -1,7 +1,7 @@
 /** Places and lifts stops. Each change is an urgent transaction that does not evaluate policies. */
 import {
   buildSuggestedRuleEntry,
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   countPeople,
   isNewPerson,
@@ -132,7 +132,7 @@ function record(tx: Tx, entry: Omit<StopEntry, "type" | "v" | "at">): void {
 
 /** Confirms the key under the lock. A key that is bound to an agent must not place or lift stops. */
 async function confirmWriter(tx: Tx, credential: Credential): Promise<Credential> {
-  const caller = await confirmWithScope(tx, credential, "stop:write");
+  const caller = await confirmCredential(tx, credential, "stop:write");
   if (caller.key.agent_id !== null)
     throw new Refusal(
       "AGENT_MISMATCH",

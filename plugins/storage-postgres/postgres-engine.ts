@@ -253,8 +253,8 @@ export class PostgresEngine implements SqlEngine {
   }
 
   /** Opens a session to a server, and returns it once the server was checked. */
-  private async sessionAt(baseOptions: SessionOptions, address: Address, mayBeStandby: boolean): Promise<Session> {
-    const candidate = await openSession(baseOptions, address);
+  private async sessionAt(sessionOptions: SessionOptions, address: Address, mayBeStandby: boolean): Promise<Session> {
+    const candidate = await openSession(sessionOptions, address);
     return this.checked(candidate, mayBeStandby, async (timeline) => {
       await this.checkReader?.(
         createReader(

@@ -25,10 +25,9 @@ interface OpenStore {
   reader: Connection;
   /** Null after a failure that made the connection unusable. The next write opens a new connection. */
   writer: Connection | null;
-  /**
-   * Identifiers of the store's file and its WAL when they were opened. The WAL exists from the first transaction on.
-   */
+  /** `fileIdentity` of the store's file when it was opened. */
   file: string | null;
+  /** `fileIdentity` of the WAL when it was opened. Null before the first transaction, which creates the WAL. */
   wal: string | null;
   /** Whether the WAL might still contain erased data. */
   stale: boolean;

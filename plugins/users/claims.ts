@@ -25,7 +25,7 @@ export interface Profile {
  */
 export function readProfile(provider: ProviderOptions, claims: Claims): Profile {
   return {
-    name: displayName(claims[provider.name_claim]) ?? displayName(claims["sub"]) ?? "User",
+    name: cleanDisplayName(claims[provider.name_claim]) ?? cleanDisplayName(claims["sub"]) ?? "User",
     ...mapProviderGroups(provider, namesIn(provider, claims)),
   };
 }
@@ -55,7 +55,7 @@ function namesIn({ name, groups_claim }: ProviderOptions, claims: Claims): strin
 }
 
 /** Returns the string without control characters; null if nothing remains. */
-export function displayName(value: unknown): string | null {
+export function cleanDisplayName(value: unknown): string | null {
   if (typeof value !== "string") return null;
   const text = Array.from(value.replaceAll(/\p{C}/gu, "").trim()).slice(0, MAX_NAME).join("");
   return text === "" ? null : text;

@@ -1,6 +1,6 @@
 /** Routes that create, list and revoke delegations. */
 import type { CoreHost, Delegation, Users } from "../../src/core.ts";
-import { closed, delegationStatus, orNull, text, time } from "../../src/core.ts";
+import { closed, delegationStatus, orNull, textSchema, timeSchema } from "../../src/core.ts";
 import {
   defineRoute,
   nextLink,
@@ -17,7 +17,7 @@ import {
   listDelegates,
   canSeeDelegation,
   revokeDelegation,
-  visibleDelegation,
+  requireVisibleDelegation,
 } from "./delegations.ts";
 import { OPENAPI_TAG } from "./session-routes.ts";
 import { requireOwnUser } from "./user-changes.ts";
@@ -67,16 +67,16 @@ const DelegationRecord = Type.Object(
     groups: Patterns,
     agents: Patterns,
     tools: Patterns,
-    starts_at: time("Start of its time."),
-    until: time("End of its time."),
+    starts_at: timeSchema("Start of its time."),
+    until: timeSchema("End of its time."),
     comment: orNull(Type.String()),
-    created_at: time("When it was created."),
+    created_at: timeSchema("When it was created."),
     ended: orNull(
       Type.Object(
         {
           cause: Type.Union([Type.Literal("revoked"), Type.Literal("user_ended")]),
-          at: time("When it ended."),
-          by: text("Principal."),
+          at: timeSchema("When it ended."),
+          by: textSchema("Principal."),
           comment: orNull(Type.String()),
         },
         { ...closed, description: "The recorded end. Null if none was recorded, even if the delegation has expired." },
@@ -144,7 +144,7 @@ function readRoutes(host: CoreHost): Route[] {
       responses: { 200: ONE },
       errors: [ERRORS.DELEGATION_NOT_FOUND],
       async handle({ params: { id }, credential }) {
-        const delegation = visibleDelegation((await host.users.delegations()).get(id), id, credential);
+        const delegation = requireVisibleDelegation((await host.users.delegations()).get(id), id, credential);
         return { status: 200, json: await render(host, delegation) };
       },
     }),

@@ -70,7 +70,7 @@ export function revokeDelegation(
 ): Promise<Delegation> {
   return host.ledger.transact(async (tx) => {
     const caller = await tx.confirm(credential);
-    const delegation = visibleDelegation(tx.delegations.get(id), id, caller);
+    const delegation = requireVisibleDelegation(tx.delegations.get(id), id, caller);
     const user = caller.session?.user.id;
     if (user !== delegation.from && user !== delegation.to && !caller.hasScope("users:manage"))
       throw new Refusal("INSUFFICIENT_SCOPE", "only its two users, or a caller with users:manage, can revoke it");
@@ -82,7 +82,11 @@ export function revokeDelegation(
 }
 
 /** Returns the delegation if the caller may see it: as one of its two users, or as a reader of users. */
-export function visibleDelegation(delegation: Delegation | undefined, id: string, caller: Credential): Delegation {
+export function requireVisibleDelegation(
+  delegation: Delegation | undefined,
+  id: string,
+  caller: Credential,
+): Delegation {
   if (delegation === undefined || !canSeeDelegation(delegation, caller))
     throw new Refusal(ERRORS.DELEGATION_NOT_FOUND, `there is no delegation ${id} that you may see`);
   return delegation;

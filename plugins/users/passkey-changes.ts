@@ -66,7 +66,7 @@ export class PasskeyChanges {
     const added = await verifyRegistration(this.host, own.site, answer, purposeOf(own, "registration", ""));
     return this.change(own, "passkey_added", added.challenge, answer.confirmation, {
       next: (before, tx) => withPasskey(tx, before, added.passkey),
-      write: (tx) => recordRegistration(this.host, tx, added),
+      write: (tx) => recordRegistrationUse(this.host, tx, added),
     });
   }
 
@@ -180,7 +180,7 @@ export function withPasskey(tx: LedgerTransaction, before: User, passkey: Passke
 }
 
 /** Records that the challenge of a registration was used, and stores the signature counter of the new passkey. */
-export async function recordRegistration(
+export async function recordRegistrationUse(
   host: CoreHost,
   tx: LedgerTransaction,
   { passkey, counter, challenge }: NewPasskey,

@@ -253,8 +253,8 @@ export const TerminalConfirmBody = Type.Object(
   closed,
 );
 export type TerminalConfirmBody = Static<typeof TerminalConfirmBody>;
-export const EnrolmentStart = Type.Object({ token: Token }, closed);
-export type EnrolmentStart = Static<typeof EnrolmentStart>;
+export const EnrolmentStartBody = Type.Object({ token: Token }, closed);
+export type EnrolmentStartBody = Static<typeof EnrolmentStartBody>;
 export const EnrolmentCeremony = Type.Object(
   { user: Type.String({ description: "Name of the user." }), options: CeremonyOptions },
   closed,

@@ -7,7 +7,7 @@ import { ERRORS } from "./user-errors.ts";
 import { assertionOptions, registrationOptions, SIGN_IN_PURPOSE } from "./passkeys.ts";
 import * as schema from "./schemas.ts";
 import { assertSameSite, type IdentifiedSession, type Sessions } from "./sessions.ts";
-import { enrolUser, enrolmentPurpose, signInWithPasskey } from "./sign-in.ts";
+import { enrolUser, enrolmentChallengePurpose, signInWithPasskey } from "./sign-in.ts";
 import { requireSecureSite, type Site } from "./site.ts";
 import { confirmTerminal, signInTerminal, terminalOptions } from "./terminal-sign-in.ts";
 
@@ -146,7 +146,7 @@ function enrolmentRoutes(host: CoreHost, sessions: Sessions): Route[] {
       tag: OPENAPI_TAG,
       summary: "Start an enrolment with a link or a recovery code",
       scope: null,
-      body: schema.EnrolmentStart,
+      body: schema.EnrolmentStartBody,
       responses: {
         200: { description: "Options for `navigator.credentials.create`.", schema: schema.EnrolmentCeremony },
       },
@@ -154,7 +154,7 @@ function enrolmentRoutes(host: CoreHost, sessions: Sessions): Route[] {
       async handle({ request, body: { token } }) {
         const site = requireSamePage(host, request);
         const { user } = findEnrolment(await host.users.list(), token, host.clock());
-        const options = await registrationOptions(host, site, user, enrolmentPurpose(token));
+        const options = await registrationOptions(host, site, user, enrolmentChallengePurpose(token));
         return { status: 200, json: { user: user.name, options } };
       },
     }),

@@ -138,9 +138,10 @@ export class Sessions {
     if (!SAFE_METHODS.includes(request.method)) assertSameSite(request, site);
     const cookie = readSessionCookie(request, site);
     let stored = cookie === null ? null : await this.read(this.host.documents, cookie.user_id, cookie.session_id);
-    const standing = cookie === null || stored === null ? "wrong" : this.standingOf(stored.session, cookie);
-    if (standing === "replayed") await this.endReplayed(stored?.session as StoredSession);
-    if (cookie === null || stored === null || standing === "wrong" || standing === "replayed") throw ended(site);
+    const cookieStatus = cookie === null || stored === null ? "wrong" : this.classifyCookie(stored.session, cookie);
+    if (cookieStatus === "replayed") await this.endReplayed(stored?.session as StoredSession);
+    if (cookie === null || stored === null || cookieStatus === "wrong" || cookieStatus === "replayed")
+      throw ended(site);
     stored = await this.checkAtProvider(stored);
     if (stored === null || !(await this.checkParent(stored.session))) throw ended(site);
     const { session } = stored;
@@ -153,7 +154,7 @@ export class Sessions {
       passkeys: createSessionPasskeys(this.host, site, session),
     });
     if (credential === null) throw ended(site);
-    const renewed = await this.renew(stored, cookie, standing);
+    const renewed = await this.renew(stored, cookie, cookieStatus);
     return {
       credential,
       session,
@@ -360,7 +361,10 @@ export class Sessions {
     return now - seen_at > session_idle_minutes * 60_000 || now - started_at > session_hours * 3_600_000;
   }
 
-  private standingOf(session: StoredSession, { secret }: SessionCookie): "current" | "previous" | "replayed" | "wrong" {
+  private classifyCookie(
+    session: StoredSession,
+    { secret }: SessionCookie,
+  ): "current" | "previous" | "replayed" | "wrong" {
     const now = this.host.clock();
     if (this.isExpired(session, now)) return "wrong";
     const mac = fromHex(this.macOf(session, secret));
@@ -378,13 +382,13 @@ export class Sessions {
   private async renew(
     { session, document }: StoredVersion,
     { secret }: SessionCookie,
-    standing: "current" | "previous",
+    cookieStatus: "current" | "previous",
   ): Promise<string | null> {
     const now = this.host.clock();
     const isUnconfirmed = session.previous?.until === null;
-    const due = standing === "current" ? ROTATE_AFTER : isUnconfirmed ? GRACE : Infinity;
+    const due = cookieStatus === "current" ? ROTATE_AFTER : isUnconfirmed ? GRACE : Infinity;
     const rotates = now - session.rotated_at > due;
-    const isConfirmed = standing === "current" && isUnconfirmed;
+    const isConfirmed = cookieStatus === "current" && isUnconfirmed;
     if (!rotates && !isConfirmed && now - session.seen_at < TOUCH_AFTER) return null;
     const next: StoredSession = { ...session, seen_at: now };
     const fresh = rotates ? newSecret() : null;

@@ -2,7 +2,7 @@
 import { Refusal } from "../../src/plugin.ts";
 import { type CoreHost, sha256Hex, utf8, findUserByPasskey, type User } from "../../src/core.ts";
 import { useChallenge } from "./challenges.ts";
-import { recordRegistration, withPasskey } from "./passkey-changes.ts";
+import { recordRegistrationUse, withPasskey } from "./passkey-changes.ts";
 import { advancePasskeyCounter, copiedPasskeyError } from "./passkey-counters.ts";
 import { assertNotManaged, findEnrolment, hashRecoveryCode, newRecoveryCodes, recordUser } from "./user-changes.ts";
 import { ERRORS } from "./user-errors.ts";
@@ -44,7 +44,7 @@ export async function signInWithPasskey(
 }
 
 /** Returns the purpose of an enrolment's challenge. */
-export function enrolmentPurpose(token: string): string {
+export function enrolmentChallengePurpose(token: string): string {
   return `enrol:${sha256Hex(utf8(token))}`;
 }
 
@@ -60,7 +60,7 @@ export async function enrolUser(
   browser: string,
 ): Promise<SignedIn & { recovery_codes: string[] | null }> {
   findEnrolment(await host.users.list(), answer.token, host.clock());
-  const added = await verifyRegistration(host, site, answer, enrolmentPurpose(answer.token));
+  const added = await verifyRegistration(host, site, answer, enrolmentChallengePurpose(answer.token));
   const codes = newRecoveryCodes();
   return host.ledger.transact(async (tx) => {
     const { spent, kind } = findEnrolment(tx.users, answer.token, tx.now);
@@ -68,7 +68,7 @@ export async function enrolUser(
     const shows = spent.recovery_codes.length === 0;
     const before = { ...spent, ...(shows ? { recovery_codes: codes.map(hashRecoveryCode) } : {}) };
     const enrolled = withPasskey(tx, before, added.passkey);
-    await recordRegistration(host, tx, added);
+    await recordRegistrationUse(host, tx, added);
     const user = recordUser(tx, "passkey_added", enrolled, null);
     const session = await sessions.start(tx, user, { method: kind, browser }, site);
     return { user, session_id: session.id, cookie: session.cookie, recovery_codes: shows ? codes : null };

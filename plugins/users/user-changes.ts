@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { type Credential, Refusal, type Session, toRfc3339 } from "../../src/plugin.ts";
 import {
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   type LedgerTransaction,
   sha256Hex,
@@ -74,7 +74,7 @@ export function createUser(
   const id = host.newId();
   const token = newToken();
   return host.ledger.transact(async (tx) => {
-    const caller = await confirmWithScope(tx, credential, "users:manage");
+    const caller = await confirmCredential(tx, credential, "users:manage");
     assertMayGive(caller, roles);
     const user = newUser(id, tx.now, { name, roles, groups, link: createEnrolmentLinkRecord(token, tx.now) });
     return { user: recordUser(tx, "created", user, toActor(caller.key, caller.principal)), token };
@@ -89,7 +89,7 @@ export function changeUser(
   change: { name?: string; roles?: Role[]; groups?: string[] },
 ): Promise<User> {
   return host.ledger.transact(async (tx) => {
-    const caller = await confirmWithScope(tx, credential, "users:manage");
+    const caller = await confirmCredential(tx, credential, "users:manage");
     const before = requireActiveUser(tx.users, id);
     assertNotManaged(before);
     assertMayGive(caller, [...before.roles, ...(change.roles ?? [])]);
@@ -104,7 +104,7 @@ export function changeUser(
 export function createLink(host: CoreHost, credential: Credential, id: string): Promise<{ user: User; token: string }> {
   const token = newToken();
   return host.ledger.transact(async (tx) => {
-    const caller = await confirmWithScope(tx, credential, "users:manage");
+    const caller = await confirmCredential(tx, credential, "users:manage");
     const before = requireActiveUser(tx.users, id);
     assertNotManaged(before);
     // Reject links for the caller's own user, even with a key of that user. Otherwise, someone with a stolen session of
@@ -132,7 +132,7 @@ export async function deactivateUser(
   reason: string | null,
 ): Promise<{ user: User; revoked_keys: string[] }> {
   const done = await host.ledger.transact(async (tx) => {
-    const caller = await confirmWithScope(tx, credential, "users:manage");
+    const caller = await confirmCredential(tx, credential, "users:manage");
     const before = requireActiveUser(tx.users, id);
     assertMayGive(caller, before.roles);
     if (isAdmin(before)) await assertNotLastAdmin(host, tx, before);
@@ -195,7 +195,7 @@ export async function cancelOpen(host: CoreHost, keys: readonly string[], by: Ac
 /** Reactivates a deactivated user, who can then sign in again. Does not restore their sessions and keys. */
 export function resumeUser(host: CoreHost, credential: Credential, id: string): Promise<User> {
   return host.ledger.transact(async (tx) => {
-    const caller = await confirmWithScope(tx, credential, "users:manage");
+    const caller = await confirmCredential(tx, credential, "users:manage");
     const before = requireUser(tx.users, id);
     if (before.ended_at === null) throw new Refusal(ERRORS.NOT_ENDED, `the user ${id} is not deactivated`);
     assertMayGive(caller, before.roles);

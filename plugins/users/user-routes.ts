@@ -1,6 +1,6 @@
 /** Routes that list and change users, their sessions and their passkeys. */
 import { type Credential, defineRoute, nextLink, Refusal, type Route, slicePage } from "../../src/plugin.ts";
-import { confirmWithScope, type CoreHost, toActor, parseRfc3339, type User } from "../../src/core.ts";
+import { confirmCredential, type CoreHost, toActor, parseRfc3339, type User } from "../../src/core.ts";
 import { changeUser, createLink, createUser, deactivateUser, requireUser, resumeUser } from "./user-changes.ts";
 import { describeRights, listDelegators } from "./access-review/review.ts";
 import { RightsRecord } from "./access-review/routes.ts";
@@ -260,7 +260,7 @@ function assertOwnOrManaged(credential: Credential, id: string): void {
 }
 
 async function confirmOwnOrManaged(
-  tx: Parameters<typeof confirmWithScope>[0],
+  tx: Parameters<typeof confirmCredential>[0],
   credential: Credential,
   id: string,
 ): Promise<Credential> {

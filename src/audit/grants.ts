@@ -180,8 +180,7 @@ class FoldedGrants implements GrantsAuditor {
   }
 
   checkAll(fault: ReportFault): void {
-    for (const { id } of this.awaited.values())
-      fault(`the grant ${id} was given with a vote that the ledger does not have`);
+    for (const { id } of this.awaited.values()) fault(`the ledger lacks the vote that created the grant ${id}`);
     for (const [id, list] of groupByGrant(this.uses))
       if (this.grants.all.get(id)?.sum != null) checkSumsOf(id, list, fault);
   }
@@ -192,10 +191,13 @@ class FoldedGrants implements GrantsAuditor {
     this.grantors.assertMayGrant(entry.by, parseEntryTime(entry.at));
     const grant = this.grants.all.get(entry.grant.id) as Grant;
     if (entry.related_action !== null) {
-      if (this.awaited.has(entry.related_action)) throw new RangeError(`the grant before it has no vote`);
+      if (this.awaited.has(entry.related_action))
+        throw new RangeError(
+          `the ledger lacks the vote that created the earlier grant ${this.awaited.get(entry.related_action)?.id} of the same action`,
+        );
       this.awaited.set(entry.related_action, grant);
     } else if (grant.passkey !== null)
-      throw new RangeError(`the grant ${grant.id} is signed, but was given without a vote`);
+      throw new RangeError(`the grant ${grant.id} is signed, but was not created with a vote`);
   }
 
   /**
@@ -206,7 +208,10 @@ class FoldedGrants implements GrantsAuditor {
     const grant = this.awaited.get(vote.action_id);
     this.awaited.delete(vote.action_id);
     if (grant === undefined) {
-      if (vote.grant != null) throw new RangeError(`its vote gives the grant ${vote.grant.id}, which was not recorded`);
+      if (vote.grant != null)
+        throw new RangeError(
+          `the vote creates the grant ${vote.grant.id}, but the ledger lacks the entry of this grant`,
+        );
       return;
     }
     const { id, count, ends_on_failure, granted_at, until, scope, sum, passkey, by } = grant;
@@ -217,7 +222,7 @@ class FoldedGrants implements GrantsAuditor {
       passkey === (vote.gesture?.credential_id ?? null) &&
       by.principal === vote.by?.principal &&
       parseEntryTime(vote.at) === granted_at;
-    if (!isSame) throw new RangeError(`the grant ${id} differs from the one that its vote gives`);
+    if (!isSame) throw new RangeError(`the grant ${id} differs from the grant that the vote contains`);
   }
 
   /**

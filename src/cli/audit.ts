@@ -31,10 +31,10 @@ running. Exits with 6 if it finds a fault.
   --key VKEY          current or earlier verifier key of the log, to use instead of the key in the store
   --checkpoint FILE   checkpoint of this log that you saved: the store must contain everything it covers
   --json              the report as JSON
-  --repair            first cuts back entries that no head ever covered, which an earlier version could leave on
-                      Postgres when a connection was lost; what is cut is copied first, and the store says so from then
-                      on. Stop the service first
-  --copy FILE         where the copy goes; else into the data folder
+  --repair            first deletes entries that no head ever covered, which an earlier version could leave on
+                      Postgres when a connection was lost. Copies the rows before it deletes them, and records the
+                      repair in the store. Stop the service first
+  --copy FILE         file for the copy; default: a new file in the data folder
 
 examples:
   assent audit
@@ -64,8 +64,9 @@ examples:
       const vkey = values.key ?? storedKey;
       // Read the saved checkpoints before the store. In the other order, a running service could save a checkpoint that
       // is newer than the entries that were read.
-      const kept = keptCheckpoints(config, [storedKey, vkey]);
-      if (values.checkpoint !== undefined && note !== null) kept.notes.push({ path: values.checkpoint, note });
+      const savedCheckpoints = readSavedCheckpoints(config, [storedKey, vkey]);
+      if (values.checkpoint !== undefined && note !== null)
+        savedCheckpoints.notes.push({ path: values.checkpoint, note });
       const done = await auditStore(storage, {
         verify: verifyEd25519,
         progress: createProgressReporter(io),
@@ -75,10 +76,10 @@ examples:
         done.faults.push(
           `the store has ${done.size} entries and does not name the log's key: it was removed${vkey === null ? ", and no signature was verified; give the key with --key" : ""}`,
         );
-      done.faults.push(...kept.faults);
-      done.warnings.push(...kept.warnings);
+      done.faults.push(...savedCheckpoints.faults);
+      done.warnings.push(...savedCheckpoints.warnings);
       done.warnings.push(...(await unsignedWarning(storage, done)));
-      const contained = await compareKept(storage, done, kept.notes);
+      const contained = await compareSavedCheckpoints(storage, done, savedCheckpoints.notes);
       const signer = done.signedSize === null ? null : vkeyAtSize(done.logKeys, done.signedSize);
       return { ...done, vkey: signer, contained, repairs: await readRepairs(storage) };
     });
@@ -126,36 +127,36 @@ async function unsignedWarning(storage: Storage, { signedSize, size }: StoreAudi
   ];
 }
 
-interface KeptNotes {
+interface SavedCheckpoints {
   notes: { path: string; note: string }[];
   faults: string[];
   warnings: string[];
 }
 
 /** Reads the checkpoints that the service compares with the store when it starts. */
-function keptCheckpoints(config: Config, vkeys: readonly (string | null)[]): KeptNotes {
+function readSavedCheckpoints(config: Config, vkeys: readonly (string | null)[]): SavedCheckpoints {
   const paths = [checkpointFile(config)];
   for (const vkey of new Set(vkeys))
     if (vkey !== null && config.state !== null) paths.push(stateCheckpointPath(config.state, vkey));
-  const kept: KeptNotes = { notes: [], faults: [], warnings: [] };
+  const saved: SavedCheckpoints = { notes: [], faults: [], warnings: [] };
   for (const path of paths) {
     try {
       const note = readCheckpointFile(path);
-      if (note !== null) kept.notes.push({ path, note });
+      if (note !== null) saved.notes.push({ path, note });
     } catch (error) {
       const message = `the stored checkpoint ${path} cannot be read: ${(error as Error).message}`;
       // Only warn about a state folder without read permission, because the service ignores such a folder, too.
-      (path !== paths[0] && isPermissionDenied(error) ? kept.warnings : kept.faults).push(message);
+      (path !== paths[0] && isPermissionDenied(error) ? saved.warnings : saved.faults).push(message);
     }
   }
-  return kept;
+  return saved;
 }
 
 /** Returns the checkpoints that match the store. Adds a fault to the report for each checkpoint that does not. */
-async function compareKept(
+async function compareSavedCheckpoints(
   storage: Storage,
   report: StoreAuditReport,
-  notes: KeptNotes["notes"],
+  notes: SavedCheckpoints["notes"],
 ): Promise<{ path: string; size: number }[]> {
   const contained: { path: string; size: number }[] = [];
   const history = {

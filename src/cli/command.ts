@@ -1,5 +1,5 @@
 /** The interface of commands, their exit codes, and helpers for options and output. */
-import { CONTROL_CHARACTERS, replaceControls } from "../domain/text.ts";
+import { CONTROL_CHARACTERS, replaceControlCharacters } from "../domain/text.ts";
 import { parseArgs, type ParseArgsConfig } from "node:util";
 import { findSimilarName } from "../domain/similar-name.ts";
 
@@ -140,4 +140,4 @@ export function printJson(io: Output, value: unknown): void {
 }
 
 /** Makes text from a service or a file safe to print, because it could otherwise control the terminal. */
-export const toPrintable = replaceControls;
+export const toPrintable = replaceControlCharacters;

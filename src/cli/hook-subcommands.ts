@@ -97,8 +97,8 @@ examples:
 
 export const hookSubcommands: Readonly<Record<string, Subcommand>> = { setup, install, doctor, status };
 
-export function runSubcommand(verb: string, args: string[], io: Output): Promise<number> {
-  if (!Object.hasOwn(hookSubcommands, verb))
-    throw usageError(`assent hook has no subcommand "${verb}"; use --host, ${Object.keys(hookSubcommands).join(", ")}`);
-  return (hookSubcommands[verb] as Subcommand).run(args, io);
+export function runHookSubcommand(name: string, args: string[], io: Output): Promise<number> {
+  if (!Object.hasOwn(hookSubcommands, name))
+    throw usageError(`assent hook has no subcommand "${name}"; use --host, ${Object.keys(hookSubcommands).join(", ")}`);
+  return (hookSubcommands[name] as Subcommand).run(args, io);
 }

@@ -4,7 +4,7 @@ import { HOSTS } from "../hook/hosts/answers.ts";
 import { createSocketFolder, socketPath } from "../hook/hookd-socket.ts";
 import { VERSION } from "../version.ts";
 import { CommandError, EXIT_CODES, parseArguments, usageError, type Command } from "./command.ts";
-import { hookSubcommands, runSubcommand } from "./hook-subcommands.ts";
+import { hookSubcommands, runHookSubcommand } from "./hook-subcommands.ts";
 import { parseSeconds } from "./times.ts";
 
 export const hook: Command = {
@@ -31,7 +31,7 @@ examples:
     const [verb, ...rest] = args;
     if (verb === undefined)
       throw usageError("assent hook needs --host or a subcommand; use setup, install, doctor or status");
-    if (!verb.startsWith("--")) return runSubcommand(verb, rest, io);
+    if (!verb.startsWith("--")) return runHookSubcommand(verb, rest, io);
     await (await import("../hook/launcher.ts")).runHook(args);
     return Number(process.exitCode ?? EXIT_CODES.failure);
   },

@@ -29,14 +29,14 @@ export async function repairStore(config: Config, file: string | undefined, io: 
   return withStore(config, {}, async (storage) => {
     await assertCurrentSchema(storage);
     const { size } = await storage.head();
-    if (storage.cutBack === undefined) {
+    if (storage.deleteUncoveredRows === undefined) {
       if ((await storage.entries(size, size + 1)).length === 0) return null;
       throw new CommandError(`${storage.name} cannot be repaired: restore a backup`);
     }
     const at = new Date().toISOString();
     const copy = file ?? join(config.data, `cut-${size}-${at.replaceAll(/[:.]/g, "-")}.jsonl`);
     let repair: Repair | null = null;
-    await storage.cutBack(async (rows, tx) => {
+    await storage.deleteUncoveredRows(async (rows, tx) => {
       const text = rows.map((row) => `${lineOf(row)}\n`).join("");
       writeCopy(copy, text);
       const entries = rows.filter(({ table }) => table === "entries").length;
@@ -76,7 +76,7 @@ function writeCopy(path: string, text: string): void {
     }
   } catch (error) {
     throw new CommandError(
-      `the copy ${path} cannot be written, so nothing was cut: ${error instanceof Error ? error.message : String(error)}`,
+      `the copy ${path} cannot be written, so nothing was deleted: ${error instanceof Error ? error.message : String(error)}`,
     );
   }
 }

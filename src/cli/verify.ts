@@ -9,7 +9,7 @@ import { commitDigest, encodeRequest } from "../domain/request.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { parseTlogProof, ProofError, verifyTlogProof } from "../domain/tlog-proof.ts";
 import type { ApprovalEntry, UserEntry } from "../domain/entries.ts";
-import { findGestureFault, type VotedGrant } from "../domain/gesture.ts";
+import { findGestureFault, type VoteGrantTerms } from "../domain/gesture.ts";
 import { principalOfUser } from "../domain/owner.ts";
 import type { Passkey } from "../domain/users.ts";
 import { verifyPasskeySignature } from "../identity/passkey-signature.ts";
@@ -138,7 +138,7 @@ async function checkVote(verified: Verified, enrolment: string | undefined, vkey
   return entry.grant === null ? signer : `${signer}\nthe signature covers a grant of ${describeGrant(entry.grant)}`;
 }
 
-function describeGrant({ count, for_ms, scope, sum, ends_on_failure }: VotedGrant): string {
+function describeGrant({ count, for_ms, scope, sum, ends_on_failure }: VoteGrantTerms): string {
   const minutes = Math.round(for_ms / 60_000);
   return [
     `up to ${count} later actions for ${minutes} minutes`,

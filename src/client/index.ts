@@ -19,7 +19,7 @@ export {
   type RunContext,
 } from "./govern.ts";
 export { openQuestion, questionText, type Question } from "./open-question.ts";
-export { toSingleLine, explainRefusal, type Refusal, type RefusalOutcome } from "./refusal.ts";
+export { toSingleLine, explainRefusal, type RefusalExplanation, type RefusalOutcome } from "./refusal.ts";
 export {
   PermitRefused,
   verifyPermit,

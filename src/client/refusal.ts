@@ -31,7 +31,7 @@ export type ExplainedAction = Pick<
 > &
   Partial<Pick<ActionRecord, "params" | "proposed">>;
 
-export interface Refusal {
+export interface RefusalExplanation {
   outcome: RefusalOutcome;
   /** Completes "The call was …", for example with `rejected by alice: use npm run ship instead`. */
   why: string;
@@ -50,7 +50,10 @@ const NO_DETOUR = "Do not look for another way to do the same";
  * const { outcome, why, next } = explainRefusal(action);
  * return `The call was ${why}. ${next}`;
  */
-export function explainRefusal(action: ExplainedAction, error?: Pick<AssentError, "code" | "message">): Refusal {
+export function explainRefusal(
+  action: ExplainedAction,
+  error?: Pick<AssentError, "code" | "message">,
+): RefusalExplanation {
   switch (action.status) {
     case "denied":
       return deniedRefusal(action);
@@ -79,7 +82,7 @@ export function explainRefusal(action: ExplainedAction, error?: Pick<AssentError
   }
 }
 
-function editedRefusal({ params = {}, proposed, status }: ExplainedAction): Refusal {
+function editedRefusal({ params = {}, proposed, status }: ExplainedAction): RefusalExplanation {
   const changed = Object.keys(params).filter(
     (name) => JSON.stringify(params[name]) !== JSON.stringify(proposed?.params[name]),
   );
@@ -91,7 +94,10 @@ function editedRefusal({ params = {}, proposed, status }: ExplainedAction): Refu
   };
 }
 
-function startRefusal({ status }: ExplainedAction, error: Pick<AssentError, "code" | "message"> | undefined): Refusal {
+function startRefusal(
+  { status }: ExplainedAction,
+  error: Pick<AssentError, "code" | "message"> | undefined,
+): RefusalExplanation {
   const { code = "UNKNOWN", message = `it is ${status}` } = error ?? {};
   if (code === "STOPPED") return stopRefusal(message);
   if (code === "START_EXPIRED")
@@ -103,7 +109,7 @@ function startRefusal({ status }: ExplainedAction, error: Pick<AssentError, "cod
   };
 }
 
-function stopRefusal(reason: string): Refusal {
+function stopRefusal(reason: string): RefusalExplanation {
   return {
     outcome: "stopped",
     why: `stopped: ${toSingleLine(reason)}`,
@@ -111,7 +117,7 @@ function stopRefusal(reason: string): Refusal {
   };
 }
 
-function deniedRefusal(action: ExplainedAction): Refusal {
+function deniedRefusal(action: ExplainedAction): RefusalExplanation {
   const { denied_by, rejection, reason, reason_code } = action;
   if (denied_by === "person" || denied_by === "reviewer" || denied_by === "earlier_rejection") {
     const words = toSingleLine(rejection?.reason ?? "");

@@ -20,7 +20,7 @@ import type { FactSource } from "./fact-source.ts";
 import type { Gauge } from "./gauge.ts";
 import type { DocumentReader, DocumentWriter } from "./plugin-documents.ts";
 import type { GrantList } from "./grants.ts";
-import type { Credential, Delegator, Host, Workload } from "./host.ts";
+import type { Credential, Delegator, Host, WorkloadIdentity } from "./host.ts";
 import type { AgentFacts, Ledger, LedgerTransaction } from "./ledger.ts";
 import type { Permits } from "./permits.ts";
 import type { Policies } from "./policies.ts";
@@ -70,7 +70,7 @@ export interface Keys {
    */
   workload(
     bearer: { key_id: string } | { user_id: string; agent_id: string },
-    token: Pick<Workload, "claims" | "expires_at">,
+    token: Pick<WorkloadIdentity, "claims" | "expires_at">,
   ): Promise<Credential | null>;
   /**
    * Returns the current rights of a key or a user, without a credential. Null if the key was revoked, has expired or

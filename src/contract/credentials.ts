@@ -35,7 +35,7 @@ export interface ToolCredentialIssuer {
   /** Unique among all issuers. Recorded with each credential. */
   readonly name: string;
   /**
-   * Patterns as in policies, regardless of case. An action must match one pattern of `tools` and one of `operations`.
+   * Case-insensitive patterns with the syntax of policies. An action must match one pattern of `tools` and one of `operations`.
    */
   readonly tools: readonly string[];
   readonly operations: readonly string[];

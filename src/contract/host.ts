@@ -35,7 +35,7 @@ export interface Credential {
   /** The session of a user who signed in. Absent for an API key. */
   readonly session?: Session;
   /** The verified token of an agent that authenticates with a token instead of an API key. */
-  readonly workload?: Workload;
+  readonly workload?: WorkloadIdentity;
   hasScope(scope: Scope): boolean;
 }
 
@@ -63,7 +63,7 @@ export interface Delegator {
 }
 
 /** The verified token of an agent. */
-export interface Workload {
+export interface WorkloadIdentity {
   /** Verified claims, which conditions read as `principal.claims`. */
   readonly claims: JsonObject;
   /** The token is rejected from this time. Milliseconds. */

@@ -36,7 +36,7 @@ export interface Policies {
   ): Promise<string | null>;
   /**
    * Computes the set that these edits would activate. Keys are policy names; null removes the policy. Writes nothing.
-   * Throws POLICY_INVALID, or POLICY_MANAGED for edits while a baseline is not loaded.
+   * Throws POLICY_INVALID, or POLICY_MANAGED if a configured baseline has not been loaded yet.
    */
   plan(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): Promise<PlannedPolicySet>;
   /**

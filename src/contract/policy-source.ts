@@ -17,7 +17,7 @@ export interface PolicyBundle {
 }
 
 /** The newest content that a source offered, and the content that is applied. */
-export interface PolicyOffer {
+export interface PolicySourceState {
   /** Name of the source. */
   name: string;
   /** Whether the source's policies are the baseline. */
@@ -111,5 +111,5 @@ export interface PolicyState {
   /** Source of the active set. */
   source: Readonly<Record<string, string>> | null;
   /** The newest content that each configured source offered to any process, and the content that is applied. */
-  offers: readonly PolicyOffer[];
+  offers: readonly PolicySourceState[];
 }

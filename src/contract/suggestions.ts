@@ -66,7 +66,10 @@ export interface SuggestionReport {
   skipped: number;
   /** Number of groups. A group contains the approvals of one rule, tool and operation. */
   groups: number;
-  /** Number of rules that were discarded, for example because they would allow a rejected request. */
+  /**
+   * Number of rules that were discarded: they would have allowed a rejected request, the requests that they would have
+   * allowed lack the minimum evidence, or the policy set cannot contain them.
+   */
   disqualified: number;
   /** Whether the range contains older decisions that were not read. */
   truncated: boolean;

@@ -279,7 +279,7 @@ class StoreCourier implements Courier {
       const until = now + delay(this.destinations.recordFailure(row.destination), MAX_PROBE_PAUSE_MS);
       // Events must arrive in order, so later events must not overtake this one.
       const events = row.kind === "event" && !dead ? next : until;
-      closed = { until, events, last_error: shortErrorText(`its destination failed: ${last_error}`) };
+      closed = { until, events_until: events, last_error: shortErrorText(`its destination failed: ${last_error}`) };
       this.destinations.close(row.destination, closed);
     }
     const change = { state: dead ? "dead" : "waiting", attempts, next_at: next, last_error, updated_at: now } as const;
@@ -305,7 +305,7 @@ class StoreCourier implements Courier {
 async function defer(
   tx: LedgerTransaction,
   destination: string,
-  { until, events, last_error }: ClosedDestination,
+  { until, events_until: events, last_error }: ClosedDestination,
   except: string,
 ): Promise<void> {
   await tx.deferDeliveries(destination, { except, events, others: until, last_error, updated_at: tx.now });

@@ -10,7 +10,7 @@ export const MAX_PROBE_PAUSE_MS = 60_000;
 /** A destination that failed. Messages wait until `until`, and events until `events`: milliseconds since the epoch. */
 export interface ClosedDestination {
   until: number;
-  events: number;
+  events_until: number;
   last_error: string;
 }
 

@@ -242,8 +242,8 @@ function summarizeGap({ seq, bytes }: EntryRow): CoverageMessage["coverage"] {
 }
 
 /**
- * Maximum number of earlier requests that the scopes of a message's grants are evaluated on. Lower than on the approval
- * page, because bursts send many messages.
+ * Maximum number of earlier requests against which the scope of each grant in a message is evaluated. Lower than on the
+ * approval page, because bursts send many messages.
  */
 const MAX_EARLIER = 40;
 

@@ -13,7 +13,7 @@ import {
 } from "./new-delivery.ts";
 
 /** Returns the notices that an entry causes, except requests for approval. */
-export async function newEntryNotices(
+export async function createEntryNotices(
   options: OutboxOptions,
   tx: StorageTransaction,
   body: EntryBody,

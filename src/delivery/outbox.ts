@@ -5,15 +5,15 @@
 import type { Feed } from "../contract/notifier.ts";
 import type { EntryBody } from "../domain/entries.ts";
 import { matchesAnyName } from "../domain/policy/compile/name-patterns.ts";
-import type { AfterEntries } from "../ledger/commit/batch.ts";
+import type { WriteDependentRows } from "../ledger/commit/batch.ts";
 import { newApprovalRequests } from "./approval-requests.ts";
 import { type NewDelivery, newDelivery, type OutboxOptions } from "./new-delivery.ts";
-import { newEntryNotices } from "./notices.ts";
+import { createEntryNotices } from "./notices.ts";
 import { endsApprovalRequest, notifyAfterReview, notifyOfEnd } from "./request-end.ts";
 
 export interface Outbox {
   /** Writes the notifications of a batch; null if no channel or feed is configured. */
-  write: AfterEntries | null;
+  write: WriteDependentRows | null;
 }
 
 export function createOutbox(options: OutboxOptions): Outbox {
@@ -33,7 +33,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
           for (const request of requests) await tx.insertDelivery(request);
           if (plan !== null) requestsOfPlans.set(plan, [...earlier, ...requests]);
         }
-        for (const notice of await newEntryNotices(options, tx, body, cause)) await tx.insertDelivery(notice);
+        for (const notice of await createEntryNotices(options, tx, body, cause)) await tx.insertDelivery(notice);
         if (body.type === "review" && body.status === "pending_approval")
           await notifyAfterReview(options, tx, body, now);
         if (endsApprovalRequest(body)) await notifyOfEnd(options, tx, body, cause, entries);

@@ -26,7 +26,7 @@ export interface Urgency {
   risk: string | null;
 }
 
-export const requestExpiry = ({ expires_at }: Pick<ApprovalRequest, "expires_at">, now: number): number =>
+export const expiryOfRequest = ({ expires_at }: Pick<ApprovalRequest, "expires_at">, now: number): number =>
   parseRfc3339(expires_at ?? "") ?? now;
 
 /**
@@ -54,7 +54,7 @@ export function buildApprovalRequests(
 ): NewDelivery[] {
   const { channels } = options;
   const { now } = cause;
-  const expiresAt = requestExpiry(entry, now);
+  const expiresAt = expiryOfRequest(entry, now);
   // Machine reviewers answer first, so that people are not notified of actions that a machine resolves.
   const isReviewed = (entry.decision?.approval?.reviewers ?? []).some(({ name }) => options.reviewers.includes(name));
   const firstAt = isReviewed ? now + Math.min(REVIEW_DEADLINE_MS, Math.floor((expiresAt - now) / 4)) : now;

@@ -448,10 +448,10 @@ function applyApproval(history: RecordedLifecycle, entry: ApprovalEntry & { seq:
   if (self && entry.gesture === null) history.faults.push(`the self-confirmation of entry ${entry.seq} has no gesture`);
   const signed = entry.gesture !== null;
   const { principal, key_id } = by;
-  const standing = { groups, independent, self, signed, break_glass };
+  const voteProperties = { groups, independent, self, signed, break_glass };
   if ([principal, on_behalf_of].includes(history.edit?.by?.principal ?? ""))
     history.faults.push(`entry ${entry.seq} is the approval of who changed the request`);
-  history.approvals.push({ principal, key_id, on_behalf_of, plan: entry.plan, ...standing, at });
+  history.approvals.push({ principal, key_id, on_behalf_of, plan: entry.plan, ...voteProperties, at });
   if (entry.status !== "approved" || history.requirement === null) return;
   const { approvers, since } = history.requirement;
   const votes = history.approvals.map(toCountedVote);

@@ -39,7 +39,7 @@ function sortKeys(value: unknown, depth: number): unknown {
   if (typeof value !== "object") {
     if (typeof value === "string" || typeof value === "boolean") return value;
     if (typeof value === "number") return Number.isFinite(value) ? value : UNSORTABLE;
-    throw new TypeError(`there is no canonical JSON for a value of type ${typeof value}: give null for what is absent`);
+    throw new TypeError(`there is no canonical JSON for a value of type ${typeof value}: use null for absent values`);
   }
   if (value === null) return null;
   if (depth >= MAX_DEPTH) throw new RangeError(`the value nests deeper than ${MAX_DEPTH} levels, or contains itself`);

@@ -6,7 +6,7 @@ import { equalBytes, fromBase64Url, concatBytes, sha256, sha256Hex, toBase64Url,
  * The grant that an approving vote creates for later actions of the same agent, tool and operation. The signature of
  * the vote covers the grant.
  */
-export interface VotedGrant {
+export interface VoteGrantTerms {
   /** Maximum number of uses. */
   count: number;
   ends_on_failure: boolean;
@@ -26,7 +26,7 @@ export interface VoteStatement {
   /** Leaf hash of the entry that made the action pending: the decision, or the newest redecision. Lowercase hex. */
   decision: string;
   /** The grant that the vote creates; null if there is no grant. */
-  grant: VotedGrant | null;
+  grant: VoteGrantTerms | null;
   /** Nonce that the service issued for one list of votes. */
   nonce: string;
   /** Name of the log, so that a vote for one service is not valid at another. */
@@ -89,7 +89,7 @@ export function voteDigest(statement: VoteStatement): string {
 /**
  * Returns the members of a grant that are signed. They exclude the id, because the service creates it with the vote.
  */
-function selectGrantTerms({ count, ends_on_failure, for_ms, scope, sum }: VotedGrant) {
+function selectGrantTerms({ count, ends_on_failure, for_ms, scope, sum }: VoteGrantTerms) {
   return { count, ends_on_failure, for_ms, scope, sum: sum === null ? null : { at_most: sum.at_most, of: sum.of } };
 }
 
@@ -161,7 +161,7 @@ export function findGestureFault(
     questions: string | null;
     plan: string | null;
     break_glass: boolean;
-    grant: VotedGrant | null;
+    grant: VoteGrantTerms | null;
     gesture: Gesture;
   },
   user: string,

@@ -92,7 +92,7 @@ export function encodeSaltedFacts(pasts: readonly SaltedFacts[]): string | null 
 export function restoreFacts(recorded: RecordedFacts, past: string | null): Facts {
   const { past: commitment, ...facts } = recorded;
   if (commitment === undefined) return facts;
-  const opened = findSaltedFacts(commitment, past);
+  const opened = findFactsByCommitment(commitment, past);
   return opened === null ? facts : { ...facts, ...selectCommitted(opened) };
 }
 
@@ -102,7 +102,7 @@ export function restoreEntry<Entry extends { facts: RecordedFacts }>(entry: Entr
 }
 
 /** Returns the values that match the commitment; null if `past` does not contain them. */
-export function findSaltedFacts(commitment: string, past: string | null): SaltedFacts | null {
+export function findFactsByCommitment(commitment: string, past: string | null): SaltedFacts | null {
   return decodeSaltedFacts(past).find((one) => commitmentOf(one) === commitment) ?? null;
 }
 

@@ -53,6 +53,6 @@ export function toSingleLine(text: string, max: number): string {
 export const CONTROL_CHARACTERS = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /** Replaces control characters and marks of direction. */
-export function replaceControls(text: string): string {
+export function replaceControlCharacters(text: string): string {
   return text.replaceAll(CONTROL_CHARACTERS, "\ufffd");
 }

@@ -71,7 +71,8 @@ function scriptOf(letter: string): string {
 const MARKED = new RegExp(`(${HIDDEN_CHARACTERS.source}|(?<=\\p{M}{4})\\p{M})`, "u");
 
 /**
- * Splits `text` into runs. With `lines`, line feeds and tabs are plain text.
+ * Splits `text` into plain parts and marked parts (hidden or look-alike characters). With `lines`, line feeds and tabs
+ * are plain text.
  * @example
  * for (const { text, kind, mark } of markText(comment, { lines: true })) append(text, kind, mark);
  */

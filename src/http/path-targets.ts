@@ -28,23 +28,23 @@ interface ServedContributions {
 }
 
 export function listPathTargets({ routes, pages, facades }: ServedContributions, limits: BodyLimits): PathTargets[] {
-  const addresses = new Map<string, PathTargets>();
-  const addressAt = (path: string): PathTargets => {
-    const address = addresses.get(path) ?? { path, methods: new Map(), page: null, facade: null };
-    addresses.set(path, address);
-    return address;
+  const targetsByPath = new Map<string, PathTargets>();
+  const targetsAt = (path: string): PathTargets => {
+    const targets = targetsByPath.get(path) ?? { path, methods: new Map(), page: null, facade: null };
+    targetsByPath.set(path, targets);
+    return targets;
   };
   for (const route of routes) {
-    addressAt(route.path).methods.set(route.method, {
+    targetsAt(route.path).methods.set(route.method, {
       route,
       body: createBodyReader(route, limits),
       query: createParameterReader(route.query, "query"),
       params: createParameterReader(route.params, "path"),
     });
   }
-  for (const page of pages) addressAt(page.path).page = page;
-  for (const facade of facades) addressAt(facade.path).facade = facade;
-  return [...addresses.values()];
+  for (const page of pages) targetsAt(page.path).page = page;
+  for (const facade of facades) targetsAt(facade.path).facade = facade;
+  return [...targetsByPath.values()];
 }
 
 export function acceptsMethod({ methods }: Facade, method: string): boolean {
@@ -52,10 +52,10 @@ export function acceptsMethod({ methods }: Facade, method: string): boolean {
 }
 
 /** Returns the value of the header `Allow`. */
-export function allowHeader(address: PathTargets): string {
-  const methods: string[] = [...address.methods.keys()];
-  if (address.page !== null && !methods.includes("GET")) methods.push("GET");
-  if (address.facade !== null && address.facade.methods !== "any") methods.push(...address.facade.methods);
+export function allowHeader(targets: PathTargets): string {
+  const methods: string[] = [...targets.methods.keys()];
+  if (targets.page !== null && !methods.includes("GET")) methods.push("GET");
+  if (targets.facade !== null && targets.facade.methods !== "any") methods.push(...targets.facade.methods);
   if (methods.includes("GET")) methods.push("HEAD");
   return [...methods, "OPTIONS"].sort().join(", ");
 }

@@ -18,7 +18,7 @@ export interface AgentService extends Agents {
   within(tx: StorageReader, agentId: string, epoch: number, committed: boolean): Promise<AgentFacts>;
 }
 
-export function createAgents(options: {
+export function createAgentService(options: {
   storage: StorageReader;
   directory: Directory;
   head(): Promise<LedgerHead>;

@@ -35,7 +35,7 @@ import { applyUserEntry, hasEnrolled, toRecordedKey, type User, type Users } fro
 
 const PAGE = 500;
 
-/** Excludes the log's keys, which the ledger itself follows in src/ledger/sign/log-key-book.ts. */
+/** Excludes the log's keys. The ledger itself reads their entries (src/ledger/sign/log-key-book.ts). */
 type DirectoryType = Exclude<FollowedType, "log_key">;
 const TYPES = FOLLOWED_TYPES.filter((type): type is DirectoryType => type !== "log_key");
 

@@ -3,7 +3,7 @@ import type { GrantList } from "../contract/grants.ts";
 import type { LedgerHead, StorageReader } from "../contract/storage.ts";
 import type { Directory } from "./directory.ts";
 
-export function createGrants(options: {
+export function createGrantList(options: {
   storage: StorageReader;
   directory: Directory;
   head(): Promise<LedgerHead>;

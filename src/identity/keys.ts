@@ -7,7 +7,7 @@ import type { RecordedKey } from "../domain/vote-people.ts";
 import { randomBytes } from "node:crypto";
 import { Refusal } from "../contract/errors.ts";
 import type { Groups, Keys, Rights, RightsReader } from "../contract/core-host.ts";
-import type { Credential, Logger, Workload } from "../contract/host.ts";
+import type { Credential, Logger, WorkloadIdentity } from "../contract/host.ts";
 import type { KeyRow, LedgerHead, StorageReader } from "../contract/storage.ts";
 import { formatKey, checkKeyFormat } from "../domain/api-key.ts";
 import { equalBytes, fromHex, sha256, toHex, utf8 } from "../domain/hash.ts";
@@ -161,7 +161,7 @@ export class KeyService implements Keys {
 
   async workload(
     bearer: Parameters<Keys["workload"]>[0],
-    { claims, expires_at }: Pick<Workload, "claims" | "expires_at">,
+    { claims, expires_at }: Pick<WorkloadIdentity, "claims" | "expires_at">,
   ): Promise<Credential | null> {
     const { epoch } = await this.options.head();
     await this.options.directory.follow(this.options.storage, epoch);
@@ -201,7 +201,7 @@ export class KeyService implements Keys {
     return toCredential(row, epoch, this.options.groups, this.inheritedRights(row));
   }
 
-  private async refreshWorkload({ key }: Credential, workload: Workload): Promise<Credential | null> {
+  private async refreshWorkload({ key }: Credential, workload: WorkloadIdentity): Promise<Credential | null> {
     if (workload.expires_at <= this.options.clock()) return null;
     const { user_id } = workload;
     return this.workload(

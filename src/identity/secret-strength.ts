@@ -43,6 +43,6 @@ function countWordCharacters(text: string): number {
 function readsLikeEnglish(word: string): boolean {
   let common = 0;
   for (let i = 1; i < word.length; i++) if (COMMON_PAIRS.has(word.slice(i - 1, i + 1))) common++;
-  // In a longer random string, the share of common pairs is closer to the average of random letters.
+  // A secret can be one long string of random letters. The lower share would sometimes count it as words by chance.
   return common / (word.length - 1) >= (word.length > 12 ? 0.5 : 0.33);
 }

@@ -11,7 +11,7 @@ interface Signer {
   close(): Promise<void>;
 }
 
-interface Waiting {
+interface PendingSignature {
   message: Uint8Array;
   resolve(signature: Uint8Array): void;
   reject(error: unknown): void;
@@ -21,12 +21,12 @@ interface Waiting {
 const WORTH_SENDING = 4;
 
 export function createSigner(key: KeyObject): Signer {
-  let gathered: Waiting[] = [];
+  let gathered: PendingSignature[] = [];
   let worker: Worker | null = null;
   let lastId = 0;
-  const sent = new Map<number, Waiting[]>();
+  const sent = new Map<number, PendingSignature[]>();
 
-  function here(group: readonly Waiting[]): void {
+  function here(group: readonly PendingSignature[]): void {
     for (const { message, resolve, reject } of group) {
       try {
         resolve(new Uint8Array(sign(null, message, key)));

@@ -7,7 +7,7 @@ import type { LedgerHead, StorageReader } from "../contract/storage.ts";
 import { findStopFacts, type Stops } from "../domain/stops.ts";
 import type { Directory } from "./directory.ts";
 
-export function createStops(options: {
+export function createStopList(options: {
   storage: StorageReader;
   directory: Directory;
   head(): Promise<LedgerHead>;

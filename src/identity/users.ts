@@ -4,7 +4,7 @@
  */
 import { Refusal } from "../contract/errors.ts";
 import type { Groups, Rights, UserList, VerifiedSession } from "../contract/core-host.ts";
-import type { Credential, Delegator, Session, Workload } from "../contract/host.ts";
+import type { Credential, Delegator, Session, WorkloadIdentity } from "../contract/host.ts";
 import type { LedgerTransaction } from "../contract/ledger.ts";
 import type { LedgerHead, StorageReader } from "../contract/storage.ts";
 import { activeDelegationsTo, limitsOfDelegation } from "../domain/delegations.ts";
@@ -21,7 +21,7 @@ export interface UserService extends UserList {
   /** Reads the session and its user again; null if the session has ended or the user is deactivated. */
   refresh(session: Session): Promise<Credential | null>;
   /** Returns the credential of an agent that acts for a user; null if the user does not exist or is deactivated. */
-  agentCredential(userId: string, agentId: string, workload: Workload): Promise<Credential | null>;
+  agentCredential(userId: string, agentId: string, workload: WorkloadIdentity): Promise<Credential | null>;
   /**
    * Reads the session and its user again under the ledger's lock. If the session has ended or the user was deactivated
    * after the request was authenticated, rejects with MISSING_CREDENTIAL, or with INVALID_CREDENTIAL for an agent that
@@ -70,7 +70,12 @@ export function createUsers(options: {
     return user === undefined || user.ended_at !== null ? null : createCredential(user, session, state, epoch);
   }
 
-  function confirmAgent(tx: LedgerTransaction, { key }: Credential, workload: Workload, epoch: number): Credential {
+  function confirmAgent(
+    tx: LedgerTransaction,
+    { key }: Credential,
+    workload: WorkloadIdentity,
+    epoch: number,
+  ): Credential {
     assertUnexpired(workload, tx.now);
     const user = tx.users.get(key.id);
     if (user === undefined || user.ended_at !== null)
@@ -191,7 +196,7 @@ export function rightsOfUser(user: User, groups: Groups): Rights {
 function createAgentCredential(
   user: User,
   agentId: string,
-  workload: Workload,
+  workload: WorkloadIdentity,
   epoch: number,
   groups: Groups,
 ): Credential {

@@ -1,10 +1,10 @@
 /** Credentials of agents that authenticate with a verified token instead of an API key. */
 import { Refusal } from "../contract/errors.ts";
-import type { Credential, Workload } from "../contract/host.ts";
+import type { Credential, WorkloadIdentity } from "../contract/host.ts";
 import { hasScope, PRESETS } from "../domain/scopes.ts";
 
 /** Returns a workload's credential from the credential of its key. It has at most the scopes of an agent. */
-export function toWorkloadCredential(credential: Credential, workload: Workload): Credential {
+export function toWorkloadCredential(credential: Credential, workload: WorkloadIdentity): Credential {
   const { hasScope: keyHasScope } = credential;
   return {
     ...credential,
@@ -14,7 +14,7 @@ export function toWorkloadCredential(credential: Credential, workload: Workload)
 }
 
 /** Throws INVALID_CREDENTIAL if the token has expired. */
-export function assertUnexpired({ expires_at }: Workload, now: number): void {
+export function assertUnexpired({ expires_at }: WorkloadIdentity, now: number): void {
   if (expires_at > now) return;
   throw new Refusal("INVALID_CREDENTIAL", "the workload token has expired; send a new one", {
     headers: { "WWW-Authenticate": 'Bearer error="invalid_token"' },

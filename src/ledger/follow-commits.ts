@@ -17,8 +17,8 @@ interface CommitFollowerOptions {
   storage: Pick<Storage, "exclusive" | "watch">;
   heads: HeadReader;
   tail: LedgerTail;
-  /** The roll call; null if no other process can use the store. */
-  rollCall: HistoryAgreement | null;
+  /** Lets processes compare their histories; null if no other process can use the store. */
+  historyAgreement: HistoryAgreement | null;
   /** Signs heads that other processes committed, and keeps the checkpoints outside the store. */
   keepSeen(): Promise<void>;
   log: Logger;
@@ -93,9 +93,9 @@ export class CommitFollower {
 
   /** Checks whether the database was replaced, and reads the commits of other processes. */
   private poll(): void {
-    const { rollCall, tail, log } = this.options;
-    if (rollCall === null) return this.catchUp();
-    this.polling ??= rollCall
+    const { historyAgreement, tail, log } = this.options;
+    if (historyAgreement === null) return this.catchUp();
+    this.polling ??= historyAgreement
       .poll()
       .then(({ size }) => {
         if (size > tail.announced()) this.catchUp();

@@ -137,8 +137,8 @@ class ProcessLedger implements OpenLedger {
   private readonly appended: AppendedCheckpoints | null;
   private readonly checkpoints: Checkpoints;
   private readonly checkpointStore: CheckpointStore;
-  /** The roll call; null if no other process can use the store. */
-  private readonly rollCall: HistoryAgreement | null;
+  /** Lets processes compare their histories; null if no other process can use the store. */
+  private readonly historyAgreement: HistoryAgreement | null;
   private readonly sequencer: Sequencer;
   private readonly follower: CommitFollower;
   private readonly batchListeners = new Set<(lockedMs: number) => void>();
@@ -155,13 +155,13 @@ class ProcessLedger implements OpenLedger {
     this.checkpoints = this.createCheckpoints(signed);
     this.checkpointStore = new CheckpointStore(storage, this.checkpoints, log);
     this.appended = this.createAppended();
-    this.rollCall = this.createRollCall();
+    this.historyAgreement = this.createHistoryAgreement();
     this.sequencer = new Sequencer(this.sequencerOptions(), start);
     this.follower = new CommitFollower({
       storage,
       heads,
       tail: this.tail,
-      rollCall: this.rollCall,
+      historyAgreement: this.historyAgreement,
       keepSeen: () => this.keepSeen(),
       log,
     });
@@ -222,7 +222,7 @@ class ProcessLedger implements OpenLedger {
     return openCheckpointLog(checkpointLog.path, checkpointLog.everyMs, newest, clock.now, log);
   }
 
-  private createRollCall(): HistoryAgreement | null {
+  private createHistoryAgreement(): HistoryAgreement | null {
     const { storage, heads, instance, acceptRollback, log } = this.options;
     if (storage.processes === undefined) return null;
     return new HistoryAgreement({
@@ -272,7 +272,7 @@ class ProcessLedger implements OpenLedger {
       rootAt: (size) => this.rootAt(size),
       signed: () => checkpoints.latest(),
       seen: () => heads.continuity.seen(),
-      agree: () => this.rollCall?.awaitAgreement() ?? Promise.resolve(),
+      agree: () => this.historyAgreement?.awaitAgreement() ?? Promise.resolve(),
       committed: (entries, head, base) => {
         heads.continuity.advance(head);
         logKeys.took(entries);
@@ -300,7 +300,7 @@ class ProcessLedger implements OpenLedger {
         // Report the missing history to the other processes, so that processes that have read less also reject this
         // database.
         if (error instanceof LedgerTampered && error.seen !== null && start.server?.isSettled === false)
-          await this.rollCall?.reportNewest(error.seen).catch(() => undefined);
+          await this.historyAgreement?.reportNewest(error.seen).catch(() => undefined);
         throw error;
       }
     }
@@ -331,7 +331,7 @@ class ProcessLedger implements OpenLedger {
   private async followedHead(): Promise<LedgerHead> {
     let read = await this.head();
     if (read.server?.isSettled === false) {
-      await this.rollCall?.awaitAgreement();
+      await this.historyAgreement?.awaitAgreement();
       read = await this.head();
       if (read.server?.isSettled === false)
         throw new StorageError("unavailable", "the processes have not agreed on the database yet");
@@ -427,7 +427,7 @@ class ProcessLedger implements OpenLedger {
     await this.checkpoints.close();
     await this.checkpointStore.close();
     await this.appended?.close();
-    await this.rollCall?.leave();
+    await this.historyAgreement?.leave();
   }
 }
 

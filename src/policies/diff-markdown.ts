@@ -1,5 +1,5 @@
 /** Renders the difference of two policy sets as Markdown. */
-import type { PolicyChange } from "../domain/policy/diff/diff.ts";
+import type { PolicyDifference } from "../domain/policy/diff/diff.ts";
 import type { SetChange, SetDiff } from "../domain/policy/diff/set-diff.ts";
 import { markdownCell } from "./markdown.ts";
 
@@ -24,7 +24,7 @@ export function renderDiffTotals({ policies, rules }: SetDiff): string {
     .join(", ");
 }
 
-const WORDS: Readonly<Record<PolicyChange["kind"], string>> = {
+const WORDS: Readonly<Record<PolicyDifference["kind"], string>> = {
   policy_changed: "policy changed",
   limit_added: "limit added",
   limit_removed: "limit removed",

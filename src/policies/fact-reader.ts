@@ -31,18 +31,18 @@ import { createSlotCounts, createFairSlots, type Reader, type SlotCounts, type F
  */
 const MIN_AGE_MS = 2_000;
 /** Maximum size of one result, and of all cached results of one source. Characters. */
-const MAX_ANSWER = 65_536;
-const MAX_MEMORY = 16 * 1024 * 1024;
+const MAX_RESULT_CHARACTERS = 65_536;
+const MAX_CACHE_CHARACTERS = 16 * 1024 * 1024;
 /** Size of a cached result in addition to the characters of its key and value. */
-const OVERHEAD = 256;
+const RESULT_OVERHEAD = 256;
 /**
  * Maximum number of requests of one policy that wait for one source; one key can have at most half of them. Votes on
  * actions of the policy have a separate limit, and count as the requests of one key.
  */
-const MAX_WAITING = 2_000;
+const MAX_WAITING_REQUESTS = 2_000;
 
-interface Kept {
-  answer: FactResult;
+interface CachedResult {
+  result: FactResult;
   /** Time of the read by `performance.now()`, which never goes back, even if the machine's clock is set back. */
   readAt: number;
   usableMs: number;
@@ -58,15 +58,15 @@ interface SourceState extends Required<Pick<FactSource, "timeoutMs" | "maxAgeMs"
    * failure that concerns only one reader, such as a read that got no slot, is stored under its reader and inputs
    * (`keys.own`).
    */
-  kept: Map<string, Kept>;
+  cache: Map<string, CachedResult>;
   /** Total size of the cached results. Characters. */
-  memory: number;
+  cachedSize: number;
   /**
    * Reads in progress. A read is stored under its reader and inputs (`keys.own`) until it ends. Once it has a slot, it
    * is also stored under its inputs (`keys.shared`), so that any reader can join it.
    */
-  reading: Map<string, Promise<FactResult>>;
-  turns: FairSlots;
+  readsInProgress: Map<string, Promise<FactResult>>;
+  slots: FairSlots;
   /** Number of requests that wait for a result, by reader. */
   waiting: SlotCounts;
   counts: FactSourceCounts;
@@ -93,11 +93,11 @@ export function createFactReader(options: {
 
   function findRecent(state: SourceState, keys: readonly string[]): FactResult | null {
     for (const key of keys) {
-      const found = state.kept.get(key);
+      const found = state.cache.get(key);
       if (found === undefined) continue;
-      const { answer, readAt, usableMs } = found;
-      const age = Math.max(performance.now() - readAt, options.clock() - answer.at);
-      if (age <= usableMs) return answer;
+      const { result, readAt, usableMs } = found;
+      const age = Math.max(performance.now() - readAt, options.clock() - result.at);
+      if (age <= usableMs) return result;
     }
     return null;
   }
@@ -111,16 +111,16 @@ export function createFactReader(options: {
     if (known !== null) return known;
     const { waiting } = state;
     // Limit a member to half of the capacity that the other members leave, so that one member cannot fill the queue.
-    if (waiting.ofMember(reader) >= MAX_WAITING - waiting.ofGroup(reader.group)) {
+    if (waiting.ofMember(reader) >= MAX_WAITING_REQUESTS - waiting.ofGroup(reader.group)) {
       // Return a failure, because a policy in shadow mode must not cause a refusal of the request.
-      if (call.shadow) return keep(state, keys.own, fault("no_answer"));
+      if (call.shadow) return cacheResult(state, keys.own, fault("no_answer"));
       throw tooManyReads(call, waiting.ofGroup(reader.group));
     }
     waiting.add(reader, 1);
     try {
       // Join a read of the same inputs that has a slot, or the reader's earlier read of them.
-      const joined = state.reading.get(keys.shared) ?? state.reading.get(keys.own);
-      return await (joined ?? remember(state, keys.own, readInTurn(state, call, reader, keys)));
+      const joined = state.readsInProgress.get(keys.shared) ?? state.readsInProgress.get(keys.own);
+      return await (joined ?? trackRead(state, keys.own, readWithSlot(state, call, reader, keys)));
     } finally {
       waiting.add(reader, -1);
     }
@@ -130,7 +130,7 @@ export function createFactReader(options: {
    * Waits for a slot, and reads. If another reader has started or completed a read of the same inputs by then, returns
    * the result of that read instead.
    */
-  async function readInTurn(
+  async function readWithSlot(
     state: SourceState,
     call: FactCall,
     reader: Reader,
@@ -138,16 +138,16 @@ export function createFactReader(options: {
   ): Promise<FactResult> {
     let release: () => void;
     try {
-      release = await state.turns.acquire(reader, AbortSignal.timeout(state.timeoutMs));
+      release = await state.slots.acquire(reader, AbortSignal.timeout(state.timeoutMs));
     } catch {
       const other = findRecent(state, [shared]);
       if (other !== null) return other;
       state.counts.failures += 1;
-      options.log.warn("a read of a fact source got no turn within the timeout", { source: state.source.name });
-      return keep(state, own, fault("no_answer"));
+      options.log.warn("a read of a fact source got no slot within the timeout", { source: state.source.name });
+      return cacheResult(state, own, fault("no_answer"));
     }
-    const other = findRecent(state, [shared]) ?? state.reading.get(shared);
-    if (other === undefined) return remember(state, shared, readFrom(state, call, shared, release));
+    const other = findRecent(state, [shared]) ?? state.readsInProgress.get(shared);
+    if (other === undefined) return trackRead(state, shared, readFrom(state, call, shared, release));
     release();
     return other;
   }
@@ -165,19 +165,19 @@ export function createFactReader(options: {
     const at = options.clock();
     const readAt = performance.now();
     try {
-      const text = canonicalText(await askSource(state, inputs, release));
-      if (text.length <= MAX_ANSWER) {
+      const text = canonicalText(await callSource(state, inputs, release));
+      if (text.length <= MAX_RESULT_CHARACTERS) {
         // Cache a copy, because the source could change its value later.
-        const answer = { value: JSON.parse(text) as JsonValue, fault: null, at };
-        return keep(state, key, answer, { length: text.length, usableMs: state.maxAgeMs, readAt });
+        const result = { value: JSON.parse(text) as JsonValue, fault: null, at };
+        return cacheResult(state, key, result, { length: text.length, usableMs: state.maxAgeMs, readAt });
       }
       counts.failures += 1;
-      options.log.warn("the answer of a fact source is too large", { source: source.name, characters: text.length });
-      return keep(state, key, fault("too_large"));
+      options.log.warn("the result of a fact source is too large", { source: source.name, characters: text.length });
+      return cacheResult(state, key, fault("too_large"));
     } catch (error) {
       counts.failures += 1;
-      options.log.warn("a fact source did not answer", { source: source.name, error: messageOf(error) });
-      return keep(state, key, fault("no_answer"));
+      options.log.warn("a read of a fact source failed", { source: source.name, error: messageOf(error) });
+      return cacheResult(state, key, fault("no_answer"));
     }
   }
 
@@ -192,16 +192,16 @@ export function createFactReader(options: {
     list: () => options.sources.map(({ name, inputs }) => ({ name, inputs })),
     recent: (call, keyId = null) => recent(call, keyId),
     async read(calls, keyId = null) {
-      const answers = await Promise.all(calls.map((call) => readOne(call, keyId)));
+      const results = await Promise.all(calls.map((call) => readOne(call, keyId)));
       // Cache each expired failure again when the last read has ended. Otherwise the failure of a fast source could
       // expire before a slow source responds, and a decision that needs both sources could never be made.
       for (const [i, call] of calls.entries()) {
-        const failure = answers[i]?.fault ?? null;
+        const failure = results[i]?.fault ?? null;
         const state = stateOf(call);
         if (failure !== null && state !== null && recent(call, keyId) === null)
-          keep(state, keysOf(call, readerOf(call, keyId)).own, fault(failure));
+          cacheResult(state, keysOf(call, readerOf(call, keyId)).own, fault(failure));
       }
-      return answers;
+      return results;
     },
     counts: () => [...states].map(([source, { counts }]) => ({ source, ...counts })),
   };
@@ -213,64 +213,64 @@ function createState(source: FactSource): SourceState {
     timeoutMs: Math.min(source.timeoutMs ?? DEFAULT_FACT_TIMEOUT_MS, MAX_FACT_TIMEOUT_MS),
     maxAgeMs: source.maxAgeMs ?? DEFAULT_FACT_AGE_MS,
     inputs: listNames(source.inputs),
-    kept: new Map(),
-    memory: 0,
-    reading: new Map(),
-    turns: createFairSlots(Math.min(source.maxConcurrent ?? MAX_CONCURRENT_READS, MAX_CONCURRENT_READS)),
+    cache: new Map(),
+    cachedSize: 0,
+    readsInProgress: new Map(),
+    slots: createFairSlots(Math.min(source.maxConcurrent ?? MAX_CONCURRENT_READS, MAX_CONCURRENT_READS)),
     waiting: createSlotCounts(),
     counts: { reads: 0, failures: 0 },
   };
 }
 
 /** Caches a result for `usableMs` from `readAt`, and at least for MIN_AGE_MS from now. */
-function keep(
+function cacheResult(
   state: SourceState,
   key: string,
-  answer: FactResult,
+  result: FactResult,
   { length = 0, usableMs = 0, readAt = performance.now() } = {},
 ): FactResult {
-  const { kept } = state;
-  const forget = (old: string): void => {
-    state.memory -= kept.get(old)?.size ?? 0;
-    kept.delete(old);
+  const { cache } = state;
+  const evict = (old: string): void => {
+    state.cachedSize -= cache.get(old)?.size ?? 0;
+    cache.delete(old);
   };
-  forget(key);
+  evict(key);
   const leastMs = performance.now() - readAt + MIN_AGE_MS;
-  const size = key.length + length + OVERHEAD;
-  kept.set(key, { answer, readAt, usableMs: Math.max(leastMs, usableMs), size });
-  state.memory += size;
-  for (const oldest of kept.keys()) {
-    if (state.memory <= MAX_MEMORY) break;
-    forget(oldest);
+  const size = key.length + length + RESULT_OVERHEAD;
+  cache.set(key, { result, readAt, usableMs: Math.max(leastMs, usableMs), size });
+  state.cachedSize += size;
+  for (const oldest of cache.keys()) {
+    if (state.cachedSize <= MAX_CACHE_CHARACTERS) break;
+    evict(oldest);
   }
-  return answer;
+  return result;
 }
 
 /** Registers a read in progress, so that later reads can join it until it ends. */
-function remember({ reading }: SourceState, key: string, read: Promise<FactResult>): Promise<FactResult> {
-  const answer = read.finally(() => reading.delete(key));
-  reading.set(key, answer);
-  return answer;
+function trackRead({ readsInProgress }: SourceState, key: string, read: Promise<FactResult>): Promise<FactResult> {
+  const tracked = read.finally(() => readsInProgress.delete(key));
+  readsInProgress.set(key, tracked);
+  return tracked;
 }
 
 /**
  * Calls a source. Settles within the timeout, even if the source ignores the signal. Does not abort when the service
  * stops, because a stopping service still decides requests, and would deny them without the facts.
  */
-async function askSource(
+async function callSource(
   { source, timeoutMs }: SourceState,
   inputs: FactCall["inputs"],
   release: () => void,
 ): Promise<JsonValue> {
-  const over = AbortSignal.timeout(timeoutMs);
+  const timeout = AbortSignal.timeout(timeoutMs);
   try {
     // Hold the slot until the source returns, so that a source that ignores the signal cannot accumulate reads.
-    const answered = Promise.resolve()
-      .then(() => source.read(inputs, over))
+    const result = Promise.resolve()
+      .then(() => source.read(inputs, timeout))
       .finally(release);
-    return await rejectOnAbort(answered, over);
+    return await rejectOnAbort(result, timeout);
   } catch (error) {
-    throw over.aborted ? new Error(`no answer within ${timeoutMs} ms`, { cause: error }) : error;
+    throw timeout.aborted ? new Error(`no result within ${timeoutMs} ms`, { cause: error }) : error;
   }
 }
 

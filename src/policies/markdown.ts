@@ -1,7 +1,7 @@
 /** Escapes untrusted text for Markdown. */
-import { replaceControls } from "../domain/text.ts";
+import { replaceControlCharacters } from "../domain/text.ts";
 
 /** Returns the string as a code span that is safe in a table cell, so that no part of it becomes markup. */
 export function markdownCell(value: string): string {
-  return `\`${replaceControls(value).replaceAll("`", "'").replaceAll("|", "\\|")}\``;
+  return `\`${replaceControlCharacters(value).replaceAll("`", "'").replaceAll("|", "\\|")}\``;
 }

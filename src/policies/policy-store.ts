@@ -9,7 +9,7 @@ import {
   PolicySourceError,
   type PolicyBundle,
   type PolicyFault,
-  type PolicyOffer,
+  type PolicySourceState,
   type PolicySource,
   type PolicyState,
   type SourceLocation,
@@ -158,7 +158,7 @@ export class PolicyStore implements PolicyService {
       source,
       faults: trouble.flatMap(({ faults }) => faults),
       stale_since: trouble.length === 0 ? null : Math.min(...trouble.map(({ since }) => since)),
-      offers: await Promise.all(this.sources.map((name) => this.offerOf(name))),
+      offers: await Promise.all(this.sources.map((name) => this.readSourceState(name))),
     };
   }
 
@@ -248,7 +248,7 @@ export class PolicyStore implements PolicyService {
     source.settled?.({ source: error.source, faults, previous: digest, policy_set: digest, isNew });
   }
 
-  private async offerOf(name: string): Promise<PolicyOffer> {
+  private async readSourceState(name: string): Promise<PolicySourceState> {
     const { storage } = this.options;
     const [refused, basis] = await Promise.all([readRefusedSource(storage, name), readAcceptedBundle(storage, name)]);
     const location = this.baselines.get(name);

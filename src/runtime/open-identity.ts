@@ -4,13 +4,13 @@ import type { BreakGlassList, Groups, LegalHoldList, SuggestedRuleList } from ".
 import type { GrantList } from "../contract/grants.ts";
 import type { Logger } from "../contract/host.ts";
 import type { StopList } from "../contract/stops.ts";
-import { createAgents, type AgentService } from "../identity/agents.ts";
+import { createAgentService, type AgentService } from "../identity/agents.ts";
 import { Directory } from "../identity/directory.ts";
-import { createGrants } from "../identity/grants.ts";
+import { createGrantList } from "../identity/grants.ts";
 import { createKeyUseRecorder } from "../identity/key-use.ts";
 import { KeyService } from "../identity/keys.ts";
 import { openPermitKeys, type PermitKeyService } from "../identity/permit-keys.ts";
-import { createStops } from "../identity/stops.ts";
+import { createStopList } from "../identity/stops.ts";
 import { createUsers, type UserService } from "../identity/users.ts";
 import type { Disposer } from "./disposer.ts";
 import { isLogKey, type OpenStore } from "./open-store.ts";
@@ -72,7 +72,7 @@ export async function openIdentityServices(
     newId,
     used: (id, now) => keyUse.note(id, now),
   });
-  const agents = createAgents({
+  const agents = createAgentService({
     storage,
     directory,
     head,
@@ -87,9 +87,9 @@ export async function openIdentityServices(
     users,
     keys,
     agents,
-    stops: createStops({ storage, directory, head, clock }),
+    stops: createStopList({ storage, directory, head, clock }),
     legalHolds: { list: () => follow().then(() => directory.legalHolds()) },
-    grants: createGrants({ storage, directory, head }),
+    grants: createGrantList({ storage, directory, head }),
     breakGlass: { list: () => follow().then(() => directory.breakGlass()) },
     suggestedRules: { list: () => follow().then(() => directory.suggestedRules()) },
   };

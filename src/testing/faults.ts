@@ -96,7 +96,9 @@ export function withFaults(storage: Storage): Storage & { faults: Faults } {
       ? {}
       : { upkeep: (max: number) => (storage.upkeep as NonNullable<Storage["upkeep"]>)(max) }),
     ...(storage.inspect === undefined ? {} : { inspect: storage.inspect.bind(storage) }),
-    ...(storage.cutBack === undefined ? {} : { cutBack: storage.cutBack.bind(storage) }),
+    ...(storage.deleteUncoveredRows === undefined
+      ? {}
+      : { deleteUncoveredRows: storage.deleteUncoveredRows.bind(storage) }),
     ...(storage.copying === undefined ? {} : { copying: storage.copying }),
     ...(storage.processes === undefined ? {} : { processes: storage.processes }),
     ...(storage.onConnection === undefined ? {} : { onConnection: storage.onConnection.bind(storage) }),

@@ -54,7 +54,7 @@ test("undefined is rejected at every position, so that no member can vanish", ()
   for (const value of [undefined, [undefined], [1, undefined, 2], { a: undefined }, { a: [{ b: undefined }] }]) {
     assert.throws(() => canonical(value), {
       name: "TypeError",
-      message: "there is no canonical JSON for a value of type undefined: give null for what is absent",
+      message: "there is no canonical JSON for a value of type undefined: use null for absent values",
     });
   }
   // eslint-disable-next-line no-sparse-arrays

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parseShell } from "../../src/hook/shell/parse-command.ts";
-import type { ParsedShell, UnparsedReason } from "../../src/hook/shell/shell-types.ts";
+import type { ParsedShell, UnclearReason } from "../../src/hook/shell/shell-types.ts";
 
 const read = (text: string): ParsedShell => parseShell(text, { cwds: ["/work/app"], home: "/home/ada" });
 const commands = (text: string): string[] => read(text).commands.map(({ name, args }) => [name, ...args].join(" "));
@@ -57,7 +57,7 @@ describe("commands in the text", () => {
 });
 
 describe("what the text does not show", () => {
-  const UNCLEAR: readonly [text: string, reasons: UnparsedReason[], ...commands: string[]][] = [
+  const UNCLEAR: readonly [text: string, reasons: UnclearReason[], ...commands: string[]][] = [
     ["$X -rf /", ["expansion", "name"], "$X -rf /"],
     ["rm$IFS-rf$IFS/", ["expansion", "name"], "rm$IFS-rf$IFS/"],
     ["echo $(rm x)", ["expansion"], "rm x", "echo $(rm x)"],

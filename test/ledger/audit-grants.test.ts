@@ -169,8 +169,8 @@ for (const [name, expected, bodies] of forged)
 test("a signed grant can cover the grantor's own agent, and its vote must contain the same terms", () => {
   fold(userEntry(["pk"]), signedGrant(), signedVote(), use("a", { by: "user:u", self: true }));
   audit.checkAll((fault) => assert.fail(fault));
-  refuses(/signed, but was given without a vote/, granted({ grant: { ...TERMS, id: "alone", passkey: "pk" } }));
-  refuses(/gives the grant g, which was not recorded/, signedVote());
+  refuses(/signed, but was not created with a vote/, granted({ grant: { ...TERMS, id: "alone", passkey: "pk" } }));
+  refuses(/creates the grant g, but the ledger lacks the entry/, signedVote());
   for (const [i, change] of [
     { grant: { ...VOTED, count: 3 } },
     { grant: { ...VOTED, for_ms: 1000 } },
@@ -184,12 +184,15 @@ test("a signed grant can cover the grantor's own agent, and its vote must contai
     const id = `other ${i}`;
     const grant = "grant" in change && change.grant != null ? { grant: { ...change.grant, id } } : {};
     fold(signedGrant({ grant: { ...TERMS, id, passkey: "pk" } }));
-    refuses(/differs from the one that its vote gives/, signedVote({ grant: { ...VOTED, id }, ...change, ...grant }));
+    refuses(
+      /differs from the grant that the vote contains/,
+      signedVote({ grant: { ...VOTED, id }, ...change, ...grant }),
+    );
   }
   fold(signedGrant({ grant: { ...TERMS, id: "lost", passkey: "pk" } }));
   const faults: string[] = [];
   audit.checkAll((fault) => faults.push(fault));
-  assert.match(faults.join(), /the grant lost was given with a vote that the ledger does not have/);
+  assert.match(faults.join(), /the ledger lacks the vote that created the grant lost/);
 });
 
 test("finds a use after a stop that covers it, lifted or not", () => {

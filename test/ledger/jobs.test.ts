@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
-import { createAgents } from "../../src/identity/agents.ts";
+import { createAgentService } from "../../src/identity/agents.ts";
 import { Directory } from "../../src/identity/directory.ts";
 import { type OpenLedger } from "../../src/ledger/index.ts";
 import { agentRow } from "../../src/testing/suite/rows.ts";
@@ -71,7 +71,7 @@ test("an agent's changes by a failed job are not cached", async () => {
   await storage.open();
   await storage.write((tx) => tx.insertAgent(agentRow(1)));
   const directory = new Directory();
-  const agents = createAgents({
+  const agents = createAgentService({
     storage,
     directory,
     head: () => storage.head(),

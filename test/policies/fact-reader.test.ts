@@ -78,7 +78,7 @@ test("a source that hangs, and ignores the signal, holds up only its own reads, 
   const answers = await Promise.all(Array.from({ length: 40 }, (_, i) => read(`secret-${i}`)));
   clearInterval(alive);
   assert.ok(answers.every((answer) => answer?.fault === "no_answer"));
-  assert.match(setting.logged.join(), /no answer within 20 ms/);
+  assert.match(setting.logged.join(), /no result within 20 ms/);
   assert.ok(setting.logged.every((line) => !line.includes("secret")));
 });
 
@@ -148,7 +148,7 @@ test("a read that gets no turn fails only for its key", async () => {
     answers.map((answer) => answer?.fault),
     ["no_answer", "no_answer"],
   );
-  assert.match(setting.logged.join(), /got no turn within the timeout/);
+  assert.match(setting.logged.join(), /got no slot within the timeout/);
   end();
   await new Promise(setImmediate);
   const missed = (await read("x", "p", "b"))?.fault;

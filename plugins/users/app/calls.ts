@@ -8,7 +8,7 @@ interface Calls {
   "GET /v1/sign-in-methods": { response: schema.SignInMethods };
   "POST /v1/session/passkey/options": { response: schema.Ceremony };
   "POST /v1/session/passkey": { body: schema.SignInBody; response: schema.SignedIn };
-  "POST /v1/enrolment/options": { body: schema.EnrolmentStart; response: schema.EnrolmentCeremony };
+  "POST /v1/enrolment/options": { body: schema.EnrolmentStartBody; response: schema.EnrolmentCeremony };
   "POST /v1/enrolment": { body: schema.EnrolmentBody; response: schema.Enrolled };
   "POST /v1/session/terminal/confirm/options": { body: schema.TerminalCode; response: schema.Confirmation };
   "POST /v1/session/terminal/confirm": { body: schema.TerminalConfirmBody; response: schema.ConfirmedTerminal };

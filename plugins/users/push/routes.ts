@@ -1,5 +1,5 @@
 /** Routes with which users manage the devices on which they are notified. */
-import { closed, type CoreHost, time } from "../../../src/core.ts";
+import { closed, type CoreHost, timeSchema } from "../../../src/core.ts";
 import { defineRoute, parseTargetUrl, Refusal, type Route, type Static, toRfc3339, Type } from "../../../src/plugin.ts";
 import { decodeOrNull } from "../challenges.ts";
 import { UserParams } from "../schemas.ts";
@@ -41,8 +41,10 @@ const DeviceRecord = Type.Object(
   {
     id: Type.String({ description: "First 32 hexadecimal digits of the SHA-256 of the endpoint." }),
     browser: Type.String(),
-    created_at: time("When the device was added."),
-    expires_at: time("Time from which it is no longer notified, unless the user opens the console on it earlier."),
+    created_at: timeSchema("When the device was added."),
+    expires_at: timeSchema(
+      "Time from which it is no longer notified, unless the user opens the console on it earlier.",
+    ),
   },
   { title: "Device", ...closed },
 );

@@ -6,7 +6,7 @@ import type { ProviderOptions } from "../user-options.ts";
 import { SCOPES } from "../user-scopes.ts";
 import { OPENAPI_TAG } from "../session-routes.ts";
 import type { Sessions } from "../sessions.ts";
-import { type Group, ScimGroups } from "./scim-groups.ts";
+import { type ScimGroup, ScimGroups } from "./scim-groups.ts";
 import {
   CONTENT_TYPE,
   GROUP_SCHEMA,
@@ -171,7 +171,7 @@ function userRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route
 async function renderGroup(
   host: CoreHost,
   { users, groups }: Endpoint,
-  group: Group,
+  group: ScimGroup,
   excluded = "",
 ): Promise<JsonObject> {
   const isShort = excluded.toLowerCase().split(",").includes("members");

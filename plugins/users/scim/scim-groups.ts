@@ -3,7 +3,7 @@
  * from its name. Therefore the store contains only which groups exist.
  */
 import {
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   isJsonObject,
   type JsonObject,
@@ -20,7 +20,7 @@ import { SCOPES } from "../user-scopes.ts";
 import { findAttribute, type PatchOperation, readMemberIds, readText } from "./messages.ts";
 import { isManagedBy, type ScimUsers } from "./scim-users.ts";
 
-export interface Group {
+export interface ScimGroup {
   id: string;
   name: string;
   external_id: string | null;
@@ -40,39 +40,39 @@ export class ScimGroups {
     this.users = users;
   }
 
-  async list(): Promise<Group[]> {
-    const groups: Group[] = [];
+  async list(): Promise<ScimGroup[]> {
+    const groups: ScimGroup[] = [];
     for (let after = ""; ;) {
       const filter = { prefix: this.key(""), limit: PAGE, ...(after === "" ? {} : { after }) };
       const page = await this.host.documents.list(filter);
-      groups.push(...page.map(({ value }) => value as unknown as Group));
+      groups.push(...page.map(({ value }) => value as unknown as ScimGroup));
       if (page.length < PAGE) return groups;
       after = page.at(-1)?.key ?? "";
     }
   }
 
   /** Returns the group. Throws USERS_SCIM_NOT_FOUND. */
-  async find(id: string, tx?: LedgerTransaction): Promise<Group> {
+  async find(id: string, tx?: LedgerTransaction): Promise<ScimGroup> {
     const { documents } = this.host;
     const document = await (tx === undefined ? documents : documents.within(tx)).get(this.key(id.slice(0, 100)));
-    const group = document?.value as unknown as Group | undefined;
+    const group = document?.value as unknown as ScimGroup | undefined;
     // Ignore a row whose id does not match its name, because the name determines the roles of the members.
     if (group !== undefined && this.idOf(group.name) === id) return group;
     throw new Refusal(ERRORS.SCIM_NOT_FOUND, `there is no group ${id.slice(0, 100)}`);
   }
 
-  membersOf({ name }: Group, users: Users): User[] {
+  membersOf({ name }: ScimGroup, users: Users): User[] {
     return [...users.values()].filter(
       (user) => isManagedBy(user, this.users.options) && user.provider_groups.includes(name),
     );
   }
 
   /** Creates a group with members. Throws USERS_SCIM_CONFLICT if a group with this name exists. */
-  create(credential: Credential, body: JsonObject): Promise<Group> {
+  create(credential: Credential, body: JsonObject): Promise<ScimGroup> {
     const name = readText(findAttribute(body, "displayName"), "displayName", MAX_NAME);
     const external_id = externalIdIn(body);
     const members = readMemberIds(findAttribute(body, "members"));
-    const group: Group = { id: this.idOf(name), name, external_id };
+    const group: ScimGroup = { id: this.idOf(name), name, external_id };
     return this.run(credential, async (tx) => {
       const documents = this.host.documents.within(tx);
       if ((await documents.get(this.key(group.id))) !== null)
@@ -83,7 +83,7 @@ export class ScimGroups {
   }
 
   /** Replaces the group's members. */
-  replace(credential: Credential, id: string, body: JsonObject): Promise<Group> {
+  replace(credential: Credential, id: string, body: JsonObject): Promise<ScimGroup> {
     return this.run(credential, async (tx) => {
       const group = await this.find(id, tx);
       assertSameName(group, findAttribute(body, "displayName"));
@@ -92,7 +92,7 @@ export class ScimGroups {
   }
 
   /** Applies the operations of a PATCH in order. */
-  patch(credential: Credential, id: string, operations: readonly PatchOperation[]): Promise<Group> {
+  patch(credential: Credential, id: string, operations: readonly PatchOperation[]): Promise<ScimGroup> {
     return this.run(credential, async (tx) => {
       const group = await this.find(id, tx);
       const members = new Set(this.membersOf(group, tx.users).map((user) => user.id));
@@ -115,10 +115,10 @@ export class ScimGroups {
   /** Runs a transaction that returns a group with its new members, and updates the users who joined or left. */
   private run(
     credential: Credential,
-    work: (tx: LedgerTransaction) => Promise<{ group: Group; members: readonly string[] }>,
-  ): Promise<Group> {
+    work: (tx: LedgerTransaction) => Promise<{ group: ScimGroup; members: readonly string[] }>,
+  ): Promise<ScimGroup> {
     return this.host.ledger.transact(async (tx) => {
-      const caller = await confirmWithScope(tx, credential, SCOPES.provision);
+      const caller = await confirmCredential(tx, credential, SCOPES.provision);
       const by = toActor(caller.key, caller.principal);
       const { group, members } = await work(tx);
       const requestedMembers = new Set(members);
@@ -149,7 +149,7 @@ export class ScimGroups {
   }
 }
 
-function applyOperation(group: Group, members: Set<string>, { op, path, value }: PatchOperation): void {
+function applyOperation(group: ScimGroup, members: Set<string>, { op, path, value }: PatchOperation): void {
   if (path === "displayname") return assertSameName(group, value);
   const one = /^members\[\s*value\s+eq\s+"([^"\\]+)"\s*\]$/.exec(path ?? "")?.[1];
   if (one !== undefined && op === "remove") return void members.delete(one);
@@ -167,7 +167,7 @@ function applyOperation(group: Group, members: Set<string>, { op, path, value }:
 }
 
 /** Rejects a new name, because the configuration maps groups by name. */
-function assertSameName(group: Group, name: unknown): void {
+function assertSameName(group: ScimGroup, name: unknown): void {
   const given = isJsonObject(name) ? findAttribute(name, "displayName") : name;
   if (given !== undefined && given !== group.name)
     throw new Refusal(ERRORS.SCIM_IMMUTABLE, "a group cannot be renamed; create a new group and delete this one");

@@ -1,7 +1,7 @@
 /** Changes that a SCIM client makes to users. Each transaction confirms the client's key under the ledger's lock. */
 import {
   type Actor,
-  confirmWithScope,
+  confirmCredential,
   type CoreHost,
   findUserByIdentity,
   type JsonObject,
@@ -14,7 +14,7 @@ import {
 } from "../../../src/core.ts";
 import { type Credential, Refusal } from "../../../src/plugin.ts";
 import { cancelOpen, deactivateUserWithin, recordUser } from "../user-changes.ts";
-import { displayName, mapProviderGroups } from "../claims.ts";
+import { cleanDisplayName, mapProviderGroups } from "../claims.ts";
 import { ERRORS } from "../user-errors.ts";
 import type { ProviderOptions } from "../user-options.ts";
 import { SCOPES } from "../user-scopes.ts";
@@ -187,7 +187,7 @@ export class ScimUsers {
     work: (tx: LedgerTransaction, by: Actor) => Promise<ScimUser>,
   ): Promise<ScimUser> {
     const { by, done } = await this.host.ledger.transact(async (tx) => {
-      const caller = await confirmWithScope(tx, credential, SCOPES.provision);
+      const caller = await confirmCredential(tx, credential, SCOPES.provision);
       const by = toActor(caller.key, caller.principal);
       return { by, done: await work(tx, by) };
     });
@@ -237,7 +237,7 @@ function readAttribute({ op, path, value }: PatchOperation, body: JsonObject): U
 }
 
 function nameFrom(value: unknown): UserChange {
-  const name = displayName(value);
+  const name = cleanDisplayName(value);
   return name === null ? {} : { name };
 }
 

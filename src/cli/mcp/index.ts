@@ -112,13 +112,13 @@ examples:
   run: async (args, io) => (await import("./check-gateway.ts")).doctor(args, io),
 };
 
-const VERBS: Readonly<Record<string, Subcommand>> = { install, uninstall, doctor, proxy, accept };
+const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = { install, uninstall, doctor, proxy, accept };
 
 export const mcp: Command = {
   summary: "put policies in front of MCP servers",
   help: `usage: assent mcp install|uninstall|doctor|proxy|accept ...
 
-${Object.entries(VERBS)
+${Object.entries(SUBCOMMANDS)
   .map(([name, { summary }]) => `  ${name.padEnd(11)}${summary}`)
   .join("\n")}
 
@@ -128,11 +128,11 @@ examples:
   assent mcp install --client claude-code
   assent mcp proxy -- npx -y @modelcontextprotocol/server-filesystem ~/notes
   assent mcp accept`,
-  subcommands: VERBS,
+  subcommands: SUBCOMMANDS,
   run([verb, ...args]: string[], io: Output): Promise<number> {
     if (verb === undefined)
       throw usageError("assent mcp needs a subcommand; use install, uninstall, doctor, proxy or accept");
-    if (!Object.hasOwn(VERBS, verb)) throw usageError(`assent mcp has no subcommand "${verb}"`);
-    return (VERBS[verb] as Subcommand).run(args, io);
+    if (!Object.hasOwn(SUBCOMMANDS, verb)) throw usageError(`assent mcp has no subcommand "${verb}"`);
+    return (SUBCOMMANDS[verb] as Subcommand).run(args, io);
   },
 };

@@ -1,6 +1,6 @@
 /** `assent policy diff` compares the rules and effects of two folders or git revisions. */
 import { statSync } from "node:fs";
-import type { PolicyChange } from "../../domain/policy/diff/diff.ts";
+import type { PolicyDifference } from "../../domain/policy/diff/diff.ts";
 import { diffPolicySets, type SetDiff } from "../../domain/policy/diff/set-diff.ts";
 import { renderDiffMarkdown, renderDiffTotals } from "../../policies/diff-markdown.ts";
 import { loadPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
@@ -83,7 +83,7 @@ function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
-const SIGNS: Readonly<Record<PolicyChange["kind"], string>> = {
+const SIGNS: Readonly<Record<PolicyDifference["kind"], string>> = {
   policy_changed: "~",
   limit_added: "+",
   limit_removed: "-",

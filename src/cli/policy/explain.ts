@@ -11,7 +11,7 @@ import {
   type PolicyExplanation,
   type RuleExplanation,
 } from "../../domain/policy/decide/explain.ts";
-import { findGivenFactsFault, givenStanding, withGivenInputs } from "../../domain/policy/test/given-facts.ts";
+import { findGivenFactsFault, givenRequesterFacts, withGivenInputs } from "../../domain/policy/test/given-facts.ts";
 import { findGivenHistoryFault } from "../../domain/policy/test/given-history.ts";
 import { findUnknownLimit } from "../../domain/policy/decide/limit-facts.ts";
 import { MAX_FILE_LENGTH, parseSampleAction, type SampleAction } from "../../domain/policy/parse/parse.ts";
@@ -88,8 +88,8 @@ examples:
     const inputFault = historyFault ?? findGivenFactsFault(compiled, givenFacts);
     if (inputFault !== null) throw usageError(inputFault);
     // This does not contact a service, so the usage of limits, past actions and facts are unknown.
-    const standing = givenStanding({ principal, agent, session });
-    const facts = withGivenInputs(compiled, request, standing, now, sample);
+    const requesterFacts = givenRequesterFacts({ principal, agent, session });
+    const facts = withGivenInputs(compiled, request, requesterFacts, now, sample);
     const explanation = explainDecision(compiled, request, facts, now);
     if (format === "json") printJson(io, { now: toRfc3339(now), ...explanation });
     else for (const line of text(explanation, action, now, io)) io.out(line);

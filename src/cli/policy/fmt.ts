@@ -12,7 +12,7 @@ import { withStatusLine } from "../status-line.ts";
 import { resolvePolicyFolder, printFaults } from "./folder-argument.ts";
 import { programCommand } from "../invocation.ts";
 
-interface Outcome {
+interface FormatOutcome {
   changed: boolean;
   faults: TextFault[];
 }
@@ -50,7 +50,7 @@ examples:
     }
     const shared = await loadSharedData(folder, names);
     const outcomes = await withStatusLine(io, async (say) => {
-      const results: [string, Outcome][] = [];
+      const results: [string, FormatOutcome][] = [];
       for (const name of names) {
         say(`${results.length} of ${names.length} files`);
         results.push([name, await formatFile(folder, name, shared, values.check !== true)]);
@@ -70,8 +70,8 @@ examples:
   },
 };
 
-async function formatFile(folder: string, name: string, shared: SharedData, write: boolean): Promise<Outcome> {
-  const unchanged = (message: string): Outcome => ({
+async function formatFile(folder: string, name: string, shared: SharedData, write: boolean): Promise<FormatOutcome> {
+  const unchanged = (message: string): FormatOutcome => ({
     changed: false,
     faults: [{ file: name, line: null, column: null, message }],
   });

@@ -11,7 +11,7 @@ import { init } from "./init.ts";
 import { suggest } from "./suggest.ts";
 import { test } from "./test.ts";
 
-const VERBS: Readonly<Record<string, Subcommand>> = {
+const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
   init,
   check,
   test,
@@ -27,7 +27,7 @@ export const policy: Command = {
   summary: "check, test and compare policies without a service",
   help: `usage: assent policy VERB [options]
 
-${Object.entries(VERBS)
+${Object.entries(SUBCOMMANDS)
   .map(([name, { summary }]) => `  ${name.padEnd(14)}${summary}`)
   .join("\n")}
 
@@ -39,12 +39,12 @@ examples:
   assent policy check
   assent policy test --min-coverage 100
   assent policy backtest --against store --since 30d`,
-  subcommands: VERBS,
+  subcommands: SUBCOMMANDS,
   async run(args, io) {
     const [name, ...rest] = args;
-    const verb = name !== undefined && Object.hasOwn(VERBS, name) ? VERBS[name] : undefined;
+    const verb = name !== undefined && Object.hasOwn(SUBCOMMANDS, name) ? SUBCOMMANDS[name] : undefined;
     if (verb !== undefined) return verb.run(rest, io);
-    const names = Object.keys(VERBS);
+    const names = Object.keys(SUBCOMMANDS);
     const suggestion = name === undefined ? null : suggestName(name, names);
     throw usageError(
       `${name === undefined ? "assent policy needs a subcommand" : `assent policy has no subcommand "${name}"`}; use ${names.slice(0, -1).join(", ")} or ${names.at(-1)}${suggestion === null ? "" : `; did you mean "${suggestion}"?`}`,

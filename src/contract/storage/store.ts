@@ -95,7 +95,7 @@ export interface Storage extends StorageReader {
    * Resolves to the number of entries removed. Rejects with "corrupt" if a stored checkpoint covers the entries. Absent
    * if such entries cannot occur.
    */
-  cutBack?(
+  deleteUncoveredRows?(
     keep: (rows: readonly RemovedRow[], tx: Pick<StorageTransaction, "meta" | "putMeta">) => Promise<void>,
   ): Promise<number>;
   /** Copies rows for `assent copy`. Absent if the store cannot be copied. */

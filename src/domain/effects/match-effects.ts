@@ -104,7 +104,7 @@ interface Candidate {
   match: "exact" | "likely" | null;
 }
 
-type Outcome = "matched" | "unknown" | UnmatchedReason;
+type EffectOutcome = "matched" | "unknown" | UnmatchedReason;
 
 interface UnnamedEffect {
   readonly event: Omit<SourceEvent, "record">;
@@ -207,7 +207,7 @@ class SourceMatcher implements EffectMatcher {
     return this.options.mappings[index] as EffectMapping;
   }
 
-  private matchNamed(event: SourceEvent, mapping: number): Outcome {
+  private matchNamed(event: SourceEvent, mapping: number): EffectOutcome {
     const candidate = this.candidates.get(event.action_id ?? "");
     if (candidate === undefined) return "unknown_action";
     const { action, digests } = candidate;
@@ -234,7 +234,7 @@ class SourceMatcher implements EffectMatcher {
     }
   }
 
-  private settle({ id, at, event, actor, action_id }: Omit<SourceEvent, "record">, outcome: Outcome): void {
+  private settle({ id, at, event, actor, action_id }: Omit<SourceEvent, "record">, outcome: EffectOutcome): void {
     if (!this.isInWindow(at)) return;
     if (outcome === "matched" || outcome === "unknown") this.counts[outcome]++;
     else this.unmatched.push({ id, at, event, actor, action_id, reason: outcome });

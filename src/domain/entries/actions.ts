@@ -2,7 +2,7 @@
 import type { ApproverPlan } from "../approvers.ts";
 import type { DeniedBy } from "../denied-by.ts";
 import type { ErasablePart } from "../erasure.ts";
-import type { Gesture, VotedGrant } from "../gesture.ts";
+import type { Gesture, VoteGrantTerms } from "../gesture.ts";
 import type { Decision, RecordedFacts } from "../policy/policy-types.ts";
 import type { ReviewAnswer, ReviewFault } from "../reviews.ts";
 
@@ -70,7 +70,7 @@ export interface ApprovalEntry {
   /** Whether the approver approved without a second approver (break-glass). A `break_glass` entry follows. */
   break_glass: boolean;
   /** The grant that was created with the vote. Its entry precedes this one. Null if there is no grant. */
-  grant: (VotedGrant & { id: string }) | null;
+  grant: (VoteGrantTerms & { id: string }) | null;
   /**
    * The approver's groups at the time of the vote, restricted to groups that the approval lists. Empty unless this is a
    * vote.

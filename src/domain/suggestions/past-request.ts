@@ -96,6 +96,14 @@ export function measureSupport(approvals: readonly PastRequest[], { min_approval
 }
 
 /** Returns true if the support reaches every minimum of `bar`. */
-export function hasMinimumEvidence({ counted, people, sources, days }: ApprovalSupport, bar: MinimumEvidence): boolean {
-  return counted >= bar.min_approvals && people >= bar.min_people && days >= bar.min_days && sources >= MIN_SOURCES;
+export function hasMinimumEvidence(
+  { counted, people, sources, days }: ApprovalSupport,
+  minimum: MinimumEvidence,
+): boolean {
+  return (
+    counted >= minimum.min_approvals &&
+    people >= minimum.min_people &&
+    days >= minimum.min_days &&
+    sources >= MIN_SOURCES
+  );
 }

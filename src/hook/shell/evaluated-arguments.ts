@@ -3,7 +3,7 @@
  * commands.
  */
 import type { ShellArgument } from "./shell-types.ts";
-import type { UnparsedReason } from "./shell-types.ts";
+import type { UnclearReason } from "./shell-types.ts";
 
 const NUMBER = /^[-+]?[0-9]*$/;
 /**
@@ -18,7 +18,7 @@ const ESCAPED_PERCENT = /\\(0*45|x25|u0*25)/i;
 /** Matches arguments that assign nothing, even if they are evaluated as an expression. */
 const NO_ASSIGNMENT = /^(?!.*--)[\w .,:-]*$/s;
 
-export function findEvaluationReason(name: string, args: readonly ShellArgument[]): UnparsedReason | null {
+export function findEvaluationReason(name: string, args: readonly ShellArgument[]): UnclearReason | null {
   const words = args.map(({ text }) => text);
   if (words.some((text) => /[$`]/.test(text))) return "expansion";
   switch (name) {
@@ -39,7 +39,7 @@ function comparesNumbers(words: readonly string[], at: number): boolean {
   return (NUMBER.test(right) || right === "]") && NUMBER.test(left);
 }
 
-function printfReason([format = "", ...values]: readonly string[]): UnparsedReason | null {
+function printfReason([format = "", ...values]: readonly string[]): UnclearReason | null {
   if (format.startsWith("-")) return "assignment";
   const plain = format.replaceAll("%%", "");
   if (/%[^A-Za-z%]*[hjlqtzL]*n/.test(plain)) return "assignment";

@@ -1,6 +1,6 @@
 /** Reads the commands that another command starts: shells, wrappers, `find -exec`, `eval`. */
-import type { Directories } from "./directories.ts";
-import type { ShellArgument, UnparsedReason } from "./shell-types.ts";
+import type { WorkingFolders } from "./working-folders.ts";
+import type { ShellArgument, UnclearReason } from "./shell-types.ts";
 import { findEvaluationReason } from "./evaluated-arguments.ts";
 import { fileArguments } from "./text-arguments.ts";
 import {
@@ -26,8 +26,8 @@ const FIND_EXEC_OPTIONS = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
 
 /** The members of the line's reader that nested commands use. */
 interface CommandReader {
-  readonly directories: Directories;
-  note(reason: UnparsedReason): void;
+  readonly workingFolders: WorkingFolders;
+  note(reason: UnclearReason): void;
   path(argument: ShellArgument): void;
   readScript(text: string, via: readonly string[], depth: number): void;
   recordCommand(
@@ -51,7 +51,7 @@ export class NestedCommands {
   read(argv: readonly ShellArgument[], via: readonly string[], depth: number, input: string | null): void {
     const [first, ...args] = argv;
     if (first === undefined) return;
-    const name = this.reader.directories.commandName(first);
+    const name = this.reader.workingFolders.commandName(first);
     const nestedVia = [...via, name];
     const record = (): void => this.reader.recordCommand(first, args, via);
     if (nestedVia.length > 16) return this.reader.note("size");
@@ -79,7 +79,7 @@ export class NestedCommands {
         return record();
       case "cd":
       case "pushd":
-        this.reader.directories.changeFolder(args);
+        this.reader.workingFolders.changeFolder(args);
         return record();
       case "popd":
         this.reader.note("directory");
@@ -265,7 +265,7 @@ export class NestedCommands {
       const folder = text === "-C" ? args[index + 1] : undefined;
       if (folder !== undefined) {
         index++;
-        this.reader.directories.changeFolder([folder]);
+        this.reader.workingFolders.changeFolder([folder]);
         this.reader.path(folder);
         continue;
       }

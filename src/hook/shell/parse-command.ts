@@ -13,10 +13,10 @@ import {
   type Word,
 } from "unbash";
 import { resolve } from "node:path/posix";
-import { Directories } from "./directories.ts";
+import { WorkingFolders } from "./working-folders.ts";
 import { NestedCommands } from "./nested-commands.ts";
 import { textArguments } from "./text-arguments.ts";
-import type { ParsedShell, ShellArgument, ShellContext, UnparsedReason } from "./shell-types.ts";
+import type { ParsedShell, ShellArgument, ShellContext, UnclearReason } from "./shell-types.ts";
 import { hasExpansion, joinParts, wordValue } from "./word-values.ts";
 import { isHarmlessAssignment } from "./command-tables.ts";
 
@@ -37,8 +37,8 @@ const HIDDEN_CHARACTERS = new RegExp(
 );
 
 /**
- * Parses a command without access to the file system. Cannot resolve links, so ".." after a name makes the command
- * unclear.
+ * Parses a command without access to the file system. Cannot resolve symbolic links, so a path with ".." after a folder
+ * name is reported in `unclear`.
  */
 export function parseShell(text: string, place: ShellContext): ParsedShell {
   const { parsed } = readShellText(text, place);
@@ -66,7 +66,7 @@ export function readShellText(text: string, place: ShellContext): { parsed: Pars
   const reading = new ShellReader(place);
   if (HIDDEN_CHARACTERS.test(text)) reading.note("characters");
   reading.readScript(text, [], 0);
-  return { parsed: reading.result(), folders: reading.directories.all() };
+  return { parsed: reading.result(), folders: reading.workingFolders.all() };
 }
 
 class ShellReader {
@@ -76,20 +76,20 @@ class ShellReader {
   private readonly paths = new Set<string>();
   /** Standard streams that are opened for writing. They count as written files if the line also reads files. */
   private readonly streams = new Set<string>();
-  private readonly unclear = new Set<UnparsedReason>();
+  private readonly unclear = new Set<UnclearReason>();
   /** Arguments that count as file names only if another part of the line is unclear. */
   private readonly texts: ShellArgument[] = [];
   private words = 0;
   private source = "";
-  readonly directories: Directories;
+  readonly workingFolders: WorkingFolders;
   private readonly runs: NestedCommands;
 
   constructor(place: ShellContext) {
-    this.directories = new Directories(place, (reason) => this.note(reason));
+    this.workingFolders = new WorkingFolders(place, (reason) => this.note(reason));
     this.runs = new NestedCommands(this);
   }
 
-  note(reason: UnparsedReason): void {
+  note(reason: UnclearReason): void {
     this.unclear.add(reason);
   }
 
@@ -131,7 +131,7 @@ class ShellReader {
   recordCommand(name: ShellArgument, args: readonly ShellArgument[], via: readonly string[], files = args): void {
     this.words += args.length + 1;
     if (this.commands.length >= MAX_COMMANDS || this.words > MAX_WORDS) return this.note("size");
-    const plain = this.directories.commandName(name);
+    const plain = this.workingFolders.commandName(name);
     this.commands.push({ name: plain, args: args.map(({ text }) => text), via: [...via] });
     const texts = textArguments(plain, args);
     this.texts.push(...texts);
@@ -140,7 +140,7 @@ class ShellReader {
   }
 
   path(argument: ShellArgument): void {
-    for (const path of this.directories.possiblePaths(argument)) {
+    for (const path of this.workingFolders.possiblePaths(argument)) {
       if (this.paths.size >= MAX_PATHS) return this.note("size");
       this.paths.add(path);
     }
@@ -283,7 +283,7 @@ class ShellReader {
   }
 
   private opens(target: ShellArgument, files: Set<string>): void {
-    for (const path of this.directories.filePaths(target)) {
+    for (const path of this.workingFolders.filePaths(target)) {
       if (files.size + this.paths.size >= MAX_PATHS) return this.note("size");
       // Output to /dev/null writes nothing. /dev/stdout may be a file that is opened a second time.
       if (path === "/dev/null" || (files === this.reads && path === "/dev/stdin")) continue;

@@ -42,7 +42,7 @@ const UNCLEAR_REASONS = [
   /** The command is for a shell other than bash or sh, or has a different meaning in another shell. */
   "shell",
 ] as const;
-export type UnparsedReason = (typeof UNCLEAR_REASONS)[number];
+export type UnclearReason = (typeof UNCLEAR_REASONS)[number];
 
 export interface ShellCommand {
   /** Name of the command: `rm` for `/bin/rm`. Unchanged for a path outside the system's folders: `./rm`. */
@@ -63,7 +63,7 @@ export interface ParsedShell {
   /** Absolute paths to which the arguments may refer, and the targets of links among them. */
   paths: string[];
   /** Reasons why the command is unclear. Sorted, without duplicates. If empty, `commands` is complete. */
-  unclear: UnparsedReason[];
+  unclear: UnclearReason[];
 }
 
 export interface ShellContext {

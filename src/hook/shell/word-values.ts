@@ -7,12 +7,12 @@ import {
   type Word,
   type WordPart,
 } from "unbash";
-import type { UnparsedReason } from "./shell-types.ts";
+import type { UnclearReason } from "./shell-types.ts";
 
 interface WordValue {
   /** Value of the word; its source text if `unclear` is set. */
   text: string;
-  unclear: UnparsedReason | null;
+  unclear: UnclearReason | null;
   /** Scripts in the word's command substitutions, which also run. */
   scripts: ParsedScript[];
   /** Whether the word begins with a tilde that the shell expands. */
@@ -83,9 +83,9 @@ export function wordValue(word: Word): WordValue {
 export function joinParts(
   parts: readonly WordPart[],
   scripts: ParsedScript[] = [],
-): { text: string; unclear: UnparsedReason | null; scripts: ParsedScript[] } {
+): { text: string; unclear: UnclearReason | null; scripts: ParsedScript[] } {
   let text = "";
-  let unclear: UnparsedReason | null = null;
+  let unclear: UnclearReason | null = null;
   for (const part of parts) {
     const one = partValue(part, scripts);
     if (one === null) unclear ??= unclearReason(part);
@@ -94,7 +94,7 @@ export function joinParts(
   return { text, unclear, scripts };
 }
 
-function unclearReason(part: WordPart): UnparsedReason {
+function unclearReason(part: WordPart): UnclearReason {
   if (part.type === "AnsiCQuoted") return "shell";
   if (part.type === "Glob" || part.type === "ExtendedGlob") return "glob";
   return part.type === "BraceExpansion" ? "brace" : "expansion";

@@ -2,10 +2,10 @@
 import { Type, type TSchema } from "@sinclair/typebox";
 
 export const orNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
-export const text = (description: string) => Type.String({ description });
-export const time = (description: string) => Type.String({ format: "date-time", description });
-export const digest = (description: string) => Type.String({ pattern: "^[0-9a-f]{64}$", description });
-export const count = (description: string) => Type.Integer({ minimum: 0, description });
+export const textSchema = (description: string) => Type.String({ description });
+export const timeSchema = (description: string) => Type.String({ format: "date-time", description });
+export const digestSchema = (description: string) => Type.String({ pattern: "^[0-9a-f]{64}$", description });
+export const countSchema = (description: string) => Type.Integer({ minimum: 0, description });
 export const oneOfSchema = (description: string, ...values: string[]) =>
   Type.Union(
     values.map((value) => Type.Literal(value)),
@@ -15,25 +15,27 @@ export const closed = { additionalProperties: false } as const;
 
 export const Actor = Type.Object(
   {
-    key_id: text("The key's id; a user's id for a session; `link` for a link that was sent to one person."),
-    principal: text("`owner:<owner>`, `key:<id>` of a key without an owner, or `user:<id>` of a user in a session."),
-    agent_id: orNull(text("Agent that the key is bound to.")),
-    owner: orNull(text("Owner of the key.")),
+    key_id: textSchema("The key's id; a user's id for a session; `link` for a link that was sent to one person."),
+    principal: textSchema(
+      "`owner:<owner>`, `key:<id>` of a key without an owner, or `user:<id>` of a user in a session.",
+    ),
+    agent_id: orNull(textSchema("Agent that the key is bound to.")),
+    owner: orNull(textSchema("Owner of the key.")),
   },
   { title: "Actor", ...closed },
 );
 
 export const GrantSum = Type.Object(
-  { of: text("CEL expression with a number as its value."), at_most: Type.Number({ minimum: 0 }) },
+  { of: textSchema("CEL expression with a number as its value."), at_most: Type.Number({ minimum: 0 }) },
   { description: "Maximum sum over all uses.", ...closed },
 );
 
 /** The members of a grant that is created with a vote. The vote's signature covers them. */
 export const VOTED_GRANT = {
-  count: count("Number of uses."),
+  count: countSchema("Number of uses."),
   ends_on_failure: Type.Boolean({ description: "Whether a failed result of a use ends the grant." }),
-  for_ms: count("Milliseconds from the vote to the end of the grant."),
-  scope: orNull(text("CEL over the request; null covers every request.")),
+  for_ms: countSchema("Milliseconds from the vote to the end of the grant."),
+  scope: orNull(textSchema("CEL over the request; null covers every request.")),
   sum: orNull(GrantSum),
 };
 
@@ -91,11 +93,11 @@ export const Facts = Type.Object(
       Type.Object(
         {
           id: Type.String(),
-          by: text("Principal of the grantor."),
-          granted_at: time("When it was granted."),
-          until: time("When the grant ends."),
-          count: count("Number of uses."),
-          scope: orNull(text("CEL over the request; null covers every request.")),
+          by: textSchema("Principal of the grantor."),
+          granted_at: timeSchema("When it was granted."),
+          until: timeSchema("When the grant ends."),
+          count: countSchema("Number of uses."),
+          scope: orNull(textSchema("CEL over the request; null covers every request.")),
           sum: orNull(GrantSum),
           groups: Type.Array(Type.String(), { description: "Groups of the grantor that the rules name." }),
           independent: Type.Boolean({ description: "Whether the grantor is in none of the requester's groups." }),
@@ -105,7 +107,7 @@ export const Facts = Type.Object(
       ),
     ),
     past: Type.Optional(
-      digest(
+      digestSchema(
         "Commitment to attributes, past actions, the usage of limits and facts of sources that the decision read.",
       ),
     ),
@@ -146,7 +148,7 @@ export const EditableParameter = Type.Object(
     max_length: Type.Optional(Type.Integer()),
     min: Type.Optional(Type.Number()),
     one_of: Type.Optional(Type.Array(Type.Union([Type.String(), Type.Number(), Type.Boolean()]))),
-    path: text("Such as `params.amount`."),
+    path: textSchema("Such as `params.amount`."),
   },
   closed,
 );
@@ -195,7 +197,7 @@ export const DecisionInEntry = Type.Object(
           {
             max: Type.Optional(Type.Number()),
             min: Type.Optional(Type.Number()),
-            path: text("Such as `params.amount`."),
+            path: textSchema("Such as `params.amount`."),
             set: Type.Optional(Type.Union([Type.String(), Type.Number(), Type.Boolean()])),
           },
           closed,

@@ -31,10 +31,10 @@ import { DENIED_BY } from "../../domain/denied-by.ts";
 import { REVIEW_ANSWERS, REVIEWER_FAILURES } from "../../domain/reviews.ts";
 import {
   orNull,
-  text,
-  time,
-  digest,
-  count,
+  textSchema,
+  timeSchema,
+  digestSchema,
+  countSchema,
   oneOfSchema,
   closed,
   Actor,
@@ -64,33 +64,35 @@ function entry<Entry extends { type: string; v: number }>(
 
 const ABOUT_ACTION = {
   action_id: Type.String({ format: "uuid", description: "The action." }),
-  at: time("Time of the entry, by the service's clock, which is also the clock of the decision."),
-  agent_id: text("The agent that wants to act."),
-  commitment: digest("SHA-256(salt ‖ request hash): commits to the request without revealing it."),
+  at: timeSchema("Time of the entry, by the service's clock, which is also the clock of the decision."),
+  agent_id: textSchema("The agent that wants to act."),
+  commitment: digestSchema("SHA-256(salt ‖ request hash): commits to the request without revealing it."),
 };
-const POLICY_SET = orNull(digest("Digest of the policy set; null before the first set was activated."));
-const UNTIL = orNull(time("Deadline for starting; null if the action cannot start."));
+const POLICY_SET = orNull(digestSchema("Digest of the policy set; null before the first set was activated."));
+const UNTIL = orNull(timeSchema("Deadline for starting; null if the action cannot start."));
 
 export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
   decision: entry<DecisionEntry>("DecisionEntry", "decision", {
     ...ABOUT_ACTION,
     effective: Type.Optional(
-      digest("Commitment to the request as obligations changed it. Later entries commit to it. Absent if not changed."),
+      digestSchema(
+        "Commitment to the request as obligations changed it. Later entries commit to it. Absent if not changed.",
+      ),
     ),
-    tool: text("The tool."),
-    operation: text("Operation of the tool."),
+    tool: textSchema("The tool."),
+    operation: textSchema("Operation of the tool."),
     submitted_by: Actor,
     policy_set: POLICY_SET,
     facts: Facts,
     decision: DecisionInEntry,
     status: oneOfSchema("Status of the action after this entry.", "allowed", "denied", "pending_approval"),
     denied_by: orNull(oneOfSchema("What denied the action; null if it was not denied.", ...DENIED_BY)),
-    expires_at: orNull(time("Deadline for approval.")),
+    expires_at: orNull(timeSchema("Deadline for approval.")),
     approved_until: UNTIL,
-    meta: orNull(digest("Commitment to `meta`; null without `meta`.")),
+    meta: orNull(digestSchema("Commitment to `meta`; null without `meta`.")),
     plan: orNull(
       Type.Object(
-        { id: text("The plan."), position: Type.Integer({ minimum: 1, description: "Position in the plan." }) },
+        { id: textSchema("The plan."), position: Type.Integer({ minimum: 1, description: "Position in the plan." }) },
         { ...closed, description: "The plan that the action was submitted with; null if none." },
       ),
     ),
@@ -106,13 +108,16 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       "rejection_lifted",
     ),
     by: orNull(Actor),
-    comment: orNull(text("Comment of the actor.")),
+    comment: orNull(textSchema("Comment of the actor.")),
     self_approval: Type.Boolean({
       description: "The person behind the agent confirmed their own action, in the mode self_confirm.",
     }),
     delegation: orNull(
       Type.Object(
-        { id: text("The delegation."), from: text("Principal of the user on whose behalf the approver voted.") },
+        {
+          id: textSchema("The delegation."),
+          from: textSchema("Principal of the user on whose behalf the approver voted."),
+        },
         { ...closed, description: "The delegation that the approver used; null if none." },
       ),
     ),
@@ -121,7 +126,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     }),
     grant: orNull(
       Type.Object(
-        { id: text("The grant."), ...VOTED_GRANT },
+        { id: textSchema("The grant."), ...VOTED_GRANT },
         { ...closed, description: "The grant that was created with the vote; null if there is none." },
       ),
     ),
@@ -136,29 +141,33 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       Type.Object(
         {
           kind: Type.Literal("passkey"),
-          credential_id: text("Id of the passkey, base64url."),
-          decision: digest("Leaf hash of the entry that made the action pending, as displayed to the approver."),
-          nonce: text("Issued by the service for one list of votes."),
-          preview: orNull(digest("Salted commitment to the preview of the rule; null if the rule has no preview.")),
+          credential_id: textSchema("Id of the passkey, base64url."),
+          decision: digestSchema("Leaf hash of the entry that made the action pending, as displayed to the approver."),
+          nonce: textSchema("Issued by the service for one list of votes."),
+          preview: orNull(
+            digestSchema("Salted commitment to the preview of the rule; null if the rule has no preview."),
+          ),
           votes: Type.Array(Type.String(), {
             description: "Digests of all votes that were signed together, in order.",
           }),
-          authenticator_data: text("Base64url."),
-          client_data_json: text("Base64url."),
-          signature: text("Base64url."),
+          authenticator_data: textSchema("Base64url."),
+          client_data_json: textSchema("Base64url."),
+          signature: textSchema("Base64url."),
         },
         { ...closed, description: "Signature of the vote with a passkey; null if it was not signed." },
       ),
     ),
     preview: orNull(
-      digest("Salted commitment to the preview that was displayed to the approver; null if there was none."),
+      digestSchema("Salted commitment to the preview that was displayed to the approver; null if there was none."),
     ),
-    questions: orNull(digest("Digest of the questions to the agent and its answers so far; null if there are none.")),
+    questions: orNull(
+      digestSchema("Digest of the questions to the agent and its answers so far; null if there are none."),
+    ),
     plan: orNull(
-      digest("Digest of the actions that remain after the vote on a plan; null unless the vote is part of one."),
+      digestSchema("Digest of the actions that remain after the vote on a plan; null unless the vote is part of one."),
     ),
-    approvals: count("Number of people who have approved, including this one."),
-    quorum: count("Number of approvals required."),
+    approvals: countSchema("Number of people who have approved, including this one."),
+    quorum: countSchema("Number of approvals required."),
     status: oneOfSchema(
       "Status of the action after this entry.",
       "pending_approval",
@@ -169,7 +178,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     ),
     approved_until: UNTIL,
     rejection_until: orNull(
-      time("Time until which the rejection denies duplicate requests; null if it does not deny them."),
+      timeSchema("Time until which the rejection denies duplicate requests; null if it does not deny them."),
     ),
   }),
   redecision: entry<RedecisionEntry>("RedecisionEntry", "redecision", {
@@ -187,14 +196,14 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     facts: Facts,
     decision: DecisionInEntry,
     status: oneOfSchema("Status of the action after this entry.", "denied", "pending_approval", "allowed", "approved"),
-    quorum: orNull(count("Number of approvals required; null if none is required.")),
-    expires_at: orNull(time("Deadline for approval; null if no approval is required.")),
+    quorum: orNull(countSchema("Number of approvals required; null if none is required.")),
+    expires_at: orNull(timeSchema("Deadline for approval; null if no approval is required.")),
     approvers: orNull(ApproverPlans),
     edit: orNull(
       Type.Object(
         {
-          previous: digest("Commitment to the request before the change."),
-          comment: orNull(text("Reason that was given.")),
+          previous: digestSchema("Commitment to the request before the change."),
+          comment: orNull(textSchema("Reason that was given.")),
         },
         { ...closed, description: "Present if an approver changed the request; null otherwise." },
       ),
@@ -203,24 +212,30 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
   question: entry<QuestionEntry>("QuestionEntry", "question", {
     ...ABOUT_ACTION,
     phase: oneOfSchema("An approver's question, or the agent's answer.", "ask", "answer"),
-    number: count("Number of the question within the action, starting at 1."),
+    number: countSchema("Number of the question within the action, starting at 1."),
     by: Actor,
-    text: digest("Commitment to the text."),
+    text: digestSchema("Commitment to the text."),
   }),
   review: entry<ReviewEntry>("ReviewEntry", "review", {
     ...ABOUT_ACTION,
-    reviewer: text("The machine reviewer, as the policies name it."),
-    version: orNull(text("Version of the reviewer's model, prompt or rules; null if the reviewer was not called.")),
+    reviewer: textSchema("The machine reviewer, as the policies name it."),
+    version: orNull(
+      textSchema("Version of the reviewer's model, prompt or rules; null if the reviewer was not called."),
+    ),
     asked: Type.Integer({ minimum: 0, description: "`seq` of the entry that made the action pending." }),
-    input: orNull(digest("SHA-256(salt ‖ SHA-256(request to the reviewer)); null if the reviewer was not called.")),
+    input: orNull(
+      digestSchema("SHA-256(salt ‖ SHA-256(request to the reviewer)); null if the reviewer was not called."),
+    ),
     answer: orNull(oneOfSchema("The answer; null if the reviewer gave no valid answer in time.", ...REVIEW_ANSWERS)),
     fault: orNull(oneOfSchema("Why there is no answer; null if there is one.", ...REVIEWER_FAILURES)),
-    comment: orNull(text("Reason that the reviewer gave.")),
-    latency_ms: count("Milliseconds from the call to its answer, fault or timeout."),
-    outstanding: count("Number of reviewers of the same request that have not answered yet."),
+    comment: orNull(textSchema("Reason that the reviewer gave.")),
+    latency_ms: countSchema("Milliseconds from the call to its answer, fault or timeout."),
+    outstanding: countSchema("Number of reviewers of the same request that have not answered yet."),
     status: oneOfSchema("Status of the action after the answer.", "pending_approval", "approved", "denied"),
-    approved_until: orNull(time("Deadline for starting; null unless this answer approves the action.")),
-    rejection_until: orNull(time("Time until which the denial also denies the same request; null if it does not.")),
+    approved_until: orNull(timeSchema("Deadline for starting; null unless this answer approves the action.")),
+    rejection_until: orNull(
+      timeSchema("Time until which the denial also denies the same request; null if it does not."),
+    ),
   }),
   execution: entry<ExecutionEntry>("ExecutionEntry", "execution", {
     ...ABOUT_ACTION,
@@ -231,13 +246,13 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       "result",
     ),
     by: orNull(Actor),
-    permit: orNull(digest("SHA-256 of the permit; null if no permit was used.")),
-    attempt: orNull(digest("SHA-256 of the `attempt` sent with the start; null for a result.")),
+    permit: orNull(digestSchema("SHA-256 of the permit; null if no permit was used.")),
+    attempt: orNull(digestSchema("SHA-256 of the `attempt` sent with the start; null for a result.")),
     success: orNull(
       Type.Boolean({ description: "Whether the action had its effect, as reported; null unless this is a result." }),
     ),
-    result: orNull(digest("Commitment to the reported result; null unless this is a result.")),
-    comment: orNull(text("How the person who reported an unknown outcome knows it; null for other entries.")),
+    result: orNull(digestSchema("Commitment to the reported result; null unless this is a result.")),
+    comment: orNull(textSchema("How the person who reported an unknown outcome knows it; null for other entries.")),
     status: oneOfSchema("Status of the action after this entry.", "executing", "unknown", "succeeded", "failed"),
   }),
   erasure: entry<ErasureEntry>("ErasureEntry", "erasure", {
@@ -248,18 +263,18 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       "subject",
       "retention",
     ),
-    reason: text("Reason of the erasure."),
+    reason: textSchema("Reason of the erasure."),
     by: orNull(Actor),
   }),
   part_erasure: entry<PartErasureEntry>("PartErasureEntry", "part_erasure", {
     ...ABOUT_ACTION,
     part: oneOfSchema("What was erased.", ...ERASABLE_PARTS),
-    reason: text("Reason of the erasure."),
+    reason: textSchema("Reason of the erasure."),
     by: Type.Null({ description: "Always null, because only the end of a retention period erases parts." }),
   }),
   plan: entry<PlanEntry>("PlanEntry", "plan", {
-    at: time("Time of the entry."),
-    agent_id: text("Agent of all the actions."),
+    at: timeSchema("Time of the entry."),
+    agent_id: textSchema("Agent of all the actions."),
     plan: Type.Object(
       {
         id: Type.String(),
@@ -267,7 +282,10 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
         stop_on_failure: Type.Boolean({ description: "No action can start after another action has failed." }),
         actions: Type.Array(
           Type.Object(
-            { action_id: text("The action."), commitment: digest("Commitment in the decision of the action.") },
+            {
+              action_id: textSchema("The action."),
+              commitment: digestSchema("Commitment in the decision of the action."),
+            },
             closed,
           ),
         ),
@@ -277,10 +295,10 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     by: Actor,
   }),
   policy_set: entry<PolicySetEntry>("PolicySetEntry", "policy_set", {
-    at: time("Time of the entry."),
+    at: timeSchema("Time of the entry."),
     previous: POLICY_SET,
     policy_set: POLICY_SET,
-    policy_count: count("Number of policies in the set."),
+    policy_count: countSchema("Number of policies in the set."),
     policies: orNull(
       Type.Array(Type.Object({ policy: Type.String(), version: Type.Integer() }, closed), {
         description: "Null if the set has more than 200 policies. The digest covers all policies.",
@@ -294,7 +312,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
           name: Type.String(),
           managed_by: orNull(Type.String()),
           version: Type.Integer(),
-          digest: orNull(digest("Digest of that version's definition.")),
+          digest: orNull(digestSchema("Digest of that version's definition.")),
           active: orNull(Type.Integer()),
           deleted: Type.Boolean(),
         },
@@ -305,7 +323,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     by: orNull(Actor),
   }),
   api_key: entry<KeyEntry>("KeyEntry", "api_key", {
-    at: time("Time of the entry."),
+    at: timeSchema("Time of the entry."),
     change: oneOfSchema("The change.", "created", "revoked"),
     key: Type.Object(
       {
@@ -322,13 +340,13 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     by: orNull(Actor),
   }),
   agent: entry<AgentEntry>("AgentEntry", "agent", {
-    at: time("Time of the entry."),
+    at: timeSchema("Time of the entry."),
     change: oneOfSchema("The change.", "registered", "updated", "suspended", "resumed"),
     agent: Type.Record(Type.String(), Type.Unknown(), { description: "The agent after the change." }),
     by: orNull(Actor),
   }),
   user: entry<UserEntry>("UserEntry", "user", {
-    at: time("Time of the entry."),
+    at: timeSchema("Time of the entry."),
     change: oneOfSchema(
       "The change.",
       "created",
@@ -343,7 +361,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     user: Type.Object(
       {
         id: Type.String(),
-        name: text("Display name. It does not identify the user."),
+        name: textSchema("Display name. It does not identify the user."),
         roles: Type.Array(Type.String()),
         groups: Type.Array(Type.String()),
         identities: Type.Array(Type.Object({ issuer: Type.String(), subject: Type.String() }, closed), {
@@ -352,39 +370,41 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
         passkeys: Type.Array(
           Type.Object(
             {
-              id: text("Credential id, base64url."),
-              public_key: text("COSE key, base64url."),
-              rp_id: text("Relying party id."),
+              id: textSchema("Credential id, base64url."),
+              public_key: textSchema("COSE key, base64url."),
+              rp_id: textSchema("Relying party id."),
               name: Type.String(),
-              added_at: time("When it was added."),
+              added_at: timeSchema("When it was added."),
             },
             closed,
           ),
         ),
         link: orNull(
           Type.Object(
-            { hash: digest("SHA-256 of the token."), expires_at: time("When the link expires.") },
+            { hash: digestSchema("SHA-256 of the token."), expires_at: timeSchema("When the link expires.") },
             { description: "The open one-time link that adds a passkey.", ...closed },
           ),
         ),
-        recovery_codes: Type.Array(digest("SHA-256 of an unused recovery code.")),
+        recovery_codes: Type.Array(digestSchema("SHA-256 of an unused recovery code.")),
         provider_groups: Type.Array(Type.String(), {
           description: "Names of the provider's groups to which a SCIM client added the user.",
         }),
-        managed_by: orNull(text("`oidc:<provider>` or `scim:<provider>`; null if this service manages the user.")),
-        created_at: time("When the user was created."),
-        ended_at: orNull(time("When the user was deactivated.")),
+        managed_by: orNull(
+          textSchema("`oidc:<provider>` or `scim:<provider>`; null if this service manages the user."),
+        ),
+        created_at: timeSchema("When the user was created."),
+        ended_at: orNull(timeSchema("When the user was deactivated.")),
       },
       { description: "The user after the change.", ...closed },
     ),
-    reason: orNull(text("Comment of the actor.")),
+    reason: orNull(textSchema("Comment of the actor.")),
     confirmed_by: orNull(
-      text("Credential id of the passkey with which the user confirmed a change of their own ways to sign in."),
+      textSchema("Credential id of the passkey with which the user confirmed a change of their own ways to sign in."),
     ),
     by: orNull(Actor),
   }),
   stop: entry<StopEntry>("StopEntry", "stop", {
-    at: time("Time of the entry."),
+    at: timeSchema("Time of the entry."),
     change: oneOfSchema("The change.", "placed", "lift_asked", "lifted"),
     stop: Type.Object(
       {
@@ -397,44 +417,46 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       },
       { description: "The stop as it was when it was placed.", ...closed },
     ),
-    comment: orNull(text("Comment of the person who lifts the stop.")),
-    approvals: count("Number of people who have requested to lift the stop."),
-    needed: count("Number of people who must request to lift the stop."),
+    comment: orNull(textSchema("Comment of the person who lifts the stop.")),
+    approvals: countSchema("Number of people who have requested to lift the stop."),
+    needed: countSchema("Number of people who must request to lift the stop."),
     by: Actor,
   }),
   legal_hold: entry<LegalHoldEntry>("LegalHoldEntry", "legal_hold", {
-    at: time("Time of the entry."),
+    at: timeSchema("Time of the entry."),
     change: oneOfSchema("The change.", "placed", "release_asked", "released"),
     hold: Type.Object(
       {
         id: Type.String(),
-        action: orNull(text("Id of the action that the hold covers.")),
-        agent: orNull(text("The agent whose actions the hold covers.")),
-        subject: orNull(digest("Salted commitment to the identifier of the person whose actions the hold covers.")),
+        action: orNull(textSchema("Id of the action that the hold covers.")),
+        agent: orNull(textSchema("The agent whose actions the hold covers.")),
+        subject: orNull(
+          digestSchema("Salted commitment to the identifier of the person whose actions the hold covers."),
+        ),
         reason: Type.String(),
       },
       { description: "The hold as it was when it was placed.", ...closed },
     ),
-    comment: orNull(text("Why the hold can be released.")),
-    approvals: count("Number of people who have requested to release the hold."),
-    needed: count("Number of people who must request to release the hold."),
+    comment: orNull(textSchema("Why the hold can be released.")),
+    approvals: countSchema("Number of people who have requested to release the hold."),
+    needed: countSchema("Number of people who must request to release the hold."),
     by: Actor,
   }),
   grant: entry<GrantEntry>("GrantEntry", "grant", {
-    at: time("Time of the entry."),
+    at: timeSchema("Time of the entry."),
     change: oneOfSchema("The change.", "granted", "ended"),
-    agent_id: text("The agent that can use the grant."),
+    agent_id: textSchema("The agent that can use the grant."),
     grant: Type.Object(
       {
         id: Type.String(),
         tool: Type.String(),
         operation: Type.String(),
-        scope: orNull(text("CEL over the request; null covers every request.")),
-        count: count("Number of uses."),
+        scope: orNull(textSchema("CEL over the request; null covers every request.")),
+        count: countSchema("Number of uses."),
         sum: orNull(GrantSum),
-        until: time("When the grant ends."),
+        until: timeSchema("When the grant ends."),
         ends_on_failure: Type.Boolean({ description: "Whether a failed result of a use ends the grant." }),
-        passkey: orNull(text("Credential id of the passkey that signed the vote with the grant.")),
+        passkey: orNull(textSchema("Credential id of the passkey that signed the vote with the grant.")),
       },
       { description: "The grant as it was when it was created.", ...closed },
     ),
@@ -442,51 +464,51 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       oneOfSchema("Why the grant ended; null when it is created.", "revoked", "rejection", "flag", "failure"),
     ),
     related_action: orNull(
-      text("The action that the grant was created with, that was rejected or flagged, or that failed."),
+      textSchema("The action that the grant was created with, that was rejected or flagged, or that failed."),
     ),
-    comment: orNull(text("Comment of the grantor, or of the person who ended the grant.")),
+    comment: orNull(textSchema("Comment of the grantor, or of the person who ended the grant.")),
     by: Actor,
   }),
   delegation: entry<DelegationEntry>("DelegationEntry", "delegation", {
-    at: time("Time of the entry."),
+    at: timeSchema("Time of the entry."),
     change: oneOfSchema("The change.", "created", "ended"),
     delegation: Type.Object(
       {
         id: Type.String(),
-        from: text("Id of the user on whose behalf the other user approves."),
-        to: text("Id of the user who approves."),
+        from: textSchema("Id of the user on whose behalf the other user approves."),
+        to: textSchema("Id of the user who approves."),
         groups: orNull(
           Type.Array(Type.String(), { description: "Groups and rotas for which the delegate's votes count." }),
         ),
         agents: orNull(Type.Array(Type.String(), { description: "Globs of the agents that the delegation covers." })),
         tools: orNull(Type.Array(Type.String(), { description: "Globs of the tools that the delegation covers." })),
-        starts_at: time("When it starts."),
-        until: time("When it expires."),
+        starts_at: timeSchema("When it starts."),
+        until: timeSchema("When it expires."),
       },
       { description: "The delegation as it was when it was created. A null member means no restriction.", ...closed },
     ),
     cause: orNull(oneOfSchema("Why the delegation ended; null when it was created.", "revoked", "user_ended")),
-    comment: orNull(text("Comment of the delegator, or of the credential that ended the delegation.")),
+    comment: orNull(textSchema("Comment of the delegator, or of the credential that ended the delegation.")),
     by: Actor,
   }),
   break_glass: entry<BreakGlassEntry>("BreakGlassEntry", "break_glass", {
-    at: time("Time of the entry."),
+    at: timeSchema("Time of the entry."),
     change: oneOfSchema("The change.", "used", "reviewed"),
-    agent_id: text("Agent of the action."),
+    agent_id: textSchema("Agent of the action."),
     use: Type.Object(
       { id: Type.String(), tool: Type.String(), operation: Type.String() },
       { description: "The break-glass approval.", ...closed },
     ),
-    related_action: text("The action that was approved."),
-    comment: text("Why the action could not wait, or the result of the review."),
+    related_action: textSchema("The action that was approved."),
+    comment: textSchema("Why the action could not wait, or the result of the review."),
     by: Actor,
   }),
   suggested_rule: entry<SuggestedRuleEntry>("SuggestedRuleEntry", "suggested_rule", {
-    at: time("Time of the entry."),
+    at: timeSchema("Time of the entry."),
     change: oneOfSchema("The change.", "activated", "deactivated", "reverted", "restored"),
     rule: Type.Object(
       {
-        policy: text("Name of the rule's policy, which identifies the rule."),
+        policy: textSchema("Name of the rule's policy, which identifies the rule."),
         in_place_of: Type.Object(
           { policy: Type.String(), rule: Type.String() },
           { description: "The rule that requires approval.", ...closed },
@@ -499,38 +521,40 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       { description: "The rule as it was when it was activated.", ...closed },
     ),
     cause: orNull(oneOfSchema("Why the rule was reverted; null otherwise.", "flag", "stop", "failure")),
-    related_action: orNull(text("The action that was flagged or that failed.")),
-    related_stop: orNull(text("The stop that reverted the rule.")),
-    comment: orNull(text("Comment of the person who flagged a use or restored the rule.")),
+    related_action: orNull(textSchema("The action that was flagged or that failed.")),
+    related_stop: orNull(textSchema("The stop that reverted the rule.")),
+    comment: orNull(textSchema("Comment of the person who flagged a use or restored the rule.")),
     by: orNull(Actor),
   }),
   throttle: entry<ThrottleEntry>("ThrottleEntry", "throttle", {
-    at: time("Time of the entry."),
-    agent_id: text("The agent of the last request."),
-    related_action: text("The action of the last request."),
-    requests: count("Number of requests for approval in this hour."),
+    at: timeSchema("Time of the entry."),
+    agent_id: textSchema("The agent of the last request."),
+    related_action: textSchema("The action of the last request."),
+    requests: countSchema("Number of requests for approval in this hour."),
     usual: Type.Object(
-      { requests: count("Requests."), hours: count("Number of hours in which they were made.") },
+      { requests: countSchema("Requests."), hours: countSchema("Number of hours in which they were made.") },
       { description: "Number of requests for approval in the previous seven days.", ...closed },
     ),
-    times: count("Factor that throttles."),
-    minimum: count("Number of requests per hour that is never throttled."),
-    until: time("End of the hour."),
+    times: countSchema("Factor that throttles."),
+    minimum: countSchema("Number of requests per hour that is never throttled."),
+    until: timeSchema("End of the hour."),
     submitted_by: Actor,
   }),
   permit_key: entry<PermitKeyEntry>("PermitKeyEntry", "permit_key", {
-    at: time("Time of the entry."),
-    public_key: digest("The new key: Ed25519, 32 bytes."),
-    previous: digest("The previous key."),
-    previous_until: time("Time until which permits of the previous key are accepted."),
+    at: timeSchema("Time of the entry."),
+    public_key: digestSchema("The new key: Ed25519, 32 bytes."),
+    previous: digestSchema("The previous key."),
+    previous_until: timeSchema("Time until which permits of the previous key are accepted."),
     by: Type.Null({ description: "Null: only an operator on the host can rotate the key." }),
   }),
   log_key: entry<LogKeyEntry>("LogKeyEntry", "log_key", {
-    at: time("Time of the entry."),
-    vkey: text("The new key, as C2SP vkey."),
-    previous: text("The previous key."),
-    previous_until: time("Time until which the previous key signs in addition to the new key."),
-    handover: text("A checkpoint before the entry with the line `log-key <previous> <vkey>`, signed by both keys."),
+    at: timeSchema("Time of the entry."),
+    vkey: textSchema("The new key, as C2SP vkey."),
+    previous: textSchema("The previous key."),
+    previous_until: timeSchema("Time until which the previous key signs in addition to the new key."),
+    handover: textSchema(
+      "A checkpoint before the entry with the line `log-key <previous> <vkey>`, signed by both keys.",
+    ),
     by: Type.Null({ description: "Null: only an operator on the host can rotate the key." }),
   }),
 };
@@ -540,7 +564,7 @@ export const PluginEntrySchema = Type.Object(
     type: Type.String({ pattern: "^[^:]+:.+$", description: "`<plugin>:<type>`" }),
     v: Type.Integer(),
     seq: Type.Integer({ minimum: 0 }),
-    at: time("Time of the entry."),
+    at: timeSchema("Time of the entry."),
     action_id: orNull(Type.String()),
     agent_id: orNull(Type.String()),
     data: Type.Record(Type.String(), Type.Unknown(), {

@@ -46,7 +46,7 @@ export function readIdempotentCall(headers: Headers, route: string, body: unknow
 }
 
 /** Returns the lookup for the row of the first call. */
-export function idempotencyLookup({ key }: Credential, call: IdempotentCall): IdempotencyLookup {
+export function toIdempotencyLookup({ key }: Credential, call: IdempotentCall): IdempotencyLookup {
   return { key_id: key.id, route: call.route, idempotency_key: call.key };
 }
 

@@ -43,7 +43,11 @@ interface RecordedEntry {
 }
 
 /** Writes rows that depend on a batch's entries, in the batch's transaction. */
-export type AfterEntries = (tx: StorageTransaction, entries: readonly RecordedEntry[], now: number) => Promise<void>;
+export type WriteDependentRows = (
+  tx: StorageTransaction,
+  entries: readonly RecordedEntry[],
+  now: number,
+) => Promise<void>;
 
 export interface BatchContext {
   now: number;
@@ -72,7 +76,7 @@ export interface BatchContext {
    * Confirms the credential of a user's session, or of an agent that acts for a user. `confirm` handles only API keys.
    */
   confirmUser(tx: LedgerTransaction, credential: Credential, epoch: number): Promise<Credential>;
-  outbox: AfterEntries | null;
+  outbox: WriteDependentRows | null;
   /**
    * Time limit for all jobs of a batch in milliseconds. If the batch exceeds it, the running job is removed from the
    * batch.

@@ -86,7 +86,7 @@ export class HistoryAgreement {
   }
 
   /**
-   * Reads the rows, renews the row of this process, and starts a roll call if the database is not settled. Resolves to
+   * Reads the rows, renews the row of this process, and starts a comparison of the histories if the database is not settled. Resolves to
    * the head.
    */
   async poll(): Promise<ProcessList["head"]> {
@@ -100,7 +100,7 @@ export class HistoryAgreement {
    * missing.
    */
   awaitAgreement(): Promise<void> {
-    this.running ??= this.runRollCall().finally(() => (this.running = null));
+    this.running ??= this.reachAgreement().finally(() => (this.running = null));
     return this.running;
   }
 
@@ -138,7 +138,7 @@ export class HistoryAgreement {
     return listed;
   }
 
-  private async runRollCall(): Promise<void> {
+  private async reachAgreement(): Promise<void> {
     const end = this.steady() + TIMEOUT_MS;
     for (;;) {
       const { head, processes } = await this.readProcesses();

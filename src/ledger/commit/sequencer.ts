@@ -102,8 +102,8 @@ class UnsettledError extends Error {}
 /** Maximum number of attempts after conflicts, and maximum pause before the second attempt in milliseconds. */
 const MAX_CONFLICTS = 8;
 const CONFLICT_PAUSE = 10;
-/** Maximum number of roll calls for one batch, if the database is replaced repeatedly. */
-const MAX_ROLL_CALLS = 3;
+/** Maximum number of times that one batch waits for the processes to agree, if the database is replaced repeatedly. */
+const MAX_AGREEMENT_WAITS = 3;
 
 export class Sequencer {
   private readonly options: SequencerOptions;
@@ -218,7 +218,7 @@ export class Sequencer {
     let live = jobs;
     let times = 0;
     let conflicts = 0;
-    let rollCalls = 0;
+    let agreementWaits = 0;
     while (live.length > 0) {
       const attempt = await this.attempt(live);
       switch (attempt.outcome) {
@@ -228,7 +228,7 @@ export class Sequencer {
           return;
         case "unsettled":
           try {
-            if (++rollCalls > MAX_ROLL_CALLS)
+            if (++agreementWaits > MAX_AGREEMENT_WAITS)
               throw new StorageError("unavailable", "the database was replaced repeatedly");
             await this.options.agree();
           } catch (error) {

@@ -14,7 +14,7 @@ import {
 import { clipText } from "../../domain/text.ts";
 import type { Caller } from "../clients/caller.ts";
 import { isObject, type JsonObject } from "../transport/rpc-message.ts";
-import { callRefusal, proxyRefusal, serviceErrorRefusal, type Refusal } from "./refusal-result.ts";
+import { callRefusal, proxyRefusal, serviceErrorRefusal, type ToolRefusal } from "./refusal-result.ts";
 
 export interface ToolCall {
   tool: string;
@@ -36,13 +36,13 @@ type CallDecision =
       editedParams: JsonObject | null;
       report(success: boolean, error?: string): void;
     }
-  | { mayRun: false; refusal: Refusal };
+  | { mayRun: false; refusal: ToolRefusal };
 
 /**
  * Checks, immediately before the start, that the call still matches the decision. Resolves to null if it does,
  * otherwise to a refusal. `needsApproval` is true if a person approved the call.
  */
-export type RecheckCall = (needsApproval: boolean) => Promise<Refusal | null>;
+export type RecheckCall = (needsApproval: boolean) => Promise<ToolRefusal | null>;
 
 interface CallGateOptions {
   assent: Assent;

@@ -14,7 +14,7 @@ import {
   type Reply,
 } from "../transport/rpc-message.ts";
 import { readErrorMessage } from "../transport/peer.ts";
-import { proxyRefusal, refusalToolResult, type Refusal } from "./refusal-result.ts";
+import { proxyRefusal, refusalToolResult, type ToolRefusal } from "./refusal-result.ts";
 import type { Tool } from "../tools/tool-catalog.ts";
 import type { SendToClient, Upstream } from "../upstreams/upstream.ts";
 
@@ -170,7 +170,7 @@ export async function runGovernedCall(
   return reply;
 }
 
-export function refusalReply(refusal: Refusal, tool: Tool | null): Reply {
+export function refusalReply(refusal: ToolRefusal, tool: Tool | null): Reply {
   if (tool !== null) return { result: refusalToolResult(refusal, tool.item["outputSchema"] !== undefined) };
   return errorReply(REFUSED_CODE, refusal.text, { ...refusal.facts });
 }

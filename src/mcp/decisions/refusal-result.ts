@@ -14,7 +14,7 @@ import type { JsonObject } from "../transport/rpc-message.ts";
 import { ANSWER_TOOL } from "./answer-tool.ts";
 import type { Tool } from "../tools/tool-catalog.ts";
 
-export interface Refusal {
+export interface ToolRefusal {
   /** The refusal as text for the model. */
   text: string;
   /** The same refusal for programs. */
@@ -37,7 +37,7 @@ const RETRY_AFTER = 30;
 const NOT_RUN = "The call was not made: nothing was run and nothing was changed.";
 
 /** Returns the refusal for an action that cannot run now. */
-export function callRefusal(action: ActionRecord): Refusal {
+export function callRefusal(action: ActionRecord): ToolRefusal {
   const { id, status, reason, reason_code: code, rejection } = action;
   const facts = { action_id: id, code, retry_after: null };
   const question = openQuestion(action);
@@ -70,7 +70,7 @@ export function callRefusal(action: ActionRecord): Refusal {
 }
 
 /** Returns the refusal for a call that the service could not decide. */
-export function serviceErrorRefusal(error: AssentError, actionId: string | null): Refusal {
+export function serviceErrorRefusal(error: AssentError, actionId: string | null): ToolRefusal {
   const { code, retryAfter } = error;
   if (error instanceof Unauthorized)
     return {
@@ -95,7 +95,7 @@ export function serviceErrorRefusal(error: AssentError, actionId: string | null)
 }
 
 /** Returns the refusal for a call that the proxy does not forward. */
-export function proxyRefusal(why: string, code: string): Refusal {
+export function proxyRefusal(why: string, code: string): ToolRefusal {
   return { text: `${NOT_RUN} ${why}`, facts: { status: "refused", action_id: null, retry_after: null, code } };
 }
 
@@ -103,7 +103,7 @@ export function proxyRefusal(why: string, code: string): Refusal {
  * Returns the refusal for a withheld tool. It contains no action id, because the approval of an action does not make
  * the tool available.
  */
-export function withheldToolRefusal({ withheld: held, upstream }: Pick<Tool, "withheld" | "upstream">): Refusal {
+export function withheldToolRefusal({ withheld: held, upstream }: Pick<Tool, "withheld" | "upstream">): ToolRefusal {
   const what = held === "new" ? "is new, and no one has accepted it yet" : "has changed since it was accepted";
   return proxyRefusal(
     `The definition of this tool ${what}. Calling again will not help until a person has looked at it and run ` +
@@ -113,7 +113,7 @@ export function withheldToolRefusal({ withheld: held, upstream }: Pick<Tool, "wi
 }
 
 /** Returns the refusal for a tool whose server has disconnected. */
-export function serverDisconnectedRefusal(server: string, what: string): Refusal {
+export function serverDisconnectedRefusal(server: string, what: string): ToolRefusal {
   const { text, facts } = proxyRefusal(
     `The server "${server}" of this tool ${what}. It is not refused: the same call may go through when the server is ` +
       `there again, not before ${RETRY_AFTER} seconds from now.`,
@@ -126,7 +126,7 @@ export function serverDisconnectedRefusal(server: string, what: string): Refusal
  * Returns a refusal as a tool result. Clients validate `structuredContent` against the tool's output schema even if
  * `isError` is set. If the tool has an output schema, the facts are therefore only in `_meta`.
  */
-export function refusalToolResult({ text, facts }: Refusal, hasOutputSchema: boolean): JsonObject {
+export function refusalToolResult({ text, facts }: ToolRefusal, hasOutputSchema: boolean): JsonObject {
   return {
     content: [{ type: "text", text }],
     isError: true,

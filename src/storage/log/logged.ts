@@ -16,10 +16,10 @@ import {
   SINGLE_ROW_KEY,
   type StoredTables,
   type Methods,
-  type PendingTables,
+  type TransactionTables,
   type Rows,
 } from "./row-types.ts";
-import { copyRow, PendingTable, StoredTable } from "./tables.ts";
+import { copyRow, TransactionTable, StoredTable } from "./tables.ts";
 import { createWrites } from "./writes.ts";
 
 /**
@@ -203,8 +203,8 @@ class LoggedStore {
   private async transact<T>(work: (tx: StorageTransaction) => Promise<T>): Promise<T> {
     this.assertWritable();
     const pending = Object.fromEntries(
-      TABLE_NAMES.map((name) => [name, new PendingTable(this.disk[name] as StoredTable<unknown>)]),
-    ) as unknown as PendingTables;
+      TABLE_NAMES.map((name) => [name, new TransactionTable(this.disk[name] as StoredTable<unknown>)]),
+    ) as unknown as TransactionTables;
     const result = await runStatements(pending, work);
     const changes = TABLE_NAMES.flatMap((table) =>
       [...pending[table].changes()].map(([key, row]) => ({ table, key, row })),
@@ -217,7 +217,7 @@ class LoggedStore {
 }
 
 /** Runs the work of a transaction. Rejects if a statement failed, even if the work ignored the error. */
-async function runStatements<T>(pending: PendingTables, work: (tx: StorageTransaction) => Promise<T>): Promise<T> {
+async function runStatements<T>(tables: TransactionTables, work: (tx: StorageTransaction) => Promise<T>): Promise<T> {
   let isOver = false;
   let failure: unknown = null;
   const run = async (method: () => unknown): Promise<unknown> => {
@@ -231,7 +231,7 @@ async function runStatements<T>(pending: PendingTables, work: (tx: StorageTransa
       throw failure;
     }
   };
-  const methods = asynchronous({ ...createReads(pending), ...createWrites(pending) }, run);
+  const methods = asynchronous({ ...createReads(tables), ...createWrites(tables) }, run);
   try {
     const result = await work(methods as unknown as StorageTransaction);
     if (failure !== null) throw failure;

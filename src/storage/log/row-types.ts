@@ -16,7 +16,7 @@ import type {
   PolicyVersionRow,
   TileRow,
 } from "../../contract/storage.ts";
-import type { PendingTable, StoredTable, Table } from "./tables.ts";
+import type { TransactionTable, StoredTable, Table } from "./tables.ts";
 
 export interface Rows {
   head: LedgerHead;
@@ -45,7 +45,7 @@ export interface Rows {
 
 export type Tables = { [Name in keyof Rows]: Table<Rows[Name]> };
 export type StoredTables = { [Name in keyof Rows]: StoredTable<Rows[Name]> };
-export type PendingTables = { [Name in keyof Rows]: PendingTable<Rows[Name]> };
+export type TransactionTables = { [Name in keyof Rows]: TransactionTable<Rows[Name]> };
 
 export const TABLE_NAMES: readonly (keyof Rows)[] = [
   "head",

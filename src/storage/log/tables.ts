@@ -32,7 +32,7 @@ export class StoredTable<Row> implements Table<Row> {
 }
 
 /** A transaction's view of a table: the committed rows with the transaction's own changes. */
-export class PendingTable<Row> implements Table<Row> {
+export class TransactionTable<Row> implements Table<Row> {
   private readonly below: StoredTable<Row>;
   /** Changed rows by key; null for a deleted row. */
   private readonly changed = new Map<string, Row | null>();

@@ -8,7 +8,7 @@ import { StorageError, type CopiedRow, type CopiedTable, type RemovedRow } from 
 import { buildActionHistory, findHistoryTime, type ActionEntry } from "../../domain/action-history.ts";
 import { isCoreEntry, decodeEntry, type EntryBody } from "../../domain/entries.ts";
 import { toHex } from "../../domain/hash.ts";
-import { findSaltedFacts, encodeSaltedFacts } from "../../domain/salted-facts.ts";
+import { findFactsByCommitment, encodeSaltedFacts } from "../../domain/salted-facts.ts";
 import { TILE_WIDTH } from "../../domain/tiles.ts";
 import type { Bundles } from "./bundles.ts";
 import { CHANGEABLE_COLUMNS } from "./action-writes.ts";
@@ -20,7 +20,7 @@ import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
 import { param, params, toPlainRow, prepare, type SqlExecutor, type Statement } from "./statement.ts";
 
-type CutStatements = ReturnType<typeof prepareUncoveredRowStatements>;
+type DeletionStatements = ReturnType<typeof prepareUncoveredRowStatements>;
 
 export interface UncoveredRowStatements {
   find: Statement;
@@ -28,7 +28,7 @@ export interface UncoveredRowStatements {
 }
 
 export function prepareUncoveredRowStatements(db: Kysely<Tables>) {
-  const part = (
+  const statementsFor = (
     table: CopiedTable,
     columns: readonly string[],
     key: string,
@@ -43,15 +43,15 @@ export function prepareUncoveredRowStatements(db: Kysely<Tables>) {
     remove: prepare(db.deleteFrom(table as "meta").where(key as never, compare, param<never>("at"))),
   });
   return {
-    entries: part("entries", schema.ENTRY_COLUMNS, "seq", ">="),
-    approvals: part("approvals", schema.APPROVAL_COLUMNS, "seq", ">="),
-    deliveries: part("deliveries", schema.DELIVERY_COLUMNS, "seq", ">="),
-    actions: part("actions", schema.ACTION_COLUMNS, "decision_seq", ">="),
-    agents: part("agents", schema.AGENT_COLUMNS, "registered_seq", ">="),
-    keys: part("api_keys", schema.KEY_COLUMNS, "id", "="),
-    idempotency: part("idempotency", schema.IDEMPOTENCY_COLUMNS, "resource_id", "="),
-    limitUses: part("limit_uses", schema.LIMIT_USE_COLUMNS, "action_id", "="),
-    pastActions: part("past_actions", schema.PAST_ACTION_COLUMNS, "action_id", "="),
+    entries: statementsFor("entries", schema.ENTRY_COLUMNS, "seq", ">="),
+    approvals: statementsFor("approvals", schema.APPROVAL_COLUMNS, "seq", ">="),
+    deliveries: statementsFor("deliveries", schema.DELIVERY_COLUMNS, "seq", ">="),
+    actions: statementsFor("actions", schema.ACTION_COLUMNS, "decision_seq", ">="),
+    agents: statementsFor("agents", schema.AGENT_COLUMNS, "registered_seq", ">="),
+    keys: statementsFor("api_keys", schema.KEY_COLUMNS, "id", "="),
+    idempotency: statementsFor("idempotency", schema.IDEMPOTENCY_COLUMNS, "resource_id", "="),
+    limitUses: statementsFor("limit_uses", schema.LIMIT_USE_COLUMNS, "action_id", "="),
+    pastActions: statementsFor("past_actions", schema.PAST_ACTION_COLUMNS, "action_id", "="),
     tiles: {
       find: prepare(tilesBehind(db.selectFrom("tiles").select(schema.TILE_COLUMNS))),
       remove: prepare(tilesBehind(db.deleteFrom("tiles"))),
@@ -62,9 +62,9 @@ export function prepareUncoveredRowStatements(db: Kysely<Tables>) {
     setPastActions: prepare(
       db.updateTable("past_actions").set(MOVED_TO_TIME).where("action_id", "=", param("action_id")),
     ),
-    forgetTotals: prepare(db.deleteFrom("limit_totals")),
-    forgetSums: prepare(db.deleteFrom("action_sums")),
-    foldAnew: prepare(db.updateTable("sums_state").set({ folded: sql.lit(-1) })),
+    deleteTotals: prepare(db.deleteFrom("limit_totals")),
+    deleteSums: prepare(db.deleteFrom("action_sums")),
+    recomputeSums: prepare(db.updateTable("sums_state").set({ folded: sql.lit(-1) })),
   };
 }
 
@@ -74,14 +74,14 @@ function tilesBehind<Query extends { where(column: "level" | "index", compare: "
   return query.where("level", "=", param<never>("level")).where("index", ">=", param<never>("at"));
 }
 
-const LEVELS = 7;
+const TILE_LEVELS = 7;
 
 /**
  * Deletes the rows in one transaction. Calls `keep` with every row before it is deleted. Resolves to the number of
  * deleted entries.
  */
 export async function deleteUncoveredRows(
-  statements: CutStatements,
+  statements: DeletionStatements,
   reads: Reads,
   bundles: Bundles,
   dialect: SqlDialect,
@@ -93,59 +93,59 @@ export async function deleteUncoveredRows(
   if (typeof signed === "number" && signed > size)
     throw new StorageError(
       "corrupt",
-      `the head (size ${size}) is behind the newest signed checkpoint (size ${signed}): these entries were covered, and are not cut`,
+      `the head (size ${size}) is behind the newest signed checkpoint (size ${signed}): a checkpoint covers these entries, so they are not deleted`,
     );
-  const cut: RemovedRow[] = [];
+  const collected: RemovedRow[] = [];
   const removals: [Statement, object][] = [];
-  async function cutRows(
+  async function collectRows(
     table: CopiedTable,
     { find, remove }: UncoveredRowStatements,
     values: object,
   ): Promise<CopiedRow[]> {
     const rows = (await db.all(find, values)).map((row) => toPlainRow<CopiedRow>(row));
     if (rows.length > 0) removals.push([remove, values]);
-    cut.push(...rows.map((row) => ({ table, row })));
+    collected.push(...rows.map((row) => ({ table, row })));
     return rows;
   }
 
-  const entries = await cutRows("entries", statements.entries, { at: size });
+  const entries = await collectRows("entries", statements.entries, { at: size });
   if (entries.length === 0) return 0;
   const bodies = entries.map((row) => decodeEntry<EntryBody>(row["bytes"] as Uint8Array));
   // Delete the rows that refer to an action before the action itself.
-  await cutRows("approvals", statements.approvals, { at: size });
-  await cutRows("deliveries", statements.deliveries, { at: size });
-  const added = (await cutRows("agents", statements.agents, { at: size })).map(({ id }) => String(id));
-  for (let level = 0; level < LEVELS; level++)
-    await cutRows("tiles", statements.tiles, { level, at: Math.floor(size / TILE_WIDTH ** (level + 1)) });
+  await collectRows("approvals", statements.approvals, { at: size });
+  await collectRows("deliveries", statements.deliveries, { at: size });
+  const added = (await collectRows("agents", statements.agents, { at: size })).map(({ id }) => String(id));
+  for (let level = 0; level < TILE_LEVELS; level++)
+    await collectRows("tiles", statements.tiles, { level, at: Math.floor(size / TILE_WIDTH ** (level + 1)) });
   for (const body of bodies) {
     if (body.type !== "api_key" || body.change !== "created") continue;
-    await cutRows("api_keys", statements.keys, { at: body.key.id });
+    await collectRows("api_keys", statements.keys, { at: body.key.id });
     added.push(body.key.id);
   }
   const actions = new Set(
     (await db.all(statements.actions.find, { at: size })).map((row) => String(toPlainRow<CopiedRow>(row)["id"])),
   );
   // Delete the idempotency keys, so that a repeated request does not refer to a deleted action.
-  for (const at of [...added, ...actions]) await cutRows("idempotency", statements.idempotency, { at });
-  for (const at of actions) await cutRows("limit_uses", statements.limitUses, { at });
-  for (const at of actions) await cutRows("past_actions", statements.pastActions, { at });
-  await cutRows("actions", statements.actions, { at: size });
-  await keep(cut);
+  for (const at of [...added, ...actions]) await collectRows("idempotency", statements.idempotency, { at });
+  for (const at of actions) await collectRows("limit_uses", statements.limitUses, { at });
+  for (const at of actions) await collectRows("past_actions", statements.pastActions, { at });
+  await collectRows("actions", statements.actions, { at: size });
+  await keep(collected);
 
   const touched = new Set(bodies.flatMap((body) => (isCoreEntry(body) && "action_id" in body ? [body.action_id] : [])));
   for (const text of dialect.suspendAppendOnly?.(["entries", "tiles"]).begin ?? []) await raw(db, text);
   for (const [remove, values] of removals) await db.run(remove, values);
   for (const text of dialect.suspendAppendOnly?.(["entries", "tiles"]).end ?? []) await raw(db, text);
-  for (const id of touched) if (!actions.has(id)) await setBack(statements, reads, bundles, db, id);
-  await db.run(statements.forgetTotals, {});
-  await db.run(statements.forgetSums, {});
-  await db.run(statements.foldAnew, {});
+  for (const id of touched) if (!actions.has(id)) await restoreAction(statements, reads, bundles, db, id);
+  await db.run(statements.deleteTotals, {});
+  await db.run(statements.deleteSums, {});
+  await db.run(statements.recomputeSums, {});
   return entries.length;
 }
 
 /** Restores an action to the state that results from its remaining entries. */
-async function setBack(
-  statements: CutStatements,
+async function restoreAction(
+  statements: DeletionStatements,
   reads: Reads,
   bundles: Bundles,
   db: SqlExecutor,
@@ -165,7 +165,7 @@ async function setBack(
   const recorded = Object.entries(history.action).filter(([, value]) => value !== undefined);
   const pasts = entries.flatMap((entry) => {
     const past = "facts" in entry && entry.facts.past !== undefined ? entry.facts.past : null;
-    return (past === null ? null : findSaltedFacts(past, stored["past"] as string | null)) ?? [];
+    return (past === null ? null : findFactsByCommitment(past, stored["past"] as string | null)) ?? [];
   });
   const read = pasts.filter(({ salt }, i) => pasts.findIndex((other) => other.salt === salt) === i);
   await db.run(statements.reset, {

@@ -226,18 +226,18 @@ export function prepareLimitWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect,
 }
 
 /** The reads and writes of one transaction. The caller calls `apply` before the commit. */
-export interface TransactionLimits {
+export interface LimitAccess {
   readonly methods: LimitReads & LimitWrites;
   apply(): Promise<void>;
 }
 
 type Change = Key & { at: number; uses: number; amount: number };
 
-export function createTransactionLimits(
+export function createLimitAccess(
   reads: Pick<ReturnType<typeof prepareLimitReads>, "limitsUsed">,
   writes: ReturnType<typeof prepareLimitWrites>,
   db: SqlExecutor,
-): TransactionLimits {
+): LimitAccess {
   /** Added and removed uses that are not included in the totals yet. */
   let changes: Change[] = [];
   /** Limits and subjects for which a read found more than `LOOSE` uses without a total. */

@@ -18,7 +18,7 @@ import { deleteUncoveredRows } from "./delete-uncovered-rows.ts";
 import type { SqlDialect } from "./dialect.ts";
 import type { SqlEngine } from "./engine.ts";
 import { readLastingLeases } from "./leases.ts";
-import { createTransactionLimits, findLimitTotalFaults } from "./limits.ts";
+import { createLimitAccess, findLimitTotalFaults } from "./limits.ts";
 import { migrate, listSchemaStatements, readStoredVersion } from "./run-migrations.ts";
 import { MIGRATIONS, type Migration } from "./migrations.ts";
 import { findAgentFoldMismatches } from "./open-actions.ts";
@@ -70,7 +70,9 @@ function optionalMethods(store: SqlStore): Partial<Storage> {
   const { engine, dialect } = store.access;
   const { backup, compact, watch, processes, onConnection } = engine;
   return {
-    ...(dialect.suspendAppendOnly === undefined ? {} : { cutBack: (keep) => store.cutBack(keep) }),
+    ...(dialect.suspendAppendOnly === undefined
+      ? {}
+      : { deleteUncoveredRows: (keep) => store.deleteUncoveredRows(keep) }),
     ...(watch === undefined ? {} : { watch: watch.bind(engine) }),
     ...(backup === undefined
       ? {}
@@ -176,7 +178,7 @@ class SqlStore {
     const { reads, writes } = this.access.statements;
     const run = async (db: SqlExecutor): Promise<T> => {
       const moves = createStatusChangeCollector(reads.sums, db);
-      const limits = createTransactionLimits(reads, writes, db);
+      const limits = createLimitAccess(reads, writes, db);
       const result = await work(createTransaction(reads, writes, db, this.bundles, moves, limits));
       await moves.apply();
       await limits.apply();
@@ -244,7 +246,9 @@ class SqlStore {
     );
   }
 
-  cutBack(keep: Parameters<NonNullable<Storage["cutBack"]>>[0]): ReturnType<NonNullable<Storage["cutBack"]>> {
+  deleteUncoveredRows(
+    keep: Parameters<NonNullable<Storage["deleteUncoveredRows"]>>[0],
+  ): ReturnType<NonNullable<Storage["deleteUncoveredRows"]>> {
     const { access, bundles } = this;
     const { cuts, reads, writes } = access.statements;
     return access.enqueue(() =>

@@ -36,7 +36,7 @@ const visibles = (row: { agent_id: string; submitted_by: string }): string[] => 
   `k:${row.submitted_by}`,
 ];
 
-/** Adds up to `max` actions to the sums. Resolves to the number of added actions. */
+/** Adds at most `max` actions to the sums. Resolves to the number of added actions. */
 export async function addActionsToSums(statements: SumStatements, db: SqlExecutor, max: number): Promise<number> {
   const { folded } = toPlainRow<{ folded: number }>((await db.all(statements.state, {}))[0] as SqlRow);
   const { last, n } = toPlainRow<{ last: number | null; n: number }>(

@@ -11,7 +11,7 @@ import { prepareActionWrites, createActionWriter } from "./action-writes.ts";
 import { prepareBundleWrites, type Bundles } from "./bundles.ts";
 import { prepareDeliveryWrites, createDeliveryWriter } from "./deliveries.ts";
 import { prepareDocumentWrites, createDocumentWriter } from "./documents.ts";
-import { createTransactionLimits, prepareLimitWrites, type TransactionLimits } from "./limits.ts";
+import { createLimitAccess, prepareLimitWrites, type LimitAccess } from "./limits.ts";
 import { prepareIdempotencyWrites, createIdempotencyWriter } from "./idempotency.ts";
 import type { SqlDialect } from "./dialect.ts";
 import { createPastActionWriter, preparePastActionWrites } from "./past-actions.ts";
@@ -139,7 +139,7 @@ function policyUpdates(db: Kysely<Tables>): (change: PolicyChange) => Statement 
 type Parts = ReturnType<typeof createReader> &
   ReturnType<typeof createActionWriter> &
   ReturnType<typeof createDeliveryWriter> &
-  TransactionLimits["methods"] &
+  LimitAccess["methods"] &
   ReturnType<typeof createPastActionWriter> &
   ReturnType<typeof createDocumentWriter> &
   ReturnType<typeof createIdempotencyWriter>;
@@ -151,7 +151,7 @@ export function createTransaction(
   db: SqlExecutor,
   bundles: Bundles,
   moves: StatusChangeCollector = createStatusChangeCollector(reads.sums, db),
-  limits: TransactionLimits = createTransactionLimits(reads, writes, db),
+  limits: LimitAccess = createLimitAccess(reads, writes, db),
 ): StorageTransaction {
   // Assign the members instead of spreading into one literal, which took 0.2 ms longer for each transaction.
   const transaction: Omit<StorageTransaction, keyof Parts> = {

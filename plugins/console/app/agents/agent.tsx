@@ -19,7 +19,7 @@ import { Card, LoadedCard } from "../ui/section.tsx";
 import { type AgentChange, AgentDialogs } from "./agent-dialogs.tsx";
 import { AgentButtons, AllowedTools } from "./agent-parts.tsx";
 import { GrantCard, KeyCard, LimitCard, canReadLimits } from "./control-cards.tsx";
-import { RecentActionCards, useRecentActions } from "./sample-cards.tsx";
+import { RecentActionCards, useRecentActions } from "./recent-action-cards.tsx";
 import { AGENT_TEXTS as TEXTS, TEXTS as LIST_TEXTS } from "./strings.ts";
 
 const MAY_READ_ACTIONS = ["actions:read", "actions:read_own"];
@@ -128,8 +128,8 @@ function Parts({ id, isRegistered }: { id: string; isRegistered: boolean }) {
 }
 
 function ActiveParts({ id, isRegistered }: { id: string; isRegistered: boolean }) {
-  const sample = useRecentActions(id);
-  if (!isRegistered && sample.data?.length === 0)
+  const recentActions = useRecentActions(id);
+  if (!isRegistered && recentActions.data?.length === 0)
     return (
       <Empty text={TEXTS.unseen}>
         <p>{TEXTS.unseenHelp}</p>
@@ -144,9 +144,11 @@ function ActiveParts({ id, isRegistered }: { id: string; isRegistered: boolean }
   return (
     <>
       {hasScope("analytics:read") ? <Activity id={id} /> : null}
-      <RecentActionCards id={id} sample={sample} />
+      <RecentActionCards id={id} recentActions={recentActions} />
       {hasScope("grants:write") || hasScope("actions:read") ? <GrantCard id={id} /> : null}
-      {canReadLimits() && sample.data !== null && sample.data.length > 0 ? <LimitCard actions={sample.data} /> : null}
+      {canReadLimits() && recentActions.data !== null && recentActions.data.length > 0 ? (
+        <LimitCard actions={recentActions.data} />
+      ) : null}
       {hasScope("keys:manage") ? <KeyCard id={id} /> : null}
       <History id={id} />
     </>

@@ -78,7 +78,7 @@ export interface Action {
     /** The agent's answer; null until it answers. */
     answer: string | null;
   })[];
-  /** What the agent submitted, if an approver or the policies changed it; else null. `params` and `request_hash` are then of the changed request, which is the only one that may run. */
+  /** The agent's original request if an approver or the policies changed it; otherwise null. The action's own `params` and `request_hash` are then those of the changed request, and only that request can run. */
   proposed: {
     params: Record<string, unknown>;
     request_hash: string;
@@ -1379,7 +1379,7 @@ export interface LinkedAction {
     /** The agent's answer; null until it answers. */
     answer: string | null;
   })[];
-  /** What the agent submitted, if an approver or the policies changed it; else null. `params` and `request_hash` are then of the changed request, which is the only one that may run. */
+  /** The agent's original request if an approver or the policies changed it; otherwise null. The action's own `params` and `request_hash` are then those of the changed request, and only that request can run. */
   proposed: {
     params: Record<string, unknown>;
     request_hash: string;
@@ -2189,7 +2189,7 @@ export interface Suggestions {
   skipped: number;
   /** Number of combinations of rule, tool and operation with approvals. */
   groups: number;
-  /** Rules that were dropped, because they would have allowed a rejected request. */
+  /** Rules that were discarded: they would have allowed a rejected request, or the requests that they would have allowed lack the minimum evidence. */
   disqualified: number;
   /** Whether the range has older decisions that were not read. */
   truncated: boolean;
@@ -2210,7 +2210,7 @@ export interface Replay {
     replayed: unknown;
     equal: boolean;
   }[];
-  /** Usage of limits before the decision; null for keys that cannot see all actions. */
+  /** Usage of limits before the decision, except of limits that read a redacted parameter; null for keys that cannot see all actions. */
   limits: {
     policy: string;
     limit: string;
@@ -2219,7 +2219,7 @@ export interface Replay {
     /** Actions, or millionths of a sum. */
     used: number;
   }[] | null;
-  /** Past actions that the conditions read; null for keys that cannot see all actions. */
+  /** Past actions that the conditions read, except histories that are grouped by a redacted parameter; null for keys that cannot see all actions. */
   histories: ({
     policy: string;
     /** Digest of the history's declaration and of the members that conditions read. */
@@ -2273,7 +2273,7 @@ export interface Replay {
       replayed: unknown;
       equal: boolean;
     }[];
-    /** Usage of limits before the decision; null for keys that cannot see all actions. */
+    /** Usage of limits before the decision, except of limits that read a redacted parameter; null for keys that cannot see all actions. */
     limits: {
       policy: string;
       limit: string;
@@ -2282,7 +2282,7 @@ export interface Replay {
       /** Actions, or millionths of a sum. */
       used: number;
     }[] | null;
-    /** Past actions that the conditions read; null for keys that cannot see all actions. */
+    /** Past actions that the conditions read, except histories that are grouped by a redacted parameter; null for keys that cannot see all actions. */
     histories: ({
       policy: string;
       /** Digest of the history's declaration and of the members that conditions read. */

@@ -33,7 +33,7 @@ import { RequestHistory } from "./history.tsx";
 import { OutcomeText } from "./outcome.tsx";
 import type { QueueItem } from "./queue-state.ts";
 import { approvalsGiven, findVoteAvailability, type VoteAvailability, findOwnVote } from "./vote-availability.ts";
-import { VoteStanding } from "./vote-standing.tsx";
+import { VotingCapacity } from "./voting-capacity.tsx";
 import { TEXTS } from "./strings.ts";
 import { TestRequestProof } from "./lazy-parts.tsx";
 import { isTestRequest } from "./test-request.ts";
@@ -156,7 +156,7 @@ function Answer({
   return (
     <div class="pane-foot">
       <ErrorNotice error={item.error} />
-      <VoteStanding action={action} onVoted={onVoted} />
+      <VotingCapacity action={action} onVoted={onVoted} />
       <VoteWithGrant
         key={action.id}
         id={action.id}

@@ -203,11 +203,11 @@ function PinForm({ served, onPin }: { served: string; onPin: (vkey: string) => v
   );
 }
 
-type Outcome =
+type VerificationOutcome =
   | { hash: string; result: { index: number; checkpoint: Checkpoint; vkey: string; request?: unknown } }
   | { error: unknown };
 
-async function verifyForm(form: HTMLFormElement, vkey: string | null): Promise<Outcome> {
+async function verifyForm(form: HTMLFormElement, vkey: string | null): Promise<VerificationOutcome> {
   const fields = new FormData(form);
   const hash = (fields.get("hash") as string).trim().toLowerCase();
   const file = fields.get("file") as File;
@@ -223,7 +223,7 @@ async function verifyForm(form: HTMLFormElement, vkey: string | null): Promise<O
 }
 
 function VerifyProof({ vkey }: { vkey: string | null }) {
-  const [outcome, setOutcome] = useState<Outcome | null>(null);
+  const [outcome, setOutcome] = useState<VerificationOutcome | null>(null);
   return (
     <section class="card" aria-labelledby="verify">
       <h2 id="verify">{TEXTS.verify}</h2>

@@ -23,7 +23,7 @@ interface Props {
   onDone(words: string): void;
 }
 
-export function PolicyChange({ change, policy, etag, onClose, onDone }: Props) {
+export function PolicyChangeDialog({ change, policy, etag, onClose, onDone }: Props) {
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
   const texts: ChangeTexts =

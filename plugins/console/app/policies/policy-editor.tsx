@@ -12,7 +12,7 @@ import type { Editor, EditorMark } from "./code-mirror.ts";
 import { completeAt, type CompletionWords } from "./completions.ts";
 import { ActivateDialog, DiscardDialog } from "./editor-dialogs.tsx";
 import { EditorResults } from "./editor-results.tsx";
-import { describeStanding, EDITOR_TEXTS } from "./strings.ts";
+import { describeActiveVersion, EDITOR_TEXTS } from "./strings.ts";
 import { usePolicyDraft } from "./use-draft.ts";
 import { type LoadedPolicy, renderVersionYaml } from "./versions.ts";
 
@@ -39,7 +39,7 @@ export function NewPolicy() {
       title={EDITOR_TEXTS.newTitle}
       text={STARTER}
       base=""
-      standing={EDITOR_TEXTS.standingNew}
+      activeVersionText={EDITOR_TEXTS.noActiveVersion}
       shadowId={null}
       back="#/policies"
       save={(text, activate) =>
@@ -62,7 +62,7 @@ export function EditPolicy({ address, loaded }: { address: string; loaded: Loade
       title={EDITOR_TEXTS.editTitle(policy.name)}
       text={newest === undefined ? "" : renderVersionYaml(newest)}
       base={etag}
-      standing={EDITOR_TEXTS.standingNext(describeStanding(policy))}
+      activeVersionText={EDITOR_TEXTS.afterSaving(describeActiveVersion(policy))}
       shadowId={policy.id}
       back={address}
       save={(text, activate, base) =>
@@ -84,7 +84,7 @@ interface Props {
   /** Entity tag of the policy that the text is based on; empty for a new policy. */
   base: string;
   /** One sentence that says which version decides. */
-  standing: string;
+  activeVersionText: string;
   /** Id of a stored policy, which may have been in shadow mode; null for a new one. */
   shadowId: string | null;
   /** Address to return to. */
@@ -92,7 +92,7 @@ interface Props {
   save(text: string, activate: boolean, base: string): Promise<Policy>;
 }
 
-function PolicyEditor({ title, text, base, standing, shadowId, back, save }: Props) {
+function PolicyEditor({ title, text, base, activeVersionText, shadowId, back, save }: Props) {
   const draft = usePolicyDraft(title, text, base);
   const { yaml, tests } = draft;
   const check = useCheckedText(yaml, tests);
@@ -134,7 +134,7 @@ function PolicyEditor({ title, text, base, standing, shadowId, back, save }: Pro
     <>
       <Page title={title}>
         <BackLink href={back} onClick={() => (draft.isChanged ? setDialog("discard") : leave())} />
-        <p>{standing}</p>
+        <p>{activeVersionText}</p>
         <DraftNotices draft={draft} />
         <div class="policy-editor">
           <div>

@@ -22,10 +22,10 @@ import { KeyName } from "../ui/person.tsx";
 import { findRuleLines } from "../ui/rule-lines.ts";
 import { Backtest, ShadowReport } from "./backtest.tsx";
 import { ManagedPolicyNotice } from "./managed-notice.tsx";
-import { PolicyChange, type ProposedChange } from "./policy-change.tsx";
+import { PolicyChangeDialog, type ProposedChange } from "./policy-change.tsx";
 import { VersionDiff } from "./version-diff.tsx";
 import { EditPolicy } from "./policy-editor.tsx";
-import { DETAIL_TEXTS, describeStanding } from "./strings.ts";
+import { DETAIL_TEXTS, describeActiveVersion } from "./strings.ts";
 import {
   findSuggestionInShadowMode,
   isShadow,
@@ -95,7 +95,7 @@ function Detail({ id, query, loaded, error, reload }: DetailProps) {
         <FactList
           rows={[
             ["Status", <Badge value={policy.status} />],
-            [DETAIL_TEXTS.standing, describeStanding(policy)],
+            [DETAIL_TEXTS.activeVersion, describeActiveVersion(policy)],
             ["Managed by", <ManagedPolicyNotice policy={policy} />],
             ["Description", policy.description],
           ]}
@@ -127,7 +127,7 @@ function Detail({ id, query, loaded, error, reload }: DetailProps) {
         {versions.some(isShadow) ? <ShadowReport id={policy.id} /> : null}
       </Page>
       {change === null ? null : (
-        <PolicyChange
+        <PolicyChangeDialog
           change={change}
           policy={policy}
           etag={etag}

@@ -23,7 +23,7 @@ export const DETAIL_TEXTS = {
   deactivate: "Deactivate…",
   delete: "Delete…",
   managed: "and read-only here: change the file in its source. The service loads it automatically.",
-  standing: "What decides",
+  activeVersion: "What decides",
   versions: "Versions",
   versionsLabel: "Versions of the policy",
   versionsHead: ["Version", "Created", "By", "Rules", ""],
@@ -46,7 +46,7 @@ export const DETAIL_TEXTS = {
 };
 
 /** Returns one sentence that says which version of a policy decides. */
-export function describeStanding(policy: {
+export function describeActiveVersion(policy: {
   active_version: number | null;
   latest_version: number;
   mode: "enforce" | "shadow";
@@ -155,8 +155,8 @@ export const EDITOR_TEXTS = {
   label: "Policy, as YAML",
   loading: "the editor",
   notLoaded: "the editor could not be loaded; if the service was updated, reload the console",
-  standingNew: "No version decides yet: this policy is not stored.",
-  standingNext: (standing: string) => `${standing} Saving stores another version and decides nothing.`,
+  noActiveVersion: "No version decides yet: this policy is not stored.",
+  afterSaving: (activeVersion: string) => `${activeVersion} Saving stores another version and decides nothing.`,
   draft: "Your earlier draft, not saved yet.",
   draftTooLarge: "This draft is too large for the browser to keep: leaving this page loses it.",
   startOver: "Start over",

@@ -11,7 +11,7 @@ import { Activation, compileCondition, compileExpression } from "../condition/co
 import type { Decision, Facts, GrantFact, LimitFact } from "../policy-types.ts";
 import type { Evaluation } from "./evaluation.ts";
 import { findRedactedPaths } from "./redact.ts";
-import { MICROS_PER_UNIT, toMillionths, type MatchedLimit } from "./limit-facts.ts";
+import { MICROS_PER_UNIT, amountToMicros, type MatchedLimit } from "./limit-facts.ts";
 import { resolveObligations } from "./resolve-obligations.ts";
 
 const MAX_REASON = 500;
@@ -148,7 +148,7 @@ function amountOf(of: string, activation: Activation, redacted: readonly string[
   const compiled = cached(expressions, of, (source) => compileExpression(source, "expression of sum"));
   if (!compiled.ok || findRedactedRead(of, redacted) !== null) return null;
   const result = compiled.expression.evaluate(activation);
-  return "value" in result ? toMillionths(result.value) : null;
+  return "value" in result ? amountToMicros(result.value) : null;
 }
 
 const conditions = new Map<string, ReturnType<typeof compileCondition>>();

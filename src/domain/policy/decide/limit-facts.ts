@@ -113,7 +113,7 @@ function evaluateLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation:
     const result = limit.sum.of.evaluate(activation, policy.shadow);
     if ("error" in result)
       return { kind: "error", code: result.error, message: `the amount could not be evaluated: ${result.message}` };
-    const micros = toMillionths(result.value);
+    const micros = amountToMicros(result.value);
     if (micros === null)
       return { kind: "error", code: "CONDITION_ERROR", message: `the amount is not a number from 0 to ${MAX_AMOUNT}` };
     amount = micros;
@@ -172,15 +172,15 @@ export function findUnknownLimit(compiled: CompiledPolicySet, names: readonly st
 }
 
 /** Converts an evaluated amount to millionths. Returns null if it is not a number from 0 to MAX_AMOUNT. */
-export function toMillionths(result: unknown): number | null {
+export function amountToMicros(result: unknown): number | null {
   const value = typeof result === "bigint" ? Number(result) : result;
-  return typeof value === "number" && value >= 0 && value <= MAX_AMOUNT ? toMicros(value) : null;
+  return typeof value === "number" && value >= 0 && value <= MAX_AMOUNT ? roundUpToMicros(value) : null;
 }
 
 /**
  * Converts to millionths. Rounds up, because otherwise any number of amounts below half a millionth would add up to 0.
  */
-function toMicros(value: number): number {
+function roundUpToMicros(value: number): number {
   const near = Math.round(value * MICROS_PER_UNIT);
   return near / MICROS_PER_UNIT < value ? near + 1 : near;
 }

@@ -10,7 +10,7 @@ interface FieldChange {
   after: unknown;
 }
 
-export interface PolicyChange {
+export interface PolicyDifference {
   kind:
     | "policy_changed"
     | "limit_added"
@@ -59,8 +59,8 @@ const VERB_PAST = { allow: "allowed", deny: "denied", require_approval: "require
  * Returns the changes: first the changes of the policy and its limits, then the changes of rules by new position
  * (removed rules by old position). A renamed rule counts as removed and added.
  */
-export function diffPolicies(before: PolicyDocument, after: PolicyDocument): PolicyChange[] {
-  const changes: PolicyChange[] = [];
+export function diffPolicies(before: PolicyDocument, after: PolicyDocument): PolicyDifference[] {
+  const changes: PolicyDifference[] = [];
   const own = [
     ...changedFields(POLICY_FIELDS, before, after),
     ...changedValues("facts", factsAsJson(before.facts), factsAsJson(after.facts)),
@@ -81,7 +81,7 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
   const was = new Map(before.rules.map((rule, i) => [rule.name, i]));
   const is = new Map(after.rules.map((rule, i) => [rule.name, i]));
   const orderedIndexes = longestOrderedRun(before.rules.map(({ name }) => is.get(name)).filter((i) => i !== undefined));
-  const ruleChanges: PolicyChange[] = [];
+  const ruleChanges: PolicyDifference[] = [];
   for (const [i, rule] of before.rules.entries()) {
     if (!is.has(rule.name))
       ruleChanges.push({
@@ -130,7 +130,7 @@ export function diffPolicies(before: PolicyDocument, after: PolicyDocument): Pol
       });
     }
   }
-  const placeOf = (change: PolicyChange): number => change.after ?? change.before ?? 0;
+  const placeOf = (change: PolicyDifference): number => change.after ?? change.before ?? 0;
   return [...changes, ...ruleChanges.sort((a, b) => placeOf(a) - placeOf(b))];
 }
 
@@ -153,13 +153,13 @@ const LIMIT_FIELDS = [
 ] as const satisfies readonly (keyof LimitDocument)[];
 
 /** Compares limits by name, because their order does not matter. */
-function diffLimits(before: readonly LimitDocument[], after: readonly LimitDocument[]): PolicyChange[] {
+function diffLimits(before: readonly LimitDocument[], after: readonly LimitDocument[]): PolicyDifference[] {
   const change = (
-    kind: PolicyChange["kind"],
+    kind: PolicyDifference["kind"],
     rule: string,
     summary: string,
     fields: FieldChange[] = [],
-  ): PolicyChange => ({ kind, rule, before: null, after: null, fields, summary });
+  ): PolicyDifference => ({ kind, rule, before: null, after: null, fields, summary });
   const was = new Map(before.map((limit) => [limit.name, limit]));
   const is = new Set(after.map(({ name }) => name));
   const removedLimits = before

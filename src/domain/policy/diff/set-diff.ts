@@ -1,12 +1,12 @@
 /** Compares two policy sets by policies, rules and effects. */
-import { diffPolicies, type PolicyChange } from "./diff.ts";
+import { diffPolicies, type PolicyDifference } from "./diff.ts";
 import type { Effect, PolicyDocument } from "../policy-types.ts";
 
 export interface SetChange {
   kind: "policy_added" | "policy_removed" | "policy_changed";
   policy: string;
   /** The changes of the policy. An added or removed policy has one change for each of its rules. */
-  changes: PolicyChange[];
+  changes: PolicyDifference[];
   /** One sentence for display. */
   summary: string;
 }
@@ -26,7 +26,7 @@ export function diffPolicySets(before: readonly PolicyDocument[], after: readonl
   const policies = names
     .map((name) => comparePolicies(name, was.get(name), is.get(name)))
     .filter((change) => change !== null);
-  const count = (kind: PolicyChange["kind"]): number =>
+  const count = (kind: PolicyDifference["kind"]): number =>
     policies.flatMap(({ changes }) => changes).filter((change) => change.kind === kind).length;
   return {
     policies,

@@ -16,7 +16,7 @@ import { givenSession, withGivenHistory } from "./given-history.ts";
 const DEFAULT_PRINCIPAL = { key_id: "test", name: "policy test", agent_id: null, owner: null };
 
 /** Returns the facts about the principal, the agent and the session. */
-export function givenStanding({ principal, agent, session }: Optional<"principal" | "agent" | "session">): Facts {
+export function givenRequesterFacts({ principal, agent, session }: Optional<"principal" | "agent" | "session">): Facts {
   const { groups = [], roles = [], ...given } = principal ?? {};
   const { groups: agent_groups = [], metadata = {} } = agent ?? {};
   return {
@@ -35,11 +35,11 @@ type Optional<Names extends keyof SampleAction> = { [Name in Names]?: SampleActi
 export function withGivenInputs(
   compiled: CompiledPolicySet,
   request: ActionRequest,
-  standing: Facts,
+  requesterFacts: Facts,
   now: number,
   { history, facts, used }: Optional<"history" | "facts" | "used">,
 ): Facts {
-  const remembered = withGivenHistory(compiled, request, standing, now, history);
+  const remembered = withGivenHistory(compiled, request, requesterFacts, now, history);
   const known = withGivenFacts(compiled, request, remembered, now, facts);
   return withAssumedActivation(compiled, request, known, now, used);
 }

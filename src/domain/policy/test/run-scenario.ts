@@ -10,7 +10,7 @@ import type { Decision } from "../policy-types.ts";
 import { findEvaluatedConditions } from "./evaluated-conditions.ts";
 import { findDifferences } from "./expectations.ts";
 import { type SimulatedAction, SimulatedActions, StepRefusedError } from "./simulated-actions.ts";
-import { givenStanding } from "./given-facts.ts";
+import { givenRequesterFacts } from "./given-facts.ts";
 import type { TestResult } from "./test-result.ts";
 
 /**
@@ -108,7 +108,7 @@ class ScenarioRun {
       params: params as JsonObject,
       context: context as JsonObject,
     };
-    const basis = givenStanding(given);
+    const basis = givenRequesterFacts(given);
     const { status, refused: _, ...expectation } = expect;
     for (let n = 1; n <= times; n++) {
       yield;

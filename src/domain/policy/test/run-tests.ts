@@ -6,7 +6,7 @@ import { buildPolicySet, compilePolicySet, type CompiledPolicySet } from "../com
 import { evaluateAllPolicies, decide } from "../decide/decide.ts";
 import { findUnknownLimit } from "../decide/limit-facts.ts";
 import { findEvaluatedConditions } from "./evaluated-conditions.ts";
-import { findGivenFactsFault, givenStanding, withGivenInputs } from "./given-facts.ts";
+import { findGivenFactsFault, givenRequesterFacts, withGivenInputs } from "./given-facts.ts";
 import { findGivenHistoryFault } from "./given-history.ts";
 import type { PolicyTest } from "../parse/parse.ts";
 import { findDifferences } from "./expectations.ts";
@@ -76,7 +76,7 @@ function runCase(compiled: CompiledPolicySet, test: PolicyTest, i: number): Test
       ? (findGivenHistoryFault(history) ?? findGivenFactsFault(compiled, given))
       : `there is no limit "${stray}" in the policies under test`;
   if (fault !== null) return failedTest(testCase.name, pointer, fault);
-  const facts = withGivenInputs(compiled, request, givenStanding(testCase), now, testCase);
+  const facts = withGivenInputs(compiled, request, givenRequesterFacts(testCase), now, testCase);
   const decision = decide(compiled, request, facts, now);
   const differences = findDifferences(decision, testCase.expect, request);
   const findings = evaluateAllPolicies(compiled, request, facts, now);

@@ -74,7 +74,7 @@ interface SimulatedVoter {
   signed: boolean;
 }
 
-type Standing = Pick<Facts, "attributes" | "final_request" | "principal" | "session">;
+type RequesterFacts = Pick<Facts, "attributes" | "final_request" | "principal" | "session">;
 
 /** An action of a scenario. */
 export interface SimulatedAction extends Omit<PastActionRow, "at" | "effective" | "erased_at" | "request"> {
@@ -83,7 +83,7 @@ export interface SimulatedAction extends Omit<PastActionRow, "at" | "effective" 
   /** Canonical JSON of the submitted request. */
   text: string;
   /** Principal, session and attributes of the submission, and the use of limits before it. */
-  basis: Standing & Pick<Facts, "limits">;
+  basis: RequesterFacts & Pick<Facts, "limits">;
   /** Values of facts by name, for the submission and for later decisions. */
   given: Readonly<Record<string, unknown>>;
   /** The plans that must be satisfied; null if approval was never required. */
@@ -135,7 +135,7 @@ export class SimulatedActions {
   }
 
   /** Submits an action. Returns it with its decision. */
-  submit(request: ActionRequest, basis: Standing, given: SimulatedAction["given"] = {}): SimulatedAction {
+  submit(request: ActionRequest, basis: RequesterFacts, given: SimulatedAction["given"] = {}): SimulatedAction {
     const id = `simulated-${String(this.actions.length).padStart(6, "0")}`;
     const text = encodeRequest(request).text;
     const { evaluation, facts, needs } = this.collectFacts(request, basis, given, id, null);
@@ -267,7 +267,7 @@ export class SimulatedActions {
   /** @param counted the usage of limits at the submission, for an action that is evaluated again */
   private collectFacts(
     request: ActionRequest,
-    basis: Standing,
+    basis: RequesterFacts,
     given: SimulatedAction["given"],
     actionId: string,
     counted: Facts | null,
@@ -293,8 +293,8 @@ export class SimulatedActions {
 
   /** Evaluates an open action again. Uses the limit usage of the submission, because the action already counts. */
   private redecide({ basis, request, given, id }: SimulatedAction): Decision {
-    const { limits: _, ...standing } = basis;
-    const { evaluation, facts } = this.collectFacts(request, { ...standing, final_request: true }, given, id, basis);
+    const { limits: _, ...otherFacts } = basis;
+    const { evaluation, facts } = this.collectFacts(request, { ...otherFacts, final_request: true }, given, id, basis);
     return this.decide(evaluation, facts);
   }
 

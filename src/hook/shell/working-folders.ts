@@ -1,21 +1,21 @@
 /** Tracks the folders in which a shell line may run, and resolves file arguments. Pure; POSIX paths. */
 import { dirname, isAbsolute, normalize, resolve } from "node:path/posix";
 import type { ShellArgument } from "./shell-types.ts";
-import type { ShellContext, UnparsedReason } from "./shell-types.ts";
+import type { ShellContext, UnclearReason } from "./shell-types.ts";
 import { SYSTEM_FOLDERS } from "./command-tables.ts";
 
 const MAX_FOLDERS = 8;
 
-export class Directories {
+export class WorkingFolders {
   /**
    * Folders in which the current part of the line may run. A `cd` might not run, so it adds a folder and keeps the
    * others.
    */
   private readonly folders: Set<string>;
   private readonly home: string | null;
-  private readonly note: (reason: UnparsedReason) => void;
+  private readonly note: (reason: UnclearReason) => void;
 
-  constructor({ cwds, home }: ShellContext, note: (reason: UnparsedReason) => void) {
+  constructor({ cwds, home }: ShellContext, note: (reason: UnclearReason) => void) {
     this.folders = new Set(cwds);
     this.home = home;
     this.note = note;

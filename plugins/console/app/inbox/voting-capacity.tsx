@@ -25,7 +25,7 @@ interface Props {
   onVoted(result: VoteResult): void;
 }
 
-export function VoteStanding({ action, onVoted }: Props) {
+export function VotingCapacity({ action, onVoted }: Props) {
   const [isOpen, setOpen] = useState(false);
   const { approval_terms: terms } = action;
   if (terms === undefined) return null;

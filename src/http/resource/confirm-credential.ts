@@ -8,7 +8,7 @@ import type { Scope } from "../../domain/scopes.ts";
  * Returns the current credential. Throws INVALID_CREDENTIAL if it was revoked or has expired, and INSUFFICIENT_SCOPE if
  * it lacks `scope`.
  */
-export async function confirmWithScope(
+export async function confirmCredential(
   tx: Pick<LedgerTransaction, "confirm">,
   credential: Credential,
   scope: Scope,

@@ -31,19 +31,19 @@ export function useRecentActions(id: string) {
   );
 }
 
-export function RecentActionCards({ id, sample }: { id: string; sample: RecentActions }) {
+export function RecentActionCards({ id, recentActions }: { id: string; recentActions: RecentActions }) {
   return (
     <>
       <LoadedCard
         id="latest"
         title={TEXTS.latest}
         what="actions"
-        loaded={sample}
+        loaded={recentActions}
         side={<a href={buildUrl("#/actions", { agent_id: id })}>{TEXTS.allActions}</a>}
       >
         {(actions) => (actions.length === 0 ? <NoActions id={id} /> : <Latest actions={actions} />)}
       </LoadedCard>
-      {sample.data === null || sample.data.length === 0 ? null : <Typical actions={sample.data} />}
+      {recentActions.data === null || recentActions.data.length === 0 ? null : <Typical actions={recentActions.data} />}
     </>
   );
 }
