@@ -1,10 +1,10 @@
 /** `assent policy backtest`, against a running service and against the store behind it. */
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { ASSENT, ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
+import { assentHereWith, type Run } from "../support/cli.ts";
+import { startProcess, stateBeside, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { ALLOWED, ASKED, POLICIES } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -21,16 +21,8 @@ describe("assent policy backtest", () => {
   };
   let service: ServiceProcess;
 
-  function assent(...args: string[]): Promise<{ code: number; out: string; err: string }> {
-    return new Promise((resolve) => {
-      execFile(
-        process.execPath,
-        [...ASSENT, "policy", "backtest", ...args],
-        { cwd: ROOT, env: { ...process.env, ...env, ASSENT_URL: service.url } },
-        (error, out, err) => resolve({ code: error === null ? 0 : Number(error.code), out, err }),
-      );
-    });
-  }
+  const assent = (...args: string[]): Promise<Run> =>
+    assentHereWith({ ...env, ...stateBeside(env), ASSENT_URL: service.url }, "policy", "backtest", ...args);
 
   before(async () => {
     service = await startProcess(env);
@@ -59,10 +51,8 @@ describe("assent policy backtest", () => {
   });
 
   it("reports the same from a service and from its store, which can be in use", async () => {
-    const [over, inside] = await Promise.all([
-      assent(candidate, "--format", "json"),
-      assent(candidate, "--format", "json", "--against", "store"),
-    ]);
+    const over = await assent(candidate, "--format", "json");
+    const inside = await assent(candidate, "--format", "json", "--against", "store");
     assert.deepEqual([over.code, inside.code], [0, 0], over.err + inside.err);
     const [a, b] = [JSON.parse(over.out), JSON.parse(inside.out)];
     // The policy that came through the API still allows its action.

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { assent, type Run } from "../support/cli.ts";
+import { assentHereWith, type Run } from "../support/cli.ts";
 import { newKey } from "../support/keys.ts";
-import { startProcess, stopProcess } from "../support/process.ts";
+import { startProcess, stateBeside, stopProcess } from "../support/process.ts";
 import { FEW_POLICIES } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -16,10 +16,10 @@ describe("assent keys rotate-permit", () => {
   });
   after(() => rmSync(data, { recursive: true }));
 
-  const rotate = (args: string[] = [], env: Record<string, string> = {}): Promise<Run> =>
-    assent(["keys", "rotate-permit", "--json", ...args], {
-      env: { ASSENT_DATA: data, ASSENT_POLICIES: FEW_POLICIES, ...env },
-    });
+  function rotate(args: string[] = [], env: Record<string, string> = {}): Promise<Run> {
+    const settings = { ASSENT_DATA: data, ASSENT_POLICIES: FEW_POLICIES, ...env };
+    return assentHereWith({ ...stateBeside(settings), ...settings }, "keys", "rotate-permit", "--json", ...args);
+  }
   async function published(env: Record<string, string> = {}): Promise<string[]> {
     const service = await startProcess({ ASSENT_DATA: data, ASSENT_POLICIES: FEW_POLICIES, ...env });
     try {
