@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { assent, type Run } from "../support/cli.ts";
+import { assentHereWith, type Run } from "../support/cli.ts";
 import { newKey } from "../support/keys.ts";
-import { startProcess, stopProcess } from "../support/process.ts";
+import { startProcess, stateBeside, stopProcess } from "../support/process.ts";
 import { FEW_POLICIES } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -23,7 +23,7 @@ describe("assent keys rotate-log", () => {
     const data = join(folder, name);
     const settings = { ASSENT_DATA: data, ASSENT_POLICIES: FEW_POLICIES, ASSENT_ADMIN_KEY: ADMIN, ...env };
     const run = (args: string[], more: Record<string, string> = {}): Promise<Run> =>
-      assent(args, { env: { ...settings, ...more } });
+      assentHereWith({ ...stateBeside(settings), ...settings, ...more }, ...args);
     async function served(more: Record<string, string> = {}): Promise<{ vkeys: string[]; proof: string }> {
       const service = await startProcess({ ...settings, ...more });
       const get = async (path: string): Promise<string> => {
