@@ -1,4 +1,4 @@
-/** A store on each engine, with a way behind its back. */
+/** Stores on SQLite and on Postgres, and direct access to their databases. */
 import { join } from "node:path";
 import postgres from "postgres";
 import type { Migration } from "../../src/storage/sql/migrations.ts";
@@ -17,9 +17,9 @@ interface Options {
 
 export interface Place {
   storage(options?: Options): Storage;
-  /** Without triggers. */
+  /** Direct access with triggers disabled, which can change any row. */
   raw(): Promise<RawStore>;
-  /** With triggers, as another program. */
+  /** Runs SQL from a separate connection with triggers enabled, as another program would. */
   sql(text: string): Promise<unknown>;
   all(query: string): Promise<unknown[]>;
 }
@@ -33,7 +33,7 @@ export interface Engine {
 const { DatabaseSync } = await loadSqlite();
 let server: PostgresServer | null = null;
 
-/** After the last test. */
+/** Stops the Postgres server. Call it after the last test. */
 export async function stopEngines(): Promise<void> {
   await server?.stop();
   server = null;

@@ -1,4 +1,4 @@
-/** A store that has a row of every kind: what every feature writes, and every state that an action can come to. */
+/** Fills a store with a row of every kind: everything that a feature writes, and every state of an action. */
 import { ok } from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -25,7 +25,10 @@ limits:
   - { name: sum, tool: ask, sum: params.amount, per: params.customer, at_most: 100000, window: 7d }
 `;
 
-/** Answers the log's key. `keep` is called while the store is quiet; afterwards it is audited and closed. */
+/**
+ * Fills a store, calls `keep` while nothing writes to the store, then audits and closes it. Returns the log's
+ * verification key.
+ */
 export async function fillStore(
   storage: (folder: string) => Storage,
   keep: (service: Service) => Promise<void> = () => Promise.resolve(),
@@ -233,11 +236,11 @@ export async function fillStore(
     await hold({ subject: "anna@example.org" });
     const settled = await hold({ action: failed.id as string });
     await call("POST", `/v1/holds/${settled}/release`, { reason: "settled" });
-    // Younger than what has expired, so that every state is there in the end.
+    // Submitted after the expiries above, so that an action is still pending at the end.
     await submit("ask");
     await vote((await submit("two")).id as string, anna, true);
     await quiet(service);
-    // As a witness and a repair leave them.
+    // Adds what a witness and a repair write.
     const { note } = await service.runtime.host.ledger.checkpoint();
     await service.storage.write(async (tx) => {
       await tx.putMeta("witnessed_checkpoint", note);

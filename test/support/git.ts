@@ -1,4 +1,4 @@
-/** A real git repository in a temporary folder. */
+/** A git repository in a temporary folder. */
 import { execFileSync } from "node:child_process";
 import type { TestContext } from "node:test";
 import { folderWith, write, type Files } from "./cli.ts";
@@ -6,11 +6,11 @@ import { folderWith, write, type Files } from "./cli.ts";
 export interface Repository {
   folder: string;
   git(...args: string[]): string;
-  /** Writes the files and commits all there is. Answers the commit's id. */
+  /** Writes the files and commits all changes. Returns the commit's id. */
   commit(files: Files): string;
 }
 
-/** Without the settings of this machine and of who runs the test. */
+/** Environment variables that make git ignore the settings of the machine and of its user. */
 export const GIT_ENV: Record<string, string> = {
   GIT_CONFIG_GLOBAL: "/dev/null",
   GIT_CONFIG_NOSYSTEM: "1",

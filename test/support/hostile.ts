@@ -1,4 +1,7 @@
-/** Pairs of a condition and a body of up to 1 MiB that are made to cost as much as they can. The same at every run. */
+/**
+ * Generates conditions and request bodies of up to 1 MiB that are as expensive to evaluate as possible. The same seed
+ * produces the same pairs.
+ */
 import type { JsonObject, JsonValue } from "../../src/domain/json.ts";
 import type { chance } from "./chance.ts";
 
@@ -21,7 +24,7 @@ function named(items: readonly JsonValue[], name: (i: number) => string): JsonOb
   return Object.fromEntries(items.map((item, i) => [name(i), item]));
 }
 
-/** What fills a body, from many small things to few large ones. */
+/** Functions that fill a body, ordered from many small values to few large values. */
 const FILLINGS: ((random: Chance, bytes: number) => JsonValue)[] = [
   (_, bytes) => "a".repeat(bytes),
   (_, bytes) => "🦊".repeat(bytes / 4),
@@ -91,7 +94,7 @@ function deep(levels: number): JsonValue {
   return value;
 }
 
-/** @param bytes of its JSON, about */
+/** Generates a body of about this many bytes of JSON. */
 export function hostileBody(random: Chance, bytes = MIB): JsonObject {
   const share = random.pick([[1], [0.5, 0.5], [0.9, 0.1], [0.34, 0.33, 0.33]]);
   const names = ["l", "m", "s"];
@@ -100,11 +103,11 @@ export function hostileBody(random: Chance, bytes = MIB): JsonObject {
   for (const [i, part] of share.entries())
     body[names[i] as string] = (same ?? random.pick(FILLINGS))(random, part * bytes);
   for (const name of names) body[name] ??= body["l"] === undefined ? 1 : random.pick([[1, 2, 3], "a", { a: 1 }]);
-  // Names are the condition's to guess; which of them holds what is chance.
+  // Conditions can refer to these names. The values that the names have are random.
   return body;
 }
 
-/** A condition that compiles more often than not. */
+/** Generates a condition that usually compiles. */
 export function hostileCondition(random: Chance): string {
   let comprehensions = 0;
 
@@ -224,7 +227,7 @@ export function hostileCondition(random: Chance): string {
     }
   }
 
-  // Most cost comes of a loop around something; an exists that never holds goes on to the end.
+  // Loops are the most expensive part. An `exists` that never matches visits every element.
   const source = of("bool", 2 + random.random(4), []);
   return random.pick([
     source,

@@ -1,6 +1,7 @@
 /**
- * Clients of several processes that come and go: each insists on its answer at one after the other. In the end what they
- * were told is held against the ledger: it is there, once, and one attempt started each action and ended it.
+ * Clients that keep submitting actions to several processes while those processes stop and start. Each client retries
+ * at the next process until it receives a response. Afterwards, `holdAgainst` verifies the responses against the
+ * ledger: each decision is recorded once, and exactly one attempt started and finished each action.
  */
 import assert from "node:assert/strict";
 import type { Storage } from "../../src/contract/storage.ts";
@@ -22,31 +23,33 @@ export interface Told {
 
 export interface InsistingOptions {
   clients: number;
-  /** Where the process of this number listens now; the numbers have no end. */
+  /**
+   * Returns the current address of a process. @param at any number from 0, to be taken modulo the number of processes
+   */
   urlOf(at: number): string;
-  /** What client `client` submits as its number `n`. */
+  /** Returns the n-th submission of a client. */
   submission(client: number, n: number): Submission;
   /**
-   * What a client does with an answer; true where it starts the action, by two attempts at once. The one that has started
-   * it reports that twice at once, and neither is refused.
+   * Handles a decision. Returns true if the client executes the action: two attempts then try to start it at the same
+   * time. The attempt that succeeds reports its result twice at the same time, and both reports must be accepted.
    */
   answered(told: Told, submission: Submission): Promise<boolean>;
 }
 
 export interface Insisting {
-  /** What was answered, by the submission's idempotency key. */
+  /** The decision that was returned for each submission, by idempotency key. */
   readonly decided: ReadonlyMap<string, Told>;
-  /** By action, the attempts that were told that they have started it. */
+  /** The attempts that received a successful start response, by action. */
   readonly started: ReadonlyMap<string, ReadonlySet<string>>;
-  /** Actions whose result was taken. */
+  /** Actions whose result was accepted. */
   readonly reported: ReadonlySet<string>;
-  /** Requests that had no answer, or one of 500 and above. */
+  /** Returns the number of requests that failed or received a status of 500 and above. */
   unanswered(): number;
-  /** False once they were stopped, or one of them has failed. */
+  /** Returns false after `stop`, or after a client has failed. */
   loading(): boolean;
-  /** Rejects with what a client failed with. */
+  /** Stops the clients. Rejects with the error of a client that failed. */
   stop(): Promise<void>;
-  /** Whether all that was told is in the ledger, and once. Returns the decisions by action. */
+  /** Checks that the ledger contains every response exactly once. Returns the decisions by action. */
   holdAgainst(store: Storage): Promise<Map<string, DecisionEntry>>;
 }
 
@@ -76,7 +79,7 @@ export function insist(options: InsistingOptions): Insisting {
     return null;
   }
 
-  /** At one process after the other, until one answers. */
+  /** Sends a request to one process after the other until one responds. Returns null after `stop`. */
   async function untilAnswered(at: number, path: string, body: object, key: string): ReturnType<typeof ask> {
     for (let i = at; loading; i++) {
       const answer = await ask(i, path, body, key);

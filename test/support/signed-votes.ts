@@ -1,4 +1,4 @@
-/** Votes that a person signs with a passkey in software. */
+/** Votes that a person signs with a software passkey. */
 import type { Person } from "./people.ts";
 import type { Answer } from "./service.ts";
 
@@ -9,7 +9,10 @@ export interface SignedVote {
   grant?: object;
 }
 
-/** Asks for the challenge and signs it. @param change what browser and authenticator do differently */
+/**
+ * Requests a challenge for the votes and signs it. @param change values that replace those of a correct browser and
+ * authenticator
+ */
 export async function signature(
   person: Person,
   votes: readonly SignedVote[],
