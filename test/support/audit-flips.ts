@@ -226,7 +226,7 @@ export async function removeAndRepeatRows(audited: Audited, mostRows?: number): 
       await raw.remove(table, row);
       const faults = await faultsOf(audited);
       await raw.insert(table, row);
-      ok(faults.length > 0, `nobody misses ${what}`);
+      ok(faults.length > 0, `the audit does not report that ${what} is missing`);
     }
     // The ledger does not record idempotency keys, so the audit cannot tell a duplicate from a genuine one.
     if (["idempotency", "deliveries"].includes(table.name)) continue;
@@ -244,7 +244,7 @@ export async function removeAndRepeatRows(audited: Audited, mostRows?: number): 
     }
     const faults = await faultsOf(audited);
     await raw.remove(table, more);
-    ok(faults.length > 0, `nobody asks where ${what} came from`);
+    ok(faults.length > 0, `the audit does not report the additional row ${what}`);
   }
   deepEqual(await faultsOf(audited), []);
   return seen.size;

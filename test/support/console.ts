@@ -43,7 +43,7 @@ export async function startConsole(options: ServiceOptions = {}): Promise<Consol
         key: service.admin,
         body: { name, ...more },
       });
-      if (status !== 201) throw new Error(`no key "${name}": ${JSON.stringify(body)}`);
+      if (status !== 201) throw new Error(`cannot create the key "${name}": ${JSON.stringify(body)}`);
       return body.key as string;
     },
     async visit(key, hash, page = {}) {

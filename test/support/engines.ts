@@ -93,6 +93,6 @@ export const ENGINES: Engine[] = [
 
 export function tableOf(raw: RawStore, name: string): RawTable {
   const table = raw.tables.find((known) => known.name === name);
-  if (table === undefined) throw new Error(`there is no table ${name}`);
+  if (table === undefined) throw new Error(`the store has no table ${name}`);
   return table;
 }

@@ -210,13 +210,13 @@ export async function fillStore(
     ] as const) {
       const { id } = await submit("reviewed", { params: { bad } });
       await until(
-        "it is reviewed",
+        "the reviewer has voted",
         async () => (await call("GET", `/v1/actions/${id as string}`, undefined)).status === status,
       );
     }
     const expired = await submit("ask");
     service.clock.now += 3_600_000 + 60_000;
-    await until("the end of the time is written", async () => {
+    await until("the expiry is recorded", async () => {
       ok((await call("GET", `/v1/actions/${expired.id as string}`, undefined)).status === "expired");
       return (await service.storage.action(expired.id as string))?.status === "expired";
     });

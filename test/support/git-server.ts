@@ -152,7 +152,7 @@ export async function serveDaemon(root: string): Promise<{ url: string; stop(): 
     { env: ENV, stdio: "ignore", detached: true },
   );
   const url = `git://127.0.0.1:${port}`;
-  await until("git's daemon answers", () => {
+  await until("git daemon accepts connections", () => {
     try {
       execFileSync("git", ["ls-remote", `${url}/policies.git`], { env: ENV, stdio: "ignore" });
       return true;

@@ -143,20 +143,20 @@ export function insist(options: InsistingOptions): Insisting {
         const entry = JSON.parse(new TextDecoder().decode(bytes)) as EntryBody;
         if (entry.type === "decision") {
           const decision = entry as DecisionEntry;
-          assert.ok(!decisions.has(decision.action_id), "an action was decided twice");
+          assert.ok(!decisions.has(decision.action_id), "an action has two decision entries");
           decisions.set(decision.action_id, decision);
         }
         if (entry.type !== "execution") continue;
         const execution = entry as ExecutionEntry;
-        assert.ok(execution.phase !== "no_result", "an outcome is unknown");
+        assert.ok(execution.phase !== "no_result", "an action's outcome is unknown");
         const before = phases[execution.phase];
-        assert.ok(!before.has(execution.action_id), `an action has two entries of one ${execution.phase}`);
+        assert.ok(!before.has(execution.action_id), `an action has two ${execution.phase} entries`);
         before.set(execution.action_id, execution);
       }
       assert.equal(new Set([...decided.values()].map(({ id }) => id)).size, decided.size);
       for (const { id, status } of decided.values()) assert.equal(decisions.get(id)?.status, status);
       for (const [id, attempts] of started) {
-        assert.equal(attempts.size, 1, `${id} was started by ${[...attempts].join(" and ")}`);
+        assert.equal(attempts.size, 1, `attempts ${[...attempts].join(" and ")} both started ${id}`);
         assert.equal(phases.start.get(id)?.attempt, sha256Hex(utf8([...attempts][0] as string)));
       }
       for (const id of reported) assert.equal(phases.result.get(id)?.success, true);

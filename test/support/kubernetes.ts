@@ -60,7 +60,7 @@ export function renderedFrom(folder: string): Manifest[] {
 
 export function only(manifests: readonly Manifest[], kind: string, name?: string): Manifest {
   const matches = manifests.filter((one) => one.kind === kind && (name === undefined || one.metadata.name === name));
-  if (matches.length !== 1) throw new Error(`${matches.length} manifests are a ${kind} ${name ?? ""}`);
+  if (matches.length !== 1) throw new Error(`expected one ${kind} ${name ?? ""}; found ${matches.length}`);
   return matches[0];
 }
 
@@ -83,7 +83,7 @@ export function environmentOf(
     if (secretKeyRef !== undefined)
       return valueIn(manifests, "Secret", secretKeyRef.name as string, secretKeyRef.key as string);
     const field = fields[fieldRef.fieldPath as string];
-    if (field === undefined) throw new Error(`a pod has no ${fieldRef.fieldPath}`);
+    if (field === undefined) throw new Error(`fieldRef ${fieldRef.fieldPath} is not supported`);
     return field;
   };
   for (const { name, value, valueFrom: from } of container.env)
@@ -112,7 +112,7 @@ export function mountInto(
   ];
   const mounts = (container.volumeMounts as Manifest[]).map(({ name, mountPath }): string => {
     const volume = volumes.find((one) => one.name === name);
-    if (volume === undefined) throw new Error(`there is no volume ${name}`);
+    if (volume === undefined) throw new Error(`the pod has no volume ${name}`);
     // Only volumes of a claim outlive their pod.
     if (volume.emptyDir !== undefined) rmSync(join(root, mountPath as string), { recursive: true, force: true });
     mkdirSync(join(root, mountPath as string), { recursive: true });

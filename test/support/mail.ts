@@ -90,7 +90,7 @@ export async function startMailServer(options: SMTPServerOptions = {}): Promise<
 /** Returns the value of a header. Throws if the header is repeated. */
 export function header(headers: ReceivedMail["headers"], name: string): string | undefined {
   const values = headers.filter(([key]) => key === name).map(([, value]) => value);
-  if (values.length > 1) throw new Error(`${name} stands ${values.length} times`);
+  if (values.length > 1) throw new Error(`the header ${name} appears ${values.length} times`);
   return values[0];
 }
 

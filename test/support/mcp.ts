@@ -92,7 +92,7 @@ export async function setUp(policy: string = POLICY): Promise<Setup> {
       ),
     async decide(approve, reason) {
       const [waiting] = (await actions()).filter(({ status }) => status === "pending_approval");
-      if (waiting === undefined) throw new Error("nothing waits for approval");
+      if (waiting === undefined) throw new Error("no action is pending approval");
       const { approval_token: token } = (
         await service.call("GET", `/v1/actions/${String(waiting["id"])}`, { key: service.admin })
       ).body;
@@ -100,7 +100,7 @@ export async function setUp(policy: string = POLICY): Promise<Setup> {
         key: service.admin,
         body: { token, approve, ...(reason === undefined ? {} : { reason }) },
       });
-      if (status !== 200) throw new Error(`the vote was answered ${status}`);
+      if (status !== 200) throw new Error(`the vote was rejected with status ${status}`);
     },
     async close() {
       await listening.stop();
@@ -150,7 +150,7 @@ export async function proxied(setup: Setup, options: ProxyOptions = {}): Promise
   try {
     await client.connect(transport, { timeout: options.patience ?? 60_000 });
   } catch (error) {
-    throw new Error(`the client does not connect: ${String(error)}\n${log}`, { cause: error });
+    throw new Error(`the client cannot connect: ${String(error)}\n${log}`, { cause: error });
   }
   return { client, transport, log: () => log, close: () => client.close() };
 }
@@ -244,7 +244,7 @@ export async function listening(
       () => `the proxy listens: ${log}`,
       () => out.includes("listening on"),
     ),
-    ended.then(() => Promise.reject(new Error(`the proxy has ended: ${log}`))),
+    ended.then(() => Promise.reject(new Error(`the proxy exited: ${log}`))),
   ]);
   return {
     url: /listening on (\S+)/.exec(out)?.[1] as string,

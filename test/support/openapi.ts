@@ -6,7 +6,7 @@ export interface Operation {
   method: string;
   path: string;
   operationId: string;
-  // The document is looked into freely; the tests say what they expect.
+  // OpenAPI documents are read without types.
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   spec: any;
 }

@@ -50,7 +50,7 @@ server_reset_query = DISCARD ALL
     await ended;
     rmSync(folder, { recursive: true, force: true });
   };
-  await until("pgbouncer listens or ends", async () => child.exitCode !== null || (await listens(port)));
+  await until("pgbouncer listens or exits", async () => child.exitCode !== null || (await listens(port)));
   if (child.exitCode !== null) {
     await stop();
     throw new Error(`pgbouncer does not listen:\n${said}`);

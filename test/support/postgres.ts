@@ -163,7 +163,7 @@ class OwnServer {
         // Try the next user.
       }
     }
-    throw new Error("Postgres does not run as root, and there is no user postgres or nobody to run it as");
+    throw new Error("Postgres refuses to run as root, and neither the user postgres nor the user nobody exists");
   }
 
   /** Creates the data folder. `files` are written to it, readable only by the server. */
@@ -203,7 +203,7 @@ class OwnServer {
       backoff: () => 0.02,
       connect_timeout: 2,
     });
-    await until("Postgres answers", () =>
+    await until("Postgres accepts connections", () =>
       client`select 1`.then(
         () => true,
         () => false,
@@ -267,7 +267,8 @@ function serverAt(url: string, own: OwnServer | null): PostgresServer {
   let made = 0;
   const names: string[] = [];
   const owned = (): OwnServer => {
-    if (own === null) throw new Error("only a server of the test's own is started, stopped and copied");
+    if (own === null)
+      throw new Error("only a private server can be started, stopped and copied; call startPostgres({ own: true })");
     return own;
   };
   return {

@@ -80,7 +80,7 @@ export async function startCommand(
     };
     child.stdout.on("data", look);
     child.stderr.on("data", look);
-    void ended.then((how) => reject(new Error(`the service ended with ${how}:\n${output}`)));
+    void ended.then((how) => reject(new Error(`the process exited with ${how} before it listened:\n${output}`)));
   });
   return { child, url, output: () => output, ended };
 }
@@ -103,5 +103,5 @@ export async function endGroup({ pid }: ChildProcess, signal: NodeJS.Signals): P
       return true;
     }
   };
-  if (!isGone(signal)) await until("all of the process group has ended", () => isGone(0));
+  if (!isGone(signal)) await until("all processes of the group have exited", () => isGone(0));
 }

@@ -199,7 +199,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
         options.broken === true ? [] : (await auditStore(storage, service.runtime.host.ledger.vkey)).faults;
       await service.runtime.stop();
       rmSync(folder, { recursive: true, force: true });
-      if (problems.length > 0) throw new Error(`the store does not pass its audit:\n${problems.join("\n")}`);
+      if (problems.length > 0) throw new Error(`the audit of the store found faults:\n${problems.join("\n")}`);
     },
   };
   return service;
@@ -219,7 +219,7 @@ export async function approve(service: Service, id: string, key = service.admin)
   const { body } = await service.call("GET", `/v1/actions/${id}`, { key });
   const vote = { approve: true, token: body.approval_token };
   const answer = await service.call("POST", `/v1/actions/${id}/approval`, { key, body: vote });
-  if (answer.status !== 200) throw new Error(`the approval was refused: ${JSON.stringify(answer.body)}`);
+  if (answer.status !== 200) throw new Error(`the approval was rejected: ${JSON.stringify(answer.body)}`);
 }
 
 /** Creates an API key. @param maker the API key that creates it; the admin's when absent */
@@ -229,7 +229,7 @@ export async function makeKey(
   maker = service.admin,
 ): Promise<{ id: string; key: string }> {
   const answer = await service.call("POST", "/v1/api-keys", { key: maker, body });
-  if (answer.status !== 201) throw new Error(`no key was made: ${JSON.stringify(answer.body)}`);
+  if (answer.status !== 201) throw new Error(`cannot create a key: ${JSON.stringify(answer.body)}`);
   return answer.body as { id: string; key: string };
 }
 

@@ -19,7 +19,7 @@ export async function signature(
   change: object = {},
 ): Promise<{ nonce: string; votes: readonly SignedVote[]; response: object }> {
   const { body } = await person.call("POST", "/v1/votes/challenge", { votes });
-  if (body.options === undefined) throw new Error(`no challenge: ${JSON.stringify(body)}`);
+  if (body.options === undefined) throw new Error(`the service returned no challenge: ${JSON.stringify(body)}`);
   return { nonce: body.nonce, votes, response: person.passkey.get(body.options, change) };
 }
 

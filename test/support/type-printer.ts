@@ -111,7 +111,7 @@ function typeOf(schema: Schema, sent: boolean, names: Set<string>, indent: strin
     case undefined:
       return "unknown";
     default:
-      throw new Error(`no type is known for ${JSON.stringify(schema)}`);
+      throw new Error(`cannot print a type for ${JSON.stringify(schema)}`);
   }
 }
 

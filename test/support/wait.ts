@@ -33,7 +33,7 @@ export async function until(
 ): Promise<void> {
   await eventually(
     async () => ((await holds()) ? true : undefined),
-    () => `it did not come about: ${typeof what === "string" ? what : what()}`,
+    () => `not true after ${BOUND_MS / 1000} s: ${typeof what === "string" ? what : what()}`,
     everyMs,
   );
 }
@@ -42,7 +42,7 @@ export async function until(
 export async function bounded<T>(what: string, work: Promise<T>): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`it did not come about: ${what}`)), BOUND_MS);
+    timer = setTimeout(() => reject(new Error(`not settled after ${BOUND_MS / 1000} s: ${what}`)), BOUND_MS);
   });
   try {
     return await Promise.race([work, late]);
