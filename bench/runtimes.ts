@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { without, type RuntimeName } from "../test/support/runtimes.ts";
+import { withoutRuntime, type RuntimeName } from "../test/support/runtimes.ts";
 import { end, mean, measure, start, type Measured } from "./load.ts";
 
 const SECONDS = Number(process.env["BENCH_SECONDS"] ?? 8);
@@ -14,7 +14,7 @@ const node = new Map<number, number>();
 out("connections  runtime    req/s   p50 ms   p95 ms   p99 ms   of the bare path   of Node");
 try {
   for (const runtime of RUNTIMES) {
-    const why = without(runtime);
+    const why = withoutRuntime(runtime);
     if (why !== false) {
       out(why);
       continue;

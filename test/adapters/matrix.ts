@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import type { GateOptions } from "../../src/adapters/gate.ts";
 import type { ActionRecord } from "../../src/client/index.ts";
-import { boundKey, clientOf, cut, faulty } from "../support/assent-client.ts";
+import { boundKey, clientOf, breakConnection, createFaultyFetch } from "../support/assent-client.ts";
 import { makeKey, startService, type Service } from "../support/service.ts";
 import { eventually } from "../support/wait.ts";
 
@@ -100,7 +100,7 @@ export function adapterTests<State>(name: string, skip: string | false, driver: 
       const away = clientOf(service, {
         apiKey: key,
         retries: 0,
-        fetch: faulty(service, [{ on: /POST/, before: cut }]).fetch,
+        fetch: createFaultyFetch(service, [{ on: /POST/, before: breakConnection }]).fetch,
       });
       const { told } = await drive.begin({ amount: 6, to: "away" }, gate({ assent: away, agent: "support-bot" }), run);
       assert.deepEqual(ran, []);

@@ -5,7 +5,7 @@ import { accessibilityFindings } from "../support/axe.ts";
 import { withoutBrowser } from "../support/browser.ts";
 import { startConsole, type Console } from "../support/console.ts";
 import { usersPlugin } from "../support/people.ts";
-import { ASKED, DENIED, quiet } from "../support/service.ts";
+import { ASKED, DENIED, waitForSignature } from "../support/service.ts";
 
 const HOSTILE = "<img src=x onerror=pwned=1>\u202e<script>pwned=1</script>\u200b";
 /** Names of agents, tools and operations may not hide anything. */
@@ -60,7 +60,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
       body: { agent_id: NAME, tool: NAME, operation: NAME },
     });
     for (const more of [ASKED, DENIED]) await console_.service.call("POST", "/v1/actions", { key: agent, body: more });
-    await quiet(console_.service);
+    await waitForSignature(console_.service);
   });
   after(() => console_.close());
 

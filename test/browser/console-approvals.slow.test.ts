@@ -4,7 +4,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { withoutBrowser } from "../support/browser.ts";
-import { openRequest, paneOf, rowOf, startConsole, vote, type Console } from "../support/console.ts";
+import { openRequest, requestPane, inboxRow, startConsole, vote, type Console } from "../support/console.ts";
 import { ASKED, ASKED_TWO } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -75,7 +75,7 @@ rules:
       context: { ticket: "T-1" },
     });
     await page.locator(`[data-id="${id}"]`).click();
-    const pane = paneOf(page, id);
+    const pane = requestPane(page, id);
     await pane.getByText("computed in this browser").waitFor();
     const text = (await pane.textContent()) ?? "";
     const action = await read(id);
@@ -102,7 +102,7 @@ rules:
   it("shows the preview first, then why, parameters, context, votes and proof", async () => {
     const id = await submit({ ...ASKED, operation: "ordered", params: { amount: 120 }, context: { ticket: "T-2" } });
     const { page } = await console_.visit(ada, `#/approvals/${id}`);
-    const pane = paneOf(page, id);
+    const pane = requestPane(page, id);
     await pane.getByText("computed in this browser").waitFor();
     const tops = [];
     for (const text of ["amount 120", "Why approval is required", "Parameters", "Context", "Votes", "Request hash"])
@@ -121,7 +121,7 @@ rules:
       [1, 2, 3].map((n) => submit({ ...ASKED, operation: "batch", params: { amount: 100 + n, note: `note ${n}` } })),
     );
     const { page } = await console_.visit(ada, "#/approvals");
-    for (const id of ids.slice(0, 2)) await rowOf(page, id).getByRole("checkbox").check();
+    for (const id of ids.slice(0, 2)) await inboxRow(page, id).getByRole("checkbox").check();
     const batch = page.getByRole("region", { name: "Selected requests" }).first();
     const shown = (await batch.textContent()) ?? "";
     for (const [part, isShown] of [
@@ -150,14 +150,14 @@ rules:
     const id = await submit(ASKED_TWO);
     const first = await console_.visit(ada, `#/approvals/${id}`);
     await vote(first.page, "Approve");
-    await rowOf(first.page, id).getByText("you approved").waitFor();
+    await inboxRow(first.page, id).getByText("you approved").waitFor();
     await openRequest(first.page, id);
-    await paneOf(first.page, id).getByText("1 of 2 approvals").waitFor();
-    await paneOf(first.page, id).getByText("Your approval is recorded. It needs 1 more approval.").waitFor();
+    await requestPane(first.page, id).getByText("1 of 2 approvals").waitFor();
+    await requestPane(first.page, id).getByText("Your approval is recorded. It needs 1 more approval.").waitFor();
     const second = await console_.visit(grace, `#/approvals/${id}`);
-    await paneOf(second.page, id).getByText("Ada approved").waitFor();
+    await requestPane(second.page, id).getByText("Ada approved").waitFor();
     await vote(second.page, "Approve");
-    await paneOf(first.page, id).getByText("Grace approved it.").waitFor();
+    await requestPane(first.page, id).getByText("Grace approved it.").waitFor();
     assert.equal((await read(id))["status"], "approved");
     for (const { page } of [first, second]) await page.close();
   });
@@ -176,8 +176,8 @@ rules:
     const isOne = (await read(id))["status"] === "approved";
     const [loser, verb, name, kept] = isOne ? [other, "approved", "Ada", "not fine"] : [one, "denied", "Grace", "fine"];
     await openRequest(loser.page, id);
-    await paneOf(loser.page, id).getByText(`${name} ${verb} it`).waitFor();
-    await paneOf(loser.page, id).getByText(`Your reason is kept: “${kept}”`).waitFor();
+    await requestPane(loser.page, id).getByText(`${name} ${verb} it`).waitFor();
+    await requestPane(loser.page, id).getByText(`Your reason is kept: “${kept}”`).waitFor();
     assert.equal((await read(id))["approvals"].length, 1);
     for (const { page } of [one, other]) await page.close();
   });
@@ -208,7 +208,7 @@ rules:
       context: { note: HOSTILE },
     });
     const { page, complaints, strayed } = await console_.visit(ada, `#/approvals/${id}`);
-    const shown = paneOf(page, id);
+    const shown = requestPane(page, id);
     await shown.getByText("computed in this browser").waitFor();
     assert.equal(await page.evaluate(() => Reflect.get(globalThis, "pwned")), undefined);
     const text = (await shown.textContent()) ?? "";
@@ -220,7 +220,7 @@ rules:
       "U+202E",
     );
     await vote(page, "Deny");
-    await rowOf(page, id).getByText("settled").waitFor();
+    await inboxRow(page, id).getByText("settled").waitFor();
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 

@@ -14,8 +14,8 @@ import { NotifierError, type ApprovalMessage } from "../../src/contract/notifier
 import { open, withoutBrowser } from "../support/browser.ts";
 import { fillEditor, startConsole, type Console } from "../support/console.ts";
 import { testNotifier } from "../support/notifier.ts";
-import { ASKED, POLICIES, quiet } from "../support/service.ts";
-import { aWeek, type Week, WEEK } from "../support/week.ts";
+import { ASKED, POLICIES, waitForSignature } from "../support/service.ts";
+import { fillWeek, type Week, WEEK } from "../support/week.ts";
 
 const pictures = process.env["SCREENSHOTS"];
 if (pictures !== undefined) mkdirSync(pictures, { recursive: true });
@@ -73,14 +73,14 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
           ops: { notifier: "mail", people, places: [{ to: "on-call@example.com" }] },
         }),
     });
-    week = await aWeek(console_);
+    week = await fillWeek(console_);
     const { link: address } = (await mail.next(
       (one) => one.kind === "approval_requested" && one.action.id === week.waiting && one.to === "ada@example.com",
     )) as ApprovalMessage;
     link = new URL(address).hash;
     mail.plans.push(() => Promise.reject(new NotifierError("550 no such mailbox", { permanent: true })));
     await console_.service.call("POST", "/v1/actions", { body: ASKED });
-    await quiet(console_.service);
+    await waitForSignature(console_.service);
     vkey = (await console_.service.call("GET", "/v1/provenance/keys", { key: console_.service.admin })).body.keys[0]
       .vkey;
   });

@@ -6,7 +6,7 @@ import { after, before, describe, it } from "node:test";
 import type { BrowserContext, Page } from "playwright-core";
 import { serve } from "../../src/serve/index.ts";
 import { open, withoutBrowser } from "../support/browser.ts";
-import { openRequest, paneOf, rowOf, startConsole, vote, type Console } from "../support/console.ts";
+import { openRequest, requestPane, inboxRow, startConsole, vote, type Console } from "../support/console.ts";
 import { ASKED } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -64,7 +64,7 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
   async function decideIn(page: Page, id: string): Promise<void> {
     await openRequest(page, id);
     await vote(page, "Approve");
-    await paneOf(page, id).getByText("You approved it.").waitFor();
+    await requestPane(page, id).getByText("You approved it.").waitFor();
   }
 
   it("reads one stream for all of them, and decides in each", async () => {
@@ -75,7 +75,7 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
     const id = await submit(ASKED);
     for (const page of pages) await page.locator(`[data-id="${id}"]`).waitFor();
     await decideIn(pages.at(-1) as Page, id);
-    for (const page of pages.slice(0, -1)) await rowOf(page, id).getByText("settled").waitFor();
+    for (const page of pages.slice(0, -1)) await inboxRow(page, id).getByText("settled").waitFor();
     assert.equal(streams.begun - before, 1);
     await context.close();
   });
@@ -90,7 +90,7 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
     const id = await submit({ ...ASKED, operation: "after" });
     for (const page of pages.slice(1)) await page.locator(`[data-id="${id}"]`).waitFor();
     await decideIn(pages[1] as Page, id);
-    await rowOf(pages[2] as Page, id)
+    await inboxRow(pages[2] as Page, id)
       .getByText("settled")
       .waitFor();
     assert.equal(streams.begun - before, 2);
@@ -100,7 +100,7 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
   it("reports that a vote without an answer may have taken effect, and keeps its reason", async () => {
     const id = await submit({ ...ASKED, operation: "unanswered" });
     const { page } = await console_.visit(ada, `#/approvals/${id}`);
-    await paneOf(page, id).getByRole("button", { name: "Approve" }).waitFor();
+    await requestPane(page, id).getByRole("button", { name: "Approve" }).waitFor();
     await page.clock.install();
     // Never answered, and never refused.
     const held = new Promise<void>((resolve) => void page.route("**/approval", () => resolve()));

@@ -11,7 +11,7 @@ import { EXIT_CODES } from "../../src/cli/command.ts";
 import type { CoverageMessage } from "../../src/contract/notifier.ts";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
-import { assentHere, type Run } from "../support/cli.ts";
+import { assentInProcess, type Run } from "../support/cli.ts";
 import { codeBlocks, documentedCommands, writeDocumentedPlugin } from "../support/documented.ts";
 import { testNotifier } from "../support/notifier.ts";
 import { makeKey, startService, type Service } from "../support/service.ts";
@@ -103,7 +103,7 @@ async function reconcile(source: string, files: Record<string, string | Uint8Arr
     writeFileSync(join(service.folder, name), content);
     return join(service.folder, name);
   });
-  return assentHere(
+  return assentInProcess(
     "reconcile",
     source,
     ...paths,
@@ -390,7 +390,15 @@ test("the audit counts again, and finds a statement that the store does not list
 test("an unknown source, and times that are none, are refused", async () => {
   endWindow();
   assert.match((await reconcile("trial", { "x.json": "" })).err, /there is no source "trial"; did you mean "trail"\?/);
-  const { err, code } = await assentHere("reconcile", "trail", "x.json", "--from", "yesterday", "--to", "2026-01-31");
+  const { err, code } = await assentInProcess(
+    "reconcile",
+    "trail",
+    "x.json",
+    "--from",
+    "yesterday",
+    "--to",
+    "2026-01-31",
+  );
   assert.equal(code, EXIT_CODES.usage);
   assert.match(err, /--from must be a time such as .*, a date, or a duration such as 2h .*; got "yesterday"/);
 });
@@ -403,7 +411,7 @@ test("the configurations and the command of docs/reconcile.md work as printed", 
   const [trail, database] = codeBlocks("reconcile.md", "yaml");
   writeFileSync(config, trail ?? assert.fail());
   for (const command of documentedCommands("reconcile.md", "reconcile", { "trail/*.json.gz": log })) {
-    const { out, code, err } = await assentHere(...command, "--config", config);
+    const { out, code, err } = await assentInProcess(...command, "--config", config);
     assert.equal(code, EXIT_CODES.unverified, err);
     assert.match(
       out,

@@ -11,7 +11,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test, type TestContext } from "node:test";
 import { parse } from "yaml";
-import { folderWith, program, write, type Files, type Run } from "../support/cli.ts";
+import { folderWith, runProgram, writeFiles, type Files, type Run } from "../support/cli.ts";
 import { GIT_ENV, repository, type Repository } from "../support/git.ts";
 import { ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { ALLOWED, FEW_POLICIES } from "../support/service.ts";
@@ -48,7 +48,7 @@ const BARE: Record<string, string> = Object.fromEntries(
 );
 
 function check(cwd: string, env: Record<string, string> = {}, ...args: string[]): Promise<Run> {
-  return program("sh", [...args, SCRIPT, "policies"], { cwd, env: { ...BARE, ...GIT_ENV, ...env } });
+  return runProgram("sh", [...args, SCRIPT, "policies"], { cwd, env: { ...BARE, ...GIT_ENV, ...env } });
 }
 
 interface Received {
@@ -136,7 +136,9 @@ describe("check-policies.sh", () => {
 
   test("fails on faults, on tests, on coverage; and not because the base is of no use", async (t) => {
     const { folder, base } = project(t);
-    write(folder, { "policies/a_test.yaml": `now: 2026-01-01T00:00:00Z\ncases:\n${one("small goes", 1, "allow")}` });
+    writeFiles(folder, {
+      "policies/a_test.yaml": `now: 2026-01-01T00:00:00Z\ncases:\n${one("small goes", 1, "allow")}`,
+    });
     const partly = await check(folder, { ASSENT_BASE: "0".repeat(40) });
     assert.equal(partly.code, 0);
     assert.match(
@@ -149,12 +151,12 @@ describe("check-policies.sh", () => {
       [1, true],
     );
     assert.equal((await check(folder, { ASSENT_MIN_COVERAGE: "all" })).code, 2);
-    write(folder, { "policies/a_test.yaml": TESTS.replace("effect: deny", "effect: allow") });
+    writeFiles(folder, { "policies/a_test.yaml": TESTS.replace("effect: deny", "effect: allow") });
     assert.match(
       (await check(folder)).out,
       /:x: [\s\S]* {4}FAIL {2}a_test\.yaml: large does not: effect is deny, expected allow/,
     );
-    write(folder, {
+    writeFiles(folder, {
       "policies/a.yaml": `${GOOD}  - name: "x\\n### Approved :white_check_mark:\\n"\n    effect: perhaps\n`,
       "policies/b.yaml": "``` x\n---\n",
     });
@@ -306,7 +308,7 @@ describe("check-policies.sh", () => {
       { length: 900 },
       (_, i) => `  - name: r${i} ${"\ud83d\ude00".repeat(20)}\n    tool: t${i}\n    effect: deny\n`,
     ).join("");
-    write(folder, { "policies/long.yaml": `policy: long\nrules:\n${rules}` });
+    writeFiles(folder, { "policies/long.yaml": `policy: long\nrules:\n${rules}` });
     const api = await receiver(t, ({ method }) => (method === "GET" ? [200, []] : [201, {}]));
     const run = await check(folder, {
       ASSENT_BASE: base,
@@ -370,7 +372,7 @@ describe("the pre-receive hook", () => {
       ...made,
       bare,
       push: (...args) =>
-        program("git", ["push", "-q", "origin", ...args], { cwd: made.folder, env: { ...BARE, ...GIT_ENV } }),
+        runProgram("git", ["push", "-q", "origin", ...args], { cwd: made.folder, env: { ...BARE, ...GIT_ENV } }),
     };
   }
 
@@ -405,7 +407,7 @@ describe("the pre-receive hook", () => {
     });
     assert.equal((await push("main")).code, 1, "a failing test that an archive would leave out");
     const secret = folderWith(t, { "secret.yaml": "password: hunter2\n" });
-    write(folder, FILES);
+    writeFiles(folder, FILES);
     symlinkSync(join(secret, "secret.yaml"), join(folder, "policies", "b.yaml"));
     commit({});
     const linked = await push("main");

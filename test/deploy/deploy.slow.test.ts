@@ -22,7 +22,7 @@ import { makeCertificate } from "../support/receiver.ts";
 import { nodeOf, withoutNode } from "../support/nodes.ts";
 import { freePort } from "../support/postgres.ts";
 import { ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
-import { programOf, without, type RuntimeName } from "../support/runtimes.ts";
+import { programOf, withoutRuntime, type RuntimeName } from "../support/runtimes.ts";
 import { ALLOWED, ASKED, FEW_POLICIES } from "../support/service.ts";
 import { eventually, until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -75,7 +75,7 @@ describe("the Dockerfiles", () => {
   for (const runtime of ["node", "deno", "bun"] as const) {
     it(
       `of ${runtime} ends in a service that is well, for a user who may write its data and nothing else`,
-      { skip: runtime === "node" ? withoutNode(newerNode) : without(runtime) },
+      { skip: runtime === "node" ? withoutNode(newerNode) : withoutRuntime(runtime) },
       async () => {
         const instructions = stage(`docker/${runtime}.Dockerfile`);
         const all = (name: string): string[] => instructions.filter((one) => one.name === name).map(({ rest }) => rest);

@@ -15,7 +15,7 @@ import { findProgram, listens, withoutProxy } from "../support/proxy.ts";
 import { ROOT } from "../support/runtimes.ts";
 import { ALLOWED, FEW_POLICIES } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { bounded, until } from "../support/wait.ts";
+import { withTimeout, until } from "../support/wait.ts";
 
 const CLIENTS = 6;
 /** Far longer than haproxy takes for three checks, also on a busy machine. */
@@ -45,7 +45,7 @@ function load(url: string): { decided(): number; stop(): Promise<{ failures: str
     decided: () => ids.length,
     async stop() {
       isStopping = true;
-      await bounded("the clients end", Promise.all(clients));
+      await withTimeout("the clients end", Promise.all(clients));
       return { failures, ids };
     },
   };
@@ -115,7 +115,7 @@ describe("two services behind haproxy", { skip: withoutPostgres || withoutProxy 
     } finally {
       await clients.stop();
       proxy.child.kill("SIGKILL");
-      await bounded("the services stop", Promise.all(services.map((one) => stopProcess(one, "SIGKILL"))));
+      await withTimeout("the services stop", Promise.all(services.map((one) => stopProcess(one, "SIGKILL"))));
       await store.close();
     }
   });

@@ -8,7 +8,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { settingsFile, addHook } from "../../src/hook/install/host-settings.ts";
-import { program, write, type Run } from "../support/cli.ts";
+import { runProgram, writeFiles, type Run } from "../support/cli.ts";
 import { CODING_AGENTS, installAgent, textsOf, withoutAgent } from "../support/coding-agents.ts";
 import { approveNext, HOOK, startHookService, type HookService } from "../support/hook.ts";
 import { until } from "../support/wait.ts";
@@ -48,7 +48,7 @@ for (const [i, real] of CODING_AGENTS.entries())
         commands(folder).map((each) => (typeof each === "string" ? real.shell(each) : each)),
       );
       try {
-        write(home, textsOf(real.files(model.url)));
+        writeFiles(home, textsOf(real.files(model.url)));
         const place = { home, project: folder };
         const file = settingsFile(real.host, "user", place) as string;
         const line = [process.execPath, ...HOOK].map((word) => JSON.stringify(word)).join(" ");
@@ -57,10 +57,10 @@ for (const [i, real] of CODING_AGENTS.entries())
           command: line,
         });
         const flag = `--host ${real.host}`;
-        write("/", { [file.slice(1)]: settings.replaceAll(flag, `${flag}${options}`) });
+        writeFiles("/", { [file.slice(1)]: settings.replaceAll(flag, `${flag}${options}`) });
         const [name, args] = command as [string, string[]];
         const [run] = await Promise.all([
-          program(name, [...args, ...real.args], {
+          runProgram(name, [...args, ...real.args], {
             cwd: folder,
             env: { ...hooks.env, HOME: home, ...real.env(model.url), ...env },
           }),

@@ -5,8 +5,8 @@ import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_pro
 import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { after, describe, it, test } from "node:test";
-import { endGroup, ROOT, startCommand, type ServiceProcess } from "../support/process.ts";
-import { programOf, without, type RuntimeName } from "../support/runtimes.ts";
+import { endProcessGroup, ROOT, startCommand, type ServiceProcess } from "../support/process.ts";
+import { programOf, withoutRuntime, type RuntimeName } from "../support/runtimes.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 // What the guide asks for before it begins.
@@ -118,7 +118,7 @@ class Walk {
   }
 
   async close(): Promise<void> {
-    for (const child of this.#children) await endGroup(child, "SIGTERM");
+    for (const child of this.#children) await endProcessGroup(child, "SIGTERM");
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
@@ -140,7 +140,7 @@ async function walked(runtime: RuntimeName, prepare: string, go: (walk: Walk) =>
 }
 
 for (const runtime of ["node", "deno", "bun"] as const) {
-  describe(`the guide to plugins of one's own, on ${runtime}`, { skip: without(runtime) }, () => {
+  describe(`the guide to plugins of one's own, on ${runtime}`, { skip: withoutRuntime(runtime) }, () => {
     it("a notifier", async () => {
       await walked(runtime, "notifier prepare", async (walk) => {
         walk.env["NTFY_PORT"] = "0";

@@ -5,7 +5,7 @@ import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_pro
 import { appendFileSync, existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { endGroup, ROOT } from "../support/process.ts";
+import { endProcessGroup, ROOT } from "../support/process.ts";
 import { ALLOWED } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -39,7 +39,7 @@ describe("the guide to a storage of one's own", () => {
   const services: ChildProcess[] = [];
   after(async () => {
     // One that a failed test left would keep this process, too.
-    for (const child of services) await endGroup(child, "SIGKILL");
+    for (const child of services) await endProcessGroup(child, "SIGKILL");
     rmSync(folder, { recursive: true, force: true });
   });
 
@@ -100,12 +100,12 @@ describe("the guide to a storage of one's own", () => {
       ).json()) as never;
     const first = await serve();
     const { id } = await submit(first.url);
-    await endGroup(first.child, "SIGKILL");
+    await endProcessGroup(first.child, "SIGKILL");
     appendFileSync(join(folder, "data", "journal.jsonl"), '[["putMeta","half a li');
     const second = await serve();
     const found = await fetch(`${second.url}/v1/actions/${id}`, { headers: { authorization: `Bearer ${ADMIN}` } });
     assert.equal(((await found.json()) as { id: string }).id, id);
     assert.equal((await submit(second.url)).status, "allowed");
-    await endGroup(second.child, "SIGTERM");
+    await endProcessGroup(second.child, "SIGTERM");
   });
 });

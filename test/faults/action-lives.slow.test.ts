@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import type { Config } from "../../src/config/index.ts";
-import { chance } from "../support/chance.ts";
+import { createRandom } from "../support/random.ts";
 import { newKey } from "../support/keys.ts";
 import { startPostgres, withoutPostgres } from "../support/postgres.ts";
 import { startService, type Answer, type Service } from "../support/service.ts";
@@ -48,7 +48,7 @@ const shared = (config: Config): void => {
 const KEY = newKey();
 
 async function live(services: readonly Service[], seed: number, bursts: number): Promise<void> {
-  const { random, pick } = chance(seed);
+  const { random, pick } = createRandom(seed);
   const [one] = services as [Service];
   const { admin } = one;
   const clock = one.clock;

@@ -7,7 +7,7 @@ import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import type { Storage } from "../../src/contract/storage.ts";
-import { chance } from "../support/chance.ts";
+import { createRandom } from "../support/random.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { storeFolder } from "./children/spawn.ts";
 
@@ -56,7 +56,7 @@ describe("the schema of SQLite", () => {
 
   it("with any flipped bit of a statement is a fault, or is not opened", async () => {
     const path = await newStore();
-    const { random } = chance(7);
+    const { random } = createRandom(7);
     const db = new DatabaseSync(path);
     const rows = db.prepare("select name, sql from sqlite_schema where sql is not null").all() as {
       name: string;

@@ -7,7 +7,7 @@ import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { isUnrecorded } from "../support/audit-flips.ts";
-import { chance } from "../support/chance.ts";
+import { createRandom } from "../support/random.ts";
 import { fillStore } from "../support/every-row.ts";
 import { rawSqlite, type RawRow } from "../support/raw-store.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -69,7 +69,7 @@ test(`${FLIPS} flipped bits: each is noticed, or nothing that is recorded has ch
   assert.deepEqual(await faults(), []);
   const expected = await content();
   const written = [...whole.keys()].filter((at) => whole[at] !== 0);
-  const { random, pick } = chance(SEED);
+  const { random, pick } = createRandom(SEED);
   const missed: number[] = [];
   let harmless = 0;
   for (let i = 0; i < FLIPS; i++) {

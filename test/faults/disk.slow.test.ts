@@ -10,7 +10,7 @@ import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { withFaults } from "../../src/testing/faults.ts";
 import { startProcess, stopProcess } from "../support/process.ts";
-import { ALLOWED, ASKED, FEW_POLICIES, quiet, startService, type Service } from "../support/service.ts";
+import { ALLOWED, ASKED, FEW_POLICIES, waitForSignature, startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -105,7 +105,7 @@ test("a store that turns read-only under the service gives 503 and a clear line,
     storage: (folder) => (faulty = withFaults(sqliteStorage({ path: join(folder, "assent.db") }))),
   });
   try {
-    await quiet(service);
+    await waitForSignature(service);
     (faulty as unknown as ReturnType<typeof withFaults>).faults.failNext("begin", "not-persisted", {
       kind: "readonly",
     });
@@ -125,7 +125,7 @@ test("while nothing can be written, everything can be read, including actions th
   });
   try {
     const { id } = (await service.call("POST", "/v1/actions", { body: ASKED })).body;
-    await quiet(service);
+    await waitForSignature(service);
     const { faults } = faulty as unknown as ReturnType<typeof withFaults>;
     for (let i = 0; i < 1000; i++)
       for (const operation of ["begin", "lease"]) faults.failNext(operation, "not-persisted", { kind: "full" });

@@ -17,7 +17,7 @@ import { freePort, startPostgres, withoutPostgres, type PostgresServer } from ".
 import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { startProxy, withoutProxy, type Proxy } from "../support/proxy.ts";
 import { ALLOWED, FEW_POLICIES } from "../support/service.ts";
-import { bounded, pause, until } from "../support/wait.ts";
+import { withTimeout, pause, until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const PROCESSES = 4;
@@ -75,7 +75,7 @@ describe(
   () => {
     let server: PostgresServer;
     before(async () => {
-      server = await startPostgres({ own: true });
+      server = await startPostgres({ isPrivate: true });
     });
     after(() => server.stop());
 
@@ -157,7 +157,7 @@ describe(
           await load(3000);
         } finally {
           loading = false;
-          await bounded("the clients are answered", Promise.all(clients));
+          await withTimeout("the clients are answered", Promise.all(clients));
         }
         assert.ok(acknowledged.size > 50 && refused > 0, `${acknowledged.size} acknowledged, ${refused} refused`);
 
@@ -212,7 +212,7 @@ describe(
         );
       } finally {
         for (const subscriber of subscribers) subscriber.close();
-        await bounded("the processes stop", Promise.all(processes.map((one) => stopProcess(one))));
+        await withTimeout("the processes stop", Promise.all(processes.map((one) => stopProcess(one))));
         await proxy?.stop();
         await store.close();
         rmSync(folder, { recursive: true, force: true });

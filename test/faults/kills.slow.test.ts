@@ -9,10 +9,10 @@ import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { sharedEnvironment } from "../support/deployment.ts";
-import { insist } from "../support/insisting.ts";
+import { startRetryingClients } from "../support/retrying-clients.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
-import { bounded, pause, until } from "../support/wait.ts";
+import { withTimeout, pause, until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const KILLS = Number(process.env["KILLS"] ?? 4);
@@ -60,7 +60,7 @@ describe("two processes that are killed at random", { skip: withoutPostgres }, (
     await server.run(url, (sql) => sql.unsafe(CONFLICTS));
     const store = postgresStorage({ url });
     const denied = new Set<string>();
-    const load = insist({
+    const load = startRetryingClients({
       clients: 5,
       urlOf: (at) => (processes[at % 2] as ServiceProcess).url,
       submission: (client, n) => ({
@@ -68,7 +68,7 @@ describe("two processes that are killed at random", { skip: withoutPostgres }, (
         tool: "pay",
         operation: "refund",
       }),
-      async answered({ status }, { agent_id }) {
+      async handleResponse({ status }, { agent_id }) {
         if (status !== "denied") return true;
         denied.add(agent_id);
         await pause(20);
@@ -78,7 +78,7 @@ describe("two processes that are killed at random", { skip: withoutPostgres }, (
 
     try {
       try {
-        for (let n = 0; n < KILLS && load.loading(); n++) {
+        for (let n = 0; n < KILLS && load.isRunning(); n++) {
           await pause(Math.random() * 700);
           const victim = Math.random() < 0.5 ? 0 : 1;
           const { child, ended } = processes[victim] as ServiceProcess;
@@ -86,7 +86,7 @@ describe("two processes that are killed at random", { skip: withoutPostgres }, (
           await ended;
           processes[victim] = await start(victim);
         }
-        await until("every limit is reached", () => denied.size === AGENTS.length || !load.loading());
+        await until("every limit is reached", () => denied.size === AGENTS.length || !load.isRunning());
       } finally {
         await load.stop();
       }
@@ -96,14 +96,14 @@ describe("two processes that are killed at random", { skip: withoutPostgres }, (
       await store.open({ readOnly: true });
       assert.deepEqual((await auditStore(store, (await store.meta("log_vkey")) ?? "")).faults, []);
 
-      const decisions = await load.holdAgainst(store);
+      const decisions = await load.verifyAgainst(store);
       for (const agent of AGENTS) {
         const allowed = [...decisions.values()].filter((it) => it.agent_id === agent && it.status === "allowed");
         assert.equal(allowed.length, MOST, `of ${agent}`);
       }
       assert.ok(load.started.size > MOST, `${load.started.size} starts`);
     } finally {
-      await bounded("the processes stop", Promise.all(processes.map((one) => stopProcess(one))));
+      await withTimeout("the processes stop", Promise.all(processes.map((one) => stopProcess(one))));
       await store.close();
     }
   });

@@ -73,7 +73,7 @@ async function refusesAll(processes: readonly Process[], size: () => Promise<num
 
 describe("a database that is restored while processes run", { skip: withoutPostgres }, () => {
   let server: PostgresServer;
-  before(async () => (server = await startPostgres({ own: true })));
+  before(async () => (server = await startPostgres({ isPrivate: true })));
   after(() => server.stop());
 
   /** An address whose database is replaced by an older copy of itself, and two processes on it. */
@@ -169,7 +169,7 @@ describe("a database that is restored while processes run", { skip: withoutPostg
 
 describe("a restart of the database", { skip: withoutPostgres }, () => {
   it("a restored database that lost nothing is used by every process", async () => {
-    const server = await startPostgres({ own: true });
+    const server = await startPostgres({ isPrivate: true });
     const url = await server.database();
     const processes = [await open(url), await open(url)] as const;
     await add(processes[0].ledger, 2);
@@ -195,7 +195,7 @@ describe("a failover to a standby that lacks the tail", { skip: withoutReplicati
   let url: string;
   before(async () => {
     primary = await startPostgres({
-      own: true,
+      isPrivate: true,
       settings: ["wal_level=replica", "max_wal_senders=4", "hot_standby=on"],
     });
     await primary.run(primary.url, (client) => client.unsafe("create database ledger"));

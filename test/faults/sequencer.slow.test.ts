@@ -11,7 +11,7 @@ import { withFaults, type FaultMode, type Faults } from "../../src/testing/fault
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { join } from "node:path";
 import { until } from "../support/wait.ts";
-import { ALLOWED, ASKED, quiet, startService, type Answer, type Service } from "../support/service.ts";
+import { ALLOWED, ASKED, waitForSignature, startService, type Answer, type Service } from "../support/service.ts";
 
 type Faulty = Storage & { faults: Faults };
 
@@ -76,7 +76,7 @@ for (const { name, create } of stores) {
         test(`a submission gets a 503 and no decision if ${operation} fails (${mode})`, () =>
           withService(create, async (service, faults) => {
             const good = await submit(service, "before");
-            await quiet(service);
+            await waitForSignature(service);
             faults.failNext(operation, mode);
             const failed = await submit(service, "one");
             assert.equal(faults.waiting, 0, `${operation} is no longer on the way of a submission`);
@@ -103,7 +103,7 @@ for (const { name, create } of stores) {
         withService(create, async (service, faults) => {
           const acknowledged: Answer[] = [];
           for (const operation of SUBMIT_OPERATIONS) {
-            await quiet(service);
+            await waitForSignature(service);
             faults.failNext(operation, mode, { skip: operation.startsWith("tx.insert") ? 3 : 0 });
             const answers = await Promise.all(
               Array.from({ length: 24 }, (_, i) => submit(service, `${operation}-${i}`)),
@@ -143,7 +143,7 @@ for (const { name, create } of stores) {
                 key: service.admin,
                 body: { token, approve: true },
               });
-            await quiet(service);
+            await waitForSignature(service);
             faults.failNext(operation, mode);
             assert.equal((await vote()).status, 503);
             assert.equal(faults.waiting, 0, `${operation} is no longer on the way of a vote`);
@@ -169,7 +169,7 @@ for (const { name, create } of stores) {
     test("a checkpoint that cannot be stored is stored with the next batch", () =>
       withService(create, async (service, faults) => {
         await submit(service, "x");
-        await quiet(service);
+        await waitForSignature(service);
         faults.failNext("tx.putCheckpoint", "not-persisted");
         await service.runtime.host.ledger.checkpoint();
         await submit(service, "y");
@@ -186,7 +186,7 @@ for (const { name, create } of stores) {
         const token = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body
           .approval_token as string;
         const waiting = service.call("GET", `/v1/actions/${id}?wait=20`);
-        await quiet(service);
+        await waitForSignature(service);
         faults.failNext("commit", "persisted");
         assert.equal(
           (

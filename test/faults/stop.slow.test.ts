@@ -7,7 +7,7 @@ import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { decodeEntry, type DecisionEntry, type StopEntry } from "../../src/domain/entries.ts";
 import { newKey } from "../support/keys.ts";
 import { startPostgres, withoutPostgres } from "../support/postgres.ts";
-import { ALLOWED, ASKED, quiet, startService, type Answer, type Service } from "../support/service.ts";
+import { ALLOWED, ASKED, waitForSignature, startService, type Answer, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 const submit = (service: Service, key = service.agent): Promise<Answer> =>
@@ -36,7 +36,7 @@ it("a stop is placed despite a full queue and an exhausted rate limit, and the q
     },
   });
   try {
-    await quiet(service);
+    await waitForSignature(service);
     open = false;
     const first = submit(service);
     await until("its batch waits", () => held === 1);

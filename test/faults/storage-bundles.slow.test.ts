@@ -63,7 +63,7 @@ const faultsOf = async (storage: Storage): Promise<string[]> => [
   ...((await storage.inspect?.()) ?? []),
 ];
 
-for (const { name, skip, place } of ENGINES) {
+for (const { name, skip, createDatabase: place } of ENGINES) {
   describe(`bundles on ${name}`, { skip }, () => {
     it("give every entry back byte for byte, by range, hash, type and to a copy, and what is new keeps its own", async () => {
       const at = await place();

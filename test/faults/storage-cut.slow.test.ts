@@ -13,7 +13,7 @@ import { cuttingProxy, type Cut, type CutPlan, type CuttingProxy } from "../supp
 import { newKey } from "../support/keys.ts";
 import { startPgbouncer, withoutPgbouncer } from "../support/pgbouncer.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
-import { commandOf, scriptOf, without, type RuntimeName } from "../support/runtimes.ts";
+import { commandOf, scriptOf, withoutRuntime, type RuntimeName } from "../support/runtimes.ts";
 
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
 const LOG_KEY = newKey();
@@ -176,7 +176,7 @@ describe("a connection to Postgres that is cut", { skip: withoutPostgres }, () =
   }
 
   for (const runtime of ["deno", "bun"] as const) {
-    it(`holds on ${runtime} as well`, { timeout: 600_000, skip: without(runtime) }, () =>
+    it(`holds on ${runtime} as well`, { timeout: 600_000, skip: withoutRuntime(runtime) }, () =>
       withProxy(straight, (proxy, url, direct) =>
         rounds(
           runtime,

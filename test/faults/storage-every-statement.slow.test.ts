@@ -10,7 +10,7 @@ import { createSqlStorage } from "../../src/storage/sql/sql-storage.ts";
 import { PostgresEngine } from "../../plugins/storage-postgres/postgres-engine.ts";
 import { override } from "../support/override.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
-import { ASKED, quiet, startService, type Answer, type Service } from "../support/service.ts";
+import { ASKED, waitForSignature, startService, type Answer, type Service } from "../support/service.ts";
 
 const POLICY = `policy: spending
 rules:
@@ -167,7 +167,7 @@ describe("a conflict in every statement", { skip: withoutPostgres }, () => {
       let which = 1;
       for (; ; which++) {
         const first = await made();
-        await quiet(service);
+        await waitForSignature(service);
         const { size } = await service.storage.head();
         faults.at(which);
         const answer = await ask(first as never);

@@ -15,7 +15,7 @@ import { entry, openLedgerOn } from "../support/ledger.ts";
 import { openLink } from "../support/link.ts";
 import { relay, type Relay } from "../support/relay.ts";
 import { freePort, startPostgres, withoutReplication, type PostgresServer } from "../support/postgres.ts";
-import { bounded, until } from "../support/wait.ts";
+import { withTimeout, until } from "../support/wait.ts";
 
 let made = 0;
 const add = (ledger: OpenLedger, count: number): Promise<void> =>
@@ -46,7 +46,7 @@ describe("a failover to a standby that lacks the tail", { skip: withoutReplicati
   let network: Relay;
   before(async () => {
     primary = await startPostgres({
-      own: true,
+      isPrivate: true,
       settings: ["wal_level=replica", "max_wal_senders=4", "hot_standby=on"],
     });
     await primary.run(primary.url, (client) => client.unsafe("create database ledger"));
@@ -93,8 +93,8 @@ describe("a failover to a standby that lacks the tail", { skip: withoutReplicati
       poolSize: 1,
       ...patience,
     });
-    await bounded("the other host is used", storage.open());
-    await bounded("it is written to", storage.ping());
+    await withTimeout("the other host is used", storage.open());
+    await withTimeout("it is written to", storage.ping());
     await storage.close();
     silent.close();
   });
@@ -186,7 +186,7 @@ describe("a server that may lose what it has acknowledged", { skip: withoutRepli
     { timeout: 120_000 },
     async () => {
       const server = await startPostgres({
-        own: true,
+        isPrivate: true,
         // A background writer that sleeps: what is not flushed by the commit itself is lost.
         settings: ["synchronous_commit=off", "wal_writer_delay=10s", "bgwriter_lru_maxpages=0"],
       });
@@ -219,7 +219,7 @@ describe("a server that may lose what it has acknowledged", { skip: withoutRepli
   );
 
   it("is refused at the start, unless that is accepted", { timeout: 60_000 }, async () => {
-    const server = await startPostgres({ own: true, settings: ["fsync=off", "full_page_writes=off"] });
+    const server = await startPostgres({ isPrivate: true, settings: ["fsync=off", "full_page_writes=off"] });
     try {
       const url = await server.database();
       const storage = postgresStorage({ url });
@@ -237,7 +237,7 @@ describe("a server that may lose what it has acknowledged", { skip: withoutRepli
   });
 
   it("does not acknowledge a commit whose wait for a synchronous standby was cancelled", async () => {
-    const server = await startPostgres({ own: true });
+    const server = await startPostgres({ isPrivate: true });
     try {
       const url = await server.database();
       const storage = postgresStorage({ url, poolSize: 1 });
@@ -274,7 +274,7 @@ describe("a server that may lose what it has acknowledged", { skip: withoutRepli
   });
 
   it("keeps a commit waiting for a synchronous standby beyond the statement timeout", async () => {
-    const server = await startPostgres({ own: true });
+    const server = await startPostgres({ isPrivate: true });
     const sync = (setting: string): Promise<void> =>
       server.run(server.url, async (client) => {
         await client.unsafe(`alter system ${setting}`);
@@ -309,7 +309,7 @@ describe("a server that may lose what it has acknowledged", { skip: withoutRepli
 describe("a primary that stops answering without closing its connections", { skip: withoutReplication }, () => {
   it("is given up as soon as a standby was promoted, whatever the timeouts are", async () => {
     const primary = await startPostgres({
-      own: true,
+      isPrivate: true,
       settings: ["wal_level=replica", "max_wal_senders=4", "hot_standby=on"],
     });
     await primary.run(primary.url, (client) => client.unsafe("create database ledger"));
@@ -341,8 +341,8 @@ describe("a primary that stops answering without closing its connections", { ski
     link.disconnect();
     const unanswered = add(ledger, 1);
     await standby.promote();
-    await assert.rejects(bounded("the old primary is given up", unanswered), isKind("unavailable", /failed over/));
-    await bounded(
+    await assert.rejects(withTimeout("the old primary is given up", unanswered), isKind("unavailable", /failed over/));
+    await withTimeout(
       "the new primary is written to",
       eventually(() => add(ledger, 1)),
     );

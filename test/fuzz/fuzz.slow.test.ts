@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
-import { judgeOf, type Document, type Judge } from "../support/openapi.ts";
+import { createResponseValidator, type Document, type ResponseValidator } from "../support/openapi.ts";
 import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { POLICIES } from "../support/service.ts";
 import { Generator, seeded, type Generated } from "./generate.ts";
@@ -34,7 +34,7 @@ describe(`fuzz with FUZZ_SEED=${SEED}`, () => {
   let folder: string;
   let service: ServiceProcess;
   let document: Document;
-  let judge: Judge;
+  let judge: ResponseValidator;
   let keys: string[];
   const agent = new Agent({ keepAlive: true, maxSockets: PARALLEL });
 
@@ -53,7 +53,7 @@ describe(`fuzz with FUZZ_SEED=${SEED}`, () => {
     const shown = (name: string): string => new RegExp(`export ${name}=(\\S+)`).exec(service.output())?.[1] ?? "";
     keys = [shown("ADMIN_KEY"), shown("ADMIN_KEY"), shown("AGENT_KEY")];
     document = await (await fetch(`${service.url}/openapi.json`)).json();
-    judge = judgeOf(document);
+    judge = createResponseValidator(document);
     process.stderr.write(`fuzz: FUZZ_SEED=${SEED} FUZZ_REQUESTS=${REQUESTS}\n`);
   });
   after(async () => {

@@ -18,8 +18,8 @@ import { delimiter, join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { stripVTControlCharacters } from "node:util";
 import { nodeOf, withoutNode } from "../support/nodes.ts";
-import { endGroup, ROOT, startCommand } from "../support/process.ts";
-import { programOf, without } from "../support/runtimes.ts";
+import { endProcessGroup, ROOT, startCommand } from "../support/process.ts";
+import { programOf, withoutRuntime } from "../support/runtimes.ts";
 
 interface Manifest {
   name: string;
@@ -168,7 +168,7 @@ async function firstMinutes(
     assert.doesNotMatch(service.output(), /warning/i);
     t.diagnostic(`first answer after ${Math.round(taken)} ms, ${Math.round(resident)} MiB resident`);
   } finally {
-    await endGroup(service.child, "SIGTERM");
+    await endProcessGroup(service.child, "SIGTERM");
   }
 }
 
@@ -407,7 +407,7 @@ describe("the package", () => {
           // A second copy of the package would not know the plugin's refusal for one.
           assert.equal((await fetch(`${service.url}/mine`)).status, 404);
         } finally {
-          await endGroup(service.child, "SIGTERM");
+          await endProcessGroup(service.child, "SIGTERM");
         }
       });
 
@@ -422,7 +422,7 @@ describe("the package", () => {
     });
   });
 
-  it("on Deno is imported whole, by either name, and serves", { skip: without("deno") }, async (t) => {
+  it("on Deno is imported whole, by either name, and serves", { skip: withoutRuntime("deno") }, async (t) => {
     const deno = programOf("deno") as string;
     await imports(deno, ["run", "-A"], plain);
     await imports(deno, ["run", "-A"], plain, "imports-npm.mjs");
@@ -430,7 +430,7 @@ describe("the package", () => {
     await firstMinutes(t, emptied(plain), [deno, ["run", "-A", "npm:assent", "serve"]], env, "deno run -A npm:assent ");
   });
 
-  it("on Bun is installed, imported whole, and serves", { skip: without("bun") }, async (t) => {
+  it("on Bun is installed, imported whole, and serves", { skip: withoutRuntime("bun") }, async (t) => {
     const bun = programOf("bun") as string;
     mkdirSync(byBun);
     writeFileSync(join(byBun, "package.json"), '{"private":true,"type":"module"}');

@@ -9,7 +9,7 @@ import { Webhook } from "standardwebhooks";
 import { startMailServer } from "../support/mail.ts";
 import { makeCertificate, startReceiver, withoutOpenssl, type Receiver } from "../support/receiver.ts";
 import { ROOT } from "../support/process.ts";
-import { commandOf, denoPermissions, scriptOf, without, type RuntimeName } from "../support/runtimes.ts";
+import { commandOf, denoPermissions, scriptOf, withoutRuntime, type RuntimeName } from "../support/runtimes.ts";
 
 const SECRET = `whsec_${Buffer.alloc(32, 5).toString("base64")}`;
 const script = (name: string): string => scriptOf(`test/runtimes/children/${name}`);
@@ -39,7 +39,7 @@ describe("runtimes", { skip: withoutOpenssl() }, () => {
   });
 
   for (const runtime of RUNTIMES) {
-    test(`webhooks on ${runtime}`, { skip: without(runtime) }, async () => {
+    test(`webhooks on ${runtime}`, { skip: withoutRuntime(runtime) }, async () => {
       const send = (url: string, address: string, ca = ""): Promise<string> =>
         run(runtime, "webhook", dirname(own.certFile), [url, address, SECRET, ca]);
       assert.equal(await send(`http://hooks.example.com:${plain.port}/`, "127.0.0.1"), "delivered");
@@ -70,7 +70,7 @@ describe("runtimes", { skip: withoutOpenssl() }, () => {
       assert.equal(secure.received.length, before);
     });
 
-    test(`mail on ${runtime}`, { skip: without(runtime) }, async () => {
+    test(`mail on ${runtime}`, { skip: withoutRuntime(runtime) }, async () => {
       const { key, cert, certFile } = makeCertificate("localhost");
       const mail = await startMailServer({ hideSTARTTLS: false, key, cert, authOptional: false });
       try {

@@ -9,7 +9,7 @@ import { after, before, describe, it } from "node:test";
 import { ADMIN, sharedEnvironment } from "../support/deployment.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import {
-  endGroup,
+  endProcessGroup,
   MAIN,
   ROOT,
   startCommand,
@@ -17,7 +17,7 @@ import {
   stopProcess,
   type ServiceProcess,
 } from "../support/process.ts";
-import { commandOf, denoPermissions, programOf, without, type RuntimeName } from "../support/runtimes.ts";
+import { commandOf, denoPermissions, programOf, withoutRuntime, type RuntimeName } from "../support/runtimes.ts";
 import { ALLOWED, ASKED, FEW_POLICIES, type Answer } from "../support/service.ts";
 import { eventually, pause } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -121,7 +121,7 @@ async function stream(service: ServiceProcess, headers?: Record<string, string>)
 }
 
 for (const runtime of RUNTIMES) {
-  describe(`the service on ${runtime}`, { skip: without(runtime) }, () => {
+  describe(`the service on ${runtime}`, { skip: withoutRuntime(runtime) }, () => {
     for (const store of ["SQLite", "Postgres"] as const) {
       describe(`with ${store}`, { skip: store === "Postgres" && withoutPostgres }, () => {
         let server: PostgresServer | null = null;
@@ -301,7 +301,7 @@ for (const runtime of RUNTIMES) {
           assert.equal(greeting.split(" ")[0], runtime);
         } finally {
           // The runner may end before what it runs.
-          await endGroup(started.child, "SIGINT");
+          await endProcessGroup(started.child, "SIGINT");
         }
         await assert.rejects(fetch(`${started.url}/readyz`), "nothing listens now");
       } finally {

@@ -8,9 +8,9 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { startProcess, type ServiceProcess } from "../support/process.ts";
-import { programOf, without, type RuntimeName } from "../support/runtimes.ts";
+import { programOf, withoutRuntime, type RuntimeName } from "../support/runtimes.ts";
 import { ALLOWED, ASKED, FEW_POLICIES } from "../support/service.ts";
-import { bounded, until } from "../support/wait.ts";
+import { withTimeout, until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const RUNTIMES: readonly RuntimeName[] = ["node", "deno", "bun"];
@@ -62,7 +62,7 @@ async function withService(
 }
 
 for (const runtime of RUNTIMES) {
-  describe(`a stop on ${runtime}`, { skip: without(runtime) }, () => {
+  describe(`a stop on ${runtime}`, { skip: withoutRuntime(runtime) }, () => {
     it("reports unready at once, and decides for drain_seconds more, with Connection: close", () =>
       withService(
         runtime,
@@ -108,7 +108,7 @@ for (const runtime of RUNTIMES) {
         // Deno's own stop ends every body that is still coming: it is said, and nothing was decided.
         const status = runtime === "deno" ? 400 : 200;
         assert.match(last(upload), new RegExp(`^HTTP/1\\.1 ${status}[^]*\\r\\nconnection: close\\r\\n`, "i"));
-        assert.equal(await bounded("it ends", service.ended), 0);
+        assert.equal(await withTimeout("it ends", service.ended), 0);
         assert.doesNotMatch(service.output(), /Uncaught/);
       }));
 
@@ -148,7 +148,7 @@ for (const runtime of RUNTIMES) {
           while (await submit());
         });
         await until("it is under load", () => answered > 400);
-        const ended = bounded("it ends", service.ended);
+        const ended = withTimeout("it ends", service.ended);
         stopped = true;
         service.child.kill("SIGTERM");
         assert.equal(await ended, 0);

@@ -3,12 +3,12 @@ import { createAssent, type Assent, type AssentOptions } from "../../src/client/
 import type { Service } from "./service.ts";
 
 /** Returns a `fetch` that calls the service's request handler directly, without a socket. */
-export function insideOf(service: Service): typeof fetch {
+export function inProcessFetch(service: Service): typeof fetch {
   return (input, init) => service.runtime.fetch(new Request(input, init));
 }
 
 export function clientOf(service: Service, options: AssentOptions = {}): Assent {
-  return createAssent({ url: "http://assent.test", apiKey: service.agent, fetch: insideOf(service), ...options });
+  return createAssent({ url: "http://assent.test", apiKey: service.agent, fetch: inProcessFetch(service), ...options });
 }
 
 /**
@@ -25,7 +25,10 @@ export interface Fault {
  * Returns a `fetch` that calls the service and injects `faults`, and the list of calls that reached the service, such
  * as `POST /v1/actions?join=open`.
  */
-export function faulty(service: Service, faults: readonly Fault[]): { fetch: typeof fetch; calls: string[] } {
+export function createFaultyFetch(
+  service: Service,
+  faults: readonly Fault[],
+): { fetch: typeof fetch; calls: string[] } {
   const calls: string[] = [];
   return {
     calls,
@@ -44,7 +47,7 @@ export function faulty(service: Service, faults: readonly Fault[]): { fetch: typ
 }
 
 /** Simulates a connection that breaks. */
-export const cut = (): never => {
+export const breakConnection = (): never => {
   throw new TypeError("the connection was cut");
 };
 

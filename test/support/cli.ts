@@ -21,14 +21,14 @@ export interface RunOptions {
 
 /** Runs `assent` in a child process. It has no API key and no service URL unless `options.env` sets them. */
 export function assent(args: string[], options: RunOptions = {}): Promise<Run> {
-  return program(process.execPath, [...ASSENT, ...args], options);
+  return runProgram(process.execPath, [...ASSENT, ...args], options);
 }
 
 /**
  * Runs `assent` inside this process, which is about 100 times faster than a child process. For tests that depend only
  * on the arguments.
  */
-export async function assentHere(...args: string[]): Promise<Run> {
+export async function assentInProcess(...args: string[]): Promise<Run> {
   let [out, err] = ["", ""];
   const code = await run(args, {
     out: (text) => (out += `${text}\n`),
@@ -43,11 +43,11 @@ export async function assentHere(...args: string[]): Promise<Run> {
  * Runs `assent` inside this process with environment variables set. Nothing else in this process may depend on those
  * variables during the call.
  */
-export async function assentHereWith(env: Record<string, string>, ...args: string[]): Promise<Run> {
+export async function assentInProcessWithEnv(env: Record<string, string>, ...args: string[]): Promise<Run> {
   const before = Object.keys(env).map((name) => [name, process.env[name]] as const);
   Object.assign(process.env, env);
   try {
-    return await assentHere(...args);
+    return await assentInProcess(...args);
   } finally {
     for (const [name, value] of before)
       if (value === undefined) delete process.env[name];
@@ -59,17 +59,17 @@ export async function assentHereWith(env: Record<string, string>, ...args: strin
  * Runs `assent` inside this process in another working folder. Nothing else in this process may depend on the working
  * folder during the call.
  */
-export async function assentHereIn(folder: string, ...args: string[]): Promise<Run> {
+export async function assentInProcessInFolder(folder: string, ...args: string[]): Promise<Run> {
   const before = process.cwd();
   process.chdir(folder);
   try {
-    return await assentHere(...args);
+    return await assentInProcess(...args);
   } finally {
     process.chdir(before);
   }
 }
 
-export function program(
+export function runProgram(
   name: string,
   args: string[],
   { cwd = ROOT, env = {}, input = "" }: RunOptions = {},
@@ -104,11 +104,11 @@ export function folderWith(t: Pick<TestContext, "after">, files: Files): string 
       // would skip that hook and leave the service running. The test runner deletes the remaining files.
     }
   });
-  write(folder, files);
+  writeFiles(folder, files);
   return folder;
 }
 
-export function write(folder: string, files: Files): void {
+export function writeFiles(folder: string, files: Files): void {
   for (const [name, content] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, name)), { recursive: true });
     writeFileSync(join(folder, name), content);

@@ -66,17 +66,17 @@ export async function startConsole(options: ServiceOptions = {}): Promise<Consol
 }
 
 /** Returns a request's row in the inbox. */
-export const rowOf = (page: Page, id: string): Locator =>
+export const inboxRow = (page: Page, id: string): Locator =>
   page.locator(".row-item", { has: page.locator(`[data-id="${id}"]`) });
 
 /** Returns the details pane of the open request. */
-export const paneOf = (page: Page, id: string): Locator => page.locator(`[data-pane="${id}"]`);
+export const requestPane = (page: Page, id: string): Locator => page.locator(`[data-pane="${id}"]`);
 
 /** Opens a request in the inbox by its address, as a link in a message does. */
 export async function openRequest(page: Page, id: string): Promise<Locator> {
   await page.evaluate((address) => void (location.hash = address), `#/approvals/${id}`);
-  await paneOf(page, id).waitFor();
-  return paneOf(page, id);
+  await requestPane(page, id).waitFor();
+  return requestPane(page, id);
 }
 
 /** Votes on the open request with its buttons. */

@@ -8,7 +8,7 @@ import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { it } from "node:test";
 import { ROOT } from "./process.ts";
-import { denoPermissions, programOf, without } from "./runtimes.ts";
+import { denoPermissions, programOf, withoutRuntime } from "./runtimes.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 /** The files and folders that `deno task test` runs. */
@@ -61,7 +61,7 @@ const RUNNERS = {
 /** Declares one test for a runtime: all of its test files pass. */
 export function coreTests(runtime: keyof typeof RUNNERS): void {
   const { args, counted } = RUNNERS[runtime];
-  it(`pass on ${runtime}`, { skip: without(runtime) }, async () => {
+  it(`pass on ${runtime}`, { skip: withoutRuntime(runtime) }, async () => {
     const cache = temporaryFolder("assent-cache-");
     try {
       const { code, output } = await run(programOf(runtime) as string, [...args], {

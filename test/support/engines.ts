@@ -15,7 +15,7 @@ interface Options {
   migrations?: readonly Migration[];
 }
 
-export interface Place {
+export interface EngineDatabase {
   storage(options?: Options): Storage;
   /** Direct access with triggers disabled, which can change any row. */
   raw(): Promise<RawStore>;
@@ -27,7 +27,7 @@ export interface Place {
 export interface Engine {
   name: string;
   skip: string | false;
-  place(): Promise<Place>;
+  createDatabase(): Promise<EngineDatabase>;
 }
 
 const { DatabaseSync } = await loadSqlite();
@@ -43,7 +43,7 @@ export const ENGINES: Engine[] = [
   {
     name: "SQLite",
     skip: false,
-    async place() {
+    async createDatabase() {
       const path = join(storeFolder(), "assent.db");
       return {
         storage: (options) => sqliteStorage({ path, ...options }),
@@ -71,7 +71,7 @@ export const ENGINES: Engine[] = [
   {
     name: "Postgres",
     skip: withoutPostgres,
-    async place() {
+    async createDatabase() {
       server ??= await startPostgres();
       const url = await server.database();
       return {

@@ -7,7 +7,7 @@ import { eraseActionParts } from "../../plugins/actions/erase-actions.ts";
 import users from "../../plugins/users/index.ts";
 import { definePlugin, type Plugin } from "../../src/plugin.ts";
 import { testNotifier } from "./notifier.ts";
-import { quiet, startService, type Answer, type Service } from "./service.ts";
+import { waitForSignature, startService, type Answer, type Service } from "./service.ts";
 import { until } from "./wait.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
@@ -239,7 +239,7 @@ export async function fillStore(
     // Submitted after the expiries above, so that an action is still pending at the end.
     await submit("ask");
     await vote((await submit("two")).id as string, anna, true);
-    await quiet(service);
+    await waitForSignature(service);
     // Adds what a witness and a repair write.
     const { note } = await service.runtime.host.ledger.checkpoint();
     await service.storage.write(async (tx) => {

@@ -1,7 +1,7 @@
 /** A git repository in a temporary folder. */
 import { execFileSync } from "node:child_process";
 import type { TestContext } from "node:test";
-import { folderWith, write, type Files } from "./cli.ts";
+import { folderWith, writeFiles, type Files } from "./cli.ts";
 
 export interface Repository {
   folder: string;
@@ -34,7 +34,7 @@ export function repository(t: Pick<TestContext, "after">): Repository {
     folder,
     git,
     commit(files) {
-      write(folder, files);
+      writeFiles(folder, files);
       git("add", "-A");
       git("commit", "-q", "-m", "change");
       return git("rev-parse", "HEAD");

@@ -3,7 +3,7 @@ import { existsSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { serve } from "../../src/serve/index.ts";
-import { program, type Run } from "./cli.ts";
+import { runProgram, type Run } from "./cli.ts";
 import { NODE, scriptOf } from "./runtimes.ts";
 import { approve, startService, type Service } from "./service.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
@@ -78,7 +78,7 @@ export function environment(folder: string, url: string, key: string): Record<st
 }
 
 export function runHook(host: string, input: string, env: Record<string, string>, args: string[] = []): Promise<Run> {
-  return program(process.execPath, [...HOOK, "--host", host, ...args], { env, input, cwd: tmpdir() });
+  return runProgram(process.execPath, [...HOOK, "--host", host, ...args], { env, input, cwd: tmpdir() });
 }
 
 /** Waits for an action that is pending approval, approves it and returns its id. */

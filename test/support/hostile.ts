@@ -3,9 +3,9 @@
  * produces the same pairs.
  */
 import type { JsonObject, JsonValue } from "../../src/domain/json.ts";
-import type { chance } from "./chance.ts";
+import type { createRandom } from "./random.ts";
 
-type Chance = ReturnType<typeof chance>;
+type Random = ReturnType<typeof createRandom>;
 type Kind = "bool" | "int" | "double" | "string" | "bytes" | "list" | "map" | "time" | "span" | "any";
 
 const MIB = 1_048_576;
@@ -25,7 +25,7 @@ function named(items: readonly JsonValue[], name: (i: number) => string): JsonOb
 }
 
 /** Functions that fill a body, ordered from many small values to few large values. */
-const FILLINGS: ((random: Chance, bytes: number) => JsonValue)[] = [
+const FILLINGS: ((random: Random, bytes: number) => JsonValue)[] = [
   (_, bytes) => "a".repeat(bytes),
   (_, bytes) => "🦊".repeat(bytes / 4),
   (_, bytes) =>
@@ -95,7 +95,7 @@ function deep(levels: number): JsonValue {
 }
 
 /** Generates a body of about this many bytes of JSON. */
-export function hostileBody(random: Chance, bytes = MIB): JsonObject {
+export function hostileBody(random: Random, bytes = MIB): JsonObject {
   const share = random.pick([[1], [0.5, 0.5], [0.9, 0.1], [0.34, 0.33, 0.33]]);
   const names = ["l", "m", "s"];
   const body: JsonObject = { n: 7, d: 0.5, z: "Europe/Berlin" };
@@ -108,7 +108,7 @@ export function hostileBody(random: Chance, bytes = MIB): JsonObject {
 }
 
 /** Generates a condition that usually compiles. */
-export function hostileCondition(random: Chance): string {
+export function hostileCondition(random: Random): string {
   let comprehensions = 0;
 
   function of(kind: Kind, depth: number, scope: readonly string[]): string {

@@ -10,7 +10,7 @@ import {
   type Storage,
   type StorageTransaction,
 } from "../../src/contract/storage.ts";
-import { chance } from "./chance.ts";
+import { createRandom } from "./random.ts";
 
 /** After this number of event loop turns without a new operation, every process is considered blocked. */
 const IDLE_TURNS = 6;
@@ -37,7 +37,7 @@ export interface Interleaving {
 
 /** Wraps a store. @param store shared by the processes; it must be open, and is not closed */
 export function interleave(store: Storage): Interleaving {
-  let { random } = chance(0);
+  let { random } = createRandom(0);
   const scheduled = new AsyncLocalStorage<true>();
   let trace: string[] = [];
   let waiting: { name: string; go(): void }[] = [];
@@ -127,7 +127,7 @@ export function interleave(store: Storage): Interleaving {
       return faults;
     },
     async run(seed, work) {
-      ({ random } = chance(seed));
+      ({ random } = createRandom(seed));
       trace = [];
       faults = 0;
       isRunning = true;

@@ -5,7 +5,7 @@
 import type { Answer, Service } from "./service.ts";
 
 /** A digest that matches no request, for votes that are rejected before the digest is compared. */
-export const NOTHING_SHOWN = "0".repeat(64);
+export const UNKNOWN_DIGEST = "0".repeat(64);
 
 /** Reads the request that a link refers to, and votes on it. */
 export async function voteByLink(
@@ -15,6 +15,6 @@ export async function voteByLink(
   reason?: string,
 ): Promise<Answer> {
   const { body: seen } = await call("POST", "/v1/approval-link", { key: null, body: { token } });
-  const body = { token, shown: seen.shown ?? NOTHING_SHOWN, approve, ...(reason === undefined ? {} : { reason }) };
+  const body = { token, shown: seen.shown ?? UNKNOWN_DIGEST, approve, ...(reason === undefined ? {} : { reason }) };
   return call("POST", "/v1/approval-link/verdict", { key: null, body });
 }

@@ -133,7 +133,7 @@ export interface ProxyOptions {
 }
 
 /** Starts `assent mcp proxy` over standard input and output, and connects an official client to it. */
-export async function proxied(setup: Setup, options: ProxyOptions = {}): Promise<Proxied> {
+export async function startStdioProxy(setup: Setup, options: ProxyOptions = {}): Promise<Proxied> {
   const { flags = ["--name", "notes"], server = SERVER, env = {} } = options;
   const words = ["mcp", "proxy", ...flags, ...(server.length === 0 ? [] : ["--", ...server])];
   const [command, args] = commandOf(options.runtime ?? "node", MAIN, words, ["-A"]);
@@ -225,7 +225,7 @@ export interface ListeningProxy {
 }
 
 /** Starts `assent mcp proxy` for clients that connect over HTTP. */
-export async function listening(
+export async function startHttpProxy(
   setup: Setup,
   flags: string[],
   env: Record<string, string> = {},

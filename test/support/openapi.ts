@@ -14,7 +14,7 @@ export interface Operation {
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 export type Document = any;
 
-export interface Judge {
+export interface ResponseValidator {
   operations: Operation[];
   /** Returns the faults of a response to this operation. The list is empty if the response conforms. */
   faults(operation: Operation, answer: { status: number; headers: Headers; text: string }): string[];
@@ -22,7 +22,7 @@ export interface Judge {
   valueFaults(schema: object, value: unknown): string[];
 }
 
-export function judgeOf(document: Document): Judge {
+export function createResponseValidator(document: Document): ResponseValidator {
   const ajv = new Ajv2020({ strict: false, allErrors: false, inlineRefs: false, code: { optimize: false } });
   (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
   // A custom format. `src/domain/names.ts` defines what it accepts.

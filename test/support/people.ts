@@ -61,7 +61,7 @@ export async function invite(
   const { host } = new URL(origin);
   const page = { ...PAGE, host, origin };
   const invited = await addUser(service, about, host);
-  const token = tokenIn(invited.link.url);
+  const token = enrolmentToken(invited.link.url);
   const passkey = createAuthenticator(origin);
   passkey.counter = 1;
   const done = await enrol(service, token, passkey, page);
@@ -90,7 +90,7 @@ export async function invite(
   return person;
 }
 
-export const tokenIn = (url: string): string => new URL(url).hash.replace("#enrol=", "");
+export const enrolmentToken = (url: string): string => new URL(url).hash.replace("#enrol=", "");
 
 export async function enrol(
   service: Service,

@@ -108,16 +108,16 @@ export interface PostgresServer {
 
 /**
  * Returns the shared server of the test run, or the one at `DATABASE_URL`. Starts a private server if there is none, if
- * `own` is set, or if `settings` (`name=value`) are given, for tests that crash or configure the server. `files` are
+ * `isPrivate` is set, or if `settings` (`name=value`) are given, for tests that crash or configure the server. `files` are
  * written to its data folder.
  */
 export async function startPostgres({
-  own: alone = false,
+  isPrivate: alone = false,
   folder: where = tmpdir(),
   settings = [],
   files = {},
 }: {
-  own?: boolean;
+  isPrivate?: boolean;
   /** Parent of the private server's folder. */
   folder?: string;
   settings?: readonly string[];
@@ -268,7 +268,9 @@ function serverAt(url: string, own: OwnServer | null): PostgresServer {
   const names: string[] = [];
   const owned = (): OwnServer => {
     if (own === null)
-      throw new Error("only a private server can be started, stopped and copied; call startPostgres({ own: true })");
+      throw new Error(
+        "only a private server can be started, stopped and copied; call startPostgres({ isPrivate: true })",
+      );
     return own;
   };
   return {

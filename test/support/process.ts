@@ -94,7 +94,7 @@ export async function stopProcess(
 }
 
 /** Sends a signal to the process group of a detached child, and waits until all of its processes have exited. */
-export async function endGroup({ pid }: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+export async function endProcessGroup({ pid }: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   const isGone = (sent: NodeJS.Signals | 0): boolean => {
     try {
       return !process.kill(-(pid as number), sent);

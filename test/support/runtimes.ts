@@ -52,7 +52,7 @@ export function programOf(runtime: RuntimeName): string | null {
 }
 
 /** Returns a value for the `skip` option of a test: false, or the reason why it cannot run here. */
-export function without(runtime: RuntimeName): string | false {
+export function withoutRuntime(runtime: RuntimeName): string | false {
   return programOf(runtime) === null ? `no ${runtime} for this platform in node_modules` : false;
 }
 
@@ -75,7 +75,7 @@ export function commandOf(
   permissions: readonly string[],
   program = programOf(runtime),
 ): [program: string, args: string[]] {
-  if (program === null) throw new Error(without(runtime) || "");
+  if (program === null) throw new Error(withoutRuntime(runtime) || "");
   if (runtime === "node") return [program, [...NODE, script, ...args]];
   if (runtime === "bun") return [program, [script, ...args]];
   return [program, ["run", ...permissions, script, ...args]];

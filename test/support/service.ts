@@ -237,7 +237,7 @@ export async function makeKey(
  * Waits until the newest signature is stored, because that write would otherwise consume a fault that a test plans for
  * a batch.
  */
-export async function quiet(service: Service): Promise<void> {
+export async function waitForSignature(service: Service): Promise<void> {
   await until("the newest signature is stored", async () => {
     const [head, checkpoint] = await Promise.all([service.storage.head(), service.storage.checkpoint()]);
     return checkpoint?.size === head.size;

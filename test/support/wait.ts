@@ -39,7 +39,7 @@ export async function until(
 }
 
 /** Returns the result of `work`. Throws if it does not settle before the timeout. */
-export async function bounded<T>(what: string, work: Promise<T>): Promise<T> {
+export async function withTimeout<T>(what: string, work: Promise<T>): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`not settled after ${BOUND_MS / 1000} s: ${what}`)), BOUND_MS);

@@ -73,7 +73,7 @@ export interface Week {
  */
 export const WEEK = 7 * 24 * HOUR;
 
-export async function aWeek(console_: Console): Promise<Week> {
+export async function fillWeek(console_: Console): Promise<Week> {
   const { service } = console_;
   const call = async (
     method: string,

@@ -1,5 +1,5 @@
 /** Creates a random generator (mulberry32). The same seed produces the same sequence. */
-export function chance(seed: number): { random(n: number): number; pick<T>(from: readonly T[]): T } {
+export function createRandom(seed: number): { random(n: number): number; pick<T>(from: readonly T[]): T } {
   let state = seed;
   /** Returns an integer from 0 to n - 1. */
   function random(n: number): number {

@@ -1,6 +1,6 @@
 /**
  * Clients that keep submitting actions to several processes while those processes stop and start. Each client retries
- * at the next process until it receives a response. Afterwards, `holdAgainst` verifies the responses against the
+ * at the next process until it receives a response. Afterwards, `verifyAgainst` verifies the responses against the
  * ledger: each decision is recorded once, and exactly one attempt started and finished each action.
  */
 import assert from "node:assert/strict";
@@ -8,7 +8,7 @@ import type { Storage } from "../../src/contract/storage.ts";
 import type { DecisionEntry, EntryBody, ExecutionEntry } from "../../src/domain/entries.ts";
 import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
 import { ADMIN } from "./deployment.ts";
-import { bounded, pause } from "./wait.ts";
+import { withTimeout, pause } from "./wait.ts";
 
 export interface Submission {
   agent_id: string;
@@ -16,12 +16,12 @@ export interface Submission {
   operation: string;
 }
 
-export interface Told {
+export interface ActionResponse {
   id: string;
   status: string;
 }
 
-export interface InsistingOptions {
+export interface RetryingClientsOptions {
   clients: number;
   /**
    * Returns the current address of a process. @param at any number from 0, to be taken modulo the number of processes
@@ -33,12 +33,12 @@ export interface InsistingOptions {
    * Handles a decision. Returns true if the client executes the action: two attempts then try to start it at the same
    * time. The attempt that succeeds reports its result twice at the same time, and both reports must be accepted.
    */
-  answered(told: Told, submission: Submission): Promise<boolean>;
+  handleResponse(told: ActionResponse, submission: Submission): Promise<boolean>;
 }
 
-export interface Insisting {
+export interface RetryingClients {
   /** The decision that was returned for each submission, by idempotency key. */
-  readonly decided: ReadonlyMap<string, Told>;
+  readonly decided: ReadonlyMap<string, ActionResponse>;
   /** The attempts that received a successful start response, by action. */
   readonly started: ReadonlyMap<string, ReadonlySet<string>>;
   /** Actions whose result was accepted. */
@@ -46,15 +46,15 @@ export interface Insisting {
   /** Returns the number of requests that failed or received a status of 500 and above. */
   unanswered(): number;
   /** Returns false after `stop`, or after a client has failed. */
-  loading(): boolean;
+  isRunning(): boolean;
   /** Stops the clients. Rejects with the error of a client that failed. */
   stop(): Promise<void>;
   /** Checks that the ledger contains every response exactly once. Returns the decisions by action. */
-  holdAgainst(store: Storage): Promise<Map<string, DecisionEntry>>;
+  verifyAgainst(store: Storage): Promise<Map<string, DecisionEntry>>;
 }
 
-export function insist(options: InsistingOptions): Insisting {
-  const decided = new Map<string, Told>();
+export function startRetryingClients(options: RetryingClientsOptions): RetryingClients {
+  const decided = new Map<string, ActionResponse>();
   const started = new Map<string, Set<string>>();
   const reported = new Set<string>();
   let loading = true;
@@ -65,14 +65,14 @@ export function insist(options: InsistingOptions): Insisting {
     path: string,
     body: object,
     key: string,
-  ): Promise<{ status: number; body: Told } | null> {
+  ): Promise<{ status: number; body: ActionResponse } | null> {
     const answer = await fetch(`${options.urlOf(at)}${path}`, {
       method: "POST",
       headers: { authorization: `Bearer ${ADMIN}`, "content-type": "application/json", "idempotency-key": key },
       body: JSON.stringify(body),
       signal: AbortSignal.timeout(15_000),
     })
-      .then(async (response) => ({ status: response.status, body: (await response.json()) as Told }))
+      .then(async (response) => ({ status: response.status, body: (await response.json()) as ActionResponse }))
       .catch(() => null);
     if (answer !== null && answer.status < 500) return answer;
     unanswered += 1;
@@ -97,7 +97,7 @@ export function insist(options: InsistingOptions): Insisting {
       if (answer === null) return;
       assert.equal(answer.status, 200, JSON.stringify(answer.body));
       decided.set(key, answer.body);
-      if (!(await options.answered(answer.body, submission))) continue;
+      if (!(await options.handleResponse(answer.body, submission))) continue;
       const { id } = answer.body;
       const attempts = ["one", "two"].map((name) => `attempt-${name}-of-action-${key}`);
       await Promise.all(
@@ -130,12 +130,12 @@ export function insist(options: InsistingOptions): Insisting {
     started,
     reported,
     unanswered: () => unanswered,
-    loading: () => loading,
+    isRunning: () => loading,
     async stop() {
       loading = false;
-      await bounded("the clients are answered", clients);
+      await withTimeout("the clients are answered", clients);
     },
-    async holdAgainst(store) {
+    async verifyAgainst(store) {
       const { size } = await store.head();
       const decisions = new Map<string, DecisionEntry>();
       const phases = { start: new Map<string, ExecutionEntry>(), result: new Map<string, ExecutionEntry>() };
