@@ -1,4 +1,4 @@
-/** The folding in the background: when it writes, and above all when it does not. */
+/** Tests when the background job that sums analytics writes to the store, and when it must not write. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { createSumUpdater, nextChunkSize, type SumUpdater } from "../../src/cluster/update-sums.ts";
@@ -7,10 +7,10 @@ import type { SumUpdaterOptions } from "../../src/cluster/update-sums.ts";
 interface Bench {
   folding: SumUpdater;
   logged: string[];
-  /** The next fold fails. */
+  /** Makes the next write of the sums fail. */
   failNext(): void;
   announce(entries: number): void;
-  /** Lets `ms` pass in steps, and whatever that sets off come to its end. */
+  /** Advances the clock by `ms` in steps, and waits for all work that becomes due. */
   pass(ms: number): Promise<void>;
   folds(): number;
 }

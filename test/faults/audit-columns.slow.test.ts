@@ -1,4 +1,4 @@
-/** Whatever a writer of the database changes: the audit says so, or a short table says why it does not. */
+/** The audit reports a change of any column, except the columns in `UNRECORDED_COLUMNS`. */
 import assert from "node:assert/strict";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** `assent audit` compares the schema with the one that the migrations make. */
+/** `assent audit` compares the schema with the schema that the migrations create. */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -64,7 +64,7 @@ describe("the schema of SQLite", () => {
     }[];
     db.close();
     const whole = readFileSync(path);
-    // Longer statements continue on other pages of the file.
+    // Longer statements continue on other pages of the file, where `indexOf` does not find them.
     const places = rows.map(({ name, sql }) => ({ name, sql, at: whole.indexOf(sql) })).filter(({ at }) => at >= 0);
     assert.ok(places.length > 50);
     for (let i = 0; i < 60; i++) {

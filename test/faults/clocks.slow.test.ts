@@ -1,4 +1,4 @@
-/** Processes on one Postgres that disagree about the time, and a Postgres whose own clock was set back. */
+/** Several processes with different clocks on one Postgres, and a Postgres whose clock was set back. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -85,7 +85,7 @@ describe("shared jobs and wrong clocks", { skip: withoutPostgres }, () => {
         const { status, body } = await service.call("POST", "/v1/actions", { key: right.agent, body: ALLOWED });
         assert.equal(status, 200);
         ids.push(body.id as string);
-        // An id is made before the lock is taken, by what this process has heard of by then.
+        // An id is created before the lock is acquired, from the latest time that this process has observed.
         const { size } = await right.storage.head();
         const [last] = await right.storage.entries(size - 1, size);
         await until("it was heard of", () => right.runtime.host.clock() >= (last?.created_at ?? 0));

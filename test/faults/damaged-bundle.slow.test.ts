@@ -1,4 +1,4 @@
-/** One bundle that is damaged: its actions alone stand still, and everything else goes on around them. */
+/** With one damaged bundle, only the actions in that bundle are unavailable. All other actions continue. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
@@ -14,14 +14,14 @@ const DAY = 24 * HOUR;
 
 interface Damaged {
   service: Service;
-  /** Of actions in the damaged bundle. */
+  /** An action in the damaged bundle. */
   allowed: string;
   approved: string;
-  /** Behind it. */
+  /** An action after the damaged bundle. */
   later: string;
 }
 
-/** A service whose first 256 entries are in a bundle that nobody can read. */
+/** Starts a service whose first 256 entries are in a bundle that cannot be read. */
 async function damaged(t: TestContext, options: ServiceOptions = {}): Promise<Damaged> {
   let path = "";
   const service = await startService({

@@ -1,6 +1,6 @@
 /**
- * Four processes on one Postgres count the uses of a grant exactly, and an end holds in each of them at once. Changes of a
- * request, and votes on a plan, exclude what another process does at the same time.
+ * Four processes on one Postgres count the uses of a grant exactly, and a revocation takes effect in all of them at
+ * once. Changing a request and voting on a plan conflict with concurrent operations of other processes.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
@@ -123,7 +123,7 @@ describe("four processes on one Postgres", { skip: withoutPostgres }, () => {
       (
         await fetch(`${processes[at % PROCESSES]?.url ?? ""}${path}`, { headers: { authorization: `Bearer ${key}` } })
       ).json();
-    /** Changes a new action while the rival acts on it. */
+    /** Changes a new action while `rival` operates on it. */
     async function race(at: number, rival: (path: string, token: string) => ReturnType<typeof send>) {
       const path = `/v1/actions/${String((await send(at, submitter, "/v1/actions", body("edit"))).body["id"])}`;
       const { approval_token: token } = await read(at, approver, path);

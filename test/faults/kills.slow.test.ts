@@ -1,6 +1,7 @@
 /**
- * Two processes and one Postgres, killed at random while it gives up every sixth commit for another's sake (SQLSTATE
- * 40001): limits are never exceeded, an action is started by one attempt alone, and what was answered is there once.
+ * Two processes on one Postgres are killed at random while Postgres aborts every sixth commit with a serialization
+ * failure (SQLSTATE 40001). Limits are never exceeded, only one attempt starts each action, and every acknowledged
+ * action is recorded once.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
@@ -25,7 +26,7 @@ limits:
   - { name: few, tool: pay, per: agent, count: ${MOST}, window: 1h }
 `;
 
-/** Not in a batch: what `nextval` gives is not taken back with the transaction. */
+/** `nextval` is not rolled back with the transaction, so the counter advances on each attempt. */
 const CONFLICTS = `create sequence conflicts;
   create function conflict() returns trigger language plpgsql as $$ begin
     if nextval('conflicts') % 6 = 0 then raise exception using errcode = '40001', message = 'restart transaction'; end if;

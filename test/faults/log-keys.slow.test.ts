@@ -1,4 +1,4 @@
-/** Processes that share a database, while the log's key is changed under them: they follow, or they stop. */
+/** Several processes share a database while the log's key is replaced. Each process uses the new key or stops. */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -1,6 +1,7 @@
 /**
- * Several processes on a Postgres that is restored, or replaced by a standby without the tail: nothing is appended or
- * signed that contradicts what any of them has signed or seen, whoever was busy and whoever was idle.
+ * Several processes on a Postgres that is restored from a backup, or replaced by a standby that misses the last
+ * entries. No process appends or signs anything that contradicts what a process has signed or read before, whether it
+ * was busy or idle.
  */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -56,7 +57,7 @@ async function close({ storage, ledger }: Process): Promise<void> {
 const sizeAt = (server: PostgresServer, url: string): Promise<number> =>
   server.run(url, async (client) => Number((await client`select size from ledger_head`)[0]?.["size"]));
 
-/** No process appends or signs, each says why, and the database stays as it was. */
+/** Asserts that no process appends or signs, that each gives the reason, and that the database is unchanged. */
 async function refusesAll(processes: readonly Process[], size: () => Promise<number>): Promise<void> {
   const before = await size();
   for (const { ledger } of processes) {
@@ -76,7 +77,7 @@ describe("a database that is restored while processes run", { skip: withoutPostg
   before(async () => (server = await startPostgres({ isPrivate: true })));
   after(() => server.stop());
 
-  /** An address whose database is replaced by an older copy of itself, and two processes on it. */
+  /** Creates an address whose database can be replaced by an older copy, and two processes that use it. */
   async function deployment(): Promise<{ url: string; processes: [Process, Process]; restore(): Promise<void> }> {
     const url = await server.database();
     const name = new URL(url).pathname.slice(1);
@@ -100,7 +101,7 @@ describe("a database that is restored while processes run", { skip: withoutPostg
   it("a restored older database is rejected by every process, even by one that knows only the older entries", async () => {
     const { url, processes, restore } = await deployment();
     const [busy, other] = processes;
-    // The other process appends nothing: it signs what it reads.
+    // The other process does not append. It signs what it reads.
     await add(busy.ledger, 5);
     assert.equal((await other.ledger.checkpoint()).size, 8);
     const kept = readFileSync(other.options.keptCheckpoint as string, "utf8");
@@ -109,7 +110,7 @@ describe("a database that is restored while processes run", { skip: withoutPostg
     await refusesAll(processes, () => sizeAt(server, url));
     for (const one of processes) await close(one);
     assert.equal(await sizeAt(server, url), 3);
-    // Started anew, each remembers what it signed or saw.
+    // After a restart, each process remembers what it signed or read.
     for (const { options } of processes) await assert.rejects(open(url, options), LedgerTampered);
   });
 

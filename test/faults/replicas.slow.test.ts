@@ -1,4 +1,4 @@
-/** Several processes on one Postgres: what one does holds for all, from the next request on. */
+/** Several processes on one Postgres. A change in one process takes effect in all others from the next request on. */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -44,7 +44,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       Array.from({ length: count }, (_, index) =>
         startService({
           ...more(index),
-          // All have the same store: the first, which is closed last, audits it.
+          // All services share one store. Only the first, which is closed last, audits it.
           ...(index > 0 ? { broken: true } : {}),
           storage: () => postgresStorage({ url, poolSize: 3 }),
           change(config) {
@@ -154,7 +154,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       const { size } = await (services[0] as Service).storage.head();
       assert.equal(size, start + 300);
       await until("each is told of all", () => seqs.every((own) => own.at(-1) === size - 1));
-      // A subscriber begins somewhere at or before the load; from there on nothing is missing and nothing comes twice.
+      // A subscriber starts at or before the load. From there on, it misses no entry and receives none twice.
       for (const own of seqs)
         assert.deepEqual(
           own.filter((seq) => seq >= start),
@@ -241,10 +241,10 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       assert.deepEqual([await one.isLeader(), await two.isLeader()], [true, false]);
       await one.release();
       assert.deepEqual([await two.isLeader(), await three.isLeader(), await one.isLeader()], [true, false, false]);
-      // It does not say goodbye: its lease must end by itself.
+      // It does not release its lease, so the lease must expire.
       await until("the lease has ended", () => three.isLeader());
 
-      // The real job: an approval that nobody gives is marked once, whoever does it.
+      // The expiry job marks an approval that no one gave exactly once, whichever process runs the job.
       const { body } = await post(services[0] as Service, agent, {}, ASKED);
       const expiry = Date.parse(body.expires_at as string);
       for (const service of services) service.clock.now = expiry + 60_000;

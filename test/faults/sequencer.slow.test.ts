@@ -1,7 +1,7 @@
 /**
- * Every storage operation on the way of a decision fails once as "not persisted" and once as
- * "persisted but error returned", alone and under concurrency. Afterwards the store is loaded anew
- * and audited: what was acknowledged is there, what was refused left no half.
+ * Each storage operation on the path of a decision fails once as "not persisted" and once as "persisted but error
+ * returned", with and without concurrent requests. Afterwards the store is reopened and audited: acknowledged actions
+ * exist, and rejected ones left nothing behind.
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -15,7 +15,7 @@ import { ALLOWED, ASKED, waitForSignature, startService, type Answer, type Servi
 
 type Faulty = Storage & { faults: Faults };
 
-/** What happens between a request and its answer, on the way of a decision. */
+/** Storage operations between a request and its response, on the path of a decision. */
 const SUBMIT_OPERATIONS = [
   "begin",
   "tx.head",
@@ -59,7 +59,7 @@ function submit(service: Service, key: string): Promise<Answer> {
   return service.call("POST", "/v1/actions", { body: ALLOWED, headers: { "idempotency-key": key } });
 }
 
-/** Acknowledged actions are found, with a proof that verifies against the checkpoint's root. */
+/** Asserts that acknowledged actions exist, with proofs that verify against the checkpoint's root. */
 async function assertThere(service: Service, answers: readonly Answer[]): Promise<void> {
   for (const { body } of answers) {
     const found = await service.call("GET", `/v1/actions/${body.id}`);
@@ -86,7 +86,8 @@ for (const { name, create } of stores) {
               "no verdict without a record",
             );
             assert.ok(!JSON.stringify(failed.body).includes("allow"), "a failed request must not carry a verdict");
-            // The same key finds what was persisted, or does it now: once, either way.
+            // A retry with the same key finds the persisted action or records it now. In both cases it is recorded
+            // once.
             const retried = await submit(service, "one");
             assert.equal(retried.status, 200);
             assert.equal((await submit(service, "one")).body.id, retried.body.id);
@@ -197,7 +198,7 @@ for (const { name, create } of stores) {
           ).status,
           503,
         );
-        // The tail learns of it with the next commit, by sequence.
+        // The in-memory tail receives the entry with the next commit.
         await submit(service, "next");
         assert.equal((await waiting).body.status, "approved");
       }));

@@ -1,6 +1,6 @@
 /**
- * A real primary with a real standby: what a process has seen is compared with what stands behind each new connection,
- * and an answered decision is on the disk whatever the server is set to.
+ * A primary with a standby. A process compares what it has read before with the contents of each new connection, and an
+ * acknowledged decision is durable whatever the server's settings are.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -86,7 +86,7 @@ describe("a failover to a standby that lacks the tail", { skip: withoutReplicati
     const silent = createServer().listen(0, "127.0.0.1");
     await once(silent, "listening");
     const [first, second] = [(silent.address() as AddressInfo).port, new URL(primary.url).port];
-    // Longer than this test may take.
+    // Longer than this test can take.
     const patience = { connectTimeoutMs: 600_000 };
     const storage = postgresStorage({
       url: `postgres://assent@127.0.0.1:${first},127.0.0.1:${second}/ledger`,
@@ -109,7 +109,7 @@ describe("a failover to a standby that lacks the tail", { skip: withoutReplicati
     await add(writing, 5);
     await eventually(async () => assert.equal(await sizeOn(standby), 5));
 
-    // From here on the standby hears nothing more.
+    // From here on, the standby receives nothing more.
     await standby.run(standby.url, async (client) => {
       await client.unsafe("alter system set primary_conninfo = ''");
       await client.unsafe("select pg_reload_conf()");
@@ -122,7 +122,7 @@ describe("a failover to a standby that lacks the tail", { skip: withoutReplicati
     assert.equal(signed.size, 8);
     assert.equal((await idle.head()).size, 8, "the idle one has seen the tail");
 
-    // A standby is no server to write to.
+    // A standby rejects writes.
     network.to(Number(new URL(standby.url).port));
     await eventually(() => assert.rejects(storages[1]?.ping() as Promise<void>, isKind("readonly", /standby/)));
 
@@ -140,7 +140,8 @@ describe("a failover to a standby that lacks the tail", { skip: withoutReplicati
     }
     assert.equal(await sizeOn(standby), 5);
 
-    // A process that knows nothing of the tail does not go on from it either, because the others do.
+    // A process that has not read the last entries does not continue from the standby either, because the other
+    // processes report a longer ledger.
     url.port = new URL(standby.url).port;
     const other = postgresStorage({ url: url.href, poolSize: 1 });
     await other.open();
@@ -152,7 +153,7 @@ describe("a failover to a standby that lacks the tail", { skip: withoutReplicati
     assert.equal(await sizeOn(standby), 5);
     await assert.rejects(add(idle, 1), StorageError);
 
-    // The right one comes back, and so do they.
+    // The primary returns, and the processes recover.
     await primary.startServer();
     await standby.stopServer();
     network.to(Number(new URL(primary.url).port));
@@ -163,7 +164,7 @@ describe("a failover to a standby that lacks the tail", { skip: withoutReplicati
     await writing.close();
     await idle.close();
     assert.equal(await sizeOn(primary), 10);
-    // Of the log alone: these entries tell of nothing that was made.
+    // Audit only the log, because these entries do not describe rows of other tables.
     const { faults } = await auditLedger(storages[0] as Storage, {
       from: 0,
       keys: () => ({ first: writing.vkey, changes: [] }),
@@ -187,7 +188,7 @@ describe("a server that may lose what it has acknowledged", { skip: withoutRepli
     async () => {
       const server = await startPostgres({
         isPrivate: true,
-        // A background writer that sleeps: what is not flushed by the commit itself is lost.
+        // A background writer that sleeps: data that the commit itself does not flush is lost.
         settings: ["synchronous_commit=off", "wal_writer_delay=10s", "bgwriter_lru_maxpages=0"],
       });
       try {
@@ -294,7 +295,7 @@ describe("a server that may lose what it has acknowledged", { skip: withoutRepli
           return rows.length > 0;
         }),
       );
-      // Otherwise another process would see what a failover may lose.
+      // Otherwise another process could read data that a failover can lose.
       assert.equal(await storage.meta("a"), null);
       await sync("reset synchronous_standby_names");
       await written;
@@ -322,7 +323,7 @@ describe("a primary that stops answering without closing its connections", { ski
     const storage = postgresStorage({
       url: `postgres://assent@127.0.0.1:${port},127.0.0.1:${new URL(standby.url).port}/ledger`,
       poolSize: 2,
-      // Longer than this test may take.
+      // Longer than this test can take.
       statementTimeoutMs: 600_000,
       lockTimeoutMs: 600_000,
       connectTimeoutMs: 600_000,

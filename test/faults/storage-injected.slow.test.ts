@@ -1,4 +1,4 @@
-/** The fault points themselves: each strikes once, in the way it says, on any storage. */
+/** Tests the fault points themselves: each fires once, in the documented way, on any storage. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, it } from "node:test";
@@ -35,7 +35,7 @@ const modes: FaultMode[] = ["not-persisted", "persisted"];
 const isInjected = (error: unknown): boolean =>
   error instanceof StorageError && error.message.startsWith("injected fault: ");
 
-/** Calls every read once. */
+/** Calls every read method once. */
 async function readAll(reader: StorageReader): Promise<void> {
   await reader.head();
   await reader.checkpoint();

@@ -1,4 +1,4 @@
-/** Stores of an older, a newer and an unfinished schema. */
+/** Stores with an older, a newer or an incomplete schema. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, it } from "node:test";

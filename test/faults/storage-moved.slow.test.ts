@@ -1,4 +1,6 @@
-/** A SQLite store whose files are taken away or replaced under the service: what went into them now would be lost. */
+/**
+ * The files of a SQLite store are moved away or replaced while the service runs. Later writes to them would be lost.
+ */
 import assert from "node:assert/strict";
 import { copyFileSync, renameSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** What only a database over a network does: locks of others, lost connections, time-outs, TLS. */
+/** Faults of a database over a network: locks of other clients, lost connections, timeouts, TLS. */
 import assert from "node:assert/strict";
 import type { StorageHost } from "../../src/plugin.ts";
 import { createLogger } from "../../src/serve/log.ts";
@@ -201,7 +201,7 @@ describe("a store on Postgres", { skip: withoutPostgres }, () => {
     const collect = runInNewContext("gc") as () => void;
     await until("the answers are collected", () => {
       collect();
-      // The newest may still be held by what reads from the socket.
+      // The socket can still reference the newest results.
       return answers.filter((answer) => answer.deref() !== undefined).length < 10;
     });
     await session.end();

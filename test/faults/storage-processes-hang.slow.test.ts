@@ -1,4 +1,4 @@
-/** The table of processes on a server that accepts connections and stops answering. */
+/** The list of processes, on a server that accepts connections and stops responding. */
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";

@@ -1,4 +1,7 @@
-/** A store that a lost connection broke in an earlier version: the service refuses it, the repair cuts back what no head covered. */
+/**
+ * A store that a lost connection damaged in an earlier version. The service rejects it, and the repair removes the rows
+ * after the head.
+ */
 import assert from "node:assert/strict";
 import { readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -27,7 +30,7 @@ describe("assent audit --repair", { skip: withoutPostgres }, () => {
     service = await startService({ storage: () => postgresStorage({ url, poolSize: 2 }) });
   });
   after(async () => {
-    // A Postgres that is left running keeps this process from ending.
+    // A Postgres that is still running prevents this process from exiting.
     try {
       await service.close();
     } finally {
@@ -42,7 +45,7 @@ describe("assent audit --repair", { skip: withoutPostgres }, () => {
     const { size } = await service.storage.head();
     await service.runtime.stop();
 
-    // As it was left: an action with its entry, and a vote on another one, one by one, without the head.
+    // The damage: an action with its entry and a vote on another action, each written without updating the head.
     await service.storage.open();
     const decision = (await service.storage.entriesOfAction(kept.id))[0];
     const request = await service.storage.action(kept.id);
@@ -156,7 +159,7 @@ describe("assent audit --repair", { skip: withoutPostgres }, () => {
     await storage.write((tx) => tx.putCheckpoint(size + 1, "signed over more"));
     await assert.rejects(repairStore(config, undefined, silent), /were covered, and are not cut/);
     assert.equal((await storage.entries(size, size + 1)).length, 1);
-    // As it was, for the end.
+    // Restore the rows for the end of the test.
     await server.run(url, (client) =>
       client.unsafe(
         `begin; select set_config('assent.transaction', 'x', true); alter table checkpoint disable trigger user; update checkpoint set size = ${checkpoint?.size ?? 0}, note = '${checkpoint?.note ?? ""}'; alter table checkpoint enable trigger user; commit`,

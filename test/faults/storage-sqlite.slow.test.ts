@@ -1,4 +1,4 @@
-/** The SQLite store against other programs, other processes and broken files. */
+/** The SQLite store with other programs, other processes and damaged files. */
 import assert from "node:assert/strict";
 import {
   closeSync,
@@ -177,7 +177,7 @@ describe("one writer", () => {
   it("reports the process that holds the store, even if another process wrote its name last", async () => {
     const path = freshPath();
     mkdirSync(join(path, ".."));
-    // Plays the other one: writes over the first name that is given, before the lock is taken.
+    // Plays the other process: writes to the first given name before the lock is acquired.
     await withOtherProgram(`${path}.lock`, (db) =>
       db.exec(`
       create table holder (id integer primary key check (id = 1), pid integer not null);
@@ -255,7 +255,7 @@ describe("one writer", () => {
 
 describe("a COMMIT that fails", () => {
   it("leaves no lock behind, not even for the next write", async () => {
-    // A deferred constraint is looked at by COMMIT alone, which leaves the transaction open when it fails.
+    // Only COMMIT checks a deferred constraint, and a failing COMMIT leaves the transaction open.
     const statements = (): string[] => [
       "create table loose (n integer references actions (decision_seq) deferrable initially deferred)",
       "create trigger loosen after insert on meta when new.name = 'fail' begin insert into loose values (-1); end",

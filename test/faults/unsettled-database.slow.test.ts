@@ -1,4 +1,7 @@
-/** A database that was replaced, and on which the processes have not agreed: the service is not ready, and decides nothing. */
+/**
+ * After a database was replaced, and until the processes agree on its state, the service is not ready and decides
+ * nothing.
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
