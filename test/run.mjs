@@ -235,7 +235,7 @@ async function startShared(files, folder) {
     const { startPostgres, withoutPostgres } = await load("postgres.js");
     if (withoutPostgres === false) {
       // With fsync: the service rejects a server without it.
-      const server = await startPostgres({ own: true, folder });
+      const server = await startPostgres({ isPrivate: true, folder });
       process.env["ASSENT_TEST_DATABASE"] = server.url;
       stops.push(() => server.stop());
     }
