@@ -1,4 +1,7 @@
-/** The same service on Node, Deno and Bun, each on a SQLite store of its own, beside the bare path on the same runtime. One run. */
+/**
+ * Compares the same service on Node, Deno and Bun, each with a separate SQLite store, and the minimal path (`bare.ts`)
+ * on the same runtime, in one run.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Checks for every adapter, with the real framework, a scripted model and a real service. */
+/** Tests for every adapter, with the real framework, a scripted model and a real service. */
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import type { GateOptions } from "../../src/adapters/gate.ts";
@@ -15,11 +15,11 @@ export interface Refund {
 /** One framework, whose model calls the tool `refund` once with the given arguments and then ends. */
 export interface Driver<State> {
   /**
-   * Starts a new run. `run` is the tool's function. Returns the serialised state of the run, and the texts that the
-   * model got.
+   * Starts a new run. Returns the serialized state of the run, and what the model received.
+   * @param run the tool's function
    */
   begin(params: Refund, gate: GateOptions, run: (params: Refund) => string): Promise<{ state: State; told: string }>;
-  /** Continues a run from its serialised state. `forged`: with everything in it changed to "approved". */
+  /** Continues a run from its serialized state, and tells the framework that the call was approved. */
   resume?(state: State, gate: GateOptions, run: (params: Refund) => string): Promise<{ state: State; told: string }>;
 }
 

@@ -1,4 +1,6 @@
-/** The queue of approvals as people work with it: alone, against each other, against the clock and against a hostile agent. */
+/**
+ * The inbox as approvers use it: alone, together with other approvers, close to a deadline, and with hostile requests.
+ */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -132,7 +134,7 @@ rules:
       ["note 3", false],
     ] as const)
       assert.equal(shown.includes(part), isShown, part);
-    // A request that arrives is not selected.
+    // A new request is not selected automatically.
     const late = await submit({ ...ASKED, operation: "late" });
     await page.locator(`[data-id="${late}"]`).waitFor();
     await page.getByRole("button", { name: "Deny 2" }).click();
@@ -170,7 +172,7 @@ rules:
     ]);
     await one.page.getByLabel("Reason").fill("fine");
     await other.page.getByLabel("Reason").fill("not fine");
-    // The event of the first vote can remove the other browser's button before it is pressed.
+    // The first vote's event can remove the other browser's button before it is clicked.
     await Promise.any([vote(one.page, "Approve"), vote(other.page, "Deny")]);
     await until("the race ends", async () => (await read(id))["status"] !== "pending_approval");
     const isOne = (await read(id))["status"] === "approved";
@@ -183,7 +185,7 @@ rules:
   });
 
   it("reports that the time is up while a request is open", async () => {
-    // Everything slow happens before the seconds run.
+    // Complete the slow steps before the deadline is close.
     const { page } = await console_.visit(ada, "#/approvals");
     await page.locator(".stream-status.live").waitFor();
     const id = await submit({ ...ASKED, operation: "short" });
@@ -198,7 +200,7 @@ rules:
   });
 
   it("renders a hostile action without running it, and marks its hidden characters", async () => {
-    // Names that hide something are refused; markup is text.
+    // Names with hidden characters are rejected; markup is displayed as text.
     const visible = HOSTILE.replaceAll(/[\p{Cc}\p{Cf}]/gu, "");
     const id = await submit({
       agent_id: "support-bot",

@@ -63,7 +63,7 @@ describe("hostile requests in a browser", { skip: withoutBrowser }, () => {
     await pane.getByRole("button", { name: "… 29,995 more lines of list" }).click();
     await pane.getByText("… 29,945 more lines").waitFor();
     assert.ok((await nodes(page)) < 2000, `${await nodes(page)} nodes`);
-    // The exact value is available as one text.
+    // The exact value is available as one string.
     await pane.getByText("As JSON").click();
     const json = await pane.getByRole("region", { name: "Parameters as JSON" }).textContent();
     assert.deepEqual(JSON.parse(json ?? ""), { amount: 500, list: LIST });

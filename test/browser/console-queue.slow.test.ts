@@ -1,4 +1,7 @@
-/** The inbox with many requests: their order, what stays in place, what one list shows of them, and how many nodes and requests it takes. */
+/**
+ * The inbox with many requests: their order, stable positions, the data in the list, and the number of nodes and API
+ * requests.
+ */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -31,7 +34,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     await console_.close();
     rmSync(folder, { recursive: true, force: true });
   });
-  // Also after a failure: the next test starts with an empty queue.
+  // Runs after failures too, so that the next test starts with an empty queue.
   afterEach(() => cancelAll());
 
   const submit = async (body: object): Promise<string> =>
@@ -60,14 +63,14 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
   };
 
   it("answers 20 ordinary requests by keyboard, with two keystrokes each plus the reason", async () => {
-    // An operation of its own: rejections hold for equal requests.
+    // A separate operation, because a rejection also denies equal requests.
     const ids = await submitMany(20, "keyboard");
     const listed = (await console_.service.call("GET", "/v1/approvals?limit=100", { key: console_.service.admin }))
       .body;
     const order = (listed.actions as { id: string }[]).map(({ id }) => id);
     const { page, complaints } = await console_.visit(ada, "#/approvals");
     await page.locator(".stream-status.live").waitFor();
-    // The stream can be live before the list is there, and the key would then open nothing.
+    // Wait for the list, because the keyboard shortcut opens nothing before it is loaded.
     await inboxRow(page, order[0] as string).waitFor();
     await page.keyboard.press("j");
     for (const [i, id] of order.entries()) {
@@ -108,7 +111,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
   });
 
   it("lists the earliest deadline first, counts all, and stays below 2,000 nodes and one request per second", async () => {
-    // The oldest of more than a page of the newest can show, and the one with the least time.
+    // These two are on no page of the newest requests: the oldest one, and the one that expires first.
     const urgent = await submit({ operation: "soon", params: { amount: 1 } });
     const last = (await submitMany(1010)).at(-1) as string;
     const { page } = await console_.visit(ada, "#/approvals");
@@ -148,7 +151,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     assert.equal((await read(last)).status, "approved");
 
     await page.locator(".stream-status.live").waitFor();
-    // Decisions and votes of others, as fast as they come.
+    // Decisions and votes of other clients at full speed.
     let requests = 0;
     page.on("request", (request) => (requests += /\/v1\/(?!stop|events)/.test(request.url()) ? 1 : 0));
     const begun = performance.now();
@@ -193,7 +196,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
       const [above, below] = [await params.boundingBox(), await requestPane(page, id).locator(".bound").boundingBox()];
       assert.ok((above?.y ?? 0) < (below?.y ?? 0));
     }
-    // A text that looks like a number is marked as text.
+    // A string that looks like a number is marked as a string.
     await requestPane(page, large).getByText("“120”").waitFor();
     await page.close();
   });
@@ -287,7 +290,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     await inboxRow(page, one).waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Mine" }).click();
     await page.getByText("No pending request matches.").waitFor();
-    // Also in a tab that is opened later.
+    // The setting also applies to a tab that is opened later.
     const later = await console_.visit(ada, "#/approvals");
     for (const id of twos) await inboxRow(later.page, id).getByText("you approved").waitFor();
     await page.close();

@@ -1,4 +1,4 @@
-/** Many tabs, slow lines and a service that is away: what the console does with the connections it has. */
+/** How the console uses its connections with many tabs, slow networks and an unreachable service. */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,14 +10,17 @@ import { openRequest, requestPane, inboxRow, startConsole, vote, type Console } 
 import { ASKED } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-/** A browser opens six connections to a service over HTTP/1.1: with a stream in each tab the seventh would wait forever. */
+/**
+ * A browser opens at most six HTTP/1.1 connections to a host: with one stream in each tab, requests of the seventh tab
+ * would wait forever.
+ */
 const TABS = 8;
 
 describe("the console in many tabs", { skip: withoutBrowser }, () => {
   let console_: Console;
   let folder: string;
   let ada: string;
-  /** Streams that were asked for, and those that are open. */
+  /** Number of requested streams, and of open streams. */
   const streams = { begun: 0, open: 0 };
   before(async () => {
     folder = temporaryFolder("assent-tabs-");
@@ -102,7 +105,7 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
     const { page } = await console_.visit(ada, `#/approvals/${id}`);
     await requestPane(page, id).getByRole("button", { name: "Approve" }).waitFor();
     await page.clock.install();
-    // Never answered, and never refused.
+    // A request that gets neither a response nor an error.
     const held = new Promise<void>((resolve) => void page.route("**/approval", () => resolve()));
     await vote(page, "Approve", "typed once");
     await held;
@@ -126,7 +129,7 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
       port: Number(port),
     });
     await banner.waitFor({ state: "detached" });
-    // What could not be read is read then.
+    // Data that could not be read before is read then.
     await page.getByRole("heading", { name: "Policies" }).waitFor();
     await page.getByRole("link", { name: "asked" }).waitFor();
   });
@@ -170,7 +173,7 @@ describe("the console over a slow line", { skip: withoutBrowser }, () => {
       files.every(({ encoding }) => encoding === "gzip" || encoding === "br"),
       JSON.stringify(files),
     );
-    // The queue comes next, whoever signs in; of the other pages nothing is there.
+    // The inbox is loaded ahead, because it is the first page after a sign-in. No code of other pages is loaded.
     const others = files.filter(({ path }) => /\/chunk-(?!approvals-|chunk-)/.test(path));
     assert.deepEqual(others, []);
     const bytes = loaded.reduce((sum, file) => sum + file.bytes, 0);

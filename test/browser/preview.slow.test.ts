@@ -1,4 +1,4 @@
-/** A request with a preview, and its comparison with earlier actions, in the console and on the page of a link. */
+/** A request's preview, and its comparison with earlier actions, in the console and on the approval page. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";

@@ -1,4 +1,4 @@
-/** Data that SQLite derives from uses and actions: running totals of limits, and folded names of agents. */
+/** Data that SQLite derives from uses and actions: running totals of limits, and case-folded names of agents. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -15,7 +15,7 @@ describe("totals of a limit", () => {
   const path = join(folder, "assent.db");
   const storage = sqliteStorage({ path });
   const SPAN = ["payments", "refunds a day", "agent-1"] as const;
-  /** In another connection, as a writer of the file. */
+  /** Runs SQL in a separate connection, as another program with access to the file. */
   async function inFile<T>(work: (run: (sql: string) => Record<string, unknown>[]) => T): Promise<T> {
     const db = new (await loadSqlite()).DatabaseSync(path);
     try {
@@ -47,7 +47,7 @@ describe("totals of a limit", () => {
       return { totals: Number(totals?.["n"]), most: Number(totals?.["most"]), loose: Number(loose) };
     });
     assert.ok(rows.most <= MAX_USES_PER_TOTAL, JSON.stringify(rows));
-    // The uses after the last total, and those of the total in which a span begins.
+    // Reads the uses after the last total, and the uses in the total that contains the start of the span.
     assert.ok(rows.loose + rows.most <= 3 * MAX_USES_PER_TOTAL, JSON.stringify(rows));
     assert.ok(rows.totals <= USES / MAX_USES_PER_TOTAL + 2, JSON.stringify(rows));
     assert.deepEqual(await storage.limitUsed(...SPAN, BASE_TIME + 1234), {

@@ -1,4 +1,7 @@
-/** Every read and every guarded write of the contract finds its rows by an index, however large the store grows. */
+/**
+ * Every read and every guarded write of the contract finds its rows through an index, so that its cost does not grow
+ * with the store.
+ */
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -43,7 +46,7 @@ const {
   openActionsOf,
   entriesOfType,
   rejectedAction,
-  // The audit's.
+  // Used by the audit.
   bundledEntries: _b,
   agentNames: _f,
   faultyTotals: _o,
@@ -84,19 +87,20 @@ const {
 const COMPOUND = ["CO-ROUTINE parts", "COMPOUND QUERY", "LEFT-MOST SUBQUERY", "UNION ALL", "SCAN parts"];
 
 describe("query plans", () => {
-  // Small tables that are listed whole.
+  // Small tables that are read completely.
   const whole = ["keys", "policies"];
   for (const [name, statement] of Object.entries({ ...reads, ...updates })) {
     if (whole.includes(name)) continue;
     it(`${name} searches, and neither scans nor sorts`, () => {
-      // The votes on one action are few; they are found by a key that is not their order. What a batch asks for is few too.
+      // An action has few votes, which are found through a key with a different order. The parameters of a batch are
+      // few, too.
       const given = "SCAN json_each VIRTUAL TABLE INDEX 1:";
       const few: Record<string, string[]> = {
         approvals: ["USE TEMP B-TREE FOR ORDER BY"],
         approvalRequests: ["CO-ROUTINE newest", "SCAN newest", "USE TEMP B-TREE FOR count(DISTINCT)"],
         actionsById: [given],
         idempotencies: [given],
-        // A history has at most some hundred actions.
+        // A history contains at most some hundred actions.
         pastActions: ["CO-ROUTINE given", "SCAN given", "USE TEMP B-TREE FOR ORDER BY"],
         limitsUsed: [given, ...COMPOUND, "USE TEMP B-TREE FOR GROUP BY"],
         changeTotals: [given, "SCAN change", "MATERIALIZE change", "USE TEMP B-TREE FOR GROUP BY"],

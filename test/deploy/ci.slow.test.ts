@@ -28,10 +28,10 @@ const one = (name: string, n: number, effect: string): string =>
 const TESTS = `now: 2026-01-01T00:00:00Z\ncases:\n${one("small goes", 1, "allow")}${one("large does not", 10, "deny")}`;
 const FILES: Files = { "policies/a.yaml": GOOD, "policies/a_test.yaml": TESTS };
 
-/** A checker that finds nothing, at once: where only the posting matters. */
+/** A checker that succeeds without findings, for tests that only cover the posting. */
 const NO_CHECKER = { ASSENT_BIN: "true" };
 
-/** What these variables are where the tests run must not matter. */
+/** Removes these variables, so that the environment of the test run has no effect. */
 const BARE: Record<string, string> = Object.fromEntries(
   [
     "GITHUB_TOKEN",
@@ -58,7 +58,7 @@ interface Received {
   body: string;
 }
 
-/** Answers as the test says, and remembers what came. */
+/** Starts a receiver that sends the test's responses and stores the requests. */
 async function receiver(
   t: TestContext,
   answer: (request: Received) => [status: number, body: unknown],
@@ -89,7 +89,7 @@ async function receiver(
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, received };
 }
 
-/** Programs that write down their arguments and environment before they run the real one. */
+/** Creates programs that record their arguments and environment, then run the real program. */
 function spies(t: TestContext): { path: string; seen(): string[] } {
   const folder = folderWith(t, {});
   const log = join(folder, "log");

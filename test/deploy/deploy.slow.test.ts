@@ -1,4 +1,4 @@
-/** What deploy/ says, carried out as far as this machine can. */
+/** Runs the instructions in deploy/, as far as this machine can. */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
@@ -40,7 +40,7 @@ function programPath(name: string): string | null {
 const withoutProgram = (name: string): string | false =>
   programPath(name) === null ? `no ${name} on this machine` : false;
 
-/** The instructions of the last stage, in order. */
+/** Returns the instructions of a Dockerfile's last stage, in order. */
 function stage(file: string): { name: string; rest: string }[] {
   const lines = text(file)
     .replaceAll("\\\n", " ")
@@ -52,7 +52,7 @@ function stage(file: string): { name: string; rest: string }[] {
     .map((line) => ({ name: line.split(" ")[0] as string, rest: line.slice(line.indexOf(" ") + 1) }));
 }
 
-/** The one of the images. */
+/** The Node version of the images. */
 const NODE = /^FROM node:(\S+?)-/m.exec(text("docker/node.Dockerfile"))?.[1] ?? "";
 const newerNode = nodeOf(NODE);
 
@@ -192,14 +192,14 @@ test("the systemd unit verifies, and leaves the service little", { skip: without
   const folder = temporaryFolder("assent-unit-");
   try {
     const unit = join(folder, "assent.service");
-    // Where Node is differs between machines, and the page that is named is not installed here.
+    // The path of Node depends on the machine, and the documentation that the unit names is not installed here.
     writeFileSync(unit, text("systemd/assent.service").replace("/usr/bin/node", process.execPath));
     const verified = execFileSync("systemd-analyze", ["verify", "--man=no", unit], {
       encoding: "utf8",
       stdio: ["ignore", "pipe", "pipe"],
     });
     assert.equal(verified, "");
-    // 10 is no protection at all, 0 all there is. Fails above 2.0.
+    // Exposure levels range from 0 (fully protected) to 10 (unprotected). The threshold of 20 fails a level above 2.0.
     execFileSync("systemd-analyze", ["security", "--offline=true", "--threshold=20", unit], {
       stdio: ["ignore", "pipe", "inherit"],
     });
@@ -226,7 +226,7 @@ test(
       ASSENT_ADMIN_KEY: ADMIN,
     });
     const port = await freePort();
-    // An address with a port alone has no certificate to get.
+    // No certificate is requested for an address that has only a port.
     const env = {
       ...process.env,
       HOME: folder,
@@ -247,7 +247,7 @@ test(
           () => false,
         ),
       );
-      // One more than a key may hold at a time, one after another.
+      // One more than the limit of a key, one after another.
       for (let i = 0; i <= 20; i++) {
         const over = new AbortController();
         const stream = await eventually(

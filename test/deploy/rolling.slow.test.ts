@@ -1,6 +1,6 @@
 /**
- * Two services on one Postgres behind haproxy, as deploy/proxy/haproxy.cfg configures it: clients that repeat nothing
- * see no failed request while the services are restarted one by one. An upgrade without a new schema is the same.
+ * Two services on one Postgres behind haproxy, configured as in deploy/proxy/haproxy.cfg. Clients that never retry get
+ * no failed request while the services restart one by one. An upgrade without a schema change works the same way.
  */
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
@@ -18,7 +18,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 import { withTimeout, until } from "../support/wait.ts";
 
 const CLIENTS = 6;
-/** Far longer than haproxy takes for three checks, also on a busy machine. */
+/** Much longer than three health checks of haproxy, even on a busy machine. */
 const DRAIN_SECONDS = "15";
 
 /** Clients that send one action after the other through the proxy, each once. */

@@ -1,6 +1,6 @@
 /**
- * Coding agents themselves, from the registry, offline: a model of our own on loopback asks for commands, and the hook,
- * in the settings that `install` writes, decides with a real service whether they run.
+ * Runs coding agents from the npm registry offline. A fake model on loopback requests commands, and the hook,
+ * configured by `install`, lets a service decide whether they run.
  */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
@@ -15,7 +15,7 @@ import { until } from "../support/wait.ts";
 import { startModel, type Model, type ModelCall } from "../support/models.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-// At once, because they are large downloads.
+// Installed concurrently, because they are large downloads.
 const installed = CODING_AGENTS.map((agent) => (withoutAgent(agent) === false ? installAgent(agent) : null));
 for (const each of installed) each?.catch(() => undefined);
 
@@ -34,7 +34,7 @@ for (const [i, real] of CODING_AGENTS.entries())
     });
     after(() => hooks.close());
 
-    /** What the model was told of each command, and the lines that the commands wrote. */
+    /** Returns the results of the commands that the model received, and the lines that the commands wrote. */
     async function session(
       commands: (folder: string) => (string | ModelCall)[],
       env: Record<string, string> = {},
@@ -89,7 +89,7 @@ for (const [i, real] of CODING_AGENTS.entries())
       const { body } = await hooks.service.call("GET", "/v1/actions?limit=3", { key: hooks.service.admin });
       const [asked, allowed, denied] = body.actions;
       assert.equal(allowed.tool, "shell");
-      // These give a call no id, so that its end is not told.
+      // These hosts give a call no id, so the hook cannot report that the call has ended.
       const ended = real.host === "gemini" || real.host === "copilot" ? "executing" : "succeeded";
       assert.deepEqual([denied.status, allowed.status, asked.status], ["denied", ended, ended]);
     });
@@ -120,7 +120,8 @@ for (const [i, real] of CODING_AGENTS.entries())
         },
         {},
         " --wait 2",
-        // Approved while the second command runs: the third is the first again, and the fourth finds the approval used up.
+        // Approved while the second command runs. The third command repeats the first, and the fourth finds that the
+        // approval is already used.
         async (model, folder) => {
           await until("the first command is answered", () => model.results.length > 0);
           await approveNext(hooks);
@@ -133,7 +134,7 @@ for (const [i, real] of CODING_AGENTS.entries())
     });
     test("no command runs while the service is away or the hook is started wrongly", async (t) => {
       if (command === null) return t.skip(why);
-      // The hook reports a key that is not accepted as it reports the first of these: test/e2e/hook-matrix.
+      // The hook reports an invalid key like the first of these failures; test/e2e/hook-matrix tests it.
       const sessions = await Promise.all([
         session(note("allowed"), { ASSENT_URL: "http://127.0.0.1:1" }),
         session(note("allowed"), {}, " --strange"),

@@ -1,4 +1,4 @@
-/** Coding agents themselves, offline, with an MCP server behind `assent mcp proxy` in the settings of each. */
+/** Runs coding agents offline, with an MCP server behind `assent mcp proxy` in their settings. */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";

@@ -1,4 +1,7 @@
-/** docs/writing-a-storage.md, followed as a new user would: the example outside the package, its suite, and the service on it. */
+/**
+ * Follows docs/writing-a-storage.md as a new user would: the example outside the package, its conformance suite, and
+ * the service on it.
+ */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
@@ -9,7 +12,7 @@ import { endProcessGroup, ROOT } from "../support/process.ts";
 import { ALLOWED } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-// What the guide asks for before it begins.
+// The guide requires a built package.
 execFileSync(process.execPath, [join(ROOT, ".ci/build.mjs"), "--quick"], { stdio: "inherit" });
 
 const blocks = [
@@ -30,21 +33,21 @@ describe("the guide to a storage of one's own", () => {
     CLONE: ROOT,
     ASSENT_PORT: "0",
     ASSENT_ADMIN_KEY: ADMIN,
-    // The one key there is is bound to no agent.
+    // The only key of this service is not bound to an agent.
     ASSENT_AGENTS: "any",
     ASSENT_POLICIES: join(ROOT, "policies"),
   };
-  // Set by the runner that runs this file: its own child would not run tests.
+  // The test runner sets this variable for this file. With it, a child test runner would not run any tests.
   delete (env as Record<string, unknown>)["NODE_TEST_CONTEXT"];
   const services: ChildProcess[] = [];
   after(async () => {
-    // One that a failed test left would keep this process, too.
+    // A process that a failed test left behind would keep this process running.
     for (const child of services) await endProcessGroup(child, "SIGKILL");
     rmSync(folder, { recursive: true, force: true });
   });
 
   function serve(): Promise<{ child: ChildProcess; url: string }> {
-    // A group of its own, so that the service is reached behind the shell and npx.
+    // Starts a process group, so that signals reach the service through the shell and npx.
     const child = spawn("bash", ["-euc", blocks[1] as string], {
       cwd: folder,
       env,

@@ -1,4 +1,4 @@
-/** Failures of the proxy: nothing runs, and the model is told so. */
+/** If the proxy fails, no call runs, and the model gets the reason. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";

@@ -48,7 +48,7 @@ describe("an earlier release and this one", () => {
     const audit = await assent(["audit"], { env });
     assert.equal(audit.code, 0, audit.out + audit.err);
 
-    // What the migration of a later version leaves.
+    // The result of a migration of a later version.
     const { DatabaseSync } = await loadSqlite();
     const store = new DatabaseSync(join(data, "assent.db"));
     store.exec("insert into schema_migrations (version, name, applied_at) values (9999, 'later', 0)");

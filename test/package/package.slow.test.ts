@@ -1,4 +1,7 @@
-/** The package as somebody installs it: packed, put into an empty folder, imported, compiled against and served, on every runtime. */
+/**
+ * Packs the package and installs it into an empty folder, then imports it, compiles against it and runs the service, on
+ * every runtime.
+ */
 import "../support/on-disk.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import assert from "node:assert/strict";
@@ -31,12 +34,12 @@ interface Manifest {
   peerDependencies: Record<string, string>;
 }
 const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as Manifest;
-/** What one imports: `assent`, `assent/plugin` and so on. */
+/** The specifiers that users import: `assent`, `assent/plugin` and so on. */
 const ENTRIES = Object.keys(manifest.exports)
   .filter((name) => name !== "./package.json")
   .map((name) => `assent${name.slice(1)}`);
 
-/** The oldest that has SQLite itself, and the one of the images, which strips types but not under node_modules. */
+/** The oldest Node with built-in SQLite, and the Node of the images, which strips types, except under node_modules. */
 const NEWER = { "22.13.0": nodeOf("22.13.0"), "24.14.0": nodeOf("24.14.0") } as const;
 const NODE20 = process.versions.node.startsWith("20.") ? process.execPath : nodeOf("20.20.2");
 
@@ -78,7 +81,7 @@ export const answer: Response = await runtime.fetch(new Request("http://assent.t
 
 const scratch = temporaryFolder("assent-package-");
 const tarball = join(scratch, `assent-${manifest.version}.tgz`);
-/** Installed by npm as it is; by npm with what Node 20 needs; by Bun. */
+/** Installed by npm without extra packages; by npm with the packages that Node 20 needs; and by Bun. */
 const plain = join(scratch, "plain");
 const older = join(scratch, "older");
 const byBun = join(scratch, "by-bun");
@@ -95,7 +98,7 @@ function run(
   });
 }
 
-/** An empty folder with what is asked for in it. Returns what npm said. */
+/** Installs packages into an empty folder. Returns npm's output. */
 async function install(folder: string, ...names: string[]): Promise<string> {
   mkdirSync(folder);
   writeFileSync(join(folder, "package.json"), '{"private":true,"type":"module"}');
@@ -105,14 +108,14 @@ async function install(folder: string, ...names: string[]): Promise<string> {
   return err;
 }
 
-/** As a shell finds it: `node` first of all on the PATH. */
+/** Returns a PATH on which this `node` comes first. */
 function withNode(program: string): { PATH: string } {
   const folder = temporaryFolder("path-", scratch);
   symlinkSync(program, join(folder, "node"));
   return { PATH: [folder, process.env["PATH"] ?? ""].join(delimiter) };
 }
 
-/** As it was before anybody served from it. */
+/** Removes what a previous service left in the folder. */
 function emptied(folder: string): string {
   for (const name of ["assent.yaml", "policies", ".assent", "data", ".local"])
     rmSync(join(folder, name), { recursive: true, force: true });
@@ -121,7 +124,7 @@ function emptied(folder: string): string {
 
 const BARE = { ASSENT_AGENTS: "", DATABASE_URL: "", NODE_OPTIONS: "", NODE_ENV: "" };
 
-/** The first minutes of somebody new, with the commands that are printed. */
+/** Follows a new user's first minutes, with the commands that are printed. */
 async function firstMinutes(
   t: TestContext,
   folder: string,
@@ -231,7 +234,7 @@ describe("the package", () => {
       [plain, 30],
       [older, 60],
     ] as const) {
-      // tsx is there for the test of a plugin in TypeScript.
+      // tsx is installed only for the test of a plugin in TypeScript.
       const { bytes, packages } = sizeOf(join(folder, "node_modules"), ["tsx", "esbuild", "@esbuild"]);
       t.diagnostic(`${(bytes / 1e6).toFixed(1)} MB in ${packages} packages`);
       assert.ok(bytes <= most * 1e6, `${bytes} bytes`);
@@ -337,7 +340,7 @@ describe("the package", () => {
     assert.equal(code, 0, out + err);
   });
 
-  // Each way of resolving and each set of types once.
+  // Each kind of module resolution and each set of types once.
   for (const [module, options, where, libraries] of [
     ["nodenext", ["--module", "nodenext"], "a browser's types", ["--lib", "es2023,dom,dom.iterable,dom.asynciterable"]],
     [
@@ -404,7 +407,7 @@ describe("the package", () => {
         const env = { ...BARE, HOME: folder, ...withNode(program as string) };
         const service = await startCommand(["npx", ["assent", "serve"]], env, { cwd: folder, detached: true });
         try {
-          // A second copy of the package would not know the plugin's refusal for one.
+          // A plugin's error from a second copy of the package would not be recognized, and cause a 500.
           assert.equal((await fetch(`${service.url}/mine`)).status, 404);
         } finally {
           await endProcessGroup(service.child, "SIGTERM");
@@ -452,7 +455,7 @@ function importing(names: readonly string[]): string {
 async function imports(program: string, args: readonly string[], cwd: string, script = "imports.mjs"): Promise<void> {
   const { code, out, err } = await run(program, [...args, script], { cwd, env: BARE });
   assert.equal(code, 0, err);
-  // Deno takes FORCE_COLOR for a wish, whatever it is set to.
+  // Deno prints colors if FORCE_COLOR is set to any value.
   assert.equal(stripVTControlCharacters(out), "true\n".repeat(ENTRIES.length));
 }
 

@@ -186,7 +186,7 @@ test("an action that was altered in the store is kept as evidence", async () => 
       await tx.updateAction(
         ids[1] as string,
         { status: "denied" },
-        // A list of facts that is no list must not stop the search either.
+        // Malformed facts must not stop the search either.
         { status: "denied", reason: "other", updated_at: 1, past: `{"salt":"${"1".repeat(64)}","sources":{"a":1}}` },
       );
     });
