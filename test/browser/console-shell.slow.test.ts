@@ -134,7 +134,7 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
     await page.getByRole("heading", { name: "Approvals" }).waitFor();
   });
 
-  it("says why a key is not taken", async () => {
+  it("reports why a key is not accepted", async () => {
     const { page } = await open(console_.browser, console_.server.url);
     await page.getByLabel("API key").fill(`assent_${"x".repeat(43)}000000`);
     await page.keyboard.press("Enter");

@@ -40,7 +40,7 @@ describe("totals of a limit", () => {
     await storage.close();
   });
 
-  it("leave few uses to be read one by one, however many there are", async () => {
+  it("keep the number of uses that are read one by one small", async () => {
     const rows = await inFile((run) => {
       const [totals] = run("select count(*) as n, max(uses) as most, max(to_at) as end from limit_totals");
       const loose = run(`select count(*) as n from limit_uses where at >= ${Number(totals?.["end"])}`)[0]?.["n"];
@@ -103,7 +103,7 @@ describe("totalsOf", () => {
     );
   });
 
-  it("makes no total above 2^53 - 1, and ends before a millisecond whose own sum is larger", () => {
+  it("creates no total above 2^53 - 1, and stops at a millisecond whose own sum is larger", () => {
     const large = Number.MAX_SAFE_INTEGER / 4;
     const totals = computeLimitTotals(
       uses(2000, Math.floor(large), (n) => n),

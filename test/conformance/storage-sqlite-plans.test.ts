@@ -119,7 +119,7 @@ describe("query plans", () => {
     );
   });
 
-  it("what was used of a limit is read from totals, and from the uses before and after them", () => {
+  it("the usage of a limit is read from totals, and from the uses before and after them", () => {
     const steps = planOf(reads.limitsUsed).filter((step) => /limit_|^SEARCH t /.test(step));
     const [key, least, most] = ["(policy=? AND limit_name=? AND subject=? AND ", ">?)", "<?)"];
     assert.deepEqual(steps, [
@@ -193,7 +193,7 @@ describe("query plans", () => {
       ]);
   });
 
-  it("counting reads sums by their key, edges by time, and what is not folded by sequence", () => {
+  it("counts read sums by key, actions at the edges by time, and actions not yet in the sums by sequence", () => {
     assert.match(
       planOf(sums.bucketsOf).join(),
       /SEARCH action_sums USING PRIMARY KEY \(grain=\? AND visible=\? AND dimension=\? AND start=\?\)/,
@@ -281,7 +281,7 @@ describe("query plans", () => {
       }
   });
 
-  it("the actions of one request or one grant are found by its hash or its id, whatever else is asked for", () => {
+  it("the actions of one request or one grant are found by its hash or its id, whatever the other filters are", () => {
     const by = "SEARCH actions USING INDEX actions_by_request (request_hash=?)";
     const granted = "SEARCH actions USING INDEX actions_granted (grant_id=?)";
     for (const visibility of [{ all: true }, { agent_id: "a" }, { key_id: "k" }] as const)
@@ -320,16 +320,16 @@ describe("query plans", () => {
     });
   }
 
-  it("the list of everything walks the table backwards and needs no sorting", () => {
+  it("the list without a filter reads the table backwards and needs no sorting", () => {
     assert.deepEqual(planOf(actions({ visibility: all, limit: 20 })), ["SCAN actions"]);
   });
 
-  it("the list of what is pending by now searches and needs no sorting", () => {
+  it("the list of currently pending actions searches and needs no sorting", () => {
     const plan = planOf(actions({ visibility: all, status: "pending_approval", as_of: 9, limit: 20 }));
     assert.deepEqual(plan, ["SEARCH actions USING INDEX actions_by_status (status=?)"]);
   });
 
-  it("the list of what has expired by now, marked or not, merges two that are in order", () => {
+  it("the list of expired actions, marked or not, merges two sorted lists", () => {
     const plan = planOf(actions({ visibility: all, status: "expired", as_of: 9, limit: 20 }));
     assert.ok(plan.includes("MERGE (UNION ALL)"), plan.join("; "));
     assert.ok(!plan.some((step) => step.includes("SCAN actions")), plan.join("; "));

@@ -134,7 +134,7 @@ describe("check-policies.sh", () => {
     assert.match(out("policies.xml"), /tests="2" failures="0"/);
   });
 
-  test("fails on faults, on tests, on coverage; and not because the base is of no use", async (t) => {
+  test("fails because of faults, tests or coverage, and not because the base cannot be used", async (t) => {
     const { folder, base } = project(t);
     writeFiles(folder, {
       "policies/a_test.yaml": `now: 2026-01-01T00:00:00Z\ncases:\n${one("small goes", 1, "allow")}`,
@@ -242,7 +242,7 @@ describe("check-policies.sh", () => {
     assert.match(run.out, /### No rule changes/, "the base is the one that GitLab names");
   });
 
-  test("leaks no token: not in what it prints, writes or starts, traced or not, and not to another address", async (t) => {
+  test("does not leak tokens in its output, files or child processes, with or without tracing, or to another address", async (t) => {
     const { folder, base } = project(t);
     const api = await receiver(t, () => [302, { message: "moved" }]);
     const { path, seen } = spies(t);
@@ -376,7 +376,7 @@ describe("the pre-receive hook", () => {
     };
   }
 
-  test("takes good policies, refuses others on the protected branch, and minds no other branch", async (t) => {
+  test("accepts valid policies and rejects others on the protected branch, and ignores other branches", async (t) => {
     const { push, commit, git, bare } = server(t);
     const head = (branch: string): string => git("ls-remote", bare, `refs/heads/${branch}`).split("\t")[0] as string;
     const first = commit(FILES);
@@ -397,7 +397,7 @@ describe("the pre-receive hook", () => {
     assert.deepEqual([gone.code, /the push would remove policies/.test(gone.err), head("main")], [1, true, first]);
   });
 
-  test("is not misled by attributes, links or a minimum of coverage that is not met", async (t) => {
+  test("is not misled by attributes or links, and enforces the minimum coverage", async (t) => {
     const { push, commit, git, bare, folder } = server(t);
     commit({
       ...FILES,
@@ -431,7 +431,7 @@ describe("the recipes", () => {
     [...readFileSync(SCRIPT, "utf8").matchAll(/\b(ASSENT_[A-Z_]+|GITHUB_TOKEN)\b/g)].map((match) => match[1]),
   );
 
-  test("of GitHub Actions runs the script on pull requests, with as few rights as it needs", () => {
+  test("for GitHub Actions runs the script on pull requests with minimal permissions", () => {
     const workflow = recipe("github-actions/policies.yml");
     assert.deepEqual(Object.keys(workflow["on"]), ["pull_request", "push"], "and not pull_request_target");
     assert.deepEqual(workflow["permissions"], { contents: "read", "pull-requests": "write" });
@@ -449,7 +449,7 @@ describe("the recipes", () => {
     assert.ok(!run.run.includes("${{"), "nothing of a pull request is pasted into a command");
   });
 
-  test("of GitLab runs the script on merge requests", () => {
+  test("for GitLab runs the script on merge requests", () => {
     const job = recipe("gitlab-ci/policies.yml")["policies"];
     assert.match(job.rules[0].if, /merge_request_event/);
     for (const line of [...job.before_script, ...job.script]) isShell(line);

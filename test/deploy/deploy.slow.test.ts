@@ -74,7 +74,7 @@ describe("the Dockerfiles", () => {
 
   for (const runtime of ["node", "deno", "bun"] as const) {
     it(
-      `of ${runtime} ends in a service that is well, for a user who may write its data and nothing else`,
+      `for ${runtime} starts a healthy service as a user who can write only its data folder`,
       { skip: runtime === "node" ? withoutNode(newerNode) : withoutRuntime(runtime) },
       async () => {
         const instructions = stage(`docker/${runtime}.Dockerfile`);
@@ -171,7 +171,7 @@ describe("the Dockerfiles", () => {
     );
   }
 
-  it("are built from what .dockerignore lets in, and from no store", () => {
+  it("copy only files that .dockerignore permits, and no store", () => {
     const kept = readFileSync(join(ROOT, ".dockerignore"), "utf8")
       .split("\n")
       .filter((line) => line.startsWith("!"))
@@ -188,25 +188,29 @@ describe("the Dockerfiles", () => {
   });
 });
 
-test("the systemd unit verifies, and leaves the service little", { skip: withoutProgram("systemd-analyze") }, () => {
-  const folder = temporaryFolder("assent-unit-");
-  try {
-    const unit = join(folder, "assent.service");
-    // The path of Node depends on the machine, and the documentation that the unit names is not installed here.
-    writeFileSync(unit, text("systemd/assent.service").replace("/usr/bin/node", process.execPath));
-    const verified = execFileSync("systemd-analyze", ["verify", "--man=no", unit], {
-      encoding: "utf8",
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    assert.equal(verified, "");
-    // Exposure levels range from 0 (fully protected) to 10 (unprotected). The threshold of 20 fails a level above 2.0.
-    execFileSync("systemd-analyze", ["security", "--offline=true", "--threshold=20", unit], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-});
+test(
+  "the systemd unit is valid and restricts the service's permissions",
+  { skip: withoutProgram("systemd-analyze") },
+  () => {
+    const folder = temporaryFolder("assent-unit-");
+    try {
+      const unit = join(folder, "assent.service");
+      // The path of Node depends on the machine, and the documentation that the unit names is not installed here.
+      writeFileSync(unit, text("systemd/assent.service").replace("/usr/bin/node", process.execPath));
+      const verified = execFileSync("systemd-analyze", ["verify", "--man=no", unit], {
+        encoding: "utf8",
+        stdio: ["ignore", "pipe", "pipe"],
+      });
+      assert.equal(verified, "");
+      // Exposure levels range from 0 (fully protected) to 10 (unprotected). The threshold of 20 fails a level above 2.0.
+      execFileSync("systemd-analyze", ["security", "--offline=true", "--threshold=20", unit], {
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+);
 
 test("the Caddyfile is valid", { skip: withoutProgram("caddy") }, () => {
   execFileSync("caddy", ["validate", "--adapter", "caddyfile", "--config", join(ROOT, "deploy/proxy/Caddyfile")], {
@@ -388,7 +392,7 @@ describe("behind the nginx example", { skip: withoutProgram("nginx") || withoutP
     stream.destroy();
   });
 
-  it("a long wait passes the proxy, and the service's own error for a body that is too large does, too", async () => {
+  it("the proxy passes a long wait, and the service's own error for a body that is too large", async () => {
     const waited = await call("POST", "/v1/actions", { prefer: "wait=2" }, JSON.stringify(ASKED));
     assert.deepEqual(
       [waited.status, (JSON.parse(waited.text) as { status: string }).status],

@@ -74,7 +74,7 @@ describe("the manifests for Kubernetes", () => {
     return { spec, container: spec.template.spec.containers[0] };
   };
 
-  it("have Kubernetes' own fields and no other", () => {
+  it("have only fields that Kubernetes defines", () => {
     const typed = (one: Manifest, name: string): string => {
       const [group, version] = (one.apiVersion as string).replace(".k8s.io", "").split("/");
       const module = version === undefined ? `core/${group}` : `${group}/${version}`;
@@ -104,7 +104,7 @@ describe("the manifests for Kubernetes", () => {
     }
   });
 
-  it("are what kubectl makes of them, and of the commands in README.md", { skip: withoutKubectl }, () => {
+  it("are rendered as by kubectl, including the commands in README.md", { skip: withoutKubectl }, () => {
     const readme = readFileSync(join(FOLDER, "README.md"), "utf8");
     const create = /^kubectl (create configmap .*) \\$/m.exec(readme)?.[1] ?? "";
     const kubectl = (args: string[]): Manifest[] => {
@@ -129,7 +129,7 @@ describe("the manifests for Kubernetes", () => {
     );
   });
 
-  it("refer to what is there", () => {
+  it("refer only to names, keys and volumes that exist", () => {
     const { spec, container } = workload();
     const { labels } = spec.template.metadata;
     const port = container.ports[0];
@@ -153,7 +153,7 @@ describe("the manifests for Kubernetes", () => {
     assert.match(container.image as string, /:\d+\.\d+\.\d+$/);
   });
 
-  it("leave a pod little: the restricted standard, no token, and nothing to write but its data and /tmp", () => {
+  it("restrict a pod: the restricted standard, no token, and only its data and /tmp are writable", () => {
     const { spec, container } = workload();
     const { securityContext: pod, ...rest } = spec.template.spec;
     const [uid, gid] = (/^USER (\d+):(\d+)$/m.exec(DOCKERFILE) ?? []).slice(1).map(Number);
@@ -173,7 +173,7 @@ describe("the manifests for Kubernetes", () => {
     assert.equal(labels["pod-security.kubernetes.io/enforce"], "restricted");
   });
 
-  it("let the ingress controller in, and nothing else", () => {
+  it("accept connections only from the ingress controller", () => {
     const policy = only(manifests, "NetworkPolicy");
     assert.deepEqual(policy.spec.policyTypes, ["Ingress"]);
     const pod = workload().spec.template.metadata.labels as object;
@@ -190,7 +190,7 @@ describe("the manifests for Kubernetes", () => {
   });
 
   const cannot = withoutPostgres || (process.platform === "linux" ? false : "127.0.0.2 is there on Linux alone");
-  it("end in two pods that are well, and which start on no older database", { skip: cannot }, async () => {
+  it("start two healthy pods, which reject an older database", { skip: cannot }, async () => {
     const { spec, container } = workload();
     assert.equal(spec.replicas, 2);
     const port = String(await freePort());

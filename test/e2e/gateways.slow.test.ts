@@ -144,10 +144,10 @@ function gatewayFor(name: string, mode: "gate" | "permit"): Front {
 for (const name of Object.keys(GATEWAYS)) {
   const skip = findProgram(name) === null ? `no ${name} on this machine` : false;
 
-  describe(`a permit shown to ${name}`, { skip }, () => {
+  describe(`a permit presented to ${name}`, { skip }, () => {
     const front = gatewayFor(name, "permit");
 
-    it("passes the request that it names, once, and none without it", async () => {
+    it("forwards the request that it names, once, and no request without it", async () => {
       const { service, passed } = front;
       const params = { host: "api.example", path: "/docs/a", query: {} };
       const body = { agent_id: "support-bot", tool: "http", operation: "get", params };

@@ -94,7 +94,7 @@ for (const [i, real] of CODING_AGENTS.entries())
       assert.deepEqual([denied.status, allowed.status, asked.status], ["denied", ended, ended]);
     });
     if (real.host === "codex")
-      test("where it can be told which Codex asks, it is clear in which folder a command runs, whoever chose that", async (t) => {
+      test("if the version of Codex can be determined, the folder of a command is known, however it was chosen", async (t) => {
         if (command === null) return t.skip(why);
         const { results } = await session(() => [
           { name: "exec_command", input: { cmd: "ls allowed", yield_time_ms: 20_000 } },
@@ -111,7 +111,7 @@ for (const [i, real] of CODING_AGENTS.entries())
         assert.equal(elsewhere.cwd, "/etc");
         assert.deepEqual(elsewhere.parsed.paths, ["/etc/allowed"]);
       });
-    test("a command that was not approved in time runs when it is repeated after the approval, and not a second time", async (t) => {
+    test("a command that was not approved in time runs once when it is repeated after the approval", async (t) => {
       if (command === null) return t.skip(why);
       const { ran, results } = await session(
         (folder) => {
@@ -132,7 +132,7 @@ for (const [i, real] of CODING_AGENTS.entries())
       assert.deepEqual(ran, ["asked"], JSON.stringify(results));
       assert.match(results.at(-1) ?? "", /waits for approval .*repeat the same command/);
     });
-    test("no command runs while the service is away or the hook is started wrongly", async (t) => {
+    test("no command runs while the service is unreachable or the hook is misconfigured", async (t) => {
       if (command === null) return t.skip(why);
       // The hook reports an invalid key like the first of these failures; test/e2e/hook-matrix tests it.
       const sessions = await Promise.all([

@@ -143,7 +143,7 @@ async function walked(runtime: RuntimeName, prepare: string, go: (walk: Walk) =>
 }
 
 for (const runtime of ["node", "deno", "bun"] as const) {
-  describe(`the guide to plugins of one's own, on ${runtime}`, { skip: withoutRuntime(runtime) }, () => {
+  describe(`the guide to writing plugins, on ${runtime}`, { skip: withoutRuntime(runtime) }, () => {
     it("a notifier", async () => {
       await walked(runtime, "notifier prepare", async (walk) => {
         walk.env["NTFY_PORT"] = "0";
@@ -190,7 +190,7 @@ for (const runtime of ["node", "deno", "bun"] as const) {
       });
     });
 
-    it("a resource with records of its own", async () => {
+    it("a resource with its own records", async () => {
       await walked(runtime, "notes prepare", async (walk) => {
         await walk.serve();
         const shown = /```text\n([\s\S]*?)```/.exec(page)?.[1];

@@ -25,7 +25,7 @@ test("the two commands are the ones that package.json and CI know", () => {
   );
 });
 
-test("every page that the README names is there", () => {
+test("every page that the README names exists", () => {
   for (const [, path] of readme.matchAll(/\]\(([^)#]+)\)/g))
     assert.ok(readFileSync(join(ROOT, path as string)).length > 200, path);
 });
@@ -105,7 +105,7 @@ test("the start command prints keys once, and only once", async () => {
   }
 });
 
-test("the demo holds, and says so by its exit", () => {
+test("the demo's checks pass, which its exit code reports", () => {
   const { status, stdout, stderr } = spawnSync(process.execPath, [...ASSENT, "demo"], {
     cwd: ROOT,
     encoding: "utf8",

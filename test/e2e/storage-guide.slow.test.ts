@@ -26,7 +26,7 @@ const WITHOUT_LIBSQL = existsSync(join(ROOT, "node_modules/@libsql", `${process.
   : `no libSQL for ${process.platform}-${process.arch} in node_modules`;
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
 
-describe("the guide to a storage of one's own", () => {
+describe("the guide to writing a storage", () => {
   const folder = temporaryFolder("assent-guide-");
   const env = {
     ...process.env,
@@ -92,7 +92,7 @@ describe("the guide to a storage of one's own", () => {
     assert.ok(Number(/^# pass (\d+)$/m.exec(out)?.[1]) > 80, out.slice(-300));
   }
 
-  test("the service runs on it, and is there again after SIGKILL in the middle of a line", async () => {
+  test("the service runs on it, and starts again after SIGKILL in the middle of a write", async () => {
     const submit = async (url: string): Promise<{ id: string; status: string }> =>
       (await (
         await fetch(`${url}/v1/actions`, {

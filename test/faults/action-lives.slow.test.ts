@@ -248,9 +248,9 @@ async function check(service: Service, told: ReadonlyMap<string, Told>): Promise
 const SEEDS = [6, 7];
 const BURSTS = 60;
 
-describe("lives of actions", () => {
+describe("histories of actions under concurrent changes", () => {
   for (const seed of SEEDS)
-    it(`on one process, whose clock jumps and which is started again (${seed})`, async () => {
+    it(`on one process that is restarted and whose clock jumps (${seed})`, async () => {
       const service = await startService({ policy: POLICY, change: shared });
       try {
         await live([service], seed, BURSTS);

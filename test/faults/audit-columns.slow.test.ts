@@ -40,7 +40,7 @@ test("the audit reports a missing row and an additional row", async () => {
   assert.ok((await removeAndRepeatRows(audited)) > 50);
 });
 
-test("what cannot be read is a fault and no stack trace", async () => {
+test("unreadable data is reported as a fault, without a stack trace", async () => {
   const table = (name: string) => {
     const found = audited.raw.tables.find((known) => known.name === name);
     assert.ok(found !== undefined);

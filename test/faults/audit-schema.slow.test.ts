@@ -54,7 +54,7 @@ describe("the schema of SQLite", () => {
       assert.deepEqual(await faultsOf(sqliteStorage({ path })), [fault]);
     });
 
-  it("with any flipped bit of a statement is a fault, or is not opened", async () => {
+  it("with any flipped bit of a statement is reported as a fault, or the store does not open", async () => {
     const path = await newStore();
     const { random } = createRandom(7);
     const db = new DatabaseSync(path);
@@ -124,7 +124,7 @@ describe("the schema of Postgres", { skip: withoutPostgres }, () => {
       assert.deepEqual(await faultsOf(postgresStorage({ url, poolSize: 1 })), faults);
     });
 
-  it("of a role that cannot create a schema is not compared, and the fault says so", async () => {
+  it("is not compared for a role that cannot create a schema, and the fault says so", async () => {
     const url = await newStore();
     await (server as PostgresServer).run(url, (sql) =>
       sql.unsafe(

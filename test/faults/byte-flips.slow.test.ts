@@ -68,7 +68,7 @@ async function content(): Promise<string> {
   }
 }
 
-test(`${FLIPS} flipped bits: each is noticed, or nothing that is recorded has changed`, async (t) => {
+test(`${FLIPS} flipped bits: each is reported, or no recorded data has changed`, async (t) => {
   assert.deepEqual(await faults(), []);
   const expected = await content();
   const written = [...whole.keys()].filter((at) => whole[at] !== 0);

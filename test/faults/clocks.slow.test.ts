@@ -48,7 +48,7 @@ describe("shared jobs and wrong clocks", { skip: withoutPostgres }, () => {
     }
   }
 
-  it("the job of a process that died with its clock a day ahead is taken over like any other's", () =>
+  it("another process takes over the job of a process that died with its clock a day ahead", () =>
     withStore(async (storage, url) => {
       const duty = createLeaderLease(storage, "job", "the heir");
       await withChild(url, DAY, async (isIts) => {
@@ -58,13 +58,13 @@ describe("shared jobs and wrong clocks", { skip: withoutPostgres }, () => {
       await until("the job is taken over", () => duty.isLeader());
     }));
 
-  it("a process whose clock is a day ahead takes no job from one that does it", () =>
+  it("a process whose clock is a day ahead does not take over a job that another process is running", () =>
     withStore(async (storage, url) => {
       assert.equal(await createLeaderLease(storage, "job", "the holder").isLeader(), true);
       await withChild(url, DAY, async (isIts) => assert.equal(isIts, false));
     }));
 
-  it("two that disagree by a day write one history, in order", async () => {
+  it("two processes whose clocks differ by a day write one history, in order", async () => {
     const url = await server.database();
     const key = newKey();
     const start = (ahead: number): Promise<Service> =>
@@ -105,7 +105,7 @@ describe("shared jobs and wrong clocks", { skip: withoutPostgres }, () => {
     }
   });
 
-  it("a lease that Postgres timed before its clock was set back has ended", () =>
+  it("a lease that was acquired before Postgres's clock was set back has expired", () =>
     withStore(async (storage, url) => {
       const sql = postgres(url, { max: 1 });
       try {

@@ -58,7 +58,7 @@ async function damaged(t: TestContext, options: ServiceOptions = {}): Promise<Da
 const statusOf = async ({ storage }: Service, id: string): Promise<string | undefined> =>
   (await storage.action(id))?.status;
 
-test("refuses its own action, and the others of the batch are decided", async (t) => {
+test("rejects requests for its own actions, and decides the others of the batch", async (t) => {
   const { service, allowed } = await damaged(t);
   for (let i = 0; i < 5; i++) {
     const [start, ...submissions] = await Promise.all([
@@ -74,7 +74,7 @@ test("refuses its own action, and the others of the batch are decided", async (t
   }
 });
 
-test("is skipped by the sweep of actions that no one started", async (t) => {
+test("is skipped by the job that expires actions without a start", async (t) => {
   const { service, approved, later } = await damaged(t);
   service.clock.now += 2 * HOUR;
   await service.restart();

@@ -35,7 +35,7 @@ function mount(size: string): { path: string; remount(mode: "ro" | "rw"): void; 
   };
 }
 
-test("a full disk gives 503 and a clear line, and the service recovers when there is room again", async (t) => {
+test("a full disk causes 503 and a clear log line, and the service recovers when space is free again", async (t) => {
   const disk = mount("8m");
   if (disk === null) return t.skip("mounting a tmpfs is not permitted here");
   const service = await startService({
@@ -97,7 +97,7 @@ test("a read-only folder is reported in one line at startup, and the service sta
   }
 });
 
-test("a store that turns read-only under the service gives 503 and a clear line, and recovers", async () => {
+test("a store that becomes read-only while the service runs causes 503 and a clear log line, and recovers", async () => {
   // A mount cannot be made read-only while its files are open. The kernel does it on an I/O error, and this test
   // simulates the error of the next write.
   let faulty: ReturnType<typeof withFaults> | null = null;

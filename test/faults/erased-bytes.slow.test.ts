@@ -75,7 +75,7 @@ async function compactAgain(path: string): Promise<void> {
   await storage.close();
 }
 
-describe("what was erased", () => {
+describe("erased data", () => {
   it("erased data is in no file of the store after compaction", async () => {
     const { path, storage, erase } = await filled();
     await erase();
@@ -89,7 +89,7 @@ describe("what was erased", () => {
     assert.deepEqual(filesWith(path), []);
   });
 
-  it("leaves the write-ahead log as soon as a program that reads the store lets it, and at the next start after a crash", async () => {
+  it("is removed from the write-ahead log when the last reader ends, and at the next start after a crash", async () => {
     const { path, storage, erase } = await filled();
     const reader = new DatabaseSync(path);
     reader.exec("begin");

@@ -219,7 +219,7 @@ describe(
       }
     }
 
-    it("reached one by one", () => ordeal(false));
-    it("behind a balancer", { skip: withoutProxy }, () => ordeal(true));
+    it("with clients that connect to each process", () => ordeal(false));
+    it("with clients behind a load balancer", { skip: withoutProxy }, () => ordeal(true));
   },
 );

@@ -48,7 +48,7 @@ describe("two processes that are killed at random", { skip: withoutPostgres }, (
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("exceed no limit, start nothing twice and lose nothing that they answered", async () => {
+  it("exceed no limit, start no action twice and lose no acknowledged action", async () => {
     const url = await server.database();
     const shared = {
       ...sharedEnvironment("kills.test/log"),

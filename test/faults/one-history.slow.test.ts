@@ -142,7 +142,7 @@ describe("a database that is restored while processes run", { skip: withoutPostg
     await close(busy);
   });
 
-  it("is refused by all that start at once, because one of them remembers more", async () => {
+  it("is rejected by all processes that start at once, because one of them remembers more entries", async () => {
     const { url, processes, restore } = await deployment();
     const [busy, other] = processes;
     await add(busy.ledger, 5);
@@ -189,7 +189,7 @@ describe("a restart of the database", { skip: withoutPostgres }, () => {
   });
 });
 
-describe("a failover to a standby that lacks the tail", { skip: withoutReplication }, () => {
+describe("a failover to a standby without the last entries", { skip: withoutReplication }, () => {
   let primary: PostgresServer;
   let standby: PostgresServer;
   let network: Relay;

@@ -61,7 +61,7 @@ describe("containment on two processes", { skip: withoutPostgres }, () => {
     ["agent", (bot: string) => call(0, "POST", `/v1/agents/${bot}/suspend`, keys.admin)],
     ["api_key", (_: string, id: string) => call(0, "DELETE", `/v1/api-keys/${id}`, keys.admin)],
   ] as const)
-    it(`nothing is approved or started behind the entry of type ${what}, and nothing stays open`, async () => {
+    it(`nothing is approved or started after the entry of type ${what}, and no action stays open`, async () => {
       for (let round = 0; round < ROUNDS; round++) {
         const bot = `${what}-bot-${round}`;
         await call(0, "POST", "/v1/agents", keys.admin, { id: bot });

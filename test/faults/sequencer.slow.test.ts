@@ -100,7 +100,7 @@ for (const { name, create } of stores) {
     }
 
     for (const mode of MODES) {
-      test(`under concurrency every operation fails once, ${mode}`, () =>
+      test(`each operation fails once under concurrent requests (${mode})`, () =>
         withService(create, async (service, faults) => {
           const acknowledged: Answer[] = [];
           for (const operation of SUBMIT_OPERATIONS) {
@@ -181,7 +181,7 @@ for (const { name, create } of stores) {
         assert.equal(stored?.size, (await service.storage.head()).size);
       }));
 
-    test("a waiter is woken by a verdict whose commit reported an error", () =>
+    test("a waiter is notified of a vote whose commit reported an error", () =>
       withService(create, async (service, faults) => {
         const id = (await service.call("POST", "/v1/actions", { body: ASKED })).body.id as string;
         const token = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body
@@ -205,7 +205,7 @@ for (const { name, create } of stores) {
   });
 }
 
-test("a job that fails by its own fault does not take its batch along", () =>
+test("a job that fails by its own fault does not fail the other jobs of its batch", () =>
   withService(
     () => memoryStorage(),
     async (service) => {
@@ -222,7 +222,7 @@ test("a job that fails by its own fault does not take its batch along", () =>
   ));
 
 for (const { name, create } of stores) {
-  test(`a job that wants to keep what no store can keep harms no other of its batch (${name})`, () =>
+  test(`a job with a value that no store can save does not fail the other jobs of its batch (${name})`, () =>
     withService(create, async (service) => {
       const { ledger } = service.runtime.host;
       const jobs = [

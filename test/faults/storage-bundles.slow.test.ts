@@ -65,7 +65,7 @@ const faultsOf = async (storage: Storage): Promise<string[]> => [
 
 for (const { name, skip, createDatabase: place } of ENGINES) {
   describe(`bundles on ${name}`, { skip }, () => {
-    it("give every entry back byte for byte, by range, hash, type and to a copy, and what is new keeps its own", async () => {
+    it("return every entry byte for byte by range, hash and type and to a copy, and new entries keep their own bytes", async () => {
       const at = await place();
       const storage = at.storage({ unbundledEntries: 256 });
       await storage.open();
@@ -113,7 +113,7 @@ for (const { name, skip, createDatabase: place } of ENGINES) {
       await again.close();
     });
 
-    it("are all that makes the tables let an entry's bytes go, and nothing else of it", async () => {
+    it("are required for emptying an entry's bytes, and nothing else of the entry can change", async () => {
       const at = await place();
       const storage = at.storage({ unbundledEntries: 512 });
       await storage.open();
@@ -176,7 +176,7 @@ for (const { name, skip, createDatabase: place } of ENGINES) {
       await storage.close();
     });
 
-    it("are there whole or not at all, and made once", async (t) => {
+    it("are created completely or not at all, and only once", async (t) => {
       const at = await place();
       const storage = at.storage({ unbundledEntries: 0 });
       t.after(() => storage.close());
@@ -220,7 +220,7 @@ for (const { name, skip, createDatabase: place } of ENGINES) {
       assert.deepEqual(await faultsOf(storage), []);
     });
 
-    it("that are lost, damaged or made to say something else are corrupt, and never read as something else", async (t) => {
+    it("that are lost, damaged or altered are reported as corrupt, and never returned as different entries", async (t) => {
       const at = await place();
       const filling = at.storage({ unbundledEntries: 256 });
       await filling.open();
@@ -281,7 +281,7 @@ for (const { name, skip, createDatabase: place } of ENGINES) {
       assert.deepEqual(await faultsOf(storage), []);
     });
 
-    it("are not made of entries that were altered", async (t) => {
+    it("are not created from altered entries", async (t) => {
       const at = await place();
       const storage = at.storage({ unbundledEntries: 0 });
       await storage.open();
@@ -314,7 +314,7 @@ for (const { name, skip, createDatabase: place } of ENGINES) {
   });
 }
 
-it("a store whose decisions are in bundles passes its audit, every byte of a bundle counts, and proofs and replay are as before", async (t) => {
+it("a store with bundled decisions passes its audit, a change of any byte of a bundle is reported, and proofs and replay are unchanged", async (t) => {
   const folder = storeFolder();
   const path = join(folder, "assent.db");
   const service = await startService({ storage: () => sqliteStorage({ path, unbundledEntries: 0 }) });
@@ -367,7 +367,7 @@ it("a store whose decisions are in bundles passes its audit, every byte of a bun
   assert.deepEqual(await fresh(), []);
 });
 
-it("SIGKILL while bundles are made loses nothing: every entry is as it was, and the next start continues", async () => {
+it("SIGKILL while bundles are created loses nothing: every entry is unchanged, and the next start continues", async () => {
   const path = join(storeFolder(), "assent.db");
   const service = await startService({ storage: () => sqliteStorage({ path, unbundledEntries: 100_000 }) });
   for (let done = 0; done < 2600; done += 20)

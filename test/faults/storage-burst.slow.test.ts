@@ -59,7 +59,7 @@ describe("a batch and its commit in one burst", { skip: withoutPostgres }, () =>
     });
   const isWrite = (sql: string): boolean => /^(insert|update|delete)/i.test(sql);
 
-  it("sends a decision's writes and its COMMIT without waiting for an answer in between", async () => {
+  it("sends a decision's writes and its COMMIT without waiting for a result in between", async () => {
     const sent: string[] = [];
     change = (tx) => {
       let commit: () => void = () => {};

@@ -71,7 +71,7 @@ describe("conflicts on Postgres", { skip: withoutPostgres }, () => {
       "commit",
     ));
 
-  it("and the ledger holds", async () => {
+  it("the ledger is complete and passes its audit", async () => {
     const { status, body } = await service.call("GET", "/readyz", { key: null });
     assert.equal(status, 200, JSON.stringify(body));
     await service.restart();

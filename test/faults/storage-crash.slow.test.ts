@@ -14,7 +14,7 @@ const folder = storeFolder();
 describe("SIGKILL in the middle of writes", () => {
   const kills = Number(process.env["ASSENT_TEST_KILLS"] ?? 10);
 
-  it(`${kills} times: what was acknowledged is there, what is there is whole`, async () => {
+  it(`${kills} times: every acknowledged write is stored, and every stored write is complete`, async () => {
     const path = join(folder, "killed", "assent.db");
     const { DatabaseSync } = await loadSqlite();
     let acknowledged = 0;
@@ -79,7 +79,7 @@ describe(
   () => {
     // strace's `first+step`: the first sync that fails, and the distance to the next one that fails.
     for (const when of ["3+9", "4+11", "5+7", "9+10"]) {
-      it(`again and again (${when}) loses nothing acknowledged, and the store goes on`, () => {
+      it(`repeatedly (${when}) loses no acknowledged write, and the store continues`, () => {
         const path = join(folder, `sync-${when}`, "assent.db");
         const { status, stdout, stderr } = play("sync", path, [
           "strace",

@@ -162,7 +162,7 @@ describe("a connection to Postgres that is cut", { skip: withoutPostgres }, () =
   });
 
   for (const how of CUTS) {
-    it(`by ${how}, at any place, keeps what was answered and nothing else`, { timeout: 600_000 }, () =>
+    it(`by ${how}, at any position, keeps the acknowledged actions and nothing else`, { timeout: 600_000 }, () =>
       withProxy(straight, (proxy, url, direct) =>
         rounds(
           "node",
@@ -176,7 +176,7 @@ describe("a connection to Postgres that is cut", { skip: withoutPostgres }, () =
   }
 
   for (const runtime of ["deno", "bun"] as const) {
-    it(`holds on ${runtime} as well`, { timeout: 600_000, skip: withoutRuntime(runtime) }, () =>
+    it(`is handled the same on ${runtime}`, { timeout: 600_000, skip: withoutRuntime(runtime) }, () =>
       withProxy(straight, (proxy, url, direct) =>
         rounds(
           runtime,
@@ -191,7 +191,7 @@ describe("a connection to Postgres that is cut", { skip: withoutPostgres }, () =
     );
   }
 
-  it("holds behind pgbouncer", { timeout: 600_000, skip: withoutPgbouncer }, () =>
+  it("is handled the same behind pgbouncer", { timeout: 600_000, skip: withoutPgbouncer }, () =>
     withProxy(
       (url) => startPgbouncer(url),
       (proxy, url, direct) =>
@@ -207,7 +207,7 @@ describe("a connection to Postgres that is cut", { skip: withoutPostgres }, () =
     ),
   );
 
-  it("a change without a transaction, and an entry that the head does not cover, are refused by the store", async () => {
+  it("the store rejects a change without a transaction, and an entry that the head does not cover", async () => {
     const direct = await server.database();
     const storage = postgresStorage({ url: direct, poolSize: 1 });
     await storage.open();

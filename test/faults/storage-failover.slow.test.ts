@@ -40,7 +40,7 @@ async function eventually(work: () => Promise<void>): Promise<void> {
   );
 }
 
-describe("a failover to a standby that lacks the tail", { skip: withoutReplication }, () => {
+describe("a failover to a standby without the last entries", { skip: withoutReplication }, () => {
   let primary: PostgresServer;
   let standby: PostgresServer;
   let network: Relay;
@@ -99,80 +99,84 @@ describe("a failover to a standby that lacks the tail", { skip: withoutReplicati
     silent.close();
   });
 
-  it("is refused by every process that has seen the tail, and a standby by all", { timeout: 180_000 }, async () => {
-    const url = new URL(primary.url);
-    url.pathname = "/ledger";
-    url.port = String(network.port);
-    const storages = [0, 1].map(() => postgresStorage({ url: url.href, poolSize: 2, connectTimeoutMs: 2000 }));
-    for (const storage of storages) await storage.open();
-    const [writing, idle] = [await openLedgerOn(storages[0] as Storage), await openLedgerOn(storages[1] as Storage)];
-    await add(writing, 5);
-    await eventually(async () => assert.equal(await sizeOn(standby), 5));
+  it(
+    "is rejected by every process that has read the last entries, and every process rejects a standby",
+    { timeout: 180_000 },
+    async () => {
+      const url = new URL(primary.url);
+      url.pathname = "/ledger";
+      url.port = String(network.port);
+      const storages = [0, 1].map(() => postgresStorage({ url: url.href, poolSize: 2, connectTimeoutMs: 2000 }));
+      for (const storage of storages) await storage.open();
+      const [writing, idle] = [await openLedgerOn(storages[0] as Storage), await openLedgerOn(storages[1] as Storage)];
+      await add(writing, 5);
+      await eventually(async () => assert.equal(await sizeOn(standby), 5));
 
-    // From here on, the standby receives nothing more.
-    await standby.run(standby.url, async (client) => {
-      await client.unsafe("alter system set primary_conninfo = ''");
-      await client.unsafe("select pg_reload_conf()");
-      const receivers = async (): Promise<unknown> =>
-        (await client`select count(*)::int as n from pg_stat_wal_receiver`)[0]?.["n"];
-      await eventually(async () => assert.equal(await receivers(), 0));
-    });
-    await add(writing, 3);
-    const signed = await writing.checkpoint();
-    assert.equal(signed.size, 8);
-    assert.equal((await idle.head()).size, 8, "the idle one has seen the tail");
+      // From here on, the standby receives nothing more.
+      await standby.run(standby.url, async (client) => {
+        await client.unsafe("alter system set primary_conninfo = ''");
+        await client.unsafe("select pg_reload_conf()");
+        const receivers = async (): Promise<unknown> =>
+          (await client`select count(*)::int as n from pg_stat_wal_receiver`)[0]?.["n"];
+        await eventually(async () => assert.equal(await receivers(), 0));
+      });
+      await add(writing, 3);
+      const signed = await writing.checkpoint();
+      assert.equal(signed.size, 8);
+      assert.equal((await idle.head()).size, 8, "the idle one has seen the tail");
 
-    // A standby rejects writes.
-    network.to(Number(new URL(standby.url).port));
-    await eventually(() => assert.rejects(storages[1]?.ping() as Promise<void>, isKind("readonly", /standby/)));
+      // A standby rejects writes.
+      network.to(Number(new URL(standby.url).port));
+      await eventually(() => assert.rejects(storages[1]?.ping() as Promise<void>, isKind("readonly", /standby/)));
 
-    await primary.stopServer();
-    await standby.promote();
-    for (const [ledger, storage] of [
-      [idle, storages[1] as Storage],
-      [writing, storages[0] as Storage],
-    ] as const) {
-      const lost = isKind("corrupt", /does not continue the 8 entries that this process has seen/);
-      await eventually(() => assert.rejects(ledger.head(), lost));
-      await assert.rejects(ledger.checkpoint(), lost);
-      await assert.rejects(storage.entries(0, 9), lost, "nothing is read from it");
-      await assert.rejects(add(ledger, 1), StorageError, "nothing is written to it");
-    }
-    assert.equal(await sizeOn(standby), 5);
+      await primary.stopServer();
+      await standby.promote();
+      for (const [ledger, storage] of [
+        [idle, storages[1] as Storage],
+        [writing, storages[0] as Storage],
+      ] as const) {
+        const lost = isKind("corrupt", /does not continue the 8 entries that this process has seen/);
+        await eventually(() => assert.rejects(ledger.head(), lost));
+        await assert.rejects(ledger.checkpoint(), lost);
+        await assert.rejects(storage.entries(0, 9), lost, "nothing is read from it");
+        await assert.rejects(add(ledger, 1), StorageError, "nothing is written to it");
+      }
+      assert.equal(await sizeOn(standby), 5);
 
-    // A process that has not read the last entries does not continue from the standby either, because the other
-    // processes report a longer ledger.
-    url.port = new URL(standby.url).port;
-    const other = postgresStorage({ url: url.href, poolSize: 1 });
-    await other.open();
-    const forked = await openLedgerOn(other);
-    await assert.rejects(add(forked, 6), isKind("corrupt", /the process \S+ has signed or seen 8/));
-    await assert.rejects(forked.checkpoint(), isKind("corrupt", /No process appends or signs/));
-    await forked.close();
-    await other.close();
-    assert.equal(await sizeOn(standby), 5);
-    await assert.rejects(add(idle, 1), StorageError);
+      // A process that has not read the last entries does not continue from the standby either, because the other
+      // processes report a longer ledger.
+      url.port = new URL(standby.url).port;
+      const other = postgresStorage({ url: url.href, poolSize: 1 });
+      await other.open();
+      const forked = await openLedgerOn(other);
+      await assert.rejects(add(forked, 6), isKind("corrupt", /the process \S+ has signed or seen 8/));
+      await assert.rejects(forked.checkpoint(), isKind("corrupt", /No process appends or signs/));
+      await forked.close();
+      await other.close();
+      assert.equal(await sizeOn(standby), 5);
+      await assert.rejects(add(idle, 1), StorageError);
 
-    // The primary returns, and the processes recover.
-    await primary.startServer();
-    await standby.stopServer();
-    network.to(Number(new URL(primary.url).port));
-    for (const ledger of [idle, writing]) {
-      await eventually(async () => void (await ledger.head()));
-      await add(ledger, 1);
-    }
-    await writing.close();
-    await idle.close();
-    assert.equal(await sizeOn(primary), 10);
-    // Audit only the log, because these entries do not describe rows of other tables.
-    const { faults } = await auditLedger(storages[0] as Storage, {
-      from: 0,
-      keys: () => ({ first: writing.vkey, changes: [] }),
-      verify: verifyEd25519,
-    });
-    assert.deepEqual(faults, []);
-    for (const storage of storages) await storage.close();
-  });
+      // The primary returns, and the processes recover.
+      await primary.startServer();
+      await standby.stopServer();
+      network.to(Number(new URL(primary.url).port));
+      for (const ledger of [idle, writing]) {
+        await eventually(async () => void (await ledger.head()));
+        await add(ledger, 1);
+      }
+      await writing.close();
+      await idle.close();
+      assert.equal(await sizeOn(primary), 10);
+      // Audit only the log, because these entries do not describe rows of other tables.
+      const { faults } = await auditLedger(storages[0] as Storage, {
+        from: 0,
+        keys: () => ({ first: writing.vkey, changes: [] }),
+        verify: verifyEd25519,
+      });
+      assert.deepEqual(faults, []);
+      for (const storage of storages) await storage.close();
+    },
+  );
 
   async function sizeOn(server: PostgresServer): Promise<number> {
     const url = new URL(server.url);
@@ -308,7 +312,7 @@ describe("a server that may lose what it has acknowledged", { skip: withoutRepli
 });
 
 describe("a primary that stops answering without closing its connections", { skip: withoutReplication }, () => {
-  it("is given up as soon as a standby was promoted, whatever the timeouts are", async () => {
+  it("is abandoned as soon as a standby was promoted, whatever the timeouts are", async () => {
     const primary = await startPostgres({
       isPrivate: true,
       settings: ["wal_level=replica", "max_wal_senders=4", "hot_standby=on"],

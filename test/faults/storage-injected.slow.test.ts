@@ -151,7 +151,7 @@ async function everything(storage: Storage): Promise<void> {
 
 for (const [name, create] of storages) {
   describe(`fault points around ${name}`, () => {
-    it("are the operations of the contract, all of them", async () => {
+    it("cover every operation of the contract", async () => {
       const storage = create();
       await everything(storage);
       for (const operation of storage.faults.operations()) assert.ok(storage.faults.calls(operation) > 0, operation);
@@ -175,7 +175,7 @@ for (const [name, create] of storages) {
       }
     }
 
-    it("lose the transaction although the work swallows the error", async () => {
+    it("roll back the transaction even if its callback catches the error", async () => {
       for (const mode of modes) {
         const storage = create();
         await storage.open();
@@ -193,7 +193,7 @@ for (const [name, create] of storages) {
       }
     });
 
-    it("strike the call that was asked for, with the kind that was asked for, and can be taken back", async () => {
+    it("fail the requested call with the requested kind of error, and can be cancelled", async () => {
       const storage = create();
       await storage.open();
       storage.faults.failNext("commit", "not-persisted", { skip: 2, kind: "full" });

@@ -54,7 +54,7 @@ describe("reads together with the lock", { skip: withoutPostgres }, () => {
     return { storage: createSqlStorage(counting, postgresDialect), reads };
   }
 
-  it("show the other process's entries, so that a turn reads nothing more", async () => {
+  it("show the other process's entries, so that a batch sends no other reads", async () => {
     const url = await server.database();
     const { storage, reads } = countingStorage(url);
     const other = postgresStorage({ url, poolSize: 2 });

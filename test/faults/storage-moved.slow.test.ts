@@ -25,7 +25,7 @@ describe("a store whose file is not the one that was opened", () => {
     ["lost its WAL", "assent.db-wal", false],
     ["got another WAL", "assent.db-wal", true],
   ] as const) {
-    it(`${what}: takes nothing until it is back`, async () => {
+    it(`${what}: the store rejects writes until the file is back`, async () => {
       const path = join(folder, `${++stores}`, "assent.db");
       const storage = sqliteStorage({ path });
       await storage.open();

@@ -87,7 +87,7 @@ async function fill(storage: Storage): Promise<void> {
 }
 
 describe("packed actions", () => {
-  it("are read as they were written, in whatever form, and found by it alone", async () => {
+  it("are returned exactly as they were written, and found only by the same string", async () => {
     const path = placed();
     const storage = sqliteStorage({ path });
     await storage.open();
@@ -122,7 +122,7 @@ describe("packed actions", () => {
     assert.deepEqual(forms[8], { id: "text", by: "text", hash: "blob" });
   });
 
-  it("are stored in one way each: the tables refuse the other, and the audit reports rows that were written without checks", async () => {
+  it("have one stored form each: the tables reject any other, and the audit reports rows that were written without checks", async () => {
     const path = placed();
     const storage = sqliteStorage({ path });
     await storage.open();

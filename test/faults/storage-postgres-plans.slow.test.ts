@@ -26,7 +26,7 @@ const OFTEN = leafHashHex("asked for again and again");
 const MANY = "019a0000-0000-7000-8000-000012340001";
 
 it(
-  "what a submission can join is looked for in what is open, and a rejection in what was rejected, whatever the planner knows",
+  "joinable actions are searched among open actions, and rejections among rejected ones, whatever the planner's statistics are",
   { skip: withoutPostgres },
   async () => {
     assert.ok(server);
@@ -114,7 +114,7 @@ const GIVEN = {
 };
 
 it(
-  "what a batch asks for is looked up row by row, also by a plan that was made when the tables were small",
+  "the reads of a batch find each row through an index, even with a plan that was made when the tables were small",
   { skip: withoutPostgres },
   async () => {
     assert.ok(server);

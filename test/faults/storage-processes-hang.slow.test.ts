@@ -6,7 +6,7 @@ import type { ProcessTable } from "../../src/contract/storage.ts";
 import { startPostgres, withoutPostgres } from "../support/postgres.ts";
 import { relay } from "../support/relay.ts";
 
-it("is given up after its own limit, not after that of writes", { skip: withoutPostgres }, async () => {
+it("times out after its own limit, not after that of writes", { skip: withoutPostgres }, async () => {
   const server = await startPostgres();
   const url = new URL(await server.database());
   let hangs = false;

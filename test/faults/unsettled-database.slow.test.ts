@@ -17,7 +17,7 @@ describe("a service whose database is not settled", { skip: withoutPostgres }, (
   });
   after(() => server.stop());
 
-  it("is not ready, says so without waiting for the other processes, and is ready once they agree", async (t) => {
+  it("reports that it is not ready without waiting for the other processes, and is ready once they agree", async (t) => {
     const url = await server.database();
     const service = await startService({ storage: () => postgresStorage({ url, poolSize: 3 }) });
     t.after(() => service.close());

@@ -171,7 +171,7 @@ describe(`fuzz with FUZZ_SEED=${SEED}`, () => {
     generator.learn("cursor", value["next_cursor"]);
   }
 
-  it(`${REQUESTS} requests: no fault, no hang, every answer as documented`, async () => {
+  it(`${REQUESTS} requests cause no fault and no hang, and every response is as documented`, async () => {
     const random = seeded(SEED);
     const generator = new Generator(document, judge.operations, random);
     const found: string[] = [];
@@ -249,7 +249,7 @@ describe(`fuzz with FUZZ_SEED=${SEED}`, () => {
     assert.equal((await fetch(`${service.url}/healthz`)).status, 200);
   });
 
-  it("bodies that lie about their length are refused or cut off, and none of them hangs", async () => {
+  it("bodies with a false length are rejected or cut off, and none of them hangs", async () => {
     const random = seeded(SEED ^ 0x5eed);
     const generator = new Generator(document, judge.operations, random);
     const port = Number(new URL(service.url).port);

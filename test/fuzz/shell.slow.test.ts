@@ -34,7 +34,7 @@ while IFS= read -r -d '' line; do
   I=$((I + 1))
 done`;
 
-test("whatever bash runs of a line that is clear, the hook has read", { skip: process.platform === "win32" }, (t) => {
+test("the hook finds every command that bash runs in a clear line", { skip: process.platform === "win32" }, (t) => {
   const seed = Number(process.env["FUZZ_SEED"] ?? Date.now() % 2 ** 31);
   t.diagnostic(`FUZZ_SEED=${seed}`);
   let state = seed;

@@ -269,7 +269,7 @@ describe("the hook does not use a hookd", () => {
     }
   });
 
-  test("behind a link", async (t) => {
+  test("with its folder behind a symbolic link", async (t) => {
     const [real, link] = [stage(t), stage(t)];
     const asked = await impostor(t, real.path, ALLOWS);
     mkdirSync(dirname(link.path), { mode: 0o700 });

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { build } from "esbuild";
 import { ROOT } from "../support/runtimes.ts";
 
-test("under 20,000 bytes are loaded at once, and nothing that only Node has", async () => {
+test("loads under 20,000 bytes at once, and no modules that only Node has", async () => {
   const { metafile } = await build({
     entryPoints: [join(ROOT, "src/client/index.ts")],
     bundle: true,

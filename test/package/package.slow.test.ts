@@ -204,7 +204,7 @@ describe("the package", () => {
   });
   after(() => rmSync(scratch, { recursive: true, force: true }));
 
-  it("is installed without a warning of an engine, a peer or an end, and without a script", () => {
+  it("is installed without engine, peer or deprecation warnings, and without install scripts", () => {
     assert.doesNotMatch(said, /EBADENGINE|ERESOLVE|deprecated|peer/);
     for (const [path, { hasInstallScript }] of Object.entries(
       (
@@ -216,7 +216,7 @@ describe("the package", () => {
       assert.notEqual(hasInstallScript, true, path);
   });
 
-  it("has the pages that its README and its help name", async () => {
+  it("contains the pages that its README and its help name", async () => {
     const root = join(plain, "node_modules/assent");
     const texts = [readFileSync(join(root, "README.md"), "utf8")];
     for (const command of ["serve", "hook", "backup"])
@@ -229,7 +229,7 @@ describe("the package", () => {
     );
   });
 
-  it("is at most 30 MB with all that it needs, and 60 MB with SQLite for Node 20", (t) => {
+  it("takes at most 30 MB with its dependencies, and 60 MB with SQLite for Node 20", (t) => {
     for (const [folder, most] of [
       [plain, 30],
       [older, 60],
@@ -241,7 +241,7 @@ describe("the package", () => {
     }
   });
 
-  it("imports, in code and in types, only what is installed with it", () => {
+  it("imports only installed packages, in code and in types", () => {
     const dist = join(plain, "node_modules/assent/dist");
     const { dependencies, peerDependencies } = manifest;
     for (const path of readdirSync(dist, { recursive: true, encoding: "utf8" })) {
@@ -263,7 +263,7 @@ describe("the package", () => {
     }
   });
 
-  it("changes no framework of the project, and its adapter rejects a version that it does not support", async () => {
+  it("does not change the project's frameworks, and its adapter rejects a version that it does not support", async () => {
     const project = join(scratch, "beside-ai");
     const framework = join(scratch, "ai");
     mkdirSync(framework);
@@ -306,7 +306,7 @@ describe("the package", () => {
     assert.deepEqual(named("esbuild"), [], "what only builds is not in it");
   });
 
-  it("holds the licences of what it copied, no source and no secret", () => {
+  it("contains the licences of copied code, and no source files or secrets", () => {
     const files = readdirSync(join(plain, "node_modules/assent"), { recursive: true, encoding: "utf8" });
     assert.ok(!files.some((name) => /(?<!\.d)\.ts$|\.db$|\.pem$|(?:^|\/)\.build/.test(name)));
     const licences = readFileSync(join(plain, "node_modules/assent/dist/vendor/LICENSES.txt"), "utf8");
@@ -324,7 +324,7 @@ describe("the package", () => {
     assert.ok(!files.some((name) => /__pycache__|\.pyc$|tests/.test(name)));
   });
 
-  it("pleases publint", async () => {
+  it("passes publint", async () => {
     const { code, out, err } = await run(process.execPath, [
       join(ROOT, "node_modules/publint/src/cli.js"),
       "run",
@@ -334,7 +334,7 @@ describe("the package", () => {
     assert.equal(code, 0, out + err);
   });
 
-  it("has types that every way of resolving finds", async () => {
+  it("has types that every kind of module resolution finds", async () => {
     const attw = join(ROOT, "node_modules/@arethetypeswrong/cli/dist/index.js");
     const { code, out, err } = await run(process.execPath, [attw, tarball, "--profile", "esm-only"]);
     assert.equal(code, 0, out + err);
@@ -368,15 +368,15 @@ describe("the package", () => {
 
   describe("on Node", () => {
     for (const [version, program] of Object.entries(NEWER)) {
-      it(`${version} is imported whole`, { skip: withoutNode(program) }, () => imports(program as string, [], plain));
+      it(`${version} imports every entry`, { skip: withoutNode(program) }, () => imports(program as string, [], plain));
 
-      it(`${version} serves from an empty folder`, { skip: withoutNode(program) }, async (t) => {
+      it(`${version} runs the service from an empty folder`, { skip: withoutNode(program) }, async (t) => {
         const env = withNode(program as string);
         await firstMinutes(t, emptied(plain), ["npx", ["assent", "serve"]], env, "npx assent ");
       });
     }
 
-    it("20 is imported whole", { skip: withoutNode(NODE20) }, () => imports(NODE20 as string, [], plain));
+    it("20 imports every entry", { skip: withoutNode(NODE20) }, () => imports(NODE20 as string, [], plain));
 
     it(
       "20 serves with SQLite from a package, and says so where it is not",
@@ -425,15 +425,25 @@ describe("the package", () => {
     });
   });
 
-  it("on Deno is imported whole, by either name, and serves", { skip: withoutRuntime("deno") }, async (t) => {
-    const deno = programOf("deno") as string;
-    await imports(deno, ["run", "-A"], plain);
-    await imports(deno, ["run", "-A"], plain, "imports-npm.mjs");
-    const env = { DENO_NO_UPDATE_CHECK: "1", ...onPath("deno", deno) };
-    await firstMinutes(t, emptied(plain), [deno, ["run", "-A", "npm:assent", "serve"]], env, "deno run -A npm:assent ");
-  });
+  it(
+    "imports every entry and runs the service on Deno, by either name",
+    { skip: withoutRuntime("deno") },
+    async (t) => {
+      const deno = programOf("deno") as string;
+      await imports(deno, ["run", "-A"], plain);
+      await imports(deno, ["run", "-A"], plain, "imports-npm.mjs");
+      const env = { DENO_NO_UPDATE_CHECK: "1", ...onPath("deno", deno) };
+      await firstMinutes(
+        t,
+        emptied(plain),
+        [deno, ["run", "-A", "npm:assent", "serve"]],
+        env,
+        "deno run -A npm:assent ",
+      );
+    },
+  );
 
-  it("on Bun is installed, imported whole, and serves", { skip: withoutRuntime("bun") }, async (t) => {
+  it("is installed, imports every entry and runs the service on Bun", { skip: withoutRuntime("bun") }, async (t) => {
     const bun = programOf("bun") as string;
     mkdirSync(byBun);
     writeFileSync(join(byBun, "package.json"), '{"private":true,"type":"module"}');

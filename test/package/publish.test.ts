@@ -31,7 +31,7 @@ test("the dry run prints what a tag would publish to npm, PyPI and a container r
   assert.match(out, /nothing was published\n$/);
 });
 
-test("a tag that is not the version of every part is refused, and each difference named", () => {
+test("a tag that differs from the version of any part is rejected, and each difference is named", () => {
   const { status, err } = publish("v99.0.0", "--dry-run");
   assert.equal(status, 1);
   for (const file of ["package.json", "clients/python/pyproject.toml", "CHANGELOG.md"])

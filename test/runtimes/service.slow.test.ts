@@ -167,7 +167,7 @@ for (const runtime of RUNTIMES) {
           assert.equal((await call(service, "POST", "/v1/replay", { body: { action_id: id } })).body.equal, true);
         });
 
-        it("ends a long wait with the verdict", async () => {
+        it("ends a long wait when a vote decides the action", async () => {
           const waiting = call(service, "POST", "/v1/actions", {
             body: ASKED,
             headers: { prefer: "wait=25", "idempotency-key": "waits" },
@@ -179,7 +179,7 @@ for (const runtime of RUNTIMES) {
           assert.deepEqual([(await waiting).body.id, (await waiting).body.status], [pending.id, "cancelled"]);
         });
 
-        it("streams events, resumes, and frees the stream of a client that went away", async () => {
+        it("streams events, resumes, and frees the stream of a client that disconnected", async () => {
           const first = await stream(service);
           const { body } = await call(service, "POST", "/v1/actions", { body: ALLOWED });
           const [event] = await first.take(1);
@@ -230,7 +230,7 @@ for (const runtime of RUNTIMES) {
           assert.equal((await call(service, "POST", "/v1/actions", { body: ALLOWED })).status, 200);
         });
 
-        it("refuses a body above the limit, announced or not", async () => {
+        it("rejects a body above the limit, announced or not", async () => {
           const big = `{"agent_id":"a","tool":"t","operation":"o","params":{"x":"${"x".repeat(2_000_000)}"}}`;
           const headers = { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" };
           const announced = await fetch(`${service.url}/v1/actions`, { method: "POST", headers, body: big });
@@ -251,7 +251,7 @@ for (const runtime of RUNTIMES) {
           );
         });
 
-        it("ends waits and streams on SIGTERM, and has everything after a start", async () => {
+        it("ends waits and streams on SIGTERM, and loses nothing in a restart", async () => {
           const size = await sizeOf(service);
           const events = await stream(service);
           const waiting = call(service, "POST", "/v1/actions", { body: ASKED, headers: { prefer: "wait=60" } });
@@ -268,14 +268,14 @@ for (const runtime of RUNTIMES) {
           assert.ok((await sizeOf(service)) > size);
         });
 
-        it("runs on the runtime that is meant", async () => {
+        it("runs on the intended runtime", async () => {
           const maps = execFileSync("ps", ["-o", "args=", "-p", String(service.child.pid)], { encoding: "utf8" });
           assert.ok(maps.startsWith(program as string), maps);
         });
       });
     }
 
-    it("plays the demo", () => {
+    it("runs the demo", () => {
       const [program, args] = commandOf(runtime, MAIN, ["demo"], denoPermissions("demo"));
       const shown = execFileSync(program, args, {
         cwd: ROOT,

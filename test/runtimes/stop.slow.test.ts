@@ -66,7 +66,7 @@ async function withService(
 
 for (const runtime of RUNTIMES) {
   describe(`a stop on ${runtime}`, { skip: withoutRuntime(runtime) }, () => {
-    it("reports unready at once, and decides for drain_seconds more, with Connection: close", () =>
+    it("reports unready at once, and continues to decide for drain_seconds, with Connection: close", () =>
       withService(
         runtime,
         async (service) => {
@@ -86,7 +86,7 @@ for (const runtime of RUNTIMES) {
         { ASSENT_DRAIN_SECONDS: "300" },
       ));
 
-    it("closes what is idle, ends what waits, and lets an upload finish, each with Connection: close", () =>
+    it("closes idle connections, ends waits, and lets an upload finish, each with Connection: close", () =>
       withService(runtime, async (service) => {
         const asked = JSON.stringify(ASKED);
         const [idle, waiting, upload] = [new Connection(service), new Connection(service), new Connection(service)];
@@ -115,7 +115,7 @@ for (const runtime of RUNTIMES) {
         assert.doesNotMatch(service.output(), /Uncaught/);
       }));
 
-    it("under load answers every decision that it records", () =>
+    it("under load, returns every decision that it records", () =>
       withService(runtime, async (service, folder) => {
         let stopped = false;
         let answered = 0;
