@@ -78,7 +78,7 @@ test("is skipped by the job that expires actions without a start", async (t) => 
   const { service, approved, later } = await damaged(t);
   service.clock.now += 2 * HOUR;
   await service.restart();
-  await until("the one behind it is expired", async () => (await statusOf(service, later)) === "expired");
+  await until("the action after the bundle is expired", async () => (await statusOf(service, later)) === "expired");
   assert.equal(await statusOf(service, approved), "approved");
   assert.ok(service.logged.some((line) => line.includes("differs from the ledger") && line.includes(approved)));
 });
@@ -89,7 +89,10 @@ test("does not stop the erasure of later actions", async (t) => {
   });
   service.clock.now += 31 * DAY;
   await service.restart();
-  await until("the one behind it is erased", async () => (await service.storage.action(later))?.erased_at !== null);
+  await until(
+    "the action after the bundle is erased",
+    async () => (await service.storage.action(later))?.erased_at !== null,
+  );
   assert.equal((await service.storage.action(allowed))?.erased_at, null, "what was altered is evidence");
 });
 

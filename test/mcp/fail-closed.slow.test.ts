@@ -149,7 +149,7 @@ describe("a disconnected client", () => {
       { signal: abort.signal, timeout: 600_000 },
     );
     running.catch(() => undefined);
-    await until("it waits", setup.waits(200));
+    await until("the call is pending approval", setup.waits(200));
     abort.abort();
     await assert.rejects(running);
     await setup.decide(true);
@@ -162,7 +162,7 @@ describe("a disconnected client", () => {
   test("a call whose client disconnected is not made either, and the server ends with its client", async () => {
     const other = await startStdioProxy(setup, { flags: ["--name", "notes", "--wait", "600"] });
     other.client.callTool({ name: "write", arguments: { n: 300 } }, { timeout: 600_000 }).catch(() => undefined);
-    await until("it waits", setup.waits(300));
+    await until("the call is pending approval", setup.waits(300));
     await other.close();
     await setup.decide(true);
     assert.equal((await call(proxy, "echo")).isError, undefined);
@@ -177,7 +177,7 @@ describe("a disconnected client", () => {
       { name: "write", arguments: { n: 400 } },
       { timeout: 600_000, onprogress: ({ message }) => void seen.push(message ?? "") },
     );
-    await until("it waits", setup.waits(400));
+    await until("the call is pending approval", setup.waits(400));
     await setup.decide(true);
     assert.equal(((await running) as unknown as Refused).isError, undefined);
     assert.match(seen[0] ?? "", /waiting for approval/);
@@ -185,7 +185,7 @@ describe("a disconnected client", () => {
 
   test("a rejection names the approver and the comment, while the call waits and when it is repeated", async () => {
     const running = call(proxy, "write", { n: 500 });
-    await until("it waits", setup.waits(500));
+    await until("the call is pending approval", setup.waits(500));
     await setup.decide(false, "use the\nread tool\u202e instead");
     const [first, again] = [await running, await call(proxy, "write", { n: 500 })];
     assert.match(first.content[0]?.text as string, /It was rejected by/);
@@ -207,11 +207,11 @@ describe("a disconnected client", () => {
 
   test("two identical concurrent calls need one approval each: one approval runs one of them", async () => {
     const both = [call(proxy, "write", { n: 600 }), call(proxy, "write", { n: 600 })];
-    await until("they wait", setup.waits(600));
+    await until("the calls are pending approval", setup.waits(600));
     await setup.decide(true);
     const first = await Promise.race(both);
     assert.equal(first.isError, undefined);
-    await until("the other waits anew", setup.waits(600));
+    await until("the other call is pending approval", setup.waits(600));
     assert.equal(setup.record().filter(({ given }) => (given as { n?: number }).n === 600).length, 1);
     await setup.decide(true);
     for (const each of await Promise.all(both)) assert.equal(each.isError, undefined);

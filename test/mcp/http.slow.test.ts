@@ -44,7 +44,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
 
     test("waits for an approval, and the call is made then", async () => {
       const running = call(client, "write", { n: 100 });
-      await until("it waits", setup.waits(100));
+      await until("the call is pending approval", setup.waits(100));
       await setup.decide(true);
       assert.equal((await running).isError, undefined);
     });
@@ -56,7 +56,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
         { signal: abort.signal, timeout: 600_000 },
       );
       running.catch(() => undefined);
-      await until("it waits", setup.waits(200));
+      await until("the call is pending approval", setup.waits(200));
       abort.abort();
       await assert.rejects(running);
       await setup.decide(true);
@@ -67,7 +67,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
     test("a call whose connection has closed is not made", async () => {
       const other = await clientAt(proxy.url, era);
       other.callTool({ name: "write", arguments: { n: 300 } }, { timeout: 600_000 }).catch(() => undefined);
-      await until("it waits", setup.waits(300));
+      await until("the call is pending approval", setup.waits(300));
       await other.close();
       const [action = {}] = (await setup.actions()).filter(({ params }) => (params as { n?: number }).n === 300);
       await until("the proxy hears of it", () => proxy.log().includes(String(action["id"])));

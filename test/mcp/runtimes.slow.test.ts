@@ -25,12 +25,12 @@ for (const runtime of ["deno", "bun"] as const)
       assert.ok(isMade(n - 100));
       assert.equal((await call(client, "forbidden")).structuredContent?.status, "denied");
       const running = call(client, "write", { n });
-      await until("it waits", setup.waits(n));
+      await until("the call is pending approval", setup.waits(n));
       await setup.decide(true);
       assert.equal((await running).isError, undefined);
       const other = await another();
       call(other, "write", { n: n + 1 }).catch(() => undefined);
-      await until("it waits", setup.waits(n + 1));
+      await until("the call is pending approval", setup.waits(n + 1));
       await other.close();
       await hears();
       await setup.decide(true);

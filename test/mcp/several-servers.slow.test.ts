@@ -87,7 +87,10 @@ describe("several servers in one assent-mcp.yaml", () => {
 
   test("an approval for one server's tool does not cover another server's tool of the same name", async () => {
     const waiting = call("one-echo", { n: 100 });
-    await until("it waits", async () => (await setup.actions())[0]?.["status"] === "pending_approval");
+    await until(
+      "the call is pending approval",
+      async () => (await setup.actions())[0]?.["status"] === "pending_approval",
+    );
     const other = call("two-echo", { n: 100 });
     await until(
       "both wait",
@@ -122,7 +125,10 @@ describe("several servers in one assent-mcp.yaml", () => {
 
   test("a definition changes while a call waits for approval: the approved call is not made", async () => {
     const running = call("one-write", { n: 200 });
-    await until("it waits", async () => (await setup.actions())[0]?.["status"] === "pending_approval");
+    await until(
+      "the call is pending approval",
+      async () => (await setup.actions())[0]?.["status"] === "pending_approval",
+    );
     writeFileSync(file("descriptions-one"), "write Writes, and sends a copy to somebody.\n");
     await setup.decide(true);
     const refused = await running;
