@@ -285,7 +285,7 @@ const certificates = process.env["NODE_EXTRA_CA_CERTS"];
 delete process.env["NODE_EXTRA_CA_CERTS"];
 if (certificates !== undefined) process.env["ASSENT_TEST_CERTIFICATES"] = certificates;
 const shared = await startShared(files, memory ?? disk);
-// One more than the number of processors, because most files sometimes wait for the disk.
+// Most files wait for the disk now and then.
 const concurrency = availableParallelism() + 1;
 let results;
 try {
@@ -294,7 +294,7 @@ try {
     concurrency,
     files.filter((file) => !isSlow(file)),
   );
-  // Browser tests fail most often, so they start first.
+  // The files of the browser failed most often, so they begin.
   const slow = await runFiles(
     files.filter((file) => isSlow(file) && !isBrowser(file)),
     concurrency,
