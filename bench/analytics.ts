@@ -1,8 +1,8 @@
 /**
- * GET /v1/analytics over 1,000,000 actions of 30 days in a SQLite store, through the whole service,
- * for a key that may see all of them, those of one agent or those of one key. Cold is the first answer
- * after a start of the service; the operating system may still hold the file. Warm is the median of
- * nine more. Beside it: what it costs to fold an action into the sums.
+ * Measures GET /v1/analytics over 1,000,000 actions of 30 days in a SQLite store, through the whole service, for keys
+ * that may read all actions, those of one agent or those of one key. "Cold" is the first response after the service
+ * started, although the operating system may still cache the file. "Warm" is the median of nine more. Also measures the
+ * cost of adding an action to the stored sums.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ const ACTIONS = Number(process.env["BENCH_ACTIONS"] ?? 1_000_000);
 const LIMIT = 100;
 const CHUNK = 1000;
 const DAY = 86_400_000;
-/** On no hour: the edges are counted row by row. */
+/** Not at a full hour, so that actions at the edges of the range are counted row by row. */
 const END = Date.UTC(2026, 5, 20, 9, 17, 23, 456);
 const START = END - 30 * DAY;
 
@@ -57,7 +57,7 @@ async function call(service: Service, key: string, path: string, body?: object):
   return JSON.parse(text) as Record<string, unknown>;
 }
 
-/** The same numbers every time (a linear congruence, Numerical Recipes). */
+/** The same random numbers in each run (a linear congruential generator, Numerical Recipes). */
 let state = 1;
 function below(limit: number): number {
   state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;

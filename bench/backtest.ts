@@ -1,7 +1,8 @@
 /**
- * A backtest over recorded decisions in a SQLite store, on one core, with the default policies and with plain rules
- * (no condition), compared with the goal of 100,000 decisions per second, and how long reading the decisions takes without
- * evaluating them. The decisions were made by the whole service. CPU time says more than the rate on a busy machine.
+ * Measures a backtest over recorded decisions in a SQLite store, on one core, with the default policies and with plain
+ * rules (no condition), compared with the goal of 100,000 decisions per second. Also measures the time for reading the
+ * decisions without evaluating them. The service made the decisions. On a busy machine, CPU time is more reliable than
+ * the rate.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

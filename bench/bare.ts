@@ -1,8 +1,7 @@
 /**
- * The bare path of a decision, to measure beside: key, canonical form, request hash, leaf, tree, one signed checkpoint
- * a batch, and one durable commit a batch (SQLite, or Postgres with `DATABASE_URL`). No schema, no policy, no log, no
- * commitment, no audit: what is left of a decision that no one has to trust. It shares nothing with the service but the
- * HTTP adapter and the driver.
+ * The minimal path of a decision, as a baseline: key, canonical form, request hash, leaf, tree, one signed checkpoint
+ * for each batch, and one durable commit for each batch (SQLite, or Postgres with `DATABASE_URL`). It has no schema,
+ * policies, log, commitments or audit. It shares only the HTTP adapter and the database driver with the service.
  */
 import { createHash, generateKeyPairSync, sign } from "node:crypto";
 import { join } from "node:path";
@@ -82,7 +81,7 @@ async function toPostgres(url: string): Promise<Sink> {
   const sql = postgres(url, { max: 1, onnotice: () => {} });
   for (const statement of TABLES("bytea")) await sql.unsafe(statement);
   await sql`insert into keys values (${keyHash}, 'bench')`;
-  // Read once and kept in memory, because a bare decision does not query the database for each request.
+  // Cached at startup, so that a decision does not query the database for its key.
   const keys = new Set((await sql<{ hash: string }[]>`select hash from keys`).map(({ hash }) => hash));
   return {
     isKey: (hash) => keys.has(hash),
@@ -103,7 +102,7 @@ async function toPostgres(url: string): Promise<Sink> {
 
 const { privateKey } = generateKeyPairSync("ed25519");
 const [LEAF, NODE] = [Buffer.of(0), Buffer.of(1)];
-/** By level: the root of the perfect subtree that waits for its neighbour. */
+/** By level: the root of the perfect subtree that has no sibling yet. */
 const edge: Buffer[] = [];
 let size = 0;
 
@@ -141,7 +140,7 @@ async function flush(): Promise<void> {
       note,
     );
     for (const { done } of batch) done();
-    // What arrives is let in before the next one.
+    // Let requests that have arrived join the next batch.
     await new Promise((resolve) => setImmediate(resolve));
   }
   running = false;

@@ -14,7 +14,10 @@ export interface OpenWriter extends BulkWriter {
   end(): Promise<void>;
 }
 
-/** Indexes that every action is in, without those in the order of the actions. To sort the keys of all actions is faster than to insert each into a large index. */
+/**
+ * Indexes that contain every action and are not in the order of the actions. Sorting the keys of all actions is faster
+ * than inserting each one into a large index.
+ */
 const INDEXES = [
   "entries_by_leaf_hash",
   "actions_by_agent",
@@ -120,7 +123,7 @@ const EMPTY: BulkAction = {
 export async function openPostgresWriter(database: string): Promise<OpenWriter> {
   const client = postgres(database, { max: 1, onnotice: () => {} });
   const sql = await client.reserve();
-  // Without the triggers that each row runs: they verify what this writer does right.
+  // Disable the row triggers, because this writer does not make the errors that they detect.
   await sql.unsafe(
     "set session_replication_role = replica; set synchronous_commit = off; set maintenance_work_mem = '1GB'",
   );
@@ -192,7 +195,7 @@ export async function openPostgresWriter(database: string): Promise<OpenWriter> 
 
 const ESCAPES: Record<string, string> = { "\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r" };
 
-/** Joins lines, because each chunk is a message of its own. */
+/** Joins lines, because each chunk is a separate protocol message. */
 function* chunksOf(lines: readonly string[]): Iterable<string> {
   for (let at = 0; at < lines.length; at += 256) yield lines.slice(at, at + 256).join("");
 }

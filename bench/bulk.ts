@@ -1,7 +1,7 @@
 /**
- * Extends a store by actions that are decided like one of its actions: with their own ids, salts, requests, entries, tiles
- * and bundles, but without evaluating a policy again and without the indexes of actions, which are created at the end. The
- * result is the store that single submissions would have made, and passes `assent audit`.
+ * Extends a store with actions that copy the decisions of its existing actions, with separate ids, salts, requests,
+ * entries, tiles and bundles. Policies are not evaluated again, and the indexes of actions are created at the end. The
+ * resulting store equals one that was filled by single submissions, and passes `assent audit`.
  */
 import { randomBytes } from "node:crypto";
 import { promisify } from "node:util";
@@ -22,7 +22,7 @@ const TILES = 64;
 const GZIP = { level: 6 };
 const SALT_BYTES = 32;
 
-/** An action, with the sequence number of the action that it is like. */
+/** An action, with the sequence number of the action whose decision it copies. */
 export interface BulkAction {
   seq: number;
   template: number;
@@ -50,10 +50,10 @@ export interface BulkWriter {
 
 interface Template {
   seq: number;
-  /** Text of the entry, cut at its variable members, and the names of these members. */
+  /** JSON of the entry, split at its variable members, and the names of these members. */
   parts: string[];
   names: string[];
-  /** Milliseconds; null for a denied action. */
+  /** Validity of the decision in milliseconds; null for a denied action. */
   valid: number | null;
 }
 
@@ -94,7 +94,7 @@ async function readTemplates(storage: Storage): Promise<Map<string, Template>> {
   return templates;
 }
 
-/** The tree of the tiles: the roots of the last tiles of each level that do not fill a tile of the next one. */
+/** The tree of tiles: the roots of the last tiles of each level that do not fill a tile of the next level yet. */
 class Tiles {
   private readonly levels: Uint8Array[][] = [];
   edge: Uint8Array[] = [];
@@ -118,7 +118,7 @@ class Tiles {
   }
 }
 
-/** Appends the actions. Resolves to their number. */
+/** Appends the actions. Returns their number. */
 export async function appendBulk(options: BulkOptions): Promise<number> {
   const { storage, writer, tiles: total, until, progress } = options;
   const templates = await readTemplates(storage);

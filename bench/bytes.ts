@@ -1,7 +1,7 @@
 /**
- * Measures the bytes of an entry by table and index, in a store with BENCH_ACTIONS actions (default 12,000) of different
- * requests that the whole service has decided, before and after the background work; and the CPU time of one decision. Uses
- * SQLite, or with `DATABASE_URL=start` a Postgres that it starts itself.
+ * Measures the bytes of an entry by table and index, before and after the background work, in a store with
+ * BENCH_ACTIONS actions (default 12,000) of different requests that the service has decided. Also measures the CPU time
+ * of one decision. Uses SQLite, or with `DATABASE_URL=start` a Postgres that it starts.
  */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
@@ -80,7 +80,7 @@ async function show(title: string, entries: number): Promise<void> {
 
 let key = "";
 let n = 0;
-/** No two of one run are the same, nor of one length. */
+/** Returns a request body. All bodies of a run differ in content and in length. */
 function body(): string {
   n++;
   const word = (length: number): string => randomBytes(length).toString("base64url");
@@ -92,7 +92,10 @@ function body(): string {
   });
 }
 
-/** Fills the store up to `amount` actions. Microseconds of CPU of one decision in this process, the load beside it. */
+/**
+ * Fills the store up to `amount` actions. Returns the CPU time of one decision in this process in microseconds,
+ * including the load generator.
+ */
 async function fill(amount: number): Promise<number> {
   const storage = openable();
   const { config } = loadConfig({

@@ -1,6 +1,6 @@
 /**
- * Cerbos with its decision log on, to measure beside: the nearest that others have. Its log is written in the background,
- * so that an answer does not wait for the disk, and nothing in it can be proved; its policy is one rule.
+ * Starts Cerbos with its decision log, for comparison, because it is the most similar product. Cerbos writes the log in
+ * the background, so a response does not wait for the disk, and the log cannot be proved. Its policy is one rule.
  */
 import { spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -40,7 +40,7 @@ export const CHECK: Work = {
   }),
 };
 
-/** Path of the program; null where its package has none for this platform. */
+/** Returns the path of the program, or null if its package does not support this platform. */
 function programOf(): string | null {
   const name = `cerbos-${process.platform}-${process.arch}`;
   try {
@@ -50,7 +50,7 @@ function programOf(): string | null {
   }
 }
 
-/** Null, and why on standard error, where it cannot run. */
+/** Starts Cerbos. If it cannot run, prints the reason to standard error and returns null. */
 export async function startCerbos(data: string): Promise<Server | null> {
   const program = programOf();
   if (program === null) {

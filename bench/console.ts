@@ -25,7 +25,7 @@ const GOAL_TASK_MS = 100;
 
 const print = (name: string, value: string): boolean => process.stdout.write(`${name.padEnd(34)}${value}\n`);
 
-/** Notes when the first row of the list is in the page, and every long task. */
+/** Records when the first row of the list is rendered, and every long task. */
 const WATCH = `
   window.bench = { list: null, tasks: [] };
   new PerformanceObserver((found) => {
@@ -86,7 +86,7 @@ async function openTabs(context: BrowserContext, url: string, key: string): Prom
       await page.getByLabel("API key").fill(key);
       await page.getByRole("button", { name: "Sign in" }).click();
       await page.locator("[data-id]").first().waitFor();
-      // Again as a signed-in person opens it.
+      // Reload, as a person who is already signed in opens the page.
       await page.reload();
     }
     await page.locator("[data-id]").first().waitFor();
@@ -96,7 +96,7 @@ async function openTabs(context: BrowserContext, url: string, key: string): Prom
   return tabs;
 }
 
-/** Sends decisions at an even rate. Returns how many. */
+/** Sends decisions at a constant rate. Returns their number. */
 async function decide(service: Server, seconds: number): Promise<number> {
   const begun = performance.now();
   const pending: string[] = [];

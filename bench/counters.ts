@@ -1,4 +1,7 @@
-/** In a measured process: how often each statement ran on SQLite, and how many rows it changed. Told on request. */
+/**
+ * Counts the executions of each SQLite statement and the rows that it changed, in the measured process. Prints the
+ * counts on request.
+ */
 import {
   loadSqlite,
   type SqliteDatabase,
@@ -6,12 +9,14 @@ import {
   type SqliteStatement,
 } from "../plugins/storage-sqlite/load-library.ts";
 
-/** By the text of the statement. */
+/** By the SQL text of the statement. */
 export type Counts = { [sql: string]: { calls: number; rows: number } };
 
 const counts: Counts = {};
 
-/** The library. Counts all statements from now on, including those that other code prepares. */
+/**
+ * Returns the SQLite library, patched to count all statements from now on, including those that other code prepares.
+ */
 export async function countedSqlite(): Promise<SqliteLibrary> {
   const library = await loadSqlite();
   const database = library.DatabaseSync.prototype;
@@ -27,13 +32,13 @@ export async function countedSqlite(): Promise<SqliteLibrary> {
     },
   };
   if (Object.getOwnPropertyDescriptor(database, "prepare")?.writable === true) Object.assign(database, own);
-  // The package's own cannot be replaced; its constructor takes another prototype.
+  // The class cannot be replaced, but its constructor's prototype can.
   else
     library.DatabaseSync.prototype = Object.create(database, Object.getOwnPropertyDescriptors(own)) as SqliteDatabase;
   return library;
 }
 
-/** Each counts for itself: a look-up by text for each call would itself be seen in what is measured. */
+/** Each statement has its own counter, because a lookup by text in each call would distort the measurement. */
 function counted(statement: SqliteStatement, count: Counts[string]): SqliteStatement {
   const { all, run } = statement;
   return Object.defineProperties(statement, {
@@ -54,7 +59,7 @@ function counted(statement: SqliteStatement, count: Counts[string]): SqliteState
   });
 }
 
-/** Writes what was counted so far to standard output for each line of standard input. */
+/** Prints the counts to standard output for each line on standard input. */
 export function answerCounts(): void {
   process.stdin.on("data", () => process.stdout.write(`${JSON.stringify(counts)}\n`));
   process.stdin.unref?.();

@@ -1,7 +1,7 @@
 /**
- * The decision alone: no service, no store. The set holds what decides (10 rules about the tool in
- * question, two with conditions) among ever more rules about other tools; the median must not follow
- * them. All sizes take turns in one run, so that the ratio means something on a busy machine.
+ * Measures only the decision, without a service or a store. The set contains the rules that decide (10 rules about the
+ * requested tool, two of them with conditions) and an increasing number of rules about other tools, which must not
+ * increase the median. All sizes alternate in one run, so that their ratio is meaningful on a busy machine.
  *
  *   npm run bench:decide [-- ROUNDS]
  */
@@ -12,7 +12,7 @@ import type { Facts, PolicyDocument, RuleDocument } from "../src/domain/policy/p
 const SIZES = [10, 1_000, 10_000];
 const ROUNDS = Number(process.argv[2] ?? 40);
 const CALLS = 2_000;
-/** Decisions per sample: one alone is near the resolution of the clock. */
+/** Decisions per sample, because a single decision is close to the resolution of the clock. */
 const SAMPLE = 10;
 
 const RELEVANT: RuleDocument[] = [

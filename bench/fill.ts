@@ -1,6 +1,6 @@
 /**
- * Fills a new store with actions of the last 30 days. The first actions are decided by the service, the actions that follow
- * are decided like them (`bulk.ts`), and the last ones, which can require approval, are decided by the service again.
+ * Fills a new store with actions of the last 30 days. The service decides the first actions. The actions that follow
+ * copy those decisions (`bulk.ts`). The service also decides the last ones, which can require approval.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,7 @@
 /**
- * What an agent does around a call: submit, start, report. One process and several on one Postgres, these with one that
- * decides for all and in turns, beside SQLite; in turns in one run. Agents keep their process, and wait for each answer.
+ * Measures the requests of an agent around a call: submit, start, report. Compares one process and several on one
+ * Postgres, where one process decides for all or all decide in turn, and SQLite. The variants alternate in one run.
+ * Each agent keeps using the same process, and waits for each response.
  *
  *   BENCH_SECONDS=8 BENCH_AGENTS=32 BENCH_PROCESSES=4 npm run bench:flow
  */
@@ -25,11 +26,11 @@ interface Fleet {
 }
 
 interface Turn {
-  /** Actions that went all the way, a second. */
+  /** Completed actions per second. */
   rate: number;
   /** Mean milliseconds of a submission, a start and a result. */
   ms: number[];
-  /** Microseconds of the services' CPU for each action. */
+  /** Microseconds of CPU time of the services for each action. */
   cpu: number;
 }
 

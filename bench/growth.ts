@@ -1,7 +1,7 @@
 /**
- * A ledger that grows to 1,000,000 entries through POST /v1/actions: at 10^4, 10^5 and 10^6 the throughput of the last
- * part, the process's memory, the time of a proof, and the size of the database. With `DATABASE_URL=start` on a
- * Postgres that it starts itself. Memory must not grow with the ledger.
+ * Grows a ledger to 1,000,000 entries through POST /v1/actions. At 10^4, 10^5 and 10^6 entries it measures the
+ * throughput of the last part, the memory of the process, the time of a proof, and the size of the database. With
+ * `DATABASE_URL=start` it uses a Postgres that it starts. Memory must not grow with the ledger.
  */
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,7 +31,7 @@ async function size(): Promise<number> {
   return Number(note.split("\n")[1]);
 }
 
-/** Milliseconds, of proofs of entries all over the ledger. */
+/** Returns the milliseconds of proofs for entries from all parts of the ledger. */
 async function proofs(): Promise<{ p50: number; p99: number }> {
   const hashes: string[] = [];
   const total = await size();
@@ -56,7 +56,7 @@ async function proofs(): Promise<{ p50: number; p99: number }> {
   return { p50: times[Math.floor(times.length / 2)] ?? NaN, p99: times[Math.floor(times.length * 0.99)] ?? NaN };
 }
 
-/** MiB on the disk. */
+/** Returns the size of the store on disk in MiB. */
 async function stored(): Promise<number> {
   if (database === null)
     return (

@@ -1,6 +1,6 @@
 /**
- * What a call of a coding agent costs: from the start of the hook's process to its exit, for an allowed command before a
- * real service on SQLite. `npm run bench:hook [calls]`, on the built package.
+ * Measures the cost of a coding agent's call: the time from the start of the hook's process to its exit, for an allowed
+ * command, with a service on SQLite. `npm run bench:hook [calls]`, on the built package.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -37,7 +37,8 @@ spawnSync(process.execPath, [join(ROOT, ".ci/build.mjs")], { stdio: "inherit" })
 const hooks = await startHookService("policy: bench\nrules:\n  - { name: all, tool: shell, effect: allow }\n");
 const folder = mkdtempSync(join(tmpdir(), "assent-bench-"));
 const base: NodeJS.ProcessEnv = { ...process.env, ...hooks.env, XDG_RUNTIME_DIR: folder };
-// Node reads such a file at every start: 46 ms for the certificates of all public authorities, with or without a hook.
+// With this variable, Node would read certificates at every start: 46 ms for those of all public authorities, with or
+// without a hook.
 delete base["NODE_EXTRA_CA_CERTS"];
 const event = (i: number): string =>
   JSON.stringify({

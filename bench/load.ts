@@ -1,4 +1,4 @@
-/** Servers as processes of their own, and load on them. */
+/** Starts servers as child processes and sends load to them. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { join } from "node:path";
 import autocannon from "autocannon";
@@ -14,24 +14,26 @@ export interface Server {
 }
 
 export interface Measured {
-  /** Requests that were answered. */
+  /** Number of responses. */
   requests: number;
   rps: number;
-  /** Milliseconds. */
+  /** Latencies in milliseconds. */
   p50: number;
   p95: number;
   p99: number;
   errors: number;
 }
 
-/** Requests that are alike, or one after another from `next`. Sent as JSON by POST. */
+/**
+ * The requests of a measurement: all with the same body, or with the results of `next`. They are sent as JSON by POST.
+ */
 export interface Work {
   path: string;
   body?: string;
   next?(): { body: string; headers?: Record<string, string> };
 }
 
-/** The same refund again and again: allowed. */
+/** The same allowed refund in each request. */
 export const ALLOWED: Work = { path: "/v1/actions", body: JSON.stringify(sample) };
 
 /**
@@ -68,7 +70,10 @@ export async function start(
   return { child, ...(JSON.parse(line) as { url: string; key: string }) };
 }
 
-/** Throws unless the sample is allowed: without policies, or with those that a build cannot read, everything is denied and costs less. */
+/**
+ * Throws unless the sample is allowed. Without policies, or with policies that a build cannot read, everything is
+ * denied, which is cheaper.
+ */
 export async function assertAllows({ url, key }: Server): Promise<void> {
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const response = await fetch(url + ALLOWED.path, { method: "POST", headers, body: ALLOWED.body ?? "" });
@@ -76,21 +81,24 @@ export async function assertAllows({ url, key }: Server): Promise<void> {
   if (status !== "allowed") throw new Error(`the sample is ${status ?? response.status} instead of allowed`);
 }
 
-/** Ends it in order, and waits. */
+/** Stops a server gracefully, and waits for its exit. */
 export async function end({ child }: Server): Promise<void> {
   const gone = new Promise((resolve) => child.once("exit", resolve));
   child.kill();
   await gone;
 }
 
-/** The same work on all of the servers at once, the connections shared out among them. With `amount` so many requests of each. */
+/**
+ * Sends the same work to all servers concurrently, with the connections distributed among them. With `amount`, sends
+ * that number of requests to each.
+ */
 export async function measure(
   servers: readonly Pick<Server, "url" | "key">[],
   connections: number,
   seconds: number,
   { work = ALLOWED, amount }: { work?: Work; amount?: number } = {},
 ): Promise<Measured> {
-  // autocannon keeps latencies in whole milliseconds; its own histogram has p97_5 and no p95, so take our own.
+  // autocannon records whole milliseconds, and its histogram has p97.5 instead of p95, so record latencies here.
   const latencies: number[] = [];
   const { next } = work;
   const results = await Promise.all(

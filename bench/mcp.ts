@@ -1,8 +1,8 @@
 /**
- * What `assent mcp proxy` adds to a call over standard input and output. A server that answers at once is asked without
- * the proxy, through it by a method that passes without a decision, and through it by a tool that is decided about; the decision
- * is made without either, too. The
- * kinds take turns, so that the differences mean something on a busy machine.
+ * Measures what `assent mcp proxy` adds to a call over standard input and output. The calls go to a server that
+ * responds at once: without the proxy, through the proxy with a method that needs no decision, and through the proxy
+ * with a tool call that is decided. The requests for the decision are also measured separately. The variants alternate,
+ * so that their differences are meaningful on a busy machine.
  *
  *   npm run bench:mcp [-- CALLS]
  */
@@ -14,7 +14,7 @@ import { createInterface } from "node:readline";
 import { createAssent } from "../src/client/index.ts";
 
 const CALLS = Number(process.argv[2] ?? 2_000);
-/** Of one kind before the next has its turn. */
+/** Calls of one variant before the next variant. */
 const TURN = 50;
 
 const SERVER = `
@@ -38,7 +38,7 @@ function start(command: string, args: string[], env: Record<string, string> = {}
   return child;
 }
 
-/** A client that waits for each answer. */
+/** Creates a client that waits for each response. */
 function client({ stdin, stdout }: ChildProcess): (method: string, params: object) => Promise<number> {
   let last = 0;
   let answered = (): void => {};
@@ -88,7 +88,10 @@ try {
   for (const ask of [plain, proxied]) await ask("initialize", hello);
 
   const assent = createAssent({ url, apiKey: key });
-  /** What the proxy asks the service before a call, and the report after it, which meets the next call as it does there. */
+  /**
+   * Sends the proxy's requests to the service around one call: the submission before it, and the report after it, which
+   * overlaps with the next call as in the proxy.
+   */
   async function decision(): Promise<number> {
     const begun = performance.now();
     const request = { agent_id: "bench", tool: "mcp.echo", operation: "echo", params: { n: Math.random() } };

@@ -1,6 +1,7 @@
 /**
- * What a decision costs beside time on the clock: CPU of the service and of the database, transactions, statements, rows
- * and bytes. CPU is the kernel's count of user and system time: it holds on a machine that others use as well.
+ * Measures the cost of a decision other than elapsed time: CPU of the service and of the database, transactions,
+ * statements, rows and bytes. CPU is the kernel's count of user and system time, which is valid even if other programs
+ * use the machine.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,16 +10,16 @@ import { loadSqlite } from "../plugins/storage-sqlite/load-library.ts";
 import type { Counts } from "./counters.ts";
 import type { Server } from "./load.ts";
 
-/** Sums since the start; NaN where this machine or this server does not tell. */
+/** Totals since the start. NaN if this machine or this server does not report them. */
 export interface Reading {
   /** Microseconds of CPU. */
   service: number;
   database: number;
   batches: number;
   statements: number;
-  /** Inserted, updated or deleted, without those of triggers and of parts of a statement. */
+  /** Rows that were inserted, updated or deleted, without those of triggers and of sub-statements. */
   rows: number;
-  /** Of the database as it lies on the disk. */
+  /** Size of the database on disk. */
   bytes: number;
   /** Microseconds for which the lock of the ledger's head was held. */
   locked: number;
@@ -33,13 +34,13 @@ export interface Meter {
 const TICK = 10_000;
 
 /**
- * User and system time of a process with its threads. Microseconds; NaN where there is no /proc.
- * @param children with those of its children that it has waited for
+ * Returns the user and system time of a process with its threads, in microseconds; NaN without /proc.
+ * @param children adds the time of exited child processes
  */
 export function cpuOf(pid: number | undefined, children = false): number {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name, in brackets, may hold spaces.
+    // The process name, in brackets, can contain spaces.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     // utime, stime, cutime, cstime: fields 14 to 17 of proc(5).
     return fields.slice(11, children ? 15 : 13).reduce((sum, field) => sum + Number(field), 0) * TICK;
@@ -48,7 +49,7 @@ export function cpuOf(pid: number | undefined, children = false): number {
   }
 }
 
-/** MiB that it holds. */
+/** Returns the resident memory of a process in MiB. */
 export function memoryOf({ child }: Server): number {
   try {
     return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1]) / 1024;
@@ -59,7 +60,10 @@ export function memoryOf({ child }: Server): number {
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
 
-/** @param file of its SQLite store, in its data folder; null where it has none */
+/**
+ * Reads the costs of a service with a SQLite store.
+ * @param file name of the store in the data folder; null if there is none
+ */
 export function sqliteMeter(server: Server, data: string, file: string | null): Meter {
   return {
     async read() {
@@ -75,7 +79,10 @@ export function sqliteMeter(server: Server, data: string, file: string | null): 
   };
 }
 
-/** `database`: one of a server on this machine, with pg_stat_statements loaded. */
+/**
+ * Reads the costs of services with a Postgres database.
+ * @param database on a server on this machine with pg_stat_statements
+ */
 export async function postgresMeter(servers: readonly Server[], database: string): Promise<Meter> {
   const sql = postgres(database, { max: 1, onnotice: () => {} });
   await sql`create extension if not exists pg_stat_statements`;
@@ -104,7 +111,10 @@ export async function postgresMeter(servers: readonly Server[], database: string
   };
 }
 
-/** What lies between two readings, for each of so many decisions; `batches` becomes decisions in each batch. */
+/**
+ * Returns the difference between two readings, divided by `decisions`. `batches` becomes the number of decisions in
+ * each batch.
+ */
 export function perDecision(before: Reading, after: Reading, decisions: number): Reading {
   const each = (name: keyof Reading): number => (after[name] - before[name]) / decisions;
   return {
@@ -118,7 +128,7 @@ export function perDecision(before: Reading, after: Reading, decisions: number):
   };
 }
 
-/** A batch is what moves the ledger's head once. */
+/** A batch is a transaction that updates the ledger's head once. */
 function totals(counts: Counts): Pick<Reading, "batches" | "statements" | "rows"> {
   const all = Object.entries(counts);
   const heads = all.filter(([sql]) => /\bupdate "?ledger_head\b/i.test(sql));
@@ -129,7 +139,7 @@ function totals(counts: Counts): Pick<Reading, "batches" | "statements" | "rows"
   };
 }
 
-/** NaN for a server that does not export it, or whose key may not read metrics. */
+/** Returns NaN for a server that does not export it, or whose key may not read metrics. */
 async function lockedOf({ url, key }: Server): Promise<number> {
   const response = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${key}` } });
   const seconds = /^assent_ledger_lock_held_seconds_sum (\S+)$/m.exec(await response.text())?.[1];

@@ -24,7 +24,7 @@ const KEPT = process.env["BENCH_STORE"];
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
 const DAY = 86_400_000;
 
-/** What a list is asked for: one of the actions in the middle, and the first moment of the actions and now. */
+/** Values for lists: one action in the middle, and the times of the first action and of now. */
 interface Filled {
   id: string;
   since: string;
@@ -59,9 +59,11 @@ const LISTS: Readonly<Record<string, (store: Filled) => string>> = {
 };
 const STARTS = 3;
 const REPEATS = 20;
-/** Every tenth action is denied, and so can be erased at once: an allowed one may still start. */
+/** Every tenth action is denied, so that it can be erased at once. An allowed action may still start. */
 const DENIED_AGENT = "retired-agent";
-/** Settings of Postgres. The defaults are meant for small machines: each checkpoint would follow the last one at once. */
+/**
+ * Settings of Postgres. With the defaults, which are meant for small machines, checkpoints would run without a pause.
+ */
 const SETTINGS = ["shared_buffers=1GB", "max_wal_size=8GB", "checkpoint_timeout=15min"];
 
 const analytics = (until: string, days: number): string =>
@@ -82,7 +84,7 @@ const headers = { authorization: `Bearer ${ADMIN}`, "content-type": "application
 const print = (name: string, value: string): boolean => process.stdout.write(`${name.padEnd(34)}${value}\n`);
 const seconds = (from: number): number => (performance.now() - from) / 1000;
 
-/** Bytes of the store on the disk. */
+/** Returns the size of the store on disk. */
 async function bytes(): Promise<number> {
   if (database === null)
     return readdirSync(folder)
@@ -106,7 +108,10 @@ const spread = (times: number[], digits: number): string => {
   return `best ${times[0]?.toFixed(digits)}, p50 ${times[times.length >> 1]?.toFixed(digits)}, max ${times.at(-1)?.toFixed(digits)}`;
 };
 
-/** Times of one page and the service's CPU for it, in milliseconds. Other work on the machine changes the CPU little. */
+/**
+ * Measures one page of a list: its times, and the CPU time of the service, in milliseconds. Other work on the machine
+ * hardly affects the CPU time.
+ */
 async function timeOfList(service: Server, path: string): Promise<string> {
   const times: number[] = [];
   const before = cpuOf(service.child.pid);
@@ -164,7 +169,7 @@ async function erase(service: Server): Promise<string> {
   return `${(erased / seconds(from)).toFixed(0)} a second (${erased} erased)`;
 }
 
-/** MiB a second of a backup. */
+/** Returns the speed of a backup in MiB per second. */
 async function timeOfBackup(stored: number): Promise<string> {
   const backup = join(folder, "backup");
   const begun = performance.now();

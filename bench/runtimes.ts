@@ -1,8 +1,11 @@
-/** The same service on Node, Deno and Bun, each on a SQLite store of its own, beside the bare path on the same runtime. One run. */
+/**
+ * Compares the same service on Node, Deno and Bun, each with a separate SQLite store, and the minimal path (`bare.ts`)
+ * on the same runtime, in one run.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { without, type RuntimeName } from "../test/support/runtimes.ts";
+import { withoutRuntime, type RuntimeName } from "../test/support/runtimes.ts";
 import { end, mean, measure, start, type Measured } from "./load.ts";
 
 const SECONDS = Number(process.env["BENCH_SECONDS"] ?? 8);
@@ -14,7 +17,7 @@ const node = new Map<number, number>();
 out("connections  runtime    req/s   p50 ms   p95 ms   p99 ms   of the bare path   of Node");
 try {
   for (const runtime of RUNTIMES) {
-    const why = without(runtime);
+    const why = withoutRuntime(runtime);
     if (why !== false) {
       out(why);
       continue;

@@ -1,8 +1,11 @@
-/** The whole service for measuring, on an empty SQLite store or on `DATABASE_URL`. Prints one JSON line: `{url, key}`. */
+/**
+ * Runs the whole service for a measurement, on an empty SQLite store or on `DATABASE_URL`. Prints one JSON line: `{url,
+ * key}`.
+ */
 import { limitYoungGeneration, unlimitYoungGeneration } from "../src/serve/young-space.ts";
 import { answerCounts, countedSqlite } from "./counters.ts";
 
-// As the command line starts it: before the rest is loaded.
+// Before other modules are loaded, as the command line does it.
 limitYoungGeneration();
 const { createLogger, createRuntime, loadConfig } = await import("../src/index.ts");
 const { stopOnSignals, serve, ServerResponse } = await import("../src/serve/index.ts");
@@ -36,7 +39,7 @@ await runtime.start();
 await runtime.createFirstKeys((keys) => (key = keys.agent));
 const { url, stop } = await serve(runtime.fetch, config.server);
 unlimitYoungGeneration();
-// A clean end writes the profile that --cpu-prof asks for.
+// Node writes the profile of --cpu-prof only on a graceful exit.
 stopOnSignals(async () => {
   await stop();
   await runtime.stop();

@@ -1,7 +1,8 @@
 /**
- * SQLite against Postgres, one, two and four processes on one Postgres, and each against the bare path (bare.ts) on the
- * same store, in turns in one run: requests per second and latencies, and what one decision costs. `BENCH_BASE` names the
- * folder `build` of another checkout, whose fleets on Postgres take turns with these.
+ * Compares SQLite with Postgres, and one, two and four processes on one Postgres, each with the minimal path
+ * (`bare.ts`) on the same store. The variants alternate in one run. Prints requests per second, latencies, and the cost
+ * of one decision. `BENCH_BASE` names the folder `build` of another checkout, whose processes on Postgres are also
+ * measured.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,7 +18,7 @@ const CONNECTIONS = (process.env["BENCH_CONNECTIONS"] ?? "1,32,128").split(",").
 const FLEETS = (process.env["BENCH_PROCESSES"] ?? "1,2,4").split(",").map(Number);
 const BASE = process.env["BENCH_BASE"];
 const ROUNDS = Number(process.env["BENCH_ROUNDS"] ?? 2);
-/** Seconds for each process. Code that has run a few hundred times is several times as slow as later. */
+/** Seconds of warm-up for each process. Code is several times slower until it has run a few hundred times. */
 const WARM_UP = Number(process.env["BENCH_WARM_UP"] ?? 4);
 
 const folder = mkdtempSync(join(tmpdir(), "assent-bench-"));
@@ -32,7 +33,7 @@ interface Fleet {
   meter: Meter;
 }
 
-/** The first against the others. */
+/** Compares the first fleet with the others. */
 async function compare(...fleets: readonly Fleet[]): Promise<void> {
   for (const { servers } of fleets) await measure(servers, 128, WARM_UP * servers.length);
   for (const connections of CONNECTIONS) {

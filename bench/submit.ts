@@ -1,6 +1,7 @@
 /**
- * POST /v1/actions with everything on, beside the bare path and Cerbos, in turns in one run: requests per second and
- * latencies, and what one decision costs. Each server is a process of its own; the load comes from this one.
+ * Compares POST /v1/actions of the complete service with the minimal path (`bare.ts`) and with Cerbos, alternating in
+ * one run: requests per second, latencies, and the cost of one decision. Each server is a separate process; this
+ * process generates the load.
  *
  *   BENCH_SECONDS=8 BENCH_CONNECTIONS=1,32,128 npm run bench
  */
@@ -15,7 +16,7 @@ import { ASKED, DENIED, KEYED, LIMITED, prepareData, VARIED } from "./works.ts";
 
 const SECONDS = Number(process.env["BENCH_SECONDS"] ?? 8);
 const CONNECTIONS = (process.env["BENCH_CONNECTIONS"] ?? "1,32,128").split(",").map(Number);
-/** Half of each measurement at a time, so that a busy moment of the machine hits all of them. */
+/** Each measurement is split in two, so that a busy moment of the machine affects all of them. */
 const ROUNDS = 2;
 
 interface Measurement {
@@ -49,7 +50,7 @@ const alone: Measurement[] = [
   { name: "assent, Idempotency-Key", server: service, meter, work: KEYED },
   { name: "assent, one limit", server: service, meter, work: LIMITED },
   { name: "assent, 20 agents, 30 tools", server: service, meter, work: VARIED },
-  // Last, because what waits stays.
+  // Last, because pending actions stay in the store.
   { name: "assent, asked", server: service, meter, work: ASKED },
 ];
 

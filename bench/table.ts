@@ -1,11 +1,11 @@
-/** Lines of a measurement: time on the clock, and what one decision costs. */
+/** Formats the rows of a measurement: elapsed time, and the cost of one decision. */
 import { mean, type Measured } from "./load.ts";
 import { perDecision, type Reading } from "./meter.ts";
 
 export const HEADER =
   "connections  what                            req/s   p50 ms   p95 ms   p99 ms  CPU µs   db µs  batch  statements   rows  bytes  serial µs";
 
-/** One thing's turns. */
+/** The alternating measurements of one variant. */
 export class Turns {
   private readonly measured: Measured[] = [];
   private readonly costs: Reading[] = [];
@@ -24,7 +24,10 @@ export class Turns {
   }
 }
 
-/** "serial µs": the time for which the lock was held, for each decision. `database` is 0 where it runs in the service's process; what is not known is left out. */
+/**
+ * Formats a row. "serial µs" is the time for which the lock was held for each decision. `database` is 0 if the database
+ * runs in the service's process. Unknown values are omitted.
+ */
 export function rowOf(connections: number, name: string, turns: Turns, note = ""): string {
   const cell = (n: number, digits: number, width: number): string =>
     (Number.isFinite(n) ? n.toFixed(digits) : "").padStart(width);

@@ -1,7 +1,7 @@
 /**
- * What traces cost: submissions on SQLite without a tracer, and with one that exports every request to a collector in this
- * process, in turns in one run. `BENCH_BASE` names the folder `build` of a checkout whose code does not know traces, so that
- * its ratio to the first is the cost of traces that are off.
+ * Measures the cost of traces: submissions on SQLite without a tracer, and with one that exports every request to a
+ * collector in this process, alternating in one run. `BENCH_BASE` names the folder `build` of a checkout without
+ * support for traces, whose ratio to the first variant is the cost of disabled traces.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";

@@ -1,4 +1,4 @@
-/** What agents ask in the measurements. */
+/** Requests that the measurements send. */
 import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ROOT } from "../test/support/runtimes.ts";
@@ -18,7 +18,7 @@ const body = ({ params, ...names }: Change): string =>
 const path = "/v1/actions";
 let n = 0;
 
-/** The default policies allow 50, ask about 500 and deny 50,000. */
+/** The default policies allow 50, require approval for 500 and deny 50,000. */
 export const DENIED: Work = { path, body: body({ params: { amount: 50_000 } }) };
 export const ASKED: Work = { path, body: body({ params: { amount: 500 } }) };
 
@@ -28,7 +28,7 @@ export const KEYED: Work = {
   next: () => ({ body: allowed, headers: { "idempotency-key": `${process.pid}-${n++}` } }),
 };
 
-/** Most charges are refunded once, some more often. */
+/** Most charges are refunded once, some several times. */
 export const LIMITED: Work = {
   path,
   next: () => ({ body: body({ tool: "limited", params: { charge: `ch_${Math.floor(Math.random() * 100_000)}` } }) }),
@@ -39,7 +39,10 @@ const MANY = Array.from({ length: 600 }, (_, i) =>
 );
 export const VARIED: Work = { path, next: () => ({ body: MANY[(n++ * 7) % MANY.length] as string }) };
 
-/** Puts the default policies, those of this folder, and a configuration for many questions into a data folder. Returns the policies' folder. */
+/**
+ * Copies the default policies, those of this folder, and a configuration for a large approval queue into a data folder.
+ * Returns the folder of the policies.
+ */
 export function prepareData(data: string): string {
   const policies = join(data, "policies");
   for (const from of [POLICIES, OWN]) cpSync(from, policies, { recursive: true });

@@ -1,6 +1,6 @@
 /**
- * Compiles the sources, their tests and the measurements once into ./build, laid out as they are, so that tests and the processes they
- * start run plain JavaScript. Types are not checked here; `npm run check` does that.
+ * Compiles the sources, tests and benchmarks once into ./build with the same layout, so that tests and the processes
+ * that they start run plain JavaScript. Types are not checked here; `npm run check` does that.
  */
 import { cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { extname, join } from "node:path";
@@ -14,25 +14,25 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const BUILD = join(ROOT, "build");
 const COMPILED = ["src", "plugins", "test", "bench", join("docs", "examples")];
 
-/** @param dist also builds dist/, for tests that start the package as its users have it */
+/** Builds ./build. @param dist also builds dist/, for tests that start the package as its users have it */
 export function build({ dist = true } = {}) {
   if (dist) ensureBuilt(bundlePackages);
   // Set by a caller that has just run tests, such as .ci/run.
   if (process.env["ASSENT_TEST_BUILT"] === "1") return;
   rmSync(BUILD, { recursive: true, force: true });
   compile(["-p", join(ROOT, "test", "tsconfig.json")]);
-  // What the code reads from beside itself.
+  // Copies files that the code reads from its own folder.
   for (const folder of COMPILED)
     cpSync(join(ROOT, folder), join(BUILD, folder), { recursive: true, filter: (path) => extname(path) !== ".ts" });
-  // What stands beside the code, and is only read.
+  // Links files outside of the code that it only reads.
   symlinkSync(join("..", "policies"), join(BUILD, "policies"));
-  // The package by its own name is what was built here.
+  // Makes the package's own name resolve to this build.
   const manifest = readFileSync(join(ROOT, "package.json"), "utf8");
   writeFileSync(join(BUILD, "package.json"), manifest.replaceAll('"./dist/', '"./'));
   copyVendored(BUILD);
-  // As it is published: every process reads 30 files instead of 700.
+  // Bundled as in the published package, so that every process reads 30 files instead of 700.
   bundlePackages(BUILD, ["test"]);
-  // V8 reports coverage by file.
+  // V8 reports coverage by file, so coverage needs separate files.
   if (process.env["ASSENT_TEST_COVERAGE"] !== "1") bundleService(BUILD);
   for (const { name } of readdirSync(join(ROOT, "docs"), { withFileTypes: true }))
     if (name !== "examples") symlinkSync(join("..", "..", "docs", name), join(BUILD, "docs", name));

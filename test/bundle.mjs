@@ -8,11 +8,11 @@ import { posix, sep } from "node:path";
 import { buildSync } from "esbuild";
 
 const { dirname, join, relative } = posix;
-/** Started as processes and threads of their own. Each gets a small bundle, because it needs little of the service. */
+/** Entry points of separate processes and threads. Each gets a small bundle, because it needs little of the service. */
 const ENTRIES = ["src/hook/worker.js", "src/hook/daemon.js", "src/policies/trial-thread.js"];
 /**
- * Bundles, by modules with all that these import. A bundle imports the bundles before it. So a command of a client and a
- * test of the ledger load only a part.
+ * Roots of the bundles: each contains these modules and everything that they import. A bundle imports the previous
+ * bundles, so a client command or a ledger test loads only a part.
  */
 const BUNDLES = {
   commands: /^src\/cli\/(?:main|actions|plans|schema|service-status|verify)\.js$/,
@@ -27,7 +27,7 @@ const BUNDLES = {
 };
 const IMPORT = /^(?:import|export)\b[^"';]*?"(\.[^"]*)";?$/gm;
 
-/** @param folder has the layout of dist/, with its packages bundled into ./vendor */
+/** Bundles a build. @param folder has the layout of dist/, with its packages bundled into ./vendor */
 export function bundleService(folder) {
   const modules = new Map(scriptsIn(folder).map((path) => [path, readFileSync(join(folder, path), "utf8")]));
   for (const [path, text] of modules)
@@ -47,11 +47,14 @@ export function bundleService(folder) {
     for (const path of found)
       writeFileSync(join(folder, path), facadeOf(path, modules.get(path), exportsOf.get(path), name));
   }
-  // These stay files.
+  // These modules remain separate files.
   for (const path of waiting) writeFileSync(join(folder, path), modules.get(path));
 }
 
-/** Paths of all modules, without the client side, which imports nothing of the service, and the entry point of the command line. */
+/**
+ * Returns the paths of all modules, except the client, which imports nothing of the service, and the entry point of the
+ * command line.
+ */
 function scriptsIn(folder) {
   return ["src", "plugins"]
     .flatMap((room) =>
@@ -74,7 +77,7 @@ function withImports(roots, modules) {
   return [...found];
 }
 
-/** Makes a module find the files next to it, in whichever bundle it is. */
+/** Makes a module find the files in its source folder, whichever bundle contains it. */
 function keepLocation(path, text) {
   return text.replaceAll("import.meta.url", `new URL("${path}", assentBuild).href`);
 }
@@ -93,7 +96,7 @@ function listExports(folder, paths) {
   return new Map(Object.values(metafile.outputs).map(({ entryPoint, exports }) => [entryPoint, exports]));
 }
 
-/** @param others modules that the bundle must not contain; it can import them dynamically */
+/** Builds a bundle. @param others modules that the bundle must not contain; it can import them dynamically */
 function bundle(folder, options, others) {
   buildSync({
     ...options,

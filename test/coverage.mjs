@@ -1,9 +1,12 @@
-/** Reads what V8 wrote of the lines that ran, of every process of a run together, and prints it by room. */
+/** Reads V8's coverage of all processes of a run, and prints the covered lines by folder. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** @param folder NODE_V8_COVERAGE of the run @param build where the JavaScript stands that ran, without comments */
+/**
+ * Prints the coverage of a run. @param folder NODE_V8_COVERAGE of the run @param build the JavaScript that ran, without
+ * comments
+ */
 export function reportCoverage(folder, build) {
   const files = new Map();
   for (const path of readdirSync(build, { recursive: true, encoding: "utf8" }))
@@ -36,17 +39,20 @@ export function reportCoverage(folder, build) {
   console.log(`${percent({ lines, ran })} %  in all (${ran} of ${lines})`);
 }
 
-/** A range says how often it ran unless one inside it says otherwise; the outer ones come first. */
+/**
+ * Marks the characters that ran. The count of an inner range overrides that of the range around it, so outer ranges are
+ * marked first.
+ */
 function mark(ran, functions) {
   const here = new Uint8Array(ran.length);
   const ranges = functions.flatMap((each) => each.ranges);
-  // The outer before the inner: by their start, and of two that start together the longer one first.
+  // Outer ranges first: sort by start, and for equal starts by descending end.
   ranges.sort((a, b) => a.startOffset - b.startOffset || b.endOffset - a.endOffset);
   for (const { startOffset, endOffset, count } of ranges) here.fill(count > 0 ? 1 : 0, startOffset, endOffset);
   for (let i = 0; i < ran.length; i++) ran[i] |= here[i];
 }
 
-/** A line counts when there is more on it than brackets, and ran when all of it did. */
+/** Counts the lines that contain more than brackets. A line is covered if all of it ran. */
 function linesOf(text, ran) {
   const counted = { lines: 0, ran: 0 };
   let start = 0;

@@ -1,23 +1,26 @@
-/** A folder in memory for what tests write: their stores sync thousands of times, with everything on and nothing to wait for. */
+/** Creates a folder in memory for the files of tests, because their stores sync thousands of times. */
 import { spawnSync } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { freemem } from "node:os";
 import { join } from "node:path";
 
-/** Linux's file system in memory. */
+/** Linux's in-memory file system. */
 const MEMORY = "/dev/shm";
-/** More than all tests of one run keep at a time. Bytes. */
+/** Required free bytes: more than all tests of one run store at a time. */
 const ENOUGH = 6 * 2 ** 30;
 
-/** Its path, until this process ends; null where memory is short, or where nothing may be executed in it. */
+/**
+ * Returns the path of a folder that is deleted when this process ends. Returns null if memory is low, or if the file
+ * system does not permit execution.
+ */
 export function folderInMemory() {
   let folder = null;
   try {
     const { bavail, bsize } = statfsSync(MEMORY);
     if (Math.min(bavail * bsize, freemem()) < ENOUGH) return null;
-    // Short: a socket's whole path has 107 characters.
+    // A short name, because the path of a socket can have at most 107 characters.
     folder = mkdtempSync(join(MEMORY, "a-"));
-    // As root, Postgres runs as another user, in a folder of its own in here.
+    // If this process is root, Postgres runs as another user, in its own folder inside this one.
     chmodSync(folder, 0o711);
     const script = join(folder, "script");
     writeFileSync(script, "#!/bin/sh\n", { mode: 0o755 });

@@ -28,14 +28,14 @@ const GROUPS = {
   rest: isSlow,
   all: () => true,
 };
-/** Ends a file that hangs. Far above what any file takes on a loaded machine. */
+/** Timeout of a test file. Far more than any file takes on a loaded machine. */
 const TIMEOUT_MS = 12 * 60_000;
-/** Runs files that share a process. */
+/** The script that runs several files in one process. */
 const TOGETHER = "test/together.mjs";
-/** What earlier files leave in the memory of a process slows the later ones down. */
+/** Maximum number of files per process, because the memory that earlier files leave behind slows down later ones. */
 const MOST_TOGETHER = 25;
 const KEEP = process.env["ASSENT_TEST_KEEP"] === "1";
-/** They begin first: a long file that begins last runs alone at the end. */
+/** Long files start first: a long file that started last would run alone at the end. */
 const LONG = [
   "cli/cli",
   "policies/packs",
@@ -121,7 +121,7 @@ async function runFiles(alone, concurrency, together = []) {
   return lost.length === 0 ? ordered : [...ordered, ...(await runFiles(lost, concurrency))];
 }
 
-/** Tells shared processes which files to run. Returns the folder in which they claim them. */
+/** Writes the list of files for the shared processes. Returns the folder in which the processes claim them. */
 function shareFiles(files) {
   const claims = mkdtempSync(join(disk, "claims-"));
   writeFileSync(`${claims}.json`, JSON.stringify({ files, claims, most: MOST_TOGETHER }));
@@ -225,7 +225,7 @@ async function runAgain(results) {
   return results.map((result) => flaky.get(result.file) ?? result);
 }
 
-/** Starts one Postgres and one browser if a file needs them, and names them in the environment. */
+/** Starts one Postgres and one browser if a file needs them, and passes their addresses in the environment. */
 async function startShared(files, folder) {
   const needs = (support) =>
     files.some((file) => readFileSync(join(ROOT, file), "utf8").includes(`support/${support}`));
@@ -234,8 +234,8 @@ async function startShared(files, folder) {
   if (needs("postgres.ts")) {
     const { startPostgres, withoutPostgres } = await load("postgres.js");
     if (withoutPostgres === false) {
-      // With fsync: the service rejects a server without it.
-      const server = await startPostgres({ own: true, folder });
+      // With fsync, because the service rejects a server without it.
+      const server = await startPostgres({ isPrivate: true, folder });
       process.env["ASSENT_TEST_DATABASE"] = server.url;
       stops.push(() => server.stop());
     }
@@ -251,9 +251,9 @@ async function startShared(files, folder) {
   return { stop: () => Promise.all(stops.map((stop) => stop())) };
 }
 
-/** For everything that the run writes to the disk, until this process ends. */
+/** Creates the folder for everything that the run writes to disk. It is deleted when this process ends. */
 function folderOnDisk() {
-  // Short, and open to Postgres, as the one in memory.
+  // A short path that Postgres can access, like the folder in memory.
   const folder = mkdtempSync(join(tmpdir(), "a-"));
   chmodSync(folder, 0o711);
   process.once("exit", () => {
@@ -274,12 +274,13 @@ const disk = folderOnDisk();
 const memory = KEEP ? null : folderInMemory();
 const coverage = process.env["ASSENT_TEST_COVERAGE"] === "1" ? mkdtempSync(join(disk, "coverage-")) : null;
 if (coverage !== null) process.env["NODE_V8_COVERAGE"] = coverage;
-// Packages that a file installs are reused by the next one, and on the disk by the next run.
+// Packages that a file installs are reused by later files, and by the next run if they are on disk.
 process.env["ASSENT_TEST_CACHE"] = memory ?? tmpdir();
 process.env["ASSENT_TEST_DISK"] = disk;
 process.env["ASSENT_TEST_DISK_CACHE"] = tmpdir();
 process.env["TMPDIR"] = memory ?? disk;
-// Every Node that tests start would spend 46 ms on reading them. test/support/cache.ts gives them to what installs packages.
+// Every Node process that a test starts would spend 46 ms on reading the certificates. test/support/cache.ts passes
+// them to code that installs packages.
 const certificates = process.env["NODE_EXTRA_CA_CERTS"];
 delete process.env["NODE_EXTRA_CA_CERTS"];
 if (certificates !== undefined) process.env["ASSENT_TEST_CERTIFICATES"] = certificates;

@@ -13,7 +13,7 @@ for (const [version, model, node] of [
     const mocks = await load("ai/test");
     const { z } = await load("zod");
     const usage = { inputTokens: { total: 1 }, outputTokens: { total: 1 } };
-    /** Calls the tool, unless the last message is a tool's answer: then it says it. */
+    /** Calls the tool, or repeats the tool's result if that is the last message. */
     const script = (args: unknown): unknown =>
       new mocks[model]({
         doGenerate: async ({ prompt }: Module) => {

@@ -8,7 +8,7 @@ const { skip, load } = await packages({ "@google/adk": VERSION, zod: "4.3.6" });
 adapterTests(`Google ADK ${VERSION}`, skip, async (): Promise<Driver<null>> => {
   const { LlmAgent, BaseLlm, FunctionTool, InMemoryRunner } = await load("@google/adk");
   const { z } = await load("zod");
-  /** Calls the tool, unless the last content is a tool's answer: then it says it. */
+  /** Calls the tool, or repeats the tool's result if that is the last content. */
   class Script extends BaseLlm {
     args: unknown;
     constructor(args: unknown) {

@@ -61,7 +61,7 @@ test("your own code: an allowed call runs immediately, and another one runs once
 });
 
 const ZOD = `import { z } from "zod";\nconst parameters = z.object({ amount: z.number() });\n`;
-/** What stands before each block in a program of its own; where the page has but a row of its table, the whole. */
+/** Code that precedes each block in a program. If the page has only a row of its table, this is the whole program. */
 const PROGRAMS: { name: string; versions: Record<string, string>; text: string }[] = [
   {
     name: "Vercel AI SDK 6",

@@ -20,7 +20,7 @@ for (const interrupts of [true, false])
       const { BaseChatModel } = await load("@langchain/core/language_models/chat_models");
       const { z } = await load("zod");
       let calls = 0;
-      /** Calls the tool, unless the last message is a tool's answer: then it says it. */
+      /** Calls the tool, or repeats the tool's result if that is the last message. */
       class Script extends BaseChatModel {
         args: unknown;
         constructor(args: unknown) {
@@ -46,7 +46,7 @@ for (const interrupts of [true, false])
         }
       }
       const schema = z.object({ amount: z.number(), to: z.string() });
-      // The checkpoints are the framework's store, which a restart leaves.
+      // The checkpoints are stored by the framework, and survive a restart.
       const checkpointer = new MemorySaver();
       const go = async (thread: string, input: unknown, args: unknown, [gate, run]: Module) => {
         const middleware = createMiddleware({

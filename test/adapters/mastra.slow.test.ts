@@ -13,7 +13,7 @@ adapterTests(`Mastra ${VERSION}`, skip, async (): Promise<Driver<string>> => {
   const { z } = await load("zod");
   const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
   let calls = 0;
-  /** Calls the tool, unless the last message is a tool's answer: then it says it. */
+  /** Calls the tool, or repeats the tool's result if that is the last message. */
   const script = (args: unknown): unknown => ({
     specificationVersion: "v2",
     provider: "script",

@@ -1,9 +1,9 @@
-/** Checks for every adapter, with the real framework, a scripted model and a real service. */
+/** Tests for every adapter, with the real framework, a scripted model and a real service. */
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import type { GateOptions } from "../../src/adapters/gate.ts";
 import type { ActionRecord } from "../../src/client/index.ts";
-import { boundKey, clientOf, cut, faulty } from "../support/assent-client.ts";
+import { boundKey, clientOf, breakConnection, createFaultyFetch } from "../support/assent-client.ts";
 import { makeKey, startService, type Service } from "../support/service.ts";
 import { eventually } from "../support/wait.ts";
 
@@ -15,11 +15,11 @@ export interface Refund {
 /** One framework, whose model calls the tool `refund` once with the given arguments and then ends. */
 export interface Driver<State> {
   /**
-   * Starts a new run. `run` is the tool's function. Returns the serialised state of the run, and the texts that the
-   * model got.
+   * Starts a new run. Returns the serialized state of the run, and what the model received.
+   * @param run the tool's function
    */
   begin(params: Refund, gate: GateOptions, run: (params: Refund) => string): Promise<{ state: State; told: string }>;
-  /** Continues a run from its serialised state. `forged`: with everything in it changed to "approved". */
+  /** Continues a run from its serialized state, and tells the framework that the call was approved. */
   resume?(state: State, gate: GateOptions, run: (params: Refund) => string): Promise<{ state: State; told: string }>;
 }
 
@@ -100,7 +100,7 @@ export function adapterTests<State>(name: string, skip: string | false, driver: 
       const away = clientOf(service, {
         apiKey: key,
         retries: 0,
-        fetch: faulty(service, [{ on: /POST/, before: cut }]).fetch,
+        fetch: createFaultyFetch(service, [{ on: /POST/, before: breakConnection }]).fetch,
       });
       const { told } = await drive.begin({ amount: 6, to: "away" }, gate({ assent: away, agent: "support-bot" }), run);
       assert.deepEqual(ran, []);

@@ -9,7 +9,7 @@ adapterTests(`OpenAI Agents ${VERSION}`, skip, async (): Promise<Driver<string>>
   const { Agent, Runner, RunState, tool, Usage } = await load("@openai/agents");
   const { z } = await load("zod");
   let calls = 0;
-  /** Calls the tool, unless the input ends with a tool's answer: then it says it. */
+  /** Calls the tool, or repeats the tool's result if that is the last input. */
   const script = (args: unknown): unknown => ({
     async getResponse({ input }: Module) {
       const last = typeof input === "string" ? null : input.at(-1);

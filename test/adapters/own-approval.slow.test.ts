@@ -1,4 +1,4 @@
-/** A tool's own approval check by its application's user still applies, in addition to the service's decision. */
+/** A tool's own approval by the application's user is still required, in addition to the service's decision. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { governTools } from "../../src/adapters/ai-sdk.ts";

@@ -1,4 +1,7 @@
-/** Frameworks at their exact versions, installed when a test asks for them: together they are larger than all the rest. */
+/**
+ * Installs frameworks at exact versions when a test needs them, because together they are larger than all other
+ * packages.
+ */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -14,20 +17,20 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 export type Module = any;
 
 export interface Packages {
-  /** Why the test cannot run here, or false. */
+  /** Value for the `skip` option of a test: false, or the reason why it cannot run here. */
   skip: string | false;
   load(name: string): Promise<Module>;
-  /** Where they are installed; empty where they are not. */
+  /** The folder of the installed packages; empty if they are not installed. */
   folder: string;
 }
 
-/** @param node the oldest Node that the packages take */
+/** Installs packages. @param node the oldest Node version that the packages support */
 export async function packages(versions: Record<string, string>, node = 20): Promise<Packages> {
   const load = (): never => {
     throw new Error("not installed");
   };
   const running = Number(process.versions.node.split(".")[0]);
-  // Some run on an older Node than they promise: by hand.
+  // Some packages run on an older Node than they declare. This variable forces a run.
   if (running < node && process.env["ASSENT_TEST_ANY_NODE"] !== "1")
     return { skip: `needs Node ${node}, and this is ${running}`, load, folder: "" };
   const manifest = JSON.stringify({ private: true, type: "module", dependencies: versions });

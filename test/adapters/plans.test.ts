@@ -1,4 +1,4 @@
-/** Calls that the model makes together reach people as one plan, also when the run is resumed. */
+/** Calls that a model makes together are submitted as one plan, including after the run is resumed. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { wrapToolCall } from "../../src/adapters/langchain.ts";

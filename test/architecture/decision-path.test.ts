@@ -1,4 +1,4 @@
-/** The path of a decision, as plugins/actions/README.md describes it. */
+/** Compares the files that run during a decision with the path in plugins/actions/README.md. */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import type { Profiler } from "node:inspector";

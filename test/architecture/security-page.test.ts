@@ -1,4 +1,7 @@
-/** Every test that docs/security.md and docs/security-standards.md name exists, and no requirement is missing. */
+/**
+ * Checks that every test named in docs/security.md and docs/security-standards.md exists, and that no requirement is
+ * missing.
+ */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** The page behind the links of notifications, in a real browser and for those who only follow links. */
+/** The approval page that notification links open, in a browser and for link previewers that only send GET requests. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { ApprovalMessage } from "../../src/contract/notifier.ts";
@@ -31,7 +31,7 @@ describe("the approval page", { skip: withoutBrowser }, () => {
   });
   after(() => console_.close());
 
-  /** Submits, and gives the address that was sent to each. */
+  /** Submits a request. Returns its id and a function that returns the link sent to a person. */
   async function ask(body: object): Promise<{ id: string; link(to: string): Promise<string> }> {
     const id = (
       await console_.service.call("POST", "/v1/actions", {

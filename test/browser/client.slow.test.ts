@@ -1,4 +1,4 @@
-/** `assent/client` in a page of another origin, in a real browser: what a person's own page can do with a key. */
+/** `assent/client` in a page of another origin, in a browser: what a custom page can do with a person's key. */
 import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -110,7 +110,7 @@ describe("assent/client in a browser", { skip: withoutBrowser }, () => {
     await service.call("POST", "/v1/actions", { body: { ...ASKED, params: { amount: 700, currency: "USD" } } });
     await until("the page has seen what came after the restart", all);
     assert.deepEqual(await seen(), [...Array(await size()).keys()]);
-    // The connection was refused in between: the browser says so, and nothing else.
+    // The browser logs the connection that was refused in between, and nothing else.
     assert.deepEqual(
       complaints.filter((complaint) => !/ERR_(?:CONNECTION|INCOMPLETE|EMPTY)/.test(complaint)),
       [],

@@ -1,11 +1,14 @@
-/** Every page of the console for everybody: axe-core finds nothing in light, dark and at a phone's width; nothing hostile comes alive anywhere. */
+/**
+ * Every console page is accessible (axe-core, in light and dark mode and at a phone's width), and no page interprets
+ * hostile content as markup or script.
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { accessibilityFindings } from "../support/axe.ts";
 import { withoutBrowser } from "../support/browser.ts";
 import { startConsole, type Console } from "../support/console.ts";
 import { usersPlugin } from "../support/people.ts";
-import { ASKED, DENIED, quiet } from "../support/service.ts";
+import { ASKED, DENIED, waitForSignature } from "../support/service.ts";
 
 const HOSTILE = "<img src=x onerror=pwned=1>\u202e<script>pwned=1</script>\u200b";
 /** Names of agents, tools and operations may not hide anything. */
@@ -48,7 +51,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     });
     asked = body.id;
     hash = body.decision_hash;
-    // Not active: what it would have changed is looked at in the tests.
+    // The policy is not active. The tests display what it would have changed.
     const rules = [{ name: `${HOSTILE}!`, tool: "*onerror*", effect: "deny", reason: HOSTILE }];
     await console_.service.call("PUT", "/v1/policies/hostile", {
       key: console_.service.admin,
@@ -60,7 +63,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
       body: { agent_id: NAME, tool: NAME, operation: NAME },
     });
     for (const more of [ASKED, DENIED]) await console_.service.call("POST", "/v1/actions", { key: agent, body: more });
-    await quiet(console_.service);
+    await waitForSignature(console_.service);
   });
   after(() => console_.close());
 
@@ -102,7 +105,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
       for (const [address, text] of pages()) {
         await page.evaluate((to) => (location.hash = to), address);
         await page.getByText(text).first().waitFor({ state: "attached" });
-        // Dark differs from light in nothing but its colors.
+        // Dark mode differs from light mode only in its colors.
         const found = await accessibilityFindings(page, look === "dark" ? "colors" : "all");
         if (found.length > 0) findings[`${look} ${address}`] = found;
       }
@@ -206,7 +209,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
       await page.evaluate((to) => (location.hash = to), address);
       await page.getByText(/it needs the scope \w+:/).waitFor();
     }
-    // The browser itself would write refused requests to its console.
+    // The browser would log a rejected request as a console error.
     assert.deepEqual(complaints, []);
   });
 });

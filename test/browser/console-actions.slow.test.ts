@@ -1,4 +1,4 @@
-/** Actions in the console: found, followed while they happen, looked into, replayed. */
+/** Actions in the console: search, live updates, details and replay. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";
@@ -42,7 +42,7 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     await page.getByLabel("Agent").fill("nobody");
     await page.keyboard.press("Enter");
     await page.getByText("No action matches.").waitFor();
-    // The service searches; the view gets a name, and what it shows can be saved as a file.
+    // The service searches. The view can be saved under a name, and its rows as a file.
     await page.getByLabel("Agent").fill("");
     await page.getByLabel("Search", { exact: true }).fill("DELETE_customer");
     await page.keyboard.press("Enter");
@@ -79,7 +79,7 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     await console_.service.call("POST", "/v1/actions", {
       body: { ...ALLOWED, agent_id: "busy-bot", operation: "fresh" },
     });
-    // The new action does not shift the page of older ones. The keyboard turns back to it.
+    // The new action does not shift the page of older actions. The keyboard returns to the first page.
     await page.getByText("52 – 61 of 61", { exact: true }).waitFor();
     assert.deepEqual(await idsOf(page), oldest);
     await page.keyboard.press("Shift+Tab");

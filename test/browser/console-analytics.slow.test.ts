@@ -1,4 +1,4 @@
-/** Sums and lines in the console. */
+/** Totals and charts in the console. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Locator } from "playwright-core";
@@ -10,7 +10,7 @@ describe("analytics in a browser", { skip: withoutBrowser }, () => {
   let console_: Console;
   before(async () => {
     const hour = 3_600_000;
-    // Five days of work.
+    // Five days of actions.
     console_ = await startConsole({ ahead: -120 * hour });
     for (let h = 120; h >= 0; h -= 5) {
       console_.service.clock.now = -h * hour;
@@ -68,7 +68,7 @@ describe("analytics in a browser", { skip: withoutBrowser }, () => {
   });
 
   it("shows the same figure under the same name, and draws only whole days", async () => {
-    // Asked first, and denied by a person: not what the policies denied.
+    // An approval that a person rejected does not count as denied by policy.
     const grace = await console_.key("grace", { preset: "approver", owner: "Grace" });
     const { body } = await console_.service.call("POST", "/v1/actions", { body: ASKED });
     const { body: seen } = await console_.service.call("GET", `/v1/actions/${body.id}`, { key: grace });
@@ -95,7 +95,7 @@ describe("analytics in a browser", { skip: withoutBrowser }, () => {
       if (bar !== undefined) assert.equal(bar, count, name ?? "");
     }
     assert.ok(shown.has("denied by policy"));
-    // A day that began before the range would be drawn as a fall, and so would the one under way.
+    // Days that are only partly in the range would look like a decline, so the request excludes them.
     const since = new Date(asked[0]?.searchParams.get("since") ?? "");
     assert.deepEqual([since.getHours(), since.getMinutes(), since.getSeconds(), since.getMilliseconds()], [0, 0, 0, 0]);
     await page.getByText(/Not drawn: the current day/).waitFor();

@@ -1,10 +1,12 @@
-/** The queue of approvals as people work with it: alone, against each other, against the clock and against a hostile agent. */
+/**
+ * The inbox as approvers use it: alone, together with other approvers, close to a deadline, and with hostile requests.
+ */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { withoutBrowser } from "../support/browser.ts";
-import { openRequest, paneOf, rowOf, startConsole, vote, type Console } from "../support/console.ts";
+import { openRequest, requestPane, inboxRow, startConsole, vote, type Console } from "../support/console.ts";
 import { ASKED, ASKED_TWO } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -75,7 +77,7 @@ rules:
       context: { ticket: "T-1" },
     });
     await page.locator(`[data-id="${id}"]`).click();
-    const pane = paneOf(page, id);
+    const pane = requestPane(page, id);
     await pane.getByText("computed in this browser").waitFor();
     const text = (await pane.textContent()) ?? "";
     const action = await read(id);
@@ -102,7 +104,7 @@ rules:
   it("shows the preview first, then why, parameters, context, votes and proof", async () => {
     const id = await submit({ ...ASKED, operation: "ordered", params: { amount: 120 }, context: { ticket: "T-2" } });
     const { page } = await console_.visit(ada, `#/approvals/${id}`);
-    const pane = paneOf(page, id);
+    const pane = requestPane(page, id);
     await pane.getByText("computed in this browser").waitFor();
     const tops = [];
     for (const text of ["amount 120", "Why approval is required", "Parameters", "Context", "Votes", "Request hash"])
@@ -121,7 +123,7 @@ rules:
       [1, 2, 3].map((n) => submit({ ...ASKED, operation: "batch", params: { amount: 100 + n, note: `note ${n}` } })),
     );
     const { page } = await console_.visit(ada, "#/approvals");
-    for (const id of ids.slice(0, 2)) await rowOf(page, id).getByRole("checkbox").check();
+    for (const id of ids.slice(0, 2)) await inboxRow(page, id).getByRole("checkbox").check();
     const batch = page.getByRole("region", { name: "Selected requests" }).first();
     const shown = (await batch.textContent()) ?? "";
     for (const [part, isShown] of [
@@ -132,7 +134,7 @@ rules:
       ["note 3", false],
     ] as const)
       assert.equal(shown.includes(part), isShown, part);
-    // A request that arrives is not selected.
+    // A new request is not selected automatically.
     const late = await submit({ ...ASKED, operation: "late" });
     await page.locator(`[data-id="${late}"]`).waitFor();
     await page.getByRole("button", { name: "Deny 2" }).click();
@@ -150,14 +152,14 @@ rules:
     const id = await submit(ASKED_TWO);
     const first = await console_.visit(ada, `#/approvals/${id}`);
     await vote(first.page, "Approve");
-    await rowOf(first.page, id).getByText("you approved").waitFor();
+    await inboxRow(first.page, id).getByText("you approved").waitFor();
     await openRequest(first.page, id);
-    await paneOf(first.page, id).getByText("1 of 2 approvals").waitFor();
-    await paneOf(first.page, id).getByText("Your approval is recorded. It needs 1 more approval.").waitFor();
+    await requestPane(first.page, id).getByText("1 of 2 approvals").waitFor();
+    await requestPane(first.page, id).getByText("Your approval is recorded. It needs 1 more approval.").waitFor();
     const second = await console_.visit(grace, `#/approvals/${id}`);
-    await paneOf(second.page, id).getByText("Ada approved").waitFor();
+    await requestPane(second.page, id).getByText("Ada approved").waitFor();
     await vote(second.page, "Approve");
-    await paneOf(first.page, id).getByText("Grace approved it.").waitFor();
+    await requestPane(first.page, id).getByText("Grace approved it.").waitFor();
     assert.equal((await read(id))["status"], "approved");
     for (const { page } of [first, second]) await page.close();
   });
@@ -170,20 +172,20 @@ rules:
     ]);
     await one.page.getByLabel("Reason").fill("fine");
     await other.page.getByLabel("Reason").fill("not fine");
-    // The event of the first vote can remove the other browser's button before it is pressed.
+    // The first vote's event can remove the other browser's button before it is clicked.
     await Promise.any([vote(one.page, "Approve"), vote(other.page, "Deny")]);
     await until("the race ends", async () => (await read(id))["status"] !== "pending_approval");
     const isOne = (await read(id))["status"] === "approved";
     const [loser, verb, name, kept] = isOne ? [other, "approved", "Ada", "not fine"] : [one, "denied", "Grace", "fine"];
     await openRequest(loser.page, id);
-    await paneOf(loser.page, id).getByText(`${name} ${verb} it`).waitFor();
-    await paneOf(loser.page, id).getByText(`Your reason is kept: “${kept}”`).waitFor();
+    await requestPane(loser.page, id).getByText(`${name} ${verb} it`).waitFor();
+    await requestPane(loser.page, id).getByText(`Your reason is kept: “${kept}”`).waitFor();
     assert.equal((await read(id))["approvals"].length, 1);
     for (const { page } of [one, other]) await page.close();
   });
 
   it("reports that the time is up while a request is open", async () => {
-    // Everything slow happens before the seconds run.
+    // Complete the slow steps before the deadline is close.
     const { page } = await console_.visit(ada, "#/approvals");
     await page.locator(".stream-status.live").waitFor();
     const id = await submit({ ...ASKED, operation: "short" });
@@ -198,7 +200,7 @@ rules:
   });
 
   it("renders a hostile action without running it, and marks its hidden characters", async () => {
-    // Names that hide something are refused; markup is text.
+    // Names with hidden characters are rejected; markup is displayed as text.
     const visible = HOSTILE.replaceAll(/[\p{Cc}\p{Cf}]/gu, "");
     const id = await submit({
       agent_id: "support-bot",
@@ -208,7 +210,7 @@ rules:
       context: { note: HOSTILE },
     });
     const { page, complaints, strayed } = await console_.visit(ada, `#/approvals/${id}`);
-    const shown = paneOf(page, id);
+    const shown = requestPane(page, id);
     await shown.getByText("computed in this browser").waitFor();
     assert.equal(await page.evaluate(() => Reflect.get(globalThis, "pwned")), undefined);
     const text = (await shown.textContent()) ?? "";
@@ -220,7 +222,7 @@ rules:
       "U+202E",
     );
     await vote(page, "Deny");
-    await rowOf(page, id).getByText("settled").waitFor();
+    await inboxRow(page, id).getByText("settled").waitFor();
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 

@@ -1,4 +1,4 @@
-/** Backtests in the console: what a version would have changed is seen before it decides. */
+/** Backtests in the console display what a policy version would have changed before it is activated. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -12,7 +12,7 @@ import { pause, until } from "../support/wait.ts";
 const EDIT = { agent_id: "writer", tool: "wiki", operation: "edit" };
 const ALLOWING = "policy: wiki\nrules:\n  - name: edits\n    tool: wiki\n    operation: edit\n    effect: allow\n";
 
-/** A store that takes its time to read past decisions, when told to. */
+/** Wraps a store so that reads of past decisions take `pace.ms` milliseconds. */
 function slow(store: Storage, pace: { ms: number; begun: number; ended: number }): Storage {
   return new Proxy(store, {
     get(target, name) {
@@ -188,13 +188,13 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "Cancel" }).click();
     await page.getByText(/^Cancelled\. Of the [246]00 newest decisions, [246]00 would flip/).waitFor();
     pace.ms = 0;
-    // The read that was on its way ends; without the cancelling the next would begin at once.
+    // The read that was in progress ends. Without the cancellation, the next read would start at once.
     await until("the read ends", () => pace.ended >= pace.begun);
     const { begun } = pace;
     await pause(500);
     assert.equal(pace.begun, begun, "the service goes on reading");
     await page.getByRole("button", { name: "Run the backtest" }).click();
-    // With the two edits from before there was a policy for them.
+    // Includes the two edits that were submitted before a policy covered them.
     await page.getByText("1,202 of 1,206 past decisions would flip.").waitFor();
   });
 });

@@ -1,4 +1,4 @@
-/** The list of deliveries: what was given up stands there, and goes again by a button. */
+/** The list of deliveries displays failed deliveries, and a button sends them again. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { NotifierError } from "../../src/contract/notifier.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";
 import { withoutBrowser } from "../support/browser.ts";
-import { paneOf, startConsole, type Console } from "../support/console.ts";
+import { requestPane, startConsole, type Console } from "../support/console.ts";
 import { until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -54,7 +54,7 @@ describe("grants in a browser", { skip: withoutBrowser }, () => {
     const { id } = await submit({ repo: "web", n: 4 });
     for (const viewport of [PHONE, { width: 1440, height: 900 }]) {
       const { page, complaints, strayed } = await console_.visit(ada, `#/approvals/${id as string}`, { viewport });
-      const pane = paneOf(page, id as string);
+      const pane = requestPane(page, id as string);
       await pane.getByText("Also allow later requests").click();
       await pane.getByText("Tried on the agent's last 3 requests of this kind").waitFor();
       await pane.getByText("Show the newest 3").click();
@@ -81,10 +81,10 @@ describe("grants in a browser", { skip: withoutBrowser }, () => {
   it("a denial grants nothing, whatever is chosen, and rules without grants offer none", async () => {
     const { id } = await submit({ app: "shop" });
     const { page } = await console_.visit(ada, `#/approvals/${id as string}`);
-    await paneOf(page, id as string)
+    await requestPane(page, id as string)
       .getByText("Also allow later requests")
       .click();
-    await paneOf(page, id as string)
+    await requestPane(page, id as string)
       .getByRole("radio")
       .nth(1)
       .check();
@@ -95,7 +95,7 @@ describe("grants in a browser", { skip: withoutBrowser }, () => {
     assert.deepEqual(grants.body.grants, []);
     const other = (await submit({}, "shell"))["id"] as string;
     await page.evaluate((address) => void (location.hash = address), `#/approvals/${other}`);
-    await paneOf(page, other).getByLabel("Reason").waitFor();
+    await requestPane(page, other).getByLabel("Reason").waitFor();
     assert.equal(await page.getByText("Also allow later requests").count(), 0);
     await page.close();
   });

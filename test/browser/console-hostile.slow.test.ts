@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { Locator, Page } from "playwright-core";
 import { withoutBrowser } from "../support/browser.ts";
-import { openRequest, paneOf, rowOf, startConsole, vote, type Console } from "../support/console.ts";
+import { openRequest, requestPane, inboxRow, startConsole, vote, type Console } from "../support/console.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const POLICY = `policy: pay
@@ -57,13 +57,13 @@ describe("hostile requests in a browser", { skip: withoutBrowser }, () => {
     for (let i = 0; i < 5; i++) ids.push(await submit({ params: { amount: 500 + i, list: LIST } }));
     const [first] = ids as [string];
     const { page, complaints } = await console_.visit(ada, "#/approvals");
-    await rowOf(page, ids[4] as string).waitFor();
+    await inboxRow(page, ids[4] as string).waitFor();
     assert.ok((await nodes(page)) < 1000, `${await nodes(page)} nodes`);
     const pane = await openRequest(page, first);
     await pane.getByRole("button", { name: "… 29,995 more lines of list" }).click();
     await pane.getByText("… 29,945 more lines").waitFor();
     assert.ok((await nodes(page)) < 2000, `${await nodes(page)} nodes`);
-    // The exact value is available as one text.
+    // The exact value is available as one string.
     await pane.getByText("As JSON").click();
     const json = await pane.getByRole("region", { name: "Parameters as JSON" }).textContent();
     assert.deepEqual(JSON.parse(json ?? ""), { amount: 500, list: LIST });
@@ -79,7 +79,7 @@ describe("hostile requests in a browser", { skip: withoutBrowser }, () => {
   it("does not let a long note push out what the policy names", async () => {
     const id = await submit({ params: { note: NOTE, memo: "m".repeat(9000), amount: 5000, destination: "acct_1" } });
     const { page } = await console_.visit(ada, `#/approvals/${id}`);
-    const pane = paneOf(page, id);
+    const pane = requestPane(page, id);
     await pane.getByRole("button", { name: "… 54 more lines of note" }).waitFor();
     assert.deepEqual(await names(pane), ["destination", "amount", "note", "memo"]);
     for (const text of ["acct_1", "5000"]) {
@@ -102,7 +102,7 @@ describe("hostile requests in a browser", { skip: withoutBrowser }, () => {
       { width: 390, height: 844 },
     ]) {
       const { page } = await console_.visit(ada, `#/approvals/${id}`, { viewport });
-      const pane = paneOf(page, id);
+      const pane = requestPane(page, id);
       await pane.getByText("Cyrillic а U+0430").waitFor();
       for (const address of to)
         assert.equal(
@@ -122,7 +122,7 @@ describe("hostile requests in a browser", { skip: withoutBrowser }, () => {
   it("shows context, rule and reason, and keeps the reason field and the buttons in view on a phone", async () => {
     const id = await submit({ params: { amount: 900, note: NOTE }, context: { ticket: "T-1" } });
     const { page } = await console_.visit(ada, `#/approvals/${id}`, { viewport: { width: 390, height: 844 } });
-    const pane = paneOf(page, id);
+    const pane = requestPane(page, id);
     for (const text of ["T-1", "refunds above 100 need a person", "large (policy pay)", "support-bot"])
       await pane.getByText(text).first().waitFor();
     for (const shown of [page.getByLabel("Reason"), page.getByRole("button", { name: "Approve", exact: true })])
@@ -131,8 +131,8 @@ describe("hostile requests in a browser", { skip: withoutBrowser }, () => {
     // At 200 % zoom the bar covers nothing: it is below the request.
     const zoomed = await console_.visit(ada, `#/approvals/${id}`, { viewport: { width: 720, height: 450 } });
     const [content, bar] = [
-      await paneOf(zoomed.page, id).locator(".pane-scroll").boundingBox(),
-      await paneOf(zoomed.page, id).locator(".pane-foot").boundingBox(),
+      await requestPane(zoomed.page, id).locator(".pane-scroll").boundingBox(),
+      await requestPane(zoomed.page, id).locator(".pane-foot").boundingBox(),
     ];
     assert.ok((bar?.y ?? 0) >= (content?.y ?? 0) + (content?.height ?? 0) - 1);
     await zoomed.page.close();
@@ -168,7 +168,7 @@ describe("hostile requests in a browser", { skip: withoutBrowser }, () => {
     const ids: string[] = [];
     for (let i = 0; i < 3; i++) ids.push(await submit({ params: { amount: 2000, same: i } }));
     const { page } = await console_.visit(ada, "#/approvals");
-    await rowOf(page, ids[2] as string).waitFor();
+    await inboxRow(page, ids[2] as string).waitFor();
     const labels = await page.locator("[data-id]").evaluateAll((rows) => rows.map((row) => row.textContent));
     assert.equal(new Set(labels).size, labels.length);
     assert.match(labels[0] ?? "", /^stripe refund 2000.*support-bot.*, [0-9a-f]{6}$/);
@@ -187,11 +187,11 @@ describe("hostile requests in a browser", { skip: withoutBrowser }, () => {
     await page.getByLabel("Reason").fill("use npm run ship instead");
     await page.context().setOffline(true);
     await vote(page, "Deny");
-    await paneOf(page, offline).getByText("the service does not respond").waitFor();
+    await requestPane(page, offline).getByText("the service does not respond").waitFor();
     await page.context().setOffline(false);
     assert.equal(await page.getByLabel("Reason").inputValue(), "use npm run ship instead");
     await vote(page, "Deny");
-    await rowOf(page, offline).getByText("settled").waitFor();
+    await inboxRow(page, offline).getByText("settled").waitFor();
     await openRequest(page, late);
     await page.getByLabel("Reason").fill("not today");
     await cancel(late);
@@ -208,7 +208,7 @@ describe("hostile requests in a browser", { skip: withoutBrowser }, () => {
     await page.getByText("50 of 55 loaded").waitFor();
     await cancel(...ids.slice(0, 50));
     await page.getByRole("button", { name: "Clear 50 settled" }).click();
-    await rowOf(page, ids[54] as string).waitFor();
+    await inboxRow(page, ids[54] as string).waitFor();
     assert.equal(await page.getByText("No requests are waiting").count(), 0);
     await page.close();
     await cancel(...ids.slice(50));

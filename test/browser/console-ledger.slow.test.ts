@@ -11,7 +11,7 @@ import { serve } from "../../src/serve/index.ts";
 import { until } from "../support/wait.ts";
 import { withoutBrowser } from "../support/browser.ts";
 import { startConsole, type Console } from "../support/console.ts";
-import { ALLOWED, ASKED, DENIED, quiet } from "../support/service.ts";
+import { ALLOWED, ASKED, DENIED, waitForSignature } from "../support/service.ts";
 import { signerOf } from "../support/signer.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -45,7 +45,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
       hash = (await console_.service.call("POST", "/v1/actions", { body })).body.decision_hash;
     vkey = (await console_.service.call("GET", "/v1/provenance/keys", { key: console_.service.admin })).body.keys[0]
       .vkey;
-    await quiet(console_.service);
+    await waitForSignature(console_.service);
   });
   after(() => console_.close());
 
@@ -59,7 +59,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "Pin this key" }).click();
     await page.getByText("for the first time").waitFor();
     await console_.service.call("POST", "/v1/actions", { body: ALLOWED });
-    await quiet(console_.service);
+    await waitForSignature(console_.service);
     await page.getByRole("button", { name: "Check again" }).click();
     await page.getByText(/it continues from the \d+ entries that this browser has seen/).waitFor();
     assert.deepEqual([complaints, strayed], [[], []]);
@@ -391,7 +391,7 @@ describe("the ledger in a browser, after its key was changed", { skip: withoutBr
       const { service } = console_;
       await service.call("POST", "/v1/actions", { body: ALLOWED });
       const { vkey, previous } = await service.runtime.rotateLogKey({ overlap: 60_000, again: false });
-      await quiet(service);
+      await waitForSignature(service);
       const { page, complaints } = await console_.visit(service.admin, "#/system");
       await page.evaluate((key) => localStorage.setItem("assent.pinned", key), previous);
       await page.getByRole("link", { name: "Provenance" }).click();

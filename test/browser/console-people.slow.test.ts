@@ -7,7 +7,7 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { accessibilityFindings } from "../support/axe.ts";
 import { launch, open, withoutBrowser } from "../support/browser.ts";
-import { openRequest, paneOf, rowOf, vote } from "../support/console.ts";
+import { openRequest, requestPane, inboxRow, vote } from "../support/console.ts";
 import { startPeople } from "../support/people.ts";
 import type { Service } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -136,9 +136,9 @@ describe("people in the console", { skip: withoutBrowser }, () => {
 
     const id = await submit("stripe");
     await openRequest(bo.page, id);
-    await paneOf(bo.page, id).getByText("You vote on behalf of Ann, who delegated to you.").waitFor();
+    await requestPane(bo.page, id).getByText("You vote on behalf of Ann, who delegated to you.").waitFor();
     await vote(bo.page, "Approve", "checked");
-    await rowOf(bo.page, id).getByText("settled").waitFor();
+    await inboxRow(bo.page, id).getByText("settled").waitFor();
     const [given] = (await read(id)).approvals;
     assert.deepEqual([given.approver, given.on_behalf_of], [`user:${bo.id}`, `user:${ann.id}`]);
   });
@@ -155,21 +155,21 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     await page.getByText("back early").waitFor();
     const id = await submit("stripe");
     await openRequest(bo.page, id);
-    await paneOf(bo.page, id).getByText("You cannot approve it").waitFor();
+    await requestPane(bo.page, id).getByText("You cannot approve it").waitFor();
   });
 
   it("approves in an emergency with a signed vote, and another person closes the review", async () => {
     const { page } = bo;
     const id = await submit("postgres");
     await openRequest(page, id);
-    await paneOf(page, id).getByRole("button", { name: "Emergency approval…" }).click();
+    await requestPane(page, id).getByRole("button", { name: "Emergency approval…" }).click();
     const dialog = page.getByRole("dialog");
     assert.ok(await dialog.getByRole("button", { name: "Approve now" }).isDisabled(), "a reason is required");
     await dialog.getByLabel("Why can it not wait?").fill("the shop is down");
     await fits(page);
     await pictures(page, "break-glass-vote");
     await dialog.getByRole("button", { name: "Approve now" }).click();
-    await rowOf(page, id).getByText("settled").waitFor();
+    await inboxRow(page, id).getByText("settled").waitFor();
     const { status, approvals } = await read(id);
     assert.deepEqual([status, approvals[0].break_glass, approvals[0].reason], ["approved", true, "the shop is down"]);
     const { body } = await service.call("GET", `/v1/events/page?type=approval&action_id=${id}`, { key: service.admin });
@@ -200,7 +200,7 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     const [two, one] = [await submit("postgres"), await submit("stripe")];
     for (const id of [two, one]) {
       await openRequest(ann.page, id);
-      await paneOf(ann.page, id).getByRole("button", { name: "Approve", exact: true }).waitFor();
+      await requestPane(ann.page, id).getByRole("button", { name: "Approve", exact: true }).waitFor();
       assert.equal(await ann.page.getByRole("button", { name: /Emergency approval/ }).count(), 0);
     }
   });
@@ -208,10 +208,10 @@ describe("people in the console", { skip: withoutBrowser }, () => {
   it("reviews access, names what is open and unused, and saves CSV and JSON", async () => {
     const id = await submit("postgres");
     await openRequest(bo.page, id);
-    await paneOf(bo.page, id).getByRole("button", { name: "Emergency approval…" }).click();
+    await requestPane(bo.page, id).getByRole("button", { name: "Emergency approval…" }).click();
     await bo.page.getByLabel("Why can it not wait?").fill("again");
     await bo.page.getByRole("button", { name: "Approve now", exact: true }).click();
-    await rowOf(bo.page, id).getByText("settled").waitFor();
+    await inboxRow(bo.page, id).getByText("settled").waitFor();
     const { page } = await signIn("Audra", ["auditor"], []);
     await visit(page, "#/access-review", "Access review");
     await page.getByText("1 emergency approval without a review.").waitFor();

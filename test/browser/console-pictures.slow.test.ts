@@ -1,6 +1,7 @@
 /**
- * Each page with a week's work in it, in light, dark and at a phone's width: nothing sticks out, nothing complains, and no page has more than 2,000 nodes.
- * `SCREENSHOTS=docs/images` with this file alone makes the pictures of the documentation.
+ * Opens each page with a week of actions, in light and dark mode and at a phone's width. No element overflows, nothing
+ * is logged, and no page has more than 2,000 nodes. `SCREENSHOTS=docs/images` with only this file creates the images of
+ * the documentation.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, readdirSync } from "node:fs";
@@ -14,8 +15,8 @@ import { NotifierError, type ApprovalMessage } from "../../src/contract/notifier
 import { open, withoutBrowser } from "../support/browser.ts";
 import { fillEditor, startConsole, type Console } from "../support/console.ts";
 import { testNotifier } from "../support/notifier.ts";
-import { ASKED, POLICIES, quiet } from "../support/service.ts";
-import { aWeek, type Week, WEEK } from "../support/week.ts";
+import { ASKED, POLICIES, waitForSignature } from "../support/service.ts";
+import { fillWeek, type Week, WEEK } from "../support/week.ts";
 
 const pictures = process.env["SCREENSHOTS"];
 if (pictures !== undefined) mkdirSync(pictures, { recursive: true });
@@ -43,11 +44,11 @@ rules:
 
 interface Shown {
   name: string;
-  /** Behind the origin. */
+  /** The part of the address after the origin. */
   hash: string;
-  /** Of what a page can do besides: one picture is enough. */
+  /** Takes only the picture in light mode, for a secondary state of a page. */
   light?: true;
-  /** Brings the page to where the picture is taken, from where it was opened. */
+  /** Operates the page until it displays what the picture needs. */
   until(page: Page): Promise<unknown>;
 }
 
@@ -73,14 +74,14 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
           ops: { notifier: "mail", people, places: [{ to: "on-call@example.com" }] },
         }),
     });
-    week = await aWeek(console_);
+    week = await fillWeek(console_);
     const { link: address } = (await mail.next(
       (one) => one.kind === "approval_requested" && one.action.id === week.waiting && one.to === "ada@example.com",
     )) as ApprovalMessage;
     link = new URL(address).hash;
     mail.plans.push(() => Promise.reject(new NotifierError("550 no such mailbox", { permanent: true })));
     await console_.service.call("POST", "/v1/actions", { body: ASKED });
-    await quiet(console_.service);
+    await waitForSignature(console_.service);
     vkey = (await console_.service.call("GET", "/v1/provenance/keys", { key: console_.service.admin })).body.keys[0]
       .vkey;
   });
@@ -214,7 +215,7 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
       await page.getByRole("button", { name: "Sign in" }).click();
       await page.getByRole("main").getByRole("heading", { name: "Approvals" }).waitFor();
       for (const { name, hash, light, until } of pages()) {
-        // Each as if it were opened: without what the page before has left.
+        // Load each page from scratch, without state from the previous page.
         await page.goto("about:blank");
         await page.goto(`${console_.server.url}/${hash}`);
         await until(page);
@@ -225,7 +226,7 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
         await page.getByRole("button", { name: "Menu" }).click();
         await show("menu", true);
       }
-      // The draft with a fault is answered with 422, which the browser writes down by itself.
+      // The faulty draft gets a 422, which the browser logs by itself.
       assert.deepEqual([complaints.filter((line) => !/422/.test(line)), strayed, wide, large], [[], [], [], []]);
       await context.close();
     });

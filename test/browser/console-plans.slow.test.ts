@@ -1,4 +1,4 @@
-/** A plan in the console: a person strikes out an action and approves the rest with one vote, also on a phone. */
+/** A plan in the console: a person removes an action and approves the rest with one vote, including on a phone. */
 import assert from "node:assert/strict";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

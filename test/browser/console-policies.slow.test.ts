@@ -1,4 +1,6 @@
-/** Policies in the console: written, tried, compared, activated and rolled back; those of files only read. */
+/**
+ * Policies in the console: editing, dry runs, comparison, activation and rollback. Policies from files are read-only.
+ */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
@@ -33,7 +35,7 @@ describe("a definition as YAML", () => {
   });
 });
 
-/** Returns how many files the page loaded whose address contains a text. */
+/** Returns the number of loaded files whose address contains `part`. */
 const countLoaded = (page: Page, part: string): Promise<number> =>
   page.evaluate(
     (wanted) => performance.getEntriesByType("resource").filter(({ name }) => name.includes(wanted)).length,
@@ -167,7 +169,7 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "Save", exact: true }).click();
     await page.getByRole("button", { name: "Show version 2" }).waitFor();
     assert.equal(await readYaml(), written.replace("# why", "# why not"), "a changed comment is a new version");
-    // A text that mixes line breaks keeps each of them.
+    // A policy with mixed line breaks keeps each of them.
     const mixed = "policy: mixed\r\nrules:\n  - { name: edits, effect: allow, tool: nothing }\r\n";
     await console_.service.call("POST", "/v1/policies", {
       key: console_.service.admin,
@@ -298,7 +300,7 @@ rules:
     await page.keyboard.type("    whe");
     await suggestions.getByText("when", { exact: true }).click();
     await page.keyboard.type("params.amount <= mo");
-    // The constant that this text declares.
+    // The constant that the policy declares.
     await suggestions.getByText("most", { exact: true }).click();
     await page.getByText("No problems.").waitFor();
     assert.equal(await readEditor(page), `${head}    effect: allow\n    when: params.amount <= most`);

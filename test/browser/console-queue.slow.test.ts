@@ -1,11 +1,14 @@
-/** The inbox with many requests: their order, what stays in place, what one list shows of them, and how many nodes and requests it takes. */
+/**
+ * The inbox with many requests: their order, stable positions, the data in the list, and the number of nodes and API
+ * requests.
+ */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, afterEach, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";
 import { withoutBrowser } from "../support/browser.ts";
-import { openRequest, paneOf, rowOf, startConsole, vote, type Console } from "../support/console.ts";
+import { openRequest, requestPane, inboxRow, startConsole, vote, type Console } from "../support/console.ts";
 import { ASKED } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -31,7 +34,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     await console_.close();
     rmSync(folder, { recursive: true, force: true });
   });
-  // Also after a failure: the next test starts with an empty queue.
+  // Runs after failures too, so that the next test starts with an empty queue.
   afterEach(() => cancelAll());
 
   const submit = async (body: object): Promise<string> =>
@@ -60,24 +63,24 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
   };
 
   it("answers 20 ordinary requests by keyboard, with two keystrokes each plus the reason", async () => {
-    // An operation of its own: rejections hold for equal requests.
+    // A separate operation, because a rejection also denies equal requests.
     const ids = await submitMany(20, "keyboard");
     const listed = (await console_.service.call("GET", "/v1/approvals?limit=100", { key: console_.service.admin }))
       .body;
     const order = (listed.actions as { id: string }[]).map(({ id }) => id);
     const { page, complaints } = await console_.visit(ada, "#/approvals");
     await page.locator(".stream-status.live").waitFor();
-    // The stream can be live before the list is there, and the key would then open nothing.
-    await rowOf(page, order[0] as string).waitFor();
+    // Wait for the list, because the keyboard shortcut opens nothing before it is loaded.
+    await inboxRow(page, order[0] as string).waitFor();
     await page.keyboard.press("j");
     for (const [i, id] of order.entries()) {
       // The next request opens by itself.
-      await paneOf(page, id).getByRole("button", { name: "Approve" }).waitFor();
+      await requestPane(page, id).getByRole("button", { name: "Approve" }).waitFor();
       await page.waitForFunction((wanted) => document.activeElement?.getAttribute("data-id") === wanted, id);
       await page.keyboard.press(i % 2 === 0 ? "a" : "d");
       await page.keyboard.type(`reason ${i}`);
       await page.keyboard.press("Control+Enter");
-      await rowOf(page, id).getByText("settled").waitFor();
+      await inboxRow(page, id).getByText("settled").waitFor();
     }
     const statuses = await Promise.all(ids.map(async (id) => read(id)));
     assert.deepEqual(statuses.map(({ status }) => status).sort(), [
@@ -100,7 +103,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     );
     await until("the wait is seen", async () => (await read(waited)).waiting === true);
     const { page } = await console_.visit(ada, `#/approvals/${waited}`);
-    await paneOf(page, waited).getByText("The agent is waiting for the answer.").waitFor();
+    await requestPane(page, waited).getByText("The agent is waiting for the answer.").waitFor();
     await (await openRequest(page, left)).getByText(/The agent is not waiting; it last asked/).waitFor();
     gone.abort();
     await wait;
@@ -108,7 +111,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
   });
 
   it("lists the earliest deadline first, counts all, and stays below 2,000 nodes and one request per second", async () => {
-    // The oldest of more than a page of the newest can show, and the one with the least time.
+    // These two are on no page of the newest requests: the oldest one, and the one that expires first.
     const urgent = await submit({ operation: "soon", params: { amount: 1 } });
     const last = (await submitMany(1010)).at(-1) as string;
     const { page } = await console_.visit(ada, "#/approvals");
@@ -129,9 +132,9 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     await field.fill("");
     await page.getByRole("button", { name: "Filter" }).click();
     await page.getByLabel("Sort").selectOption("Newest");
-    await rowOf(page, last).waitFor();
+    await inboxRow(page, last).waitFor();
     await page.getByLabel("Sort").selectOption("Earliest deadline");
-    await rowOf(page, urgent).waitFor();
+    await inboxRow(page, urgent).waitFor();
     await page.getByRole("button", { name: "Filter" }).click();
     await page.getByRole("checkbox", { name: "Select all 50 loaded" }).check();
     await page.getByRole("button", { name: "Select all 1,011 that match" }).click();
@@ -148,7 +151,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     assert.equal((await read(last)).status, "approved");
 
     await page.locator(".stream-status.live").waitFor();
-    // Decisions and votes of others, as fast as they come.
+    // Decisions and votes of other clients at full speed.
     let requests = 0;
     page.on("request", (request) => (requests += /\/v1\/(?!stop|events)/.test(request.url()) ? 1 : 0));
     const begun = performance.now();
@@ -182,19 +185,19 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
       [small, "120", ["amount", "to", "currency", "note"]],
       [large, "980", ["amount", "to", "currency", "note", "code"]],
     ] as const) {
-      await rowOf(page, id).getByText(amount).waitFor();
-      await rowOf(page, id).locator("[data-id]").click();
-      const params = paneOf(page, id).getByRole("group", { name: /Parameters of/ });
+      await inboxRow(page, id).getByText(amount).waitFor();
+      await inboxRow(page, id).locator("[data-id]").click();
+      const params = requestPane(page, id).getByRole("group", { name: /Parameters of/ });
       await params.waitFor();
       assert.deepEqual(await params.locator("dt").allTextContents(), names);
       assert.equal(await params.locator("dd").nth(0).innerText(), amount);
       assert.equal(await params.locator("dd").nth(3).innerText(), note);
       // The request is above the hash that a vote is bound to.
-      const [above, below] = [await params.boundingBox(), await paneOf(page, id).locator(".bound").boundingBox()];
+      const [above, below] = [await params.boundingBox(), await requestPane(page, id).locator(".bound").boundingBox()];
       assert.ok((above?.y ?? 0) < (below?.y ?? 0));
     }
-    // A text that looks like a number is marked as text.
-    await paneOf(page, large).getByText("“120”").waitFor();
+    // A string that looks like a number is marked as a string.
+    await requestPane(page, large).getByText("“120”").waitFor();
     await page.close();
   });
 
@@ -220,7 +223,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
       await page.keyboard.press(key);
       await focused(ids[at]);
     }
-    await paneOf(page, ids[29] as string)
+    await requestPane(page, ids[29] as string)
       .getByRole("button", { name: "Deny" })
       .waitFor();
     await page.keyboard.press("d");
@@ -230,7 +233,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     await focused(ids[29]);
     await page.keyboard.press("/");
     await page.keyboard.type("39");
-    await rowOf(page, ids[39] as string).waitFor();
+    await inboxRow(page, ids[39] as string).waitFor();
     await page.waitForFunction(() => document.querySelectorAll("[data-id]").length === 2);
     await page.close();
   });
@@ -241,29 +244,29 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     const third = ids[2] as string;
     const { page } = await console_.visit(ada, `#/approvals/${third}`);
     await page.locator(".stream-status.live").waitFor();
-    await paneOf(page, third).getByText("computed in this browser").waitFor();
+    await requestPane(page, third).getByText("computed in this browser").waitFor();
     await page.getByLabel("Reason").fill("half a sen");
-    const top = async () => Math.round((await rowOf(page, third).boundingBox())?.y ?? -1);
+    const top = async () => Math.round((await inboxRow(page, third).boundingBox())?.y ?? -1);
     const before = await top();
     const sooner = await submit({ operation: "soon" });
     const bar = page.getByRole("button", { name: /^Show 1 new request, first deadline in (19|20) min/ });
     await bar.waitFor();
-    assert.equal(await rowOf(page, sooner).count(), 0);
+    assert.equal(await inboxRow(page, sooner).count(), 0);
     await console_.service.call("POST", `/v1/actions/${ids[0]}/cancel`, { body: {} });
-    await rowOf(page, ids[0] as string)
+    await inboxRow(page, ids[0] as string)
       .getByText("settled")
       .waitFor();
     // A later deadline is below all others, so it appears at once.
     const later = await submit({ operation: "two" });
-    await rowOf(page, later).waitFor();
+    await inboxRow(page, later).waitFor();
     assert.equal(await top(), before);
     await bar.click();
-    await rowOf(page, sooner).waitFor();
+    await inboxRow(page, sooner).waitFor();
     assert.equal((await idsIn(page))[0], sooner);
     assert.equal(await page.getByLabel("Reason").inputValue(), "half a sen");
     // A reload keeps what was typed.
     await page.reload();
-    await paneOf(page, third).waitFor();
+    await requestPane(page, third).waitFor();
     assert.equal(await page.getByLabel("Reason").inputValue(), "half a sen");
     await page.close();
   });
@@ -272,24 +275,24 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     const twos = [await submit({ operation: "two" }), await submit({ operation: "two" })];
     const one = await submit({});
     const { page } = await console_.visit(ada, "#/approvals");
-    await rowOf(page, one).getByRole("checkbox").check();
+    await inboxRow(page, one).getByRole("checkbox").check();
     // Shift-click selects the range.
-    await rowOf(page, twos[1] as string)
+    await inboxRow(page, twos[1] as string)
       .getByRole("checkbox")
       .click({ modifiers: ["Shift"] });
     await page.getByRole("button", { name: "Approve 3" }).click();
     await page.getByText("1 approved; 2 approved by you and waiting for others.").waitFor();
     for (const id of twos) {
-      await rowOf(page, id).getByText("you approved").waitFor();
-      assert.equal(await rowOf(page, id).getByRole("checkbox").isDisabled(), true);
+      await inboxRow(page, id).getByText("you approved").waitFor();
+      assert.equal(await inboxRow(page, id).getByRole("checkbox").isDisabled(), true);
     }
     await page.getByRole("button", { name: "Needs a second vote" }).click();
-    await rowOf(page, one).waitFor({ state: "detached" });
+    await inboxRow(page, one).waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Mine" }).click();
     await page.getByText("No pending request matches.").waitFor();
-    // Also in a tab that is opened later.
+    // The setting also applies to a tab that is opened later.
     const later = await console_.visit(ada, "#/approvals");
-    for (const id of twos) await rowOf(later.page, id).getByText("you approved").waitFor();
+    for (const id of twos) await inboxRow(later.page, id).getByText("you approved").waitFor();
     await page.close();
     await later.page.close();
   });
@@ -305,7 +308,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
       body: { ...ASKED, operation: "two" },
     });
     const { page } = await console_.visit(desk, `#/approvals/${body.id}`);
-    const pane = paneOf(page, body.id);
+    const pane = requestPane(page, body.id);
     await pane.getByText("support key").waitFor();
     await vote(page, "Approve");
     await pane.getByText("the night desk approved").waitFor();

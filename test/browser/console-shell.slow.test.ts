@@ -1,4 +1,4 @@
-/** The console's shell: signing in and out, the menu, and the headers that hold it together. */
+/** The console's frame: sign-in and sign-out, the menu, and the security headers. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";
@@ -32,11 +32,11 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
       await one.getByRole("button", { name: "Sign in" }).waitFor();
       assert.deepEqual(await kept(one), [null, 0, ""]);
     }
-    // A tab that signs in opens the ones that wait for a key.
+    // Signing in in one tab also signs in the tabs that wait for a key.
     await other.getByLabel("API key").fill(console_.service.admin);
     await other.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Approvals" }).waitFor();
-    // With the last tab it is gone.
+    // Closing the last tab deletes the key.
     await page.close();
     await other.close();
     const later = await context.newPage();
@@ -89,7 +89,7 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
     await page.evaluate(() => void (location.hash = "#/keys"));
     await page.getByText("it needs the scope keys:manage").waitFor();
     assert.deepEqual(complaints, []);
-    // A key that may see neither actions nor approvals begins where it may.
+    // A key without access to actions and approvals starts on the first page that it can read.
     const counting = await console_.key("counting", { scopes: ["analytics:read"] });
     const narrow = await console_.visit(counting, "");
     await narrow.page.getByRole("heading", { name: "Analytics", exact: true }).waitFor();
@@ -134,7 +134,7 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
     await page.getByRole("heading", { name: "Approvals" }).waitFor();
   });
 
-  it("says why a key is not taken", async () => {
+  it("reports why a key is not accepted", async () => {
     const { page } = await open(console_.browser, console_.server.url);
     await page.getByLabel("API key").fill(`assent_${"x".repeat(43)}000000`);
     await page.keyboard.press("Enter");

@@ -63,7 +63,7 @@ describe("a stop in a browser", { skip: withoutBrowser }, () => {
     await second.page.locator(".stopped").waitFor({ state: "detached" });
     assert.equal(await submitted(), "POLICY_RULE");
     await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
-    // Seen without a reload.
+    // The bar disappears without a reload.
     await bar.waitFor({ state: "detached" });
     assert.deepEqual([strayed, complaints.filter((text) => !text.includes("409"))], [[], []]);
   });

@@ -1,4 +1,4 @@
-/** Many tabs, slow lines and a service that is away: what the console does with the connections it has. */
+/** How the console uses its connections with many tabs, slow networks and an unreachable service. */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,18 +6,21 @@ import { after, before, describe, it } from "node:test";
 import type { BrowserContext, Page } from "playwright-core";
 import { serve } from "../../src/serve/index.ts";
 import { open, withoutBrowser } from "../support/browser.ts";
-import { openRequest, paneOf, rowOf, startConsole, vote, type Console } from "../support/console.ts";
+import { openRequest, requestPane, inboxRow, startConsole, vote, type Console } from "../support/console.ts";
 import { ASKED } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-/** A browser opens six connections to a service over HTTP/1.1: with a stream in each tab the seventh would wait forever. */
+/**
+ * A browser opens at most six HTTP/1.1 connections to a host: with one stream in each tab, requests of the seventh tab
+ * would wait forever.
+ */
 const TABS = 8;
 
 describe("the console in many tabs", { skip: withoutBrowser }, () => {
   let console_: Console;
   let folder: string;
   let ada: string;
-  /** Streams that were asked for, and those that are open. */
+  /** Number of requested streams, and of open streams. */
   const streams = { begun: 0, open: 0 };
   before(async () => {
     folder = temporaryFolder("assent-tabs-");
@@ -64,7 +67,7 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
   async function decideIn(page: Page, id: string): Promise<void> {
     await openRequest(page, id);
     await vote(page, "Approve");
-    await paneOf(page, id).getByText("You approved it.").waitFor();
+    await requestPane(page, id).getByText("You approved it.").waitFor();
   }
 
   it("reads one stream for all of them, and decides in each", async () => {
@@ -75,7 +78,7 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
     const id = await submit(ASKED);
     for (const page of pages) await page.locator(`[data-id="${id}"]`).waitFor();
     await decideIn(pages.at(-1) as Page, id);
-    for (const page of pages.slice(0, -1)) await rowOf(page, id).getByText("settled").waitFor();
+    for (const page of pages.slice(0, -1)) await inboxRow(page, id).getByText("settled").waitFor();
     assert.equal(streams.begun - before, 1);
     await context.close();
   });
@@ -90,7 +93,7 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
     const id = await submit({ ...ASKED, operation: "after" });
     for (const page of pages.slice(1)) await page.locator(`[data-id="${id}"]`).waitFor();
     await decideIn(pages[1] as Page, id);
-    await rowOf(pages[2] as Page, id)
+    await inboxRow(pages[2] as Page, id)
       .getByText("settled")
       .waitFor();
     assert.equal(streams.begun - before, 2);
@@ -100,9 +103,9 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
   it("reports that a vote without an answer may have taken effect, and keeps its reason", async () => {
     const id = await submit({ ...ASKED, operation: "unanswered" });
     const { page } = await console_.visit(ada, `#/approvals/${id}`);
-    await paneOf(page, id).getByRole("button", { name: "Approve" }).waitFor();
+    await requestPane(page, id).getByRole("button", { name: "Approve" }).waitFor();
     await page.clock.install();
-    // Never answered, and never refused.
+    // A request that gets neither a response nor an error.
     const held = new Promise<void>((resolve) => void page.route("**/approval", () => resolve()));
     await vote(page, "Approve", "typed once");
     await held;
@@ -126,7 +129,7 @@ describe("the console in many tabs", { skip: withoutBrowser }, () => {
       port: Number(port),
     });
     await banner.waitFor({ state: "detached" });
-    // What could not be read is read then.
+    // Data that could not be read before is read then.
     await page.getByRole("heading", { name: "Policies" }).waitFor();
     await page.getByRole("link", { name: "asked" }).waitFor();
   });
@@ -170,7 +173,7 @@ describe("the console over a slow line", { skip: withoutBrowser }, () => {
       files.every(({ encoding }) => encoding === "gzip" || encoding === "br"),
       JSON.stringify(files),
     );
-    // The queue comes next, whoever signs in; of the other pages nothing is there.
+    // The inbox is loaded ahead, because it is the first page after a sign-in. No code of other pages is loaded.
     const others = files.filter(({ path }) => /\/chunk-(?!approvals-|chunk-)/.test(path));
     assert.deepEqual(others, []);
     const bytes = loaded.reduce((sum, file) => sum + file.bytes, 0);

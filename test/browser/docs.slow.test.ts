@@ -1,4 +1,4 @@
-/** The documentation as people see it: a real browser, the real server, nothing from elsewhere. */
+/** The API reference in a browser, with resources only from the service itself. */
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
@@ -7,11 +7,11 @@ import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { launch, open, withoutBrowser } from "../support/browser.ts";
 import { ALLOWED, startService, type Service } from "../support/service.ts";
 
-/** `SCREENSHOTS=folder` keeps pictures for people. */
+/** `SCREENSHOTS=folder` saves pictures for inspection. */
 const pictures = process.env["SCREENSHOTS"];
 if (pictures !== undefined) mkdirSync(pictures, { recursive: true });
 
-/** What stands in the page's frame. */
+/** Returns the frame that displays the reference. */
 async function inside(page: Page): Promise<Frame> {
   const frame = await (await page.waitForSelector("iframe[src]", { state: "attached" })).contentFrame();
   assert.ok(frame !== null);
@@ -81,7 +81,7 @@ describe("the documentation in a browser", { skip: withoutBrowser }, () => {
     const { page, complaints, strayed } = await open(browser, `${server.url}/redoc`, {
       viewport: { width: 1440, height: 1000 },
     });
-    // It writes sections as they come near the window, the last one last.
+    // The page renders sections when they come near the viewport, the last section last.
     const unseen = async (): Promise<string[]> => {
       const text = await frame.locator("body").innerText();
       return [...operations].filter((summary) => !text.includes(summary));
@@ -141,7 +141,7 @@ describe("the documentation in a browser", { skip: withoutBrowser }, () => {
         return { origin: self.origin, fetched, kept: await tried(() => localStorage.getItem("assent.key")) };
       }, service.admin);
       assert.deepEqual(seen, { origin: "null", fetched: "TypeError", kept: "SecurityError" });
-      // What the console answers to one who may ask, everybody on its channel hears.
+      // Responses that the console sends to one tab are visible to every listener on its channel.
       const answers = await console_.evaluate(async () => {
         const channel = new BroadcastChannel("assent.session");
         const first = new Promise((resolve) => (channel.onmessage = ({ data }) => resolve(data.type)));

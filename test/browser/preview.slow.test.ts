@@ -1,10 +1,10 @@
-/** A request with a preview, and its comparison with earlier actions, in the console and on the page of a link. */
+/** A request's preview, and its comparison with earlier actions, in the console and on the approval page. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";
 import type { ApprovalMessage } from "../../src/contract/notifier.ts";
 import { open, withoutBrowser } from "../support/browser.ts";
-import { paneOf, startConsole, vote, type Console } from "../support/console.ts";
+import { requestPane, startConsole, vote, type Console } from "../support/console.ts";
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 
 const POLICY = `policy: pay
@@ -59,7 +59,7 @@ describe("a request with a preview", { skip: withoutBrowser }, () => {
       const { page, complaints, strayed } = await console_.visit(console_.service.admin, `#/approvals/${id}`, {
         viewport,
       });
-      const pane = paneOf(page, id);
+      const pane = requestPane(page, id);
       await pane.getByText("the 99th percentile").waitFor();
       await checkPage(page, (await pane.textContent()) ?? "", viewport.width);
       await pane.getByText("2 differences").click();

@@ -1,4 +1,4 @@
-/** Sign-in at a real OpenID Connect provider, in a real browser. */
+/** Sign-in at an OpenID Connect provider, in a browser. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Browser, Page } from "playwright-core";
@@ -15,7 +15,7 @@ describe("sign-in at an OpenID Connect provider", { skip: withoutBrowser }, () =
   let browser: Browser;
   let origin = "";
   before(async () => {
-    // The provider must know the address of the service, and the service that of the provider.
+    // The provider and the service must know each other's address, so the server starts first.
     server = await serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
     origin = server.url.replace("127.0.0.1", "localhost");
     provider = await startIdentityProvider(() => `${origin}/v1/sign-in/company/callback`);

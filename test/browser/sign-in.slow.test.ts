@@ -8,7 +8,7 @@ import type { ApprovalMessage } from "../../src/contract/notifier.ts";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { accessibilityFindings } from "../support/axe.ts";
 import { launch, open, withoutBrowser } from "../support/browser.ts";
-import { openRequest, paneOf, rowOf, vote } from "../support/console.ts";
+import { openRequest, requestPane, inboxRow, vote } from "../support/console.ts";
 import { voteByLink } from "../support/link-vote.ts";
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 import { startPeople } from "../support/people.ts";
@@ -247,7 +247,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       assert.deepEqual((await read(id)).approvals, []);
       await setVerified(true);
       await vote(page, "Approve");
-      await rowOf(page, id).getByText("settled").waitFor();
+      await inboxRow(page, id).getByText("settled").waitFor();
       const { status, approvals } = await read(id);
       assert.deepEqual([status, approvals[0].reason], ["approved", "the table is a copy"]);
       assert.deepEqual(
@@ -266,7 +266,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       await page.getByText("Also allow later requests").click();
       await page.getByRole("radio").nth(1).check();
       await page.getByRole("button", { name: "Approve and grant" }).click();
-      await rowOf(page, id).getByText("settled").waitFor();
+      await inboxRow(page, id).getByText("settled").waitFor();
       const [{ entry }] = (await approvalEntries(id)) as unknown as [{ entry: { gesture: object; grant: object } }];
       assert.ok(entry.gesture !== null && entry.grant !== null, JSON.stringify(entry));
       assert.equal((await ask()).reason_code, "GRANTED");
@@ -278,7 +278,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       // Requests that arrive while another one is open are held back.
       await page.goto(`${origin}/#/approvals`);
       await page.reload();
-      for (const id of ids) await rowOf(page, id).getByRole("checkbox").check();
+      for (const id of ids) await inboxRow(page, id).getByRole("checkbox").check();
       // Settled between the challenge and the vote.
       const [, , late] = ids as [string, string, string];
       await page.route("**/v1/votes", async (route) => {
@@ -300,10 +300,10 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       await page.setViewportSize({ width: 390, height: 844 });
       await page.goto(`${origin}/#/approvals`);
       await page.reload();
-      for (const id of ids) await rowOf(page, id).getByRole("checkbox").check();
+      for (const id of ids) await inboxRow(page, id).getByRole("checkbox").check();
       await page.getByRole("button", { name: "Show 2 selected" }).click();
       await page.getByRole("button", { name: "All requests" }).click();
-      assert.ok(await rowOf(page, ids[0] as string).isVisible(), "the selection can be changed before the vote");
+      assert.ok(await inboxRow(page, ids[0] as string).isVisible(), "the selection can be changed before the vote");
       await page.getByRole("button", { name: "Show 2 selected" }).click();
       await page.getByRole("button", { name: "Approve 2" }).waitFor();
       await picture(page, "batch-phone");
@@ -323,10 +323,10 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       );
       await openRequest(page, plainVote);
       await vote(page, "Approve", "small");
-      await rowOf(page, plainVote).getByText("settled").waitFor();
+      await inboxRow(page, plainVote).getByText("settled").waitFor();
       await openRequest(page, signedVote);
       await vote(page, "Approve", "a copy");
-      await paneOf(page, signedVote).getByText("signature").first().waitFor();
+      await requestPane(page, signedVote).getByText("signature").first().waitFor();
       await page.unroute("**/v1/votes/challenge");
       assert.deepEqual(
         [(await read(plainVote)).status, (await read(signedVote)).status],
@@ -359,9 +359,11 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       const desk = await open(browser, `${origin}/#/approvals/${id}`);
       await desk.page.getByLabel("API key").fill(body.key as string);
       await desk.page.getByRole("button", { name: "Sign in", exact: true }).click();
-      await paneOf(desk.page, id).getByText("an API key cannot sign").waitFor();
+      await requestPane(desk.page, id).getByText("an API key cannot sign").waitFor();
       assert.equal(await desk.page.getByRole("button", { name: "Approve", exact: true }).count(), 0);
-      const link = await paneOf(desk.page, id).getByRole("link", { name: "Sign in as a user" }).getAttribute("href");
+      const link = await requestPane(desk.page, id)
+        .getByRole("link", { name: "Sign in as a user" })
+        .getAttribute("href");
       assert.equal(link, `/sign-in?return_to=${encodeURIComponent(`/#/approvals/${id}`)}`);
       await desk.page.close();
     });

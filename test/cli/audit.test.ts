@@ -6,9 +6,9 @@ import { after, before, test } from "node:test";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { pinLog } from "../../src/identity/pin-log.ts";
-import { assentHere, type Run } from "../support/cli.ts";
+import { assentInProcess, type Run } from "../support/cli.ts";
 import { openLedgerOn, signer } from "../support/ledger.ts";
-import { ALLOWED, quiet, startService } from "../support/service.ts";
+import { ALLOWED, waitForSignature, startService } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const folder = temporaryFolder("assent-audit-command-");
@@ -21,14 +21,14 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 before(async () => {
   const service = await startService({ change: (config) => (config.state = state), ahead: -3_600_000 });
   const copy = async (name: string): Promise<void> => {
-    await quiet(service);
+    await waitForSignature(service);
     cpSync(service.folder, join(folder, name), { recursive: true, filter: (path) => !/assent\.db/.test(path) });
     await service.storage.backup?.(join(folder, name, "assent.db"));
   };
   try {
     vkey = service.runtime.host.ledger.vkey;
     await service.call("POST", "/v1/actions", { body: ALLOWED });
-    await quiet(service);
+    await waitForSignature(service);
     await service.runtime.stop();
     cpSync(service.folder, join(folder, "early"), { recursive: true });
     await service.storage.open({ readOnly: true });
@@ -64,7 +64,7 @@ async function auditCopy(
   db.close();
   const config = join(data, "assent.yaml");
   writeFileSync(config, JSON.stringify({ data, state: own ? join(data, "state") : state, agents: "any" }));
-  return { ...(await assentHere("audit", "--config", config, ...args)), data };
+  return { ...(await assentInProcess("audit", "--config", config, ...args)), data };
 }
 
 test("a whole store: the number of signed entries, the key, and the saved checkpoints that it contains", async () => {
@@ -162,10 +162,10 @@ test("an unreadable store is a fault, not a failure of the command", async () =>
   const bytes = readFileSync(path);
   bytes.fill(0xff, (page.rootpage - 1) * size.page_size, page.rootpage * size.page_size);
   writeFileSync(path, bytes);
-  const damaged = await assentHere("audit", "--config", config);
+  const damaged = await assentInProcess("audit", "--config", config);
   assert.deepEqual([damaged.code, /malformed/.test(damaged.out)], [6, true], damaged.out + damaged.err);
   writeFileSync(path, "not a database, ".repeat(500));
-  const other = await assentHere("audit", "--config", config);
+  const other = await assentInProcess("audit", "--config", config);
   assert.deepEqual([other.code, /not a database/.test(other.err)], [6, true], other.out + other.err);
 });
 

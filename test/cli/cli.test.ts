@@ -10,7 +10,14 @@ import { completionWords, listSubcommands } from "../../src/cli/completion/words
 import { allCommands } from "../../src/cli/main.ts";
 import type { Plugin } from "../../src/plugin.ts";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
-import { assent as run, assentHere, assentHereWith, folderWith, program, type Run } from "../support/cli.ts";
+import {
+  assent as run,
+  assentInProcess,
+  assentInProcessWithEnv,
+  folderWith,
+  runProgram,
+  type Run,
+} from "../support/cli.ts";
 import { ROOT } from "../support/process.ts";
 import { FEW_POLICIES, startService, type Service } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -31,13 +38,13 @@ const WITHOUT_JSON: Readonly<Record<string, string>> = {
 
 describe("help and usage", () => {
   test("every command has help with examples, and the page lists it", async () => {
-    const overview = await assentHere("help");
+    const overview = await assentInProcess("help");
     assert.equal(overview.code, 0);
     const page = readFileSync(join(ROOT, "docs/cli.md"), "utf8");
     const names = [...overview.out.matchAll(/^ {2}([\w-]+) {2,}/gm)].map((match) => match[1] as string);
     assert.deepEqual(names, CORE_COMMANDS);
     for (const name of names) {
-      const help = await assentHere(name, "--help");
+      const help = await assentInProcess(name, "--help");
       assert.equal(help.code, 0);
       assert.match(help.out, /^usage: assent [\s\S]*examples:\n {2}/, name);
       assert.ok(page.includes(`\`assent ${name}`), `docs/cli.md does not tell of ${name}`);
@@ -51,9 +58,9 @@ describe("help and usage", () => {
       for (const path of verbs.length === 0 ? [[name]] : verbs.map((verb) => [name, verb])) {
         const words = path.join(" ");
         if (Object.hasOwn(WITHOUT_JSON, words)) continue;
-        assert.match((await assentHere(...path, "--help")).out, /--json/, words);
+        assert.match((await assentInProcess(...path, "--help")).out, /--json/, words);
         // Options are parsed first, so the error names the first unknown one.
-        const { code, err } = await assentHere(...path, "--json", "--no-such-option");
+        const { code, err } = await assentInProcess(...path, "--json", "--no-such-option");
         assert.equal(code, EXIT_CODES.usage, words);
         assert.match(err, /'--no-such-option'/, words);
       }
@@ -81,11 +88,11 @@ describe("help and usage", () => {
 
   test("the completion scripts work in bash, zsh and fish, where they are installed", async (t) => {
     const scripts: Record<string, string> = {};
-    for (const shell of ["bash", "zsh", "fish"]) scripts[shell] = (await assentHere("completion", shell)).out;
+    for (const shell of ["bash", "zsh", "fish"]) scripts[shell] = (await assentInProcess("completion", shell)).out;
     const bash = async (line: string): Promise<string[]> => {
       const words = line.split(" ").map((word) => `'${word}'`);
       const script = `${scripts["bash"]}\nCOMP_WORDS=(${words.join(" ")})\nCOMP_CWORD=${words.length - 1}\n_assent\nprintf '%s\\n' "\${COMPREPLY[@]}"`;
-      const { code, out, err } = await program("bash", ["--norc", "-c", script]);
+      const { code, out, err } = await runProgram("bash", ["--norc", "-c", script]);
       assert.equal(code, 0, err);
       return out.trim().split("\n");
     };
@@ -97,22 +104,22 @@ describe("help and usage", () => {
       ["zsh", `compdef() { print completes $1 for $2 }\n${scripts["zsh"]}`],
       ["fish", `${scripts["fish"]}\ncomplete -C "assent keys rotate-l"`],
     ] as const) {
-      const ran = await program(shell, ["-c", line]).catch(() => null);
+      const ran = await runProgram(shell, ["-c", line]).catch(() => null);
       if (ran === null) t.diagnostic(`${shell} is not installed`);
       else {
         assert.equal(ran.err, "");
         assert.match(ran.out, shell === "zsh" ? /completes _assent for assent/ : /^rotate-log/m);
       }
     }
-    assert.equal((await assentHere("completion", "tcsh")).code, EXIT_CODES.usage);
+    assert.equal((await assentInProcess("completion", "tcsh")).code, EXIT_CODES.usage);
   });
 
   test("schema prints the published schemas", async () => {
     for (const [name, file] of Object.entries(EDITOR_SCHEMA_FILES)) {
-      const printed = await assentHere("schema", name);
+      const printed = await assentInProcess("schema", name);
       assert.deepEqual([printed.code, printed.out], [0, readFileSync(join(ROOT, "src", file), "utf8")]);
     }
-    const wrong = await assentHere("schema", "polices");
+    const wrong = await assentInProcess("schema", "polices");
     assert.equal(wrong.code, EXIT_CODES.usage);
     assert.match(wrong.err, /assent schema takes one of policy, policy-test, config/);
   });
@@ -152,7 +159,7 @@ describe("help and usage", () => {
       [["hook", "install", "--host", "x"], /run ".* hook install --help"/],
     ] as [string[], RegExp][]) {
       // Start a process once, for its exit code.
-      const run = args.length === 0 ? await assent(args) : await assentHere(...args);
+      const run = args.length === 0 ? await assent(args) : await assentInProcess(...args);
       assert.equal(run.code, EXIT_CODES.usage, args.join(" "));
       assert.match(run.out + run.err, words);
       assert.ok(!run.err.includes("    at "), "a user gets words, not a stack");
@@ -161,7 +168,7 @@ describe("help and usage", () => {
 
   test("every command that needs the service reports an invalid address in one line", async () => {
     for (const command of [["actions"], ["mcp", "proxy", "--", "cat"]]) {
-      const run = await assentHereWith({ ASSENT_API_KEY: "x", ASSENT_URL: "localhost:8000" }, ...command);
+      const run = await assentInProcessWithEnv({ ASSENT_API_KEY: "x", ASSENT_URL: "localhost:8000" }, ...command);
       assert.deepEqual([run.code, run.out], [EXIT_CODES.usage, ""]);
       assert.match(run.err, /^assent: ASSENT_URL must be an http or https URL; got "localhost:8000"\nrun .*\n$/);
     }
@@ -169,11 +176,11 @@ describe("help and usage", () => {
 
   test("--version is the package's", async () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
-    assert.deepEqual(await assentHere("--version"), { code: 0, out: `${version}\n`, err: "" });
+    assert.deepEqual(await assentInProcess("--version"), { code: 0, out: `${version}\n`, err: "" });
   });
 
   test("exit code 5 means that the service is unreachable", async () => {
-    const run = await assentHereWith({ ASSENT_API_KEY: "x", ASSENT_URL: "http://127.0.0.1:9" }, "actions");
+    const run = await assentInProcessWithEnv({ ASSENT_API_KEY: "x", ASSENT_URL: "http://127.0.0.1:9" }, "actions");
     assert.deepEqual([run.code, run.out], [EXIT_CODES.unreachable, ""]);
   });
 });
@@ -186,21 +193,25 @@ describe("policies", () => {
         join(folder, "a.yaml"),
         "policy: a\nrules:\n  - name: r\n    efect: allow\n  - name: s\n    effect: allow\n    when: 1 +\n",
       );
-      const bad = await assentHere("policy", "check", folder);
+      const bad = await assentInProcess("policy", "check", folder);
       assert.equal(bad.code, EXIT_CODES.failure);
       assert.match(bad.err, /^a\.yaml:4:5: .*did you mean "effect"/m);
       assert.equal(bad.out, "");
       writeFileSync(join(folder, "a.yaml"), "policy: a\nrules:\n  - name: r\n    effect: allow\n");
-      assert.deepEqual(await assentHere("policy", "check", folder), { code: 0, out: "1 policy is valid\n", err: "" });
+      assert.deepEqual(await assentInProcess("policy", "check", folder), {
+        code: 0,
+        out: "1 policy is valid\n",
+        err: "",
+      });
       writeFileSync(
         join(folder, "a_test.yaml"),
         "now: 2026-01-01T00:00:00Z\ncases:\n  - name: c\n    action: { agent_id: a, tool: t, operation: o }\n    expect: { effect: deny }\n",
       );
-      const failing = await assentHere("policy", "test", folder);
+      const failing = await assentInProcess("policy", "test", folder);
       assert.equal(failing.code, EXIT_CODES.failure);
       assert.match(failing.err, /FAIL {2}a_test\.yaml: c: effect is allow, expected deny/);
       assert.match(failing.out, /0 passed, 1 failed/);
-      assert.equal((await assentHere("policy", "check", join(folder, "none"))).code, EXIT_CODES.failure);
+      assert.equal((await assentInProcess("policy", "check", join(folder, "none"))).code, EXIT_CODES.failure);
     } finally {
       rmSync(folder, { recursive: true });
     }
@@ -228,7 +239,7 @@ describe("against a running service", () => {
     const env = { ASSENT_URL: server.url, ASSENT_API_KEY: key };
     if (input !== "") return assent(args, env, input);
     Object.assign(process.env, env);
-    return assentHere(...args);
+    return assentInProcess(...args);
   };
   const refund = (amount: number) => [
     "submit",
@@ -273,7 +284,7 @@ describe("against a running service", () => {
     );
     assert.equal((await as("assent_wrong", ["status"])).code, EXIT_CODES.failure);
     Object.assign(process.env, { ASSENT_URL: "http://127.0.0.1:9" });
-    assert.equal((await assentHere("status")).code, EXIT_CODES.unreachable);
+    assert.equal((await assentInProcess("status")).code, EXIT_CODES.unreachable);
   });
 
   test("approve accepts the beginning of an id only if exactly one pending action has it", async () => {
@@ -460,7 +471,7 @@ describe("against a running service", () => {
     writeFileSync(join(folder, "log.vkey"), `${vkey}\n`);
     const verify = (input: string, more: string[] = [], key = vkey): Promise<Run> => {
       writeFileSync(join(folder, "proof"), input);
-      return assentHere("verify", join(folder, "proof"), "--key", key, ...more);
+      return assentInProcess("verify", join(folder, "proof"), "--key", key, ...more);
     };
     assert.equal((await assent(["verify", "-", "--key", vkey], {}, proof)).code, EXIT_CODES.ok);
     assert.equal((await verify(proof)).code, EXIT_CODES.ok);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { EXIT_CODES } from "../../src/cli/command.ts";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
-import { assentHere, type Run } from "../support/cli.ts";
+import { assentInProcess, type Run } from "../support/cli.ts";
 import { startService, type Service } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -26,7 +26,7 @@ after(async () => {
 
 function as(key: string, ...args: string[]): Promise<Run> {
   process.env["ASSENT_API_KEY"] = key;
-  return assentHere(...args);
+  return assentInProcess(...args);
 }
 
 async function submitted(tool: string, operation: string, params: object): Promise<string> {

@@ -12,10 +12,10 @@ import { formatCosignature, formatWitnessVkey } from "../../src/domain/cosignatu
 import { COVERAGE_ENTRY } from "../../src/domain/effects/coverage-statement.ts";
 import { ENTRY_TYPES } from "../../src/domain/entries.ts";
 import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
-import { assentHere } from "../support/cli.ts";
+import { assentInProcess } from "../support/cli.ts";
 import { documentedCommands } from "../support/documented.ts";
 import { addUser, invite, startPeople } from "../support/people.ts";
-import { approve, makeKey, plainVotes, quiet } from "../support/service.ts";
+import { approve, makeKey, plainVotes, waitForSignature } from "../support/service.ts";
 import { signerOf } from "../support/signer.ts";
 import { signVotes } from "../support/signed-votes.ts";
 
@@ -78,7 +78,7 @@ before(async () => {
   window = ["--from", from, "--to", new Date(Date.now() + service.clock.now - 1000).toISOString()];
   // After the window.
   await submit("search", { q: "later" });
-  await quiet(service);
+  await waitForSignature(service);
   writeFileSync(join(service.folder, "evidence.yaml"), `data: ${service.folder}\n`);
 });
 after(() => service.close());
@@ -86,7 +86,7 @@ after(() => service.close());
 async function write(...flags: string[]): Promise<{ folder: string; out: string; err: string; code: number | null }> {
   const folder = join(service.folder, `pack-${packs++}`);
   const config = flags.includes("--config") ? [] : ["--config", join(service.folder, "evidence.yaml")];
-  return { folder, ...(await assentHere("evidence", ...window, "--out", folder, ...config, ...flags)) };
+  return { folder, ...(await assentInProcess("evidence", ...window, "--out", folder, ...config, ...flags)) };
 }
 
 type Files = Map<string, Buffer>;
@@ -201,7 +201,7 @@ test("is the same byte for byte, also from a longer log with the same checkpoint
   const second = await write();
   assert.deepEqual(read(second.folder), read(first.folder));
   await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "later", tool: "nothing" } });
-  await quiet(service);
+  await waitForSignature(service);
   const longer = await write("--checkpoint", join(first.folder, "checkpoint.txt"));
   assert.deepEqual(read(longer.folder), read(first.folder));
   const newest = await write();
@@ -375,7 +375,7 @@ test("has the newest checkpoint that a witness cosigned; another signature in it
   const cosigned = note + formatCosignature(text, seconds, witness);
   await service.storage.write((tx) => tx.putMeta("witnessed_checkpoint", cosigned));
   await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "newer", tool: "nothing" } });
-  await quiet(service);
+  await waitForSignature(service);
   const config = join(service.folder, "witness.yaml");
   writeFileSync(
     config,
@@ -397,7 +397,7 @@ test("has the newest checkpoint that a witness cosigned; another signature in it
 
 test("a folder with files, a window that is not signed and times that are none are refused", async () => {
   const { folder } = await write();
-  const again = await assentHere(
+  const again = await assentInProcess(
     "evidence",
     ...window,
     "--out",
@@ -409,7 +409,7 @@ test("a folder with files, a window that is not signed and times that are none a
   const old = join(service.folder, "old.txt");
   writeFileSync(old, String(read(folder).get("checkpoint.txt")).replace(/\n\d+\n/, "\n1\n"));
   assert.match((await write("--checkpoint", old)).err, /the checkpoint covers 1 entries, and the window ends at entry/);
-  const wrong = await assentHere("evidence", "--from", "today", "--to", "2026-01-31", "--out", "x");
+  const wrong = await assentInProcess("evidence", "--from", "today", "--to", "2026-01-31", "--out", "x");
   assert.equal(wrong.code, EXIT_CODES.usage);
 });
 
@@ -425,7 +425,7 @@ test("the commands of docs/evidence.md make the same pack twice", async () => {
   });
   assert.equal(commands.length, 2);
   for (const command of commands) {
-    const { out, code, err } = await assentHere(...command, "--config", join(service.folder, "evidence.yaml"));
+    const { out, code, err } = await assentInProcess(...command, "--config", join(service.folder, "evidence.yaml"));
     assert.equal(code, EXIT_CODES.ok, err);
     assert.match(out, /^\d+ entries and \d+ actions are in .*\ndigest of the pack: [0-9a-f]{64}\nopen verify.html/);
   }

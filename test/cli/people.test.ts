@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { EXIT_CODES } from "../../src/cli/command.ts";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
-import { assentHere, type Run } from "../support/cli.ts";
+import { assentInProcess, type Run } from "../support/cli.ts";
 import { addUser, invite, startPeople, type Person } from "../support/people.ts";
 import { makeKey, type Service } from "../support/service.ts";
 
@@ -44,7 +44,7 @@ after(async () => {
 async function run(key: string, ...args: string[]): Promise<Run> {
   process.env["ASSENT_URL"] = server.url;
   process.env["ASSENT_API_KEY"] = key;
-  return assentHere(...args);
+  return assentInProcess(...args);
 }
 const delegate = async (more: object = {}): Promise<string> => {
   const until = new Date(service.runtime.host.clock() + 3_600_000).toISOString();

@@ -7,7 +7,15 @@ import { describe, test } from "node:test";
 import { Ajv } from "ajv";
 import { ROOT } from "../support/process.ts";
 import { NODE, scriptOf } from "../support/runtimes.ts";
-import { assent, assentHere, assentHereIn, folderWith, program, type Run, write } from "../support/cli.ts";
+import {
+  assent,
+  assentInProcess,
+  assentInProcessInFolder,
+  folderWith,
+  runProgram,
+  type Run,
+  writeFiles,
+} from "../support/cli.ts";
 
 const BAD = "policy: a\nrules:\n  - name: r\n    efect: allow\n  - name: s\n    effect: allow\n    when: 1 +\n";
 const GOOD = "policy: a\nrules:\n  - name: r\n    tool: t\n    effect: allow\n  - name: s\n    effect: deny\n";
@@ -140,8 +148,8 @@ describe("check", () => {
       ["a.yaml:4:5:", "a.yaml:7:13:", "b_test.yaml:1:1:", "b_test.yaml:1:8:", ""],
     );
     const [flag, format] = await Promise.all([
-      assentHere("policy", "check", folder, "--json"),
-      assentHere("policy", "check", folder, "--format", "json"),
+      assentInProcess("policy", "check", folder, "--json"),
+      assentInProcess("policy", "check", folder, "--format", "json"),
     ]);
     assert.deepEqual(flag, format);
     assert.equal((JSON.parse(flag.out) as { faults: unknown[] }).faults.length, 4);
@@ -153,7 +161,7 @@ describe("check", () => {
       "my policies/x_test.yaml": "cases: []\n",
       "good/a.yaml": GOOD,
     });
-    const run = await assentHereIn(root, "policy", "check", "my policies", "--format", "sarif");
+    const run = await assentInProcessInFolder(root, "policy", "check", "my policies", "--format", "sarif");
     assert.equal(run.code, 1);
     const results = resultsOf(run.out);
     assert.deepEqual(results[0]?.locations[0]?.physicalLocation, {
@@ -164,15 +172,20 @@ describe("check", () => {
       results.map(({ ruleId }) => ruleId),
       ["condition", "missing-key", "wrong-value"],
     );
-    assert.deepEqual(resultsOf((await assentHereIn(root, "policy", "check", "good", "--format", "sarif")).out), []);
+    assert.deepEqual(
+      resultsOf((await assentInProcessInFolder(root, "policy", "check", "good", "--format", "sarif")).out),
+      [],
+    );
     const outside = resultsOf(
-      (await assentHereIn(join(root, "good"), "policy", "check", "../my policies", "--format", "sarif")).out,
+      (await assentInProcessInFolder(join(root, "good"), "policy", "check", "../my policies", "--format", "sarif")).out,
     );
     assert.ok(
       outside[0]?.locations[0]?.physicalLocation.artifactLocation.uri.startsWith(pathToFileURL(root).href),
       "absolute where it lies outside",
     );
-    const missing = resultsOf((await assentHereIn(root, "policy", "check", "nowhere", "--format", "sarif")).out);
+    const missing = resultsOf(
+      (await assentInProcessInFolder(root, "policy", "check", "nowhere", "--format", "sarif")).out,
+    );
     assert.deepEqual(
       missing.map(({ ruleId, locations }) => [ruleId, locations[0]?.physicalLocation]),
       [["policy-folder", { artifactLocation: { uri: "nowhere" } }]],
@@ -187,7 +200,7 @@ describe("check", () => {
       Object.fromEntries(Array.from({ length: 101 }, (_, n) => [`p${String(n).padStart(3, "0")}.yaml`, shadow(n)])),
     );
     for (const verb of ["check", "test"]) {
-      const run = await assentHere("policy", verb, folder);
+      const run = await assentInProcess("policy", verb, folder);
       assert.equal(run.code, 1);
       assert.match(run.err, /^p100\.yaml:1:9: the policy "p100" is the 101st policy in shadow mode/);
     }
@@ -206,7 +219,7 @@ describe("check", () => {
       "unreadable.yaml": "# nothing\n",
       "value.yaml": `policy: g\n${rule.replace("allow", "maybe")}`,
     });
-    const results = resultsOf((await assentHere("policy", "check", folder, "--format", "sarif")).out);
+    const results = resultsOf((await assentInProcess("policy", "check", folder, "--format", "sarif")).out);
     assert.deepEqual(
       results.map(({ ruleId, locations }) => [
         ruleId,
@@ -241,7 +254,7 @@ describe("check", () => {
       [policy("    tool: t", "    effect: allow").replace("rules", "rule"), /^a\.yaml:2:1: .*did you mean "rules"\?/],
     ];
     for (const [text, fault] of slips) {
-      const run = await assentHere("policy", "check", folderWith(t, { "a.yaml": text }));
+      const run = await assentInProcess("policy", "check", folderWith(t, { "a.yaml": text }));
       const told = run.err.trimEnd().split("\n");
       assert.equal(told.length, 1, `${text}\n${run.err}`);
       assert.match(told[0] ?? "", fault, text);
@@ -259,7 +272,8 @@ describe("check", () => {
       "other.yaml": channels.replace("finance", "finanec"),
       "broken.yaml": "channels: [",
     });
-    const check = (...args: string[]): Promise<Run> => assentHereIn(root, "policy", "check", "policies", ...args);
+    const check = (...args: string[]): Promise<Run> =>
+      assentInProcessInFolder(root, "policy", "check", "policies", ...args);
     const told = await check();
     assert.equal(told.code, 0, "a warning is no fault");
     assert.match(told.err, /^warning {2}b\.yaml:1:9: .*channel "finanec".*did you mean "finance"\?\n$/);
@@ -275,23 +289,23 @@ describe("check", () => {
     // Nothing is known without a configuration, or with one whose variables are set elsewhere.
     for (const text of ["", 'channels: { finance: { notifier: "${NOT_SET_HERE}" } }\n']) {
       const elsewhere = folderWith(t, { "p/b.yaml": asks("finanec"), ...(text === "" ? {} : { "assent.yaml": text }) });
-      assert.equal((await assentHereIn(elsewhere, "policy", "check", "p")).err, "");
+      assert.equal((await assentInProcessInFolder(elsewhere, "policy", "check", "p")).err, "");
     }
   });
 
   test("warns of rules without effect and without tests, and fails on warnings with --strict", async (t) => {
     const unreachable = "policy: a\nrules:\n  - { name: r, effect: allow }\n  - { name: s, tool: t, effect: deny }\n";
     const folder = folderWith(t, { "a.yaml": unreachable, "a_test.yaml": cases(one("c", "allow")) });
-    const run = await assentHere("policy", "check", folder);
+    const run = await assentInProcess("policy", "check", folder);
     assert.equal(run.code, 0, "a warning is no fault");
     assert.deepEqual(run.err.trimEnd().split("\n"), [
       'warning  a.yaml:4:5: the rule "s" never decides, because "r" matches the same actions first',
       'warning  a.yaml:4:13: no test reaches the rule "s" of "a"',
     ]);
-    const strict = await assentHere("policy", "check", folder, "--strict");
+    const strict = await assentInProcess("policy", "check", folder, "--strict");
     assert.deepEqual([strict.code, strict.out], [1, ""]);
-    assert.equal((await assentHere("policy", "check", folderWith(t, { "a.yaml": GOOD }), "--strict")).code, 0);
-    const ids = resultsOf((await assentHere("policy", "check", folder, "--format", "sarif")).out) as SarifResult[];
+    assert.equal((await assentInProcess("policy", "check", folderWith(t, { "a.yaml": GOOD }), "--strict")).code, 0);
+    const ids = resultsOf((await assentInProcess("policy", "check", folder, "--format", "sarif")).out) as SarifResult[];
     assert.deepEqual(
       ids.map(({ ruleId }) => ruleId),
       ["unreachable-rule", "untested-rule"],
@@ -303,7 +317,7 @@ describe("check", () => {
       "a.yaml": GOOD,
       "a_test.yaml": cases(one("x\n::set-output name=a::b\u001b[2J", "deny")),
     });
-    const run = await assentHere("policy", "test", folder);
+    const run = await assentInProcess("policy", "test", folder);
     assert.ok(!/^::/m.test(run.out + run.err) && !run.err.includes("\u001b"), run.err);
     assert.match(run.err, /FAIL {2}a_test\.yaml: x\ufffd::set-output/);
   });
@@ -312,17 +326,19 @@ describe("check", () => {
 describe("test", () => {
   test("names the rules that no test reaches, and fails if there are too many", async (t) => {
     const folder = folderWith(t, { "a.yaml": GOOD, "a_test.yaml": cases(one("c", "allow")) });
-    const told = await assentHere("policy", "test", folder, "--coverage");
+    const told = await assentInProcess("policy", "test", folder, "--coverage");
     assert.deepEqual(
       [told.code, told.out],
       [0, "ok    a_test.yaml: c\n1 passed, 0 failed\n1 of 2 rules are reached (50 %)\n"],
     );
     assert.equal(told.err, 'none  a.yaml:6: a: no test reaches the rule "s"\n');
-    const short = await assentHere("policy", "test", folder, "--min-coverage", "100");
+    const short = await assentInProcess("policy", "test", folder, "--min-coverage", "100");
     assert.equal(short.code, 1);
     assert.match(short.err, /50 % of the rules are reached, and --min-coverage requires 100 %/);
-    assert.equal((await assentHere("policy", "test", folder, "--min-coverage", "50")).code, 0);
-    const json = JSON.parse((await assentHere("policy", "test", folder, "--coverage", "--format", "json")).out) as {
+    assert.equal((await assentInProcess("policy", "test", folder, "--min-coverage", "50")).code, 0);
+    const json = JSON.parse(
+      (await assentInProcess("policy", "test", folder, "--coverage", "--format", "json")).out,
+    ) as {
       coverage: unknown;
       passed: number;
     };
@@ -340,12 +356,12 @@ describe("test", () => {
       ],
     );
     for (const wrong of ["", "101", "-1", "all"])
-      assert.equal((await assentHere("policy", "test", folder, `--min-coverage=${wrong}`)).code, 2, wrong);
+      assert.equal((await assentInProcess("policy", "test", folder, `--min-coverage=${wrong}`)).code, 2, wrong);
   });
 
   test("writes the coverage by line as LCOV, and failing tests and uncovered rules as SARIF", async (t) => {
     const folder = folderWith(t, { "a.yaml": GOOD, "a_test.yaml": cases(one("c", "allow")) });
-    const trace = await assentHere("policy", "test", folder, "--format", "lcov");
+    const trace = await assentInProcess("policy", "test", folder, "--format", "lcov");
     assert.deepEqual(
       [trace.code, trace.out],
       [0, `TN:\nSF:${folder}/a.yaml\nDA:3,1\nDA:6,0\nLF:2\nLH:1\nend_of_record\n`],
@@ -354,17 +370,17 @@ describe("test", () => {
       "    effect: allow",
       "    when: >-\n      params.n == 1\n      || params.n == 2\n    effect: allow",
     );
-    write(folder, {
+    writeFiles(folder, {
       "a.yaml": conditional,
       "a_test.yaml": cases(one("c", "allow").replace("operation: o", "operation: o, params: { n: 1 }")),
     });
-    const branches = await assentHere("policy", "test", folder, "--format", "lcov");
+    const branches = await assentInProcess("policy", "test", folder, "--format", "lcov");
     assert.equal(
       branches.out,
       `TN:\nSF:${folder}/a.yaml\nBRDA:6,0,0,1\nBRDA:6,0,1,0\nBRF:2\nBRH:1\nDA:3,1\nDA:6,1\nDA:7,1\nDA:9,0\nLF:4\nLH:3\nend_of_record\n`,
     );
-    write(folder, { "a.yaml": GOOD, "a_test.yaml": cases(one("c", "deny")) });
-    const failed = await assentHere("policy", "test", folder, "--format", "sarif", "--coverage");
+    writeFiles(folder, { "a.yaml": GOOD, "a_test.yaml": cases(one("c", "deny")) });
+    const failed = await assentInProcess("policy", "test", folder, "--format", "sarif", "--coverage");
     assert.equal(failed.code, 1);
     assert.deepEqual(
       resultsOf(failed.out).map(({ ruleId }) => ruleId),
@@ -376,7 +392,7 @@ describe("test", () => {
   test("writes JUnit that an XML parser reads back", async (t) => {
     const name = `<"&'> \u0007 \ud83d\ude00`;
     const folder = folderWith(t, { "a.yaml": GOOD, "a_test.yaml": cases(one(name, "deny"), one("fine", "allow")) });
-    const run = await assentHere("policy", "test", folder, "--format", "junit", "--min-coverage", "100");
+    const run = await assentInProcess("policy", "test", folder, "--format", "junit", "--min-coverage", "100");
     assert.equal(run.code, 1);
     assert.match(
       run.out,
@@ -387,7 +403,7 @@ describe("test", () => {
       run.out,
       /<testsuite name="coverage" tests="1" failures="1" [^>]*>\n {4}<testcase [^>]*name="[^"]*a\.yaml: a: s" time="0"><failure message="no test reaches the rule"\/><\/testcase>/,
     );
-    const read = await program(
+    const read = await runProgram(
       "python3",
       [
         "-c",
@@ -425,7 +441,7 @@ describe("test", () => {
     const good = folderWith(t, { "a.yaml": GOOD, "a_test.yaml": cases(one("c", "deny"), one("d", "allow")) });
     const bad = folderWith(t, { "a.yaml": BAD });
     for (const args of [[good], [good, "--min-coverage", "100"], [bad]]) {
-      const { out } = await assentHere("policy", "test", ...args, "--format", "junit");
+      const { out } = await assentInProcess("policy", "test", ...args, "--format", "junit");
       const open: string[] = [];
       let seen = 0;
       for (const [, end, name = "", attributes = "", empty] of out.matchAll(
@@ -456,20 +472,23 @@ describe("test", () => {
 
   test("a faulty file is a failure in JUnit too", async (t) => {
     const folder = folderWith(t, { "a.yaml": BAD });
-    const run = await assentHere("policy", "test", folder, "--format", "junit");
+    const run = await assentInProcess("policy", "test", folder, "--format", "junit");
     assert.equal(run.code, 1);
     assert.match(run.out, /tests="2" failures="2"[\s\S]*name="line 4, column 5"[\s\S]*did you mean &quot;effect&quot;/);
   });
 });
 
 test("each subcommand has help, and mistyped names are reported", async () => {
-  const whole = await assentHere("policy", "--help");
+  const whole = await assentInProcess("policy", "--help");
   const verbs = [...whole.out.matchAll(/^ {2}(\w+) {2,}\S/gm)].map((match) => match[1] as string);
   assert.ok(verbs.length >= 3);
   const page = readFileSync(join(ROOT, "docs/cli.md"), "utf8");
   for (const verb of verbs) {
     const row = page.split("\n").find((line) => line.startsWith(`| \`assent policy ${verb} `)) ?? "";
-    const [help, about] = await Promise.all([assentHere("policy", verb, "--help"), assentHere("help", "policy", verb)]);
+    const [help, about] = await Promise.all([
+      assentInProcess("policy", verb, "--help"),
+      assentInProcess("help", "policy", verb),
+    ]);
     assert.deepEqual([help.code, about], [0, help]);
     assert.match(help.out, new RegExp(`^usage: assent policy ${verb}\\b[\\s\\S]*\\nexamples:\\n {2}`));
     const formats = /--format FORMAT +(.*)/.exec(help.out)?.[1]?.match(/text|json|sarif|junit|markdown/g) ?? [];
@@ -479,14 +498,14 @@ test("each subcommand has help, and mistyped names are reported", async () => {
       `docs/cli.md: ${row}`,
     );
   }
-  const wrong = await assentHere("policy", "chek");
+  const wrong = await assentInProcess("policy", "chek");
   assert.deepEqual(
     [wrong.code, /has no subcommand "chek"; .*did you mean "check"\?/.test(wrong.err)],
     [2, true],
     wrong.err,
   );
   assert.match(
-    (await assentHere("policy", "check", "--format", "xml")).err,
+    (await assentInProcess("policy", "check", "--format", "xml")).err,
     /--format must be text, json or sarif; got "xml"/,
   );
 });
@@ -495,7 +514,7 @@ test(
   "on a terminal, progress is shown on standard error",
   { skip: process.platform === "linux" ? false : "script(1) differs elsewhere" },
   async (t) => {
-    const run = (words: string): Promise<Run> => program("script", ["-qec", words, "/dev/null"]);
+    const run = (words: string): Promise<Run> => runProgram("script", ["-qec", words, "/dev/null"]);
     const folder = folderWith(t, {
       "status.mjs": `import { withStatusLine } from ${JSON.stringify(scriptOf("src/cli/status-line"))};
       await withStatusLine({ watched: process.stderr.isTTY === true }, async (say) => say("half done"));
@@ -506,7 +525,7 @@ test(
     const seen = await run([process.execPath, ...NODE, status].join(" ")).catch(() => null);
     if (seen === null) return t.skip("no script(1) here");
     assert.ok(seen.out.includes("\r\u001b[Khalf done\r\u001b[Kdone"), JSON.stringify(seen.out));
-    const piped = await program(process.execPath, [...NODE, status]);
+    const piped = await runProgram(process.execPath, [...NODE, status]);
     assert.deepEqual(piped, { code: 0, out: "done\n", err: "" });
   },
 );

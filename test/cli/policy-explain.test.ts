@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { assent, assentHere, folderWith } from "../support/cli.ts";
+import { assent, assentInProcess, folderWith } from "../support/cli.ts";
 import { POLICIES } from "../support/service.ts";
 
 const ACTION = { agent_id: "bot", tool: "stripe", operation: "refund", params: { amount: 5_000, currency: "USD" } };
@@ -37,7 +37,7 @@ describe("explain", () => {
         'policy: a\nrules:\n  - name: mine\n    when: principal.owner == "ada" && params.nope == 1\n    effect: allow\n',
       "action.yaml": "agent_id: a\ntool: t\noperation: o\nprincipal: { owner: ada }\n",
     });
-    const run = await assentHere(
+    const run = await assentInProcess(
       "policy",
       "explain",
       join(folder, "policies"),
@@ -63,7 +63,7 @@ describe("explain", () => {
       found.policies[0]?.rules[0]?.condition.parts.find(({ expression }) => expression === "principal.owner")?.value,
       '"ada"',
     );
-    const text = await assentHere(
+    const text = await assentInProcess(
       "policy",
       "explain",
       join(folder, "policies"),
@@ -88,7 +88,7 @@ describe("explain", () => {
       "typo.json": JSON.stringify({ ...ACTION, used: { dayly: 1 } }),
     });
     const run = (file: string) =>
-      assentHere("policy", "explain", join(folder, "policies"), "--action", join(folder, file), ...NOW);
+      assentInProcess("policy", "explain", join(folder, "policies"), "--action", join(folder, file), ...NOW);
     const [fresh, used, typo] = [await run("fresh.json"), await run("used.json"), await run("typo.json")];
     assert.ok(
       fresh.out.includes(
@@ -111,7 +111,7 @@ describe("explain", () => {
       "action.json": JSON.stringify(ACTION),
     });
     const files = [join(folder, "p"), "--action", join(folder, "action.json")];
-    const run = await assentHere("policy", "explain", ...files, ...NOW);
+    const run = await assentInProcess("policy", "explain", ...files, ...NOW);
     for (const line of ["  obligation  params.amount from any to 500", '  obligation  params.currency is "EUR"'])
       assert.ok(run.out.split("\n").includes(line), run.out);
   });
@@ -142,10 +142,10 @@ describe("explain", () => {
       [["--action", join(folder, "half.json")], /half\.json:/],
       [["--action", join(folder, "ok.json"), "--now", "noon"], /--now must be a time such as/],
     ] as [string[], RegExp][]) {
-      const run = await assentHere("policy", "explain", POLICIES, ...args);
+      const run = await assentInProcess("policy", "explain", POLICIES, ...args);
       assert.deepEqual([run.code, words.test(run.err), run.out], [2, true, ""], run.err);
     }
-    const faulty = await assentHere("policy", "explain", join(folder, "bad"), "--action", join(folder, "ok.json"));
+    const faulty = await assentInProcess("policy", "explain", join(folder, "bad"), "--action", join(folder, "ok.json"));
     assert.deepEqual(
       [
         faulty.code,

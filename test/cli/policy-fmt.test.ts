@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { chmodSync, lstatSync, readdirSync, readFileSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { assent, assentHere, folderWith } from "../support/cli.ts";
+import { assent, assentInProcess, folderWith } from "../support/cli.ts";
 
 const LOOSE = "policy:   a\nrules:\n- name: r   # why\n  effect:   allow\n";
 const NEAT = "policy: a\nrules:\n  - name: r # why\n    effect: allow\n";
@@ -21,7 +21,7 @@ describe("fmt", () => {
       "in/c.yaml": LOOSE,
       ".hidden.yaml": LOOSE,
     });
-    const look = await assentHere("policy", "fmt", folder, "--check");
+    const look = await assentInProcess("policy", "fmt", folder, "--check");
     assert.deepEqual([look.code, look.out], [1, `${join(folder, "a.yaml")}\n${join(folder, "a_test.yaml")}\n`]);
     assert.match(look.err, /2 of 3 files would change/);
     assert.equal(readFileSync(join(folder, "a.yaml"), "utf8"), LOOSE, "--check writes nothing");
@@ -31,9 +31,9 @@ describe("fmt", () => {
       [readFileSync(join(folder, "a.yaml"), "utf8"), readFileSync(join(folder, "a_test.yaml"), "utf8")],
       [NEAT, NEAT_CASES],
     );
-    assert.deepEqual(await assentHere("policy", "fmt", folder), { code: 0, out: "", err: "" });
+    assert.deepEqual(await assentInProcess("policy", "fmt", folder), { code: 0, out: "", err: "" });
     assert.equal(readFileSync(join(folder, "in/c.yaml"), "utf8"), LOOSE);
-    assert.equal((await assentHere("policy", "fmt", folder, "--recursive")).out, `${join(folder, "in/c.yaml")}\n`);
+    assert.equal((await assentInProcess("policy", "fmt", folder, "--recursive")).out, `${join(folder, "in/c.yaml")}\n`);
     assert.equal(readFileSync(join(folder, ".hidden.yaml"), "utf8"), LOOSE);
   });
 
@@ -45,7 +45,7 @@ describe("fmt", () => {
       "c_test.yaml": "cases:   []\n",
       "d.yaml": Uint8Array.of(0xff),
     });
-    const run = await assentHere("policy", "fmt", folder);
+    const run = await assentInProcess("policy", "fmt", folder);
     assert.deepEqual([run.code, run.out], [1, `${join(folder, "a.yaml")}\n`]);
     assert.match(
       run.err,
@@ -62,7 +62,7 @@ describe("fmt", () => {
     symlinkSync("../elsewhere/real.yaml", join(folder, "policies/a.yaml"));
     chmodSync(join(folder, "elsewhere/real.yaml"), 0o640);
     const before = statSync(join(folder, "elsewhere/real.yaml")).ino;
-    assert.equal((await assentHere("policy", "fmt", join(folder, "policies"))).code, 0);
+    assert.equal((await assentInProcess("policy", "fmt", join(folder, "policies"))).code, 0);
     assert.ok(lstatSync(join(folder, "policies/a.yaml")).isSymbolicLink());
     const now = statSync(join(folder, "elsewhere/real.yaml"));
     assert.deepEqual([readFileSync(join(folder, "elsewhere/real.yaml"), "utf8"), now.mode & 0o777], [NEAT, 0o640]);
@@ -74,7 +74,7 @@ describe("fmt", () => {
   });
 
   test("exits with 2 for a missing folder", async (t) => {
-    const run = await assentHere("policy", "fmt", join(folderWith(t, {}), "none"));
+    const run = await assentInProcess("policy", "fmt", join(folderWith(t, {}), "none"));
     assert.deepEqual([run.code, /none cannot be read/.test(run.err)], [2, true]);
   });
 });

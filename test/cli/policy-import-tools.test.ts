@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { parsePolicies } from "../../src/domain/policy/parse/parse.ts";
-import { assentHere } from "../support/cli.ts";
+import { assentInProcess } from "../support/cli.ts";
 import { SERVER } from "../support/mcp.ts";
 
 test("import-tools prints the tools of an MCP server, and check then knows their parameters", async () => {
-  const run = await assentHere("policy", "import-tools", "--name", "notes", "--", ...SERVER);
+  const run = await assentInProcess("policy", "import-tools", "--name", "notes", "--", ...SERVER);
   assert.equal(run.code, 0, run.err);
   const policy = (when: string): string =>
     `policy: p\n${run.out}rules:\n  - { name: r, tool: mcp.notes, operation: placed, when: '${when}', effect: allow }\n`;
@@ -28,7 +28,7 @@ test("import-tools explains the usage if it has no server, or the server is unre
     [["--", "/nonexistent-program"], 1, /nonexistent-program/],
   ];
   for (const [args, code, message] of cases) {
-    const run = await assentHere("policy", "import-tools", ...args);
+    const run = await assentInProcess("policy", "import-tools", ...args);
     assert.equal(run.code, code, `${args.join(" ")}: ${run.err}`);
     assert.match(run.err, message);
   }

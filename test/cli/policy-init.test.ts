@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { assent, assentHere, folderWith } from "../support/cli.ts";
+import { assent, assentInProcess, folderWith } from "../support/cli.ts";
 
 test("the first policy passes check, test with full coverage, and fmt", async (t) => {
   const root = folderWith(t, {});
@@ -15,7 +15,7 @@ test("the first policy passes check, test with full coverage, and fmt", async (t
     ["test", folder, "--min-coverage", "100"],
     ["fmt", folder, "--check"],
   ]) {
-    const after = await assentHere("policy", ...args);
+    const after = await assentInProcess("policy", ...args);
     assert.equal(after.code, 0, after.err);
   }
   assert.match(readFileSync(join(folder, "first.yaml"), "utf8"), /^# /);
@@ -23,22 +23,22 @@ test("the first policy passes check, test with full coverage, and fmt", async (t
 
 test("nothing is overwritten, and nothing is added to existing policies", async (t) => {
   const folder = folderWith(t, { "notes.txt": "x" });
-  assert.equal((await assentHere("policy", "init", folder)).code, 0);
+  assert.equal((await assentInProcess("policy", "init", folder)).code, 0);
   const before = readFileSync(join(folder, "first.yaml"), "utf8");
   writeFileSync(join(folder, "first.yaml"), `${before}# mine\n`);
-  const again = await assentHere("policy", "init", folder);
+  const again = await assentInProcess("policy", "init", folder);
   assert.deepEqual([again.code, /contains first\.yaml already/.test(again.err)], [2, true], again.err);
   assert.equal(readFileSync(join(folder, "first.yaml"), "utf8"), `${before}# mine\n`);
   const other = folderWith(t, { "other.yml": "policy: o\n" });
-  assert.equal((await assentHere("policy", "init", other)).code, 2);
+  assert.equal((await assentInProcess("policy", "init", other)).code, 2);
   assert.deepEqual(readdirSync(other), ["other.yml"]);
   // A file that the folder's listing skips also prevents it.
   const odd = folderWith(t, {});
   mkdirSync(join(odd, "first_test.yaml"));
-  assert.equal((await assentHere("policy", "init", odd)).code, 1);
+  assert.equal((await assentInProcess("policy", "init", odd)).code, 1);
   assert.deepEqual(readdirSync(odd), ["first_test.yaml"], "both or none");
   assert.equal(
-    (await assentHere("policy", "init", join(odd, "a", "b", "..", "..", "first_test.yaml"))).code,
+    (await assentInProcess("policy", "init", join(odd, "a", "b", "..", "..", "first_test.yaml"))).code,
     0,
     "an empty folder of any name will do",
   );

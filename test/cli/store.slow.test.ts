@@ -14,7 +14,7 @@ import { MIGRATIONS } from "../../src/storage/sql/migrations.ts";
 import { COPIED_TABLES, type Storage } from "../../src/contract/storage.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { readBareHead } from "../../src/testing/suite/rows.ts";
-import { assentHereWith } from "../support/cli.ts";
+import { assentInProcessWithEnv } from "../support/cli.ts";
 import { postgresTool, startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ASSENT, ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { ALLOWED, ASKED, FEW_POLICIES } from "../support/service.ts";
@@ -83,7 +83,7 @@ describe("the embedded store", () => {
 
     // Onto an empty machine.
     const elsewhere = { ...env, ASSENT_DATA: join(folder, "backup") };
-    const audited = await assentHereWith(elsewhere, "audit");
+    const audited = await assentInProcessWithEnv(elsewhere, "audit");
     assert.equal(audited.code, 0, audited.out);
     const moved = await startProcess(elsewhere);
     assert.ok(
@@ -101,7 +101,7 @@ describe("the embedded store", () => {
       refused.err,
       /the store has \d+ entries, and the stored checkpoint .*checkpoint was signed over \d+: an older copy of the store was restored[\s\S]*--accept-rollback/,
     );
-    const kept = await assentHereWith(env, "audit", "--checkpoint", join(data, "checkpoint"));
+    const kept = await assentInProcessWithEnv(env, "audit", "--checkpoint", join(data, "checkpoint"));
     assert.equal(kept.code, 6);
     assert.match(kept.out, /an older copy of the store was restored, or entries were lost/);
     const accepted = await startProcess(env, ["--accept-rollback"]);
@@ -153,9 +153,12 @@ describe("the embedded store", () => {
   );
 
   it("does not overwrite a backup, and names missing files", async () => {
-    assert.match((await assentHereWith(env, "backup", join(folder, "backup"))).err, /is not empty; give a new one/);
-    assert.equal((await assentHereWith(env, "backup")).code, 2);
-    const nothing = await assentHereWith({ ...env, ASSENT_DATA: join(folder, "nothing") }, "audit");
+    assert.match(
+      (await assentInProcessWithEnv(env, "backup", join(folder, "backup"))).err,
+      /is not empty; give a new one/,
+    );
+    assert.equal((await assentInProcessWithEnv(env, "backup")).code, 2);
+    const nothing = await assentInProcessWithEnv({ ...env, ASSENT_DATA: join(folder, "nothing") }, "audit");
     assert.deepEqual(
       [nothing.code, /there is no store at/.test(nothing.err), existsSync(join(folder, "nothing"))],
       [1, true, false],
@@ -165,7 +168,7 @@ describe("the embedded store", () => {
   it("is audited even if an unrelated plugin has invalid options", async () => {
     const file = join(folder, "wrong-token.yaml");
     writeFileSync(file, "plugins: [built-in, { name: notify-slack, options: { token: no-token } }]\n");
-    const audited = await assentHereWith(env, "audit", "--config", file);
+    const audited = await assentInProcessWithEnv(env, "audit", "--config", file);
     assert.equal(audited.code, 0, audited.err);
     // The same file does prevent a start: otherwise the test would prove nothing.
     assert.match((await assent(["serve", "--port", "0", "--config", file], env)).err, /plugin "notify-slack"/);
@@ -216,7 +219,7 @@ describe("the embedded store", () => {
       const db = new DatabaseSync(join(copy, "assent.db"));
       db.exec(sql);
       db.close();
-      const found = await assentHereWith({ ...env, ASSENT_DATA: copy }, "audit");
+      const found = await assentInProcessWithEnv({ ...env, ASSENT_DATA: copy }, "audit");
       assert.equal(found.code, 6, sql);
       assert.match(found.out, expected, sql);
     }
@@ -225,18 +228,22 @@ describe("the embedded store", () => {
   it("is migrated by a command, which can check without a migration", async () => {
     const at = { ...env, ASSENT_DATA: join(folder, "own") };
     const known = MIGRATIONS.length;
-    assert.equal((await assentHereWith(at, "migrate")).out, `the store has schema ${known}\n`);
-    const checked = await assentHereWith(at, "migrate", "--check");
+    assert.equal((await assentInProcessWithEnv(at, "migrate")).out, `the store has schema ${known}\n`);
+    const checked = await assentInProcessWithEnv(at, "migrate", "--check");
     assert.deepEqual([checked.code, checked.out], [0, `the store has schema ${known}: no migration is pending\n`]);
     const { DatabaseSync } = await loadSqlite();
     const db = new DatabaseSync(join(folder, "own", "assent.db"));
     db.exec("insert into schema_migrations values (99, 'from the future', 0)");
-    assert.match((await assentHereWith(at, "migrate")).err, /written by a newer version \(schema 99/);
-    assert.match((await assentHereWith(at, "migrate", "--check")).out, /a newer version migrated it/);
+    assert.match((await assentInProcessWithEnv(at, "migrate")).err, /written by a newer version \(schema 99/);
+    assert.match((await assentInProcessWithEnv(at, "migrate", "--check")).out, /a newer version migrated it/);
     db.exec("update schema_migrations set name = 'ledger, actions, keys, policies' where version = 1");
     db.close();
     for (const command of [["migrate"], ["migrate", "--check"], ["audit"], ["serve"]])
-      assert.match((await assentHereWith(at, ...command)).err, /made before 0\.1\.0 .*[0-9a-f]{40}/, command.join(" "));
+      assert.match(
+        (await assentInProcessWithEnv(at, ...command)).err,
+        /made before 0\.1\.0 .*[0-9a-f]{40}/,
+        command.join(" "),
+      );
   });
 });
 
@@ -322,7 +329,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
     } finally {
       await Promise.all([source.close(), target.close()]);
     }
-    const second = await assentHereWith(env, "copy", "--to", url);
+    const second = await assentInProcessWithEnv(env, "copy", "--to", url);
     assert.deepEqual([second.code, /already contains a store/.test(second.err)], [1, true]);
 
     const onPostgres = await startProcess(at);
@@ -350,7 +357,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
     // And back.
     const back = await assent(["copy", "--to", join(folder, "back")], at);
     assert.equal(back.code, 0, back.err);
-    assert.equal((await assentHereWith({ ...env, ASSENT_DATA: join(folder, "back") }, "audit")).code, 0);
+    assert.equal((await assentInProcessWithEnv({ ...env, ASSENT_DATA: join(folder, "back") }, "audit")).code, 0);
   });
 
   it("rejects a process whose secret differs from the other processes", async () => {
@@ -426,8 +433,8 @@ describe("Postgres", { skip: withoutPostgres }, () => {
       });
       const onOld = { ...at, DATABASE_URL: restored };
       const elsewhere = { ...onOld, ASSENT_DATA: join(folder, "elsewhere"), ASSENT_STATE: join(folder, "other state") };
-      assert.equal((await assentHereWith(elsewhere, "audit")).code, 0, "the dump is of one moment");
-      assert.equal((await assentHereWith(onOld, "audit")).code, 6, "this machine remembers more");
+      assert.equal((await assentInProcessWithEnv(elsewhere, "audit")).code, 0, "the dump is of one moment");
+      assert.equal((await assentInProcessWithEnv(onOld, "audit")).code, 6, "this machine remembers more");
       const refused = await assent(["serve", "--port", "0"], onOld);
       assert.deepEqual(
         [refused.code, /an older copy of the store was restored/.test(refused.err)],

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { EXIT_CODES } from "../../src/cli/command.ts";
 import { hashLeaf } from "../../src/domain/merkle.ts";
 import { toHex } from "../../src/domain/hash.ts";
-import { assentHere, folderWith } from "../support/cli.ts";
+import { assentInProcess, folderWith } from "../support/cli.ts";
 import { addUser, invite, startPeople } from "../support/people.ts";
 import { makeKey, plainVotes } from "../support/service.ts";
 import { signVotes } from "../support/signed-votes.ts";
@@ -53,7 +53,7 @@ test("verify checks a signed vote with the enrolment, and rejects another user's
   });
   const vkey = (await service.call("GET", "/v1/provenance/keys", { key: service.admin })).body.keys[0].vkey;
   const verify = (proof: string, ...more: string[]) =>
-    assentHere("verify", join(folder, proof), "--key", vkey, ...more);
+    assentInProcess("verify", join(folder, proof), "--key", vkey, ...more);
   const enrolment = (name: string): string[] => ["--enrolment", join(folder, name)];
 
   const unchecked = await verify("vote.json");

@@ -9,7 +9,7 @@ import { followPending } from "../../src/cli/watch/follow-pending.ts";
 import { printChanges, watch } from "../../src/cli/watch/index.ts";
 import { terminalChallenge, terminalCode } from "../../src/domain/terminal-code.ts";
 import { signInTerminal, type TerminalSession } from "../../src/cli/watch/terminal-session.ts";
-import { clientOf, faulty, insideOf } from "../support/assent-client.ts";
+import { clientOf, createFaultyFetch, inProcessFetch } from "../support/assent-client.ts";
 import { confirmTerminal, invite, PAGE, startPeople, type Person } from "../support/people.ts";
 import type { Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
@@ -61,7 +61,7 @@ async function startSignIn(screen = createScreen()): Promise<{
   code: string;
   signedIn: Promise<TerminalSession>;
 }> {
-  const signedIn = signInTerminal({ url: "http://127.0.0.1:8000", fetch: insideOf(service), pollMs: 5 }, screen);
+  const signedIn = signInTerminal({ url: "http://127.0.0.1:8000", fetch: inProcessFetch(service), pollMs: 5 }, screen);
   await until("the link is printed", () => screen.text.includes("#terminal="));
   const [, code = "", challenge = ""] =
     /type the code (\S+):\n\n {2}http:\/\/localhost:8000\/sign-in#terminal=(\S+)\n/.exec(screen.text) ?? [];
@@ -136,7 +136,7 @@ test("a terminal signs in only at the address where people sign in, so that a re
   const screen = createScreen();
   const relay: typeof fetch = (input, init) => {
     const request = new Request(input, init);
-    return insideOf(service)(request.url.replace("localhost:9999", "localhost:8000"), init);
+    return inProcessFetch(service)(request.url.replace("localhost:9999", "localhost:8000"), init);
   };
   const signedIn = signInTerminal({ url: "http://127.0.0.1:9999", fetch: relay }, screen);
   await assert.rejects(signedIn, { message: "people sign in at http://localhost:8000; set ASSENT_URL to it" });
@@ -225,7 +225,7 @@ describe("votes", () => {
 test("the list follows the events, and continues after the service was not reachable", async (t) => {
   let isDown = false;
   const down = () => (isDown ? new Response("{}", { status: 503 }) : undefined);
-  const { fetch } = faulty(service, [{ on: /./, before: down }]);
+  const { fetch } = createFaultyFetch(service, [{ on: /./, before: down }]);
   const screen = createScreen();
   const stop = new AbortController();
   t.after(() => stop.abort());
@@ -249,7 +249,7 @@ test("the list drops a request that the reader can no longer see, and continues"
   let isHidden = false;
   const json = (body: object, status = 200) =>
     new Response(JSON.stringify(body), { status, headers: { "content-type": "application/json" } });
-  const { fetch } = faulty(service, [
+  const { fetch } = createFaultyFetch(service, [
     { on: /\/v1\/approvals/, before: () => (isHidden ? json({ actions: [], total: 0 }) : undefined) },
     {
       on: /GET \/v1\/actions\//,

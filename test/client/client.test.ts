@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { createAssent, RequestRefused, ServiceUnavailable, Unauthorized, type Assent } from "../../src/client/index.ts";
 import { computeBackoff } from "../../src/client/transport.ts";
-import { clientOf, faulty, json } from "../support/assent-client.ts";
+import { clientOf, createFaultyFetch, json } from "../support/assent-client.ts";
 import type { EntryRow } from "../../src/contract/storage.ts";
 import { ALLOWED, ASKED, DENIED, makeKey, startService, type Service } from "../support/service.ts";
 
@@ -107,7 +107,7 @@ describe("the life of an action", () => {
     const asked = { ...ALLOWED, params: { ...ALLOWED.params, nothing: undefined } };
     const answered = (lie: object): Promise<unknown> => {
       const after = async (answer: Response): Promise<Response> => json({ ...(await answer.json()), ...lie });
-      const { fetch } = faulty(service, [{ on: /^POST/, after }]);
+      const { fetch } = createFaultyFetch(service, [{ on: /^POST/, after }]);
       return clientOf(service, { fetch, retries: 0 }).submit(asked);
     };
     await answered({});

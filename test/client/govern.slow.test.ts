@@ -8,7 +8,7 @@ import {
   type GovernedCallOptions,
   type GovernOptions,
 } from "../../src/client/index.ts";
-import { boundKey, clientOf, cut, faulty, json, type Fault } from "../support/assent-client.ts";
+import { boundKey, clientOf, breakConnection, createFaultyFetch, json, type Fault } from "../support/assent-client.ts";
 import { startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
@@ -54,7 +54,7 @@ const small = (): Refund => ({ amount: (amounts++ % 90) + 1, to: { name: `small 
 const large = (): Refund => ({ amount: 500, to: { name: `large ${amounts++}` } });
 
 function governed(faults: readonly Fault[] = [], more: Partial<GovernOptions<Refund, string>> = {}) {
-  const way = faulty(service, faults);
+  const way = createFaultyFetch(service, faults);
   const refund = govern(
     (params: Refund) => {
       ran.push(params);
@@ -90,7 +90,7 @@ async function waiting(params: Refund, how: GovernedCallOptions = {}, faults: re
 describe("a call runs", () => {
   test("once if the response to its start is lost: it starts once", async () => {
     let lost = 0;
-    const refund = governed([{ on: /\/start$/, after: (answer) => (lost++ === 0 ? cut() : answer) }]);
+    const refund = governed([{ on: /\/start$/, after: (answer) => (lost++ === 0 ? breakConnection() : answer) }]);
     const params = small();
     assert.equal(await refund(params), `refunded ${params.amount}`);
     assert.equal(refund.calls.filter((call) => call.endsWith("/start")).length, 2);
@@ -101,7 +101,7 @@ describe("a call runs", () => {
 
   test("once for two concurrent calls whose first responses are lost", async () => {
     let lost = 0;
-    const faults: Fault[] = [{ on: /\/start$/, after: (answer) => (lost++ < 2 ? cut() : answer) }];
+    const faults: Fault[] = [{ on: /\/start$/, after: (answer) => (lost++ < 2 ? breakConnection() : answer) }];
     const params = small();
     const calls = await Promise.allSettled([governed(faults)(params), governed(faults)(params)]);
     // Each may have come after the other was finished, and then has its own action.
@@ -182,7 +182,7 @@ describe("a call runs", () => {
 
   test("although its result cannot be reported, and the callback is called", async () => {
     const unreported: string[] = [];
-    const refund = governed([{ on: /\/result$/, before: cut }], {
+    const refund = governed([{ on: /\/result$/, before: breakConnection }], {
       onUnreported: (_error, action) => unreported.push(action.id),
       record: () => {
         throw new Error("a mistake in record");
@@ -200,7 +200,7 @@ describe("a call runs", () => {
       after: (answer) => {
         if (lost) return answer;
         lost = true;
-        return cut();
+        return breakConnection();
       },
     };
     const unreported: unknown[] = [];
@@ -365,8 +365,8 @@ describe("a call does not run if it is", () => {
   });
 
   const BROKEN: [string, Omit<Fault, "on">][] = [
-    ["cannot be reached", { before: cut }],
-    ["breaks off its answer", { after: cut }],
+    ["cannot be reached", { before: breakConnection }],
+    ["breaks off its answer", { after: breakConnection }],
     ["fails", { before: () => json({ code: "INTERNAL", detail: "fault" }, 500) }],
     ["does not know the key", { before: () => json({ code: "INVALID_CREDENTIAL", detail: "no" }, 401) }],
     ["refuses", { before: () => json({ code: "VALIDATION_FAILED", detail: "no" }, 422) }],
@@ -391,7 +391,7 @@ describe("a call does not run if it is", () => {
   for (const [step, on] of STEPS)
     for (const [what, fault] of BROKEN)
       test(`the service ${what} at ${step}`, async () => {
-        const way = faulty(service, [{ on, ...fault }]);
+        const way = createFaultyFetch(service, [{ on, ...fault }]);
         const assent = clientOf(service, { apiKey: key, fetch: way.fetch, timeout: 0.3, retries: 0 });
         await assert.rejects(governed([], { assent })(small(), { approvalTimeout: 0 }));
         assert.ok(
@@ -403,7 +403,7 @@ describe("a call does not run if it is", () => {
 
   test("started without a response: the run of another call is not ended, and its own is recorded as not run", async () => {
     const params = small();
-    const lost: Fault = { on: /\/start$/, after: cut };
+    const lost: Fault = { on: /\/start$/, after: breakConnection };
     await assert.rejects(governed([lost])(params), { code: "UNREACHABLE" });
     assert.deepEqual(ran, []);
     const [own] = (await admin().actionsPage({ limit: 1 })).actions;
@@ -419,7 +419,7 @@ describe("a call does not run if it is", () => {
       before: async () => {
         if ((await admin().action(shared.id)).status === "allowed")
           await clientOf(service, { apiKey: key }).start(shared.id);
-        return cut();
+        return breakConnection();
       },
     };
     const reported: number[] = [];
@@ -443,7 +443,7 @@ describe("a call does not run if it is", () => {
     };
     const { call } = await waiting(large(), { approvalTimeout: 1 }, [
       { on: /^POST \/v1\/actions\?/, before: unwaited },
-      { on: /^GET \/v1\/actions\/[^?]*\?wait/, before: cut },
+      { on: /^GET \/v1\/actions\/[^?]*\?wait/, before: breakConnection },
     ]);
     await assert.rejects(call, { name: "ServiceUnavailable" });
     assert.deepEqual(ran, []);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setImmediate } from "node:timers";
 import type { Assent, AssentOptions, EventQuery, LedgerEvent } from "../../src/client/index.ts";
-import { clientOf, cut, faulty, json, type Fault } from "../support/assent-client.ts";
+import { clientOf, breakConnection, createFaultyFetch, json, type Fault } from "../support/assent-client.ts";
 import { ALLOWED, ASKED, startService, type Service } from "../support/service.ts";
 
 let service: Service;
@@ -44,7 +44,7 @@ describe("events", () => {
   });
 
   test("come from now on", async () => {
-    const way = faulty(service, []);
+    const way = createFaultyFetch(service, []);
     const events = admin({ fetch: way.fetch }).events({ type: "decision" })[Symbol.asyncIterator]();
     const next = events.next();
     const { id } = await agent.submit(ALLOWED);
@@ -75,7 +75,7 @@ describe("events", () => {
         return new Response(answer.body?.pipeThrough(cutter) ?? null, { headers: answer.headers });
       },
     };
-    const events = await take(admin({ fetch: faulty(service, [breaking]).fetch }), 12, { after: from - 1 });
+    const events = await take(admin({ fetch: createFaultyFetch(service, [breaking]).fetch }), 12, { after: from - 1 });
     assert.deepEqual(
       events.map(({ action_id }) => action_id),
       ids,
@@ -97,16 +97,20 @@ describe("events", () => {
         return new Response(block, { headers: answer.headers });
       },
     };
-    const [event] = await take(admin({ fetch: faulty(service, [breaking]).fetch }), 1);
+    const [event] = await take(admin({ fetch: createFaultyFetch(service, [breaking]).fetch }), 1);
     assert.equal(event?.action_id, ids[0]);
   });
 
   test("are requested again from an unreachable, full or restarted service", async () => {
     const from = (await service.storage.head()).size;
     const { id } = await agent.submit(ALLOWED);
-    const answers = [cut, () => json({ code: "TOO_MANY_STREAMS" }, 429), () => json({ code: "NOT_READY" }, 503)];
+    const answers = [
+      breakConnection,
+      () => json({ code: "TOO_MANY_STREAMS" }, 429),
+      () => json({ code: "NOT_READY" }, 503),
+    ];
     const away: Fault = { on: /\/v1\/events/, before: () => answers.shift()?.() };
-    const [event] = await take(admin({ fetch: faulty(service, [away]).fetch }), 1, { after: from - 1 });
+    const [event] = await take(admin({ fetch: createFaultyFetch(service, [away]).fetch }), 1, { after: from - 1 });
     assert.equal(event?.action_id, id);
     assert.equal(answers.length, 0);
   });
@@ -146,7 +150,9 @@ describe("events", () => {
     };
     const seen: number[] = [];
     await assert.rejects(async () => {
-      for await (const { seq } of admin({ fetch: faulty(service, [sent]).fetch }).events({ signal: reading.signal }))
+      for await (const { seq } of admin({ fetch: createFaultyFetch(service, [sent]).fetch }).events({
+        signal: reading.signal,
+      }))
         seen.push(seq);
     }, /enough/);
     assert.deepEqual(seen, [7, 9]);
@@ -156,7 +162,7 @@ describe("events", () => {
 describe("lists", () => {
   test("go through all pages, each action once", async () => {
     for (let i = 0; i < 7; i++) await agent.submit({ ...ALLOWED, params: { amount: i, currency: "USD" } });
-    const way = faulty(service, []);
+    const way = createFaultyFetch(service, []);
     const ids: string[] = [];
     for await (const { id } of admin({ fetch: way.fetch }).actions({ tool: "stripe", limit: 3 })) ids.push(id);
     assert.equal(new Set(ids).size, ids.length);
@@ -165,7 +171,7 @@ describe("lists", () => {
   });
 
   test("stop reading pages when the consumer stops", async () => {
-    const way = faulty(service, []);
+    const way = createFaultyFetch(service, []);
     for await (const _ of admin({ fetch: way.fetch }).actions({ limit: 2 })) break;
     assert.equal(way.calls.length, 1);
   });
@@ -180,7 +186,7 @@ describe("lists", () => {
   test("end if pages repeat", async () => {
     const circle: Fault = { on: /\/v1\/actions/, before: () => json({ actions: [], next_cursor: "same" }) };
     await assert.rejects(async () => {
-      for await (const _ of admin({ fetch: faulty(service, [circle]).fetch }).actions()) assert.fail();
+      for await (const _ of admin({ fetch: createFaultyFetch(service, [circle]).fetch }).actions()) assert.fail();
     }, /no end/);
   });
 });
@@ -214,7 +220,7 @@ describe("proofs under a pinned key", () => {
     ];
     for (const lie of lies) {
       const lying: Fault = { on: /\/proof$/, before: () => json(lie) };
-      const client = admin({ logKey: vkey, fetch: faulty(service, [lying]).fetch });
+      const client = admin({ logKey: vkey, fetch: createFaultyFetch(service, [lying]).fetch });
       await assert.rejects(client.proof(first.decision_hash), { name: "ProofInvalid" }, JSON.stringify(lie));
     }
     const foreign = await startService();

@@ -1,4 +1,4 @@
-/** Data that SQLite derives from uses and actions: running totals of limits, and folded names of agents. */
+/** Data that SQLite derives from uses and actions: running totals of limits, and case-folded names of agents. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -15,7 +15,7 @@ describe("totals of a limit", () => {
   const path = join(folder, "assent.db");
   const storage = sqliteStorage({ path });
   const SPAN = ["payments", "refunds a day", "agent-1"] as const;
-  /** In another connection, as a writer of the file. */
+  /** Runs SQL in a separate connection, as another program with access to the file. */
   async function inFile<T>(work: (run: (sql: string) => Record<string, unknown>[]) => T): Promise<T> {
     const db = new (await loadSqlite()).DatabaseSync(path);
     try {
@@ -40,14 +40,14 @@ describe("totals of a limit", () => {
     await storage.close();
   });
 
-  it("leave few uses to be read one by one, however many there are", async () => {
+  it("keep the number of uses that are read one by one small", async () => {
     const rows = await inFile((run) => {
       const [totals] = run("select count(*) as n, max(uses) as most, max(to_at) as end from limit_totals");
       const loose = run(`select count(*) as n from limit_uses where at >= ${Number(totals?.["end"])}`)[0]?.["n"];
       return { totals: Number(totals?.["n"]), most: Number(totals?.["most"]), loose: Number(loose) };
     });
     assert.ok(rows.most <= MAX_USES_PER_TOTAL, JSON.stringify(rows));
-    // The uses after the last total, and those of the total in which a span begins.
+    // Reads the uses after the last total, and the uses in the total that contains the start of the span.
     assert.ok(rows.loose + rows.most <= 3 * MAX_USES_PER_TOTAL, JSON.stringify(rows));
     assert.ok(rows.totals <= USES / MAX_USES_PER_TOTAL + 2, JSON.stringify(rows));
     assert.deepEqual(await storage.limitUsed(...SPAN, BASE_TIME + 1234), {
@@ -103,7 +103,7 @@ describe("totalsOf", () => {
     );
   });
 
-  it("makes no total above 2^53 - 1, and ends before a millisecond whose own sum is larger", () => {
+  it("creates no total above 2^53 - 1, and stops at a millisecond whose own sum is larger", () => {
     const large = Number.MAX_SAFE_INTEGER / 4;
     const totals = computeLimitTotals(
       uses(2000, Math.floor(large), (n) => n),

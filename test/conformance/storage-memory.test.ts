@@ -1,4 +1,7 @@
-/** The storage contract in memory. This storage has fault points, so the suite also tests that they change nothing. */
+/**
+ * The storage contract, tested with the in-memory storage. This storage has fault points, so the suite also tests that
+ * they change nothing.
+ */
 import { test } from "node:test";
 import { storageSuite } from "../../src/testing/index.ts";
 import { memoryDisk, memoryStorage } from "../../src/testing/memory-storage.ts";

@@ -1,6 +1,6 @@
 /**
- * The storage contract on Postgres, and on one of which only that is used which engines that speak its protocol have as
- * well: no NOTIFY, no triggers for statements, and, as ever, no advisory lock.
+ * The storage contract on Postgres, and on a Postgres restricted to what compatible engines support: no NOTIFY, no
+ * statement triggers, and no advisory locks, which are never used.
  */
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
@@ -13,7 +13,10 @@ for (const [what, plain] of [
 ] as const)
   describe(`the storage contract on ${what}`, { skip: withoutPostgres }, () => {
     let server: PostgresServer;
-    /** A store that has its tables, and nothing in them: to make them for each test would take longer than most tests. */
+    /**
+     * A store with empty tables, which is copied for each test because creating the tables takes longer than most
+     * tests.
+     */
     let template: string;
     before(async () => {
       server = await startPostgres();

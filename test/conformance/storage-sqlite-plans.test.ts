@@ -1,4 +1,7 @@
-/** Every read and every guarded write of the contract finds its rows by an index, however large the store grows. */
+/**
+ * Every read and every guarded write of the contract finds its rows through an index, so that its cost does not grow
+ * with the store.
+ */
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -43,7 +46,7 @@ const {
   openActionsOf,
   entriesOfType,
   rejectedAction,
-  // The audit's.
+  // Used by the audit.
   bundledEntries: _b,
   agentNames: _f,
   faultyTotals: _o,
@@ -84,19 +87,20 @@ const {
 const COMPOUND = ["CO-ROUTINE parts", "COMPOUND QUERY", "LEFT-MOST SUBQUERY", "UNION ALL", "SCAN parts"];
 
 describe("query plans", () => {
-  // Small tables that are listed whole.
+  // Small tables that are read completely.
   const whole = ["keys", "policies"];
   for (const [name, statement] of Object.entries({ ...reads, ...updates })) {
     if (whole.includes(name)) continue;
     it(`${name} searches, and neither scans nor sorts`, () => {
-      // The votes on one action are few; they are found by a key that is not their order. What a batch asks for is few too.
+      // An action has few votes, which are found through a key with a different order. The parameters of a batch are
+      // few, too.
       const given = "SCAN json_each VIRTUAL TABLE INDEX 1:";
       const few: Record<string, string[]> = {
         approvals: ["USE TEMP B-TREE FOR ORDER BY"],
         approvalRequests: ["CO-ROUTINE newest", "SCAN newest", "USE TEMP B-TREE FOR count(DISTINCT)"],
         actionsById: [given],
         idempotencies: [given],
-        // A history has at most some hundred actions.
+        // A history contains at most some hundred actions.
         pastActions: ["CO-ROUTINE given", "SCAN given", "USE TEMP B-TREE FOR ORDER BY"],
         limitsUsed: [given, ...COMPOUND, "USE TEMP B-TREE FOR GROUP BY"],
         changeTotals: [given, "SCAN change", "MATERIALIZE change", "USE TEMP B-TREE FOR GROUP BY"],
@@ -115,7 +119,7 @@ describe("query plans", () => {
     );
   });
 
-  it("what was used of a limit is read from totals, and from the uses before and after them", () => {
+  it("the usage of a limit is read from totals, and from the uses before and after them", () => {
     const steps = planOf(reads.limitsUsed).filter((step) => /limit_|^SEARCH t /.test(step));
     const [key, least, most] = ["(policy=? AND limit_name=? AND subject=? AND ", ">?)", "<?)"];
     assert.deepEqual(steps, [
@@ -189,7 +193,7 @@ describe("query plans", () => {
       ]);
   });
 
-  it("counting reads sums by their key, edges by time, and what is not folded by sequence", () => {
+  it("counts read sums by key, actions at the edges by time, and actions not yet in the sums by sequence", () => {
     assert.match(
       planOf(sums.bucketsOf).join(),
       /SEARCH action_sums USING PRIMARY KEY \(grain=\? AND visible=\? AND dimension=\? AND start=\?\)/,
@@ -277,7 +281,7 @@ describe("query plans", () => {
       }
   });
 
-  it("the actions of one request or one grant are found by its hash or its id, whatever else is asked for", () => {
+  it("the actions of one request or one grant are found by its hash or its id, whatever the other filters are", () => {
     const by = "SEARCH actions USING INDEX actions_by_request (request_hash=?)";
     const granted = "SEARCH actions USING INDEX actions_granted (grant_id=?)";
     for (const visibility of [{ all: true }, { agent_id: "a" }, { key_id: "k" }] as const)
@@ -317,16 +321,16 @@ describe("query plans", () => {
     });
   }
 
-  it("the list of everything walks the table backwards and needs no sorting", () => {
+  it("the list without a filter reads the table backwards and needs no sorting", () => {
     assert.deepEqual(planOf(actions({ visibility: all, limit: 20 })), ["SCAN actions"]);
   });
 
-  it("the list of what is pending by now searches and needs no sorting", () => {
+  it("the list of currently pending actions searches and needs no sorting", () => {
     const plan = planOf(actions({ visibility: all, status: "pending_approval", as_of: 9, limit: 20 }));
     assert.deepEqual(plan, ["SEARCH actions USING INDEX actions_by_status (status=?)"]);
   });
 
-  it("the list of what has expired by now, marked or not, merges two that are in order", () => {
+  it("the list of expired actions, marked or not, merges two sorted lists", () => {
     const plan = planOf(actions({ visibility: all, status: "expired", as_of: 9, limit: 20 }));
     assert.ok(plan.includes("MERGE (UNION ALL)"), plan.join("; "));
     assert.ok(!plan.some((step) => step.includes("SCAN actions")), plan.join("; "));

@@ -6,7 +6,9 @@ import { storageSuite, type StorageUnderTest } from "../../src/testing/index.ts"
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const templateFolder = temporaryFolder("assent-sqlite-");
-/** A store that has its tables, and nothing in them: to make them for each test would take longer than most tests. */
+/**
+ * A store with empty tables, which is copied for each test because creating the tables takes longer than most tests.
+ */
 const template = join(templateFolder, "assent.db");
 before(async () => {
   const storage = sqliteStorage({ path: template });
@@ -24,7 +26,7 @@ async function create(): Promise<StorageUnderTest> {
     storage,
     async reopen() {
       await storage.close();
-      // Another object: nothing may survive but the file.
+      // A new storage object, so that only the file remains.
       storage = sqliteStorage({ path });
       await storage.open();
       return storage;

@@ -32,7 +32,7 @@ test("placing a stop, asking to lift and lifting notify each person once, also i
     const { id } = (await stop(service.admin, "", { reason: REASON, tool: "stripe" })).body;
     assert.equal((await stop(service.admin, `/${id}/lift`, { reason: "it is over" })).status, 202);
     assert.equal((await stop(other, `/${id}/lift`, {})).status, 200);
-    await until("all are told", () => pigeon.messages.length === 6);
+    await until("everyone is notified", () => pigeon.messages.length === 6);
     const told = pigeon.messages.filter((message): message is StopMessage => message.kind === "stop");
     assert.deepEqual(told.map(({ to, stop: { change } }) => `${to} ${change}`).sort(), [
       "anna lift_asked",
@@ -76,7 +76,7 @@ test("only the configured channels are notified, and an unknown channel aborts s
   const service = await start(["b"]);
   try {
     await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "drill", agent: "nobody" } });
-    await until("one is told", () => pigeon.messages.length > 0);
+    await until("one person is notified", () => pigeon.messages.length > 0);
     const sent = await service.call("GET", "/v1/deliveries", { key: service.admin });
     assert.deepEqual(
       sent.body.deliveries.map(({ kind, recipient }: { kind: string; recipient: string }) => [kind, recipient]),

@@ -11,7 +11,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test, type TestContext } from "node:test";
 import { parse } from "yaml";
-import { folderWith, program, write, type Files, type Run } from "../support/cli.ts";
+import { folderWith, runProgram, writeFiles, type Files, type Run } from "../support/cli.ts";
 import { GIT_ENV, repository, type Repository } from "../support/git.ts";
 import { ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { ALLOWED, FEW_POLICIES } from "../support/service.ts";
@@ -28,10 +28,10 @@ const one = (name: string, n: number, effect: string): string =>
 const TESTS = `now: 2026-01-01T00:00:00Z\ncases:\n${one("small goes", 1, "allow")}${one("large does not", 10, "deny")}`;
 const FILES: Files = { "policies/a.yaml": GOOD, "policies/a_test.yaml": TESTS };
 
-/** A checker that finds nothing, at once: where only the posting matters. */
+/** A checker that succeeds without findings, for tests that only cover the posting. */
 const NO_CHECKER = { ASSENT_BIN: "true" };
 
-/** What these variables are where the tests run must not matter. */
+/** Removes these variables, so that the environment of the test run has no effect. */
 const BARE: Record<string, string> = Object.fromEntries(
   [
     "GITHUB_TOKEN",
@@ -48,7 +48,7 @@ const BARE: Record<string, string> = Object.fromEntries(
 );
 
 function check(cwd: string, env: Record<string, string> = {}, ...args: string[]): Promise<Run> {
-  return program("sh", [...args, SCRIPT, "policies"], { cwd, env: { ...BARE, ...GIT_ENV, ...env } });
+  return runProgram("sh", [...args, SCRIPT, "policies"], { cwd, env: { ...BARE, ...GIT_ENV, ...env } });
 }
 
 interface Received {
@@ -58,7 +58,7 @@ interface Received {
   body: string;
 }
 
-/** Answers as the test says, and remembers what came. */
+/** Starts a receiver that sends the test's responses and stores the requests. */
 async function receiver(
   t: TestContext,
   answer: (request: Received) => [status: number, body: unknown],
@@ -89,7 +89,7 @@ async function receiver(
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, received };
 }
 
-/** Programs that write down their arguments and environment before they run the real one. */
+/** Creates programs that record their arguments and environment, then run the real program. */
 function spies(t: TestContext): { path: string; seen(): string[] } {
   const folder = folderWith(t, {});
   const log = join(folder, "log");
@@ -134,9 +134,11 @@ describe("check-policies.sh", () => {
     assert.match(out("policies.xml"), /tests="2" failures="0"/);
   });
 
-  test("fails on faults, on tests, on coverage; and not because the base is of no use", async (t) => {
+  test("fails because of faults, tests or coverage, and not because the base cannot be used", async (t) => {
     const { folder, base } = project(t);
-    write(folder, { "policies/a_test.yaml": `now: 2026-01-01T00:00:00Z\ncases:\n${one("small goes", 1, "allow")}` });
+    writeFiles(folder, {
+      "policies/a_test.yaml": `now: 2026-01-01T00:00:00Z\ncases:\n${one("small goes", 1, "allow")}`,
+    });
     const partly = await check(folder, { ASSENT_BASE: "0".repeat(40) });
     assert.equal(partly.code, 0);
     assert.match(
@@ -149,12 +151,12 @@ describe("check-policies.sh", () => {
       [1, true],
     );
     assert.equal((await check(folder, { ASSENT_MIN_COVERAGE: "all" })).code, 2);
-    write(folder, { "policies/a_test.yaml": TESTS.replace("effect: deny", "effect: allow") });
+    writeFiles(folder, { "policies/a_test.yaml": TESTS.replace("effect: deny", "effect: allow") });
     assert.match(
       (await check(folder)).out,
       /:x: [\s\S]* {4}FAIL {2}a_test\.yaml: large does not: effect is deny, expected allow/,
     );
-    write(folder, {
+    writeFiles(folder, {
       "policies/a.yaml": `${GOOD}  - name: "x\\n### Approved :white_check_mark:\\n"\n    effect: perhaps\n`,
       "policies/b.yaml": "``` x\n---\n",
     });
@@ -240,7 +242,7 @@ describe("check-policies.sh", () => {
     assert.match(run.out, /### No rule changes/, "the base is the one that GitLab names");
   });
 
-  test("leaks no token: not in what it prints, writes or starts, traced or not, and not to another address", async (t) => {
+  test("does not leak tokens in its output, files or child processes, with or without tracing, or to another address", async (t) => {
     const { folder, base } = project(t);
     const api = await receiver(t, () => [302, { message: "moved" }]);
     const { path, seen } = spies(t);
@@ -306,7 +308,7 @@ describe("check-policies.sh", () => {
       { length: 900 },
       (_, i) => `  - name: r${i} ${"\ud83d\ude00".repeat(20)}\n    tool: t${i}\n    effect: deny\n`,
     ).join("");
-    write(folder, { "policies/long.yaml": `policy: long\nrules:\n${rules}` });
+    writeFiles(folder, { "policies/long.yaml": `policy: long\nrules:\n${rules}` });
     const api = await receiver(t, ({ method }) => (method === "GET" ? [200, []] : [201, {}]));
     const run = await check(folder, {
       ASSENT_BASE: base,
@@ -370,11 +372,11 @@ describe("the pre-receive hook", () => {
       ...made,
       bare,
       push: (...args) =>
-        program("git", ["push", "-q", "origin", ...args], { cwd: made.folder, env: { ...BARE, ...GIT_ENV } }),
+        runProgram("git", ["push", "-q", "origin", ...args], { cwd: made.folder, env: { ...BARE, ...GIT_ENV } }),
     };
   }
 
-  test("takes good policies, refuses others on the protected branch, and minds no other branch", async (t) => {
+  test("accepts valid policies and rejects others on the protected branch, and ignores other branches", async (t) => {
     const { push, commit, git, bare } = server(t);
     const head = (branch: string): string => git("ls-remote", bare, `refs/heads/${branch}`).split("\t")[0] as string;
     const first = commit(FILES);
@@ -395,7 +397,7 @@ describe("the pre-receive hook", () => {
     assert.deepEqual([gone.code, /the push would remove policies/.test(gone.err), head("main")], [1, true, first]);
   });
 
-  test("is not misled by attributes, links or a minimum of coverage that is not met", async (t) => {
+  test("is not misled by attributes or links, and enforces the minimum coverage", async (t) => {
     const { push, commit, git, bare, folder } = server(t);
     commit({
       ...FILES,
@@ -405,7 +407,7 @@ describe("the pre-receive hook", () => {
     });
     assert.equal((await push("main")).code, 1, "a failing test that an archive would leave out");
     const secret = folderWith(t, { "secret.yaml": "password: hunter2\n" });
-    write(folder, FILES);
+    writeFiles(folder, FILES);
     symlinkSync(join(secret, "secret.yaml"), join(folder, "policies", "b.yaml"));
     commit({});
     const linked = await push("main");
@@ -429,7 +431,7 @@ describe("the recipes", () => {
     [...readFileSync(SCRIPT, "utf8").matchAll(/\b(ASSENT_[A-Z_]+|GITHUB_TOKEN)\b/g)].map((match) => match[1]),
   );
 
-  test("of GitHub Actions runs the script on pull requests, with as few rights as it needs", () => {
+  test("for GitHub Actions runs the script on pull requests with minimal permissions", () => {
     const workflow = recipe("github-actions/policies.yml");
     assert.deepEqual(Object.keys(workflow["on"]), ["pull_request", "push"], "and not pull_request_target");
     assert.deepEqual(workflow["permissions"], { contents: "read", "pull-requests": "write" });
@@ -447,7 +449,7 @@ describe("the recipes", () => {
     assert.ok(!run.run.includes("${{"), "nothing of a pull request is pasted into a command");
   });
 
-  test("of GitLab runs the script on merge requests", () => {
+  test("for GitLab runs the script on merge requests", () => {
     const job = recipe("gitlab-ci/policies.yml")["policies"];
     assert.match(job.rules[0].if, /merge_request_event/);
     for (const line of [...job.before_script, ...job.script]) isShell(line);

@@ -1,4 +1,4 @@
-/** What deploy/compose.yaml says. No Docker runs it here. */
+/** Checks deploy/compose.yaml without Docker. */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** What deploy/ says, carried out as far as this machine can. */
+/** Runs the instructions in deploy/, as far as this machine can. */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
@@ -22,7 +22,7 @@ import { makeCertificate } from "../support/receiver.ts";
 import { nodeOf, withoutNode } from "../support/nodes.ts";
 import { freePort } from "../support/postgres.ts";
 import { ROOT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
-import { programOf, without, type RuntimeName } from "../support/runtimes.ts";
+import { programOf, withoutRuntime, type RuntimeName } from "../support/runtimes.ts";
 import { ALLOWED, ASKED, FEW_POLICIES } from "../support/service.ts";
 import { eventually, until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -40,7 +40,7 @@ function programPath(name: string): string | null {
 const withoutProgram = (name: string): string | false =>
   programPath(name) === null ? `no ${name} on this machine` : false;
 
-/** The instructions of the last stage, in order. */
+/** Returns the instructions of a Dockerfile's last stage, in order. */
 function stage(file: string): { name: string; rest: string }[] {
   const lines = text(file)
     .replaceAll("\\\n", " ")
@@ -52,7 +52,7 @@ function stage(file: string): { name: string; rest: string }[] {
     .map((line) => ({ name: line.split(" ")[0] as string, rest: line.slice(line.indexOf(" ") + 1) }));
 }
 
-/** The one of the images. */
+/** The Node version of the images. */
 const NODE = /^FROM node:(\S+?)-/m.exec(text("docker/node.Dockerfile"))?.[1] ?? "";
 const newerNode = nodeOf(NODE);
 
@@ -74,8 +74,8 @@ describe("the Dockerfiles", () => {
 
   for (const runtime of ["node", "deno", "bun"] as const) {
     it(
-      `of ${runtime} ends in a service that is well, for a user who may write its data and nothing else`,
-      { skip: runtime === "node" ? withoutNode(newerNode) : without(runtime) },
+      `for ${runtime} starts a healthy service as a user who can write only its data folder`,
+      { skip: runtime === "node" ? withoutNode(newerNode) : withoutRuntime(runtime) },
       async () => {
         const instructions = stage(`docker/${runtime}.Dockerfile`);
         const all = (name: string): string[] => instructions.filter((one) => one.name === name).map(({ rest }) => rest);
@@ -171,7 +171,7 @@ describe("the Dockerfiles", () => {
     );
   }
 
-  it("are built from what .dockerignore lets in, and from no store", () => {
+  it("copy only files that .dockerignore permits, and no store", () => {
     const kept = readFileSync(join(ROOT, ".dockerignore"), "utf8")
       .split("\n")
       .filter((line) => line.startsWith("!"))
@@ -188,25 +188,29 @@ describe("the Dockerfiles", () => {
   });
 });
 
-test("the systemd unit verifies, and leaves the service little", { skip: withoutProgram("systemd-analyze") }, () => {
-  const folder = temporaryFolder("assent-unit-");
-  try {
-    const unit = join(folder, "assent.service");
-    // Where Node is differs between machines, and the page that is named is not installed here.
-    writeFileSync(unit, text("systemd/assent.service").replace("/usr/bin/node", process.execPath));
-    const verified = execFileSync("systemd-analyze", ["verify", "--man=no", unit], {
-      encoding: "utf8",
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    assert.equal(verified, "");
-    // 10 is no protection at all, 0 all there is. Fails above 2.0.
-    execFileSync("systemd-analyze", ["security", "--offline=true", "--threshold=20", unit], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-});
+test(
+  "the systemd unit is valid and restricts the service's permissions",
+  { skip: withoutProgram("systemd-analyze") },
+  () => {
+    const folder = temporaryFolder("assent-unit-");
+    try {
+      const unit = join(folder, "assent.service");
+      // The path of Node depends on the machine, and the documentation that the unit names is not installed here.
+      writeFileSync(unit, text("systemd/assent.service").replace("/usr/bin/node", process.execPath));
+      const verified = execFileSync("systemd-analyze", ["verify", "--man=no", unit], {
+        encoding: "utf8",
+        stdio: ["ignore", "pipe", "pipe"],
+      });
+      assert.equal(verified, "");
+      // Exposure levels range from 0 (fully protected) to 10 (unprotected). The threshold of 20 fails a level above 2.0.
+      execFileSync("systemd-analyze", ["security", "--offline=true", "--threshold=20", unit], {
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+);
 
 test("the Caddyfile is valid", { skip: withoutProgram("caddy") }, () => {
   execFileSync("caddy", ["validate", "--adapter", "caddyfile", "--config", join(ROOT, "deploy/proxy/Caddyfile")], {
@@ -226,7 +230,7 @@ test(
       ASSENT_ADMIN_KEY: ADMIN,
     });
     const port = await freePort();
-    // An address with a port alone has no certificate to get.
+    // No certificate is requested for an address that has only a port.
     const env = {
       ...process.env,
       HOME: folder,
@@ -247,7 +251,7 @@ test(
           () => false,
         ),
       );
-      // One more than a key may hold at a time, one after another.
+      // One more than the limit of a key, one after another.
       for (let i = 0; i <= 20; i++) {
         const over = new AbortController();
         const stream = await eventually(
@@ -388,7 +392,7 @@ describe("behind the nginx example", { skip: withoutProgram("nginx") || withoutP
     stream.destroy();
   });
 
-  it("a long wait passes the proxy, and the service's own error for a body that is too large does, too", async () => {
+  it("the proxy passes a long wait, and the service's own error for a body that is too large", async () => {
     const waited = await call("POST", "/v1/actions", { prefer: "wait=2" }, JSON.stringify(ASKED));
     assert.deepEqual(
       [waited.status, (JSON.parse(waited.text) as { status: string }).status],

@@ -1,4 +1,4 @@
-/** What deploy/kubernetes says, carried out as far as it can be without a cluster. */
+/** Checks the manifests in deploy/kubernetes without a cluster. */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -30,7 +30,7 @@ const withoutKubectl = (process.env["PATH"] ?? "").split(delimiter).some((path) 
 
 const IPS = ["127.0.0.1", "127.0.0.2"];
 
-/** Generated names without their suffix, as `renderedFrom` has them. */
+/** Removes the suffixes of generated names, as `renderedFrom` does. */
 const plainNames = (text: string): string => text.replaceAll(/\bassent-[a-z0-9]{10}\b/g, "assent");
 
 describe("the manifests for Kubernetes", () => {
@@ -52,7 +52,7 @@ describe("the manifests for Kubernetes", () => {
     );
     for (const name of ["log-key.pem", "permit-key.pem"]) writeFileSync(join(filled, name), newKey());
     manifests = renderedFrom(filled);
-    // By the command in README.md.
+    // Created by the command in README.md.
     manifests.push({
       apiVersion: "v1",
       kind: "ConfigMap",
@@ -74,7 +74,7 @@ describe("the manifests for Kubernetes", () => {
     return { spec, container: spec.template.spec.containers[0] };
   };
 
-  it("have Kubernetes' own fields and no other", () => {
+  it("have only fields that Kubernetes defines", () => {
     const typed = (one: Manifest, name: string): string => {
       const [group, version] = (one.apiVersion as string).replace(".k8s.io", "").split("/");
       const module = version === undefined ? `core/${group}` : `${group}/${version}`;
@@ -88,7 +88,7 @@ describe("the manifests for Kubernetes", () => {
     ];
     const lines = [
       ...manifests.map((one, at) => typed(one, `it${at}`)),
-      // The judge, judged.
+      // Checks that the types reject misspelt manifests.
       ...misspelt.map((one, at) => `// @ts-expect-error\n${typed(one, `misspelt${at}`)}`),
     ];
     const folder = temporaryFolder("assent-typed-");
@@ -104,7 +104,7 @@ describe("the manifests for Kubernetes", () => {
     }
   });
 
-  it("are what kubectl makes of them, and of the commands in README.md", { skip: withoutKubectl }, () => {
+  it("are rendered as by kubectl, including the commands in README.md", { skip: withoutKubectl }, () => {
     const readme = readFileSync(join(FOLDER, "README.md"), "utf8");
     const create = /^kubectl (create configmap .*) \\$/m.exec(readme)?.[1] ?? "";
     const kubectl = (args: string[]): Manifest[] => {
@@ -118,7 +118,7 @@ describe("the manifests for Kubernetes", () => {
     const policies = kubectl([...create.split(" "), "--dry-run=client", "-o", "yaml"]);
     const plain = (one: Manifest): Manifest => {
       delete one.metadata.creationTimestamp;
-      // kustomize lays base64 out in lines.
+      // kustomize wraps base64 into several lines.
       if (one.kind === "Secret") for (const key in one.data) one.data[key] = one.data[key].replaceAll("\n", "");
       return one;
     };
@@ -129,7 +129,7 @@ describe("the manifests for Kubernetes", () => {
     );
   });
 
-  it("refer to what is there", () => {
+  it("refer only to names, keys and volumes that exist", () => {
     const { spec, container } = workload();
     const { labels } = spec.template.metadata;
     const port = container.ports[0];
@@ -153,7 +153,7 @@ describe("the manifests for Kubernetes", () => {
     assert.match(container.image as string, /:\d+\.\d+\.\d+$/);
   });
 
-  it("leave a pod little: the restricted standard, no token, and nothing to write but its data and /tmp", () => {
+  it("restrict a pod: the restricted standard, no token, and only its data and /tmp are writable", () => {
     const { spec, container } = workload();
     const { securityContext: pod, ...rest } = spec.template.spec;
     const [uid, gid] = (/^USER (\d+):(\d+)$/m.exec(DOCKERFILE) ?? []).slice(1).map(Number);
@@ -173,7 +173,7 @@ describe("the manifests for Kubernetes", () => {
     assert.equal(labels["pod-security.kubernetes.io/enforce"], "restricted");
   });
 
-  it("let the ingress controller in, and nothing else", () => {
+  it("accept connections only from the ingress controller", () => {
     const policy = only(manifests, "NetworkPolicy");
     assert.deepEqual(policy.spec.policyTypes, ["Ingress"]);
     const pod = workload().spec.template.metadata.labels as object;
@@ -190,7 +190,7 @@ describe("the manifests for Kubernetes", () => {
   });
 
   const cannot = withoutPostgres || (process.platform === "linux" ? false : "127.0.0.2 is there on Linux alone");
-  it("end in two pods that are well, and which start on no older database", { skip: cannot }, async () => {
+  it("start two healthy pods, which reject an older database", { skip: cannot }, async () => {
     const { spec, container } = workload();
     assert.equal(spec.replicas, 2);
     const port = String(await freePort());
@@ -200,7 +200,7 @@ describe("the manifests for Kubernetes", () => {
       const env = { ...IMAGE, ...environmentOf(manifests, container, {}), ...more };
       const at = mountInto(join(root, ip), manifests, { spec, container });
       for (const [name, value] of Object.entries(env)) env[name] = at(value).replace(/:8000$/, `:${port}`);
-      // A pod has all of an address for itself; here they share the port.
+      // Each pod has its own address. Here, all pods share one address, so each needs a different port.
       Object.assign(env, { ASSENT_HOST: ip, ASSENT_PORT: port, KUBERNETES_SERVICE_HOST: "10.0.0.1" });
       const [program, args] = commandOf("node", MAIN, ["serve"], []);
       const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
@@ -244,7 +244,7 @@ describe("the manifests for Kubernetes", () => {
         assert.equal(passes(ingress, path), !inside.includes(path), path);
       for (const { child } of pods) child.kill("SIGTERM");
       assert.deepEqual(await Promise.all(pods.map(({ ended }) => ended)), [0, 0]);
-      // By the volume of each.
+      // Uses the volume of each pod.
       const older = { DATABASE_URL: (await server?.database()) ?? "" };
       for (const ip of IPS) await assert.rejects(start(ip, older), /an older copy of the store was restored/);
     } finally {

@@ -1,4 +1,7 @@
-/** The dashboard and the alert rules ask for what the service reports, and the rules fire for their causes. */
+/**
+ * The dashboard and the alert rules only query metrics that the service exports, and the rules fire in the situations
+ * that they describe.
+ */
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -32,7 +35,7 @@ describe("the dashboard and the alert rules", () => {
   let service: Service;
   let reported: Set<string>;
   before(async () => {
-    // An export that cannot reach its sink: the folder does not exist.
+    // An export with an unreachable sink: the folder does not exist.
     const exports = { siem: { file: join(PROMETHEUS, "none", "events.ndjson") } };
     service = await startService({
       plugins: [{ plugin: ocsf as Plugin, options: { exports }, origin: "ocsf", core: true }],

@@ -1,6 +1,6 @@
 /**
- * Two services on one Postgres behind haproxy, as deploy/proxy/haproxy.cfg configures it: clients that repeat nothing
- * see no failed request while the services are restarted one by one. An upgrade without a new schema is the same.
+ * Two services on one Postgres behind haproxy, configured as in deploy/proxy/haproxy.cfg. Clients that never retry get
+ * no failed request while the services restart one by one. An upgrade without a schema change works the same way.
  */
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
@@ -15,10 +15,10 @@ import { findProgram, listens, withoutProxy } from "../support/proxy.ts";
 import { ROOT } from "../support/runtimes.ts";
 import { ALLOWED, FEW_POLICIES } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { bounded, until } from "../support/wait.ts";
+import { withTimeout, until } from "../support/wait.ts";
 
 const CLIENTS = 6;
-/** Far longer than haproxy takes for three checks, also on a busy machine. */
+/** Much longer than three health checks of haproxy, even on a busy machine. */
 const DRAIN_SECONDS = "15";
 
 /** Clients that send one action after the other through the proxy, each once. */
@@ -45,7 +45,7 @@ function load(url: string): { decided(): number; stop(): Promise<{ failures: str
     decided: () => ids.length,
     async stop() {
       isStopping = true;
-      await bounded("the clients end", Promise.all(clients));
+      await withTimeout("the clients end", Promise.all(clients));
       return { failures, ids };
     },
   };
@@ -115,7 +115,7 @@ describe("two services behind haproxy", { skip: withoutPostgres || withoutProxy 
     } finally {
       await clients.stop();
       proxy.child.kill("SIGKILL");
-      await bounded("the services stop", Promise.all(services.map((one) => stopProcess(one, "SIGKILL"))));
+      await withTimeout("the services stop", Promise.all(services.map((one) => stopProcess(one, "SIGKILL"))));
       await store.close();
     }
   });

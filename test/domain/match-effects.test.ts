@@ -6,7 +6,7 @@ import {
   type SourceEvent,
   type StartedAction,
 } from "../../src/domain/effects/match-effects.ts";
-import { chance } from "../support/chance.ts";
+import { createRandom } from "../support/random.ts";
 
 const MAPPING: EffectMapping = {
   event: "s3.amazonaws.com/PutObject",
@@ -210,7 +210,7 @@ describe("a day of 10,000 effects with 25 bypasses and 10 successes without effe
   }
 
   function createDay(seed: number): Day {
-    const { random: pick } = chance(seed);
+    const { random: pick } = createRandom(seed);
     const id = (i: number): string => `019346a0-0000-7000-8000-${i.toString(16).padStart(12, "0")}`;
     const actions: StartedAction[] = [];
     const events: SourceEvent[] = [];

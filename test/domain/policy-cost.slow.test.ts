@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import type { JsonObject, JsonValue } from "../../src/domain/json.ts";
 import { MAX_STEPS } from "../../src/domain/policy/condition/cel.ts";
 import { Activation, compileCondition, type Condition } from "../../src/domain/policy/condition/condition.ts";
-import { chance } from "../support/chance.ts";
+import { createRandom } from "../support/random.ts";
 import { hostileBody, hostileCondition } from "../support/hostile.ts";
 import { FACTS, NOW } from "../support/policy.ts";
 
@@ -20,7 +20,10 @@ function on(params: JsonObject): Activation {
 }
 
 /** Conditions from `random` that compile. */
-function conditions(random: ReturnType<typeof chance>, count: number): { source: string; condition: Condition }[] {
+function conditions(
+  random: ReturnType<typeof createRandom>,
+  count: number,
+): { source: string; condition: Condition }[] {
   const found: { source: string; condition: Condition }[] = [];
   while (found.length < count) {
     const source = hostileCondition(random);
@@ -51,7 +54,7 @@ const map = (length: number, item: (i: number) => JsonValue): JsonObject =>
   Object.fromEntries(list(length, item).map((value, i) => [`k${i}`, value]));
 
 const noise = (length: number): string => {
-  const random = chance(7);
+  const random = createRandom(7);
   return Array.from({ length }, () => random.pick(["a", "b"])).join("");
 };
 
@@ -106,7 +109,7 @@ describe("what conditions cost", () => {
       assert.ok(compiled.ok, source);
       look(source, compiled.condition, params);
     }
-    const random = chance(13);
+    const random = createRandom(13);
     for (let bodies = 0; bodies < 15; bodies++) {
       const params = hostileBody(random, MIB);
       for (const { source, condition } of conditions(random, 20)) look(source, condition, params);
@@ -116,7 +119,7 @@ describe("what conditions cost", () => {
 
   test("a condition reads no more of a body than it pays for", () => {
     const free: string[] = [];
-    const random = chance(31);
+    const random = createRandom(31);
     for (let bodies = 0; bodies < 25; bodies++) {
       const watched = watch(hostileBody(random, 50_000));
       for (const { source, condition } of conditions(random, 15)) {

@@ -14,7 +14,7 @@ import type {
   PolicyDocument,
   RuleDocument,
 } from "../../src/domain/policy/policy-types.ts";
-import { chance } from "../support/chance.ts";
+import { createRandom } from "../support/random.ts";
 import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
 
 const CONDITIONS = [
@@ -40,7 +40,7 @@ const EFFECTS: Effect[] = ["allow", "deny", "require_approval"];
 
 describe("an explanation", () => {
   it("matches the decision, policy by policy, on many requests", () => {
-    const { random, pick } = chance(7);
+    const { random, pick } = createRandom(7);
     const big = Array.from({ length: 400 }, (_, i) => i + 1);
     const seen = new Set<string>();
     for (let round = 0; round < 100; round++) {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { formatYaml } from "../../src/domain/policy/parse/format.ts";
 import { readYaml } from "../../src/domain/policy/parse/yaml.ts";
-import { chance } from "../support/chance.ts";
+import { createRandom } from "../support/random.ts";
 import { ROOT } from "../support/process.ts";
 
 function formatted(source: string): string {
@@ -117,7 +117,7 @@ h: a plain text
   });
 
   it("keeps the meaning and all comments, and is stable, for any file", () => {
-    const { random, pick } = chance(42);
+    const { random, pick } = createRandom(42);
     const scalars = [
       "1",
       "a b",

@@ -5,7 +5,7 @@ import { decide } from "../../src/domain/policy/decide/decide.ts";
 import { Evaluation } from "../../src/domain/policy/decide/evaluation.ts";
 import { isNeverAllowed } from "../../src/domain/policy/check/never-allowed.ts";
 import type { RuleDocument } from "../../src/domain/policy/policy-types.ts";
-import { chance } from "../support/chance.ts";
+import { createRandom } from "../support/random.ts";
 import { action, compile, FACTS, NOW, policy, rule } from "../support/policy.ts";
 
 const never = (operation: string, ...policies: Parameters<typeof compile>): boolean =>
@@ -35,7 +35,7 @@ describe("an action is never allowed", () => {
   });
 
   it("is not reported for any action with another decision, on many policies and requests", () => {
-    const { random, pick } = chance(11);
+    const { random, pick } = createRandom(11);
     let said = 0;
     for (let round = 0; round < 500; round++) {
       const rules = (): RuleDocument[] =>

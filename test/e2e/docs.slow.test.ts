@@ -1,4 +1,7 @@
-/** The examples of the pages work as printed: the plugin of docs/plugins.md, and the files of docs/configuration.md and docs/notifications.md. */
+/**
+ * Runs the examples of the pages as printed: the plugin in docs/plugins.md, and the files in docs/configuration.md and
+ * docs/notifications.md.
+ */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";

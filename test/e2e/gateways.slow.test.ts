@@ -20,12 +20,12 @@ import forwardAuth from "../../plugins/forward-auth/index.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const PAGE = readFileSync(join(ROOT, "docs", "gateways.md"), "utf8");
-/** The policy of the page, where it is part of a numbered list. */
+/** The policy of the page, which is indented because it is part of a numbered list. */
 const POLICY = (/```yaml\n( *policy: http[\s\S]*?)```/.exec(PAGE)?.[1] ?? "").replaceAll(/^ {3}/gm, "");
 
 interface Places {
   port: number;
-  /** Where nginx and haproxy speak HTTP/2 alone. */
+  /** Port on which nginx and haproxy speak only HTTP/2. */
   port2: number;
   assent: string;
   upstream: string;
@@ -75,7 +75,7 @@ ${blockOf("haproxy", places).replace("bind :", `bind 127.0.0.1:${places.port2} p
   },
 };
 
-/** What becomes of a body that HTTP/2 does not announce. Of Caddy it is not tried: it would need TLS. */
+/** Each gateway's response to a body that HTTP/2 does not announce. Caddy is not tested because it would need TLS. */
 const UNANNOUNCED: Record<string, { status: number; passed: string[] }> = {
   nginx: { status: 200, passed: ["GET /docs/a"] },
   haproxy: { status: 403, passed: [] },
@@ -85,13 +85,13 @@ interface Front {
   service: Service;
   assent: RunningServer;
   url: string;
-  /** Where it speaks HTTP/2 alone. */
+  /** Port that speaks only HTTP/2. */
   port2: number;
-  /** What came through, with what must not have. */
+  /** Requests that reached the application, including any that must not. */
   passed: string[];
 }
 
-/** One gateway while a block's tests run, in front of a service whose plugin has this mode. */
+/** Runs one gateway during a block's tests, in front of a service whose plugin has this mode. */
 function gatewayFor(name: string, mode: "gate" | "permit"): Front {
   const front = { passed: [] as string[] } as Front;
   let folder: string;
@@ -144,10 +144,10 @@ function gatewayFor(name: string, mode: "gate" | "permit"): Front {
 for (const name of Object.keys(GATEWAYS)) {
   const skip = findProgram(name) === null ? `no ${name} on this machine` : false;
 
-  describe(`a permit shown to ${name}`, { skip }, () => {
+  describe(`a permit presented to ${name}`, { skip }, () => {
     const front = gatewayFor(name, "permit");
 
-    it("passes the request that it names, once, and none without it", async () => {
+    it("forwards the request that it names, once, and no request without it", async () => {
       const { service, passed } = front;
       const params = { host: "api.example", path: "/docs/a", query: {} };
       const body = { agent_id: "support-bot", tool: "http", operation: "get", params };
@@ -213,7 +213,7 @@ for (const name of Object.keys(GATEWAYS)) {
     it("is not misled by names that hide or remove a header", async () => {
       passed.length = 0;
       const head = "HTTP/1.1\r\nHost: api.example\r\n";
-      // nginx forwards no such name; the others do, and their requests are rejected.
+      // nginx drops headers with such names. The other gateways forward them, and the service rejects the requests.
       const hidden = await raw(front.url, `GET /docs/a ${head}X_HTTP_Method_Override: DELETE\r\n`);
       assert.deepEqual(passed, hidden === 200 ? ["GET /docs/a"] : []);
       passed.length = 0;
@@ -226,7 +226,8 @@ for (const name of Object.keys(GATEWAYS)) {
 
     it("forwards no request with more header lines than the service reads", async () => {
       passed.length = 0;
-      // Caddy sorts lines by name: the dummies come after the X-Forwarded-* that it sets, and before the last.
+      // Caddy sorts header lines by name, so the dummies follow the X-Forwarded-* headers that it sets, and precede the
+      // last line.
       const dummies = "X-G:b\r\n".repeat(2100);
       for (const last of ["X-HTTP-Method-Override: DELETE", "X-Original-URL: /pay"]) {
         const status = await raw(front.url, `GET /docs/a HTTP/1.1\r\nHost: api.example\r\n${dummies}${last}\r\n`);
@@ -255,7 +256,7 @@ for (const name of Object.keys(GATEWAYS)) {
   });
 }
 
-/** Sends one request unchanged: `fetch` would set and drop headers. */
+/** Sends one request byte by byte, because `fetch` would set and drop headers. */
 async function raw(url: string, request: string): Promise<number> {
   const socket = connect(Number(new URL(url).port), "127.0.0.1");
   const [, head = request, body = ""] = /^(.*?)\r\n\r\n(.*)$/s.exec(request) ?? [];

@@ -1,4 +1,4 @@
-/** docs/guide.md, followed from top to bottom in one shell, as a new user would. */
+/** Follows docs/guide.md from top to bottom in one shell, as a new user would. */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -63,7 +63,7 @@ test("the guide works from top to bottom", async () => {
     try {
       process.kill(-(child.pid as number), "SIGKILL");
     } catch {
-      // It ended by itself.
+      // The process has already exited.
     }
     rmSync(folder, { recursive: true, force: true });
   }

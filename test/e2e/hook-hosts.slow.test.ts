@@ -1,6 +1,6 @@
 /**
- * Coding agents themselves, from the registry, offline: a model of our own on loopback asks for commands, and the hook,
- * in the settings that `install` writes, decides with a real service whether they run.
+ * Runs coding agents from the npm registry offline. A fake model on loopback requests commands, and the hook,
+ * configured by `install`, lets a service decide whether they run.
  */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
@@ -8,14 +8,14 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { settingsFile, addHook } from "../../src/hook/install/host-settings.ts";
-import { program, write, type Run } from "../support/cli.ts";
+import { runProgram, writeFiles, type Run } from "../support/cli.ts";
 import { CODING_AGENTS, installAgent, textsOf, withoutAgent } from "../support/coding-agents.ts";
 import { approveNext, HOOK, startHookService, type HookService } from "../support/hook.ts";
 import { until } from "../support/wait.ts";
 import { startModel, type Model, type ModelCall } from "../support/models.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-// At once, because they are large downloads.
+// Installed concurrently, because they are large downloads.
 const installed = CODING_AGENTS.map((agent) => (withoutAgent(agent) === false ? installAgent(agent) : null));
 for (const each of installed) each?.catch(() => undefined);
 
@@ -34,7 +34,7 @@ for (const [i, real] of CODING_AGENTS.entries())
     });
     after(() => hooks.close());
 
-    /** What the model was told of each command, and the lines that the commands wrote. */
+    /** Returns the results of the commands that the model received, and the lines that the commands wrote. */
     async function session(
       commands: (folder: string) => (string | ModelCall)[],
       env: Record<string, string> = {},
@@ -48,7 +48,7 @@ for (const [i, real] of CODING_AGENTS.entries())
         commands(folder).map((each) => (typeof each === "string" ? real.shell(each) : each)),
       );
       try {
-        write(home, textsOf(real.files(model.url)));
+        writeFiles(home, textsOf(real.files(model.url)));
         const place = { home, project: folder };
         const file = settingsFile(real.host, "user", place) as string;
         const line = [process.execPath, ...HOOK].map((word) => JSON.stringify(word)).join(" ");
@@ -57,10 +57,10 @@ for (const [i, real] of CODING_AGENTS.entries())
           command: line,
         });
         const flag = `--host ${real.host}`;
-        write("/", { [file.slice(1)]: settings.replaceAll(flag, `${flag}${options}`) });
+        writeFiles("/", { [file.slice(1)]: settings.replaceAll(flag, `${flag}${options}`) });
         const [name, args] = command as [string, string[]];
         const [run] = await Promise.all([
-          program(name, [...args, ...real.args], {
+          runProgram(name, [...args, ...real.args], {
             cwd: folder,
             env: { ...hooks.env, HOME: home, ...real.env(model.url), ...env },
           }),
@@ -89,12 +89,12 @@ for (const [i, real] of CODING_AGENTS.entries())
       const { body } = await hooks.service.call("GET", "/v1/actions?limit=3", { key: hooks.service.admin });
       const [asked, allowed, denied] = body.actions;
       assert.equal(allowed.tool, "shell");
-      // These give a call no id, so that its end is not told.
+      // These hosts give a call no id, so the hook cannot report that the call has ended.
       const ended = real.host === "gemini" || real.host === "copilot" ? "executing" : "succeeded";
       assert.deepEqual([denied.status, allowed.status, asked.status], ["denied", ended, ended]);
     });
     if (real.host === "codex")
-      test("where it can be told which Codex asks, it is clear in which folder a command runs, whoever chose that", async (t) => {
+      test("if the version of Codex can be determined, the folder of a command is known, however it was chosen", async (t) => {
         if (command === null) return t.skip(why);
         const { results } = await session(() => [
           { name: "exec_command", input: { cmd: "ls allowed", yield_time_ms: 20_000 } },
@@ -111,7 +111,7 @@ for (const [i, real] of CODING_AGENTS.entries())
         assert.equal(elsewhere.cwd, "/etc");
         assert.deepEqual(elsewhere.parsed.paths, ["/etc/allowed"]);
       });
-    test("a command that was not approved in time runs when it is repeated after the approval, and not a second time", async (t) => {
+    test("a command that was not approved in time runs once when it is repeated after the approval", async (t) => {
       if (command === null) return t.skip(why);
       const { ran, results } = await session(
         (folder) => {
@@ -120,7 +120,8 @@ for (const [i, real] of CODING_AGENTS.entries())
         },
         {},
         " --wait 2",
-        // Approved while the second command runs: the third is the first again, and the fourth finds the approval used up.
+        // Approved while the second command runs. The third command repeats the first, and the fourth finds that the
+        // approval is already used.
         async (model, folder) => {
           await until("the first command is answered", () => model.results.length > 0);
           await approveNext(hooks);
@@ -131,9 +132,9 @@ for (const [i, real] of CODING_AGENTS.entries())
       assert.deepEqual(ran, ["asked"], JSON.stringify(results));
       assert.match(results.at(-1) ?? "", /waits for approval .*repeat the same command/);
     });
-    test("no command runs while the service is away or the hook is started wrongly", async (t) => {
+    test("no command runs while the service is unreachable or the hook is misconfigured", async (t) => {
       if (command === null) return t.skip(why);
-      // The hook reports a key that is not accepted as it reports the first of these: test/e2e/hook-matrix.
+      // The hook reports an invalid key like the first of these failures; test/e2e/hook-matrix tests it.
       const sessions = await Promise.all([
         session(note("allowed"), { ASSENT_URL: "http://127.0.0.1:1" }),
         session(note("allowed"), {}, " --strange"),

@@ -1,4 +1,7 @@
-/** The matrix of docs/hooks.md: each host's hook as a process of its own, through what can happen. The page is held to it. */
+/**
+ * Runs each host's hook as a separate process through each situation in the matrix of docs/hooks.md, and compares the
+ * results with the page.
+ */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -29,7 +32,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The same event about another command. */
+/** Returns the host's event for another command. */
 const about = (host: Host, command: string): string => JSON.stringify(BEFORE[host]).replace("ls -la src", command);
 
 async function scripted(answer: (end: (text: string) => void) => void): Promise<Record<string, string>> {
@@ -54,7 +57,7 @@ const run = async (host: Host, input: string, env = hooks.env, args: string[] = 
   return { stdout: out, code };
 };
 
-/** What comes of a hook that is killed while it holds a call. */
+/** Kills a hook that holds a call, and returns its result. */
 function killed(host: Host, env: Record<string, string>): Promise<Given> {
   return new Promise((resolve) => {
     const child = spawn(process.execPath, [...HOOK, "--host", host], {
@@ -65,7 +68,7 @@ function killed(host: Host, env: Record<string, string>): Promise<Given> {
     child.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString()));
     child.once("close", (code) => resolve({ stdout, code }));
     child.stdin.end(about(host, "ls hang"));
-    // It holds the call until the service answers, which it never does.
+    // The hook holds the call until the service responds, which it never does.
     setTimeout(() => child.kill("SIGKILL"), 500);
   });
 }
@@ -95,7 +98,7 @@ async function outcomes(host: Host): Promise<Record<Exclude<(typeof cases)[numbe
   const down = environment(folder, "http://127.0.0.1:1", "k");
   const hanging = await scripted(() => {});
   const garbled = await scripted((end) => end("<html>"));
-  // These mostly wait, and have no service in common with the others.
+  // These tests mostly wait, and use services of their own.
   const apart = Promise.all([
     run(host, about(host, "allowed"), down),
     run(host, about(host, "allowed"), garbled),
@@ -145,7 +148,7 @@ test("the page's matrix is what the hooks do", async () => {
   assert.equal(HOSTS.length, 8);
   const eight = await Promise.all(HOSTS.map((host) => run(host, about(host, "allowed at once"))));
   for (const [i, host] of HOSTS.entries()) {
-    // How many are answered before the hook's timeout depends on the machine.
+    // The number of calls that get a response before the hook's timeout depends on the machine.
     const atOnce = /^(runs|stops)$/.test(word(host, eight[i] as Given)) ? "runs or stops" : "wrong";
     const outcome = { ...(await outcomes(host)), "eight at once": atOnce };
     rows.push(`| \`${host}\` | ${cases.map((name) => outcome[name]).join(" | ")} |`);

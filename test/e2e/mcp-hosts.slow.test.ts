@@ -1,10 +1,10 @@
-/** Coding agents themselves, offline, with an MCP server behind `assent mcp proxy` in the settings of each. */
+/** Runs coding agents offline, with an MCP server behind `assent mcp proxy` in their settings. */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { program, write } from "../support/cli.ts";
+import { runProgram, writeFiles } from "../support/cli.ts";
 import { CODING_AGENTS, installAgent, textsOf, withoutAgent } from "../support/coding-agents.ts";
 import { POLICY, SERVER, setUp, type Setup } from "../support/mcp.ts";
 import { startModel } from "../support/models.ts";
@@ -39,7 +39,7 @@ for (const agent of CODING_AGENTS)
         };
         const home = join(folder, "home");
         const { files, args = [] } = agent.mcp(notes, model.url);
-        write(home, textsOf({ ...agent.files(model.url), ...files }));
+        writeFiles(home, textsOf({ ...agent.files(model.url), ...files }));
         const [name, before] = command;
         let over = false;
         const waits = async (): Promise<boolean> =>
@@ -48,7 +48,7 @@ for (const agent of CODING_AGENTS)
           over ? undefined : setup.decide(true),
         );
         approved.catch(() => undefined);
-        const run = await program(name, [...before, ...agent.args, ...args], {
+        const run = await runProgram(name, [...before, ...agent.args, ...args], {
           cwd: folder,
           env: { HOME: home, ...agent.env(model.url) },
         });

@@ -1,4 +1,4 @@
-/** The tool of docs/permits.md, as it stands there: it runs what the permit covers, once, and nothing else. */
+/** Runs the tool of docs/permits.md as printed: it executes exactly what the permit covers, once. */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -17,7 +17,7 @@ const page = readFileSync(join(ROOT, "docs/permits.md"), "utf8");
 
 type Refund = (agent: string, params: Record<string, unknown>, permit: string) => Promise<void>;
 
-/** The page's code, with our client for the package's. */
+/** Loads the page's code, with the client of this repository instead of the package's. */
 async function tool(folder: string, url: string, key: string): Promise<{ refund: Refund; ran: unknown[] }> {
   const shown = /```ts\n([\s\S]*?)```/.exec(page)?.[1] ?? "";
   const here = new URL(
@@ -59,7 +59,7 @@ test("the page's tool runs what the permit covers, once, and nothing else", asyn
     await refund("support-bot", ALLOWED.params, permit);
     await assert.rejects(refund("support-bot", ALLOWED.params, permit), { code: "ACTION_NOT_STARTABLE" });
     assert.deepEqual(ran, [ALLOWED.params]);
-    // The keys are kept, and a key that is not among them has them read again.
+    // The keys are cached. A key id that is not in the cache causes a refetch.
     const stranger = await startService();
     try {
       const theirs = await stranger.call("POST", "/v1/actions", { body: ALLOWED, headers: { prefer: "permit" } });

@@ -1,15 +1,18 @@
-/** docs/writing-a-plugin.md, followed as a new user would, from an empty folder outside the package, on Node, Deno and Bun. */
+/**
+ * Follows docs/writing-a-plugin.md as a new user would, from an empty folder outside the package, on Node, Deno and
+ * Bun.
+ */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { after, describe, it, test } from "node:test";
-import { endGroup, ROOT, startCommand, type ServiceProcess } from "../support/process.ts";
-import { programOf, without, type RuntimeName } from "../support/runtimes.ts";
+import { endProcessGroup, ROOT, startCommand, type ServiceProcess } from "../support/process.ts";
+import { programOf, withoutRuntime, type RuntimeName } from "../support/runtimes.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-// What the guide asks for before it begins.
+// The guide requires a built package.
 execFileSync(process.execPath, [join(ROOT, ".ci/build.mjs"), "--quick"], { stdio: "inherit" });
 
 const page = readFileSync(join(ROOT, "docs/writing-a-plugin.md"), "utf8");
@@ -28,7 +31,7 @@ function block(name: string): string {
 }
 
 const denoCache = temporaryFolder("assent-guide-deno-");
-/** The folder after the block "begin", which installs the package: each user begins with a copy. */
+/** The folder after the block "begin", which installs the package. Each walk starts with a copy. */
 let begun: Promise<string> | null = null;
 after(async () => {
   for (const folder of [denoCache, await begun]) if (folder !== null) rmSync(folder, { recursive: true, force: true });
@@ -67,7 +70,7 @@ class Walk {
     };
   }
 
-  /** Pastes a block and waits for its end. Rejects when a command of it fails. */
+  /** Runs a block and waits until it ends. Rejects if one of its commands fails. */
   async run(name: string): Promise<string> {
     return new Promise((resolve, reject) => {
       execFile("bash", ["-euc", block(name)], { cwd: this.folder, env: this.env }, (error, stdout, stderr) => {
@@ -77,7 +80,7 @@ class Walk {
     });
   }
 
-  /** Starts a block that stays. Resolves when its output matches; `said` answers all of the output so far. */
+  /** Starts a block that keeps running. Resolves when its output matches. `said` returns all of its output so far. */
   async stay(
     name: string,
     ready: RegExp,
@@ -105,7 +108,7 @@ class Walk {
     return { match: await until(ready), said: () => output, until };
   }
 
-  /** Starts the service as the page says, and does what it says of the three lines that are printed. */
+  /** Starts the service as the page says, and follows the page's instructions for the three printed lines. */
   async serve(): Promise<ServiceProcess> {
     const service = await startCommand(["bash", ["-euc", block(`serve ${this.#runtime}`)]], this.env, {
       cwd: this.folder,
@@ -118,12 +121,12 @@ class Walk {
   }
 
   async close(): Promise<void> {
-    for (const child of this.#children) await endGroup(child, "SIGTERM");
+    for (const child of this.#children) await endProcessGroup(child, "SIGTERM");
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
 
-/** From an empty folder through the block that prepares a part. */
+/** Walks from an empty folder through the block that prepares a part of the page. */
 async function walked(runtime: RuntimeName, prepare: string, go: (walk: Walk) => Promise<void>): Promise<void> {
   const walk = new Walk(runtime);
   try {
@@ -140,7 +143,7 @@ async function walked(runtime: RuntimeName, prepare: string, go: (walk: Walk) =>
 }
 
 for (const runtime of ["node", "deno", "bun"] as const) {
-  describe(`the guide to plugins of one's own, on ${runtime}`, { skip: without(runtime) }, () => {
+  describe(`the guide to writing plugins, on ${runtime}`, { skip: withoutRuntime(runtime) }, () => {
     it("a notifier", async () => {
       await walked(runtime, "notifier prepare", async (walk) => {
         walk.env["NTFY_PORT"] = "0";
@@ -187,7 +190,7 @@ for (const runtime of ["node", "deno", "bun"] as const) {
       });
     });
 
-    it("a resource with records of its own", async () => {
+    it("a resource with its own records", async () => {
       await walked(runtime, "notes prepare", async (walk) => {
         await walk.serve();
         const shown = /```text\n([\s\S]*?)```/.exec(page)?.[1];

@@ -1,4 +1,4 @@
-/** What an author gets wrong stops the start with a sentence, and docs/writing-a-plugin.md lists these sentences. */
+/** Each mistake of a plugin author aborts startup with a message, and docs/writing-a-plugin.md lists these messages. */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -14,14 +14,14 @@ const listed = [...page.matchAll(/^\| [^|]+ \| `(.+)` \|$/gm)].map((match) => ma
 
 interface Mistake {
   plugin: string;
-  /** Of the plugin in assent.yaml. */
+  /** Options of the plugin in assent.yaml. */
   options?: object;
   config?: object;
   packageJson?: string;
   says: string;
 }
 
-/** A plugin by what `setup` is, with the imports that any of them needs. */
+/** Returns the source of a plugin with this `setup` function, and all imports that any example needs. */
 const plugin = (setup: string, rest = ""): string =>
   `import { definePlugin, Type } from "assent/plugin";\nexport default definePlugin({ name: "mine", ${rest} setup: ${setup} });\n`;
 const route = (changes: string): string =>
@@ -136,7 +136,7 @@ const MISTAKES: Record<string, Mistake> = {
   },
 };
 
-/** `assent serve`, which ends because the start fails. */
+/** Runs `assent serve` with a configuration that makes it fail at startup. */
 async function start({
   plugin: source,
   options,
@@ -177,7 +177,7 @@ async function here(args: string[]): Promise<{ code: number; said: string }> {
   return { code, said };
 }
 
-/** The runner's own loader takes CommonJS for what it is not. */
+/** Runs a command in a child process, because the test runner's module loader misinterprets CommonJS. */
 function asProcess(args: string[]): Promise<{ code: number; said: string }> {
   return new Promise((resolve) => {
     execFile(process.execPath, [join(ROOT, "src/cli/assent.mjs"), ...args], (error, _, stderr) => {

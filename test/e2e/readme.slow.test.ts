@@ -1,4 +1,4 @@
-/** The README's commands, run as a newcomer would: the service by its start command, the tour with a shell. */
+/** Runs the README's commands as a new user would: the service by its start command, and the tour in a shell. */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
@@ -25,7 +25,7 @@ test("the two commands are the ones that package.json and CI know", () => {
   );
 });
 
-test("every page that the README names is there", () => {
+test("every page that the README names exists", () => {
   for (const [, path] of readme.matchAll(/\]\(([^)#]+)\)/g))
     assert.ok(readFileSync(join(ROOT, path as string)).length > 200, path);
 });
@@ -41,7 +41,7 @@ test("the tour works, line by line", async () => {
     const shown = (name: string): string => new RegExp(`export ${name}=(\\S+)`).exec(service.output())?.[1] ?? "";
     const blocks = [...readme.matchAll(/<!-- tour -->\n```sh\n([\s\S]*?)```/g)].map((match) => match[1] as string);
     assert.ok(blocks.length === 8);
-    // The tour runs in a folder of its own; what it calls of the clone is linked into it.
+    // The tour runs in a separate folder, with links to the parts of the clone that it uses.
     for (const name of ["src", "node_modules", "package.json", "policies", ".ci"])
       symlinkSync(join(ROOT, name), join(data, name));
     const script = `set -eu\n${blocks.map((block, i) => `echo "== ${i}"\n${block}`).join("\n")}`;
@@ -54,7 +54,7 @@ test("the tour works, line by line", async () => {
     const run = await runShell("sh", script, data, env);
     assert.equal(run.code, 0, run.output);
     const said = run.output.split(/== \d+\n/).slice(1);
-    // What the page says that each step prints; "…" stands for anything.
+    // The output of each step that the page prints. "…" matches anything.
     const prints = [...readme.matchAll(/<!-- (tour|prints) -->\n```\w+\n([\s\S]*?)```/g)];
     let step = -1;
     let compared = 0;
@@ -105,7 +105,7 @@ test("the start command prints keys once, and only once", async () => {
   }
 });
 
-test("the demo holds, and says so by its exit", () => {
+test("the demo's checks pass, which its exit code reports", () => {
   const { status, stdout, stderr } = spawnSync(process.execPath, [...ASSENT, "demo"], {
     cwd: ROOT,
     encoding: "utf8",

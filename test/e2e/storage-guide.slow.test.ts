@@ -1,15 +1,18 @@
-/** docs/writing-a-storage.md, followed as a new user would: the example outside the package, its suite, and the service on it. */
+/**
+ * Follows docs/writing-a-storage.md as a new user would: the example outside the package, its conformance suite, and
+ * the service on it.
+ */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { appendFileSync, existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { endGroup, ROOT } from "../support/process.ts";
+import { endProcessGroup, ROOT } from "../support/process.ts";
 import { ALLOWED } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-// What the guide asks for before it begins.
+// The guide requires a built package.
 execFileSync(process.execPath, [join(ROOT, ".ci/build.mjs"), "--quick"], { stdio: "inherit" });
 
 const blocks = [
@@ -23,28 +26,28 @@ const WITHOUT_LIBSQL = existsSync(join(ROOT, "node_modules/@libsql", `${process.
   : `no libSQL for ${process.platform}-${process.arch} in node_modules`;
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
 
-describe("the guide to a storage of one's own", () => {
+describe("the guide to writing a storage", () => {
   const folder = temporaryFolder("assent-guide-");
   const env = {
     ...process.env,
     CLONE: ROOT,
     ASSENT_PORT: "0",
     ASSENT_ADMIN_KEY: ADMIN,
-    // The one key there is is bound to no agent.
+    // The only key of this service is not bound to an agent.
     ASSENT_AGENTS: "any",
     ASSENT_POLICIES: join(ROOT, "policies"),
   };
-  // Set by the runner that runs this file: its own child would not run tests.
+  // The test runner sets this variable for this file. With it, a child test runner would not run any tests.
   delete (env as Record<string, unknown>)["NODE_TEST_CONTEXT"];
   const services: ChildProcess[] = [];
   after(async () => {
-    // One that a failed test left would keep this process, too.
-    for (const child of services) await endGroup(child, "SIGKILL");
+    // A process that a failed test left behind would keep this process running.
+    for (const child of services) await endProcessGroup(child, "SIGKILL");
     rmSync(folder, { recursive: true, force: true });
   });
 
   function serve(): Promise<{ child: ChildProcess; url: string }> {
-    // A group of its own, so that the service is reached behind the shell and npx.
+    // Starts a process group, so that signals reach the service through the shell and npx.
     const child = spawn("bash", ["-euc", blocks[1] as string], {
       cwd: folder,
       env,
@@ -89,7 +92,7 @@ describe("the guide to a storage of one's own", () => {
     assert.ok(Number(/^# pass (\d+)$/m.exec(out)?.[1]) > 80, out.slice(-300));
   }
 
-  test("the service runs on it, and is there again after SIGKILL in the middle of a line", async () => {
+  test("the service runs on it, and starts again after SIGKILL in the middle of a write", async () => {
     const submit = async (url: string): Promise<{ id: string; status: string }> =>
       (await (
         await fetch(`${url}/v1/actions`, {
@@ -100,12 +103,12 @@ describe("the guide to a storage of one's own", () => {
       ).json()) as never;
     const first = await serve();
     const { id } = await submit(first.url);
-    await endGroup(first.child, "SIGKILL");
+    await endProcessGroup(first.child, "SIGKILL");
     appendFileSync(join(folder, "data", "journal.jsonl"), '[["putMeta","half a li');
     const second = await serve();
     const found = await fetch(`${second.url}/v1/actions/${id}`, { headers: { authorization: `Bearer ${ADMIN}` } });
     assert.equal(((await found.json()) as { id: string }).id, id);
     assert.equal((await submit(second.url)).status, "allowed");
-    await endGroup(second.child, "SIGTERM");
+    await endProcessGroup(second.child, "SIGTERM");
   });
 });

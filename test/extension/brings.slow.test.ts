@@ -11,8 +11,8 @@ import { defineScopes } from "../../src/domain/scopes.ts";
 import { collectDeclarations } from "../../src/runtime/plugins/declarations.ts";
 import { serve } from "../../src/serve/index.ts";
 import { definePlugin, type Plugin } from "../../src/plugin.ts";
-import { assentHere, folderWith, write } from "../support/cli.ts";
-import { judgeOf } from "../support/openapi.ts";
+import { assentInProcess, folderWith, writeFiles } from "../support/cli.ts";
+import { createResponseValidator } from "../support/openapi.ts";
 import { ALLOWED, startService, type Service } from "../support/service.ts";
 
 const given = (plugin: unknown): { plugin: Plugin; options: unknown; origin: string } => ({
@@ -105,7 +105,7 @@ describe("the notes plugin of the guide", () => {
 
   it("notes are in the OpenAPI document with their errors, and on the page of errors", async () => {
     const document = (await service.call("GET", "/openapi.json", { key: null })).body;
-    const judge = judgeOf(document);
+    const judge = createResponseValidator(document);
     const operation = judge.operations.find(
       ({ method, path }) => method === "POST" && path === "/v1/actions/{id}/notes",
     );
@@ -379,7 +379,7 @@ test("a plugin's command is listed, has help, and calls the service", async (t) 
       setup: () => ({}),
     };`,
   });
-  write(folder, { "assent.yaml": `plugins:\n  - built-in\n  - ${JSON.stringify(`${folder}/notes.mjs`)}\n` });
+  writeFiles(folder, { "assent.yaml": `plugins:\n  - built-in\n  - ${JSON.stringify(`${folder}/notes.mjs`)}\n` });
   const settings = {
     ASSENT_CONFIG: `${folder}/assent.yaml`,
     ASSENT_URL: listening.url,
@@ -394,16 +394,16 @@ test("a plugin's command is listed, has help, and calls the service", async (t) 
     }
   });
   Object.assign(process.env, settings);
-  assert.match((await assentHere("help")).out, /^ {2}notes +print the notes on an action$/m);
-  assert.match((await assentHere("notes", "--help")).out, /^usage: assent notes ACTION$/m);
-  const printed = await assentHere("notes", action);
+  assert.match((await assentInProcess("help")).out, /^ {2}notes +print the notes on an action$/m);
+  assert.match((await assentInProcess("notes", "--help")).out, /^usage: assent notes ACTION$/m);
+  const printed = await assentInProcess("notes", action);
   assert.match(printed.out, /^key:[0-9a-f-]+: red\ufffd\[31m\n$/);
   assert.equal(printed.code, 0);
-  assert.equal((await assentHere("notes")).code, 2);
-  const gone = await assentHere("notes", "019346a0-0000-7000-8000-000000000000");
+  assert.equal((await assentInProcess("notes")).code, 2);
+  const gone = await assentInProcess("notes", "019346a0-0000-7000-8000-000000000000");
   assert.deepEqual([gone.code, /ACTION_NOT_FOUND/.test(gone.err)], [1, true]);
-  assert.match((await assentHere("note", action)).err, /there is no command "note"; did you mean "notes"\?/);
+  assert.match((await assentInProcess("note", action)).err, /there is no command "note"; did you mean "notes"\?/);
   Object.assign(process.env, { ASSENT_CONFIG: `${folder}/none.yaml` });
-  assert.match((await assentHere("notes", action)).err, /plugins could not be loaded: .*the file does not exist/);
-  assert.equal((await assentHere("help")).code, 0);
+  assert.match((await assentInProcess("notes", action)).err, /plugins could not be loaded: .*the file does not exist/);
+  assert.equal((await assentInProcess("help")).code, 0);
 });

@@ -1,13 +1,12 @@
 /**
- * Actions under everything that can happen to them at once: many callers on one or two processes, policies that change,
- * stops, suspensions, clocks that jump. Whatever came of it, the ledger must tell one life of each, and nobody was told
- * otherwise.
+ * Submits, votes, starts, stops and changes policies concurrently on one or two processes whose clocks jump. Afterwards
+ * the ledger must contain one consistent history of each action, and every response must agree with it.
  */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import type { Config } from "../../src/config/index.ts";
-import { chance } from "../support/chance.ts";
+import { createRandom } from "../support/random.ts";
 import { newKey } from "../support/keys.ts";
 import { startPostgres, withoutPostgres } from "../support/postgres.ts";
 import { startService, type Answer, type Service } from "../support/service.ts";
@@ -33,7 +32,7 @@ const MOODS = [
 type Json = Answer["body"];
 interface Told {
   agent: string;
-  /** Ids of attempts, or null, under which a start was answered with yes. */
+  /** Ids of attempts (or null) whose start request succeeded. */
   starts: { key: string; attempt: string | null }[];
   permits: string[];
 }
@@ -48,7 +47,7 @@ const shared = (config: Config): void => {
 const KEY = newKey();
 
 async function live(services: readonly Service[], seed: number, bursts: number): Promise<void> {
-  const { random, pick } = chance(seed);
+  const { random, pick } = createRandom(seed);
   const [one] = services as [Service];
   const { admin } = one;
   const clock = one.clock;
@@ -187,7 +186,7 @@ async function live(services: readonly Service[], seed: number, bursts: number):
   for (let burst = 0; burst < bursts; burst++) {
     const many = 3 + random(10);
     await Promise.all(Array.from({ length: many }, () => (random(9) === 0 ? pick(rare) : pick(common))()));
-    // Else most of what is asked is denied, and nothing comes of it.
+    // Without this, the policies deny most actions, and nothing else happens to them.
     if (random(2) === 0 && active.mood !== null) await say(admin, "POST", `/v1/policies/${active.mood}/deactivate`, {});
     if (random(2) === 0) for (const id of stops.splice(0)) await say(admin, "POST", `/v1/stop/${id}/lift`, {});
     const jump = random(12);
@@ -199,7 +198,7 @@ async function live(services: readonly Service[], seed: number, bursts: number):
   await check(one, told);
 }
 
-/** Against the entries, one by one, and with nothing of the service's own rules. */
+/** Verifies the history of each action entry by entry, without using the service's own rules. */
 async function check(service: Service, told: ReadonlyMap<string, Told>): Promise<void> {
   const { size } = await service.storage.head();
   const lives = new Map<string, Json[]>();
@@ -231,7 +230,7 @@ async function check(service: Service, told: ReadonlyMap<string, Told>): Promise
       const last = entries.filter(({ type }) => type !== "erasure").at(-1);
       assert.equal(last.type, "execution", `${id} went on with ${last.type} after its start`);
     }
-    // An operator ends what may start knowing that it counts no more.
+    // An operator can cancel an action that may start, knowing that a start could come first.
     const ended = entries.some(
       ({ verdict }, i) =>
         verdict === "cancelled" &&
@@ -249,9 +248,9 @@ async function check(service: Service, told: ReadonlyMap<string, Told>): Promise
 const SEEDS = [6, 7];
 const BURSTS = 60;
 
-describe("lives of actions", () => {
+describe("histories of actions under concurrent changes", () => {
   for (const seed of SEEDS)
-    it(`on one process, whose clock jumps and which is started again (${seed})`, async () => {
+    it(`on one process that is restarted and whose clock jumps (${seed})`, async () => {
       const service = await startService({ policy: POLICY, change: shared });
       try {
         await live([service], seed, BURSTS);

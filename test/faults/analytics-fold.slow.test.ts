@@ -1,4 +1,4 @@
-/** The folding in the background: when it writes, and above all when it does not. */
+/** Tests when the background job that sums analytics writes to the store, and when it must not write. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { createSumUpdater, nextChunkSize, type SumUpdater } from "../../src/cluster/update-sums.ts";
@@ -7,10 +7,10 @@ import type { SumUpdaterOptions } from "../../src/cluster/update-sums.ts";
 interface Bench {
   folding: SumUpdater;
   logged: string[];
-  /** The next fold fails. */
+  /** Makes the next write of the sums fail. */
   failNext(): void;
   announce(entries: number): void;
-  /** Lets `ms` pass in steps, and whatever that sets off come to its end. */
+  /** Advances the clock by `ms` in steps, and waits for all work that becomes due. */
   pass(ms: number): Promise<void>;
   folds(): number;
 }
@@ -49,7 +49,7 @@ async function begin(t: TestContext): Promise<Bench> {
   };
 }
 
-test("an idle service folds once and then leaves the store alone, whatever the entries were about", async (t) => {
+test("an idle service updates the sums once and then does not write to the store, whatever the entries were about", async (t) => {
   const { folding, announce, pass, folds } = await begin(t);
   await pass(2000);
   assert.equal(folds(), 1, "what an earlier run left");
@@ -61,7 +61,7 @@ test("an idle service folds once and then leaves the store alone, whatever the e
   await folding.stop();
 });
 
-test("waits for a second of quiet, but not forever", async (t) => {
+test("waits for a second without entries, but not forever", async (t) => {
   const { folding, announce, pass, folds } = await begin(t);
   await pass(2000);
   for (let i = 0; i < 10; i++) {
@@ -75,7 +75,7 @@ test("waits for a second of quiet, but not forever", async (t) => {
   await folding.stop();
 });
 
-test("a fold that fails is tried again, and nothing else happens", async (t) => {
+test("a failed update of the sums is retried, and nothing else happens", async (t) => {
   const { folding, announce, pass, folds, failNext, logged } = await begin(t);
   await pass(2000);
   failNext();
@@ -87,7 +87,7 @@ test("a fold that fails is tried again, and nothing else happens", async (t) => 
   await folding.stop();
 });
 
-test("a word of a size that the ledger never had puts nothing off", async (t) => {
+test("a notification with a size that the ledger never had does not delay the update", async (t) => {
   const { folding, announce, pass, folds } = await begin(t);
   await pass(2000);
   announce(1);
@@ -105,7 +105,7 @@ test("a word of a size that the ledger never had puts nothing off", async (t) =>
   await folding.stop();
 });
 
-test("after stop nothing more is folded", async (t) => {
+test("after a stop, the sums are not updated", async (t) => {
   const { folding, announce, pass, folds } = await begin(t);
   announce(30_000);
   await folding.stop();
@@ -113,7 +113,7 @@ test("after stop nothing more is folded", async (t) => {
   assert.equal(folds(), 0);
 });
 
-test("a transaction holds more while it is short, and less once it was long", () => {
+test("transactions sum more entries while they are short, and fewer after a long one", () => {
   const sizes = (ms: number, from: number): number[] => {
     const all = [from];
     for (let i = 0; i < 6; i++) all.push(nextChunkSize(all.at(-1) as number, ms));

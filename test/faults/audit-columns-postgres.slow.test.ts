@@ -1,4 +1,4 @@
-/** On Postgres: whatever a writer of the database changes, the audit says so, or a short table says why it does not. */
+/** On Postgres, the audit reports a change of any column, except the columns in `UNRECORDED_COLUMNS`. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
@@ -25,7 +25,8 @@ describe("Postgres", { skip: withoutPostgres }, () => {
     await server.stop();
   });
 
-  // The audit itself is tested on SQLite, with rows of every kind: here, that Postgres hands it every column and row.
+  // The SQLite test covers the audit with rows of every kind. This test checks that the Postgres storage passes every
+  // column and row to the audit.
   test("the audit reports a change of any column, except the listed ones", async () => {
     assert.ok((await flipColumns(audited, 1)) > 100);
   });

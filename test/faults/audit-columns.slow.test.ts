@@ -1,4 +1,4 @@
-/** Whatever a writer of the database changes: the audit says so, or a short table says why it does not. */
+/** The audit reports a change of any column, except the columns in `UNRECORDED_COLUMNS`. */
 import assert from "node:assert/strict";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -40,7 +40,7 @@ test("the audit reports a missing row and an additional row", async () => {
   assert.ok((await removeAndRepeatRows(audited)) > 50);
 });
 
-test("what cannot be read is a fault and no stack trace", async () => {
+test("unreadable data is reported as a fault, without a stack trace", async () => {
   const table = (name: string) => {
     const found = audited.raw.tables.find((known) => known.name === name);
     assert.ok(found !== undefined);

@@ -1,4 +1,4 @@
-/** `assent audit` compares the schema with the one that the migrations make. */
+/** `assent audit` compares the schema with the schema that the migrations create. */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import type { Storage } from "../../src/contract/storage.ts";
-import { chance } from "../support/chance.ts";
+import { createRandom } from "../support/random.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { storeFolder } from "./children/spawn.ts";
 
@@ -54,9 +54,9 @@ describe("the schema of SQLite", () => {
       assert.deepEqual(await faultsOf(sqliteStorage({ path })), [fault]);
     });
 
-  it("with any flipped bit of a statement is a fault, or is not opened", async () => {
+  it("with any flipped bit of a statement is reported as a fault, or the store does not open", async () => {
     const path = await newStore();
-    const { random } = chance(7);
+    const { random } = createRandom(7);
     const db = new DatabaseSync(path);
     const rows = db.prepare("select name, sql from sqlite_schema where sql is not null").all() as {
       name: string;
@@ -64,7 +64,7 @@ describe("the schema of SQLite", () => {
     }[];
     db.close();
     const whole = readFileSync(path);
-    // Longer statements continue on other pages of the file.
+    // Longer statements continue on other pages of the file, where `indexOf` does not find them.
     const places = rows.map(({ name, sql }) => ({ name, sql, at: whole.indexOf(sql) })).filter(({ at }) => at >= 0);
     assert.ok(places.length > 50);
     for (let i = 0; i < 60; i++) {
@@ -124,7 +124,7 @@ describe("the schema of Postgres", { skip: withoutPostgres }, () => {
       assert.deepEqual(await faultsOf(postgresStorage({ url, poolSize: 1 })), faults);
     });
 
-  it("of a role that cannot create a schema is not compared, and the fault says so", async () => {
+  it("is not compared for a role that cannot create a schema, and the fault says so", async () => {
     const url = await newStore();
     await (server as PostgresServer).run(url, (sql) =>
       sql.unsafe(

@@ -1,4 +1,7 @@
-/** A byte of a SQLite file that changes, as on a failing disk: the audit notices it, or it changes nothing that is recorded. */
+/**
+ * Flips bytes of a SQLite file, as a failing disk does. The audit reports the flip, or the flip does not change any
+ * recorded data.
+ */
 import assert from "node:assert/strict";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +10,7 @@ import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { isUnrecorded } from "../support/audit-flips.ts";
-import { chance } from "../support/chance.ts";
+import { createRandom } from "../support/random.ts";
 import { fillStore } from "../support/every-row.ts";
 import { rawSqlite, type RawRow } from "../support/raw-store.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -35,7 +38,7 @@ function putInPlace(bytes: Buffer): void {
   writeFileSync(path, bytes);
 }
 
-/** What the audit says about the file as it is; a store that cannot be opened says it too. */
+/** Returns the faults that the audit finds in the file. An error on opening the store counts as a fault. */
 async function faults(): Promise<string[]> {
   const storage = sqliteStorage({ path });
   try {
@@ -48,7 +51,7 @@ async function faults(): Promise<string[]> {
   }
 }
 
-/** Everything that is recorded, as a reader of the tables finds it. */
+/** Returns all recorded data, as a reader of the tables gets it. */
 async function content(): Promise<string> {
   const raw = await rawSqlite(path);
   try {
@@ -65,11 +68,11 @@ async function content(): Promise<string> {
   }
 }
 
-test(`${FLIPS} flipped bits: each is noticed, or nothing that is recorded has changed`, async (t) => {
+test(`${FLIPS} flipped bits: each is reported, or no recorded data has changed`, async (t) => {
   assert.deepEqual(await faults(), []);
   const expected = await content();
   const written = [...whole.keys()].filter((at) => whole[at] !== 0);
-  const { random, pick } = chance(SEED);
+  const { random, pick } = createRandom(SEED);
   const missed: number[] = [];
   let harmless = 0;
   for (let i = 0; i < FLIPS; i++) {

@@ -1,4 +1,4 @@
-/** Processes on one Postgres that disagree about the time, and a Postgres whose own clock was set back. */
+/** Several processes with different clocks on one Postgres, and a Postgres whose clock was set back. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -48,7 +48,7 @@ describe("shared jobs and wrong clocks", { skip: withoutPostgres }, () => {
     }
   }
 
-  it("the job of a process that died with its clock a day ahead is taken over like any other's", () =>
+  it("another process takes over the job of a process that died with its clock a day ahead", () =>
     withStore(async (storage, url) => {
       const duty = createLeaderLease(storage, "job", "the heir");
       await withChild(url, DAY, async (isIts) => {
@@ -58,13 +58,13 @@ describe("shared jobs and wrong clocks", { skip: withoutPostgres }, () => {
       await until("the job is taken over", () => duty.isLeader());
     }));
 
-  it("a process whose clock is a day ahead takes no job from one that does it", () =>
+  it("a process whose clock is a day ahead does not take over a job that another process is running", () =>
     withStore(async (storage, url) => {
       assert.equal(await createLeaderLease(storage, "job", "the holder").isLeader(), true);
       await withChild(url, DAY, async (isIts) => assert.equal(isIts, false));
     }));
 
-  it("two that disagree by a day write one history, in order", async () => {
+  it("two processes whose clocks differ by a day write one history, in order", async () => {
     const url = await server.database();
     const key = newKey();
     const start = (ahead: number): Promise<Service> =>
@@ -85,7 +85,7 @@ describe("shared jobs and wrong clocks", { skip: withoutPostgres }, () => {
         const { status, body } = await service.call("POST", "/v1/actions", { key: right.agent, body: ALLOWED });
         assert.equal(status, 200);
         ids.push(body.id as string);
-        // An id is made before the lock is taken, by what this process has heard of by then.
+        // An id is created before the lock is acquired, from the latest time that this process has observed.
         const { size } = await right.storage.head();
         const [last] = await right.storage.entries(size - 1, size);
         await until("it was heard of", () => right.runtime.host.clock() >= (last?.created_at ?? 0));
@@ -105,7 +105,7 @@ describe("shared jobs and wrong clocks", { skip: withoutPostgres }, () => {
     }
   });
 
-  it("a lease that Postgres timed before its clock was set back has ended", () =>
+  it("a lease that was acquired before Postgres's clock was set back has expired", () =>
     withStore(async (storage, url) => {
       const sql = postgres(url, { max: 1 });
       try {

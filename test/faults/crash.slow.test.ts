@@ -1,7 +1,7 @@
 /**
- * A real process is killed with SIGKILL at random times under load. After each restart every
- * acknowledged decision is there; at the end each has a proof that verifies offline, and the full
- * audit passes. CRASHES=200 for more; SEED repeats the times of a run.
+ * Kills a process with SIGKILL at random times under load. After each restart, every acknowledged decision must exist;
+ * at the end, each has a proof that verifies offline, and the full audit passes. CRASHES=200 runs more crashes; SEED
+ * repeats the times of a run.
  */
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
@@ -20,7 +20,7 @@ const SEED = Number(process.env["SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 const CLIENTS = 12;
 const ADMIN = "crash-test-admin-key-with-more-than-32-characters";
 
-/** mulberry32: small, and the same on every machine. */
+/** Creates a random generator (mulberry32). */
 function random(seed: number): () => number {
   let state = seed;
   return () => {
@@ -42,7 +42,8 @@ test(`${CRASHES} times SIGKILL under load lose nothing that was acknowledged`, a
     for (let crash = 0; crash <= CRASHES; crash++) {
       const service = await startProcess(env);
       const client = createAssent({ url: service.url, apiKey: ADMIN });
-      // What was in flight at the kill: the same key gives the one action, whether it was recorded or not.
+      // Requests that were in flight at the kill: their idempotency key returns one action, whether or not it was
+      // recorded before the kill.
       for (const key of unanswered) remember(acknowledged, await client.submit(ALLOWED, { idempotencyKey: key }), key);
       unanswered = [];
       for (const view of newest(acknowledged, 25)) {
@@ -92,7 +93,10 @@ test(`${CRASHES} times SIGKILL under load lose nothing that was acknowledged`, a
   }
 });
 
-/** No retries of the client's own: an unanswered request is noted and asked for again after the restart. */
+/**
+ * Submits until the service dies. The client does not retry: unanswered requests are stored, and sent again after the
+ * restart.
+ */
 async function submitUntilDead(
   client: Assent,
   name: string,

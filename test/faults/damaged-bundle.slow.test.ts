@@ -1,4 +1,4 @@
-/** One bundle that is damaged: its actions alone stand still, and everything else goes on around them. */
+/** With one damaged bundle, only the actions in that bundle are unavailable. All other actions continue. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
@@ -14,14 +14,14 @@ const DAY = 24 * HOUR;
 
 interface Damaged {
   service: Service;
-  /** Of actions in the damaged bundle. */
+  /** An action in the damaged bundle. */
   allowed: string;
   approved: string;
-  /** Behind it. */
+  /** An action after the damaged bundle. */
   later: string;
 }
 
-/** A service whose first 256 entries are in a bundle that nobody can read. */
+/** Starts a service whose first 256 entries are in a bundle that cannot be read. */
 async function damaged(t: TestContext, options: ServiceOptions = {}): Promise<Damaged> {
   let path = "";
   const service = await startService({
@@ -58,7 +58,7 @@ async function damaged(t: TestContext, options: ServiceOptions = {}): Promise<Da
 const statusOf = async ({ storage }: Service, id: string): Promise<string | undefined> =>
   (await storage.action(id))?.status;
 
-test("refuses its own action, and the others of the batch are decided", async (t) => {
+test("rejects requests for its own actions, and decides the others of the batch", async (t) => {
   const { service, allowed } = await damaged(t);
   for (let i = 0; i < 5; i++) {
     const [start, ...submissions] = await Promise.all([
@@ -74,11 +74,11 @@ test("refuses its own action, and the others of the batch are decided", async (t
   }
 });
 
-test("is skipped by the sweep of actions that no one started", async (t) => {
+test("is skipped by the job that expires actions without a start", async (t) => {
   const { service, approved, later } = await damaged(t);
   service.clock.now += 2 * HOUR;
   await service.restart();
-  await until("the one behind it is expired", async () => (await statusOf(service, later)) === "expired");
+  await until("the action after the bundle is expired", async () => (await statusOf(service, later)) === "expired");
   assert.equal(await statusOf(service, approved), "approved");
   assert.ok(service.logged.some((line) => line.includes("differs from the ledger") && line.includes(approved)));
 });
@@ -89,7 +89,10 @@ test("does not stop the erasure of later actions", async (t) => {
   });
   service.clock.now += 31 * DAY;
   await service.restart();
-  await until("the one behind it is erased", async () => (await service.storage.action(later))?.erased_at !== null);
+  await until(
+    "the action after the bundle is erased",
+    async () => (await service.storage.action(later))?.erased_at !== null,
+  );
   assert.equal((await service.storage.action(allowed))?.erased_at, null, "what was altered is evidence");
 });
 

@@ -1,4 +1,4 @@
-/** A full disk and a read-only one, under the whole service: 503, a clear log line, and recovery. */
+/** Runs the service on a full disk and on a read-only disk. It returns 503, logs the cause, and recovers. */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
@@ -10,11 +10,11 @@ import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { withFaults } from "../../src/testing/faults.ts";
 import { startProcess, stopProcess } from "../support/process.ts";
-import { ALLOWED, ASKED, FEW_POLICIES, quiet, startService, type Service } from "../support/service.ts";
+import { ALLOWED, ASKED, FEW_POLICIES, waitForSignature, startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-/** A file system of its own, so that filling it harms nobody. Null where mounting is not permitted. */
+/** Mounts a small file system. Returns null if mounting is not permitted. */
 function mount(size: string): { path: string; remount(mode: "ro" | "rw"): void; unmount(): void } | null {
   const path = temporaryFolder("assent-disk-");
   const run = (...args: string[]) => spawnSync("mount", args, { encoding: "utf8" });
@@ -35,7 +35,7 @@ function mount(size: string): { path: string; remount(mode: "ro" | "rw"): void; 
   };
 }
 
-test("a full disk gives 503 and a clear line, and the service recovers when there is room again", async (t) => {
+test("a full disk causes 503 and a clear log line, and the service recovers when space is free again", async (t) => {
   const disk = mount("8m");
   if (disk === null) return t.skip("mounting a tmpfs is not permitted here");
   const service = await startService({
@@ -49,9 +49,9 @@ test("a full disk gives 503 and a clear line, and the service recovers when ther
     try {
       writeFileSync(ballast, new Uint8Array(16 * 1024 * 1024));
     } catch {
-      // That is what fills the disk.
+      // The write fails when the disk is full, which is the purpose.
     }
-    // What SQLite has room for in its files already still goes; then it must be a 503, never a verdict.
+    // SQLite can still write into free pages of its files. After that, the response must be a 503, never a decision.
     let full = await service.call("POST", "/v1/actions", {
       body: { ...ALLOWED, context: { pad: "x".repeat(200_000) } },
     });
@@ -80,7 +80,7 @@ test("a read-only folder is reported in one line at startup, and the service sta
   if (disk === null) return t.skip("mounting a tmpfs is not permitted here");
   const env = { ASSENT_DATA: join(disk.path, "data"), ASSENT_POLICIES: FEW_POLICIES };
   try {
-    // A store that exists: what fails is writing to it, not making it.
+    // Create the store first, so that the test covers writes to an existing store.
     await stopProcess(await startProcess(env));
     disk.remount("ro");
     const failure = await startProcess(env).then(
@@ -97,15 +97,15 @@ test("a read-only folder is reported in one line at startup, and the service sta
   }
 });
 
-test("a store that turns read-only under the service gives 503 and a clear line, and recovers", async () => {
-  // No mount can be made read-only while its files are open; the kernel does it on an I/O error. What it
-  // then answers to a write is what is cut off here.
+test("a store that becomes read-only while the service runs causes 503 and a clear log line, and recovers", async () => {
+  // A mount cannot be made read-only while its files are open. The kernel does it on an I/O error, and this test
+  // simulates the error of the next write.
   let faulty: ReturnType<typeof withFaults> | null = null;
   const service = await startService({
     storage: (folder) => (faulty = withFaults(sqliteStorage({ path: join(folder, "assent.db") }))),
   });
   try {
-    await quiet(service);
+    await waitForSignature(service);
     (faulty as unknown as ReturnType<typeof withFaults>).faults.failNext("begin", "not-persisted", {
       kind: "readonly",
     });
@@ -125,7 +125,7 @@ test("while nothing can be written, everything can be read, including actions th
   });
   try {
     const { id } = (await service.call("POST", "/v1/actions", { body: ASKED })).body;
-    await quiet(service);
+    await waitForSignature(service);
     const { faults } = faulty as unknown as ReturnType<typeof withFaults>;
     for (let i = 0; i < 1000; i++)
       for (const operation of ["begin", "lease"]) faults.failNext(operation, "not-persisted", { kind: "full" });
@@ -152,7 +152,7 @@ test("while nothing can be written, everything can be read, including actions th
   }
 });
 
-/** A service whose store tells `said` what it logs. */
+/** Starts a service whose store writes its log lines to `said`. */
 function tellingService(said: string[]): Promise<Service> {
   const log = createLogger("error", (lines) => said.push(lines));
   return startService({ broken: true, storage: (folder) => sqliteStorage({ path: join(folder, "assent.db"), log }) });
@@ -169,7 +169,7 @@ test("a data folder that is deleted or replaced while the service runs is report
         copyFileSync(store, `${store}.copy`);
         renameSync(`${store}.copy`, store);
       } else for (const name of how === "deleted" ? ["", "-wal", "-shm"] : ["-wal"]) rmSync(store + name);
-      // At once for who submits; within a second for who only asks whether it is ready.
+      // Submissions fail at once; `/readyz` reports it within a second.
       const refused = await service.call("POST", "/v1/actions", { body: ALLOWED });
       assert.deepEqual([refused.status, refused.body.code], [503, "STORAGE_UNAVAILABLE"], how);
       assert.ok(
@@ -202,17 +202,17 @@ test("a lock that the file system does not release is reported to need a restart
   try {
     const ready = async () => (await fetch(`${service.url}/readyz`)).status;
     assert.equal(await ready(), 200);
-    // The second is what gives back the first, of whatever reads or writes next.
+    // The second unlock releases the lock after the first failed, for whichever read or write comes next.
     const injected = `-f -p ${service.child.pid} -e trace=fcntl -e inject=fcntl:error=EIO:when=2+2`.split(" ");
     const strace = spawn("strace", [...injected, "-o", join(folder, "strace")]);
     await until("strace is there", () => existsSync(join(folder, "strace")));
     await until("it needs a restart", async () => {
-      // While each call into the system is held up, a connection may end before its answer.
+      // While strace delays each system call, a connection can time out before its response.
       await ready().catch(() => null);
       return /did not release a lock of .*restart the service/.test(service.output());
     });
     assert.equal(await ready(), 503);
-    // A signal that arrives while strace lets go of the process is lost with it.
+    // strace loses a signal that arrives while it detaches from the process.
     const detached = once(strace, "exit");
     strace.kill("SIGTERM");
     await detached;

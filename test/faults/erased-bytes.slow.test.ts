@@ -1,4 +1,4 @@
-/** Erased data is in no file of the embedded store, once its log was emptied and the store was compacted. */
+/** After a checkpoint of the log and a compaction, no file of the embedded store contains erased data. */
 import assert from "node:assert/strict";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,8 +19,8 @@ const SMALL = 61;
 const ROWS = SMALL + 9;
 
 /**
- * Rows that grow in another order than they were written, so that SQLite rebuilds pages and leaves copies in their unused
- * parts. The last rows go on in overflow pages.
+ * Creates a store whose rows grow in a different order than they were written, so that SQLite rebuilds pages and leaves
+ * copies in unused space. The last rows continue in overflow pages.
  */
 async function filled(): Promise<{ path: string; storage: Storage; erase(): Promise<void> }> {
   const path = join(folder, `${++stores}`, "assent.db");
@@ -58,13 +58,16 @@ async function filled(): Promise<{ path: string; storage: Storage; erase(): Prom
   };
 }
 
-/** Files of the store that contain the value. */
+/** Returns the store's files that contain the value. */
 function filesWith(path: string): string[] {
   const at = join(path, "..");
   return readdirSync(at).filter((name) => readFileSync(join(at, name)).includes(MARK));
 }
 
-/** SQLite can leave a copy of a row in the unused part of a page that it rebuilt, in spite of `secure_delete`. */
+/**
+ * Compacts the store again, because SQLite can leave a copy of a row in unused space of a page that it rebuilt, despite
+ * `secure_delete`.
+ */
 async function compactAgain(path: string): Promise<void> {
   const storage = sqliteStorage({ path });
   await storage.open();
@@ -72,7 +75,7 @@ async function compactAgain(path: string): Promise<void> {
   await storage.close();
 }
 
-describe("what was erased", () => {
+describe("erased data", () => {
   it("erased data is in no file of the store after compaction", async () => {
     const { path, storage, erase } = await filled();
     await erase();
@@ -86,7 +89,7 @@ describe("what was erased", () => {
     assert.deepEqual(filesWith(path), []);
   });
 
-  it("leaves the write-ahead log as soon as a program that reads the store lets it, and at the next start after a crash", async () => {
+  it("is removed from the write-ahead log when the last reader ends, and at the next start after a crash", async () => {
     const { path, storage, erase } = await filled();
     const reader = new DatabaseSync(path);
     reader.exec("begin");
@@ -94,7 +97,7 @@ describe("what was erased", () => {
     await erase();
     assert.ok(filesWith(path).includes("assent.db-wal"), "the reader still needs its pages");
     await assert.rejects(storage.compact?.() ?? Promise.resolve(), /another program reads/);
-    // As a machine that loses its power leaves it.
+    // The files as a power failure leaves them.
     const crashed = join(folder, `${++stores}`);
     mkdirSync(crashed);
     for (const name of ["assent.db", "assent.db-wal"])

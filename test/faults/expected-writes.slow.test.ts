@@ -1,4 +1,7 @@
-/** On Postgres a statement that fails fails every one behind it in its transaction: whose it was pays for it alone. */
+/**
+ * On Postgres, a failing statement fails every later one in its transaction. Only the job that sent the failing
+ * statement must be rejected.
+ */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
@@ -16,10 +19,13 @@ after(() => server?.stop());
 const begin = (tx: LedgerTransaction, id: string, started_at = BASE_TIME): Promise<boolean> =>
   tx.updateAction(id, { status: "allowed" }, { status: "executing", started_at, updated_at: BASE_TIME });
 
-/** A time at which the database lets nothing start, as often as it has failures. */
+/** The database rejects updates that set this start time, as many times as the test configures. */
 const BAD = BASE_TIME + 1;
 
-/** The first job's write fails in the store; the second reads behind it. What a sequence has counted, no rollback takes back. */
+/**
+ * Runs two jobs in one batch: a write of the first fails in the store, and the second reads after it. A rollback does
+ * not reset the sequence that counts failures.
+ */
 async function behind(
   first: (tx: LedgerTransaction) => Promise<void>,
   { state = "22023", failures = 1000, jobMs = 60_000 },
@@ -93,7 +99,7 @@ test(
       async (tx) => {
         const hangs = new Promise<boolean>(() => undefined);
         tx.expectChange(hangs);
-        // Like a statement behind one that waits for a row's lock.
+        // Sends a read after a statement that waits for a row lock.
         const { action } = tx;
         Object.assign(tx, { action: async (id: string) => (await hangs, action(id)) });
         return Promise.resolve();

@@ -1,7 +1,7 @@
 /**
- * Four processes and one Postgres, alone and behind a real balancer, under load, while connections are cut,
- * processes killed and started again, and Postgres ends as in a power cut. What was acknowledged is there once, in
- * one tree, and a subscriber that resumes is given every entry once.
+ * Four processes on one Postgres, accessed directly and through a load balancer, under load. Connections are cut,
+ * processes are killed and restarted, and Postgres crashes. Every acknowledged action is recorded once, in one tree,
+ * and a subscriber that resumes receives every entry once.
  */
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
@@ -17,7 +17,7 @@ import { freePort, startPostgres, withoutPostgres, type PostgresServer } from ".
 import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { startProxy, withoutProxy, type Proxy } from "../support/proxy.ts";
 import { ALLOWED, FEW_POLICIES } from "../support/service.ts";
-import { bounded, pause, until } from "../support/wait.ts";
+import { withTimeout, pause, until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const PROCESSES = 4;
@@ -26,7 +26,7 @@ const SUBSCRIBERS = 3;
 const PROOFS = 100;
 const SHARED = sharedEnvironment("fleet.test/log");
 
-/** A real EventSource that goes on at the next address whenever it is cut off. */
+/** Opens an EventSource that reconnects to the next address whenever its connection is cut. */
 function subscribe(urls: () => readonly string[], first: number): { seen: number[]; cuts(): number; close(): void } {
   const seen: number[] = [];
   let cuts = 0;
@@ -48,7 +48,7 @@ function subscribe(urls: () => readonly string[], first: number): { seen: number
     });
     source.addEventListener("message", (event) => seen.push(Number(event.lastEventId)));
     source.addEventListener("error", () => {
-      // Its own attempts would go to the same address.
+      // Its own reconnects would use the same address.
       source.close();
       cuts += 1;
       if (!closed) setTimeout(open, 50, at + 1);
@@ -75,7 +75,7 @@ describe(
   () => {
     let server: PostgresServer;
     before(async () => {
-      server = await startPostgres({ own: true });
+      server = await startPostgres({ isPrivate: true });
     });
     after(() => server.stop());
 
@@ -105,7 +105,7 @@ describe(
       async function client(number: number): Promise<void> {
         for (let n = 0; loading; n++) {
           const key = `c${number}-${n}`;
-          // The same action at one process after another, until one acknowledges it.
+          // Submits the same action to one process after the other until one acknowledges it.
           for (let at = number; ; at++) {
             const answer = await fetch(`${urls()[at % urls().length]}/v1/actions`, {
               method: "POST",
@@ -130,7 +130,7 @@ describe(
         }
       }
 
-      /** So long, and until the service has gone on with its work. */
+      /** Submits for `ms` milliseconds, and until the service has resumed deciding. */
       async function load(ms: number): Promise<void> {
         const before = acknowledged.size;
         await pause(ms);
@@ -157,7 +157,7 @@ describe(
           await load(3000);
         } finally {
           loading = false;
-          await bounded("the clients are answered", Promise.all(clients));
+          await withTimeout("the clients are answered", Promise.all(clients));
         }
         assert.ok(acknowledged.size > 50 && refused > 0, `${acknowledged.size} acknowledged, ${refused} refused`);
 
@@ -172,7 +172,7 @@ describe(
         }
         for (const [key, hash] of acknowledged) assert.equal(places.get(hash)?.length, 1, key);
 
-        // A proof of each would take longer than all that is before it.
+        // A sample, because a proof of each action would take longer than the rest of the test.
         const hashes = [...acknowledged.values()];
         const every = Math.ceil(hashes.length / PROOFS);
         for (const [i, hash] of hashes.filter((_, at) => at % every === 0).entries()) {
@@ -193,7 +193,7 @@ describe(
           );
         }
 
-        // Where a subscriber begins depends on when it was let in; from there on it has everything once.
+        // The first entry of a subscriber depends on when it connected. From there on, it receives every entry once.
         for (const { seen } of subscribers) {
           await until(`a subscriber is given everything up to ${size - 1}`, () => seen.at(-1) === size - 1);
           const begin = seen[0] ?? 0;
@@ -212,14 +212,14 @@ describe(
         );
       } finally {
         for (const subscriber of subscribers) subscriber.close();
-        await bounded("the processes stop", Promise.all(processes.map((one) => stopProcess(one))));
+        await withTimeout("the processes stop", Promise.all(processes.map((one) => stopProcess(one))));
         await proxy?.stop();
         await store.close();
         rmSync(folder, { recursive: true, force: true });
       }
     }
 
-    it("reached one by one", () => ordeal(false));
-    it("behind a balancer", { skip: withoutProxy }, () => ordeal(true));
+    it("with clients that connect to each process", () => ordeal(false));
+    it("with clients behind a load balancer", { skip: withoutProxy }, () => ordeal(true));
   },
 );

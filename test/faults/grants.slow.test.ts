@@ -1,6 +1,6 @@
 /**
- * Four processes on one Postgres count the uses of a grant exactly, and an end holds in each of them at once. Changes of a
- * request, and votes on a plan, exclude what another process does at the same time.
+ * Four processes on one Postgres count the uses of a grant exactly, and a revocation takes effect in all of them at
+ * once. Changing a request and voting on a plan conflict with concurrent operations of other processes.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
@@ -79,7 +79,7 @@ describe("four processes on one Postgres", { skip: withoutPostgres }, () => {
       .body["status"];
   const count = (statuses: unknown[], status: string): number => statuses.filter((each) => each === status).length;
 
-  it("allow no use more and none less than the caps on count and sum", async () => {
+  it("allow exactly as many uses as the caps on count and sum permit", async () => {
     await grant(0, "counted", { count: 13 });
     await grant(1, "summed", { count: 50, sum: { of: "0.3", at_most: 3 } });
     const statuses = await Promise.all(
@@ -101,7 +101,7 @@ describe("four processes on one Postgres", { skip: withoutPostgres }, () => {
     assert.deepEqual(((await response.json()) as { used: object }).used, { count: 1, sum: null });
   });
 
-  it("cover nothing from the answer to a revocation on", async () => {
+  it("allow nothing after a revocation has been acknowledged", async () => {
     for (let i = 0; i < PROCESSES; i++) {
       const agent = `revoked-${i}`;
       const id = await grant(i, agent, { count: 50 });
@@ -112,7 +112,7 @@ describe("four processes on one Postgres", { skip: withoutPostgres }, () => {
     }
   });
 
-  describe("two people act at different processes at once", () => {
+  describe("two people act in different processes at once", () => {
     let other: string;
     before(async () => {
       other = await createKey({ name: "ben", preset: "approver", owner: "ben" });
@@ -123,7 +123,7 @@ describe("four processes on one Postgres", { skip: withoutPostgres }, () => {
       (
         await fetch(`${processes[at % PROCESSES]?.url ?? ""}${path}`, { headers: { authorization: `Bearer ${key}` } })
       ).json();
-    /** Changes a new action while the rival acts on it. */
+    /** Changes a new action while `rival` operates on it. */
     async function race(at: number, rival: (path: string, token: string) => ReturnType<typeof send>) {
       const path = `/v1/actions/${String((await send(at, submitter, "/v1/actions", body("edit"))).body["id"])}`;
       const { approval_token: token } = await read(at, approver, path);
@@ -136,7 +136,7 @@ describe("four processes on one Postgres", { skip: withoutPostgres }, () => {
       return { path, outcome, action: await read(at + 2, ADMIN, path) };
     }
 
-    it("a change and a vote, another change, a cancellation or a stop: what comes second is refused or sees the first", async () => {
+    it("a change and a vote, another change, a cancellation or a stop: the second is rejected or is based on the first", async () => {
       for (let i = 0; i < 6; i++) {
         const voted = await race(i, (path, token) => send(i + 1, other, `${path}/approval`, { token, approve: true }));
         if (voted.outcome[0] === "done") {
@@ -180,7 +180,7 @@ describe("four processes on one Postgres", { skip: withoutPostgres }, () => {
       assert.deepEqual([edited.body["code"], started.body["status"]], ["ACTION_NOT_PENDING", "executing"]);
     });
 
-    it("two votes on a plan with other strikes: one counts", async () => {
+    it("two votes on a plan that remove different actions: one counts", async () => {
       for (let i = 0; i < 4; i++) {
         const actions = [body("plan"), body("plan"), body("plan")];
         const path = `/v1/plans/${String((await send(i, submitter, "/v1/plans", { actions })).body["id"])}`;

@@ -1,6 +1,7 @@
 /**
- * Two processes and one Postgres, killed at random while it gives up every sixth commit for another's sake (SQLSTATE
- * 40001): limits are never exceeded, an action is started by one attempt alone, and what was answered is there once.
+ * Two processes on one Postgres are killed at random while Postgres aborts every sixth commit with a serialization
+ * failure (SQLSTATE 40001). Limits are never exceeded, only one attempt starts each action, and every acknowledged
+ * action is recorded once.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
@@ -9,10 +10,10 @@ import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { sharedEnvironment } from "../support/deployment.ts";
-import { insist } from "../support/insisting.ts";
+import { startRetryingClients } from "../support/retrying-clients.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
-import { bounded, pause, until } from "../support/wait.ts";
+import { withTimeout, pause, until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const KILLS = Number(process.env["KILLS"] ?? 4);
@@ -25,7 +26,7 @@ limits:
   - { name: few, tool: pay, per: agent, count: ${MOST}, window: 1h }
 `;
 
-/** Not in a batch: what `nextval` gives is not taken back with the transaction. */
+/** `nextval` is not rolled back with the transaction, so the counter advances on each attempt. */
 const CONFLICTS = `create sequence conflicts;
   create function conflict() returns trigger language plpgsql as $$ begin
     if nextval('conflicts') % 6 = 0 then raise exception using errcode = '40001', message = 'restart transaction'; end if;
@@ -47,7 +48,7 @@ describe("two processes that are killed at random", { skip: withoutPostgres }, (
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("exceed no limit, start nothing twice and lose nothing that they answered", async () => {
+  it("exceed no limit, start no action twice and lose no acknowledged action", async () => {
     const url = await server.database();
     const shared = {
       ...sharedEnvironment("kills.test/log"),
@@ -60,7 +61,7 @@ describe("two processes that are killed at random", { skip: withoutPostgres }, (
     await server.run(url, (sql) => sql.unsafe(CONFLICTS));
     const store = postgresStorage({ url });
     const denied = new Set<string>();
-    const load = insist({
+    const load = startRetryingClients({
       clients: 5,
       urlOf: (at) => (processes[at % 2] as ServiceProcess).url,
       submission: (client, n) => ({
@@ -68,7 +69,7 @@ describe("two processes that are killed at random", { skip: withoutPostgres }, (
         tool: "pay",
         operation: "refund",
       }),
-      async answered({ status }, { agent_id }) {
+      async handleResponse({ status }, { agent_id }) {
         if (status !== "denied") return true;
         denied.add(agent_id);
         await pause(20);
@@ -78,7 +79,7 @@ describe("two processes that are killed at random", { skip: withoutPostgres }, (
 
     try {
       try {
-        for (let n = 0; n < KILLS && load.loading(); n++) {
+        for (let n = 0; n < KILLS && load.isRunning(); n++) {
           await pause(Math.random() * 700);
           const victim = Math.random() < 0.5 ? 0 : 1;
           const { child, ended } = processes[victim] as ServiceProcess;
@@ -86,7 +87,7 @@ describe("two processes that are killed at random", { skip: withoutPostgres }, (
           await ended;
           processes[victim] = await start(victim);
         }
-        await until("every limit is reached", () => denied.size === AGENTS.length || !load.loading());
+        await until("every limit is reached", () => denied.size === AGENTS.length || !load.isRunning());
       } finally {
         await load.stop();
       }
@@ -96,14 +97,14 @@ describe("two processes that are killed at random", { skip: withoutPostgres }, (
       await store.open({ readOnly: true });
       assert.deepEqual((await auditStore(store, (await store.meta("log_vkey")) ?? "")).faults, []);
 
-      const decisions = await load.holdAgainst(store);
+      const decisions = await load.verifyAgainst(store);
       for (const agent of AGENTS) {
         const allowed = [...decisions.values()].filter((it) => it.agent_id === agent && it.status === "allowed");
         assert.equal(allowed.length, MOST, `of ${agent}`);
       }
       assert.ok(load.started.size > MOST, `${load.started.size} starts`);
     } finally {
-      await bounded("the processes stop", Promise.all(processes.map((one) => stopProcess(one))));
+      await withTimeout("the processes stop", Promise.all(processes.map((one) => stopProcess(one))));
       await store.close();
     }
   });

@@ -1,4 +1,4 @@
-/** Processes that share a database, while the log's key is changed under them: they follow, or they stop. */
+/** Several processes share a database while the log's key is replaced. Each process uses the new key or stops. */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -31,7 +31,7 @@ describe("the log's key of several processes", { skip: withoutPostgres }, () => 
       },
     });
 
-  it("is followed by all that have the new one, at once; one that has not answers 503 and forks nothing", async () => {
+  it("changes at once in all processes that have the new key; a process without it returns 503 and signs nothing", async () => {
     const url = await server.database();
     const one = await start(url, FIRST, SECOND);
     const [two, late] = [await start(url, FIRST, SECOND), await start(url, FIRST, null)];
@@ -70,7 +70,7 @@ describe("the log's key of several processes", { skip: withoutPostgres }, () => 
     }
   });
 
-  it("is found by a running process in the file that it was configured with", async () => {
+  it("is read by a running process from the configured file", async () => {
     const url = await server.database();
     const file = join(temporaryFolder("assent-log-key-"), "log-key.pem");
     writeFileSync(file, FIRST, { mode: 0o600 });
@@ -90,7 +90,7 @@ describe("the log's key of several processes", { skip: withoutPostgres }, () => 
     }
   });
 
-  it("is changed once, by whichever of two commands that run together comes first", async () => {
+  it("is changed once by two concurrent commands", async () => {
     const url = await server.database();
     const services = [await start(url, FIRST, SECOND), await start(url, FIRST, SECOND)];
     try {

@@ -1,4 +1,4 @@
-/** Several processes that start on one Postgres whose schema is not there yet, or is made slowly. */
+/** Several processes start at once on one Postgres without a schema, or with slow migrations. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
@@ -20,7 +20,7 @@ describe("migrations on Postgres", { skip: withoutPostgres }, () => {
       await sql.unsafe(SLOW);
       await sql.unsafe("create event trigger slow on ddl_command_end execute function slow()");
     });
-    // Each waits for several seconds.
+    // Each migration waits for several seconds.
     const storages = Array.from({ length: 6 }, () =>
       postgresStorage({ url, poolSize: 1, lockTimeoutMs: 200, statementTimeoutMs: 800 }),
     );

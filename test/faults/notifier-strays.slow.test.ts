@@ -1,4 +1,6 @@
-/** A notifier that throws where nobody awaits it does not stop the service; a fault of the service itself still does. */
+/**
+ * An unhandled rejection of a notifier does not stop the service. An unhandled rejection of the service itself does.
+ */
 import assert from "node:assert/strict";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";

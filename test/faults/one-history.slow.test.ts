@@ -1,6 +1,7 @@
 /**
- * Several processes on a Postgres that is restored, or replaced by a standby without the tail: nothing is appended or
- * signed that contradicts what any of them has signed or seen, whoever was busy and whoever was idle.
+ * Several processes on a Postgres that is restored from a backup, or replaced by a standby that misses the last
+ * entries. No process appends or signs anything that contradicts what a process has signed or read before, whether it
+ * was busy or idle.
  */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -56,7 +57,7 @@ async function close({ storage, ledger }: Process): Promise<void> {
 const sizeAt = (server: PostgresServer, url: string): Promise<number> =>
   server.run(url, async (client) => Number((await client`select size from ledger_head`)[0]?.["size"]));
 
-/** No process appends or signs, each says why, and the database stays as it was. */
+/** Asserts that no process appends or signs, that each gives the reason, and that the database is unchanged. */
 async function refusesAll(processes: readonly Process[], size: () => Promise<number>): Promise<void> {
   const before = await size();
   for (const { ledger } of processes) {
@@ -73,10 +74,10 @@ async function refusesAll(processes: readonly Process[], size: () => Promise<num
 
 describe("a database that is restored while processes run", { skip: withoutPostgres }, () => {
   let server: PostgresServer;
-  before(async () => (server = await startPostgres({ own: true })));
+  before(async () => (server = await startPostgres({ isPrivate: true })));
   after(() => server.stop());
 
-  /** An address whose database is replaced by an older copy of itself, and two processes on it. */
+  /** Creates an address whose database can be replaced by an older copy, and two processes that use it. */
   async function deployment(): Promise<{ url: string; processes: [Process, Process]; restore(): Promise<void> }> {
     const url = await server.database();
     const name = new URL(url).pathname.slice(1);
@@ -100,7 +101,7 @@ describe("a database that is restored while processes run", { skip: withoutPostg
   it("a restored older database is rejected by every process, even by one that knows only the older entries", async () => {
     const { url, processes, restore } = await deployment();
     const [busy, other] = processes;
-    // The other process appends nothing: it signs what it reads.
+    // The other process does not append. It signs what it reads.
     await add(busy.ledger, 5);
     assert.equal((await other.ledger.checkpoint()).size, 8);
     const kept = readFileSync(other.options.keptCheckpoint as string, "utf8");
@@ -109,7 +110,7 @@ describe("a database that is restored while processes run", { skip: withoutPostg
     await refusesAll(processes, () => sizeAt(server, url));
     for (const one of processes) await close(one);
     assert.equal(await sizeAt(server, url), 3);
-    // Started anew, each remembers what it signed or saw.
+    // After a restart, each process remembers what it signed or read.
     for (const { options } of processes) await assert.rejects(open(url, options), LedgerTampered);
   });
 
@@ -141,7 +142,7 @@ describe("a database that is restored while processes run", { skip: withoutPostg
     await close(busy);
   });
 
-  it("is refused by all that start at once, because one of them remembers more", async () => {
+  it("is rejected by all processes that start at once, because one of them remembers more entries", async () => {
     const { url, processes, restore } = await deployment();
     const [busy, other] = processes;
     await add(busy.ledger, 5);
@@ -169,7 +170,7 @@ describe("a database that is restored while processes run", { skip: withoutPostg
 
 describe("a restart of the database", { skip: withoutPostgres }, () => {
   it("a restored database that lost nothing is used by every process", async () => {
-    const server = await startPostgres({ own: true });
+    const server = await startPostgres({ isPrivate: true });
     const url = await server.database();
     const processes = [await open(url), await open(url)] as const;
     await add(processes[0].ledger, 2);
@@ -188,14 +189,14 @@ describe("a restart of the database", { skip: withoutPostgres }, () => {
   });
 });
 
-describe("a failover to a standby that lacks the tail", { skip: withoutReplication }, () => {
+describe("a failover to a standby without the last entries", { skip: withoutReplication }, () => {
   let primary: PostgresServer;
   let standby: PostgresServer;
   let network: Relay;
   let url: string;
   before(async () => {
     primary = await startPostgres({
-      own: true,
+      isPrivate: true,
       settings: ["wal_level=replica", "max_wal_senders=4", "hot_standby=on"],
     });
     await primary.run(primary.url, (client) => client.unsafe("create database ledger"));

@@ -1,4 +1,7 @@
-/** Votes, starts, suspensions and revocations that race on several processes: the ledger's order decides, for all. */
+/**
+ * Votes, starts, suspensions and revocations race on several processes. The order of the ledger decides the outcome for
+ * all processes.
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
@@ -38,7 +41,7 @@ describe("containment on two processes", { skip: withoutPostgres }, () => {
     keys = services.find(({ admin }) => admin !== "") as Service;
   });
   after(async () => {
-    // Each audits the store.
+    // `close` audits the store.
     for (const service of services) await service.close();
     await server.stop();
   });
@@ -46,7 +49,7 @@ describe("containment on two processes", { skip: withoutPostgres }, () => {
   const call = (process: number, method: string, path: string, key: string, body?: object) =>
     (services[process] as Service).call(method, path, { key, ...(body === undefined ? {} : { body }) });
 
-  /** What the ledger holds behind this place, in order. */
+  /** Returns the ledger's entries after `size`, in order. */
   async function since(size: number): Promise<Record<string, unknown>[]> {
     const { storage } = services[0] as Service;
     return (await storage.entries(size, (await storage.head()).size)).map(({ bytes }) =>
@@ -58,7 +61,7 @@ describe("containment on two processes", { skip: withoutPostgres }, () => {
     ["agent", (bot: string) => call(0, "POST", `/v1/agents/${bot}/suspend`, keys.admin)],
     ["api_key", (_: string, id: string) => call(0, "DELETE", `/v1/api-keys/${id}`, keys.admin)],
   ] as const)
-    it(`nothing is approved or started behind the entry of type ${what}, and nothing stays open`, async () => {
+    it(`nothing is approved or started after the entry of type ${what}, and no action stays open`, async () => {
       for (let round = 0; round < ROUNDS; round++) {
         const bot = `${what}-bot-${round}`;
         await call(0, "POST", "/v1/agents", keys.admin, { id: bot });

@@ -1,4 +1,4 @@
-/** Processes that share a database take each other's permits, while the key that signs them is changed under them. */
+/** Processes that share a database accept each other's permits while the signing key is replaced. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { decodeProtectedHeader } from "jose";
@@ -58,7 +58,7 @@ describe("the permit key of several processes", { skip: withoutPostgres }, () =>
         );
         assert.equal(await startOn(three, byOld), "200 executing");
         assert.equal(await startOn(two, byNew), "200 executing");
-        // The second was stolen: from here on nothing that it signs is taken by any of them.
+        // The second key was revoked as stolen. From here on, no process accepts permits that it signs.
         const late = await submit(two);
         const { kid: last } = await three.runtime.rotatePermitKey({ key: newKey(), overlap: 0 });
         const gone = await submit(three);

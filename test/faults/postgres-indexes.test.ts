@@ -1,4 +1,4 @@
-/** An index of Postgres that disagrees with its table is a fault, with and without the extension amcheck. */
+/** The audit reports a Postgres index that disagrees with its table, with and without the extension amcheck. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import postgres from "postgres";

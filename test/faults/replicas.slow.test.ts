@@ -1,4 +1,4 @@
-/** Several processes on one Postgres: what one does holds for all, from the next request on. */
+/** Several processes on one Postgres. A change in one process takes effect in all others from the next request on. */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -44,7 +44,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       Array.from({ length: count }, (_, index) =>
         startService({
           ...more(index),
-          // All have the same store: the first, which is closed last, audits it.
+          // All services share one store. Only the first, which is closed last, audits it.
           ...(index > 0 ? { broken: true } : {}),
           storage: () => postgresStorage({ url, poolSize: 3 }),
           change(config) {
@@ -67,7 +67,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
     }
   }
 
-  it("ten that start at once on an empty database agree on one log and one pair of keys", () =>
+  it("ten processes that start at once on an empty database agree on one log and one pair of keys", () =>
     withReplicas(10, async (services, { agent }) => {
       const answers = await Promise.all(services.map((service) => post(service, agent)));
       assert.deepEqual(
@@ -77,7 +77,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       assert.equal(new Set(answers.map(({ body }) => body.policy_hash)).size, 1);
     }));
 
-  it("the same wish that several are asked at once is one action, with one entry", () =>
+  it("the same request, sent to several processes at once, creates one action with one entry", () =>
     withReplicas(3, async (services, { agent, admin }) => {
       for (let round = 0; round < 5; round++) {
         const body = { ...ASKED, params: { ...ASKED.params, round } };
@@ -139,7 +139,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       }
     }));
 
-  it("write one tree under load, each answering proofs and events for all", () =>
+  it("write one tree under load, and each process serves the proofs and events of all", () =>
     withReplicas(3, async (services, { admin, agent }, url) => {
       const seqs = services.map(() => [] as number[]);
       const start = (await (services[0] as Service).storage.head()).size;
@@ -154,7 +154,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       const { size } = await (services[0] as Service).storage.head();
       assert.equal(size, start + 300);
       await until("each is told of all", () => seqs.every((own) => own.at(-1) === size - 1));
-      // A subscriber begins somewhere at or before the load; from there on nothing is missing and nothing comes twice.
+      // A subscriber starts at or before the load. From there on, it misses no entry and receives none twice.
       for (const own of seqs)
         assert.deepEqual(
           own.filter((seq) => seq >= start),
@@ -191,7 +191,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       assert.deepEqual([written, await Promise.all(readers)], [writers.map(() => [200]), readers.map(() => [200])]);
     }));
 
-  it("a wait at one is ended by the verdict at another, and a retry at another finds the action", () =>
+  it("a vote in one process ends a wait in another, and a retry in another process finds the action", () =>
     withReplicas(2, async ([a, b], { admin, agent }) => {
       const [one, two] = [a as Service, b as Service];
       const waiting = post(one, agent, { prefer: "wait=20", "idempotency-key": "once" }, ASKED);
@@ -211,7 +211,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       assert.equal((await post(two, agent, { "idempotency-key": "once" }, ASKED)).body.id, pending.id);
     }));
 
-  it("a rejection at one refuses the same request at another, until it is lifted", () =>
+  it("a rejection in one process denies the same request in another, until it is lifted", () =>
     withReplicas(2, async ([a, b], { admin, agent }) => {
       const [one, two] = [a as Service, b as Service];
       const { body: asked } = await post(one, agent, {}, ASKED);
@@ -241,10 +241,10 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       assert.deepEqual([await one.isLeader(), await two.isLeader()], [true, false]);
       await one.release();
       assert.deepEqual([await two.isLeader(), await three.isLeader(), await one.isLeader()], [true, false, false]);
-      // It does not say goodbye: its lease must end by itself.
+      // It does not release its lease, so the lease must expire.
       await until("the lease has ended", () => three.isLeader());
 
-      // The real job: an approval that nobody gives is marked once, whoever does it.
+      // The expiry job marks an approval that no one gave exactly once, whichever process runs the job.
       const { body } = await post(services[0] as Service, agent, {}, ASKED);
       const expiry = Date.parse(body.expires_at as string);
       for (const service of services) service.clock.now = expiry + 60_000;
@@ -262,7 +262,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
       assert.equal((await services[2]?.storage.action(body.id as string))?.status, "expired");
     }));
 
-  it("know of each other, and notice who leaves", () =>
+  it("list each other, and detect that one has left", () =>
     withReplicas(
       3,
       async (services) => {
@@ -386,7 +386,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
     );
   });
 
-  it("all serve the newest commit of a repository, and a slow one brings no older one back", async () => {
+  it("all processes use the newest commit of a repository, and a slow process does not restore an older one", async () => {
     const folder = temporaryFolder("assent-replicas-");
     try {
       const repository = makeRepository(folder);

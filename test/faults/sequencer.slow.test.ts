@@ -1,7 +1,7 @@
 /**
- * Every storage operation on the way of a decision fails once as "not persisted" and once as
- * "persisted but error returned", alone and under concurrency. Afterwards the store is loaded anew
- * and audited: what was acknowledged is there, what was refused left no half.
+ * Each storage operation on the path of a decision fails once as "not persisted" and once as "persisted but error
+ * returned", with and without concurrent requests. Afterwards the store is reopened and audited: acknowledged actions
+ * exist, and rejected ones left nothing behind.
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -11,11 +11,11 @@ import { withFaults, type FaultMode, type Faults } from "../../src/testing/fault
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { join } from "node:path";
 import { until } from "../support/wait.ts";
-import { ALLOWED, ASKED, quiet, startService, type Answer, type Service } from "../support/service.ts";
+import { ALLOWED, ASKED, waitForSignature, startService, type Answer, type Service } from "../support/service.ts";
 
 type Faulty = Storage & { faults: Faults };
 
-/** What happens between a request and its answer, on the way of a decision. */
+/** Storage operations between a request and its response, on the path of a decision. */
 const SUBMIT_OPERATIONS = [
   "begin",
   "tx.head",
@@ -59,7 +59,7 @@ function submit(service: Service, key: string): Promise<Answer> {
   return service.call("POST", "/v1/actions", { body: ALLOWED, headers: { "idempotency-key": key } });
 }
 
-/** Acknowledged actions are found, with a proof that verifies against the checkpoint's root. */
+/** Asserts that acknowledged actions exist, with proofs that verify against the checkpoint's root. */
 async function assertThere(service: Service, answers: readonly Answer[]): Promise<void> {
   for (const { body } of answers) {
     const found = await service.call("GET", `/v1/actions/${body.id}`);
@@ -76,7 +76,7 @@ for (const { name, create } of stores) {
         test(`a submission gets a 503 and no decision if ${operation} fails (${mode})`, () =>
           withService(create, async (service, faults) => {
             const good = await submit(service, "before");
-            await quiet(service);
+            await waitForSignature(service);
             faults.failNext(operation, mode);
             const failed = await submit(service, "one");
             assert.equal(faults.waiting, 0, `${operation} is no longer on the way of a submission`);
@@ -86,7 +86,8 @@ for (const { name, create } of stores) {
               "no verdict without a record",
             );
             assert.ok(!JSON.stringify(failed.body).includes("allow"), "a failed request must not carry a verdict");
-            // The same key finds what was persisted, or does it now: once, either way.
+            // A retry with the same key finds the persisted action or records it now. In both cases it is recorded
+            // once.
             const retried = await submit(service, "one");
             assert.equal(retried.status, 200);
             assert.equal((await submit(service, "one")).body.id, retried.body.id);
@@ -99,11 +100,11 @@ for (const { name, create } of stores) {
     }
 
     for (const mode of MODES) {
-      test(`under concurrency every operation fails once, ${mode}`, () =>
+      test(`each operation fails once under concurrent requests (${mode})`, () =>
         withService(create, async (service, faults) => {
           const acknowledged: Answer[] = [];
           for (const operation of SUBMIT_OPERATIONS) {
-            await quiet(service);
+            await waitForSignature(service);
             faults.failNext(operation, mode, { skip: operation.startsWith("tx.insert") ? 3 : 0 });
             const answers = await Promise.all(
               Array.from({ length: 24 }, (_, i) => submit(service, `${operation}-${i}`)),
@@ -143,7 +144,7 @@ for (const { name, create } of stores) {
                 key: service.admin,
                 body: { token, approve: true },
               });
-            await quiet(service);
+            await waitForSignature(service);
             faults.failNext(operation, mode);
             assert.equal((await vote()).status, 503);
             assert.equal(faults.waiting, 0, `${operation} is no longer on the way of a vote`);
@@ -169,7 +170,7 @@ for (const { name, create } of stores) {
     test("a checkpoint that cannot be stored is stored with the next batch", () =>
       withService(create, async (service, faults) => {
         await submit(service, "x");
-        await quiet(service);
+        await waitForSignature(service);
         faults.failNext("tx.putCheckpoint", "not-persisted");
         await service.runtime.host.ledger.checkpoint();
         await submit(service, "y");
@@ -180,13 +181,13 @@ for (const { name, create } of stores) {
         assert.equal(stored?.size, (await service.storage.head()).size);
       }));
 
-    test("a waiter is woken by a verdict whose commit reported an error", () =>
+    test("a waiter is notified of a vote whose commit reported an error", () =>
       withService(create, async (service, faults) => {
         const id = (await service.call("POST", "/v1/actions", { body: ASKED })).body.id as string;
         const token = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body
           .approval_token as string;
         const waiting = service.call("GET", `/v1/actions/${id}?wait=20`);
-        await quiet(service);
+        await waitForSignature(service);
         faults.failNext("commit", "persisted");
         assert.equal(
           (
@@ -197,14 +198,14 @@ for (const { name, create } of stores) {
           ).status,
           503,
         );
-        // The tail learns of it with the next commit, by sequence.
+        // The in-memory tail receives the entry with the next commit.
         await submit(service, "next");
         assert.equal((await waiting).body.status, "approved");
       }));
   });
 }
 
-test("a job that fails by its own fault does not take its batch along", () =>
+test("a job that fails by its own fault does not fail the other jobs of its batch", () =>
   withService(
     () => memoryStorage(),
     async (service) => {
@@ -221,7 +222,7 @@ test("a job that fails by its own fault does not take its batch along", () =>
   ));
 
 for (const { name, create } of stores) {
-  test(`a job that wants to keep what no store can keep harms no other of its batch (${name})`, () =>
+  test(`a job with a value that no store can save does not fail the other jobs of its batch (${name})`, () =>
     withService(create, async (service) => {
       const { ledger } = service.runtime.host;
       const jobs = [

@@ -1,4 +1,7 @@
-/** A stop holds on every process from its answer on, and gets through where the service is busy. */
+/**
+ * A stop takes effect on every process as soon as it is acknowledged, and is accepted even while the service is
+ * overloaded.
+ */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, it } from "node:test";
@@ -7,7 +10,7 @@ import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { decodeEntry, type DecisionEntry, type StopEntry } from "../../src/domain/entries.ts";
 import { newKey } from "../support/keys.ts";
 import { startPostgres, withoutPostgres } from "../support/postgres.ts";
-import { ALLOWED, ASKED, quiet, startService, type Answer, type Service } from "../support/service.ts";
+import { ALLOWED, ASKED, waitForSignature, startService, type Answer, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 const submit = (service: Service, key = service.agent): Promise<Answer> =>
@@ -36,7 +39,7 @@ it("a stop is placed despite a full queue and an exhausted rate limit, and the q
     },
   });
   try {
-    await quiet(service);
+    await waitForSignature(service);
     open = false;
     const first = submit(service);
     await until("its batch waits", () => held === 1);
@@ -50,7 +53,7 @@ it("a stop is placed despite a full queue and an exhausted rate limit, and the q
     assert.equal((await stop).status, 201);
     assert.equal((await first).body.status, "allowed");
     for (const { body } of await Promise.all(waiting)) assert.equal(body.reason_code, "STOPPED");
-    // Who may not stop anything is counted as ever.
+    // Requests without the permission to stop count against the rate limit as usual.
     for (let i = 0; i < 20; i++) await place(service, service.agent);
     assert.equal((await place(service, service.agent)).status, 429);
   } finally {
@@ -59,7 +62,10 @@ it("a stop is placed despite a full queue and an exhausted rate limit, and the q
   }
 });
 
-/** A reversal of a suggested rule holds on the other process from its answer on, and there only a person undoes it. */
+/**
+ * A reversal of a suggested rule takes effect on the other process as soon as it is acknowledged. Only a person can
+ * undo it.
+ */
 async function flagOnOneProcess(one: Service, two: Service): Promise<void> {
   const { admin, agent } = one;
   const pending = await one.call("POST", "/v1/actions", { key: agent, body: ASKED });

@@ -1,4 +1,4 @@
-/** Entries in bundles: the same bytes whoever reads them, when, and whatever befell the bundle. */
+/** Bundled entries return the same bytes to every reader, at any time, even if a bundle was damaged and repaired. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
@@ -25,14 +25,14 @@ after(stopEngines);
 
 const SIZE = 256 * 3 + 40;
 
-/** Every tenth is one that each start reads, and keeps its own bytes. */
+/** Every tenth entry is one that is read at startup, so it is not bundled. */
 const isOwn = (seq: number): boolean => seq % 10 === 0;
 const noted = (i: number, now: number): EntryBody =>
   isOwn(i)
     ? entry(i)
     : { type: "keeper:noted", v: 1, at: toRfc3339(now), action_id: null, agent_id: null, data: { i }, by: null };
 
-/** A ledger with tiles, and what its entries are. */
+/** Fills a ledger with tiles, and returns its entries. */
 async function fill(storage: Storage, size = SIZE): Promise<EntryRow[]> {
   const ledger = await openLedgerOn(storage, { entryFault: () => null });
   for (let done = 0; done < size;) {
@@ -63,9 +63,9 @@ const faultsOf = async (storage: Storage): Promise<string[]> => [
   ...((await storage.inspect?.()) ?? []),
 ];
 
-for (const { name, skip, place } of ENGINES) {
+for (const { name, skip, createDatabase: place } of ENGINES) {
   describe(`bundles on ${name}`, { skip }, () => {
-    it("give every entry back byte for byte, by range, hash, type and to a copy, and what is new keeps its own", async () => {
+    it("return every entry byte for byte by range, hash and type and to a copy, and new entries keep their own bytes", async () => {
       const at = await place();
       const storage = at.storage({ unbundledEntries: 256 });
       await storage.open();
@@ -113,7 +113,7 @@ for (const { name, skip, place } of ENGINES) {
       await again.close();
     });
 
-    it("are all that makes the tables let an entry's bytes go, and nothing else of it", async () => {
+    it("are required for emptying an entry's bytes, and nothing else of the entry can change", async () => {
       const at = await place();
       const storage = at.storage({ unbundledEntries: 512 });
       await storage.open();
@@ -134,7 +134,7 @@ for (const { name, skip, place } of ENGINES) {
         await assert.rejects(at.sql(`update entries set ${change}`), /append-only/, change);
       await assert.rejects(at.sql("update entry_bundles set start = start"), /append-only/);
       await assert.rejects(at.sql("delete from entry_bundles"), /append-only/);
-      // A bundle stands behind the last one, of a tile that is full, and is not nothing.
+      // A bundle must follow the last one, cover a complete tile, and not be empty.
       for (const place of ["start + 255", "start + 512", "-256", "start"])
         await assert.rejects(
           at.sql(`insert into entry_bundles (start, bytes) select ${place}, bytes from entry_bundles`),
@@ -143,7 +143,8 @@ for (const { name, skip, place } of ENGINES) {
         );
       const nothing = name === "SQLite" ? "x''" : "''";
       await assert.rejects(at.sql(`insert into entry_bundles (start, bytes) values (256, ${nothing})`), /append-only/);
-      // With a bundle that is there the bytes may go, and nothing besides, nor those that each start reads.
+      // If the bundle exists, the entries' bytes may be emptied and nothing else, except those that are read at
+      // startup.
       await at.sql(`insert into entry_bundles (start, bytes) select 256, bytes from entry_bundles`);
       for (const more of ["agent_id = 'x'", "type = 'stop'", "created_at = 1", "leaf_hash = bytes", "action_id = 'a'"])
         await assert.rejects(
@@ -170,12 +171,12 @@ for (const { name, skip, place } of ENGINES) {
         await assert.rejects(at.sql(`${shadows}; insert into public.entry_bundles values (1024, 'x')`), /append-only/);
       }
       assert.deepEqual(await storage.entries(0, SIZE), rows);
-      // A bundle that is not what its entries say is found before they are emptied.
+      // A bundle that does not match its entries is detected before the entries are emptied.
       assert.match((await faultsOf(storage)).join(), /a bundle at 256, but only 26 of its 256 entries/);
       await storage.close();
     });
 
-    it("are there whole or not at all, and made once", async (t) => {
+    it("are created completely or not at all, and only once", async (t) => {
       const at = await place();
       const storage = at.storage({ unbundledEntries: 0 });
       t.after(() => storage.close());
@@ -196,7 +197,7 @@ for (const { name, skip, place } of ENGINES) {
       assert.deepEqual(await bundlesOf(raw), []);
       assert.deepEqual(await storage.entries(0, SIZE), rows);
       await at.sql(name === "SQLite" ? "drop trigger thwarted" : "drop trigger thwarted on entries");
-      // Two at once, and readers between.
+      // Two processes bundle at once while others read.
       const other = name === "SQLite" ? storage : at.storage({ unbundledEntries: 0 });
       await other.open();
       t.after(() => other.close());
@@ -219,7 +220,7 @@ for (const { name, skip, place } of ENGINES) {
       assert.deepEqual(await faultsOf(storage), []);
     });
 
-    it("that are lost, damaged or made to say something else are corrupt, and never read as something else", async (t) => {
+    it("that are lost, damaged or altered are reported as corrupt, and never returned as different entries", async (t) => {
       const at = await place();
       const filling = at.storage({ unbundledEntries: 256 });
       await filling.open();
@@ -258,7 +259,7 @@ for (const { name, skip, place } of ENGINES) {
         await assert.rejects(storage.entries(70, 80), isCorrupt(words), what);
         await assert.rejects(storage.entryByHash(rows[77]!.leaf_hash), isCorrupt(words), what);
         await assert.rejects(storage.copying!.read("entries", null, 100), isCorrupt(words), what);
-        // What does not need them goes on: a read leaves nothing half done.
+        // Other operations continue: a read leaves no unfinished work.
         await storage.write(async (tx) => {
           await assert.rejects(tx.entries(70, 80), isCorrupt(words), what);
           await tx.putMeta("after", what);
@@ -280,7 +281,7 @@ for (const { name, skip, place } of ENGINES) {
       assert.deepEqual(await faultsOf(storage), []);
     });
 
-    it("are not made of entries that were altered", async (t) => {
+    it("are not created from altered entries", async (t) => {
       const at = await place();
       const storage = at.storage({ unbundledEntries: 0 });
       await storage.open();
@@ -313,7 +314,7 @@ for (const { name, skip, place } of ENGINES) {
   });
 }
 
-it("a store whose decisions are in bundles passes its audit, every byte of a bundle counts, and proofs and replay are as before", async (t) => {
+it("a store with bundled decisions passes its audit, a change of any byte of a bundle is reported, and proofs and replay are unchanged", async (t) => {
   const folder = storeFolder();
   const path = join(folder, "assent.db");
   const service = await startService({ storage: () => sqliteStorage({ path, unbundledEntries: 0 }) });
@@ -352,7 +353,7 @@ it("a store whose decisions are in bundles passes its audit, every byte of a bun
       await storage.close();
     }
   };
-  // Bytes 4 to 9 of gzip are a time and hints, which say nothing.
+  // Bytes 4 to 9 of a gzip file are a timestamp and flags, which do not affect the content.
   for (const at of [0, 1, 10, 11, 2000, packed.length >> 1, packed.length - 9, packed.length - 5, packed.length - 1]) {
     const other = new Uint8Array(packed);
     other[at] = (other[at] as number) ^ 1;
@@ -366,7 +367,7 @@ it("a store whose decisions are in bundles passes its audit, every byte of a bun
   assert.deepEqual(await fresh(), []);
 });
 
-it("SIGKILL while bundles are made loses nothing: every entry is as it was, and the next start continues", async () => {
+it("SIGKILL while bundles are created loses nothing: every entry is unchanged, and the next start continues", async () => {
   const path = join(storeFolder(), "assent.db");
   const service = await startService({ storage: () => sqliteStorage({ path, unbundledEntries: 100_000 }) });
   for (let done = 0; done < 2600; done += 20)

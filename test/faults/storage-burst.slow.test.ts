@@ -1,6 +1,6 @@
 /**
- * What a batch writes goes to Postgres in one burst with its COMMIT: nobody waits for an answer in between, and yet
- * nothing is committed, and nobody is answered, where one of the statements failed or the head is not the expected one.
+ * All writes of a batch are sent to Postgres together with its COMMIT, without waiting for results in between. If a
+ * statement fails or the head is not the expected one, nothing is committed and no request is acknowledged.
  */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -20,7 +20,7 @@ describe("a batch and its commit in one burst", { skip: withoutPostgres }, () =>
   let server: PostgresServer;
   let service: Service;
   let storage: ReturnType<typeof createSqlStorage>;
-  /** Replaces what a transaction of the ledger sends. */
+  /** Replaces the statements that a transaction of the ledger sends. */
   let change: ((tx: SqlTransaction) => SqlTransaction) | null = null;
   before(async () => {
     server = await startPostgres();
@@ -59,7 +59,7 @@ describe("a batch and its commit in one burst", { skip: withoutPostgres }, () =>
     });
   const isWrite = (sql: string): boolean => /^(insert|update|delete)/i.test(sql);
 
-  it("sends a decision's writes and its COMMIT without waiting for an answer in between", async () => {
+  it("sends a decision's writes and its COMMIT without waiting for a result in between", async () => {
     const sent: string[] = [];
     change = (tx) => {
       let commit: () => void = () => {};
@@ -67,7 +67,7 @@ describe("a batch and its commit in one burst", { skip: withoutPostgres }, () =>
       const query: Query = async (sql, values) => {
         const answer = tx.query(sql, values);
         answer.catch(() => undefined);
-        // Whoever waits for this answer before the commit waits for good.
+        // If the storage waits for this result before it sends the commit, it waits forever.
         if (isWrite(sql)) {
           sent.push(sql.split(" ").slice(0, 3).join(" ").replaceAll('"', ""));
           await committing;

@@ -1,6 +1,6 @@
 /**
- * A database that gives up a transaction for another's sake (SQLSTATE 40001), as engines do that are spread over several
- * machines: in each statement of a batch, and in its commit. Nobody is refused for it, and nothing is there twice.
+ * A database that aborts transactions with serialization failures (SQLSTATE 40001), as distributed engines do, in each
+ * statement of a batch and in its commit. No request is rejected because of it, and nothing is recorded twice.
  */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -8,7 +8,7 @@ import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ALLOWED, startService, type Service } from "../support/service.ts";
 
-/** Every other run of it fails: what `nextval` gives is not taken back with the transaction. */
+/** Every other call fails. `nextval` is not rolled back with the transaction. */
 const CONFLICT = `create function conflict() returns trigger language plpgsql as $$ begin
   if nextval('conflicts') % 2 = 1 then raise exception using errcode = '40001', message = 'restart transaction'; end if;
   return null; end $$`;
@@ -71,7 +71,7 @@ describe("conflicts on Postgres", { skip: withoutPostgres }, () => {
       "commit",
     ));
 
-  it("and the ledger holds", async () => {
+  it("the ledger is complete and passes its audit", async () => {
     const { status, body } = await service.call("GET", "/readyz", { key: null });
     assert.equal(status, 200, JSON.stringify(body));
     await service.restart();

@@ -1,4 +1,4 @@
-/** The SQLite store under SIGKILL, failing syncs, a full disk and one that may not be written. */
+/** The SQLite store under SIGKILL, failing syncs, a full disk and a read-only disk. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync } from "node:fs";
@@ -14,7 +14,7 @@ const folder = storeFolder();
 describe("SIGKILL in the middle of writes", () => {
   const kills = Number(process.env["ASSENT_TEST_KILLS"] ?? 10);
 
-  it(`${kills} times: what was acknowledged is there, what is there is whole`, async () => {
+  it(`${kills} times: every acknowledged write is stored, and every stored write is complete`, async () => {
     const path = join(folder, "killed", "assent.db");
     const { DatabaseSync } = await loadSqlite();
     let acknowledged = 0;
@@ -24,7 +24,7 @@ describe("SIGKILL in the middle of writes", () => {
       await writer.next();
       const timer = sleep(Math.random() * 60).then(() => writer.kill());
       for (let line = await writer.lines.next(); line.done !== true; line = await writer.lines.next()) {
-        // A line that was cut off by the kill is not an acknowledgement anybody read.
+        // The kill can cut off a line. An incomplete line is not an acknowledgement.
         acknowledged = Math.max(acknowledged, Number(line.value));
       }
       await timer;
@@ -77,9 +77,9 @@ describe(
     ),
   },
   () => {
-    // The first one that fails, and how many go well in between, plus one.
+    // strace's `first+step`: the first sync that fails, and the distance to the next one that fails.
     for (const when of ["3+9", "4+11", "5+7", "9+10"]) {
-      it(`again and again (${when}) loses nothing acknowledged, and the store goes on`, () => {
+      it(`repeatedly (${when}) loses no acknowledged write, and the store continues`, () => {
         const path = join(folder, `sync-${when}`, "assent.db");
         const { status, stdout, stderr } = play("sync", path, [
           "strace",
@@ -102,7 +102,7 @@ describe(
 );
 
 describe("a disk", { skip: lacks("no private mounts here", "unshare", "--map-root-user", "--mount", "true") }, () => {
-  /** On a file system of its own, in a namespace that ends with the shell. */
+  /** Runs a role on a small file system, in a mount namespace that ends with the shell. */
   function onDisk(
     name: string,
     script: (path: string, disk: string) => string,
@@ -133,7 +133,7 @@ describe("a disk", { skip: lacks("no private mounts here", "unshare", "--map-roo
 
 describe("permissions", () => {
   it("that forbid writing give `readonly`, and all is well when they are given back", () => {
-    // The role is played by another user when this one is root.
+    // If this user is root, the role runs as another user.
     chmodSync(folder, 0o755);
     const { status, stdout, stderr } = play("permissions", join(folder, "permissions", "assent.db"));
     assert.equal(status, 0, stderr);

@@ -1,6 +1,6 @@
 /**
- * The connection to Postgres is cut in the middle of a batch, at any place and in any way: what was answered is there
- * once, nothing else of it is, the process lives, and the store passes its audit.
+ * Cuts the connection to Postgres in the middle of a batch, at any position and in each way. Acknowledged actions are
+ * recorded once, rejected ones are not recorded, the process survives, and the audit passes.
  */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
@@ -13,25 +13,25 @@ import { cuttingProxy, type Cut, type CutPlan, type CuttingProxy } from "../supp
 import { newKey } from "../support/keys.ts";
 import { startPgbouncer, withoutPgbouncer } from "../support/pgbouncer.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
-import { commandOf, scriptOf, without, type RuntimeName } from "../support/runtimes.ts";
+import { commandOf, scriptOf, withoutRuntime, type RuntimeName } from "../support/runtimes.ts";
 
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
 const LOG_KEY = newKey();
 const PERMIT_KEY = newKey();
-/** How many times as many places are tried as by default. */
+/** Multiplies the number of tested positions. */
 const ROUNDS = Number(process.env["ASSENT_TEST_ROUNDS"] ?? 1);
 const CUTS: Cut[] = ["fin", "rst", "terminate"];
 
 interface Told {
   ids: string[];
-  /** The first answer that was no verdict. */
+  /** The first response that was not a decision. */
   refused: unknown;
 }
 
 class Submitter {
   private readonly child: ChildProcess;
   private readonly lines: AsyncIterator<string>;
-  /** Everything that was ever acknowledged. */
+  /** Ids of all acknowledged actions. */
   readonly ids: string[] = [];
   said = "";
 
@@ -72,7 +72,7 @@ class Submitter {
   }
 }
 
-/** The audit passes, and each acknowledged action is there once. */
+/** Asserts that the audit passes and that each acknowledged action is recorded once. */
 async function assertWhole(url: string, ids: readonly string[]): Promise<void> {
   const storage = postgresStorage({ url, poolSize: 2 });
   await storage.open({ readOnly: true });
@@ -139,7 +139,7 @@ describe("a connection to Postgres that is cut", { skip: withoutPostgres }, () =
         void proxy.arm({ how, after }).then(() => struck++);
         await submitter.submit(count);
         proxy.disarm();
-        // It goes on by itself.
+        // The service recovers without a restart.
         for (let tries = 0; ; tries++) {
           const { ids, refused } = await submitter.submit(1);
           if (ids.length === 1) break;
@@ -162,7 +162,7 @@ describe("a connection to Postgres that is cut", { skip: withoutPostgres }, () =
   });
 
   for (const how of CUTS) {
-    it(`by ${how}, at any place, keeps what was answered and nothing else`, { timeout: 600_000 }, () =>
+    it(`by ${how}, at any position, keeps the acknowledged actions and nothing else`, { timeout: 600_000 }, () =>
       withProxy(straight, (proxy, url, direct) =>
         rounds(
           "node",
@@ -176,7 +176,7 @@ describe("a connection to Postgres that is cut", { skip: withoutPostgres }, () =
   }
 
   for (const runtime of ["deno", "bun"] as const) {
-    it(`holds on ${runtime} as well`, { timeout: 600_000, skip: without(runtime) }, () =>
+    it(`is handled the same on ${runtime}`, { timeout: 600_000, skip: withoutRuntime(runtime) }, () =>
       withProxy(straight, (proxy, url, direct) =>
         rounds(
           runtime,
@@ -191,7 +191,7 @@ describe("a connection to Postgres that is cut", { skip: withoutPostgres }, () =
     );
   }
 
-  it("holds behind pgbouncer", { timeout: 600_000, skip: withoutPgbouncer }, () =>
+  it("is handled the same behind pgbouncer", { timeout: 600_000, skip: withoutPgbouncer }, () =>
     withProxy(
       (url) => startPgbouncer(url),
       (proxy, url, direct) =>
@@ -207,7 +207,7 @@ describe("a connection to Postgres that is cut", { skip: withoutPostgres }, () =
     ),
   );
 
-  it("a change without a transaction, and an entry that the head does not cover, are refused by the store", async () => {
+  it("the store rejects a change without a transaction, and an entry that the head does not cover", async () => {
     const direct = await server.database();
     const storage = postgresStorage({ url: direct, poolSize: 1 });
     await storage.open();

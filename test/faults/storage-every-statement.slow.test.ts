@@ -1,6 +1,6 @@
 /**
- * A database that gives up for another's sake (SQLSTATE 40001) in each statement in turn that a request makes: its lock,
- * its reads, its writes and its commit. The answer is the one without it, and everything is there once.
+ * A serialization failure (SQLSTATE 40001) in each statement of a request in turn: its lock, its reads, its writes and
+ * its commit. The response is the same as without the failure, and everything is recorded once.
  */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -10,7 +10,7 @@ import { createSqlStorage } from "../../src/storage/sql/sql-storage.ts";
 import { PostgresEngine } from "../../plugins/storage-postgres/postgres-engine.ts";
 import { override } from "../support/override.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
-import { ASKED, quiet, startService, type Answer, type Service } from "../support/service.ts";
+import { ASKED, waitForSignature, startService, type Answer, type Service } from "../support/service.ts";
 
 const POLICY = `policy: spending
 rules:
@@ -20,10 +20,10 @@ limits:
   - { name: few, tool: pay, per: agent, count: 100000, window: 1h }
 `;
 const PAID = { agent_id: "support-bot", tool: "pay", operation: "refund" };
-/** What Postgres itself fails with there and then: the transaction that it is in is lost. */
+/** Makes Postgres fail the statement, which aborts its transaction. */
 const GIVE_UP = "do $$ begin raise exception using errcode = '40001', message = 'restart transaction'; end $$";
 
-/** `at`: which of the statements from now on fails; 0 for none. */
+/** Wraps an engine. `at(n)` makes the n-th statement from now on fail; 0 for none. */
 function conflicting(engine: SqlEngine): { engine: SqlEngine; at(which: number): void; met(): boolean } {
   let left = 0;
   let met = false;
@@ -102,7 +102,7 @@ describe("a conflict in every statement", { skip: withoutPostgres }, () => {
   };
   const allowed = async (): Promise<string> => (await submit({ ...PAID, params: { n: ++names } })).body.id as string;
 
-  /** What is asked for, on what was made ready for it without a fault, and the status that it has. */
+  /** Requests, each with a preparation that runs without faults, and the expected status. */
   const requests: Record<string, { status: number; ready?(): Promise<unknown>; ask(ready: never): Promise<Answer> }> = {
     "a submission under a limit": { status: 200, ask: () => submit({ ...PAID, params: { n: ++names } }) },
     "a submission that asks people": { status: 202, ask: () => submit({ ...ASKED, params: { n: ++names } }) },
@@ -167,7 +167,7 @@ describe("a conflict in every statement", { skip: withoutPostgres }, () => {
       let which = 1;
       for (; ; which++) {
         const first = await made();
-        await quiet(service);
+        await waitForSignature(service);
         const { size } = await service.storage.head();
         faults.at(which);
         const answer = await ask(first as never);

@@ -1,6 +1,6 @@
 /**
- * A real primary with a real standby: what a process has seen is compared with what stands behind each new connection,
- * and an answered decision is on the disk whatever the server is set to.
+ * A primary with a standby. A process compares what it has read before with the contents of each new connection, and an
+ * acknowledged decision is durable whatever the server's settings are.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -15,7 +15,7 @@ import { entry, openLedgerOn } from "../support/ledger.ts";
 import { openLink } from "../support/link.ts";
 import { relay, type Relay } from "../support/relay.ts";
 import { freePort, startPostgres, withoutReplication, type PostgresServer } from "../support/postgres.ts";
-import { bounded, until } from "../support/wait.ts";
+import { withTimeout, until } from "../support/wait.ts";
 
 let made = 0;
 const add = (ledger: OpenLedger, count: number): Promise<void> =>
@@ -40,13 +40,13 @@ async function eventually(work: () => Promise<void>): Promise<void> {
   );
 }
 
-describe("a failover to a standby that lacks the tail", { skip: withoutReplication }, () => {
+describe("a failover to a standby without the last entries", { skip: withoutReplication }, () => {
   let primary: PostgresServer;
   let standby: PostgresServer;
   let network: Relay;
   before(async () => {
     primary = await startPostgres({
-      own: true,
+      isPrivate: true,
       settings: ["wal_level=replica", "max_wal_senders=4", "hot_standby=on"],
     });
     await primary.run(primary.url, (client) => client.unsafe("create database ledger"));
@@ -86,92 +86,97 @@ describe("a failover to a standby that lacks the tail", { skip: withoutReplicati
     const silent = createServer().listen(0, "127.0.0.1");
     await once(silent, "listening");
     const [first, second] = [(silent.address() as AddressInfo).port, new URL(primary.url).port];
-    // Longer than this test may take.
+    // Longer than this test can take.
     const patience = { connectTimeoutMs: 600_000 };
     const storage = postgresStorage({
       url: `postgres://assent@127.0.0.1:${first},127.0.0.1:${second}/ledger`,
       poolSize: 1,
       ...patience,
     });
-    await bounded("the other host is used", storage.open());
-    await bounded("it is written to", storage.ping());
+    await withTimeout("the other host is used", storage.open());
+    await withTimeout("it is written to", storage.ping());
     await storage.close();
     silent.close();
   });
 
-  it("is refused by every process that has seen the tail, and a standby by all", { timeout: 180_000 }, async () => {
-    const url = new URL(primary.url);
-    url.pathname = "/ledger";
-    url.port = String(network.port);
-    const storages = [0, 1].map(() => postgresStorage({ url: url.href, poolSize: 2, connectTimeoutMs: 2000 }));
-    for (const storage of storages) await storage.open();
-    const [writing, idle] = [await openLedgerOn(storages[0] as Storage), await openLedgerOn(storages[1] as Storage)];
-    await add(writing, 5);
-    await eventually(async () => assert.equal(await sizeOn(standby), 5));
+  it(
+    "is rejected by every process that has read the last entries, and every process rejects a standby",
+    { timeout: 180_000 },
+    async () => {
+      const url = new URL(primary.url);
+      url.pathname = "/ledger";
+      url.port = String(network.port);
+      const storages = [0, 1].map(() => postgresStorage({ url: url.href, poolSize: 2, connectTimeoutMs: 2000 }));
+      for (const storage of storages) await storage.open();
+      const [writing, idle] = [await openLedgerOn(storages[0] as Storage), await openLedgerOn(storages[1] as Storage)];
+      await add(writing, 5);
+      await eventually(async () => assert.equal(await sizeOn(standby), 5));
 
-    // From here on the standby hears nothing more.
-    await standby.run(standby.url, async (client) => {
-      await client.unsafe("alter system set primary_conninfo = ''");
-      await client.unsafe("select pg_reload_conf()");
-      const receivers = async (): Promise<unknown> =>
-        (await client`select count(*)::int as n from pg_stat_wal_receiver`)[0]?.["n"];
-      await eventually(async () => assert.equal(await receivers(), 0));
-    });
-    await add(writing, 3);
-    const signed = await writing.checkpoint();
-    assert.equal(signed.size, 8);
-    assert.equal((await idle.head()).size, 8, "the idle one has seen the tail");
+      // From here on, the standby receives nothing more.
+      await standby.run(standby.url, async (client) => {
+        await client.unsafe("alter system set primary_conninfo = ''");
+        await client.unsafe("select pg_reload_conf()");
+        const receivers = async (): Promise<unknown> =>
+          (await client`select count(*)::int as n from pg_stat_wal_receiver`)[0]?.["n"];
+        await eventually(async () => assert.equal(await receivers(), 0));
+      });
+      await add(writing, 3);
+      const signed = await writing.checkpoint();
+      assert.equal(signed.size, 8);
+      assert.equal((await idle.head()).size, 8, "the idle one has seen the tail");
 
-    // A standby is no server to write to.
-    network.to(Number(new URL(standby.url).port));
-    await eventually(() => assert.rejects(storages[1]?.ping() as Promise<void>, isKind("readonly", /standby/)));
+      // A standby rejects writes.
+      network.to(Number(new URL(standby.url).port));
+      await eventually(() => assert.rejects(storages[1]?.ping() as Promise<void>, isKind("readonly", /standby/)));
 
-    await primary.stopServer();
-    await standby.promote();
-    for (const [ledger, storage] of [
-      [idle, storages[1] as Storage],
-      [writing, storages[0] as Storage],
-    ] as const) {
-      const lost = isKind("corrupt", /does not continue the 8 entries that this process has seen/);
-      await eventually(() => assert.rejects(ledger.head(), lost));
-      await assert.rejects(ledger.checkpoint(), lost);
-      await assert.rejects(storage.entries(0, 9), lost, "nothing is read from it");
-      await assert.rejects(add(ledger, 1), StorageError, "nothing is written to it");
-    }
-    assert.equal(await sizeOn(standby), 5);
+      await primary.stopServer();
+      await standby.promote();
+      for (const [ledger, storage] of [
+        [idle, storages[1] as Storage],
+        [writing, storages[0] as Storage],
+      ] as const) {
+        const lost = isKind("corrupt", /does not continue the 8 entries that this process has seen/);
+        await eventually(() => assert.rejects(ledger.head(), lost));
+        await assert.rejects(ledger.checkpoint(), lost);
+        await assert.rejects(storage.entries(0, 9), lost, "nothing is read from it");
+        await assert.rejects(add(ledger, 1), StorageError, "nothing is written to it");
+      }
+      assert.equal(await sizeOn(standby), 5);
 
-    // A process that knows nothing of the tail does not go on from it either, because the others do.
-    url.port = new URL(standby.url).port;
-    const other = postgresStorage({ url: url.href, poolSize: 1 });
-    await other.open();
-    const forked = await openLedgerOn(other);
-    await assert.rejects(add(forked, 6), isKind("corrupt", /the process \S+ has signed or seen 8/));
-    await assert.rejects(forked.checkpoint(), isKind("corrupt", /No process appends or signs/));
-    await forked.close();
-    await other.close();
-    assert.equal(await sizeOn(standby), 5);
-    await assert.rejects(add(idle, 1), StorageError);
+      // A process that has not read the last entries does not continue from the standby either, because the other
+      // processes report a longer ledger.
+      url.port = new URL(standby.url).port;
+      const other = postgresStorage({ url: url.href, poolSize: 1 });
+      await other.open();
+      const forked = await openLedgerOn(other);
+      await assert.rejects(add(forked, 6), isKind("corrupt", /the process \S+ has signed or seen 8/));
+      await assert.rejects(forked.checkpoint(), isKind("corrupt", /No process appends or signs/));
+      await forked.close();
+      await other.close();
+      assert.equal(await sizeOn(standby), 5);
+      await assert.rejects(add(idle, 1), StorageError);
 
-    // The right one comes back, and so do they.
-    await primary.startServer();
-    await standby.stopServer();
-    network.to(Number(new URL(primary.url).port));
-    for (const ledger of [idle, writing]) {
-      await eventually(async () => void (await ledger.head()));
-      await add(ledger, 1);
-    }
-    await writing.close();
-    await idle.close();
-    assert.equal(await sizeOn(primary), 10);
-    // Of the log alone: these entries tell of nothing that was made.
-    const { faults } = await auditLedger(storages[0] as Storage, {
-      from: 0,
-      keys: () => ({ first: writing.vkey, changes: [] }),
-      verify: verifyEd25519,
-    });
-    assert.deepEqual(faults, []);
-    for (const storage of storages) await storage.close();
-  });
+      // The primary returns, and the processes recover.
+      await primary.startServer();
+      await standby.stopServer();
+      network.to(Number(new URL(primary.url).port));
+      for (const ledger of [idle, writing]) {
+        await eventually(async () => void (await ledger.head()));
+        await add(ledger, 1);
+      }
+      await writing.close();
+      await idle.close();
+      assert.equal(await sizeOn(primary), 10);
+      // Audit only the log, because these entries do not describe rows of other tables.
+      const { faults } = await auditLedger(storages[0] as Storage, {
+        from: 0,
+        keys: () => ({ first: writing.vkey, changes: [] }),
+        verify: verifyEd25519,
+      });
+      assert.deepEqual(faults, []);
+      for (const storage of storages) await storage.close();
+    },
+  );
 
   async function sizeOn(server: PostgresServer): Promise<number> {
     const url = new URL(server.url);
@@ -186,8 +191,8 @@ describe("a server that may lose what it has acknowledged", { skip: withoutRepli
     { timeout: 120_000 },
     async () => {
       const server = await startPostgres({
-        own: true,
-        // A background writer that sleeps: what is not flushed by the commit itself is lost.
+        isPrivate: true,
+        // A background writer that sleeps: data that the commit itself does not flush is lost.
         settings: ["synchronous_commit=off", "wal_writer_delay=10s", "bgwriter_lru_maxpages=0"],
       });
       try {
@@ -219,7 +224,7 @@ describe("a server that may lose what it has acknowledged", { skip: withoutRepli
   );
 
   it("is refused at the start, unless that is accepted", { timeout: 60_000 }, async () => {
-    const server = await startPostgres({ own: true, settings: ["fsync=off", "full_page_writes=off"] });
+    const server = await startPostgres({ isPrivate: true, settings: ["fsync=off", "full_page_writes=off"] });
     try {
       const url = await server.database();
       const storage = postgresStorage({ url });
@@ -237,7 +242,7 @@ describe("a server that may lose what it has acknowledged", { skip: withoutRepli
   });
 
   it("does not acknowledge a commit whose wait for a synchronous standby was cancelled", async () => {
-    const server = await startPostgres({ own: true });
+    const server = await startPostgres({ isPrivate: true });
     try {
       const url = await server.database();
       const storage = postgresStorage({ url, poolSize: 1 });
@@ -274,7 +279,7 @@ describe("a server that may lose what it has acknowledged", { skip: withoutRepli
   });
 
   it("keeps a commit waiting for a synchronous standby beyond the statement timeout", async () => {
-    const server = await startPostgres({ own: true });
+    const server = await startPostgres({ isPrivate: true });
     const sync = (setting: string): Promise<void> =>
       server.run(server.url, async (client) => {
         await client.unsafe(`alter system ${setting}`);
@@ -294,7 +299,7 @@ describe("a server that may lose what it has acknowledged", { skip: withoutRepli
           return rows.length > 0;
         }),
       );
-      // Otherwise another process would see what a failover may lose.
+      // Otherwise another process could read data that a failover can lose.
       assert.equal(await storage.meta("a"), null);
       await sync("reset synchronous_standby_names");
       await written;
@@ -307,9 +312,9 @@ describe("a server that may lose what it has acknowledged", { skip: withoutRepli
 });
 
 describe("a primary that stops answering without closing its connections", { skip: withoutReplication }, () => {
-  it("is given up as soon as a standby was promoted, whatever the timeouts are", async () => {
+  it("is abandoned as soon as a standby was promoted, whatever the timeouts are", async () => {
     const primary = await startPostgres({
-      own: true,
+      isPrivate: true,
       settings: ["wal_level=replica", "max_wal_senders=4", "hot_standby=on"],
     });
     await primary.run(primary.url, (client) => client.unsafe("create database ledger"));
@@ -322,7 +327,7 @@ describe("a primary that stops answering without closing its connections", { ski
     const storage = postgresStorage({
       url: `postgres://assent@127.0.0.1:${port},127.0.0.1:${new URL(standby.url).port}/ledger`,
       poolSize: 2,
-      // Longer than this test may take.
+      // Longer than this test can take.
       statementTimeoutMs: 600_000,
       lockTimeoutMs: 600_000,
       connectTimeoutMs: 600_000,
@@ -341,8 +346,8 @@ describe("a primary that stops answering without closing its connections", { ski
     link.disconnect();
     const unanswered = add(ledger, 1);
     await standby.promote();
-    await assert.rejects(bounded("the old primary is given up", unanswered), isKind("unavailable", /failed over/));
-    await bounded(
+    await assert.rejects(withTimeout("the old primary is given up", unanswered), isKind("unavailable", /failed over/));
+    await withTimeout(
       "the new primary is written to",
       eventually(() => add(ledger, 1)),
     );

@@ -1,4 +1,7 @@
-/** A SQLite file without room in the middle of a transaction: SQLite rolls it back by itself, and nothing may follow. */
+/**
+ * A SQLite file runs full in the middle of a transaction. SQLite rolls the transaction back, and no later statement of
+ * it may be executed.
+ */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -16,7 +19,7 @@ test("if one statement of a transaction finds no space, no other statement of it
     override<SqlEngine>(engine, {
       async begin(purpose) {
         const tx = await engine.begin(purpose);
-        // No page more than the file has.
+        // Limits the file to its current number of pages.
         if (isFull) await tx.query("pragma max_page_count = 1", []);
         return tx;
       },

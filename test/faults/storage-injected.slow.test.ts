@@ -1,4 +1,4 @@
-/** The fault points themselves: each strikes once, in the way it says, on any storage. */
+/** Tests the fault points themselves: each fires once, in the documented way, on any storage. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, it } from "node:test";
@@ -35,7 +35,7 @@ const modes: FaultMode[] = ["not-persisted", "persisted"];
 const isInjected = (error: unknown): boolean =>
   error instanceof StorageError && error.message.startsWith("injected fault: ");
 
-/** Calls every read once. */
+/** Calls every read method once. */
 async function readAll(reader: StorageReader): Promise<void> {
   await reader.head();
   await reader.checkpoint();
@@ -151,7 +151,7 @@ async function everything(storage: Storage): Promise<void> {
 
 for (const [name, create] of storages) {
   describe(`fault points around ${name}`, () => {
-    it("are the operations of the contract, all of them", async () => {
+    it("cover every operation of the contract", async () => {
       const storage = create();
       await everything(storage);
       for (const operation of storage.faults.operations()) assert.ok(storage.faults.calls(operation) > 0, operation);
@@ -175,7 +175,7 @@ for (const [name, create] of storages) {
       }
     }
 
-    it("lose the transaction although the work swallows the error", async () => {
+    it("roll back the transaction even if its callback catches the error", async () => {
       for (const mode of modes) {
         const storage = create();
         await storage.open();
@@ -193,7 +193,7 @@ for (const [name, create] of storages) {
       }
     });
 
-    it("strike the call that was asked for, with the kind that was asked for, and can be taken back", async () => {
+    it("fail the requested call with the requested kind of error, and can be cancelled", async () => {
       const storage = create();
       await storage.open();
       storage.faults.failNext("commit", "not-persisted", { skip: 2, kind: "full" });

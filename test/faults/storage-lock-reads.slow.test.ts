@@ -54,7 +54,7 @@ describe("reads together with the lock", { skip: withoutPostgres }, () => {
     return { storage: createSqlStorage(counting, postgresDialect), reads };
   }
 
-  it("show the other process's entries, so that a turn reads nothing more", async () => {
+  it("show the other process's entries, so that a batch sends no other reads", async () => {
     const url = await server.database();
     const { storage, reads } = countingStorage(url);
     const other = postgresStorage({ url, poolSize: 2 });
@@ -65,7 +65,7 @@ describe("reads together with the lock", { skip: withoutPostgres }, () => {
       for (let i = 0; i < 6; i++) {
         await there.transact(async (tx) => tx.record(entry(2 * i)));
         await here.transact(async (tx) => tx.record(entry(2 * i + 1)));
-        // The first turn cannot know that another process writes.
+        // In its first batch, a process does not know yet that another process writes.
         if (i === 0) reads.length = 0;
       }
       assert.equal((await here.head()).size, 12);

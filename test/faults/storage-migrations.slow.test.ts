@@ -1,4 +1,4 @@
-/** Stores of an older, a newer and an unfinished schema. */
+/** Stores with an older, a newer or an incomplete schema. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, it } from "node:test";
@@ -49,7 +49,7 @@ describe("migrations", () => {
     );
   });
 
-  it("bring an older store up to date, in order, and keep what is in it", async () => {
+  it("update an older store, in order, and keep its data", async () => {
     const path = freshPath();
     const older = sqliteStorage({ path });
     await older.open();
@@ -81,7 +81,7 @@ describe("migrations", () => {
     assert.deepEqual(look(path, "select n from once"), [1]);
   });
 
-  it("that fail leave the store as the last whole step left it, and may be tried again", async () => {
+  it("that fail leave the store as the last complete step left it, and can be retried", async () => {
     const path = freshPath();
     const good = later(next, "create table good (n integer)");
     await openAndClose(path, MIGRATIONS);
@@ -106,7 +106,7 @@ describe("migrations", () => {
     assert.deepEqual(look(path, versions), [...known, next, next + 1]);
   });
 
-  it("refuse a store that a newer version wrote, and leave it as it is", async () => {
+  it("reject a store that a newer version wrote, and do not change it", async () => {
     const path = freshPath();
     await openAndClose(path, [...MIGRATIONS, later(next, "create table newer (n integer)")]);
     await assert.rejects(openAndClose(path, MIGRATIONS), (error) => {
@@ -120,7 +120,7 @@ describe("migrations", () => {
     assert.deepEqual(look(path, versions), [...known, next]);
   });
 
-  it("of a first start that was cut short begin again", async () => {
+  it("of an interrupted first start begin again", async () => {
     const path = freshPath();
     await assert.rejects(
       openAndClose(path, [

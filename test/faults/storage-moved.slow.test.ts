@@ -1,4 +1,6 @@
-/** A SQLite store whose files are taken away or replaced under the service: what went into them now would be lost. */
+/**
+ * The files of a SQLite store are moved away or replaced while the service runs. Later writes to them would be lost.
+ */
 import assert from "node:assert/strict";
 import { copyFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
@@ -23,7 +25,7 @@ describe("a store whose file is not the one that was opened", () => {
     ["lost its WAL", "assent.db-wal", false],
     ["got another WAL", "assent.db-wal", true],
   ] as const) {
-    it(`${what}: takes nothing until it is back`, async () => {
+    it(`${what}: the store rejects writes until the file is back`, async () => {
       const path = join(folder, `${++stores}`, "assent.db");
       const storage = sqliteStorage({ path });
       await storage.open();

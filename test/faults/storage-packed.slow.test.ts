@@ -1,4 +1,7 @@
-/** SQLite stores ids and hashes of actions as bytes: reads return the same texts, and each text is stored in one way. */
+/**
+ * SQLite stores ids and hashes of actions as bytes. Reads return the original strings, and each string has exactly one
+ * stored form.
+ */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, it } from "node:test";
@@ -27,7 +30,7 @@ function all<Row = Record<string, unknown>>(path: string, sql: string): Row[] {
   }
 }
 
-/** With the triggers and checks. */
+/** Runs SQL with triggers and checks enabled. */
 function change(path: string, sql: string): void {
   const db = new DatabaseSync(path);
   try {
@@ -47,7 +50,7 @@ const ruled = (n: number): Partial<ActionRow> => ({
   reason: n % 2 === 0 ? "small ones go" : "large ones wait",
 });
 
-/** Ids and hashes that are packed, and others that almost have the form. */
+/** Ids and hashes that are packed, and others that almost have the packed form. */
 const ODD: Partial<ActionRow>[] = [
   ...Array.from({ length: 6 }, (_, n) => ruled(n)),
   { id: idOf(0xfe).toUpperCase(), submitted_by: KEY.toUpperCase() },
@@ -84,7 +87,7 @@ async function fill(storage: Storage): Promise<void> {
 }
 
 describe("packed actions", () => {
-  it("are read as they were written, in whatever form, and found by it alone", async () => {
+  it("are returned exactly as they were written, and found only by the same string", async () => {
     const path = placed();
     const storage = sqliteStorage({ path });
     await storage.open();
@@ -119,7 +122,7 @@ describe("packed actions", () => {
     assert.deepEqual(forms[8], { id: "text", by: "text", hash: "blob" });
   });
 
-  it("are stored in one way each: the tables refuse the other, and the audit reports rows that were written without checks", async () => {
+  it("have one stored form each: the tables reject any other, and the audit reports rows that were written without checks", async () => {
     const path = placed();
     const storage = sqliteStorage({ path });
     await storage.open();

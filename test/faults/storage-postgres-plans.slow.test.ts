@@ -1,4 +1,4 @@
-/** What Postgres reads under the ledger's lock is one row, also where one key asked for the same thing very often. */
+/** Postgres reads one row under the ledger's lock, even if one key submitted the same request very often. */
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import { postgresDialect } from "../../src/storage/sql/dialects/postgres.ts";
@@ -26,7 +26,7 @@ const OFTEN = leafHashHex("asked for again and again");
 const MANY = "019a0000-0000-7000-8000-000012340001";
 
 it(
-  "what a submission can join is looked for in what is open, and a rejection in what was rejected, whatever the planner knows",
+  "joinable actions are searched among open actions, and rejections among rejected ones, whatever the planner's statistics are",
   { skip: withoutPostgres },
   async () => {
     assert.ok(server);
@@ -66,7 +66,7 @@ it(
         const columns = (await sql.unsafe(
           "select column_name as name from information_schema.columns where table_name = 'actions'",
         )) as unknown as { name: string }[];
-        // Half of them ask for the same.
+        // Half of the actions have the same request.
         const own: Record<string, string> = {
           id: "'more-' || n",
           decision_seq: "n",
@@ -103,7 +103,7 @@ it(
   },
 );
 
-/** What one batch asks for at once, as `encodeRowsParameter` says it; null for a statement with single values. */
+/** Rows that one batch passes to each statement through `encodeRowsParameter`; null for a statement with single values. */
 const GIVEN = {
   actionsById: [{ wanted: "action-1" }],
   idempotencies: [{ key_id: "key-1", route: "POST /v1/actions", idempotency_key: "1" }],
@@ -114,7 +114,7 @@ const GIVEN = {
 };
 
 it(
-  "what a batch asks for is looked up row by row, also by a plan that was made when the tables were small",
+  "the reads of a batch find each row through an index, even with a plan that was made when the tables were small",
   { skip: withoutPostgres },
   async () => {
     assert.ok(server);
@@ -140,11 +140,11 @@ it(
     try {
       await insert(0, 30);
       await server.run(url, async (sql) => {
-        // Nobody analyzes the tables meanwhile, as in the first minutes of a store.
+        // The tables are not analyzed, as in the first minutes of a store.
         for (const table of ["actions", "idempotency", "limit_uses", "past_actions", "action_sums"])
           await sql.unsafe(`alter table ${table} set (autovacuum_enabled = false)`);
         for (const name of names) await sql.unsafe(`prepare "${name}" as ${statements[name].sql}`);
-        // From the sixth call on Postgres keeps one plan.
+        // From the sixth call on, Postgres can switch to a generic plan.
         for (let i = 0; i < 8; i++) for (const name of names) await sql.unsafe(call(name));
         await insert(30, 3_000);
         for (const name of names) {

@@ -1,4 +1,4 @@
-/** What only a database over a network does: locks of others, lost connections, time-outs, TLS. */
+/** Faults of a database over a network: locks of other clients, lost connections, timeouts, TLS. */
 import assert from "node:assert/strict";
 import type { StorageHost } from "../../src/plugin.ts";
 import { createLogger } from "../../src/serve/log.ts";
@@ -58,7 +58,7 @@ describe("a store on Postgres", { skip: withoutPostgres }, () => {
     }
   });
 
-  it("lets another process go on when the process that holds the lock is stopped, whose write is lost", async () => {
+  it("lets another process continue when the process that holds the lock is stopped, and discards that process's write", async () => {
     const address = await server.database();
     const other = postgresStorage({ url: address });
     await other.open();
@@ -158,7 +158,7 @@ describe("a store on Postgres", { skip: withoutPostgres }, () => {
     await storage.write((tx) => tx.putMeta("next", "goes in"));
   });
 
-  it("loses the transaction with its connection, at any moment, and makes another", async () => {
+  it("loses the transaction with its connection, at any moment, and opens a new connection", async () => {
     for (const moment of ["before", "between", "after"]) {
       const result = storage.write(async (tx) => {
         if (moment === "before") await server.cutConnections();
@@ -183,7 +183,7 @@ describe("a store on Postgres", { skip: withoutPostgres }, () => {
     }
   });
 
-  it("keeps no answer for as long as its connection lives", async () => {
+  it("releases the memory of results while the connection stays open", async () => {
     const options = {
       url,
       name: "assent test",
@@ -201,13 +201,13 @@ describe("a store on Postgres", { skip: withoutPostgres }, () => {
     const collect = runInNewContext("gc") as () => void;
     await until("the answers are collected", () => {
       collect();
-      // The newest may still be held by what reads from the socket.
+      // The socket can still reference the newest results.
       return answers.filter((answer) => answer.deref() !== undefined).length < 10;
     });
     await session.end();
   });
 
-  it("refuses a database whose encoding does not hold every text", async () => {
+  it("rejects a database whose encoding cannot store every string", async () => {
     await server.run(url, (client) =>
       client.unsafe("create database latin encoding 'LATIN1' template template0 lc_collate 'C' lc_ctype 'C'"),
     );
@@ -220,7 +220,7 @@ describe("a store on Postgres", { skip: withoutPostgres }, () => {
     }
   });
 
-  it("says what is wrong with an address, and not the password in it", async () => {
+  it("reports what is wrong with a URL without printing its password", async () => {
     const { port } = new URL(url);
     for (const [address, words] of [
       [`postgres://assent:hidden@127.0.0.1:${port}/nothing`, /database "nothing" does not exist/],
@@ -305,7 +305,7 @@ describe(
       await elsewhere.close();
     });
 
-    it("takes an authority only where it is looked at", () => {
+    it("accepts a certificate authority only in modes that verify certificates", () => {
       const host: StorageHost = { log: createLogger("silent"), data: "/nowhere", databaseUrl: "postgres://x/y" };
       const options = {
         pool_size: 8,

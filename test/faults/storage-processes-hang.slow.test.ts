@@ -1,4 +1,4 @@
-/** The table of processes on a server that accepts connections and stops answering. */
+/** The list of processes, on a server that accepts connections and stops responding. */
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
@@ -6,7 +6,7 @@ import type { ProcessTable } from "../../src/contract/storage.ts";
 import { startPostgres, withoutPostgres } from "../support/postgres.ts";
 import { relay } from "../support/relay.ts";
 
-it("is given up after its own limit, not after that of writes", { skip: withoutPostgres }, async () => {
+it("times out after its own limit, not after that of writes", { skip: withoutPostgres }, async () => {
   const server = await startPostgres();
   const url = new URL(await server.database());
   let hangs = false;

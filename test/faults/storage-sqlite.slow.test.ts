@@ -1,4 +1,4 @@
-/** The SQLite store against other programs, other processes and broken files. */
+/** The SQLite store with other programs, other processes and damaged files. */
 import assert from "node:assert/strict";
 import {
   closeSync,
@@ -115,7 +115,7 @@ describe("ledger tables against other programs", () => {
     }));
 
   for (const table of ["ledger_head", "checkpoint"]) {
-    it(`${table} cannot shrink, go away or be replaced`, () =>
+    it(`${table} cannot lose rows, be dropped or be replaced`, () =>
       withStore(async (storage, path) => {
         await filled(storage);
         await withOtherProgram(path, (db) => {
@@ -139,7 +139,7 @@ describe("one writer", () => {
       assert.equal(await holder.next(), "locked");
     }));
 
-  it("refuses it under another name of the same file", () =>
+  it("rejects a second open under another name of the same file", () =>
     withStore(async (_, path) => {
       const link = join(folder, `link-${files}`);
       symlinkSync(join(path, ".."), link);
@@ -154,7 +154,7 @@ describe("one writer", () => {
       );
     }));
 
-  it("names the process that holds the store, and takes over once that one was killed", async () => {
+  it("names the process that holds the store, and opens the store once that process was killed", async () => {
     const path = freshPath();
     const holder = start("hold", path);
     assert.equal(await holder.next(), "ok");
@@ -166,7 +166,7 @@ describe("one writer", () => {
     await withStore((storage) => storage.write((tx) => tx.putMeta("a", "1")), path);
   });
 
-  it("lets one of many that start at once have it", async () => {
+  it("opens the store in one of many processes that start at once", async () => {
     const path = freshPath();
     const holders = Array.from({ length: 4 }, () => start("hold", path));
     const said = await Promise.all(holders.map((holder) => holder.next()));
@@ -177,7 +177,7 @@ describe("one writer", () => {
   it("reports the process that holds the store, even if another process wrote its name last", async () => {
     const path = freshPath();
     mkdirSync(join(path, ".."));
-    // Plays the other one: writes over the first name that is given, before the lock is taken.
+    // Plays the other process: writes to the first given name before the lock is acquired.
     await withOtherProgram(`${path}.lock`, (db) =>
       db.exec(`
       create table holder (id integer primary key check (id = 1), pid integer not null);
@@ -195,7 +195,7 @@ describe("one writer", () => {
 
   const container = ["unshare", "--map-root-user", "--pid", "--fork", "--kill-child"];
   it(
-    "does not take another container's process of the same number for this one",
+    "does not confuse another container's process with the same id with this one",
     { skip: lacks("no process namespaces here", ...(container as [string]), "true") },
     async () => {
       const path = freshPath();
@@ -209,7 +209,7 @@ describe("one writer", () => {
     },
   );
 
-  it("gives the store free when it is closed, and when opening it failed", async () => {
+  it("releases the store when it is closed, and when opening it failed", async () => {
     const path = freshPath();
     const first = sqliteStorage({ path });
     await first.open();
@@ -220,7 +220,7 @@ describe("one writer", () => {
     await withStore(async () => undefined, path);
   });
 
-  it("lets other programs read, and sees none of their open transactions", () =>
+  it("lets other programs read, and does not read their open transactions", () =>
     withStore(async (storage, path) => {
       await storage.write((tx) => appendEntries(tx, 2));
       await withOtherProgram(path, async (db) => {
@@ -254,8 +254,8 @@ describe("one writer", () => {
 });
 
 describe("a COMMIT that fails", () => {
-  it("leaves no lock behind, not even for the next write", async () => {
-    // A deferred constraint is looked at by COMMIT alone, which leaves the transaction open when it fails.
+  it("releases its lock, even for the next write", async () => {
+    // Only COMMIT checks a deferred constraint, and a failing COMMIT leaves the transaction open.
     const statements = (): string[] => [
       "create table loose (n integer references actions (decision_seq) deferrable initially deferred)",
       "create trigger loosen after insert on meta when new.name = 'fail' begin insert into loose values (-1); end",
@@ -292,7 +292,7 @@ describe("files", () => {
       for (const name of inside) assert.equal(statSync(join(path, "..", name)).mode & 0o777, 0o600, name);
     }));
 
-  it("are made in folders that are missing, and an existing folder keeps its mode", async () => {
+  it("are created in missing folders, and an existing folder keeps its mode", async () => {
     await withStore(async () => undefined, join(folder, "a", "b", "c", "assent.db"));
     const open = join(folder, "shared");
     mkdirSync(open);
@@ -301,7 +301,7 @@ describe("files", () => {
     assert.equal(statSync(open).mode, mode);
   });
 
-  it("hold everything in one file after the store was closed", async () => {
+  it("contain everything in one file after the store was closed", async () => {
     const path = freshPath();
     await withStore((storage) => storage.write(async (tx) => void (await appendEntries(tx, 5))), path);
     const wal = `${path}-wal`;
@@ -309,7 +309,7 @@ describe("files", () => {
     await withOtherProgram(path, (db) => assert.equal(db.prepare("select * from entries").all().length, 5));
   });
 
-  it("are backed up by another program while the store takes writes, and the copy opens", () =>
+  it("can be backed up by another program during writes, and the copy opens", () =>
     withStore(async (storage, path) => {
       await storage.write((tx) => appendEntries(tx, 4));
       const copy = `${path}.backup`;
@@ -331,7 +331,7 @@ describe("files", () => {
     await assert.rejects(sqliteStorage({ path }).open(), isKind("corrupt", /not a database/));
   });
 
-  it("of another program are refused, and left as they are", async () => {
+  it("of another program are rejected and not changed", async () => {
     const path = freshPath();
     mkdirSync(join(path, ".."));
     await withOtherProgram(path, (db) => db.exec("create table songs (title text); insert into songs values ('x')"));
@@ -347,7 +347,7 @@ describe("files", () => {
     );
   });
 
-  it("whose pages were overwritten are refused or say so when they are read", async () => {
+  it("with overwritten pages are rejected when they are opened or read", async () => {
     const path = freshPath();
     await withStore(
       (storage) =>
@@ -371,7 +371,7 @@ describe("files", () => {
     );
   });
 
-  it("need a path that names one", async () => {
+  it("need a path that names a file", async () => {
     await assert.rejects(
       sqliteStorage({ path: ":memory:" }).open(),
       isKind("unavailable", /":memory:" is not a file path/),

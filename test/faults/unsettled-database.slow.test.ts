@@ -1,4 +1,7 @@
-/** A database that was replaced, and on which the processes have not agreed: the service is not ready, and decides nothing. */
+/**
+ * After a database was replaced, and until the processes agree on its state, the service is not ready and decides
+ * nothing.
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
@@ -14,7 +17,7 @@ describe("a service whose database is not settled", { skip: withoutPostgres }, (
   });
   after(() => server.stop());
 
-  it("is not ready, says so without waiting for the other processes, and is ready once they agree", async (t) => {
+  it("reports that it is not ready without waiting for the other processes, and is ready once they agree", async (t) => {
     const url = await server.database();
     const service = await startService({ storage: () => postgresStorage({ url, poolSize: 3 }) });
     t.after(() => service.close());

@@ -1,6 +1,6 @@
 /**
- * Many requests from the OpenAPI document against a real process. `FUZZ_REQUESTS` says how many
- * (2,000), `FUZZ_SEED` which; the seed is printed, and the same one sends the same requests.
+ * Sends many requests that are generated from the OpenAPI document to a running process. `FUZZ_REQUESTS` sets their
+ * number (default 2,000). `FUZZ_SEED` repeats a run; the test prints the seed.
  */
 import assert from "node:assert/strict";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
-import { judgeOf, type Document, type Judge } from "../support/openapi.ts";
+import { createResponseValidator, type Document, type ResponseValidator } from "../support/openapi.ts";
 import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { POLICIES } from "../support/service.ts";
 import { Generator, seeded, type Generated } from "./generate.ts";
@@ -20,7 +20,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 const SEED = Number(process.env["FUZZ_SEED"] ?? Math.floor(Math.random() * 2 ** 32));
 const REQUESTS = Number(process.env["FUZZ_REQUESTS"] ?? 2000);
 const PARALLEL = 16;
-/** An answer that takes longer is a hang: the longest wait that this service grants is one second. */
+/** A response that takes longer counts as a hang. This service limits waits to one second. */
 const DEADLINE_MS = BOUND_MS;
 const MORE_MEMORY = 400 * 1024 * 1024;
 
@@ -34,7 +34,7 @@ describe(`fuzz with FUZZ_SEED=${SEED}`, () => {
   let folder: string;
   let service: ServiceProcess;
   let document: Document;
-  let judge: Judge;
+  let judge: ResponseValidator;
   let keys: string[];
   const agent = new Agent({ keepAlive: true, maxSockets: PARALLEL });
 
@@ -53,7 +53,7 @@ describe(`fuzz with FUZZ_SEED=${SEED}`, () => {
     const shown = (name: string): string => new RegExp(`export ${name}=(\\S+)`).exec(service.output())?.[1] ?? "";
     keys = [shown("ADMIN_KEY"), shown("ADMIN_KEY"), shown("AGENT_KEY")];
     document = await (await fetch(`${service.url}/openapi.json`)).json();
-    judge = judgeOf(document);
+    judge = createResponseValidator(document);
     process.stderr.write(`fuzz: FUZZ_SEED=${SEED} FUZZ_REQUESTS=${REQUESTS}\n`);
   });
   after(async () => {
@@ -63,7 +63,9 @@ describe(`fuzz with FUZZ_SEED=${SEED}`, () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** node:http sends what fetch would mend: odd paths, odd methods, bodies on GET. */
+  /**
+   * Sends requests through node:http, because `fetch` would correct odd paths, odd methods and bodies of GET requests.
+   */
   function send({ method, address, headers, body }: Generated, key: string | null): Promise<Answer> {
     const { hostname, port } = new URL(service.url);
     return new Promise((resolve, reject) => {
@@ -99,7 +101,7 @@ describe(`fuzz with FUZZ_SEED=${SEED}`, () => {
           });
           response.on("data", (chunk: Buffer) => {
             chunks.push(chunk);
-            // A stream does not end by itself.
+            // An event stream does not end by itself.
             if (response.headers["content-type"] === "text/event-stream") {
               done(answer());
               response.destroy();
@@ -111,7 +113,7 @@ describe(`fuzz with FUZZ_SEED=${SEED}`, () => {
       );
       request.on("error", (error: NodeJS.ErrnoException) => {
         clearTimeout(timer);
-        // The server closes the connection behind a body that it refused to read.
+        // The server closes the connection after a body that it refused to read.
         if (error.code === "EPIPE" || error.code === "ECONNRESET")
           resolve({ status: 0, headers: new Headers(), text: "" });
         else reject(error);
@@ -125,14 +127,14 @@ describe(`fuzz with FUZZ_SEED=${SEED}`, () => {
     if (answer.status === 0) return [];
     if (answer.status >= 500) return [`status ${answer.status}: ${answer.text.slice(0, 200)}`];
     const found = commonFaults(sent, answer);
-    // An address that the router does not know, or a method that it does not take, is nobody's operation.
+    // An unknown path or an unsupported method belongs to no operation.
     const code = answer.status >= 400 ? (safeJson(answer.text) as { code?: string }).code : undefined;
     const aimed =
       sent.aimed && sent.method === sent.operation.method && code !== "NOT_FOUND" && code !== "METHOD_NOT_ALLOWED";
     return aimed ? [...found, ...judge.faults(sent.operation, answer)] : found;
   }
 
-  /** What holds for every answer, whatever was asked. */
+  /** Returns the faults of any response, independent of the request. */
   function commonFaults(sent: Generated, { status, headers, text }: Answer): string[] {
     const found: string[] = [];
     const id = headers.get("x-request-id");
@@ -140,7 +142,7 @@ describe(`fuzz with FUZZ_SEED=${SEED}`, () => {
     if (headers.get("x-evil") !== null) found.push("a header was injected");
     if (headers.get("x-content-type-options") !== "nosniff") found.push("no security headers");
     if (status < 400) return found;
-    // Compared with the documentation by the judge.
+    // The response validator compares these with the documentation.
     if (headers.get("content-type") === "application/scim+json" && sent.operation.path.startsWith("/scim/"))
       return found;
     if (headers.get("content-type") !== "application/problem+json")
@@ -169,14 +171,15 @@ describe(`fuzz with FUZZ_SEED=${SEED}`, () => {
     generator.learn("cursor", value["next_cursor"]);
   }
 
-  it(`${REQUESTS} requests: no fault, no hang, every answer as documented`, async () => {
+  it(`${REQUESTS} requests cause no fault and no hang, and every response is as documented`, async () => {
     const random = seeded(SEED);
     const generator = new Generator(document, judge.operations, random);
     const found: string[] = [];
     const statuses = new Map<number, number>();
     const memory = residentBytes(service.child.pid);
     for (let sent = 0; sent < REQUESTS && found.length < 10; sent += PARALLEL) {
-      // A round is generated whole and learnt from in order, so that a seed means the same requests whatever the timing.
+      // A round is generated completely before its responses are evaluated, in order, so that a seed produces the same
+      // requests whatever the timing.
       const round = Array.from({ length: PARALLEL }, () => ({
         request: generator.next(),
         key: generator.chance(0.08) ? generator.pick([null, "nobody", "assent_x"]) : generator.pick(keys),
@@ -206,9 +209,10 @@ describe(`fuzz with FUZZ_SEED=${SEED}`, () => {
         .join(" ")}, the process grew by ${Math.round(grown / 2 ** 20)} MiB\n`,
     );
     assert.deepEqual(found, [], `FUZZ_SEED=${SEED}`);
-    // A connection may be closed behind a body that is refused unread; a service that went away would close them all.
+    // The server may close a connection after it rejected a body unread. A service that crashed would close all
+    // connections.
     assert.ok((statuses.get(0) ?? 0) <= REQUESTS / 100, `${statuses.get(0)} requests were not answered`);
-    // Most requests must get past the door, or the fuzz proves little.
+    // Most requests must pass authentication and routing; otherwise this test covers little.
     assert.ok(
       (statuses.get(200) ?? 0) + (statuses.get(201) ?? 0) + (statuses.get(202) ?? 0) > REQUESTS / 20,
       "too few requests were taken",
@@ -245,7 +249,7 @@ describe(`fuzz with FUZZ_SEED=${SEED}`, () => {
     assert.equal((await fetch(`${service.url}/healthz`)).status, 200);
   });
 
-  it("bodies that lie about their length are refused or cut off, and none of them hangs", async () => {
+  it("bodies with a false length are rejected or cut off, and none of them hangs", async () => {
     const random = seeded(SEED ^ 0x5eed);
     const generator = new Generator(document, judge.operations, random);
     const port = Number(new URL(service.url).port);
@@ -288,7 +292,10 @@ describe(`fuzz with FUZZ_SEED=${SEED}`, () => {
   });
 });
 
-/** Sends bytes and no more, and gives what comes back until the server closes. Rejects when it does neither. */
+/**
+ * Sends raw bytes, and returns everything received until the server closes the connection. Rejects if the server does
+ * not respond or close.
+ */
 function exchange(port: number, bytes: Uint8Array): Promise<string> {
   return new Promise((resolve, reject) => {
     let got = "";
@@ -307,7 +314,7 @@ function exchange(port: number, bytes: Uint8Array): Promise<string> {
   });
 }
 
-/** Of every answer on the connection. */
+/** Returns the status of every response on a connection. */
 function statusesOf(got: string): number[] {
   return [...got.matchAll(/^HTTP\/1\.1 (\d{3})/gm)].map(([, status]) => Number(status));
 }
@@ -320,12 +327,12 @@ function safeJson(text: string): unknown {
   }
 }
 
-/** What node:http refuses to send is another client's to try: see the raw sockets. */
+/** Removes headers that node:http refuses to send. The test with raw sockets sends such headers. */
 function printable(headers: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).filter(([, value]) => /^[\t\x20-\x7e\x80-\xff]*$/.test(value)));
 }
 
-/** Linux alone tells; elsewhere nothing is measured. */
+/** Returns resident memory on Linux. On other systems, memory is not measured. */
 function residentBytes(pid: number | undefined): number {
   try {
     return Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[1]) * 4096;

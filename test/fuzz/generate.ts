@@ -1,9 +1,12 @@
-/** Requests from the OpenAPI document: valid, nearly valid and hostile. The same seed gives the same requests. */
+/**
+ * Generates requests from the OpenAPI document: valid, nearly valid and hostile. The same seed generates the same
+ * requests.
+ */
 import type { Document, Operation } from "../support/openapi.ts";
 
 export type Random = () => number;
 
-/** mulberry32: small, and the same everywhere. */
+/** Creates a random generator (mulberry32). */
 export function seeded(seed: number): Random {
   let state = seed >>> 0;
   return () => {
@@ -18,12 +21,12 @@ export function seeded(seed: number): Random {
 export interface Generated {
   operation: Operation;
   method: string;
-  /** With the query. */
+  /** Path with the query. */
   address: string;
   headers: Record<string, string>;
   body: Uint8Array | null;
   kind: "valid" | "nearly" | "hostile";
-  /** The address is one of the operation's, and not a trick. */
+  /** True if the path is that of the operation, false for a deliberately wrong path. */
   aimed: boolean;
 }
 
@@ -64,7 +67,7 @@ const TEXTS = [
   "\uffff",
 ];
 const NUMBERS = [0, -0, 1, -1, 2 ** 31, 2 ** 53 - 1, -(2 ** 53 - 1), 0.1, 1e-320, 1e308, 20, 1000, 1001];
-/** Text that is no JSON, or JSON that must not be read on. */
+/** Bodies that are not valid JSON, and JSON that the service must stop reading. */
 const BODIES = [
   "",
   "{",
@@ -157,7 +160,7 @@ export class Generator {
   private readonly document: Document;
   private readonly operations: readonly Operation[];
   private readonly random: Random;
-  /** Real values by the name of what they fit, so that requests get past the first check. */
+  /** Real values by the name of the parameter that they fit, so that requests pass the first validation. */
   readonly pool = new Map<string, string[]>();
 
   constructor(document: Document, operations: readonly Operation[], random: Random) {
@@ -166,7 +169,7 @@ export class Generator {
     this.random = random;
   }
 
-  /** Remembers what answers named. */
+  /** Stores a value from a response for later requests. */
   learn(name: string, value: unknown): void {
     if (typeof value !== "string" || value === "" || value.length > 2000) return;
     const known = this.pool.get(name) ?? [];
@@ -210,7 +213,7 @@ export class Generator {
     return request;
   }
 
-  /** A body under a false length: what the lie is, the header fields that tell it, and the bytes to send. */
+  /** Wraps a body in a false length. Returns the name of the fault, the framing headers, and the bytes to send. */
   lie(body: Uint8Array): [name: string, framing: string, payload: Buffer] {
     const bytes = Buffer.from(body);
     const half = bytes.subarray(0, Math.floor(this.random() * bytes.length));
@@ -275,7 +278,7 @@ export class Generator {
             : kind === "valid"
               ? String(this.value(parameter.schema, name))
               : this.pick(TEXTS);
-        // A slash inside one segment is the client's to escape; a tile's path is made of segments.
+        // A client must escape a slash inside a segment. The path of a tile consists of several segments.
         const segments = name === "tile" ? value.split("/") : [value];
         path = path.replace(`{${name}}`, () =>
           segments.map((segment) => encodeURIComponent(wellFormed(segment))).join("/"),
@@ -353,7 +356,7 @@ export class Generator {
     return { bytes: encode(JSON.stringify(kind === "valid" ? value : this.spoil(value))), type: "application/json" };
   }
 
-  /** Puts real tokens and names where they belong. */
+  /** Replaces strings at random with real values that have the same member name. */
   private plant(value: unknown): void {
     if (typeof value !== "object" || value === null) return;
     for (const [name, known] of this.pool) {
@@ -362,7 +365,7 @@ export class Generator {
     }
   }
 
-  /** A value that the schema takes. */
+  /** Generates a value that the schema accepts. */
   private value(schema: Schema, name: string, depth = 0): unknown {
     if (typeof schema["$ref"] === "string") {
       const target = (schema["$ref"] as string)
@@ -451,7 +454,7 @@ export class Generator {
     );
   }
 
-  /** One thing is wrong, somewhere. */
+  /** Introduces one fault at a random position. */
   private spoil(value: unknown): unknown {
     if (Array.isArray(value) && value.length > 0 && this.chance(0.7)) {
       const at = Math.floor(this.random() * value.length);
@@ -484,7 +487,7 @@ export class Generator {
   }
 }
 
-/** What encodeURIComponent can take. */
+/** Replaces lone surrogates, which encodeURIComponent rejects. */
 function wellFormed(text: string): string {
   return text.replaceAll(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "\ufffd");
 }

@@ -1,6 +1,6 @@
 /**
- * Random lines run in bash, of which the hook says that nothing in them is unclear: whatever bash runs, the hook has read.
- * `FUZZ_LINES` says how many (2,000), `FUZZ_SEED` which; the seed is printed, and the same one makes the same lines.
+ * Runs random lines in bash that the hook considers clear. Every command that bash runs must be one that the hook
+ * found. `FUZZ_LINES` sets their number (default 2,000). `FUZZ_SEED` repeats a run; the test prints the seed.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { parseShell } from "../../src/hook/shell/parse-command.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-/** Nothing that repeats, runs beside, or is a command of bash's own: a line ends, and what it runs is told. */
+/** No loops, background jobs or builtins, so that each line ends and every command is reported. */
 const PIECES = [
   ...'a b -x = 1 2 q \' " " \\ \\\\ ; && || E # ( ) ; < > >> >& <& <> <<< >| 2>&1 2> ! ^ % + @ [ ] { } * ?'.split(" "),
   ..."a=b CI=1 TZ=a '' \"\" \\a \\' \\\" \\; \\# é 中 'E' \"E\" ` $ a#b #a {a} 1> 11> -- - !! [a] a[0]=1 a+=b".split(
@@ -22,7 +22,10 @@ const PIECES = [
   ..."<<E\nq\nE\n|<<'E'\n$(q)\nE\n|<<-E\n\tq\n\tE\n|E\n|esac\n|in\n| | | | | | | ".split("|"),
 ];
 
-/** Tells each command that it does not find, which is every one: in one piece, as some run beside each other. */
+/**
+ * Reports each command that bash does not find, which is every command. One write for each report, because some
+ * commands run concurrently.
+ */
 const RUNNER = String.raw`
 command_not_found_handle() { builtin printf '%s\x1f' "$I" "$@" $'\x1e' >&9; }
 exec 9>&1; I=0
@@ -31,7 +34,7 @@ while IFS= read -r -d '' line; do
   I=$((I + 1))
 done`;
 
-test("whatever bash runs of a line that is clear, the hook has read", { skip: process.platform === "win32" }, (t) => {
+test("the hook finds every command that bash runs in a clear line", { skip: process.platform === "win32" }, (t) => {
   const seed = Number(process.env["FUZZ_SEED"] ?? Date.now() % 2 ** 31);
   t.diagnostic(`FUZZ_SEED=${seed}`);
   let state = seed;

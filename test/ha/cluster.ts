@@ -1,9 +1,9 @@
 /**
- * A Patroni cluster with the configuration in deploy/patroni: etcd, three members and haproxy in front of the primary.
- * Everything listens on loopback addresses of its own, on the ports that the configuration names.
+ * A Patroni cluster with the configuration in deploy/patroni: etcd, three members, and haproxy in front of the primary.
+ * Everything listens on separate loopback addresses, on the ports that the configuration names.
  *
- * Every connection to a member goes through a link that can be disconnected, in three groups: from its Patroni to etcd,
- * from the other members to it, and from clients (the services and haproxy) to it.
+ * Every connection to a member passes a link that a test can interrupt. There are three groups of links: from the
+ * member's Patroni to etcd, from the other members to it, and from clients (the services and haproxy) to it.
  */
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { chownSync, closeSync, mkdirSync, openSync, readdirSync, readFileSync } from "node:fs";
@@ -19,14 +19,14 @@ const CONFIGURATION = join(ROOT, "deploy/patroni");
 const MEMBERS = [1, 2, 3];
 const [POSTGRES, REST, ETCD] = [5432, 8008, 2379];
 const PASSWORD = "ha-test";
-/** Polls, 200 ms apart, after which a cluster that is not whole is helped. */
+/** Number of polls, 200 ms apart, before `restartStalePatroni` is called for a cluster that has not recovered. */
 const POLLS_BEFORE_RESTART = 300;
 
-/** Patroni's program: HA_PATRONI, or the installed one. */
+/** Returns the path of a Patroni program: the one that HA_PATRONI names, or the installed one. */
 const programOf = (name: string): string | null =>
   name === "patroni" ? (process.env["HA_PATRONI"] ?? findProgram(name)) : findProgram(name);
 
-/** Why the test cannot run here; null if it can. */
+/** Returns the reason why the test cannot run here, or null if it can. */
 export function missingPrograms(): string | null {
   const missing = ["patroni", "etcd", "haproxy"].filter((name) => programOf(name) === null);
   if (postgresTool("pg_rewind") === null) missing.push("postgresql");
@@ -45,7 +45,7 @@ export function versions(): string {
   ].join("; ");
 }
 
-/** What `GET /cluster` of Patroni says of a member. */
+/** A member in Patroni's response to `GET /cluster`. */
 interface MemberState {
   name: string;
   role: string;
@@ -55,7 +55,7 @@ interface MemberState {
 
 export interface Member {
   name: string;
-  /** Where its Postgres really listens, without a link in between. */
+  /** Address on which its Postgres listens, without a link in between. */
   host: string;
   links: { etcd: Link[]; peers: Link[]; clients: Link[] };
   patroni: ChildProcess;
@@ -65,12 +65,12 @@ export interface Member {
 export class Cluster {
   readonly members: Member[] = [];
   private readonly folder: string;
-  /** The second byte of all addresses, so that two runs do not meet. */
+  /** The second byte of all addresses is random, so that concurrent runs do not collide. */
   private readonly net = 16 + Math.floor(Math.random() * 200);
   private readonly children: ChildProcess[] = [];
   private readonly user = userOfPostgres();
 
-  /** @param folder is filled with the members' data and logs, and belongs to the user `postgres` afterwards */
+  /** @param folder receives the members' data and logs, and is owned by the user `postgres` afterwards */
   constructor(folder: string) {
     this.folder = folder;
     if (this.user.uid !== undefined && this.user.gid !== undefined) chownSync(folder, this.user.uid, this.user.gid);
@@ -90,7 +90,7 @@ export class Cluster {
     await until("etcd answers", () => answers(`http://${etcd}:${ETCD}/health`));
     for (const index of MEMBERS) {
       this.members.push(await this.startMember(index));
-      // The first one creates the cluster.
+      // The first member creates the cluster.
       if (index === 1) await until("there is a primary", async () => (await this.primary()) !== null, 200);
     }
     this.launch("haproxy", "haproxy", ["-db", "-f", join(CONFIGURATION, "haproxy.cfg")], {
@@ -104,14 +104,14 @@ export class Cluster {
     });
   }
 
-  /** The service's database through haproxy, and with every member in the URL. */
+  /** URLs of the service's database: one through haproxy, and one that lists every member. */
   urls(): { haproxy: string; hosts: string } {
     const hosts = MEMBERS.map((index) => `${this.address("clients", index)}:${POSTGRES}`).join(",");
     const url = (where: string): string => `postgres://assent:${PASSWORD}@${where}/assent`;
     return { haproxy: url(`${this.address("haproxy", 0)}:${POSTGRES}`), hosts: url(hosts) };
   }
 
-  /** Connects to a member itself, as superuser, without a link in between. */
+  /** Connects to a member directly as superuser, without a link in between. */
   connect(member: Member, database: string, connectTimeout = 10): postgres.Sql {
     return postgres({
       host: member.host,
@@ -149,13 +149,13 @@ export class Cluster {
         const answer = await fetch(`http://${member.host}:${REST}/cluster`, { signal: AbortSignal.timeout(1000) });
         return ((await answer.json()) as { members: MemberState[] }).members;
       } catch {
-        // Another one may answer.
+        // Another member may respond.
       }
     }
     return [];
   }
 
-  /** Resolves when one member leads, both others follow it on its timeline, and one of them synchronously. */
+  /** Resolves when one member leads and both others follow it on its timeline, one of them synchronously. */
   async untilWhole(): Promise<void> {
     let states: MemberState[] = [];
     let polls = 0;
@@ -190,7 +190,7 @@ export class Cluster {
     this.restart(member);
   }
 
-  /** Asks Patroni to make another member the primary. */
+  /** Requests a switchover to another member from Patroni. */
   async switchover(from: Member): Promise<void> {
     const answer = await fetch(`http://${from.host}:${REST}/switchover`, {
       method: "POST",
@@ -199,7 +199,7 @@ export class Cluster {
     if (!answer.ok) throw new Error(`the switchover failed: ${await answer.text()}`);
   }
 
-  /** Starts a member again whose Patroni has ended. */
+  /** Restarts a member whose Patroni has exited. */
   restart(member: Member): void {
     member.patroni = this.launchPatroni(MEMBERS[this.members.indexOf(member)] as number);
   }
@@ -254,7 +254,7 @@ export class Cluster {
       PATRONI_SCOPE: "assent",
       PATRONI_NAME: `db${index}`,
       PATRONI_ETCD3_HOSTS: `${this.address("links", index)}:${ETCD}`,
-      // Otherwise Patroni would connect to the addresses that etcd announces, past the link.
+      // Otherwise Patroni would connect to the addresses that etcd announces, bypassing the link.
       PATRONI_ETCD3_USE_PROXIES: "true",
       PATRONI_POSTGRESQL_LISTEN: `${host}:${POSTGRES}`,
       PATRONI_POSTGRESQL_CONNECT_ADDRESS: `${peers}:${POSTGRES}`,
@@ -304,7 +304,7 @@ export function postgresProcesses({ data }: Member): number[] {
 
 /** Sends a signal to a member's Patroni and to all processes of its Postgres. */
 export function signalMember(member: Member, name: NodeJS.Signals): void {
-  // Patroni first: it must not see its Postgres stop.
+  // Patroni first, because it must not observe that its Postgres stopped.
   for (const pid of [member.patroni.pid as number, ...postgresProcesses(member)]) signal(pid, name);
 }
 

@@ -1,15 +1,15 @@
-/** What goes wrong with the primary, how it ends, and how long decisions may be interrupted by it. */
+/** Failures of the primary: how they start and end, and how long they may interrupt decisions. */
 import { postgresProcesses, signal, signalMember, type Cluster, type Member } from "./cluster.ts";
 
-/** As deploy/patroni/patroni.yml sets it. Milliseconds. */
+/** The TTL in deploy/patroni/patroni.yml, in milliseconds. */
 const TTL = 20_000;
 
 export interface Disturbance {
   name: string;
-  /** Longest time until decisions flow again. Milliseconds. */
+  /** Maximum time until decisions continue, in milliseconds. */
   goal: number;
   begin(cluster: Cluster, primary: Member): void | Promise<void>;
-  /** Called when decisions flow again. */
+  /** Called when decisions continue. */
   end?(cluster: Cluster, primary: Member): void;
 }
 
@@ -27,7 +27,7 @@ const SWITCHOVER: Disturbance = {
   begin: (cluster, primary) => cluster.switchover(primary),
 };
 
-/** As a machine that loses power: nothing gives up the leader key. */
+/** A machine that loses power: no process gives up the leader key. */
 const MACHINE: Disturbance = {
   name: "Postgres and Patroni killed",
   goal: TTL + 10_000,
@@ -35,7 +35,7 @@ const MACHINE: Disturbance = {
   end: (cluster, primary) => cluster.restart(primary),
 };
 
-/** As a frozen virtual machine: Patroni and every process of Postgres stop, and resume after the failover. */
+/** A frozen virtual machine: Patroni and every process of Postgres stop, and resume after the failover. */
 const PAUSE: Disturbance = {
   name: "Postgres and Patroni paused",
   goal: TTL + 10_000,
@@ -66,10 +66,16 @@ const PARTITION: Disturbance = {
   },
 };
 
-/** The order mixes the kinds, because what one leaves behind may trouble the next. Twenty contain five of each kind. */
+/**
+ * The order mixes the kinds, because one failure may affect the recovery from the next. Twenty contain five of each
+ * kind.
+ */
 const KINDS: readonly (readonly Disturbance[])[] = [[CRASH, MACHINE], [PAUSE], [SWITCHOVER], [ISOLATION, PARTITION]];
 
-/** Returns the first `count` disturbances: a kill, a pause, a switchover and a disconnection in turn, and each kind's variants in turn. */
+/**
+ * Returns the first `count` disturbances: a kill, a pause, a switchover and a disconnection in turn. The variants of
+ * each kind alternate.
+ */
 export function plan(count: number): Disturbance[] {
   return Array.from({ length: count }, (_, i) => {
     const variants = KINDS[i % KINDS.length] as readonly Disturbance[];

@@ -10,7 +10,7 @@ import type { Acknowledged, Load } from "./load.ts";
 const PAGE = 1000;
 const STATUS = { allowed: "allowed", approved: "pending_approval", denied: "denied" } as const;
 
-/** What the ledger says of one action. */
+/** The ledger's record of one action. */
 interface Recorded {
   status: string;
   approvals: number;
@@ -21,13 +21,13 @@ interface Recorded {
 }
 
 /**
- * The ledger as this test read it. Every check reads it whole and recomputes its tree, so that an entry that was changed
- * or dropped since the last check shows.
+ * The ledger as this test read it. Every check reads the complete ledger and recomputes its tree, so that it detects
+ * entries that were changed or dropped since the last check.
  */
 export class History {
-  /** Throws if something that was acknowledged is missing or doubled, or if the tree contradicts a signed checkpoint. */
+  /** Throws if an acknowledged action is missing or duplicated, or if the tree contradicts a signed checkpoint. */
   async verify(store: StorageReader, load: Load, isOver = false): Promise<{ entries: number; checkpoints: number }> {
-    // What is acknowledged from here on may come after the end of what is read.
+    // Copy the acknowledgements first, because later ones may belong to entries after the end of the read.
     const claims = [...load.acknowledged].map(([key, own]): [string, Acknowledged] => [key, { ...own }]);
     const notes = new Map([...load.checkpoints].map(readCheckpoint));
     const { size } = await store.head();

@@ -1,11 +1,11 @@
 /**
- * Clients that take actions through their whole life on two services, and repeat each request, at one service after the
- * other, until it is answered. `acknowledged` is what the services answered for.
+ * Clients that submit, approve, start and complete actions on two services. They repeat each request, alternating
+ * between the services, until they get a response. `acknowledged` contains the acknowledged results.
  */
 import { ADMIN } from "../support/deployment.ts";
 import { pause } from "../support/wait.ts";
 
-/** Longest wait of a client for one answer. Milliseconds. */
+/** Timeout of a request, in milliseconds. */
 const CLIENT_TIMEOUT = 15_000;
 /** Pause before a request is repeated, and between two actions of one client. Milliseconds. */
 const REPEAT = 50;
@@ -13,7 +13,7 @@ const BETWEEN = 100;
 
 type Kind = "allowed" | "approved" | "denied";
 const KINDS: readonly Kind[] = ["allowed", "approved", "denied"];
-/** In cents; see POLICY. */
+/** Amounts in cents; POLICY defines what each means. */
 const AMOUNTS: Readonly<Record<Kind, number>> = { allowed: 5, approved: 500, denied: 50_000 };
 
 export const POLICY = `policy: refunds
@@ -23,7 +23,7 @@ rules:
   - { name: large, tool: stripe, operation: refund, effect: deny }
 `;
 
-/** What the services acknowledged of one action. */
+/** The acknowledged results of one action. */
 export interface Acknowledged {
   id: string;
   kind: Kind;
@@ -41,9 +41,9 @@ interface Answer {
 }
 
 export interface Load {
-  /** By idempotency key. */
+  /** Acknowledged actions by idempotency key. */
   readonly acknowledged: ReadonlyMap<string, Acknowledged>;
-  /** Times of answered submissions by service, from `performance.now()`. */
+  /** Times of acknowledged submissions by service, from `performance.now()`. */
   readonly decisions: readonly number[][];
   /** Notes of checkpoints that the services signed. */
   readonly checkpoints: ReadonlySet<string>;
@@ -51,13 +51,13 @@ export interface Load {
   repeated(): number;
   /** How many different idempotency keys were used. */
   keys(): number;
-  /** Why a client gave up; null while all is well. */
+  /** Returns the error that stopped a client, or null. */
   failure(): Error | null;
-  /** Lets every client finish its action. Rejects with what a client failed with. */
+  /** Lets every client finish its action. Rejects with the error that stopped a client. */
   stop(): Promise<void>;
 }
 
-/** @param key of an agent, made by ADMIN */
+/** Starts the clients. @param key an agent's API key, created by ADMIN */
 export function startLoad(urls: readonly string[], key: string, clients: number): Load {
   const acknowledged = new Map<string, Acknowledged>();
   const decisions: number[][] = urls.map(() => []);
@@ -95,7 +95,7 @@ export function startLoad(urls: readonly string[], key: string, clients: number)
     }
   }
 
-  /** Rejects if a service answers with a status below 500 that is not expected. */
+  /** Repeats a request until it succeeds. Rejects if a service returns an unexpected status below 500. */
   async function insist(
     first: number,
     expected: readonly number[],
@@ -142,7 +142,7 @@ export function startLoad(urls: readonly string[], key: string, clients: number)
     own.hasResult = true;
   }
 
-  /** A vote whose answer was lost has been counted, or has not: the action says which. */
+  /** If the response to a vote is lost, reads the action to find out whether the vote was counted. */
   async function approve(home: number, id: string): Promise<void> {
     for (let at = home; ; at++) {
       const { body } = await insist(at, [200], "GET", `/v1/actions/${id}`, ADMIN);

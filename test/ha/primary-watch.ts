@@ -1,8 +1,8 @@
-/** Finds out when a new primary accepts writes, past haproxy, the links and the service. */
+/** Detects when a new primary accepts writes, bypassing haproxy, the links and the service. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Cluster, Member } from "./cluster.ts";
 
-/** Pause between two attempts at one member, and the longest attempt. Milliseconds. */
+/** Pause between two attempts at one member, and the timeout of an attempt. Milliseconds. */
 const EVERY = 50;
 const LONGEST = 1_000;
 const TIMELINE = "('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint";
@@ -26,7 +26,7 @@ export async function timelineOf(cluster: Cluster, primary: Member): Promise<num
   );
 }
 
-/** Writes to every member until one of them commits on a timeline above `timeline`, replication included. */
+/** Writes to every member until one of them commits on a timeline above `timeline`, including replication. */
 export function watchPrimary(cluster: Cluster, timeline: number): PrimaryWatch {
   let isOver = false;
   const accepted = new Promise<number>((resolve) => {

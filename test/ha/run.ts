@@ -31,13 +31,13 @@ const SERVICES = ["haproxy", "hosts"] as const;
 
 interface Timing {
   disturbance: Disturbance;
-  /** Milliseconds from the beginning until the new primary committed a write of this test. */
+  /** Milliseconds from the beginning until the new primary commits a write of this test. */
   primary: number;
   /** Milliseconds from the beginning until the end of the longest pause between decisions, by service. */
   decisions: number[];
 }
 
-/** End of the longest pause between decisions, where the last one before `begun` starts the first pause. */
+/** Returns the end of the longest pause between decisions. The last decision before `begun` starts the first pause. */
 function endOfPause(times: readonly number[], begun: number): number {
   const first = times.findLastIndex((time) => time < begun);
   let longest = { length: 0, end: begun };
@@ -48,7 +48,7 @@ function endOfPause(times: readonly number[], begun: number): number {
   return longest.end;
 }
 
-/** True if every service has decided so many times since. Throws if a client has failed. */
+/** Returns true if every service has made at least `times` decisions since `since`. Throws if a client has failed. */
 function decided(load: Load, since: number, times: number): boolean {
   const failure = load.failure();
   if (failure !== null) throw failure;
@@ -66,7 +66,7 @@ async function disturb(cluster: Cluster, load: Load, disturbance: Disturbance): 
     pause(180_000).then(() => Promise.reject(new Error("no new primary in three minutes"))),
   ]);
   watch.stop();
-  // Long enough that a second interruption would show.
+  // Long enough to observe a second interruption.
   await until("decisions flow again at both services", () => decided(load, accepted, 10));
   await pause(3000);
   const decisions = load.decisions.map((times) => endOfPause(times, begun) - begun);
@@ -88,7 +88,7 @@ function row({ disturbance, primary, decisions }: Timing): string {
   ].join(" ");
 }
 
-/** Runs the command that an operator runs, through the address that a service uses. */
+/** Runs the operator's audit command through the address that a service uses. */
 async function audit(env: Record<string, string>, checkpoint: string): Promise<void> {
   const child = spawn(process.execPath, [...ASSENT, "audit", "--checkpoint", checkpoint], {
     env: { ...process.env, ...env },
@@ -187,7 +187,7 @@ if (missing !== null) {
   process.exit(2);
 }
 const folder = temporaryFolder("assent-ha-");
-// The user `postgres` has a folder in it.
+// The user `postgres` needs access to a folder inside it.
 chmodSync(folder, 0o755);
 let code = 1;
 try {

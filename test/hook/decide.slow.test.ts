@@ -14,7 +14,7 @@ import { decideHookCall } from "../../src/hook/decide-tool-call.ts";
 import { HOSTS, type HookAnswer, type Host } from "../../src/hook/hosts/answers.ts";
 import { readEvent } from "../../src/hook/hosts/host-events.ts";
 import { HookState } from "../../src/hook/hook-state.ts";
-import { write, folderWith } from "../support/cli.ts";
+import { writeFiles, folderWith } from "../support/cli.ts";
 import { AFTER, BEFORE, passes, stops } from "./payloads.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -348,7 +348,7 @@ describe("the action of a call", () => {
     t.after(() => rmSync(root, { recursive: true, force: true }));
     mkdirSync(join(root, "app/sub"), { recursive: true });
     mkdirSync(join(root, "elsewhere/deep"), { recursive: true });
-    write(root, { "app/a": "x" });
+    writeFiles(root, { "app/a": "x" });
     symlinkSync(join(root, "elsewhere/deep"), join(root, "app/link"));
     symlinkSync(join(root, "elsewhere/new"), join(root, "app/dangling"));
     symlinkSync("loop", join(root, "app/loop"));

@@ -4,7 +4,7 @@ import { after, before, describe, test } from "node:test";
 import { inspect } from "node:util";
 import { createGate } from "../../src/adapters/gate.ts";
 import { createAssent } from "../../src/client/index.ts";
-import { program } from "../support/cli.ts";
+import { runProgram } from "../support/cli.ts";
 import { runHook, startHookService, type HookService } from "../support/hook.ts";
 import { findProgram } from "../support/proxy.ts";
 import { ROOT } from "../support/runtimes.ts";
@@ -112,7 +112,7 @@ except Denied as denied:
     print(denied.outcome, denied)
 `;
     const env = { ASSENT_URL: hook.url, ASSENT_API_KEY: hook.key.value, PYTHONPATH: `${ROOT}clients/python` };
-    const running = program(python as string, ["-B", "-c", script], { env, input: "" });
+    const running = runProgram(python as string, ["-B", "-c", script], { env, input: "" });
     const id = await changeAndApproveNext("rm approved");
     const { out, err } = await running;
     assert.match(out, /^edited .*approved with other parameters.*rm approved/, out + err);

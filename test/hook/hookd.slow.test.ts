@@ -151,16 +151,16 @@ describe("hookd", () => {
     const first = daemon(t, at);
     await until("hookd listens", () => lives(at.path));
     first.kill("SIGKILL");
-    await until("it has ended", () => ended(first));
+    await until("hookd has exited", () => ended(first));
     assert.ok(lstatSync(at.path).isSocket());
     assert.equal(await call("allowed", at.env), "runs");
-    await until("another one listens", () => lives(at.path));
+    await until("another hookd listens", () => lives(at.path));
   });
 
   test("only one of several that start concurrently stays", async (t) => {
     const at = stage(t);
     const all = Array.from({ length: 4 }, () => daemon(t, at));
-    await until("one listens", () => lives(at.path));
+    await until("a hookd listens", () => lives(at.path));
     await until("the others have ended", () => all.filter(ended).length === 3);
     assert.ok(await lives(at.path), "none of them took the socket of the one that stayed");
     assert.equal(await call("allowed", at.env), "runs");
@@ -171,7 +171,7 @@ describe("hookd", () => {
     const stopped = daemon(t, at);
     await until("hookd listens", () => lives(at.path));
     const first = lstatSync(at.path).ino;
-    await until("another one listens", async () => {
+    await until("another hookd listens", async () => {
       stopped.kill("SIGSTOP");
       assert.equal(await call("allowed", at.env), "runs");
       return lstatSync(at.path, { throwIfNoEntry: false })?.ino !== first;
@@ -203,7 +203,7 @@ describe("hookd", () => {
     const running = daemon(t, at);
     await until("hookd listens", () => lives(at.path));
     rmSync(dirname(at.path), { recursive: true });
-    await until("it has ended", () => ended(running));
+    await until("hookd has exited", () => ended(running));
     const late = spawn(process.execPath, [...NODE, scriptOf("src/hook/daemon")], {
       env: { ...process.env, ...at.env },
       stdio: "ignore",
@@ -237,7 +237,7 @@ describe("hookd", () => {
     assert.notEqual(socketPath(process.env, "1.0.0"), socketPath(process.env, "1.0.1"));
     createSocketFolder(path);
     const end = runHookd({ path, version: "another", idle: 3_000 });
-    await until("it listens", () => lives(path));
+    await until("hookd listens", () => lives(path));
     const answer = await new Promise<string>((done) => {
       let text = "";
       const socket = createConnection({ path, allowHalfOpen: true });
@@ -269,7 +269,7 @@ describe("the hook does not use a hookd", () => {
     }
   });
 
-  test("behind a link", async (t) => {
+  test("with its folder behind a symbolic link", async (t) => {
     const [real, link] = [stage(t), stage(t)];
     const asked = await impostor(t, real.path, ALLOWS);
     mkdirSync(dirname(link.path), { mode: 0o700 });

@@ -26,7 +26,7 @@ import {
   addHook,
   removeHook,
 } from "../../src/hook/install/host-settings.ts";
-import { assent, folderWith, write } from "../support/cli.ts";
+import { assent, folderWith, writeFiles } from "../support/cli.ts";
 import { HOOK, runHook, startHookService, type HookService } from "../support/hook.ts";
 
 const PLACE = { home: "/home/ada", project: "/work/app" };
@@ -204,7 +204,7 @@ test("assent hook install displays, writes, replaces and removes the hook", asyn
   assert.equal((await run("--uninstall")).code, 0);
   assert.equal(statSync(file, { throwIfNoEntry: false }), undefined);
   for (const broken of ["{ // mine", '{ "hooks": [] }', "\uFEFF{,}"]) {
-    write(folder, { ".cursor/hooks.json": broken });
+    writeFiles(folder, { ".cursor/hooks.json": broken });
     for (const args of [[], ["--uninstall"]]) {
       const refused = await run(...args);
       assert.equal(refused.code, broken.includes("[]") && args.length > 0 ? 0 : 1, refused.err);
@@ -212,7 +212,7 @@ test("assent hook install displays, writes, replaces and removes the hook", asyn
       assert.equal(readFileSync(file, "utf8"), broken);
     }
   }
-  write(folder, { ".cursor/hooks.json": "{}" });
+  writeFiles(folder, { ".cursor/hooks.json": "{}" });
   assert.match((await run("--uninstall")).out, /nothing changes/);
   assert.equal(readFileSync(file, "utf8"), "{}");
   assert.equal((await assent(["hook", "install"], {})).code, 2);
@@ -349,7 +349,7 @@ test("assent hook doctor tests a denial and reports faults; status lists session
   assert.equal(wrongKey.code, 1);
   assert.match(wrongKey.out, /wrong .*did not come back as the service's deny/);
   // It starts the command in the settings, not another one that would work.
-  write(folder, {
+  writeFiles(folder, {
     ".claude/settings.json": readFileSync(join(folder, ".claude/settings.json"), "utf8").replaceAll(
       command,
       "/no/such/assent-hook",

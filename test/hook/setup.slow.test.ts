@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterEach, describe, test, type TestContext } from "node:test";
 import { createAssent } from "../../src/client/index.ts";
 import { run } from "../../src/cli/main.ts";
-import { assent, folderWith, write, type Run } from "../support/cli.ts";
+import { assent, folderWith, writeFiles, type Run } from "../support/cli.ts";
 import { HOOK, startHookService } from "../support/hook.ts";
 import { until } from "../support/wait.ts";
 
@@ -185,7 +185,7 @@ describe("with a running service", () => {
     const hooks = await startHookService("policy: strict\nrules:\n  - { name: nothing is read, effect: deny }\n");
     t.after(() => hooks.close());
     const { home } = user(t, { ASSENT_URL: hooks.url, ASSENT_API_KEY: hooks.service.admin });
-    write(home, { ".claude/settings.json": '{ "model": "x" }\n' });
+    writeFiles(home, { ".claude/settings.json": '{ "model": "x" }\n' });
     const refused = await setup([], false);
     assert.equal(refused.code, 1);
     assert.match(refused.err, /still do not allow everyday calls: Read: deny .*nothing is read/);

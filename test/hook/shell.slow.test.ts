@@ -211,7 +211,7 @@ describe("files", () => {
     assert.deepEqual(read("echo x >'!' /etc/x").writes, ["/work/app/!"]);
     assert.deepEqual(read("cat <! /etc/x").unclear, []);
   });
-  test("of the standard streams are the files behind them", () => {
+  test("of the standard streams are the files that they refer to", () => {
     assert.deepEqual(read("echo x > /dev/stderr").writes, []);
     assert.deepEqual(read("{ echo x > /dev/stdout; } 3< a 1>&3").writes, ["/dev/stdout"]);
     assert.deepEqual(read("echo x > /dev/stdin").writes, ["/dev/stdin"]);

@@ -7,14 +7,14 @@ import { after, before, describe, it } from "node:test";
 import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { NotifierError } from "../../src/contract/notifier.ts";
 import { makeToken } from "../../src/domain/tokens.ts";
-import { judgeOf, type Document, type Judge, type Operation } from "../support/openapi.ts";
+import { createResponseValidator, type Document, type ResponseValidator, type Operation } from "../support/openapi.ts";
 import { testNotifier } from "../support/notifier.ts";
 import { ALLOWED, ASKED, startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 let service: Service;
 let document: Document;
-let judge: Judge;
+let judge: ResponseValidator;
 /** Two keys with one scope each: each can do what the other cannot. */
 let narrow: string;
 let otherwise: string;
@@ -36,7 +36,7 @@ before(async () => {
     },
   });
   document = (await service.call("GET", "/openapi.json", { key: null })).body;
-  judge = judgeOf(document);
+  judge = createResponseValidator(document);
   narrow = (
     await service.call("POST", "/v1/api-keys", {
       key: service.admin,

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import { ALLOWED, ASKED, quiet, startService, type Answer } from "../support/service.ts";
+import { ALLOWED, ASKED, waitForSignature, startService, type Answer } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 it("a full queue rejects submissions before their body is read, and accepts votes", async () => {
@@ -28,7 +28,7 @@ it("a full queue rejects submissions before their body is read, and accepts vote
   try {
     const { id } = (await service.call("POST", "/v1/actions", { body: ASKED })).body;
     const { approval_token: token } = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body;
-    await quiet(service);
+    await waitForSignature(service);
     open = false;
     // A wait for a decision does not count.
     const { size } = await service.runtime.host.ledger.head();
@@ -36,7 +36,7 @@ it("a full queue rejects submissions before their body is read, and accepts vote
     open = true;
     await until("it is recorded", async () => (await service.runtime.host.ledger.head()).size > size);
     await until("it is out", () => load.queued() === 0);
-    await quiet(service);
+    await waitForSignature(service);
     open = false;
     const taken = Array.from({ length: 5 }, () => service.call("POST", "/v1/actions", { body: ALLOWED }));
     await until("they are in", () => load.queued() === 5);

@@ -5,7 +5,7 @@ import { connect, type Socket } from "node:net";
 import { after, before, describe, it } from "node:test";
 import type { FetchHandler } from "../../src/http/handler.ts";
 import { serve, ServerResponse, type RunningServer } from "../../src/serve/index.ts";
-import { bounded, BOUND_MS, until } from "../support/wait.ts";
+import { withTimeout, BOUND_MS, until } from "../support/wait.ts";
 
 function dial({ url }: RunningServer): Socket {
   const { hostname, port } = new URL(url);
@@ -109,7 +109,7 @@ describe("the HTTP server", () => {
       const closed = [silent, half].map((socket) => once(socket, "close"));
       const received = receiveAll(silent);
       half.resume();
-      await bounded("the server stops", other.stop(10 * BOUND_MS));
+      await withTimeout("the server stops", other.stop(10 * BOUND_MS));
       await Promise.all(closed);
       assert.equal(await received, "");
       used.destroy();

@@ -45,7 +45,7 @@ it("each is appended and signed; a partial line loses none, and an unavailable f
     assert.equal((await ledger.head()).size, 4, "nothing waits for it");
     rmSync(path, { recursive: true });
     appendFileSync(path, before);
-    await until("what was missed is covered", () => linesOf(path).some(({ size }) => size === 4));
+    await until("a checkpoint covers the missed entries", () => linesOf(path).some(({ size }) => size === 4));
     assert.ok(readFileSync(path, "utf8").startsWith(before), "what stood there stays");
     for (const { note, size } of linesOf(path))
       assert.equal(openCheckpoint(note, ledger.vkey, (...args) => vault.verify(...args)).size, size);

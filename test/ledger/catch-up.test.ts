@@ -17,7 +17,7 @@ test("an entry of another process is delivered if the store has no `watch`", asy
   const seen: number[] = [];
   other.subscribe((entries) => seen.push(...entries.map(({ seq }) => seq)));
   await one.transact(async (tx) => tx.record(entry(1)));
-  await until("the other process is told", () => seen.length > 0);
+  await until("the other process is notified", () => seen.length > 0);
   assert.deepEqual(seen, [0]);
   await one.close();
   await other.close();
@@ -31,7 +31,7 @@ test("an entry whose commit seemed to fail is delivered without another commit",
   ledger.subscribe((entries) => seen.push(...entries.map(({ seq }) => seq)));
   storage.faults.failNext("commit", "persisted");
   await assert.rejects(ledger.transact(async (tx) => tx.record(entry(1))));
-  await until("its own subscribers are told", () => seen.length > 0);
+  await until("the process's own subscribers are notified", () => seen.length > 0);
   assert.deepEqual(seen, [0]);
   assert.equal((await ledger.checkpoint()).size, 1);
   await ledger.close();

@@ -57,7 +57,7 @@ describe("the clock", () => {
     at.day += 1000;
     at.steady += 1000;
     assert.deepEqual([clock.now(), clock.ahead()], [1_000_900 + HOUR, HOUR - 100]);
-    // Entries that it writes meanwhile do not push it further ahead.
+    // Entries that it writes in the meantime do not move the clock further ahead.
     clock.observeEntryTime(clock.now());
     at.day += 9 * HOUR;
     at.steady += 9 * HOUR;

@@ -13,7 +13,7 @@ import type { JsonObject } from "../../src/domain/json.ts";
 import { appendToEdge, rootFromEdge } from "../../src/domain/merkle.ts";
 import { equalBytes, toHex } from "../../src/domain/hash.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
-import { chance } from "../support/chance.ts";
+import { createRandom } from "../support/random.ts";
 import { SECRET } from "../support/deployment.ts";
 import { interleave } from "../support/interleave.ts";
 import { newKey } from "../support/keys.ts";
@@ -81,7 +81,7 @@ describe("two processes on one store, in every order", () => {
   });
 
   async function walk(seed: number): Promise<void> {
-    const { random, pick } = chance(seed * 7919);
+    const { random, pick } = createRandom(seed * 7919);
     const kind = CONTAINMENTS[seed % CONTAINMENTS.length] as Containment;
     const [one] = services as [Service];
     const admin = (method: string, path: string, body?: object): Promise<Answer> =>

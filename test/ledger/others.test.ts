@@ -25,7 +25,7 @@ test("a notification of another process's commit is handled although a request h
   await there.transact(async (tx) => tx.record(entry(0)));
   assert.equal((await here.head()).size, 1);
   for (const word of words) word(1);
-  await until("those who watch it grow are notified", () => sizes.length > 0, 1);
+  await until("the listeners of the other process are notified", () => sizes.length > 0, 1);
   assert.deepEqual(sizes, [1]);
 
   const stop = here.subscribe((entries) => got.push(...entries.map(({ seq }) => seq)));

@@ -1,4 +1,7 @@
-/** Slow work is done without the ledger's lock: the job runs again after it, and if it has written, so does its batch. */
+/**
+ * Slow work runs without the ledger's lock. Afterwards the job runs again, and if it had written before, so does its
+ * batch.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { PreparationRequired } from "../../src/contract/ledger.ts";

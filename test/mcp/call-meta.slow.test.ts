@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { proxied, setUp, SERVER, type Proxied, type Refused, type Setup } from "../support/mcp.ts";
+import { startStdioProxy, setUp, SERVER, type Proxied, type Refused, type Setup } from "../support/mcp.ts";
 
 const POLICY = `policy: mcp
 rules:
@@ -27,7 +27,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
       const [command, ...args] = SERVER;
       const notes = { command, args, meta: ["com.example/*", "traceparent", "progressToken"] };
       writeFileSync(file, JSON.stringify({ wait: 0, servers: { notes } }));
-      proxy = await proxied(setup, {
+      proxy = await startStdioProxy(setup, {
         flags: ["--config", file],
         server: [],
         client: { versionNegotiation: { mode: era === "2025-11-25" ? "legacy" : { pin: "2026-07-28" } } },

@@ -9,7 +9,7 @@ import {
   approvalWaitFor,
   readProxyConfig,
 } from "../../src/mcp/config/proxy-config.ts";
-import { assentHere, folderWith } from "../support/cli.ts";
+import { assentInProcess, folderWith } from "../support/cli.ts";
 import { ROOT } from "../support/process.ts";
 
 const page = readFileSync(join(ROOT, "docs/mcp.md"), "utf8");
@@ -45,7 +45,7 @@ describe("the configuration of the proxy", () => {
 
   test("the policy of docs/mcp.md passes assent policy check", async (t) => {
     const policy = blocks.find((block) => block.startsWith("policy:")) as string;
-    const { code, out, err } = await assentHere("policy", "check", folderWith(t, { "notes.yaml": policy }));
+    const { code, out, err } = await assentInProcess("policy", "check", folderWith(t, { "notes.yaml": policy }));
     assert.equal(code, 0, out + err);
   });
 

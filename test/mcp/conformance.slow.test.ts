@@ -9,10 +9,10 @@ import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:f
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { CACHE } from "../support/cache.ts";
-import { program, type Run } from "../support/cli.ts";
-import { listening, setUp, type Setup } from "../support/mcp.ts";
+import { runProgram, type Run } from "../support/cli.ts";
+import { startHttpProxy, setUp, type Setup } from "../support/mcp.ts";
 import { startConformanceServer } from "../support/mcp-conformance.ts";
-import { NODE, programOf, scriptOf, without } from "../support/runtimes.ts";
+import { NODE, programOf, scriptOf, withoutRuntime } from "../support/runtimes.ts";
 
 const PACKAGE = "@modelcontextprotocol/conformance";
 const VERSION = "0.1.16";
@@ -21,7 +21,7 @@ const FOLDER = join(CACHE, `assent-mcp-conformance-${VERSION}`);
 /** Why it cannot be installed; false if it is available. */
 function install(): string | false {
   // It uses features that Node has since 22.
-  const runtime = without("deno");
+  const runtime = withoutRuntime("deno");
   if (runtime !== false || existsSync(FOLDER)) return runtime;
   const fresh = `${FOLDER}.${process.pid}`;
   try {
@@ -49,7 +49,7 @@ describe(`${PACKAGE} ${VERSION}`, { skip }, () => {
   after(() => setup?.close());
 
   const conformance = (...args: string[]): Promise<Run> =>
-    program(
+    runProgram(
       programOf("deno") as string,
       ["run", "-A", "--no-lock", join(FOLDER, "node_modules", PACKAGE, "dist/index.js"), ...args],
       { env: setup.env, cwd: setup.folder },
@@ -58,7 +58,7 @@ describe(`${PACKAGE} ${VERSION}`, { skip }, () => {
   test("as a server of 2025-11-25 the proxy passes all its scenarios", { timeout: 120_000 }, async () => {
     const upstream = await startConformanceServer();
     try {
-      const proxy = await listening(
+      const proxy = await startHttpProxy(
         setup,
         ["--name", "conformance", "--http", `${upstream.url}/mcp`, "--listen", "0"],
         {},

@@ -2,14 +2,14 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { assent } from "../support/cli.ts";
-import { POLICY, proxied, setUp, SERVER, type Proxied, type Refused, type Setup } from "../support/mcp.ts";
+import { POLICY, startStdioProxy, setUp, SERVER, type Proxied, type Refused, type Setup } from "../support/mcp.ts";
 
 describe("the definition of a tool", () => {
   let setup: Setup;
   let proxy: Proxied;
   before(async () => {
     setup = await setUp();
-    proxy = await proxied(setup);
+    proxy = await startStdioProxy(setup);
     await proxy.client.listTools();
   });
   after(async () => {
@@ -39,7 +39,7 @@ describe("the definition of a tool", () => {
   });
 
   test("is also checked by a proxy that is started later", async () => {
-    const other = await proxied(setup);
+    const other = await startStdioProxy(setup);
     try {
       assert.match((await described("echo", other)) as string, /^Not available/);
     } finally {
@@ -73,7 +73,7 @@ describe("the definition of a tool", () => {
   });
 
   test("that changed without notice after the approval: the call is not made", async () => {
-    const other = await proxied(setup, { flags: ["--name", "notes", "--wait", "0"] });
+    const other = await startStdioProxy(setup, { flags: ["--name", "notes", "--wait", "0"] });
     const write = async (): Promise<Refused> =>
       (await other.client.callTool({ name: "write", arguments: { n: 100 } })) as unknown as Refused;
     try {

@@ -2,7 +2,15 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Client } from "@modelcontextprotocol/client";
-import { listening, POLICY, proxied, setUp, type Proxied, type Refused, type Setup } from "../support/mcp.ts";
+import {
+  startHttpProxy,
+  POLICY,
+  startStdioProxy,
+  setUp,
+  type Proxied,
+  type Refused,
+  type Setup,
+} from "../support/mcp.ts";
 import { until } from "../support/wait.ts";
 
 const ERAS = { "2025-11-25": "legacy", "2026-07-28": { pin: "2026-07-28" } } as const;
@@ -20,7 +28,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
       });
     before(async () => {
       setup = await setUp();
-      proxy = await proxied(setup, {
+      proxy = await startStdioProxy(setup, {
         flags: ["--name", "notes", "--wait", "600"],
         client: {
           capabilities: { elicitation: { form: {}, url: {} } },
@@ -62,7 +70,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
 
 test("a client of 2026-07-28 that left with the approval page: its call is made when it returns with the answer", async () => {
   const setup = await setUp();
-  const proxy = await listening(setup, ["--name", "notes", "--listen", "0", "--wait", "600"]);
+  const proxy = await startHttpProxy(setup, ["--name", "notes", "--listen", "0", "--wait", "600"]);
   const ask = async (id: number, more: Record<string, unknown>, name = "write"): Promise<Record<string, unknown>> => {
     const _meta = {
       "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -123,7 +131,7 @@ describe("if a policy denies a server's question", () => {
 
   test("the client gets no request, and the server receives the response that the client declined", async () => {
     const seen: unknown[] = [];
-    const proxy = await proxied(setup, {
+    const proxy = await startStdioProxy(setup, {
       client: { capabilities: { elicitation: { form: {} } } },
       prepare: (client) =>
         client.setRequestHandler("elicitation/create", (request) => {

@@ -1,9 +1,9 @@
-/** Failures of the proxy: nothing runs, and the model is told so. */
+/** If the proxy fails, no call runs, and the model gets the reason. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
-import { proxied, rawClient, setUp, SERVER, type Proxied, type Refused, type Setup } from "../support/mcp.ts";
+import { startStdioProxy, rawClient, setUp, SERVER, type Proxied, type Refused, type Setup } from "../support/mcp.ts";
 import { ASSENT } from "../support/process.ts";
 import { until } from "../support/wait.ts";
 
@@ -18,7 +18,7 @@ describe("without a decision nothing is run", () => {
   after(() => setup?.close());
 
   test("no service: the model is told that it is unreachable, and the server's lists are still available", async () => {
-    const proxy = await proxied(setup, {
+    const proxy = await startStdioProxy(setup, {
       flags: ["--name", "notes", "--agent", "bot"],
       env: { ASSENT_URL: "http://127.0.0.1:9" },
     });
@@ -34,7 +34,7 @@ describe("without a decision nothing is run", () => {
   });
 
   test("an invalid or revoked key: the model is told that a retry does not help", async () => {
-    const proxy = await proxied(setup, {
+    const proxy = await startStdioProxy(setup, {
       flags: ["--name", "notes", "--agent", "bot"],
       env: { ASSENT_API_KEY: `assent_${"x".repeat(40)}` },
     });
@@ -53,7 +53,7 @@ describe("without a decision nothing is run", () => {
     const odd = createServer((_, response) => response.end('{"id":"x","status":"allowed"'));
     await new Promise<void>((resolve) => odd.listen(0, "127.0.0.1", resolve));
     const { port } = odd.address() as { port: number };
-    const proxy = await proxied(setup, {
+    const proxy = await startStdioProxy(setup, {
       flags: ["--name", "notes", "--agent", "bot"],
       env: { ASSENT_URL: `http://127.0.0.1:${port}` },
     });
@@ -82,7 +82,7 @@ describe("without a decision nothing is run", () => {
     });
     await new Promise<void>((resolve) => liar.listen(0, "127.0.0.1", resolve));
     const { port } = liar.address() as { port: number };
-    const proxy = await proxied(setup, {
+    const proxy = await startStdioProxy(setup, {
       flags: ["--name", "notes", "--agent", "bot"],
       env: { ASSENT_URL: `http://127.0.0.1:${port}` },
     });
@@ -100,7 +100,7 @@ describe("without a decision nothing is run", () => {
   });
 
   test("a key that is not bound to an agent", async () => {
-    const proxy = await proxied(setup, { env: { ASSENT_API_KEY: setup.service.agent } });
+    const proxy = await startStdioProxy(setup, { env: { ASSENT_API_KEY: setup.service.agent } });
     try {
       assert.equal((await call(proxy, "echo")).structuredContent?.code, "AGENT_UNBOUND");
       assert.deepEqual(setup.record(), []);
@@ -110,11 +110,11 @@ describe("without a decision nothing is run", () => {
   });
 
   test("a server that does not start: the client cannot connect, and gets the reason", async () => {
-    await assert.rejects(proxied(setup, { server: ["/no/such/program"] }), /cannot be started/);
+    await assert.rejects(startStdioProxy(setup, { server: ["/no/such/program"] }), /cannot be started/);
   });
 
   test("a refusal satisfies a tool's output schema without invented data", async () => {
-    const proxy = await proxied(setup, {
+    const proxy = await startStdioProxy(setup, {
       env: { ASSENT_URL: "http://127.0.0.1:9" },
       flags: ["--name", "notes", "--agent", "bot"],
     });
@@ -135,7 +135,7 @@ describe("a disconnected client", () => {
   let proxy: Proxied;
   before(async () => {
     setup = await setUp();
-    proxy = await proxied(setup, { flags: ["--name", "notes", "--wait", "600"] });
+    proxy = await startStdioProxy(setup, { flags: ["--name", "notes", "--wait", "600"] });
   });
   after(async () => {
     await proxy?.close();
@@ -149,7 +149,7 @@ describe("a disconnected client", () => {
       { signal: abort.signal, timeout: 600_000 },
     );
     running.catch(() => undefined);
-    await until("it waits", setup.waits(200));
+    await until("the call is pending approval", setup.waits(200));
     abort.abort();
     await assert.rejects(running);
     await setup.decide(true);
@@ -160,9 +160,9 @@ describe("a disconnected client", () => {
   });
 
   test("a call whose client disconnected is not made either, and the server ends with its client", async () => {
-    const other = await proxied(setup, { flags: ["--name", "notes", "--wait", "600"] });
+    const other = await startStdioProxy(setup, { flags: ["--name", "notes", "--wait", "600"] });
     other.client.callTool({ name: "write", arguments: { n: 300 } }, { timeout: 600_000 }).catch(() => undefined);
-    await until("it waits", setup.waits(300));
+    await until("the call is pending approval", setup.waits(300));
     await other.close();
     await setup.decide(true);
     assert.equal((await call(proxy, "echo")).isError, undefined);
@@ -177,7 +177,7 @@ describe("a disconnected client", () => {
       { name: "write", arguments: { n: 400 } },
       { timeout: 600_000, onprogress: ({ message }) => void seen.push(message ?? "") },
     );
-    await until("it waits", setup.waits(400));
+    await until("the call is pending approval", setup.waits(400));
     await setup.decide(true);
     assert.equal(((await running) as unknown as Refused).isError, undefined);
     assert.match(seen[0] ?? "", /waiting for approval/);
@@ -185,7 +185,7 @@ describe("a disconnected client", () => {
 
   test("a rejection names the approver and the comment, while the call waits and when it is repeated", async () => {
     const running = call(proxy, "write", { n: 500 });
-    await until("it waits", setup.waits(500));
+    await until("the call is pending approval", setup.waits(500));
     await setup.decide(false, "use the\nread tool\u202e instead");
     const [first, again] = [await running, await call(proxy, "write", { n: 500 })];
     assert.match(first.content[0]?.text as string, /It was rejected by/);
@@ -207,11 +207,11 @@ describe("a disconnected client", () => {
 
   test("two identical concurrent calls need one approval each: one approval runs one of them", async () => {
     const both = [call(proxy, "write", { n: 600 }), call(proxy, "write", { n: 600 })];
-    await until("they wait", setup.waits(600));
+    await until("the calls are pending approval", setup.waits(600));
     await setup.decide(true);
     const first = await Promise.race(both);
     assert.equal(first.isError, undefined);
-    await until("the other waits anew", setup.waits(600));
+    await until("the other call is pending approval", setup.waits(600));
     assert.equal(setup.record().filter(({ given }) => (given as { n?: number }).n === 600).length, 1);
     await setup.decide(true);
     for (const each of await Promise.all(both)) assert.equal(each.isError, undefined);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { proxied, setUp, SERVER, type Refused, type Setup } from "../support/mcp.ts";
+import { startStdioProxy, setUp, SERVER, type Refused, type Setup } from "../support/mcp.ts";
 
 describe("hide_denied", () => {
   let setup: Setup;
@@ -17,7 +17,7 @@ describe("hide_denied", () => {
   });
   after(() => setup?.close());
   const start = (env: Record<string, string> = {}) =>
-    proxied(setup, { flags: ["--config", join(setup.folder, "assent-mcp.yaml")], server: [], env });
+    startStdioProxy(setup, { flags: ["--config", join(setup.folder, "assent-mcp.yaml")], server: [], env });
 
   test("leaves out tools that no rule allows, and keeps those that some arguments would; nothing is recorded", async () => {
     const proxy = await start();

@@ -5,7 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { createMcpHandler } from "@modelcontextprotocol/server";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
-import { listening, setUp, type ListeningProxy, type Refused, type Setup } from "../support/mcp.ts";
+import { startHttpProxy, setUp, type ListeningProxy, type Refused, type Setup } from "../support/mcp.ts";
 import { server } from "../support/mcp-server.ts";
 import { until } from "../support/wait.ts";
 
@@ -27,7 +27,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
     let client: Client;
     before(async () => {
       setup = await setUp();
-      proxy = await listening(setup, ["--name", "notes", "--listen", "0", "--wait", "600"]);
+      proxy = await startHttpProxy(setup, ["--name", "notes", "--listen", "0", "--wait", "600"]);
       client = await clientAt(proxy.url, era);
     });
     after(async () => {
@@ -44,7 +44,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
 
     test("waits for an approval, and the call is made then", async () => {
       const running = call(client, "write", { n: 100 });
-      await until("it waits", setup.waits(100));
+      await until("the call is pending approval", setup.waits(100));
       await setup.decide(true);
       assert.equal((await running).isError, undefined);
     });
@@ -56,7 +56,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
         { signal: abort.signal, timeout: 600_000 },
       );
       running.catch(() => undefined);
-      await until("it waits", setup.waits(200));
+      await until("the call is pending approval", setup.waits(200));
       abort.abort();
       await assert.rejects(running);
       await setup.decide(true);
@@ -67,7 +67,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
     test("a call whose connection has closed is not made", async () => {
       const other = await clientAt(proxy.url, era);
       other.callTool({ name: "write", arguments: { n: 300 } }, { timeout: 600_000 }).catch(() => undefined);
-      await until("it waits", setup.waits(300));
+      await until("the call is pending approval", setup.waits(300));
       await other.close();
       const [action = {}] = (await setup.actions()).filter(({ params }) => (params as { n?: number }).n === 300);
       await until("the proxy hears of it", () => proxy.log().includes(String(action["id"])));
@@ -88,7 +88,7 @@ describe("access to a proxy over HTTP", () => {
   let proxy: ListeningProxy;
   before(async () => {
     setup = await setUp();
-    proxy = await listening(setup, ["--name", "notes", "--listen", "0"], {
+    proxy = await startHttpProxy(setup, ["--name", "notes", "--listen", "0"], {
       ASSENT_MCP_TOKEN: "a-token-of-some-length",
     });
   });
@@ -203,7 +203,7 @@ describe("a server at a URL", () => {
           file,
           `listen: { port: 0 }\nwait: 0\nservers:\n  notes:\n    url: ${upstream.url}/mcp\n    headers: { Authorization: "Bearer of-the-server" }\n`,
         );
-        const proxy = await listening(setup, ["--config", file], {}, []);
+        const proxy = await startHttpProxy(setup, ["--config", file], {}, []);
         const client = await clientAt(proxy.url, side, { authorization: "Bearer of-the-client" });
         try {
           assert.equal((await client.listTools()).tools.length, 8);
@@ -253,7 +253,12 @@ describe("a server at a URL", () => {
       { host: "127.0.0.1", port: 0 },
     );
     const setup = await setUp();
-    const proxy = await listening(setup, ["--name", "notes", "--http", `${upstream.url}/mcp`, "--listen", "0"], {}, []);
+    const proxy = await startHttpProxy(
+      setup,
+      ["--name", "notes", "--http", `${upstream.url}/mcp`, "--listen", "0"],
+      {},
+      [],
+    );
     const client = await clientAt(proxy.url, "2025-11-25");
     try {
       const lost = await call(client, "write", { n: 1 });
@@ -270,7 +275,7 @@ describe("a server at a URL", () => {
 
   test("whose initialization fails occupies no session", async () => {
     const setup = await setUp();
-    const proxy = await listening(setup, ["--listen", "0"], {}, ["/no/such/program"]);
+    const proxy = await startHttpProxy(setup, ["--listen", "0"], {}, ["/no/such/program"]);
     const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "raw", version: "1" } };
     const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params });
@@ -293,7 +298,7 @@ describe("a server at a URL", () => {
     const { port } = closed.address() as { port: number };
     await new Promise((resolve) => closed.close(resolve));
     const setup = await setUp();
-    const proxy = await listening(setup, ["--http", `http://127.0.0.1:${port}/mcp`, "--listen", "0"], {}, []);
+    const proxy = await startHttpProxy(setup, ["--http", `http://127.0.0.1:${port}/mcp`, "--listen", "0"], {}, []);
     try {
       await assert.rejects(clientAt(proxy.url, "2025-11-25"), /cannot start the session/);
     } finally {

@@ -8,7 +8,7 @@ import { once } from "node:events";
 import { after, before, describe, test } from "node:test";
 import { Client, StreamableHTTPClientTransport, type ClientOptions } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { listening, proxied, setUp, type Refused, type Setup } from "../support/mcp.ts";
+import { startHttpProxy, startStdioProxy, setUp, type Refused, type Setup } from "../support/mcp.ts";
 import { findProgram } from "../support/proxy.ts";
 import { ROOT } from "../support/runtimes.ts";
 import { until } from "../support/wait.ts";
@@ -48,7 +48,7 @@ async function clientAt(url: string, era: keyof typeof ERAS): Promise<Client> {
 }
 
 async function proxiedAt(setup: Setup, url: string, era: keyof typeof ERAS): Promise<Connected> {
-  const proxy = await listening(setup, ["--name", "notes", "--http", url, "--listen", "0"], {}, []);
+  const proxy = await startHttpProxy(setup, ["--name", "notes", "--http", url, "--listen", "0"], {}, []);
   const client = await clientAt(proxy.url, era);
   return {
     client,
@@ -98,7 +98,7 @@ describe("a server of the Python SDK", { skip: PYTHON === null ? "no python3 on 
           await direct.connect(new StdioClientTransport({ command, args, env: setup.env }));
         }
         const proxy = isLocal
-          ? await proxied(setup, { server: [command, ...args], client: optionsFor(era), prepare })
+          ? await startStdioProxy(setup, { server: [command, ...args], client: optionsFor(era), prepare })
           : await proxiedAt(setup, url, era);
         try {
           const expected = await answersOf(direct);

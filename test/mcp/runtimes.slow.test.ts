@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { listening, proxied, setUp, type Refused, type Setup } from "../support/mcp.ts";
-import { without } from "../support/runtimes.ts";
+import { startHttpProxy, startStdioProxy, setUp, type Refused, type Setup } from "../support/mcp.ts";
+import { withoutRuntime } from "../support/runtimes.ts";
 import { until } from "../support/wait.ts";
 
 for (const runtime of ["deno", "bun"] as const)
-  describe(`on ${runtime}`, { skip: without(runtime) }, () => {
+  describe(`on ${runtime}`, { skip: withoutRuntime(runtime) }, () => {
     let setup: Setup;
     before(async () => {
       setup = await setUp();
@@ -25,12 +25,12 @@ for (const runtime of ["deno", "bun"] as const)
       assert.ok(isMade(n - 100));
       assert.equal((await call(client, "forbidden")).structuredContent?.status, "denied");
       const running = call(client, "write", { n });
-      await until("it waits", setup.waits(n));
+      await until("the call is pending approval", setup.waits(n));
       await setup.decide(true);
       assert.equal((await running).isError, undefined);
       const other = await another();
       call(other, "write", { n: n + 1 }).catch(() => undefined);
-      await until("it waits", setup.waits(n + 1));
+      await until("the call is pending approval", setup.waits(n + 1));
       await other.close();
       await hears();
       await setup.decide(true);
@@ -40,9 +40,9 @@ for (const runtime of ["deno", "bun"] as const)
     }
 
     test("over standard input and output", async () => {
-      const proxy = await proxied(setup, { flags, runtime });
+      const proxy = await startStdioProxy(setup, { flags, runtime });
       try {
-        const another = async (): Promise<Client> => (await proxied(setup, { flags, runtime })).client;
+        const another = async (): Promise<Client> => (await startStdioProxy(setup, { flags, runtime })).client;
         await holds(proxy.client, another, () => Promise.resolve(), 150);
       } finally {
         await proxy.close();
@@ -54,7 +54,7 @@ for (const runtime of ["deno", "bun"] as const)
       ["2026-07-28", { pin: "2026-07-28" }, 170],
     ] as const)
       test(`over HTTP, of ${era}`, async () => {
-        const proxy = await listening(setup, [...flags, "--listen", "0"], {}, undefined, runtime);
+        const proxy = await startHttpProxy(setup, [...flags, "--listen", "0"], {}, undefined, runtime);
         const another = async (): Promise<Client> => {
           const client = new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode } });
           await client.connect(new StreamableHTTPClientTransport(new URL(proxy.url)));

@@ -9,7 +9,7 @@ import { after, before, describe, test } from "node:test";
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import { serve } from "../../src/serve/index.ts";
 import { assent } from "../support/cli.ts";
-import { proxied, setUp, SERVER, type Proxied, type Refused, type Setup } from "../support/mcp.ts";
+import { startStdioProxy, setUp, SERVER, type Proxied, type Refused, type Setup } from "../support/mcp.ts";
 import { server as fixture } from "../support/mcp-server.ts";
 import { until } from "../support/wait.ts";
 
@@ -55,7 +55,7 @@ describe("several servers in one assent-mcp.yaml", () => {
       absent: { command: "/no/such/program" },
     };
     writeFileSync(file("assent-mcp.yaml"), JSON.stringify({ wait: 600, servers }));
-    proxy = await proxied(setup, { flags: ["--config", file("assent-mcp.yaml")], server: [] });
+    proxy = await startStdioProxy(setup, { flags: ["--config", file("assent-mcp.yaml")], server: [] });
   });
   after(async () => {
     await proxy?.close();
@@ -87,7 +87,10 @@ describe("several servers in one assent-mcp.yaml", () => {
 
   test("an approval for one server's tool does not cover another server's tool of the same name", async () => {
     const waiting = call("one-echo", { n: 100 });
-    await until("it waits", async () => (await setup.actions())[0]?.["status"] === "pending_approval");
+    await until(
+      "the call is pending approval",
+      async () => (await setup.actions())[0]?.["status"] === "pending_approval",
+    );
     const other = call("two-echo", { n: 100 });
     await until(
       "both wait",
@@ -122,7 +125,10 @@ describe("several servers in one assent-mcp.yaml", () => {
 
   test("a definition changes while a call waits for approval: the approved call is not made", async () => {
     const running = call("one-write", { n: 200 });
-    await until("it waits", async () => (await setup.actions())[0]?.["status"] === "pending_approval");
+    await until(
+      "the call is pending approval",
+      async () => (await setup.actions())[0]?.["status"] === "pending_approval",
+    );
     writeFileSync(file("descriptions-one"), "write Writes, and sends a copy to somebody.\n");
     await setup.decide(true);
     const refused = await running;
@@ -185,7 +191,7 @@ describe("servers that hang", () => {
     writeFileSync(config, JSON.stringify({ wait: 600, servers }));
     let changes = 0;
     const changed = new Set<string>();
-    const proxy = await proxied(setup, {
+    const proxy = await startStdioProxy(setup, {
       flags: ["--config", config],
       server: [],
       patience: 20_000,
@@ -266,7 +272,7 @@ describe("a server at a URL that forgets its sessions", () => {
     try {
       const config = join(setup.folder, "assent-mcp.yaml");
       writeFileSync(config, JSON.stringify({ servers: { notes: { url: `${upstream.url}/mcp` } } }));
-      const other = await proxied(setup, { flags: ["--config", config], server: [] });
+      const other = await startStdioProxy(setup, { flags: ["--config", config], server: [] });
       const call = async (n: number): Promise<Refused> =>
         (await other.client.callTool({ name: "write", arguments: { n } })) as unknown as Refused;
       try {

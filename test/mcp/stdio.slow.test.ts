@@ -1,7 +1,7 @@
 /** `assent mcp proxy` on standard input and output, with the official client and a server of the official package. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { proxied, setUp, type Proxied, type Refused, type Setup } from "../support/mcp.ts";
+import { startStdioProxy, setUp, type Proxied, type Refused, type Setup } from "../support/mcp.ts";
 import { until } from "../support/wait.ts";
 
 for (const era of ["2025-11-25", "2026-07-28"] as const)
@@ -10,7 +10,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
     let proxy: Proxied;
     before(async () => {
       setup = await setUp();
-      proxy = await proxied(setup, {
+      proxy = await startStdioProxy(setup, {
         flags: ["--name", "notes", "--wait", "0"],
         client: { versionNegotiation: { mode: era === "2025-11-25" ? "legacy" : { pin: "2026-07-28" } } },
       });

@@ -57,7 +57,7 @@ describe("a call as a task", () => {
   test("is answered immediately, waits longer than a call could, and is made once after the approval", async () => {
     const task = await begin("write", { n: 100 });
     assert.equal(task.status, "working");
-    await until("it waits", waits(100));
+    await until("the call is pending approval", waits(100));
     assert.match((await get(task)).statusMessage ?? "", /waiting for approval/);
     assert.equal(written(100), 0);
     const result = resultOf(task);
@@ -77,7 +77,7 @@ describe("a call as a task", () => {
 
   test("that was cancelled while it waited is not made when it is approved", async () => {
     const task = await begin("write", { n: 200 });
-    await until("it waits", waits(200));
+    await until("the call is pending approval", waits(200));
     const cancelled = await client.ask("tasks/cancel", { taskId: task.taskId });
     assert.equal(cancelled.result?.["status"], "cancelled");
     await setup.decide(true);
@@ -91,7 +91,7 @@ describe("a call as a task", () => {
   test("of a client that disconnected is not made, and no other client can read it", async () => {
     const other = await rawClient(setup, ["--name", "notes"], { tasks: {} });
     const task = await begin("write", { n: 300 }, other);
-    await until("it waits", waits(300));
+    await until("the call is pending approval", waits(300));
     assert.equal((await client.ask("tasks/get", { taskId: task.taskId })).error?.code, -32602);
     const { tasks } = (await client.ask("tasks/list")).result as { tasks: Task[] };
     assert.ok(tasks.length > 0 && !tasks.some(({ taskId }) => taskId === task.taskId));

@@ -48,7 +48,7 @@ createInterface({ input: process.stdin }).on("line", (line) => {
 const TENANT = "com.example/tenant";
 const MARK = "role=admin";
 
-describe("of what is not decided on", () => {
+describe("content that is not decided on", () => {
   let setup: Setup;
   let child: ReturnType<typeof spawn>;
   const heard: Message[] = [];

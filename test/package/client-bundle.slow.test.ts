@@ -1,4 +1,4 @@
-/** What a page or a worker loads of `assent/client`. */
+/** Measures the code that a page or a worker loads from `assent/client`. */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -6,14 +6,14 @@ import { join } from "node:path";
 import { build } from "esbuild";
 import { ROOT } from "../support/runtimes.ts";
 
-test("under 20,000 bytes are loaded at once, and nothing that only Node has", async () => {
+test("loads under 20,000 bytes at once, and no modules that only Node has", async () => {
   const { metafile } = await build({
     entryPoints: [join(ROOT, "src/client/index.ts")],
     bundle: true,
     minify: true,
     splitting: true,
     format: "esm",
-    // With this, an import of node: is an error.
+    // With this setting, an import of a node: module is an error.
     platform: "browser",
     target: "es2022",
     outdir: "out",

@@ -1,4 +1,4 @@
-/** A clean clone as npm starts it: `npx assent`, before and after its first build. */
+/** Runs `npx assent` in a clean clone, before and after the first build. */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

@@ -9,12 +9,12 @@ import process from "node:process";
 import { after, before, describe, it } from "node:test";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import { ADMIN, sharedEnvironment } from "../support/deployment.ts";
-import { assent, program, type Run } from "../support/cli.ts";
+import { assent, runProgram, type Run } from "../support/cli.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { ASSENT, startCommand, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { ALLOWED, FEW_POLICIES } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { bounded, until } from "../support/wait.ts";
+import { withTimeout, until } from "../support/wait.ts";
 
 const EARLIER = process.env["ASSENT_EARLIER"];
 const earlierCommand = (args: string[]): string[] =>
@@ -48,12 +48,12 @@ describe("an earlier release and this one", () => {
     const audit = await assent(["audit"], { env });
     assert.equal(audit.code, 0, audit.out + audit.err);
 
-    // What the migration of a later version leaves.
+    // The result of a migration of a later version.
     const { DatabaseSync } = await loadSqlite();
     const store = new DatabaseSync(join(data, "assent.db"));
     store.exec("insert into schema_migrations (version, name, applied_at) values (9999, 'later', 0)");
     store.close();
-    const refused: Run = await program(process.execPath, earlierCommand(["serve"]), {
+    const refused: Run = await runProgram(process.execPath, earlierCommand(["serve"]), {
       env: { ...env, ASSENT_PORT: "0" },
     });
     assert.notEqual(refused.code, 0);
@@ -101,7 +101,7 @@ describe("an earlier release and this one", () => {
         assert.equal(await stopProcess(earlier), 0);
         await until("and after the end of the old one", () => count(service.url) > before + 100);
         isStopping = true;
-        await bounded("the clients end", Promise.all(clients));
+        await withTimeout("the clients end", Promise.all(clients));
         for (const ids of decided.values()) assert.ok(await isKnown(service.url, ids.at(-1) as string));
         const audit = await assent(["audit"], { env: newEnv });
         assert.equal(audit.code, 0, audit.out + audit.err);

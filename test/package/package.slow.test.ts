@@ -1,4 +1,7 @@
-/** The package as somebody installs it: packed, put into an empty folder, imported, compiled against and served, on every runtime. */
+/**
+ * Packs the package and installs it into an empty folder, then imports it, compiles against it and runs the service, on
+ * every runtime.
+ */
 import "../support/on-disk.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import assert from "node:assert/strict";
@@ -18,8 +21,8 @@ import { delimiter, join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { stripVTControlCharacters } from "node:util";
 import { nodeOf, withoutNode } from "../support/nodes.ts";
-import { endGroup, ROOT, startCommand } from "../support/process.ts";
-import { programOf, without } from "../support/runtimes.ts";
+import { endProcessGroup, ROOT, startCommand } from "../support/process.ts";
+import { programOf, withoutRuntime } from "../support/runtimes.ts";
 
 interface Manifest {
   name: string;
@@ -31,12 +34,12 @@ interface Manifest {
   peerDependencies: Record<string, string>;
 }
 const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as Manifest;
-/** What one imports: `assent`, `assent/plugin` and so on. */
+/** The specifiers that users import: `assent`, `assent/plugin` and so on. */
 const ENTRIES = Object.keys(manifest.exports)
   .filter((name) => name !== "./package.json")
   .map((name) => `assent${name.slice(1)}`);
 
-/** The oldest that has SQLite itself, and the one of the images, which strips types but not under node_modules. */
+/** The oldest Node with built-in SQLite, and the Node of the images, which strips types, except under node_modules. */
 const NEWER = { "22.13.0": nodeOf("22.13.0"), "24.14.0": nodeOf("24.14.0") } as const;
 const NODE20 = process.versions.node.startsWith("20.") ? process.execPath : nodeOf("20.20.2");
 
@@ -78,7 +81,7 @@ export const answer: Response = await runtime.fetch(new Request("http://assent.t
 
 const scratch = temporaryFolder("assent-package-");
 const tarball = join(scratch, `assent-${manifest.version}.tgz`);
-/** Installed by npm as it is; by npm with what Node 20 needs; by Bun. */
+/** Installed by npm without extra packages; by npm with the packages that Node 20 needs; and by Bun. */
 const plain = join(scratch, "plain");
 const older = join(scratch, "older");
 const byBun = join(scratch, "by-bun");
@@ -95,7 +98,7 @@ function run(
   });
 }
 
-/** An empty folder with what is asked for in it. Returns what npm said. */
+/** Installs packages into an empty folder. Returns npm's output. */
 async function install(folder: string, ...names: string[]): Promise<string> {
   mkdirSync(folder);
   writeFileSync(join(folder, "package.json"), '{"private":true,"type":"module"}');
@@ -105,14 +108,14 @@ async function install(folder: string, ...names: string[]): Promise<string> {
   return err;
 }
 
-/** As a shell finds it: `node` first of all on the PATH. */
+/** Returns a PATH on which this `node` comes first. */
 function withNode(program: string): { PATH: string } {
   const folder = temporaryFolder("path-", scratch);
   symlinkSync(program, join(folder, "node"));
   return { PATH: [folder, process.env["PATH"] ?? ""].join(delimiter) };
 }
 
-/** As it was before anybody served from it. */
+/** Removes what a previous service left in the folder. */
 function emptied(folder: string): string {
   for (const name of ["assent.yaml", "policies", ".assent", "data", ".local"])
     rmSync(join(folder, name), { recursive: true, force: true });
@@ -121,7 +124,7 @@ function emptied(folder: string): string {
 
 const BARE = { ASSENT_AGENTS: "", DATABASE_URL: "", NODE_OPTIONS: "", NODE_ENV: "" };
 
-/** The first minutes of somebody new, with the commands that are printed. */
+/** Follows a new user's first minutes, with the commands that are printed. */
 async function firstMinutes(
   t: TestContext,
   folder: string,
@@ -168,7 +171,7 @@ async function firstMinutes(
     assert.doesNotMatch(service.output(), /warning/i);
     t.diagnostic(`first answer after ${Math.round(taken)} ms, ${Math.round(resident)} MiB resident`);
   } finally {
-    await endGroup(service.child, "SIGTERM");
+    await endProcessGroup(service.child, "SIGTERM");
   }
 }
 
@@ -201,7 +204,7 @@ describe("the package", () => {
   });
   after(() => rmSync(scratch, { recursive: true, force: true }));
 
-  it("is installed without a warning of an engine, a peer or an end, and without a script", () => {
+  it("is installed without engine, peer or deprecation warnings, and without install scripts", () => {
     assert.doesNotMatch(said, /EBADENGINE|ERESOLVE|deprecated|peer/);
     for (const [path, { hasInstallScript }] of Object.entries(
       (
@@ -213,7 +216,7 @@ describe("the package", () => {
       assert.notEqual(hasInstallScript, true, path);
   });
 
-  it("has the pages that its README and its help name", async () => {
+  it("contains the pages that its README and its help name", async () => {
     const root = join(plain, "node_modules/assent");
     const texts = [readFileSync(join(root, "README.md"), "utf8")];
     for (const command of ["serve", "hook", "backup"])
@@ -226,19 +229,19 @@ describe("the package", () => {
     );
   });
 
-  it("is at most 30 MB with all that it needs, and 60 MB with SQLite for Node 20", (t) => {
+  it("takes at most 30 MB with its dependencies, and 60 MB with SQLite for Node 20", (t) => {
     for (const [folder, most] of [
       [plain, 30],
       [older, 60],
     ] as const) {
-      // tsx is there for the test of a plugin in TypeScript.
+      // tsx is installed only for the test of a plugin in TypeScript.
       const { bytes, packages } = sizeOf(join(folder, "node_modules"), ["tsx", "esbuild", "@esbuild"]);
       t.diagnostic(`${(bytes / 1e6).toFixed(1)} MB in ${packages} packages`);
       assert.ok(bytes <= most * 1e6, `${bytes} bytes`);
     }
   });
 
-  it("imports, in code and in types, only what is installed with it", () => {
+  it("imports only installed packages, in code and in types", () => {
     const dist = join(plain, "node_modules/assent/dist");
     const { dependencies, peerDependencies } = manifest;
     for (const path of readdirSync(dist, { recursive: true, encoding: "utf8" })) {
@@ -260,7 +263,7 @@ describe("the package", () => {
     }
   });
 
-  it("changes no framework of the project, and its adapter rejects a version that it does not support", async () => {
+  it("does not change the project's frameworks, and its adapter rejects a version that it does not support", async () => {
     const project = join(scratch, "beside-ai");
     const framework = join(scratch, "ai");
     mkdirSync(framework);
@@ -303,7 +306,7 @@ describe("the package", () => {
     assert.deepEqual(named("esbuild"), [], "what only builds is not in it");
   });
 
-  it("holds the licences of what it copied, no source and no secret", () => {
+  it("contains the licences of copied code, and no source files or secrets", () => {
     const files = readdirSync(join(plain, "node_modules/assent"), { recursive: true, encoding: "utf8" });
     assert.ok(!files.some((name) => /(?<!\.d)\.ts$|\.db$|\.pem$|(?:^|\/)\.build/.test(name)));
     const licences = readFileSync(join(plain, "node_modules/assent/dist/vendor/LICENSES.txt"), "utf8");
@@ -321,7 +324,7 @@ describe("the package", () => {
     assert.ok(!files.some((name) => /__pycache__|\.pyc$|tests/.test(name)));
   });
 
-  it("pleases publint", async () => {
+  it("passes publint", async () => {
     const { code, out, err } = await run(process.execPath, [
       join(ROOT, "node_modules/publint/src/cli.js"),
       "run",
@@ -331,13 +334,13 @@ describe("the package", () => {
     assert.equal(code, 0, out + err);
   });
 
-  it("has types that every way of resolving finds", async () => {
+  it("has types that every kind of module resolution finds", async () => {
     const attw = join(ROOT, "node_modules/@arethetypeswrong/cli/dist/index.js");
     const { code, out, err } = await run(process.execPath, [attw, tarball, "--profile", "esm-only"]);
     assert.equal(code, 0, out + err);
   });
 
-  // Each way of resolving and each set of types once.
+  // Each kind of module resolution and each set of types once.
   for (const [module, options, where, libraries] of [
     ["nodenext", ["--module", "nodenext"], "a browser's types", ["--lib", "es2023,dom,dom.iterable,dom.asynciterable"]],
     [
@@ -365,15 +368,15 @@ describe("the package", () => {
 
   describe("on Node", () => {
     for (const [version, program] of Object.entries(NEWER)) {
-      it(`${version} is imported whole`, { skip: withoutNode(program) }, () => imports(program as string, [], plain));
+      it(`${version} imports every entry`, { skip: withoutNode(program) }, () => imports(program as string, [], plain));
 
-      it(`${version} serves from an empty folder`, { skip: withoutNode(program) }, async (t) => {
+      it(`${version} runs the service from an empty folder`, { skip: withoutNode(program) }, async (t) => {
         const env = withNode(program as string);
         await firstMinutes(t, emptied(plain), ["npx", ["assent", "serve"]], env, "npx assent ");
       });
     }
 
-    it("20 is imported whole", { skip: withoutNode(NODE20) }, () => imports(NODE20 as string, [], plain));
+    it("20 imports every entry", { skip: withoutNode(NODE20) }, () => imports(NODE20 as string, [], plain));
 
     it(
       "20 serves with SQLite from a package, and says so where it is not",
@@ -404,10 +407,10 @@ describe("the package", () => {
         const env = { ...BARE, HOME: folder, ...withNode(program as string) };
         const service = await startCommand(["npx", ["assent", "serve"]], env, { cwd: folder, detached: true });
         try {
-          // A second copy of the package would not know the plugin's refusal for one.
+          // A plugin's error from a second copy of the package would not be recognized, and cause a 500.
           assert.equal((await fetch(`${service.url}/mine`)).status, 404);
         } finally {
-          await endGroup(service.child, "SIGTERM");
+          await endProcessGroup(service.child, "SIGTERM");
         }
       });
 
@@ -422,15 +425,25 @@ describe("the package", () => {
     });
   });
 
-  it("on Deno is imported whole, by either name, and serves", { skip: without("deno") }, async (t) => {
-    const deno = programOf("deno") as string;
-    await imports(deno, ["run", "-A"], plain);
-    await imports(deno, ["run", "-A"], plain, "imports-npm.mjs");
-    const env = { DENO_NO_UPDATE_CHECK: "1", ...onPath("deno", deno) };
-    await firstMinutes(t, emptied(plain), [deno, ["run", "-A", "npm:assent", "serve"]], env, "deno run -A npm:assent ");
-  });
+  it(
+    "imports every entry and runs the service on Deno, by either name",
+    { skip: withoutRuntime("deno") },
+    async (t) => {
+      const deno = programOf("deno") as string;
+      await imports(deno, ["run", "-A"], plain);
+      await imports(deno, ["run", "-A"], plain, "imports-npm.mjs");
+      const env = { DENO_NO_UPDATE_CHECK: "1", ...onPath("deno", deno) };
+      await firstMinutes(
+        t,
+        emptied(plain),
+        [deno, ["run", "-A", "npm:assent", "serve"]],
+        env,
+        "deno run -A npm:assent ",
+      );
+    },
+  );
 
-  it("on Bun is installed, imported whole, and serves", { skip: without("bun") }, async (t) => {
+  it("is installed, imports every entry and runs the service on Bun", { skip: withoutRuntime("bun") }, async (t) => {
     const bun = programOf("bun") as string;
     mkdirSync(byBun);
     writeFileSync(join(byBun, "package.json"), '{"private":true,"type":"module"}');
@@ -452,7 +465,7 @@ function importing(names: readonly string[]): string {
 async function imports(program: string, args: readonly string[], cwd: string, script = "imports.mjs"): Promise<void> {
   const { code, out, err } = await run(program, [...args, script], { cwd, env: BARE });
   assert.equal(code, 0, err);
-  // Deno takes FORCE_COLOR for a wish, whatever it is set to.
+  // Deno prints colors if FORCE_COLOR is set to any value.
   assert.equal(stripVTControlCharacters(out), "true\n".repeat(ENTRIES.length));
 }
 

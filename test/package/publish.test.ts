@@ -1,4 +1,4 @@
-/** The release pipeline, without publishing: its dry run, and what it refuses. */
+/** The release pipeline without publishing: its dry run, and what it rejects. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { ROOT } from "../support/process.ts";
 const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
 
 function publish(...args: string[]): { status: number | null; out: string; err: string } {
-  // No name of a registry is set, so that nothing can be published from here.
+  // No registry is configured, so nothing can be published from here.
   const env = { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "" };
   const { status, stdout, stderr } = spawnSync(process.execPath, [join(ROOT, ".ci/publish.mjs"), ...args], {
     encoding: "utf8",
@@ -31,7 +31,7 @@ test("the dry run prints what a tag would publish to npm, PyPI and a container r
   assert.match(out, /nothing was published\n$/);
 });
 
-test("a tag that is not the version of every part is refused, and each difference named", () => {
+test("a tag that differs from the version of any part is rejected, and each difference is named", () => {
   const { status, err } = publish("v99.0.0", "--dry-run");
   assert.equal(status, 1);
   for (const file of ["package.json", "clients/python/pyproject.toml", "CHANGELOG.md"])

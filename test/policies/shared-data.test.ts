@@ -14,7 +14,7 @@ import {
   parsePolicyFolder,
   type PolicyFolder,
 } from "../../src/policies/folder.ts";
-import { assentHere } from "../support/cli.ts";
+import { assentInProcess } from "../support/cli.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const DATA = `data: limits
@@ -179,11 +179,11 @@ test("the command line checks every environment, and formats data files", async 
     "refunds.yaml":
       "policy: refunds\ndata: [limits]\nrules: [{ name: r, when: params.amount <= data.limits.of.usd, effect: allow }]\n",
   });
-  const checked = await assentHere("policy", "check", folder);
+  const checked = await assentInProcess("policy", "check", folder);
   assert.equal(checked.code, 1);
   assert.match(checked.err, /in the environment "staging": rules\.0\.when: data\.limits\.of has no field "usd"/);
   assert.deepEqual((await loadPolicyFolder(folder)).faults, []);
-  const formatted = await assentHere("policy", "fmt", folder, "--check");
+  const formatted = await assentInProcess("policy", "fmt", folder, "--check");
   assert.match(formatted.out, /limits_data\.yaml/);
   assert.match(formatted.err, /1 of 2 files would change/);
 });

@@ -1,4 +1,4 @@
-/** The core's own tests on Bun. */
+/** Runs the tests of the core on Bun. */
 import "../support/on-disk.ts";
 import { coreTests } from "../support/core.ts";
 

@@ -1,4 +1,4 @@
-/** The core's own tests on Deno. */
+/** Runs the tests of the core on Deno. */
 import "../support/on-disk.ts";
 import { coreTests } from "../support/core.ts";
 

@@ -1,4 +1,7 @@
-/** What webhooks and mail are guarded by holds on every runtime: the address that was checked, the name's certificate, STARTTLS. */
+/**
+ * The protections of webhooks and mail work on every runtime: the checked address is used, the certificate matches the
+ * name, and STARTTLS is required.
+ */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -9,13 +12,13 @@ import { Webhook } from "standardwebhooks";
 import { startMailServer } from "../support/mail.ts";
 import { makeCertificate, startReceiver, withoutOpenssl, type Receiver } from "../support/receiver.ts";
 import { ROOT } from "../support/process.ts";
-import { commandOf, denoPermissions, scriptOf, without, type RuntimeName } from "../support/runtimes.ts";
+import { commandOf, denoPermissions, scriptOf, withoutRuntime, type RuntimeName } from "../support/runtimes.ts";
 
 const SECRET = `whsec_${Buffer.alloc(32, 5).toString("base64")}`;
 const script = (name: string): string => scriptOf(`test/runtimes/children/${name}`);
 const RUNTIMES: readonly RuntimeName[] = ["node", "deno", "bun"];
 
-/** What the script prints. Deno may read the repository and `folder`. */
+/** Returns the script's output. Deno may read the repository and `folder`. */
 async function run(runtime: RuntimeName, name: string, folder: string, args: string[]): Promise<string> {
   const [program, all] = commandOf(runtime, script(name), args, denoPermissions("start", folder));
   const { stdout } = await promisify(execFile)(program, all, {
@@ -39,7 +42,7 @@ describe("runtimes", { skip: withoutOpenssl() }, () => {
   });
 
   for (const runtime of RUNTIMES) {
-    test(`webhooks on ${runtime}`, { skip: without(runtime) }, async () => {
+    test(`webhooks on ${runtime}`, { skip: withoutRuntime(runtime) }, async () => {
       const send = (url: string, address: string, ca = ""): Promise<string> =>
         run(runtime, "webhook", dirname(own.certFile), [url, address, SECRET, ca]);
       assert.equal(await send(`http://hooks.example.com:${plain.port}/`, "127.0.0.1"), "delivered");
@@ -70,7 +73,7 @@ describe("runtimes", { skip: withoutOpenssl() }, () => {
       assert.equal(secure.received.length, before);
     });
 
-    test(`mail on ${runtime}`, { skip: without(runtime) }, async () => {
+    test(`mail on ${runtime}`, { skip: withoutRuntime(runtime) }, async () => {
       const { key, cert, certFile } = makeCertificate("localhost");
       const mail = await startMailServer({ hideSTARTTLS: false, key, cert, authOptional: false });
       try {
@@ -83,7 +86,7 @@ describe("runtimes", { skip: withoutOpenssl() }, () => {
           [true, "assent", ["anna@example.com"]],
         );
         assert.ok(mail.mails[0]?.text.includes("https://assent.example/approve#apl1_secret.mac"));
-        // The certificate is for localhost alone.
+        // The certificate is valid only for localhost.
         assert.match(
           await run(runtime, "email", dirname(certFile), [String(mail.port), "127.0.0.1", certFile]),
           /^failed: /,

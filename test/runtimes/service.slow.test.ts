@@ -1,4 +1,6 @@
-/** The same service as a real process on Node, Deno and Bun, on both stores. Deno runs with the permissions of its task, and no more. */
+/**
+ * Runs the same service as a process on Node, Deno and Bun, on both stores. Deno gets only the permissions of its task.
+ */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -9,7 +11,7 @@ import { after, before, describe, it } from "node:test";
 import { ADMIN, sharedEnvironment } from "../support/deployment.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import {
-  endGroup,
+  endProcessGroup,
   MAIN,
   ROOT,
   startCommand,
@@ -17,7 +19,7 @@ import {
   stopProcess,
   type ServiceProcess,
 } from "../support/process.ts";
-import { commandOf, denoPermissions, programOf, without, type RuntimeName } from "../support/runtimes.ts";
+import { commandOf, denoPermissions, programOf, withoutRuntime, type RuntimeName } from "../support/runtimes.ts";
 import { ALLOWED, ASKED, FEW_POLICIES, type Answer } from "../support/service.ts";
 import { eventually, pause } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -49,14 +51,14 @@ async function call(
   };
 }
 
-/** Resolves to the newest action that waits for approval, as soon as there is one. */
+/** Waits until an action is pending approval, and returns the newest one. */
 const pendingAction = (service: ServiceProcess): Promise<Answer["body"]> =>
   eventually(
     async () => (await call(service, "GET", "/v1/actions?status=pending_approval")).body.actions[0],
     () => "no action waits",
   );
 
-/** Entries that the signed checkpoint speaks of: its second line. */
+/** Returns the number of entries that the signed checkpoint covers, which is its second line. */
 async function sizeOf(service: ServiceProcess): Promise<number> {
   const note = await (
     await fetch(`${service.url}/v1/provenance/checkpoint`, { headers: { authorization: `Bearer ${ADMIN}` } })
@@ -65,9 +67,9 @@ async function sizeOf(service: ServiceProcess): Promise<number> {
 }
 
 interface Stream {
-  /** The next `count` events. */
+  /** Returns the next `count` events. */
   take(count: number): Promise<{ id: number; data: { type: string } }[]>;
-  /** Resolves when the server ended it. */
+  /** Resolves when the server has closed the stream. */
   ended: Promise<void>;
   cut(): void;
 }
@@ -102,7 +104,7 @@ async function open(service: ServiceProcess, headers: Record<string, string> = {
       arrived.wake();
     }
   })();
-  // A cut is this test's own doing.
+  // The test itself cuts the stream.
   ended.catch(() => undefined);
   return {
     async take(count) {
@@ -121,7 +123,7 @@ async function stream(service: ServiceProcess, headers?: Record<string, string>)
 }
 
 for (const runtime of RUNTIMES) {
-  describe(`the service on ${runtime}`, { skip: without(runtime) }, () => {
+  describe(`the service on ${runtime}`, { skip: withoutRuntime(runtime) }, () => {
     for (const store of ["SQLite", "Postgres"] as const) {
       describe(`with ${store}`, { skip: store === "Postgres" && withoutPostgres }, () => {
         let server: PostgresServer | null = null;
@@ -165,19 +167,19 @@ for (const runtime of RUNTIMES) {
           assert.equal((await call(service, "POST", "/v1/replay", { body: { action_id: id } })).body.equal, true);
         });
 
-        it("ends a long wait with the verdict", async () => {
+        it("ends a long wait when a vote decides the action", async () => {
           const waiting = call(service, "POST", "/v1/actions", {
             body: ASKED,
             headers: { prefer: "wait=25", "idempotency-key": "waits" },
           });
           const pending = await pendingAction(service);
-          // Longer than the time after which Bun closes what is idle, unless told otherwise.
+          // Longer than Bun's default timeout for idle connections.
           if (runtime === "bun" && store === "SQLite") await pause(11_000);
           assert.equal((await call(service, "POST", `/v1/actions/${pending.id}/cancel`, { body: {} })).status, 200);
           assert.deepEqual([(await waiting).body.id, (await waiting).body.status], [pending.id, "cancelled"]);
         });
 
-        it("streams events, resumes, and frees the stream of a client that went away", async () => {
+        it("streams events, resumes, and frees the stream of a client that disconnected", async () => {
           const first = await stream(service);
           const { body } = await call(service, "POST", "/v1/actions", { body: ALLOWED });
           const [event] = await first.take(1);
@@ -228,7 +230,7 @@ for (const runtime of RUNTIMES) {
           assert.equal((await call(service, "POST", "/v1/actions", { body: ALLOWED })).status, 200);
         });
 
-        it("refuses a body above the limit, announced or not", async () => {
+        it("rejects a body above the limit, announced or not", async () => {
           const big = `{"agent_id":"a","tool":"t","operation":"o","params":{"x":"${"x".repeat(2_000_000)}"}}`;
           const headers = { authorization: `Bearer ${ADMIN}`, "content-type": "application/json" };
           const announced = await fetch(`${service.url}/v1/actions`, { method: "POST", headers, body: big });
@@ -249,7 +251,7 @@ for (const runtime of RUNTIMES) {
           );
         });
 
-        it("ends waits and streams on SIGTERM, and has everything after a start", async () => {
+        it("ends waits and streams on SIGTERM, and loses nothing in a restart", async () => {
           const size = await sizeOf(service);
           const events = await stream(service);
           const waiting = call(service, "POST", "/v1/actions", { body: ASKED, headers: { prefer: "wait=60" } });
@@ -266,14 +268,14 @@ for (const runtime of RUNTIMES) {
           assert.ok((await sizeOf(service)) > size);
         });
 
-        it("runs on the runtime that is meant", async () => {
+        it("runs on the intended runtime", async () => {
           const maps = execFileSync("ps", ["-o", "args=", "-p", String(service.child.pid)], { encoding: "utf8" });
           assert.ok(maps.startsWith(program as string), maps);
         });
       });
     }
 
-    it("plays the demo", () => {
+    it("runs the demo", () => {
       const [program, args] = commandOf(runtime, MAIN, ["demo"], denoPermissions("demo"));
       const shown = execFileSync(program, args, {
         cwd: ROOT,
@@ -284,7 +286,7 @@ for (const runtime of RUNTIMES) {
     });
 
     it("starts by the documented command", async () => {
-      // Below ./data, the one folder that Deno's task may write to.
+      // Below ./data, the only folder that Deno's task may write to.
       const had = existsSync(join(ROOT, "data"));
       const data = `data/runtimes-test-${runtime}-${process.pid}`;
       const commands: Record<RuntimeName, [string, string[]]> = {
@@ -293,15 +295,15 @@ for (const runtime of RUNTIMES) {
         bun: [programOf("bun") ?? "", ["start"]],
       };
       try {
-        // As in a terminal: Ctrl-C goes to the runner and to what it runs.
+        // As in a terminal: Ctrl-C reaches the task runner and its child process.
         const started = await startCommand(commands[runtime], { ASSENT_DATA: `./${data}` }, { detached: true });
         try {
           assert.equal((await fetch(`${started.url}/readyz`)).status, 200);
           const greeting = /the command asks for the key:\s+(.*)/.exec(started.output())?.[1] ?? "";
           assert.equal(greeting.split(" ")[0], runtime);
         } finally {
-          // The runner may end before what it runs.
-          await endGroup(started.child, "SIGINT");
+          // The task runner can exit before its child process.
+          await endProcessGroup(started.child, "SIGINT");
         }
         await assert.rejects(fetch(`${started.url}/readyz`), "nothing listens now");
       } finally {

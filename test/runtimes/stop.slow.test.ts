@@ -1,4 +1,7 @@
-/** What a stop does to open connections, on every runtime: what is in flight gets its answer, and nothing else holds it up. */
+/**
+ * Stopping a service with open connections, on every runtime: requests in progress get their responses, and nothing
+ * else delays the exit.
+ */
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
@@ -8,15 +11,15 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { startProcess, type ServiceProcess } from "../support/process.ts";
-import { programOf, without, type RuntimeName } from "../support/runtimes.ts";
+import { programOf, withoutRuntime, type RuntimeName } from "../support/runtimes.ts";
 import { ALLOWED, ASKED, FEW_POLICIES } from "../support/service.ts";
-import { bounded, until } from "../support/wait.ts";
+import { withTimeout, until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const RUNTIMES: readonly RuntimeName[] = ["node", "deno", "bun"];
 const ADMIN = `assent-test-admin-${"0".repeat(32)}`;
 
-/** One connection by hand: what it was sent, and whether the service has ended it. */
+/** One connection over a socket: what it received, and whether the service has closed it. */
 class Connection {
   received = "";
   ended = false;
@@ -33,7 +36,7 @@ class Connection {
     const head = `${method} ${path} HTTP/1.1\r\nHost: assent.test\r\nAuthorization: Bearer ${ADMIN}\r\n${type}\r\n`;
     this.socket.write(head + body.slice(0, sent));
   }
-  /** Whole answers so far. */
+  /** Number of complete responses so far. */
   get answers(): number {
     return [...this.received.matchAll(/HTTP\/1\.1 \d{3}/g)].length;
   }
@@ -62,8 +65,8 @@ async function withService(
 }
 
 for (const runtime of RUNTIMES) {
-  describe(`a stop on ${runtime}`, { skip: without(runtime) }, () => {
-    it("reports unready at once, and decides for drain_seconds more, with Connection: close", () =>
+  describe(`a stop on ${runtime}`, { skip: withoutRuntime(runtime) }, () => {
+    it("reports unready at once, and continues to decide for drain_seconds, with Connection: close", () =>
       withService(
         runtime,
         async (service) => {
@@ -83,7 +86,7 @@ for (const runtime of RUNTIMES) {
         { ASSENT_DRAIN_SECONDS: "300" },
       ));
 
-    it("closes what is idle, ends what waits, and lets an upload finish, each with Connection: close", () =>
+    it("closes idle connections, ends waits, and lets an upload finish, each with Connection: close", () =>
       withService(runtime, async (service) => {
         const asked = JSON.stringify(ASKED);
         const [idle, waiting, upload] = [new Connection(service), new Connection(service), new Connection(service)];
@@ -96,7 +99,7 @@ for (const runtime of RUNTIMES) {
         waiting.ask("GET", `/v1/actions/${id}?wait=60`);
         const text = JSON.stringify(ALLOWED);
         upload.ask("POST", "/v1/actions", text, 20);
-        // After both of them, so that they have begun.
+        // After both requests, so that both have started.
         for (let i = 0; i < 20; i++) await fetch(`${service.url}/healthz`);
         service.child.kill("SIGTERM");
         await until("the idle one is closed", () => idle.ended);
@@ -105,20 +108,20 @@ for (const runtime of RUNTIMES) {
         assert.match(last(waiting), /^HTTP\/1\.1 200[^]*\r\nconnection: close\r\n/i);
         upload.socket.write(text.slice(20));
         await until("the upload is answered, and its connection closed", () => upload.answers === 2 && upload.ended);
-        // Deno's own stop ends every body that is still coming: it is said, and nothing was decided.
+        // Deno aborts bodies that are still being received. The response is an error, and nothing was decided.
         const status = runtime === "deno" ? 400 : 200;
         assert.match(last(upload), new RegExp(`^HTTP/1\\.1 ${status}[^]*\\r\\nconnection: close\\r\\n`, "i"));
-        assert.equal(await bounded("it ends", service.ended), 0);
+        assert.equal(await withTimeout("it ends", service.ended), 0);
         assert.doesNotMatch(service.output(), /Uncaught/);
       }));
 
-    it("under load answers every decision that it records", () =>
+    it("under load, returns every decision that it records", () =>
       withService(runtime, async (service, folder) => {
         let stopped = false;
         let answered = 0;
         let cut = 0;
         const agent = new Agent({ keepAlive: true, maxSockets: 40 });
-        /** False when there is nobody left to ask. */
+        /** Resolves to false once the service no longer accepts connections. */
         const submit = (): Promise<boolean> =>
           new Promise((resolve) => {
             const sent = request(
@@ -140,7 +143,7 @@ for (const runtime of RUNTIMES) {
                 });
               },
             );
-            // A connection that was closed while it was idle, or nobody listens any more.
+            // The connection was closed while it was idle, or the service no longer listens.
             sent.once("error", () => resolve(!stopped));
             sent.end(JSON.stringify(ALLOWED));
           });
@@ -148,7 +151,7 @@ for (const runtime of RUNTIMES) {
           while (await submit());
         });
         await until("it is under load", () => answered > 400);
-        const ended = bounded("it ends", service.ended);
+        const ended = withTimeout("it ends", service.ended);
         stopped = true;
         service.child.kill("SIGTERM");
         assert.equal(await ended, 0);

@@ -1,25 +1,34 @@
-/** Clients of a service inside the test process, with faults on the way where a test wants them. */
+/** Creates Assent clients that call a service inside the test process, and injects connection faults. */
 import { createAssent, type Assent, type AssentOptions } from "../../src/client/index.ts";
 import type { Service } from "./service.ts";
 
-/** Straight into the service: the handler is the same that a socket leads to. */
-export function insideOf(service: Service): typeof fetch {
+/** Returns a `fetch` that calls the service's request handler directly, without a socket. */
+export function inProcessFetch(service: Service): typeof fetch {
   return (input, init) => service.runtime.fetch(new Request(input, init));
 }
 
 export function clientOf(service: Service, options: AssentOptions = {}): Assent {
-  return createAssent({ url: "http://assent.test", apiKey: service.agent, fetch: insideOf(service), ...options });
+  return createAssent({ url: "http://assent.test", apiKey: service.agent, fetch: inProcessFetch(service), ...options });
 }
 
-/** What happens to calls whose method and path fit: `before` the service sees them, or `after` it answered. */
+/**
+ * A fault for calls whose method and path match. `before`: the service does not receive the call. `after`: the service
+ * has processed the call.
+ */
 export interface Fault {
   on: RegExp;
   before?: (request: Request) => Response | Promise<Response> | undefined | void;
   after?: (answer: Response) => Response | Promise<Response>;
 }
 
-/** A way to the service with faults on it, and the calls that went in: `POST /v1/actions?join=open`. */
-export function faulty(service: Service, faults: readonly Fault[]): { fetch: typeof fetch; calls: string[] } {
+/**
+ * Returns a `fetch` that calls the service and injects `faults`, and the list of calls that reached the service, such
+ * as `POST /v1/actions?join=open`.
+ */
+export function createFaultyFetch(
+  service: Service,
+  faults: readonly Fault[],
+): { fetch: typeof fetch; calls: string[] } {
   const calls: string[] = [];
   return {
     calls,
@@ -37,8 +46,8 @@ export function faulty(service: Service, faults: readonly Fault[]): { fetch: typ
   };
 }
 
-/** A connection that breaks. */
-export const cut = (): never => {
+/** Simulates a connection that breaks. */
+export const breakConnection = (): never => {
   throw new TypeError("the connection was cut");
 };
 
@@ -46,7 +55,7 @@ export function json(body: unknown, status = 200, headers: Record<string, string
   return new Response(JSON.stringify(body), { status, headers: { "content-type": "application/json", ...headers } });
 }
 
-/** A key that is bound to an agent, as agents have them. */
+/** Creates an API key that is bound to one agent, which is what agents use. Returns the key. */
 export async function boundKey(service: Service, agent_id: string): Promise<string> {
   const body = { name: `key of ${agent_id}`, preset: "agent", agent_id };
   const { key } = await clientOf(service, { apiKey: service.admin }).call<{ key: string }>(

@@ -1,11 +1,13 @@
-/** What a writer of the database may do to a store, and what the audit must say to it. */
+/**
+ * Changes single values and rows of a store directly in the database, and checks that the audit reports each change.
+ */
 import { deepEqual, ok } from "node:assert/strict";
 import type { Storage } from "../../src/contract/storage.ts";
 import { UNRECORDED_COLUMNS, UNRECORDED_META_NAMES } from "../../src/audit/unrecorded-columns.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import type { RawRow, RawStore, RawTable, RawValue } from "./raw-store.ts";
 
-/** Of one table, where nothing else is said. */
+/** Default number of rows that are tested in one table. */
 const MOST_ROWS = 12;
 const whichAreNull = (row: RawRow): unknown => Object.values(row).map((value) => value === null);
 const KINDS: Readonly<Record<string, (row: RawRow) => unknown>> = {
@@ -39,11 +41,14 @@ export interface Place {
   column: string;
 }
 
-/** Those of rows that differ in what they are for, at most `mostRows` of each table. */
+/**
+ * Returns every column of a sample of rows: at most `mostRows` of each table, each with a different combination of
+ * type, status or null columns.
+ */
 export async function placesOf(store: RawStore, mostRows = MOST_ROWS): Promise<Place[]> {
   const places: Place[] = [];
   for (const table of store.tables) {
-    // Other tests have ledgers that are large enough for one.
+    // These tables are empty in a small ledger. Other tests use ledgers that are large enough.
     if (["tiles", "entry_bundles", "limit_totals"].includes(table.name)) continue;
     const kinds = new Set<string>();
     const kindOf = KINDS[table.name];
@@ -60,7 +65,7 @@ export async function placesOf(store: RawStore, mostRows = MOST_ROWS): Promise<P
   return places;
 }
 
-/** Whether the short table says that this is not compared. */
+/** Returns true if `UNRECORDED_COLUMNS` lists the column, so that the audit does not compare it. */
 export function isUnrecorded({ table, row, column }: Place): boolean {
   return UNRECORDED_COLUMNS.some((known) => {
     if (known.table !== table.name || (known.column !== "*" && known.column !== column)) return false;
@@ -71,10 +76,10 @@ export function isUnrecorded({ table, row, column }: Place): boolean {
   });
 }
 
-/** Beyond the numbers of rows, so that none has it. */
+/** Added to numeric keys. It exceeds the highest row number, so no other row has the new key. */
 const FAR = 1_000_003;
 
-/** Another value of the same type; of a key, one that no other row has. */
+/** Returns a different value of the same type. With `key`, the value differs from the key of every other row. */
 function changed(value: RawValue, key = false): RawValue {
   if (value === null) return null;
   if (typeof value === "number" && key) return value + FAR;
@@ -85,7 +90,10 @@ function changed(value: RawValue, key = false): RawValue {
   return other;
 }
 
-/** The place with `value` in it, for as long as `look` takes; null when the database refuses it. */
+/**
+ * Stores `value` in one column, calls `look`, and restores the old value. Returns the result of `look`, or null if the
+ * database rejects `value`.
+ */
 export async function withValue<T>(
   store: RawStore,
   { table, row, column }: Place,
@@ -110,7 +118,10 @@ export interface Audited {
   vkey: string;
 }
 
-/** Inspects the database's own structures, which takes longest, only if nothing else is wrong. */
+/**
+ * Audits a store and returns the faults. The slow inspection of the database's own structures runs only if no other
+ * fault was found.
+ */
 export async function faultsOf({ storage, vkey }: Audited): Promise<string[]> {
   const { inspect: _, ...rows } = storage;
   const { faults } = await auditStore(rows, vkey);
@@ -122,7 +133,7 @@ interface Flip {
   value: RawValue;
 }
 
-/** Returns another value for each place that the audit compares. */
+/** Returns a different value for each place that the audit compares. */
 function listFlips(places: readonly Place[]): Flip[] {
   return places
     .filter((place) => !isUnrecorded(place))
@@ -137,18 +148,18 @@ function listFlips(places: readonly Place[]): Flip[] {
     });
 }
 
-/** How a fault names a row, for tables whose faults do. */
+/** Returns the text by which a fault identifies a row, for tables whose faults identify rows. */
 const NAMES: Readonly<Record<string, (row: RawRow) => string>> = {
   actions: ({ id }) => String(id),
   api_keys: ({ id }) => String(id),
   entries: ({ seq }) => `entry ${Number(seq)} `,
 };
-/** Rows that change at once. The audit reports at most 20 faults of a kind. */
+/** Number of rows that change at once. The audit reports at most 20 faults of a kind. */
 const ROWS_AT_ONCE = 6;
 
 /**
- * Changes each column of several rows at once, which needs fewer audits. Returns the flips of the rows that no fault
- * names, for which this proves nothing, and the flips of other tables.
+ * Changes each column of several rows at once, which takes fewer audits than single changes. Returns the flips that
+ * this does not prove: those of rows that no fault identifies, and those of other tables.
  */
 async function findUnnamedFlips(audited: Audited, flips: readonly Flip[]): Promise<Flip[]> {
   const groups = new Map<string, Flip[]>();
@@ -172,7 +183,10 @@ async function findUnnamedFlips(audited: Audited, flips: readonly Flip[]): Promi
   return unnamed;
 }
 
-/** Every column of every table is noticed, or in the short table. Answers how many. */
+/**
+ * Changes each column of each sampled row, and checks that the audit reports it or that `UNRECORDED_COLUMNS` lists the
+ * column. Returns the number of columns.
+ */
 export async function flipColumns(audited: Audited, mostRows?: number): Promise<number> {
   const { raw } = audited;
   deepEqual(await faultsOf(audited), []);
@@ -187,16 +201,19 @@ export async function flipColumns(audited: Audited, mostRows?: number): Promise<
       missed.push(`${table.name}.${column} of ${JSON.stringify(table.key.map((name) => row[name]))}`);
   }
   deepEqual(missed, []);
-  // What the database's own rules keep out: a second head, for instance.
+  // The database's own constraints reject these values, for instance a second ledger head.
   deepEqual([...new Set(refused)].sort(), ["checkpoint.id", "ledger_head.id"]);
   deepEqual(await faultsOf(audited), []);
   return flips.length;
 }
 
-/** Tables whose rows go by themselves, and those that the ledger knows nothing of. */
+/** Tables whose rows expire, and tables that no ledger entry describes. */
 const MAY_GO = ["idempotency", "deliveries", "meta"];
 
-/** One row of each kind gone, and one more of it: noticed. Answers how many rows, at most `mostRows` of each table. */
+/**
+ * Deletes one row of each kind, then duplicates one, and checks that the audit reports both. Returns the number of
+ * rows, at most `mostRows` of each table.
+ */
 export async function removeAndRepeatRows(audited: Audited, mostRows?: number): Promise<number> {
   const { raw } = audited;
   const whole = new Set(UNRECORDED_COLUMNS.filter(({ column }) => column === "*").map(({ table }) => table));
@@ -209,9 +226,9 @@ export async function removeAndRepeatRows(audited: Audited, mostRows?: number): 
       await raw.remove(table, row);
       const faults = await faultsOf(audited);
       await raw.insert(table, row);
-      ok(faults.length > 0, `nobody misses ${what}`);
+      ok(faults.length > 0, `the audit does not report that ${what} is missing`);
     }
-    // Only the client's own word tells one idempotency key from another.
+    // The ledger does not record idempotency keys, so the audit cannot tell a duplicate from a genuine one.
     if (["idempotency", "deliveries"].includes(table.name)) continue;
     const last = table.key.at(-1) as string;
     const more = {
@@ -227,7 +244,7 @@ export async function removeAndRepeatRows(audited: Audited, mostRows?: number): 
     }
     const faults = await faultsOf(audited);
     await raw.remove(table, more);
-    ok(faults.length > 0, `nobody asks where ${what} came from`);
+    ok(faults.length > 0, `the audit does not report the additional row ${what}`);
   }
   deepEqual(await faultsOf(audited), []);
   return seen.size;

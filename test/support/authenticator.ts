@@ -1,4 +1,7 @@
-/** A WebAuthn authenticator in software, for answers that no browser would give. The browser tests use a real one. */
+/**
+ * A WebAuthn authenticator in software, for responses that no browser would produce. The browser tests use Chromium's
+ * virtual authenticator.
+ */
 import { createHash, generateKeyPairSync, randomBytes, sign, type KeyObject } from "node:crypto";
 
 export interface Authenticator {
@@ -9,7 +12,7 @@ export interface Authenticator {
   get(options: any, change?: Partial<Circumstances>): object;
 }
 
-/** What browser and authenticator put into an answer. */
+/** The values that the browser and the authenticator put into a response. */
 interface Circumstances {
   origin: string;
   rpId: string;

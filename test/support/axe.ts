@@ -1,4 +1,4 @@
-/** axe-core in a page, at its strictest. */
+/** Runs axe-core in a page with all its rules enabled. */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Frame, Page } from "playwright-core";
@@ -16,15 +16,15 @@ interface Axe {
 }
 
 /**
- * Returns what axe-core finds in a page or a frame, minor findings included: one text for each rule that is violated.
- * The context needs `bypassCSP: true`, because the pages' own policy refuses axe's functions.
- * @param rules `colors` for a page that was inspected before in other colors: only rules that depend on colors
+ * Returns what axe-core finds in a page or a frame, minor findings included: one string for each violated rule. The
+ * context needs `bypassCSP: true`, because the Content Security Policy of the pages blocks axe-core.
+ * @param rules `colors` runs only the rules that depend on colors, for a page that was already checked in other colors
  */
 export async function accessibilityFindings(page: Page | Frame, rules: "all" | "colors" = "all"): Promise<string[]> {
   if (await page.evaluate(() => !("axe" in globalThis))) await page.evaluate(AXE);
   const violations = await page.evaluate(
     async (options) => {
-      // Colors change gradually after a change of the color scheme.
+      // A change of the color scheme is animated.
       await new Promise(requestAnimationFrame);
       const running = document.getAnimations().filter(({ effect }) => effect?.getComputedTiming().endTime !== Infinity);
       await Promise.all(running.map(({ finished }) => finished.catch(() => undefined)));
@@ -32,7 +32,7 @@ export async function accessibilityFindings(page: Page | Frame, rules: "all" | "
       return (await axe.run(options)).violations;
     },
     {
-      // Other results are not read.
+      // Only violations are read.
       resultTypes: ["violations"],
       ...(rules === "all" ? {} : { runOnly: { type: "rule", values: ["color-contrast", "link-in-text-block"] } }),
     },

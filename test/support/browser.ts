@@ -1,11 +1,11 @@
-/** A real browser, where the machine has one. */
+/** Finds and starts Chromium for browser tests. */
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
 import { chromium, type Browser, type BrowserContext, type BrowserServer, type Page } from "playwright-core";
 
 const NAMES = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
 
-/** Path of the machine's browser; null when there is none. */
+/** Returns the path of the installed browser, or null if there is none. */
 export function browserPath(): string | null {
   for (const folder of (process.env["PATH"] ?? "").split(delimiter)) {
     for (const name of NAMES) {
@@ -13,14 +13,14 @@ export function browserPath(): string | null {
         accessSync(join(folder, name), constants.X_OK);
         return join(folder, name);
       } catch {
-        // Not here.
+        // Try the next name.
       }
     }
   }
   return null;
 }
 
-/** For `skip` of a test: false, or why it cannot run. */
+/** Value for the `skip` option of a test: false, or the reason why browser tests cannot run here. */
 export const withoutBrowser: string | false =
   browserPath() === null ? "no browser on this machine: install chromium to run the browser tests" : false;
 
@@ -30,27 +30,33 @@ function options(): { executablePath: string; args: string[] } {
   return { executablePath: path, args: process.getuid?.() === 0 ? ["--no-sandbox"] : [] };
 }
 
-/** One that several processes may share. */
+/** Starts a browser that several processes can share. */
 export const startBrowser = (): Promise<BrowserServer> => chromium.launchServer(options());
 
-/** The one that the run shares, or one of the test's own. To close it closes what was opened here. */
+/**
+ * Connects to the browser that the test run shares, or starts a new one. Closing a shared browser closes only the pages
+ * that were opened here.
+ */
 export function launch(): Promise<Browser> {
   const shared = process.env["ASSENT_TEST_BROWSER"];
   return shared === undefined ? chromium.launch(options()) : chromium.connect(shared);
 }
 
-/** Bounds each wait in a page, so that a file whose tests all fail still ends before the runner stops it. */
+/** Timeout of each wait in a page, so that a file whose tests all fail still ends before the runner stops it. */
 const PAGE_BOUND_MS = 60_000;
 
 export interface Watched {
   page: Page;
-  /** Console errors, uncaught exceptions and violations of the page's policy. */
+  /** Console errors, uncaught exceptions and violations of the Content Security Policy. */
   complaints: string[];
-  /** Addresses outside the origin that the page asked for. */
+  /** Addresses outside the page's origin that the page requested. */
   strayed: string[];
 }
 
-/** @param browser or a context of one, for tabs that share what a browser keeps */
+/**
+ * Opens a page and records its errors and its requests to other origins.
+ * @param browser a browser, or a context for tabs that share cookies and storage
+ */
 export async function open(
   browser: Pick<Browser, "newPage"> | Pick<BrowserContext, "newPage">,
   url: string,
@@ -58,7 +64,7 @@ export async function open(
 ): Promise<Watched> {
   const page = await browser.newPage(options);
   page.setDefaultTimeout(PAGE_BOUND_MS);
-  // How many times slower the page is to run, to find tests that rely on a fast machine.
+  // Factor by which the page is slowed down, to find tests that rely on a fast machine.
   const rate = Number(process.env["ASSENT_TEST_SLOWDOWN"] ?? 1);
   if (rate > 1) await (await page.context().newCDPSession(page)).send("Emulation.setCPUThrottlingRate", { rate });
   const watched: Watched = { page, complaints: [], strayed: [] };

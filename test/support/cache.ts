@@ -1,9 +1,12 @@
-/** Imported by what installs packages. */
+/** Imported by modules that install packages. */
 import { tmpdir } from "node:os";
 
-/** Where tests keep what they install: `tmpdir()` is a file's own, and goes with it. */
+/**
+ * Folder for installed packages. It outlives the test file, unlike `tmpdir()`, which the runner deletes after the file.
+ */
 export const CACHE: string = process.env["ASSENT_TEST_CACHE"] ?? tmpdir();
 
-// The runner withholds them from programs, because every Node would spend 46 ms on reading them.
+// The runner hides this variable from child processes, because every Node process would spend 46 ms on reading the
+// certificates.
 const { ASSENT_TEST_CERTIFICATES: certificates } = process.env;
 if (certificates !== undefined) process.env["NODE_EXTRA_CA_CERTS"] = certificates;

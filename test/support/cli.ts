@@ -1,4 +1,4 @@
-/** The command line as a real process. */
+/** Runs the `assent` command line, in a child process or inside the test process. */
 import { spawn } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -19,13 +19,16 @@ export interface RunOptions {
   input?: string;
 }
 
-/** Without a key and without a service, unless the options name them. */
+/** Runs `assent` in a child process. It has no API key and no service URL unless `options.env` sets them. */
 export function assent(args: string[], options: RunOptions = {}): Promise<Run> {
-  return program(process.execPath, [...ASSENT, ...args], options);
+  return runProgram(process.execPath, [...ASSENT, ...args], options);
 }
 
-/** The same inside this process, which takes a hundredth of the time: where nothing but arguments matters. */
-export async function assentHere(...args: string[]): Promise<Run> {
+/**
+ * Runs `assent` inside this process, which is about 100 times faster than a child process. For tests that depend only
+ * on the arguments.
+ */
+export async function assentInProcess(...args: string[]): Promise<Run> {
   let [out, err] = ["", ""];
   const code = await run(args, {
     out: (text) => (out += `${text}\n`),
@@ -36,12 +39,15 @@ export async function assentHere(...args: string[]): Promise<Run> {
   return { code, out, err };
 }
 
-/** The same with environment variables. Nothing else in this process may depend on them meanwhile. */
-export async function assentHereWith(env: Record<string, string>, ...args: string[]): Promise<Run> {
+/**
+ * Runs `assent` inside this process with environment variables set. Nothing else in this process may depend on those
+ * variables during the call.
+ */
+export async function assentInProcessWithEnv(env: Record<string, string>, ...args: string[]): Promise<Run> {
   const before = Object.keys(env).map((name) => [name, process.env[name]] as const);
   Object.assign(process.env, env);
   try {
-    return await assentHere(...args);
+    return await assentInProcess(...args);
   } finally {
     for (const [name, value] of before)
       if (value === undefined) delete process.env[name];
@@ -49,18 +55,21 @@ export async function assentHereWith(env: Record<string, string>, ...args: strin
   }
 }
 
-/** The same in another working folder. Nothing else in this process may depend on the folder meanwhile. */
-export async function assentHereIn(folder: string, ...args: string[]): Promise<Run> {
+/**
+ * Runs `assent` inside this process in another working folder. Nothing else in this process may depend on the working
+ * folder during the call.
+ */
+export async function assentInProcessInFolder(folder: string, ...args: string[]): Promise<Run> {
   const before = process.cwd();
   process.chdir(folder);
   try {
-    return await assentHere(...args);
+    return await assentInProcess(...args);
   } finally {
     process.chdir(before);
   }
 }
 
-export function program(
+export function runProgram(
   name: string,
   args: string[],
   { cwd = ROOT, env = {}, input = "" }: RunOptions = {},
@@ -74,7 +83,7 @@ export function program(
     let err = "";
     child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
     child.stderr.on("data", (chunk: Buffer) => (err += chunk.toString()));
-    // A program that does not read its input may be gone before all of it is written.
+    // A program that does not read its input might exit before all of it is written.
     child.stdin.on("error", () => undefined);
     child.stdin.end(input);
     child.once("error", reject);
@@ -84,22 +93,22 @@ export function program(
 
 export type Files = Record<string, string | Uint8Array>;
 
-/** A folder in the temporary folder, gone after the test. */
+/** Creates a temporary folder with these files, and deletes it after the test. */
 export function folderWith(t: Pick<TestContext, "after">, files: Files): string {
   const folder = temporaryFolder("assent-cli-");
   t.after(() => {
     try {
       rmSync(folder, { recursive: true, force: true });
     } catch {
-      // The hook that stops a service runs after this one, so the service can still write to the folder. An error would
-      // skip that hook and leave the service running. The test runner deletes what is left.
+      // The hook that stops a service runs after this one, so the service can still write to the folder. An error here
+      // would skip that hook and leave the service running. The test runner deletes the remaining files.
     }
   });
-  write(folder, files);
+  writeFiles(folder, files);
   return folder;
 }
 
-export function write(folder: string, files: Files): void {
+export function writeFiles(folder: string, files: Files): void {
   for (const [name, content] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, name)), { recursive: true });
     writeFileSync(join(folder, name), content);

@@ -1,4 +1,4 @@
-/** Coding agents themselves, from the registry, as they run offline against a model of ours on loopback. */
+/** Coding agents as npm packages. They run offline against a fake model on loopback (`models.ts`). */
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,14 +7,14 @@ import { CACHE } from "./cache.ts";
 import type { Host } from "../../src/hook/hosts/answers.ts";
 import type { ModelCall, ModelDialect } from "./models.ts";
 
-/** A server as agents start it. */
+/** The command that starts an MCP server. */
 export interface Started {
   command: string;
   args: readonly string[];
   env: Record<string, string>;
 }
 
-/** Settings below the home folder, and further arguments. */
+/** Settings files below the home folder, and extra arguments for the agent. */
 export interface McpSettings {
   files: Record<string, unknown>;
   args?: string[];
@@ -24,18 +24,18 @@ export interface CodingAgent {
   host: Host;
   spec: string;
   model: ModelDialect;
-  /** Whether it is large, and takes long to begin: run only where ASSENT_TEST_SLOW is set. */
+  /** True for a large package that starts slowly. Its tests run only if ASSENT_TEST_SLOW is set. */
   slow?: true;
-  /** From the folder of its packages: what is started. */
+  /** Returns the command line. @param folder the `node_modules` folder that contains the package */
   program(folder: string): [program: string, args: string[]];
   args: string[];
-  /** Other settings that it needs, below the home folder: texts, or JSON. */
+  /** Other settings files that the agent needs, by path below the home folder. Values are strings or JSON. */
   files(url: string): Record<string, unknown>;
   env(url: string): Record<string, string>;
   shell(command: string): ModelCall;
-  /** How it is told of an MCP server that is called `notes`. */
+  /** Returns the settings that register an MCP server under the name `notes`. */
   mcp(server: Started, url: string): McpSettings;
-  /** A tool of that server. */
+  /** Returns a call of a tool of the server `notes`. */
   tool(name: string, input: Record<string, unknown>): ModelCall;
 }
 
@@ -85,7 +85,7 @@ export const CODING_AGENTS: readonly CodingAgent[] = [
     spec: "@openai/codex@0.169.0",
     model: "responses",
     program: (folder) => [process.execPath, [join(folder, "@openai/codex/bin/codex.js")]],
-    // A person trusts a hook once; here nobody is there to.
+    // Codex asks a person once to trust each hook. No one can answer here.
     args: ["exec", "--dangerously-bypass-hook-trust", "--skip-git-repo-check", "-s", "danger-full-access", "go"],
     files: (url) => ({ ".codex/config.toml": codex(url) }),
     env: () => ({}),
@@ -128,7 +128,7 @@ export const CODING_AGENTS: readonly CodingAgent[] = [
       COPILOT_PROVIDER_BASE_URL: url,
       COPILOT_PROVIDER_API_KEY: "none",
       COPILOT_MODEL: "claude-sonnet-4.5",
-      // It unpacks itself there.
+      // The package unpacks itself into this folder.
       XDG_CACHE_HOME: join(CACHE, "assent-test-copilot-cache"),
     }),
     shell: (command) => ({ name: "bash", input: { command, description: "a step" } }),
@@ -166,14 +166,14 @@ export const CODING_AGENTS: readonly CodingAgent[] = [
   },
 ];
 
-/** For `skip` of a test: false, or why it is not run. */
+/** Returns a value for the `skip` option of a test: false, or the reason why the agent is not tested here. */
 export function withoutAgent({ spec, slow }: CodingAgent): string | false {
   return slow === true && !process.env["ASSENT_TEST_SLOW"]
     ? `${spec} is 270 MB, and takes 40 s to begin: ASSENT_TEST_SLOW=1 runs it`
     : false;
 }
 
-/** Kept between runs: they are large. */
+/** Installs an agent and returns its command line. The packages are large, so they stay in the cache between runs. */
 export async function installAgent({ spec, program: of }: CodingAgent): Promise<[string, string[]]> {
   const folder = join(CACHE, `assent-test-${spec.replaceAll(/[^a-z0-9.]+/g, "-")}`);
   const [name, args] = of(join(folder, "node_modules"));
@@ -189,7 +189,7 @@ export async function installAgent({ spec, program: of }: CodingAgent): Promise<
   return [name, args];
 }
 
-/** Settings as files. */
+/** Returns settings files with their JSON values serialized. */
 export const textsOf = (files: Record<string, unknown>): Record<string, string> =>
   Object.fromEntries(
     Object.entries(files).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]),

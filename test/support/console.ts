@@ -1,4 +1,4 @@
-/** The console as people use it: a served runtime, signed-in pages. */
+/** Starts a service with its console, and operates the console in a browser. */
 import type { Browser, Locator, Page } from "playwright-core";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { launch, open, type Watched } from "./browser.ts";
@@ -6,12 +6,15 @@ import { startService, type Service, type ServiceOptions } from "./service.ts";
 
 export interface Console {
   service: Service;
-  /** A test that takes it away puts another in its place. */
+  /** A test that stops this server assigns its replacement here. */
   server: RunningServer;
   browser: Browser;
-  /** A key with these scopes; gives its value. */
+  /** Creates an API key and returns its value. @param more the key's preset or scopes, and other fields */
   key(name: string, more: object): Promise<string>;
-  /** A page of its own, signed in. `hash` such as "#/approvals". */
+  /**
+   * Opens a new page, signed in with `key`. @param hash the part of the address that selects the view, such as
+   * "#/approvals"
+   */
   visit(key: string, hash: string, options?: Parameters<Browser["newPage"]>[0]): Promise<Watched>;
   close(): Promise<void>;
 }
@@ -20,7 +23,8 @@ export async function startConsole(options: ServiceOptions = {}): Promise<Consol
   const service = await startService({
     ...options,
     change(config) {
-      // The keys of these tests are all the admin's.
+      // All API keys of these tests are created by the admin. Without this setting, their votes would not count as
+      // different people.
       config.approvals.trust_key_makers = true;
       options.change?.(config);
     },
@@ -39,7 +43,7 @@ export async function startConsole(options: ServiceOptions = {}): Promise<Consol
         key: service.admin,
         body: { name, ...more },
       });
-      if (status !== 201) throw new Error(`no key "${name}": ${JSON.stringify(body)}`);
+      if (status !== 201) throw new Error(`cannot create the key "${name}": ${JSON.stringify(body)}`);
       return body.key as string;
     },
     async visit(key, hash, page = {}) {
@@ -61,31 +65,31 @@ export async function startConsole(options: ServiceOptions = {}): Promise<Consol
   return made;
 }
 
-/** The inbox's row of a request. */
-export const rowOf = (page: Page, id: string): Locator =>
+/** Returns a request's row in the inbox. */
+export const inboxRow = (page: Page, id: string): Locator =>
   page.locator(".row-item", { has: page.locator(`[data-id="${id}"]`) });
 
-/** The open request. */
-export const paneOf = (page: Page, id: string): Locator => page.locator(`[data-pane="${id}"]`);
+/** Returns the details pane of the open request. */
+export const requestPane = (page: Page, id: string): Locator => page.locator(`[data-pane="${id}"]`);
 
-/** Opens a request in the inbox, as a link does. */
+/** Opens a request in the inbox by its address, as a link in a message does. */
 export async function openRequest(page: Page, id: string): Promise<Locator> {
   await page.evaluate((address) => void (location.hash = address), `#/approvals/${id}`);
-  await paneOf(page, id).waitFor();
-  return paneOf(page, id);
+  await requestPane(page, id).waitFor();
+  return requestPane(page, id);
 }
 
-/** Votes on the open request, by its buttons. */
+/** Votes on the open request with its buttons. */
 export async function vote(page: Page, verb: "Approve" | "Deny", reason = ""): Promise<void> {
   if (reason !== "") await page.getByLabel("Reason").fill(reason);
   await page.getByRole("button", { name: verb, exact: true }).click();
 }
 
-/** The text editor of a policy, or another one by its label. */
+/** Returns a text editor by its label. Default: the policy editor. */
 export const editorOf = (page: Page, label = "Policy, as YAML"): Locator =>
   page.getByRole("textbox", { name: label, exact: true });
 
-/** Replaces the text of an editor by a paste, which the editor reads without indenting its lines. */
+/** Replaces the content of an editor by pasting, because an editor does not indent pasted lines. */
 export async function fillEditor(page: Page, text: string, label?: string): Promise<void> {
   await editorOf(page, label).click();
   await page.keyboard.press("Control+a");
@@ -96,7 +100,7 @@ export async function fillEditor(page: Page, text: string, label?: string): Prom
   }, text);
 }
 
-/** Returns the lines of an editor, joined by line feeds. Long texts are only partly rendered. */
+/** Returns the lines of an editor, joined by line feeds. The editor renders only a part of long documents. */
 export const readEditor = (page: Page, label?: string): Promise<string> =>
   editorOf(page, label).evaluate((content) =>
     [...content.querySelectorAll(".cm-line")].map((line) => line.textContent).join("\n"),

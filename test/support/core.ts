@@ -1,6 +1,6 @@
 /**
- * Test files of what depends on a runtime (HTTP, sockets, streams, threads, timers, files, cryptography, SQLite), run by
- * Deno's and Bun's test runners.
+ * Runs the test files that depend on a runtime (HTTP, sockets, streams, threads, timers, files, cryptography, SQLite)
+ * with the test runners of Deno and Bun.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -8,14 +8,14 @@ import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { it } from "node:test";
 import { ROOT } from "./process.ts";
-import { denoPermissions, programOf, without } from "./runtimes.ts";
+import { denoPermissions, programOf, withoutRuntime } from "./runtimes.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
-/** The files and folders that `deno task test` names. */
+/** The files and folders that `deno task test` runs. */
 const { tasks } = JSON.parse(readFileSync(join(ROOT, "deno.json"), "utf8")) as { tasks: { test: { command: string } } };
 const CORE = tasks.test.command.split(" ").filter((word) => word.startsWith("build/test/"));
 
-/** The domain is pure, so only another engine than Node's and Deno's could change its results. These files test its costs. */
+/** Slow tests of the domain's costs. They are not repeated here, because the domain does not depend on the runtime. */
 const LONG = ["domain/policy-cost.slow.test.js", "domain/merkle-large.test.js"];
 
 const filesOf = (paths: readonly string[]): string[] =>
@@ -31,7 +31,7 @@ const filesOf = (paths: readonly string[]): string[] =>
 
 function run(program: string, args: string[], env: Record<string, string>): Promise<{ code: number; output: string }> {
   return new Promise((resolve) => {
-    // Deno colours its lines where FORCE_COLOR is set at all.
+    // Deno prints colors if FORCE_COLOR is set to any value.
     const { FORCE_COLOR: _, ...inherited } = process.env;
     execFile(
       program,
@@ -58,10 +58,10 @@ const RUNNERS = {
   },
 } as const;
 
-/** One test: all of them pass. */
+/** Declares one test for a runtime: all of its test files pass. */
 export function coreTests(runtime: keyof typeof RUNNERS): void {
   const { args, counted } = RUNNERS[runtime];
-  it(`pass on ${runtime}`, { skip: without(runtime) }, async () => {
+  it(`pass on ${runtime}`, { skip: withoutRuntime(runtime) }, async () => {
     const cache = temporaryFolder("assent-cache-");
     try {
       const { code, output } = await run(programOf(runtime) as string, [...args], {
@@ -75,7 +75,7 @@ export function coreTests(runtime: keyof typeof RUNNERS): void {
         .join("\n");
       assert.equal(code, 0, failures);
       const [, ...numbers] = counted.exec(output) ?? [];
-      // A runner that found no test would leave with 0, too.
+      // A runner that finds no test exits with code 0, too.
       const passed = numbers.reduce((sum, number) => sum + Number(number), 0);
       assert.ok(passed > 300, `${passed} passed:\n${output.slice(-500)}`);
     } finally {

@@ -1,6 +1,6 @@
 /**
- * Stands between a service and Postgres and cuts the writer's connection where it is told to: after so many bytes or so
- * many messages of the client.
+ * A proxy between a service and Postgres that cuts the writer's connection after a planned number of bytes or messages
+ * from the client.
  */
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 
@@ -8,19 +8,23 @@ export type Cut = "fin" | "rst" | "terminate";
 
 export interface CutPlan {
   how: Cut;
-  /** Bytes, or messages of the protocol, that the client still gets through. */
+  /** Number of bytes or protocol messages from the client that are still forwarded before the cut. */
   after: { bytes: number } | { messages: number };
 }
 
 export interface CuttingProxy {
   port: number;
-  /** The writer's connection is cut once, as planned. Resolves when it was. */
+  /** Cuts the writer's connection once, as planned. Resolves at the cut. */
   arm(plan: CutPlan): Promise<void>;
   disarm(): void;
   stop(): Promise<void>;
 }
 
-/** @param terminate ends the writer's backend, for the cut of that name */
+/**
+ * Starts the proxy on a free port.
+ * @param target port of Postgres
+ * @param terminate terminates the writer's backend, for a plan whose cut is `terminate`
+ */
 export async function cuttingProxy(target: number, terminate: () => Promise<void>): Promise<CuttingProxy> {
   let plan: (CutPlan & { done: () => void }) | null = null;
   const sockets = new Set<Socket>();
@@ -62,7 +66,7 @@ export async function cuttingProxy(target: number, terminate: () => Promise<void
         server.write(chunk.subarray(0, after.bytes));
         return cut(how, client, server);
       }
-      // The start-up message has no type; every other is a byte and a length.
+      // The startup message has no type byte. Every other message is a type byte and a length.
       partial = Buffer.concat([partial, chunk]);
       for (let start = first; partial.length >= 5; start = false) {
         const length = start ? partial.readUInt32BE(0) : 1 + partial.readUInt32BE(1);

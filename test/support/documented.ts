@@ -1,11 +1,11 @@
-/** Code blocks and commands of the documentation, for tests that run them. */
+/** Extracts code blocks and commands from the documentation, for tests that run them. */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import { transformSync } from "esbuild";
 import { ROOT } from "./process.ts";
 
-/** Returns the code blocks of a page in a language. */
+/** Returns a page's code blocks in one language. */
 export function codeBlocks(page: string, language: string): string[] {
   const text = readFileSync(join(ROOT, "docs", page), "utf8");
   return [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, "gm"))].map(
@@ -14,8 +14,8 @@ export function codeBlocks(page: string, language: string): string[] {
 }
 
 /**
- * Returns the arguments of each `assent` command of a page that begins with `name`.
- * @param replace returns the arguments that a test uses instead of one of them, such as the path of a file
+ * Returns the arguments of each `assent` command on a page that begins with `name`.
+ * @param replace returns the arguments that the test uses instead of a documented one, such as the path of a file
  */
 export function documentedCommands(
   page: string,
@@ -34,8 +34,8 @@ export function documentedCommands(
 }
 
 /**
- * Writes the first plugin of a page into a folder, as JavaScript that imports the plugin entry of these tests. Returns its
- * path, which a configuration can name.
+ * Writes the first plugin on a page into a folder, as JavaScript that imports the plugin entry of these tests. Returns
+ * its path, for use in a configuration.
  */
 export function writeDocumentedPlugin(page: string, folder: string): string {
   const [source] = codeBlocks(page, "ts");

@@ -1,4 +1,4 @@
-/** A store on each engine, with a way behind its back. */
+/** Stores on SQLite and on Postgres, and direct access to their databases. */
 import { join } from "node:path";
 import postgres from "postgres";
 import type { Migration } from "../../src/storage/sql/migrations.ts";
@@ -15,11 +15,11 @@ interface Options {
   migrations?: readonly Migration[];
 }
 
-export interface Place {
+export interface EngineDatabase {
   storage(options?: Options): Storage;
-  /** Without triggers. */
+  /** Direct access with triggers disabled, which can change any row. */
   raw(): Promise<RawStore>;
-  /** With triggers, as another program. */
+  /** Runs SQL from a separate connection with triggers enabled, as another program would. */
   sql(text: string): Promise<unknown>;
   all(query: string): Promise<unknown[]>;
 }
@@ -27,13 +27,13 @@ export interface Place {
 export interface Engine {
   name: string;
   skip: string | false;
-  place(): Promise<Place>;
+  createDatabase(): Promise<EngineDatabase>;
 }
 
 const { DatabaseSync } = await loadSqlite();
 let server: PostgresServer | null = null;
 
-/** After the last test. */
+/** Stops the Postgres server. Call it after the last test. */
 export async function stopEngines(): Promise<void> {
   await server?.stop();
   server = null;
@@ -43,7 +43,7 @@ export const ENGINES: Engine[] = [
   {
     name: "SQLite",
     skip: false,
-    async place() {
+    async createDatabase() {
       const path = join(storeFolder(), "assent.db");
       return {
         storage: (options) => sqliteStorage({ path, ...options }),
@@ -71,7 +71,7 @@ export const ENGINES: Engine[] = [
   {
     name: "Postgres",
     skip: withoutPostgres,
-    async place() {
+    async createDatabase() {
       server ??= await startPostgres();
       const url = await server.database();
       return {
@@ -93,6 +93,6 @@ export const ENGINES: Engine[] = [
 
 export function tableOf(raw: RawStore, name: string): RawTable {
   const table = raw.tables.find((known) => known.name === name);
-  if (table === undefined) throw new Error(`there is no table ${name}`);
+  if (table === undefined) throw new Error(`the store has no table ${name}`);
   return table;
 }

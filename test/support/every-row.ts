@@ -1,4 +1,4 @@
-/** A store that has a row of every kind: what every feature writes, and every state that an action can come to. */
+/** Fills a store with a row of every kind: everything that a feature writes, and every state of an action. */
 import { ok } from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { eraseActionParts } from "../../plugins/actions/erase-actions.ts";
 import users from "../../plugins/users/index.ts";
 import { definePlugin, type Plugin } from "../../src/plugin.ts";
 import { testNotifier } from "./notifier.ts";
-import { quiet, startService, type Answer, type Service } from "./service.ts";
+import { waitForSignature, startService, type Answer, type Service } from "./service.ts";
 import { until } from "./wait.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
@@ -25,7 +25,10 @@ limits:
   - { name: sum, tool: ask, sum: params.amount, per: params.customer, at_most: 100000, window: 7d }
 `;
 
-/** Answers the log's key. `keep` is called while the store is quiet; afterwards it is audited and closed. */
+/**
+ * Fills a store, calls `keep` while nothing writes to the store, then audits and closes it. Returns the log's
+ * verification key.
+ */
 export async function fillStore(
   storage: (folder: string) => Storage,
   keep: (service: Service) => Promise<void> = () => Promise.resolve(),
@@ -207,13 +210,13 @@ export async function fillStore(
     ] as const) {
       const { id } = await submit("reviewed", { params: { bad } });
       await until(
-        "it is reviewed",
+        "the reviewer has voted",
         async () => (await call("GET", `/v1/actions/${id as string}`, undefined)).status === status,
       );
     }
     const expired = await submit("ask");
     service.clock.now += 3_600_000 + 60_000;
-    await until("the end of the time is written", async () => {
+    await until("the expiry is recorded", async () => {
       ok((await call("GET", `/v1/actions/${expired.id as string}`, undefined)).status === "expired");
       return (await service.storage.action(expired.id as string))?.status === "expired";
     });
@@ -233,11 +236,11 @@ export async function fillStore(
     await hold({ subject: "anna@example.org" });
     const settled = await hold({ action: failed.id as string });
     await call("POST", `/v1/holds/${settled}/release`, { reason: "settled" });
-    // Younger than what has expired, so that every state is there in the end.
+    // Submitted after the expiries above, so that an action is still pending at the end.
     await submit("ask");
     await vote((await submit("two")).id as string, anna, true);
-    await quiet(service);
-    // As a witness and a repair leave them.
+    await waitForSignature(service);
+    // Adds what a witness and a repair write.
     const { note } = await service.runtime.host.ledger.checkpoint();
     await service.storage.write(async (tx) => {
       await tx.putMeta("witnessed_checkpoint", note);

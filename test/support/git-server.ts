@@ -1,4 +1,4 @@
-/** Real git repositories for tests, and git's own ways to serve them on loopback. */
+/** Creates git repositories for tests and serves them on loopback with git's own servers. */
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
@@ -17,17 +17,20 @@ const ENV = {
 };
 
 export interface TestRepository {
-  /** A bare repository, as a server has it. */
+  /** Path of the bare repository, as a server stores it. */
   bare: string;
   git(...args: string[]): string;
-  /** Writes files (null removes one), commits and pushes to `main`. Answers the commit's id. */
+  /**
+   * Writes files (null removes a file), commits them and pushes them to a branch, `main` by default. Returns the
+   * commit's id.
+   */
   commit(
     files: Record<string, string | null>,
     options?: { branch?: string; amend?: boolean; signingKey?: string },
   ): string;
 }
 
-/** @param folder an empty one */
+/** Creates a repository. @param folder an empty folder */
 export function makeRepository(folder: string): TestRepository {
   const [bare, work] = [join(folder, "policies.git"), join(folder, "work")];
   const run = (at: string, args: string[]): string =>
@@ -71,16 +74,15 @@ export function makeRepository(folder: string): TestRepository {
 
 export interface Serving {
   url: string;
-  /** Requests' Authorization headers, as they came. */
+  /** The Authorization header of each request, in order. */
   authorizations: (string | undefined)[];
   stop(): Promise<void>;
 }
 
 /**
- * `git http-backend` behind a small server that speaks CGI to it.
- *
- * @param password asked for, as `git:PASSWORD`
- * @param version of git's protocol at most; below 2 single objects are refused
+ * Starts `git http-backend` behind a small HTTP server that calls it through CGI.
+ * @param password required as `git:PASSWORD` if given
+ * @param version highest protocol version; below 2, git refuses to send single objects
  */
 export async function serveHttp(root: string, password?: string, version = 2): Promise<Serving> {
   const authorizations: (string | undefined)[] = [];
@@ -141,7 +143,7 @@ export async function serveHttp(root: string, password?: string, version = 2): P
   };
 }
 
-/** `git daemon`, which speaks git:// */
+/** Starts `git daemon`, which serves git:// addresses. */
 export async function serveDaemon(root: string): Promise<{ url: string; stop(): Promise<void> }> {
   const port = await freePort();
   const daemon: ChildProcess = spawn(
@@ -150,7 +152,7 @@ export async function serveDaemon(root: string): Promise<{ url: string; stop(): 
     { env: ENV, stdio: "ignore", detached: true },
   );
   const url = `git://127.0.0.1:${port}`;
-  await until("git's daemon answers", () => {
+  await until("git daemon accepts connections", () => {
     try {
       execFileSync("git", ["ls-remote", `${url}/policies.git`], { env: ENV, stdio: "ignore" });
       return true;
@@ -163,7 +165,7 @@ export async function serveDaemon(root: string): Promise<{ url: string; stop(): 
     stop: () =>
       new Promise((resolve) => {
         daemon.on("exit", () => resolve());
-        // The daemon is a child of git: the group is both.
+        // `git` starts the daemon as a child process, so the signal goes to the whole process group.
         process.kill(-(daemon.pid as number), "SIGKILL");
       }),
   };

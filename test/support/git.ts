@@ -1,16 +1,16 @@
-/** A real git repository in a temporary folder. */
+/** A git repository in a temporary folder. */
 import { execFileSync } from "node:child_process";
 import type { TestContext } from "node:test";
-import { folderWith, write, type Files } from "./cli.ts";
+import { folderWith, writeFiles, type Files } from "./cli.ts";
 
 export interface Repository {
   folder: string;
   git(...args: string[]): string;
-  /** Writes the files and commits all there is. Answers the commit's id. */
+  /** Writes the files and commits all changes. Returns the commit's id. */
   commit(files: Files): string;
 }
 
-/** Without the settings of this machine and of who runs the test. */
+/** Environment variables that make git ignore the settings of the machine and of its user. */
 export const GIT_ENV: Record<string, string> = {
   GIT_CONFIG_GLOBAL: "/dev/null",
   GIT_CONFIG_NOSYSTEM: "1",
@@ -34,7 +34,7 @@ export function repository(t: Pick<TestContext, "after">): Repository {
     folder,
     git,
     commit(files) {
-      write(folder, files);
+      writeFiles(folder, files);
       git("add", "-A");
       git("commit", "-q", "-m", "change");
       return git("rev-parse", "HEAD");

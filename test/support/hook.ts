@@ -1,19 +1,19 @@
-/** The hook as hosts run it: a process of its own, before a real service. */
+/** Runs the hook as its hosts do, in a separate process, against a running service. */
 import { existsSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { serve } from "../../src/serve/index.ts";
-import { program, type Run } from "./cli.ts";
+import { runProgram, type Run } from "./cli.ts";
 import { NODE, scriptOf } from "./runtimes.ts";
 import { approve, startService, type Service } from "./service.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 import { eventually } from "./wait.ts";
 
-/** In one file, as it is published, where the tests run built. */
+/** The bundled hook. It exists only where the tests run as built JavaScript. */
 const WHOLE = scriptOf("src/hook/bin").replace(/[jt]s$/, "cjs");
 export const HOOK: readonly string[] = existsSync(WHOLE) ? [WHOLE] : [...NODE, scriptOf("src/hook/bin")];
 
-/** Of shell commands it denies "denied", asks about "asked", and allows the rest. */
+/** Denies shell commands that contain "denied", requires approval for "asked", and allows other shell commands. */
 const HOOK_POLICY = `
 policy: test
 rules:
@@ -25,14 +25,14 @@ rules:
 export interface HookService {
   service: Service;
   url: string;
-  /** Of the agent "coder". */
+  /** API key of the agent "coder". */
   key: { id: string; value: string };
-  /** What the hook's process is told; its state is kept in a folder of the test's. */
+  /** Environment variables of the hook. Its state is stored in a temporary folder. */
   env: Record<string, string>;
   close(): Promise<void>;
 }
 
-/** By default under HOOK_POLICY. */
+/** Starts a service for the hook to call. @param policy YAML of the only policy */
 export async function startHookService(policy = HOOK_POLICY): Promise<HookService> {
   const service = await startService({
     policy,
@@ -78,10 +78,10 @@ export function environment(folder: string, url: string, key: string): Record<st
 }
 
 export function runHook(host: string, input: string, env: Record<string, string>, args: string[] = []): Promise<Run> {
-  return program(process.execPath, [...HOOK, "--host", host, ...args], { env, input, cwd: tmpdir() });
+  return runProgram(process.execPath, [...HOOK, "--host", host, ...args], { env, input, cwd: tmpdir() });
 }
 
-/** Approves the next action that waits, and resolves to its id. */
+/** Waits for an action that is pending approval, approves it and returns its id. */
 export async function approveNext({ service }: HookService): Promise<string> {
   const id = await eventually(
     async () => {

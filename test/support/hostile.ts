@@ -1,8 +1,11 @@
-/** Pairs of a condition and a body of up to 1 MiB that are made to cost as much as they can. The same at every run. */
+/**
+ * Generates conditions and request bodies of up to 1 MiB that are as expensive to evaluate as possible. The same seed
+ * produces the same pairs.
+ */
 import type { JsonObject, JsonValue } from "../../src/domain/json.ts";
-import type { chance } from "./chance.ts";
+import type { createRandom } from "./random.ts";
 
-type Chance = ReturnType<typeof chance>;
+type Random = ReturnType<typeof createRandom>;
 type Kind = "bool" | "int" | "double" | "string" | "bytes" | "list" | "map" | "time" | "span" | "any";
 
 const MIB = 1_048_576;
@@ -21,8 +24,8 @@ function named(items: readonly JsonValue[], name: (i: number) => string): JsonOb
   return Object.fromEntries(items.map((item, i) => [name(i), item]));
 }
 
-/** What fills a body, from many small things to few large ones. */
-const FILLINGS: ((random: Chance, bytes: number) => JsonValue)[] = [
+/** Functions that fill a body, ordered from many small values to few large values. */
+const FILLINGS: ((random: Random, bytes: number) => JsonValue)[] = [
   (_, bytes) => "a".repeat(bytes),
   (_, bytes) => "🦊".repeat(bytes / 4),
   (_, bytes) =>
@@ -91,8 +94,8 @@ function deep(levels: number): JsonValue {
   return value;
 }
 
-/** @param bytes of its JSON, about */
-export function hostileBody(random: Chance, bytes = MIB): JsonObject {
+/** Generates a body of about this many bytes of JSON. */
+export function hostileBody(random: Random, bytes = MIB): JsonObject {
   const share = random.pick([[1], [0.5, 0.5], [0.9, 0.1], [0.34, 0.33, 0.33]]);
   const names = ["l", "m", "s"];
   const body: JsonObject = { n: 7, d: 0.5, z: "Europe/Berlin" };
@@ -100,12 +103,12 @@ export function hostileBody(random: Chance, bytes = MIB): JsonObject {
   for (const [i, part] of share.entries())
     body[names[i] as string] = (same ?? random.pick(FILLINGS))(random, part * bytes);
   for (const name of names) body[name] ??= body["l"] === undefined ? 1 : random.pick([[1, 2, 3], "a", { a: 1 }]);
-  // Names are the condition's to guess; which of them holds what is chance.
+  // Conditions can refer to these names. The values that the names have are random.
   return body;
 }
 
-/** A condition that compiles more often than not. */
-export function hostileCondition(random: Chance): string {
+/** Generates a condition that usually compiles. */
+export function hostileCondition(random: Random): string {
   let comprehensions = 0;
 
   function of(kind: Kind, depth: number, scope: readonly string[]): string {
@@ -224,7 +227,7 @@ export function hostileCondition(random: Chance): string {
     }
   }
 
-  // Most cost comes of a loop around something; an exists that never holds goes on to the end.
+  // Loops are the most expensive part. An `exists` that never matches visits every element.
   const source = of("bool", 2 + random.random(4), []);
   return random.pick([
     source,

@@ -1,4 +1,4 @@
-/** A real OpenID Connect provider on loopback: oidc-provider with its development pages, which accept any password. */
+/** An OpenID Connect provider on loopback: oidc-provider with its development pages, which accept any password. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -6,12 +6,12 @@ import Provider from "oidc-provider";
 
 export interface IdentityProvider {
   issuer: string;
-  /** Claims by the name that a person signs in with there. */
+  /** Claims of each account, by the name that a person enters to sign in. */
   readonly accounts: Map<string, Record<string, unknown>>;
   close(): Promise<void>;
 }
 
-/** @param redirectUri returns the address that people are sent back to */
+/** Starts the provider. @param redirectUri returns the address that the provider redirects to after a sign-in */
 export async function startIdentityProvider(redirectUri: () => string): Promise<IdentityProvider> {
   const accounts = new Map<string, Record<string, unknown>>();
   let handle: ReturnType<Provider["callback"]> | null = null;

@@ -1,6 +1,6 @@
 /**
- * Runs two processes of the service in one test process, on one store in memory, and decides after each storage operation
- * which of the waiting operations goes next. The same seed makes the same choices.
+ * Runs two processes of the service in one test process, on one store in memory. After each storage operation it
+ * chooses which of the pending operations runs next. The same seed produces the same choices.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import {
@@ -10,31 +10,34 @@ import {
   type Storage,
   type StorageTransaction,
 } from "../../src/contract/storage.ts";
-import { chance } from "./chance.ts";
+import { createRandom } from "./random.ts";
 
-/** Turns of the event loop without a new operation, after which everything is taken to wait. */
+/** After this number of event loop turns without a new operation, every process is considered blocked. */
 const IDLE_TURNS = 6;
-/** One of so many operations of a transaction fails, one of so many commits loses its connection before or after. */
+/**
+ * Fault rates: one in `operation` storage operations fails, and one in `commit` commits loses its connection before or
+ * after the commit.
+ */
 const FAULTS = { operation: 400, commit: 25 };
 
 type AnyMethod = (...args: unknown[]) => Promise<unknown>;
 
 export interface Interleaving {
-  /** The store as one process sees it. */
+  /** Returns the store as one process uses it. */
   process(name: string): Storage;
-  /** Waits for its turn. Outside of `run` it goes on at once. */
+  /** Waits until this operation is chosen. Outside of `run` it returns at once. */
   step(name: string): Promise<void>;
-  /** Runs `work`, whose operations take turns, until it has ended. One at a time. */
+  /** Calls `work`, interleaving its operations, and returns its result. Only one run can be active. */
   run<T>(seed: number, work: () => Promise<T>): Promise<T>;
-  /** The operations of the latest run that had their turn, in order. */
+  /** The operations of the latest run, in the order in which they ran. */
   readonly trace: readonly string[];
-  /** How often the latest run lost a connection. */
+  /** Number of connections that the latest run lost. */
   readonly faults: number;
 }
 
-/** @param store shared by the processes; it must be open, and is not closed */
+/** Wraps a store. @param store shared by the processes; it must be open, and is not closed */
 export function interleave(store: Storage): Interleaving {
-  let { random } = chance(0);
+  let { random } = createRandom(0);
   const scheduled = new AsyncLocalStorage<true>();
   let trace: string[] = [];
   let waiting: { name: string; go(): void }[] = [];
@@ -42,11 +45,14 @@ export function interleave(store: Storage): Interleaving {
   let arrivals = 0;
   let faults = 0;
 
-  /** Timers that a run has set, such as that of the next signature, can outlive it. */
+  /**
+   * Returns true if the current operation belongs to the active run. Timers that a run has set, such as the next
+   * signature, can outlive it.
+   */
   const isScheduled = (): boolean => isRunning && scheduled.getStore() !== undefined;
 
   async function step(name: string): Promise<void> {
-    // Background work goes on without turns: it begins by time, which no seed repeats.
+    // Background work is not scheduled, because it starts at a time that no seed can repeat.
     if (!isScheduled()) return;
     arrivals++;
     await new Promise<void>((go) => waiting.push({ name, go }));
@@ -121,7 +127,7 @@ export function interleave(store: Storage): Interleaving {
       return faults;
     },
     async run(seed, work) {
-      ({ random } = chance(seed));
+      ({ random } = createRandom(seed));
       trace = [];
       faults = 0;
       isRunning = true;
@@ -132,7 +138,7 @@ export function interleave(store: Storage): Interleaving {
         await settle();
         const next = waiting[random(Math.max(1, waiting.length))];
         if (next === undefined) {
-          // Something waits for time to pass, such as a pause before a retry.
+          // All processes wait for time to pass, such as a pause before a retry.
           await new Promise((resolve) => setTimeout(resolve, 1));
           continue;
         }

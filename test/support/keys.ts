@@ -1,8 +1,8 @@
-/** Ed25519 keys that are other ones in each run; `signer.ts` has those that are always the same. */
+/** Creates Ed25519 keys, different ones in each run. `signer.ts` has keys that are the same in each run. */
 import { generateKeyPairSync, sign } from "node:crypto";
 import type { NoteSigner } from "../../src/domain/checkpoint.ts";
 
-/** A private key, PKCS #8 in PEM. */
+/** Creates a private key as PKCS #8 PEM. */
 export const newKey = (): string =>
   generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }) as string;
 

@@ -1,7 +1,7 @@
 /**
- * The manifests of a folder with a kustomization.yaml, and what Kubernetes makes of them for a pod: its environment and
- * its files. What is referred to and is not there is an error, as a pod that does not start is. `kubectl kustomize` is
- * the judge of `renderedFrom` where it is installed.
+ * Renders the manifests of a folder with a kustomization.yaml, and computes a pod's environment variables and files
+ * from them. Throws if a reference does not resolve, because Kubernetes would not start such a pod. A test compares the
+ * rendering with `kubectl kustomize` where that is installed.
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -11,7 +11,7 @@ import { parse, parseAllDocuments } from "yaml";
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 export type Manifest = any;
 
-/** The last part of `key=path` or of a path, and where it is read. */
+/** Returns the key and the path of `key=path`, or of a path, whose last segment is then the key. */
 const sourceOf = (file: string): [key: string, path: string] => {
   const [key, path] = file.split("=");
   return path === undefined ? [file.split("/").at(-1) as string, file] : [key as string, path];
@@ -19,7 +19,7 @@ const sourceOf = (file: string): [key: string, path: string] => {
 
 const base64 = (text: string): string => Buffer.from(text).toString("base64");
 
-/** Generated names go without their suffix. */
+/** Returns the rendered manifests. Generated names have no hash suffix. */
 export function renderedFrom(folder: string): Manifest[] {
   const read = (path: string): string => readFileSync(join(folder, path), "utf8");
   const { namespace, resources, images, configMapGenerator, secretGenerator } = parse(
@@ -60,7 +60,7 @@ export function renderedFrom(folder: string): Manifest[] {
 
 export function only(manifests: readonly Manifest[], kind: string, name?: string): Manifest {
   const matches = manifests.filter((one) => one.kind === kind && (name === undefined || one.metadata.name === name));
-  if (matches.length !== 1) throw new Error(`${matches.length} manifests are a ${kind} ${name ?? ""}`);
+  if (matches.length !== 1) throw new Error(`expected one ${kind} ${name ?? ""}; found ${matches.length}`);
   return matches[0];
 }
 
@@ -70,7 +70,7 @@ function valueIn(manifests: readonly Manifest[], kind: string, name: string, key
   return kind === "Secret" ? Buffer.from(value, "base64").toString() : value;
 }
 
-/** @param fields what `fieldRef` names */
+/** Returns a container's environment variables. @param fields values for `fieldRef`, by field path */
 export function environmentOf(
   manifests: readonly Manifest[],
   container: Manifest,
@@ -83,21 +83,24 @@ export function environmentOf(
     if (secretKeyRef !== undefined)
       return valueIn(manifests, "Secret", secretKeyRef.name as string, secretKeyRef.key as string);
     const field = fields[fieldRef.fieldPath as string];
-    if (field === undefined) throw new Error(`a pod has no ${fieldRef.fieldPath}`);
+    if (field === undefined) throw new Error(`fieldRef ${fieldRef.fieldPath} is not supported`);
     return field;
   };
   for (const { name, value, valueFrom: from } of container.env)
     env[name as string] =
       from !== undefined
         ? valueFrom(from)
-        : // Of what stands above alone; what is not there stays as it is written.
+        : // Kubernetes expands references only to variables that are defined above, and leaves other references unchanged.
           (value as string).replaceAll(/\$\$|\$\(([A-Za-z_][\w.-]*)\)/g, (whole, other: string | undefined) =>
             other === undefined ? "$" : (env[other] ?? whole),
           );
   return env;
 }
 
-/** Puts what is mounted in a new pod into folders below `root`, and tells which path is where. */
+/**
+ * Writes the volumes of a new pod into folders below `root`. Returns a function that translates a path in the container
+ * into a path below `root`.
+ */
 export function mountInto(
   root: string,
   manifests: readonly Manifest[],
@@ -109,8 +112,8 @@ export function mountInto(
   ];
   const mounts = (container.volumeMounts as Manifest[]).map(({ name, mountPath }): string => {
     const volume = volumes.find((one) => one.name === name);
-    if (volume === undefined) throw new Error(`there is no volume ${name}`);
-    // Only a claim's volume is there longer than its pod.
+    if (volume === undefined) throw new Error(`the pod has no volume ${name}`);
+    // Only volumes of a claim outlive their pod.
     if (volume.emptyDir !== undefined) rmSync(join(root, mountPath as string), { recursive: true, force: true });
     mkdirSync(join(root, mountPath as string), { recursive: true });
     const kind = volume.configMap !== undefined ? "ConfigMap" : "Secret";
@@ -129,7 +132,7 @@ export function mountInto(
   return (path) => (mounts.some((mount) => path === mount || path.startsWith(`${mount}/`)) ? join(root, path) : path);
 }
 
-/** Whether a policy lets a connection in. Labels of the namespace where the pod is, or which is another one. */
+/** Returns true if a NetworkPolicy accepts a connection to `port` from a pod. `pod` and `namespace` are labels. */
 export function admits(
   policy: Manifest,
   { pod, namespace, port }: { pod: object; namespace: object | "its own"; port: number },
@@ -152,7 +155,10 @@ export function admits(
   );
 }
 
-/** Whether an Ingress passes a path on. https://kubernetes.io/docs/concepts/services-networking/ingress/#path-types */
+/**
+ * Returns true if an Ingress forwards a path.
+ * https://kubernetes.io/docs/concepts/services-networking/ingress/#path-types
+ */
 export const passes = (ingress: Manifest, path: string): boolean =>
   (ingress.spec.rules[0].http.paths as { path: string; pathType: string }[]).some(({ path: at, pathType }) =>
     pathType === "Exact" ? path === at : path === at || path.startsWith(at.endsWith("/") ? at : `${at}/`),

@@ -1,4 +1,4 @@
-/** A ledger alone, with no keys and no policies beside it. */
+/** Opens a ledger without policies and without permit keys. */
 import { randomUUID } from "node:crypto";
 import type { Vault } from "../../src/contract/core-host.ts";
 import type { Storage } from "../../src/contract/storage.ts";
@@ -16,10 +16,10 @@ import { newSigner } from "./keys.ts";
 
 export const vault: Vault = { mac: () => new Uint8Array(32), verify: verifyEd25519 };
 
-/** The key of such a ledger. */
+/** The log key of these ledgers. */
 export const signer = newSigner("ledger");
 
-/** A log with one key, which this process has. */
+/** Returns the key book of a log with one key, whose private key this process has. */
 export const logKeysOf = (origin: string, { publicKey, sign }: Omit<NoteSigner, "name"> = signer): LogKeyBook =>
   createLogKeyBook({
     first: formatVkey(origin, publicKey),
@@ -30,7 +30,7 @@ export const logKeysOf = (origin: string, { publicKey, sign }: Omit<NoteSigner, 
 
 export const newClock = (): LedgerClock => createLedgerClock(Date.now, { warn() {} });
 
-/** Opens the ledger of a store that is open, as a process does that has no policies. */
+/** Opens the ledger of an open store, as a process without policies does. */
 export async function openLedgerOn(storage: Storage, options: Partial<LedgerOptions> = {}): Promise<OpenLedger> {
   return openLedger({
     storage,

@@ -1,4 +1,4 @@
-/** A network link between two addresses that can be disconnected without either side being told. */
+/** A network link between two addresses that a test can interrupt without closing its connections. */
 import { connect, createServer, type Socket } from "node:net";
 
 export interface Address {
@@ -7,9 +7,9 @@ export interface Address {
 }
 
 export interface Link {
-  /** Passes nothing on from now on. Connections stay open, and new ones are accepted, but carry nothing. */
+  /** Stops forwarding. Existing connections stay open, and new ones are accepted, but no data passes. */
   disconnect(): void;
-  /** Passes on what was held back, and everything after it. */
+  /** Forwards the data that was held back, and everything after it. */
   reconnect(): void;
   close(): Promise<void>;
 }
@@ -17,11 +17,11 @@ export interface Link {
 interface Pair {
   client: Socket;
   server: Socket | null;
-  /** A side has closed while the link was disconnected. */
+  /** True if one side closed its connection during an interruption. */
   isClosed: boolean;
 }
 
-/** Passes connections to `from` on to `to`. */
+/** Listens on `from` and forwards connections to `to`. */
 export async function openLink(from: Address, to: Address): Promise<Link> {
   const pairs = new Set<Pair>();
   let isConnected = true;

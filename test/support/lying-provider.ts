@@ -1,4 +1,4 @@
-/** An OpenID Connect provider that can be told to lie. A real one is in `identity-provider.ts`. */
+/** An OpenID Connect provider that can issue wrong tokens. `identity-provider.ts` has a correct one. */
 import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,25 +8,25 @@ import type { Answer, Service } from "./service.ts";
 
 export interface LyingProvider {
   issuer: string;
-  /** Who signs in next, and their other claims. */
+  /** Claims of the next person who signs in. */
   claims: JWTPayload;
   /** Changes the ID token's claims before they are signed. */
   lie(claims: JWTPayload): JWTPayload;
-  /** Signs with a key that is not published. */
+  /** If true, signs with a key that is not published. */
   forges: boolean;
-  /** Seconds by which its clock is ahead. */
+  /** Number of seconds by which the provider's clock is ahead. */
   ahead: number;
-  /** Answers every request with this status if it is not 0. */
+  /** If it is not 0, every request gets this status. */
   status: number;
   /** Parameters of the authorization request, by code. A code works once. */
   readonly codes: Map<string, URLSearchParams>;
-  /** Whether it issues refresh tokens. */
+  /** If true, issues refresh tokens. */
   offline: boolean;
   /** Refresh tokens that it accepts. Each works once and is replaced. */
   readonly refreshTokens: Set<string>;
   /** Signs a logout token. @param change members that replace those of a valid one; undefined leaves a member out */
   logoutToken(change: Record<string, unknown>, header?: Record<string, unknown>): Promise<string>;
-  /** Issues a code for the authorization request at this address, as after a sign-in there. */
+  /** Issues a code for the authorization request at this address, as if a person had signed in. */
   authorize(url: string): { code: string; state: string; iss: string };
   close(): Promise<void>;
 }
@@ -148,7 +148,7 @@ export async function startLyingProvider(): Promise<LyingProvider> {
   return provider;
 }
 
-/** A browser's requests to the service, as far as a sign-in at a provider needs one. */
+/** Sends requests as a browser that keeps cookies, as far as a sign-in at a provider needs them. */
 export function createVisitor(service: Service): {
   cookies: Map<string, string>;
   get(path: string, headers?: Record<string, string>): Promise<Answer>;

@@ -1,4 +1,4 @@
-/** A real SMTP server on loopback that keeps what it is sent, and just enough MIME to read it. */
+/** An SMTP server on loopback that stores the mails it receives, and a minimal MIME parser. */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
@@ -10,7 +10,7 @@ export interface ReceivedMail {
   secure: boolean;
   user: string | null;
   raw: string;
-  /** Unfolded and decoded, in order; names in lowercase. */
+  /** Unfolded and decoded headers, in order. Names are in lowercase. */
   headers: [name: string, value: string][];
   text: string;
   html: string;
@@ -19,7 +19,7 @@ export interface ReceivedMail {
 export interface MailServer {
   port: number;
   mails: ReceivedMail[];
-  /** Refuses what comes next, at the step that is named, in order. */
+  /** Errors for the next mails, in order, each at the named step of the protocol. */
   plans: { step: "auth" | "from" | "to" | "data"; code: number; message: string }[];
   server: SMTPServer;
   next(test: (mail: ReceivedMail) => boolean): Promise<ReceivedMail>;
@@ -67,7 +67,7 @@ export async function startMailServer(options: SMTPServerOptions = {}): Promise<
     },
     ...options,
   });
-  // A client that gives up in the middle of TLS is what some tests do.
+  // Some tests abort the TLS handshake.
   server.on("error", () => {});
   server.listen(0, "127.0.0.1");
   await once(server.server, "listening");
@@ -87,10 +87,10 @@ export async function startMailServer(options: SMTPServerOptions = {}): Promise<
   return mail;
 }
 
-/** The one value of a header. Throws when it is there twice. */
+/** Returns the value of a header. Throws if the header is repeated. */
 export function header(headers: ReceivedMail["headers"], name: string): string | undefined {
   const values = headers.filter(([key]) => key === name).map(([, value]) => value);
-  if (values.length > 1) throw new Error(`${name} stands ${values.length} times`);
+  if (values.length > 1) throw new Error(`the header ${name} appears ${values.length} times`);
   return values[0];
 }
 
@@ -132,7 +132,7 @@ function decodePart({ headers, body }: ReturnType<typeof readPart>): string {
     : body.replaceAll("\r\n", "\n");
 }
 
-/** RFC 2047. */
+/** Decodes the encoded words of RFC 2047. */
 function decodeWords(text: string): string {
   return text
     .replaceAll(/\?=\s+=\?/g, "?==?")

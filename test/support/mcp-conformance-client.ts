@@ -1,4 +1,7 @@
-/** A client as the scenarios of `@modelcontextprotocol/conformance` want it, through the proxy, to the server that is named last. */
+/**
+ * The client that `@modelcontextprotocol/conformance` starts for a scenario. It connects through the proxy to the
+ * server whose address is the last argument.
+ */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";

@@ -1,4 +1,7 @@
-/** A server with what the scenarios of `@modelcontextprotocol/conformance` call, in sessions of 2025-11-25 over HTTP. */
+/**
+ * A server that implements what the scenarios of `@modelcontextprotocol/conformance` call, with protocol 2025-11-25
+ * over HTTP.
+ */
 import { Server, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
 
@@ -18,7 +21,7 @@ const properties = (...names: string[]): Json => ({
   properties: Object.fromEntries(names.map((name) => [name, { type: "string" }])),
   required: names,
 });
-/** Keywords of JSON Schema 2020-12, which a list has to keep. */
+/** Keywords of JSON Schema 2020-12 that a tool list must preserve. */
 const RICH = {
   $schema: "https://json-schema.org/draft/2020-12/schema",
   type: "object",
@@ -69,7 +72,7 @@ function server(): Server {
     { name: "conformance", version: "1.0.0" },
     { capabilities: { tools: {}, resources: { subscribe: true }, prompts: {}, logging: {}, completions: {} } },
   );
-  // The SDK's types are stricter than what passes here as it is.
+  // The SDK's types are narrower than the results that this server returns.
   const on = (method: string, answer: (params: Json, ctx: Context) => unknown): void =>
     (made.setRequestHandler as unknown as (method: string, handler: unknown) => void)(
       method,
@@ -186,7 +189,7 @@ async function call(
   return { content: [text("This is a simple text response for testing.")] };
 }
 
-/** Resolves to its address ends with `/mcp`. */
+/** Starts the server. Resolves to its address, which ends with `/mcp`. */
 export function startConformanceServer(): Promise<RunningServer> {
   const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
   return serve(

@@ -1,12 +1,17 @@
-/** An MCP server of the official package, in both eras: counts in a file what it was really asked to do. */
+/**
+ * An MCP server built with the official package, for both protocol generations. It writes each call that it receives to
+ * a file.
+ */
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { Server, inputRequired } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 
-/** Read anew: a test may serve it from its own process. */
+/** Reads the variable at each call, because a test can run this server inside its own process. */
 const record = (line: Record<string, unknown>): void =>
   appendFileSync(process.env["MCP_RECORD"] as string, `${JSON.stringify(line)}\n`);
-/** Lines `name description` for tools whose description is another one; read anew for each list. */
+/**
+ * Path of a file with lines `name description`, which replace descriptions of tools. It is read for each list request.
+ */
 const DESCRIPTIONS = process.env["MCP_DESCRIPTIONS"] ?? "";
 
 function descriptions(): Map<string, string> {
@@ -126,6 +131,6 @@ const QUESTION = {
   requestedSchema: { type: "object" as const, properties: { name: { type: "string" as const } } },
 };
 
-// A server that a test keeps away.
+// A test keeps the server down by creating this file.
 if (existsSync(process.env["MCP_AWAY"] ?? "")) process.exit(1);
 if (process.argv[2] === "stdio") serveStdio(server, { legacy: process.argv[3] === "modern-only" ? "reject" : "serve" });

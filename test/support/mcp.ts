@@ -1,4 +1,4 @@
-/** A proxy between an official client and a server that keeps a record of what reached it. */
+/** Runs the MCP proxy between an official client and a server that records the calls it receives. */
 import { spawn } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -39,14 +39,14 @@ export interface Setup {
   service: Service;
   listening: RunningServer;
   folder: string;
-  /** Environment of a proxy. */
+  /** Environment variables of a proxy. */
   env: Record<string, string>;
-  /** What reached the server. */
+  /** Returns the calls that reached the server. */
   record(): { name: string; given?: unknown; meta?: Record<string, unknown> | null }[];
   describe(name: string, description: string): void;
-  /** All actions, newest first. */
+  /** Returns all actions, newest first. */
   actions(): Promise<Record<string, unknown>[]>;
-  /** Whether a call with this `n` waits for a person. */
+  /** Returns a function that resolves to true if a call with this `n` is pending approval. */
   waits(n: number): () => Promise<boolean>;
   decide(approve: boolean, reason?: string): Promise<void>;
   close(): Promise<void>;
@@ -92,7 +92,7 @@ export async function setUp(policy: string = POLICY): Promise<Setup> {
       ),
     async decide(approve, reason) {
       const [waiting] = (await actions()).filter(({ status }) => status === "pending_approval");
-      if (waiting === undefined) throw new Error("nothing waits for approval");
+      if (waiting === undefined) throw new Error("no action is pending approval");
       const { approval_token: token } = (
         await service.call("GET", `/v1/actions/${String(waiting["id"])}`, { key: service.admin })
       ).body;
@@ -100,7 +100,7 @@ export async function setUp(policy: string = POLICY): Promise<Setup> {
         key: service.admin,
         body: { token, approve, ...(reason === undefined ? {} : { reason }) },
       });
-      if (status !== 200) throw new Error(`the vote was answered ${status}`);
+      if (status !== 200) throw new Error(`the vote was rejected with status ${status}`);
     },
     async close() {
       await listening.stop();
@@ -113,7 +113,7 @@ export async function setUp(policy: string = POLICY): Promise<Setup> {
 export interface Proxied {
   client: Client;
   transport: StdioClientTransport;
-  /** Standard error of the proxy. */
+  /** Returns what the proxy wrote to standard error. */
   log(): string;
   close(): Promise<void>;
 }
@@ -124,16 +124,16 @@ export interface ProxyOptions {
   client?: ClientOptions;
   env?: Record<string, string>;
   name?: string;
-  /** How long the client waits for its greeting. Milliseconds. */
+  /** Timeout of the client's handshake, in milliseconds. */
   patience?: number;
-  /** Of the proxy. Default: Node. */
+  /** Runtime of the proxy. Default: Node. */
   runtime?: RuntimeName;
-  /** Before the client connects. */
+  /** Called before the client connects. */
   prepare?(client: Client): void;
 }
 
-/** Starts `assent mcp proxy` over standard input and output, with an official client on it. */
-export async function proxied(setup: Setup, options: ProxyOptions = {}): Promise<Proxied> {
+/** Starts `assent mcp proxy` over standard input and output, and connects an official client to it. */
+export async function startStdioProxy(setup: Setup, options: ProxyOptions = {}): Promise<Proxied> {
   const { flags = ["--name", "notes"], server = SERVER, env = {} } = options;
   const words = ["mcp", "proxy", ...flags, ...(server.length === 0 ? [] : ["--", ...server])];
   const [command, args] = commandOf(options.runtime ?? "node", MAIN, words, ["-A"]);
@@ -150,7 +150,7 @@ export async function proxied(setup: Setup, options: ProxyOptions = {}): Promise
   try {
     await client.connect(transport, { timeout: options.patience ?? 60_000 });
   } catch (error) {
-    throw new Error(`the client does not connect: ${String(error)}\n${log}`, { cause: error });
+    throw new Error(`the client cannot connect: ${String(error)}\n${log}`, { cause: error });
   }
   return { client, transport, log: () => log, close: () => client.close() };
 }
@@ -159,14 +159,17 @@ export type Answer = { id: unknown; result?: Record<string, unknown>; error?: { 
 
 export interface RawClient {
   greeting: Record<string, unknown>;
-  /** Resolves to the answer, an error among them. */
+  /** Sends a request and returns the response, which can be an error. */
   ask(method: string, params?: unknown): Promise<Answer>;
-  /** Tells the proxy to end, while its input stays open. Resolves to its exit code, null where the signal killed it. */
+  /** Sends SIGTERM to the proxy while its input is open. Resolves to its exit code, or null if the signal killed it. */
   terminate(): Promise<number | null>;
   close(): Promise<void>;
 }
 
-/** A client of 2025-11-25 that says what it is told to, where the official one has no words for it. */
+/**
+ * Starts a proxy and a client of protocol 2025-11-25 that sends any message, including those that the official client
+ * cannot send.
+ */
 export async function rawClient(setup: Setup, flags: string[], capabilities: unknown = {}): Promise<RawClient> {
   const child = spawn(process.execPath, [...ASSENT, "mcp", "proxy", ...flags, "--", ...SERVER], {
     env: setup.env,
@@ -207,7 +210,7 @@ export async function rawClient(setup: Setup, flags: string[], capabilities: unk
   };
 }
 
-/** Of a refused call. */
+/** The result of a rejected call. */
 export interface Refused {
   isError?: boolean;
   content: { text: string }[];
@@ -221,8 +224,8 @@ export interface ListeningProxy {
   close(): Promise<void>;
 }
 
-/** Starts `assent mcp proxy` for clients over HTTP. */
-export async function listening(
+/** Starts `assent mcp proxy` for clients that connect over HTTP. */
+export async function startHttpProxy(
   setup: Setup,
   flags: string[],
   env: Record<string, string> = {},
@@ -241,7 +244,7 @@ export async function listening(
       () => `the proxy listens: ${log}`,
       () => out.includes("listening on"),
     ),
-    ended.then(() => Promise.reject(new Error(`the proxy has ended: ${log}`))),
+    ended.then(() => Promise.reject(new Error(`the proxy exited: ${log}`))),
   ]);
   return {
     url: /listening on (\S+)/.exec(out)?.[1] as string,

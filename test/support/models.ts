@@ -1,10 +1,13 @@
-/** Models of our own on loopback: each asks for one call after the other, then ends. No agent's package needs the network for them. */
+/**
+ * Fake language models on loopback, so that agents need no network. A model requests one tool call after the other,
+ * then ends the conversation.
+ */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 
 export interface Model {
   url: string;
-  /** What the agent said of each call so far. */
+  /** Results of the calls so far, as the agent reported them. */
   results: string[];
   /** Names of the tools that the agent offered. */
   tools: string[];
@@ -12,19 +15,19 @@ export interface Model {
 }
 
 type Json = Record<string, unknown>;
-/** Of a tool, under the name that the agent has for it. */
+/** A tool call. `name` is the agent's name for the tool. */
 export interface ModelCall {
   name: string;
-  /** Of some agents, the group that the tool is in. */
+  /** The group that contains the tool, for agents that group tools. */
   namespace?: string;
   input: Record<string, unknown>;
 }
 interface Dialect {
-  /** Whether a request is one for the next step. */
+  /** Returns true if a request asks for the next step of the conversation. */
   asks(path: string, body: Json): boolean;
-  /** Of the calls before. */
+  /** Returns the results of the previous calls. */
   results(body: Json): unknown[];
-  /** Lines of the event stream. */
+  /** Returns the response to the n-th request, as an event stream. */
   answer(n: number, call: ModelCall | undefined): string;
 }
 
@@ -123,7 +126,7 @@ const DIALECTS = {
     },
   },
 } as const satisfies Record<string, Dialect>;
-/** In whatever form an agent offers its tools. */
+/** Returns the names of the tools, in each format that agents use. */
 function namesIn(tools: unknown): string[] {
   return objects(tools).flatMap(({ name, tools: inner, functionDeclarations: declared }) => [
     ...(typeof name === "string" ? [name] : []),
@@ -143,7 +146,7 @@ export async function startModel(dialect: ModelDialect, calls: readonly ModelCal
     request.on("end", () => {
       const body = text.startsWith("{") ? (JSON.parse(text) as Json) : {};
       if (!asks(request.url ?? "", body)) {
-        // Counts of tokens, lists of models, and small questions beside the conversation.
+        // Token counts, model lists, and side requests outside the conversation.
         response.setHeader("content-type", "application/json");
         response.end('{"input_tokens":1,"totalTokens":1,"data":[],"models":[]}');
         return;

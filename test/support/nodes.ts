@@ -1,4 +1,4 @@
-/** Other versions of Node than the one that runs the tests: the registry has each of them as a package. */
+/** Installs other versions of Node than the one that runs the tests. Each version is an npm package. */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,14 +7,14 @@ import { ROOT } from "./runtimes.ts";
 
 const FOLDER = join(ROOT, "node_modules/.cache/assent-nodes");
 
-/** Path of the program, installed when it is not there yet; null where it cannot be had. */
+/** Returns the path of a Node version, which is installed if necessary. Returns null if it cannot be installed. */
 export function nodeOf(version: string): string | null {
   if (process.versions.node === version) return process.execPath;
   const name = `node-${process.platform === "win32" ? "win" : process.platform}-${process.arch}`;
   const program = (folder: string): string => join(folder, "node_modules", name, "bin/node");
   const folder = join(FOLDER, version);
   if (existsSync(program(folder))) return program(folder);
-  // Put in its place whole: other test files may look for it at the same time.
+  // Install into a separate folder and rename it, because other test files can look for the program at the same time.
   const fresh = `${folder}-${process.pid}`;
   mkdirSync(fresh, { recursive: true });
   try {
@@ -30,7 +30,7 @@ export function nodeOf(version: string): string | null {
   }
 }
 
-/** For `skip` of a test: false, or why it cannot run. */
+/** Returns a value for the `skip` option of a test: false, or the reason why it cannot run here. */
 export function withoutNode(program: string | null): string | false {
   return program === null ? "this version of Node cannot be had from the registry" : false;
 }

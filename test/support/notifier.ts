@@ -1,13 +1,13 @@
-/** A notifier for tests: keeps what it is given and does as it is told. The receiver is what is cut off here. */
+/** A notifier that stores its messages. A test plans the result of each delivery. */
 import type { DeliveryResult, Feed, Message, Notifier } from "../../src/contract/notifier.ts";
 import { definePlugin, type Plugin } from "../../src/plugin.ts";
 import { eventually } from "./wait.ts";
 
 export interface TestNotifier {
   messages: Message[];
-  /** What the next attempts do; an attempt without a plan is delivered. */
+  /** Results of the next delivery attempts, in order. An attempt without a plan succeeds. */
   plans: ((message: Message, signal: AbortSignal) => DeliveryResult | void | Promise<DeliveryResult | void>)[];
-  /** Resolves to the first message that passes, from the ones already there on. */
+  /** Resolves to the first message that passes `test`, including messages that were already delivered. */
   next(test: (message: Message) => boolean): Promise<Message>;
   plugin: { plugin: Plugin; options: unknown; origin: string };
 }

@@ -1,6 +1,6 @@
 /**
- * Imported first by tests that must write to the disk instead of to memory: tests of disks, tests that install many
- * packages, and tests that start Deno, which gives no program access below /dev.
+ * Imported first by tests that need a disk instead of a folder in memory: tests of disks, tests that install many
+ * packages, and tests that start Deno, which grants programs no access below /dev.
  */
 const { ASSENT_TEST_DISK: folder, ASSENT_TEST_DISK_CACHE: cache } = process.env;
 if (folder !== undefined) process.env["TMPDIR"] = folder;

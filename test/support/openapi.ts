@@ -1,4 +1,4 @@
-/** The document as a judge of answers. */
+/** Validates responses against the OpenAPI document. */
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 
@@ -6,7 +6,7 @@ export interface Operation {
   method: string;
   path: string;
   operationId: string;
-  // The document is looked into freely; the tests say what they expect.
+  // OpenAPI documents are read without types.
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   spec: any;
 }
@@ -14,18 +14,18 @@ export interface Operation {
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 export type Document = any;
 
-export interface Judge {
+export interface ResponseValidator {
   operations: Operation[];
-  /** Faults of an answer to this operation; empty when it conforms. */
+  /** Returns the faults of a response to this operation. The list is empty if the response conforms. */
   faults(operation: Operation, answer: { status: number; headers: Headers; text: string }): string[];
-  /** Faults of a value against a schema of the document. */
+  /** Returns the faults of a value compared with a schema of the document. */
   valueFaults(schema: object, value: unknown): string[];
 }
 
-export function judgeOf(document: Document): Judge {
+export function createResponseValidator(document: Document): ResponseValidator {
   const ajv = new Ajv2020({ strict: false, allErrors: false, inlineRefs: false, code: { optimize: false } });
   (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
-  // Ours; what it takes is in src/domain/names.ts.
+  // A custom format. `src/domain/names.ts` defines what it accepts.
   ajv.addFormat("name", true);
   ajv.addSchema(document as object, "doc");
   const known = new Map<string, (value: unknown) => string[]>();
@@ -78,7 +78,7 @@ export function judgeOf(document: Document): Judge {
         return [...found, `${where}: not JSON: ${text.slice(0, 100)}`];
       }
       found.push(...check(media.schema as object)(value).map((fault) => `${where}: ${fault}`));
-      // A SCIM error has its status as a text.
+      // SCIM sends the status of an error as a string.
       if (status >= 400 && Number((value as { status?: number | string }).status) !== status)
         found.push(`${where}: the problem says ${(value as { status?: number }).status}`);
       return found;

@@ -1,11 +1,14 @@
-/** Histories of approvals for tests of suggestions: three habits, two traps and noise, from a seed. */
+/**
+ * Generates approval histories for tests of suggestions: three habits, two traps and noise. The same seed produces the
+ * same history.
+ */
 import type { PastDecision } from "../../src/contract/suggestions.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 
 const DAY = 86_400_000;
 export const END = Date.UTC(2026, 10, 20);
 
-/** A generator of numbers from 0 to 1 (mulberry32). */
+/** Creates a random generator (mulberry32) that returns numbers from 0 to 1. */
 export function randomFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -23,7 +26,7 @@ export interface Asked {
   params: JsonObject;
 }
 
-/** One past decision. @param answer `null` if nobody answered */
+/** Builds one past decision. `approve` is `null` if no one voted. */
 export function pastDecision(
   id: number,
   { agent, tool, operation, params }: Asked,
@@ -57,7 +60,7 @@ export function pastDecision(
   };
 }
 
-/** What a person would answer to a request, and the share of requests of its kind. */
+/** A kind of request: its share of all requests, and a generator that also returns how a person votes. */
 interface Kind {
   name: "refunds" | "reports" | "mails" | "trap: one agent" | "trap: rejected among approved" | "noise";
   weight: number;
@@ -70,7 +73,7 @@ const word = (random: () => number): string =>
     "",
   );
 
-/** Three habits, two traps and noise. */
+/** The kinds of requests that `generateHistory` mixes. */
 export const KINDS: readonly Kind[] = [
   {
     // Habit 1: refunds of at most 50 EUR or USD to customers; larger ones are rejected half of the time.
@@ -95,7 +98,7 @@ export const KINDS: readonly Kind[] = [
     },
   },
   {
-    // Habit 3: mails to our own domain; all others are rejected.
+    // Habit 3: emails to our own domain; all others are rejected.
     name: "mails",
     weight: 15,
     make(random) {
@@ -112,7 +115,7 @@ export const KINDS: readonly Kind[] = [
     },
   },
   {
-    // Trap 1: one agent has its deployments approved all day long.
+    // Trap 1: only one agent sends these, and all of its deployments are approved.
     name: "trap: one agent",
     weight: 15,
     make: (random) => ({
@@ -124,7 +127,7 @@ export const KINDS: readonly Kind[] = [
     }),
   },
   {
-    // Trap 2: transfers look alike; one in fifty is rejected for a reason that no parameter shows.
+    // Trap 2: transfers look alike; 1 in 50 is rejected for a reason that no parameter reveals.
     name: "trap: rejected among approved",
     weight: 10,
     make: (random) => ({
@@ -150,7 +153,7 @@ export const KINDS: readonly Kind[] = [
 
 const PEOPLE = ["user:ann", "user:bo", "user:cy"];
 
-/** Returns decisions over 60 days, newest first, as a reader returns them. */
+/** Generates decisions over 60 days, newest first. */
 export function generateHistory(count: number, seed: number): PastDecision[] {
   const random = randomFrom(seed);
   const total = KINDS.reduce((sum, { weight }) => sum + weight, 0);
@@ -174,7 +177,7 @@ export function generateHistory(count: number, seed: number): PastDecision[] {
   return decisions;
 }
 
-/** The policy that asks for all of them. */
+/** A policy that requires approval for all of these requests. */
 export const ASKING = {
   policy: "work",
   rules: [

@@ -1,4 +1,4 @@
-/** People who sign in to a service under test, with passkeys in software. */
+/** Creates people who sign in to a service under test with software passkeys. */
 import assert from "node:assert/strict";
 import users from "../../plugins/users/index.ts";
 import type { Plugin } from "../../src/plugin.ts";
@@ -7,12 +7,12 @@ import { startService, type Answer, type Service, type ServiceOptions } from "./
 
 export const ORIGIN = "http://localhost:8000";
 
-/** The plugin `users`, for a service that does not start with it. */
+/** Returns the plugin `users`, for a service that is started without it. */
 export function usersPlugin(options: object = {}): { plugin: Plugin; options: object; origin: string; core: boolean } {
   return { plugin: users as Plugin, options, origin: "users", core: true };
 }
 
-/** A service with the plugin `users`. */
+/** Starts a service with the plugin `users`. */
 export function startPeople(options: ServiceOptions & { users?: object } = {}): Promise<Service> {
   return startService({
     ...options,
@@ -20,7 +20,7 @@ export function startPeople(options: ServiceOptions & { users?: object } = {}): 
   });
 }
 
-/** Headers of a page of the service, without a session. */
+/** Headers that a page of the service sends without a session. */
 export const PAGE = { host: "localhost:8000", origin: ORIGIN, "assent-session": "1" };
 
 export interface Person {
@@ -37,7 +37,7 @@ export function cookieOf(answer: Answer): string {
   return answer.headers.getSetCookie()[0]?.split(";")[0] ?? "";
 }
 
-/** Creates a user, who can then be the owner of keys. Returns the answer's body, with the enrolment link. */
+/** Creates a user, who can then own API keys. Returns the response body, which contains the enrolment link. */
 export async function addUser(
   service: Service,
   about: { name: string; roles?: string[]; groups?: string[] },
@@ -52,7 +52,7 @@ export async function addUser(
   return body;
 }
 
-/** Creates a user, who enrols a passkey. */
+/** Creates a user and enrols a passkey for that user. */
 export async function invite(
   service: Service,
   about: { name: string; roles?: string[]; groups?: string[] },
@@ -61,7 +61,7 @@ export async function invite(
   const { host } = new URL(origin);
   const page = { ...PAGE, host, origin };
   const invited = await addUser(service, about, host);
-  const token = tokenIn(invited.link.url);
+  const token = enrolmentToken(invited.link.url);
   const passkey = createAuthenticator(origin);
   passkey.counter = 1;
   const done = await enrol(service, token, passkey, page);
@@ -77,7 +77,7 @@ export async function invite(
         ...(body === undefined ? {} : { body }),
         headers: { ...page, cookie: person.cookie, ...headers },
       });
-      // As a browser: a replaced cookie is sent from the next request on.
+      // Like a browser, send a replaced cookie from the next request on.
       if (answer.headers.getSetCookie().length > 0) person.cookie = cookieOf(answer);
       return answer;
     },
@@ -90,7 +90,7 @@ export async function invite(
   return person;
 }
 
-export const tokenIn = (url: string): string => new URL(url).hash.replace("#enrol=", "");
+export const enrolmentToken = (url: string): string => new URL(url).hash.replace("#enrol=", "");
 
 export async function enrol(
   service: Service,
@@ -125,8 +125,9 @@ export async function confirmTerminal(person: Person, challenge: string, code: s
 }
 
 /**
- * Removes a passkey (`passkeys/<id>/remove`) or replaces the recovery codes (`recovery-codes`) as the sign-in page does,
- * and confirms it with a passkey. @param change what browser and authenticator do differently
+ * Removes a passkey (`passkeys/<id>/remove`) or replaces the recovery codes (`recovery-codes`) as the sign-in page
+ * does, and confirms the change with a passkey.
+ * @param change values that replace those of a correct browser and authenticator
  */
 export async function confirmChange(
   person: Person,

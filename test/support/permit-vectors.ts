@@ -1,6 +1,6 @@
 /**
- * Makes docs/vectors: one permit and what belongs to it, and permits that must be refused. From fixed keys and times,
- * so that every run makes the same.
+ * Generates docs/vectors: a permit with its request and keys, and permits that must be rejected. Keys and times are
+ * fixed, so that every run generates the same files.
  */
 import { createHmac } from "node:crypto";
 import { canonicalText } from "../../src/domain/canonical.ts";
@@ -11,7 +11,7 @@ import { signerOf } from "./signer.ts";
 
 export const AUDIENCE = "stripe";
 export const ISSUER = "log.example/assent";
-/** A time at which the permit holds. */
+/** A time at which the permit is valid. */
 export const NOW = 1_800_000_100_000;
 
 const REQUEST = {
@@ -65,7 +65,7 @@ export interface Refused {
   permit: string;
 }
 
-/** By the file's name. */
+/** Returns the content of each file, by file name. */
 export async function permitVectors(): Promise<Record<string, string>> {
   const permit = await make();
   const [header, payload, signature] = permit.split(".") as [string, string, string];
@@ -77,7 +77,7 @@ export async function permitVectors(): Promise<Record<string, string>> {
   };
   const signedText = (headText: string, bodyText: string): string =>
     `${headText}.${bodyText}.${toBase64Url(signer.sign(utf8(`${headText}.${bodyText}`)))}`;
-  // Ends in unused bits, so that another last letter stands for the same bytes.
+  // Changes the last character so that only unused bits differ. Both strings decode to the same bytes.
   const loose = (text: string): string => {
     const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     return `${text.slice(0, -1)}${alphabet[alphabet.indexOf(text.at(-1) as string) + 1] as string}`;

@@ -1,4 +1,4 @@
-/** A real pgbouncer in front of a test's Postgres, pooling sessions as the documentation asks for, unless the test says otherwise. */
+/** Starts pgbouncer in front of a test's Postgres. Default: session pooling, which the documentation requires. */
 import { spawn } from "node:child_process";
 import { chmodSync, existsSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
@@ -11,7 +11,7 @@ const PROGRAM = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pg
   existsSync(path),
 );
 
-/** For `skip` of a test: false, or why it cannot run. */
+/** Value for the `skip` option of a test: false, or the reason why it cannot run here. */
 export const withoutPgbouncer: string | false =
   PROGRAM === undefined ? "no pgbouncer on this machine: install it to run this test" : false;
 
@@ -39,7 +39,7 @@ server_reset_query = DISCARD ALL
 `,
     { mode: 0o644 },
   );
-  // It refuses to run as root.
+  // pgbouncer refuses to run as root.
   const user = process.getuid?.() === 0 ? ["-u", "nobody"] : [];
   const child = spawn(PROGRAM as string, [...user, file], { stdio: ["ignore", "ignore", "pipe"] });
   let said = "";
@@ -50,7 +50,7 @@ server_reset_query = DISCARD ALL
     await ended;
     rmSync(folder, { recursive: true, force: true });
   };
-  await until("pgbouncer listens or ends", async () => child.exitCode !== null || (await listens(port)));
+  await until("pgbouncer listens or exits", async () => child.exitCode !== null || (await listens(port)));
   if (child.exitCode !== null) {
     await stop();
     throw new Error(`pgbouncer does not listen:\n${said}`);

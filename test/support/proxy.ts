@@ -1,4 +1,4 @@
-/** A real balancer in front of several processes, where the machine has one. */
+/** Starts HAProxy as load balancer in front of several processes, if it is installed. */
 import { spawn } from "node:child_process";
 import { accessSync, constants, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
@@ -11,20 +11,20 @@ export interface Proxy {
   stop(): Promise<void>;
 }
 
-/** Its path, null where this machine does not have it. */
+/** Returns the path of a program, or null if it is not installed. */
 export function findProgram(name: string): string | null {
   for (const folder of [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin", "/usr/local/sbin"]) {
     try {
       accessSync(join(folder, name), constants.X_OK);
       return join(folder, name);
     } catch {
-      // Not here.
+      // Try the next folder.
     }
   }
   return null;
 }
 
-/** For `skip` of a test: false, or why it cannot run. */
+/** Value for the `skip` option of a test: false, or the reason why it cannot run here. */
 export const withoutProxy: string | false =
   findProgram("haproxy") === null ? "no haproxy on this machine: install it to run this test" : false;
 

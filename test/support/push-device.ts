@@ -1,14 +1,14 @@
-/** A device that push messages are encrypted for, written against RFC 8188 and RFC 8291 with node:crypto. */
+/** A device that decrypts push messages, written from RFC 8188 and RFC 8291 with node:crypto. */
 import { createDecipheriv, createECDH, hkdfSync, randomBytes } from "node:crypto";
 
 export interface PushDevice {
-  /** `PushSubscription.toJSON()` with this endpoint. */
+  /** Returns the result of `PushSubscription.toJSON()` with this endpoint. */
   subscription(endpoint: string): { endpoint: string; expirationTime: null; keys: { p256dh: string; auth: string } };
   /** Returns the text of a message. Throws if it was encrypted for another device or altered. */
   open(message: Buffer): string;
 }
 
-/** @param keys of a test vector, base64url. Default: new ones */
+/** Creates a device. @param keys base64url keys of a test vector; new keys when absent */
 export function createPushDevice(keys?: { secret: string; auth: string }): PushDevice {
   const pair = createECDH("prime256v1");
   if (keys === undefined) pair.generateKeys();

@@ -1,4 +1,4 @@
-/** A store's tables behind its back, as whoever may write to the database has them. */
+/** Direct access to a store's tables, as an attacker with write access to the database has it. */
 import postgres from "postgres";
 import { PACKED_COLUMNS, pack, unpack, type PackedForm } from "../../src/storage/sql/packed-columns.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
@@ -10,7 +10,7 @@ export interface RawTable {
   name: string;
   key: string[];
   columns: string[];
-  /** Of columns that hold texts as bytes: here they are texts. */
+  /** Packing of columns that store strings as bytes. `RawStore` reads and writes strings. */
   forms?: Readonly<Record<string, PackedForm>>;
 }
 
@@ -25,7 +25,7 @@ export interface RawStore {
 }
 
 interface Connection {
-  /** Placeholder of the n-th parameter, from 1 on. */
+  /** Returns the placeholder of the n-th parameter, counted from 1. */
   place(n: number): string;
   all(sql: string, values: RawValue[]): Promise<RawRow[]>;
   close(): Promise<void>;
@@ -71,7 +71,7 @@ function rawStore(tables: RawTable[], db: Connection): RawStore {
   };
 }
 
-/** Drops the triggers that refuse a change while it is made, and ignores the checks of packed columns. */
+/** Opens a SQLite store. Changes drop the triggers that would reject them, and ignore the checks of packed columns. */
 export async function rawSqlite(path: string): Promise<RawStore> {
   const { DatabaseSync } = await loadSqlite();
   const file = new DatabaseSync(path);
@@ -114,7 +114,7 @@ export async function rawSqlite(path: string): Promise<RawStore> {
   });
 }
 
-/** As one who may leave triggers and foreign keys aside. */
+/** Opens a Postgres store with a role that can disable triggers and foreign keys. */
 export async function rawPostgres(url: string): Promise<RawStore> {
   const client = postgres(url, { max: 1, onnotice: () => {}, types: { bigint: postgres.BigInt } });
   await client`set session_replication_role = replica`;

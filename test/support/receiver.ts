@@ -1,4 +1,4 @@
-/** Receivers of messages on loopback: a real HTTP or HTTPS server that keeps what it is sent, and certificates for it. */
+/** HTTP and HTTPS servers on loopback that store the requests they receive, and certificates for them. */
 import { execFileSync } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -14,18 +14,18 @@ export interface Received {
   path: string;
   headers: IncomingMessage["headers"];
   body: string;
-  /** The body as it arrived. */
+  /** The body's bytes, not decoded. */
   bytes: Buffer;
 }
 
 export interface Receiver {
   port: number;
   received: Received[];
-  /** Connections that were opened. */
+  /** Number of connections that were opened. */
   connections: number;
-  /** Answers instead of an empty 200. */
+  /** Sends the response. Default: an empty 200. */
   answer: (request: Received, response: ServerResponse) => void;
-  /** The first that passes, from the ones already there on. */
+  /** Resolves to the first request that passes `test`, including requests that were already received. */
   next(test: (request: Received) => boolean): Promise<Received>;
   close(): Promise<void>;
 }
@@ -69,7 +69,7 @@ export async function startReceiver(tls?: { key: string; cert: string }): Promis
   return receiver;
 }
 
-/** For `skip` of a test: false, or why it cannot run. */
+/** Returns a value for the `skip` option of a test: false, or the reason why it cannot run here. */
 export function withoutOpenssl(): string | false {
   try {
     execFileSync("openssl", ["version"], { stdio: "ignore" });
@@ -81,7 +81,7 @@ export function withoutOpenssl(): string | false {
 
 const folders: string[] = [];
 
-/** A certificate for one name, signed by itself, as files in a new folder and as text. */
+/** Creates a self-signed certificate for one name. Returns its files in a new folder, and their content. */
 export function makeCertificate(name: string): { key: string; cert: string; keyFile: string; certFile: string } {
   const folder = temporaryFolder("assent-cert-");
   if (folders.push(folder) === 1)
@@ -113,7 +113,10 @@ export function makeCertificate(name: string): { key: string; cert: string; keyF
   return { key: readFileSync(keyFile, "utf8"), cert: readFileSync(certFile, "utf8"), keyFile, certFile };
 }
 
-/** What an agent would write to mislead who reads it: markup, mentions, a reversed line, line breaks, a closing fence. */
+/**
+ * A request with content that an agent could use to mislead the reader of a message: markup, mentions, reversed text,
+ * line breaks and a closing code fence.
+ */
 export const HOSTILE = {
   agent_id: "bot <script>alert(1)</script> <!channel> @channel \u202egnp.exe",
   tool: "stripe",
@@ -127,14 +130,14 @@ export const HOSTILE = {
 
 const visible = (text: string): string => text.replaceAll(/[\u200b-\u200f\u202a-\u202e\u2066-\u2069]/g, "");
 
-/** The same as it can be submitted: the service takes no name that hides something. */
+/** The same request without invisible characters in its names, because the service rejects those. */
 export const HOSTILE_ACTION = {
   ...HOSTILE,
   agent_id: visible(HOSTILE.agent_id),
   operation: visible(HOSTILE.operation),
 };
 
-/** For a service that asks whatever the request is called: the default set knows the operations it lets by. */
+/** A policy that requires approval for every request. The default policies allow the operations that they know. */
 export const ASKING =
   "policy: asking\nrules:\n  - { name: all, effect: require_approval, approval: { expires_in: 8h, notify: [finance] } }\n";
 

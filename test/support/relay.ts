@@ -1,24 +1,25 @@
-/** A port that leads to one server or another, as an address does that follows a failover, or a proxy before them. */
+/** A TCP relay on a fixed port whose target can change, like an address that follows a failover. */
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 
 export interface Relay {
   port: number;
-  /** Leads there from now on; what stands is cut. */
+  /** Changes the target of new connections, and cuts the existing ones. */
   to(port: number): void;
-  /** Ends every connection. */
+  /** Cuts every connection. */
   cut(): void;
   stop(): Promise<void>;
 }
 
-/** What goes through unchanged. */
+/** Forwards all data unchanged in both directions. */
 function pipeBoth(client: Socket, behind: Socket): void {
   client.pipe(behind);
   behind.pipe(client);
 }
 
 /**
- * @param join passes on what comes on either side
- * @param port 0 chooses a free one
+ * Starts a relay to the port `target`.
+ * @param join forwards the data between the two sockets
+ * @param port port to listen on; 0 chooses a free one
  */
 export async function relay(target: number, join = pipeBoth, port = 0): Promise<Relay> {
   let leadsTo = target;

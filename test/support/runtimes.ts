@@ -1,19 +1,24 @@
-/** The three runtimes as programs: this machine's Node, and the Deno and Bun that the lockfile brings. */
+/**
+ * Paths and command lines of the three runtimes: the Node that runs the tests, and the npm packages of Deno and Bun.
+ */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Whether these tests run as built JavaScript, below ./build, or as their sources, through tsx. */
+/** True if these tests run as built JavaScript below ./build, false if they run from source through tsx. */
 const BUILT = import.meta.url.endsWith(".js");
 
-/** The repository, with a slash at its end. */
+/** Path of the repository, with a trailing slash. */
 export const ROOT = new URL(BUILT ? "../../.." : "../..", import.meta.url).pathname;
 
-/** Node's arguments before a script of this repository. */
+/** Node's arguments that precede a script of this repository. */
 export const NODE: readonly string[] = BUILT
   ? []
   : ["--import", new URL("../../node_modules/tsx/dist/esm/index.mjs", import.meta.url).href];
 
-/** Path of a script as it runs here. @param name from the root, without its extension, such as `src/cli/main` */
+/**
+ * Returns the path of a script, built or source. @param name path from the root without its extension, such as
+ * `src/cli/main`
+ */
 export function scriptOf(name: string): string {
   return new URL(`../../${name}.${BUILT ? "js" : "ts"}`, import.meta.url).pathname;
 }
@@ -24,7 +29,10 @@ export type RuntimeName = "node" | "deno" | "bun";
 export const thisRuntime: RuntimeName =
   process.versions["bun"] !== undefined ? "bun" : process.versions["deno"] !== undefined ? "deno" : "node";
 
-/** No install script runs, so the packages' own launchers are passed by. */
+/**
+ * Returns the path of a program in an npm package. The packages' launchers cannot be used, because they need install
+ * scripts, which do not run.
+ */
 function packaged(scope: string, inner: string): string | null {
   const folder = join(ROOT, "node_modules", scope);
   if (!existsSync(folder)) return null;
@@ -35,7 +43,7 @@ function packaged(scope: string, inner: string): string | null {
   );
 }
 
-/** Path of the program; null where its package has none for this platform. */
+/** Returns the path of a runtime, or null if its package does not support this platform. */
 export function programOf(runtime: RuntimeName): string | null {
   if (runtime === thisRuntime) return process.execPath;
   if (runtime === "deno") return packaged("@deno", "deno");
@@ -43,12 +51,12 @@ export function programOf(runtime: RuntimeName): string | null {
   return null;
 }
 
-/** For `skip` of a test: false, or why it cannot run. */
-export function without(runtime: RuntimeName): string | false {
+/** Returns a value for the `skip` option of a test: false, or the reason why it cannot run here. */
+export function withoutRuntime(runtime: RuntimeName): string | false {
   return programOf(runtime) === null ? `no ${runtime} for this platform in node_modules` : false;
 }
 
-/** The permissions of a task of deno.json, `./data` replaced by the folder of the store. */
+/** Returns the permissions of a task in deno.json. @param data replaces `./data` */
 export function denoPermissions(task: string, data?: string): string[] {
   const { tasks } = JSON.parse(readFileSync(join(ROOT, "deno.json"), "utf8")) as {
     tasks: Record<string, { command: string }>;
@@ -59,7 +67,7 @@ export function denoPermissions(task: string, data?: string): string[] {
     : flags.map((flag) => flag.replace("./data", data).replace("--allow-read=.", `--allow-read=.,${data}`));
 }
 
-/** A command line that runs a script of this repository. `permissions` are Deno's. */
+/** Returns the command line that runs a script of this repository. @param permissions permissions for Deno */
 export function commandOf(
   runtime: RuntimeName,
   script: string,
@@ -67,7 +75,7 @@ export function commandOf(
   permissions: readonly string[],
   program = programOf(runtime),
 ): [program: string, args: string[]] {
-  if (program === null) throw new Error(without(runtime) || "");
+  if (program === null) throw new Error(withoutRuntime(runtime) || "");
   if (runtime === "node") return [program, [...NODE, script, ...args]];
   if (runtime === "bun") return [program, [script, ...args]];
   return [program, ["run", ...permissions, script, ...args]];

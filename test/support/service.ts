@@ -1,4 +1,7 @@
-/** A whole service inside the test process: real runtime, real plugins, a store of the test's choice. */
+/**
+ * Runs a complete service inside the test process: the runtime, the bundled plugins, and a store that the test can
+ * choose.
+ */
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import actions from "../../plugins/actions/index.ts";
@@ -30,17 +33,20 @@ import { ROOT } from "./runtimes.ts";
 import { until } from "./wait.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
-/** Of services that are given the log's key, as those that share a database are. */
+/** Permit key of services with a configured log key, which processes that share a database have. */
 const PERMIT_KEY = newKey();
 
 export const POLICIES = `${ROOT}policies`;
-/** The default policies that the actions below need, without their tests. All of them take four times as long to load. */
+/**
+ * The default policies that the actions below need, without their tests. All default policies take 4 times as long to
+ * load.
+ */
 export const FEW_POLICIES = `${ROOT}test/support/few-policies`;
 
 export interface Answer {
   status: number;
   headers: Headers;
-  // Answers of every shape are looked into; the tests say what they expect.
+  // The tests read response bodies of every type without casts.
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   body: any;
 }
@@ -51,7 +57,7 @@ export interface Service {
   folder: string;
   admin: string;
   agent: string;
-  /** Lines of the service's own log. */
+  /** Lines of the service's log. */
   logged: string[];
   clock: { now: number };
   call(
@@ -59,27 +65,27 @@ export interface Service {
     path: string,
     options?: { key?: string | null; body?: unknown; raw?: string; headers?: Record<string, string> },
   ): Promise<Answer>;
-  /** Stops, opens the same store again with the same secrets. */
+  /** Stops the service and starts it again with the same store and secrets. */
   restart(): Promise<void>;
-  /** Audits the store, stops, and removes the folder. */
+  /** Audits the store, stops the service, and removes the folder. */
   close(): Promise<void>;
 }
 
 export interface ServiceOptions {
-  /** Where the log's key is configured, the one for permits is not put beside it. */
+  /** By default, a service with a configured log key also gets a permit key. True omits that permit key. */
   noPermitKey?: boolean;
   storage?(folder: string): Storage;
-  /** A folder of policies instead of `FEW_POLICIES`. It is watched. */
+  /** A folder of policies instead of `FEW_POLICIES`. The service watches it. */
   policies?: string;
-  /** The text of one policy instead of them. */
+  /** YAML of the only policy, instead of a folder. */
   policy?: string;
   change?(config: Config): void;
   plugins?: { plugin: Plugin; options: unknown; origin: string; core?: boolean }[];
   /** Options of the built-in plugins, by name. */
   pluginOptions?: Record<string, object>;
-  /** By how much its clock is ahead from its start on. Milliseconds. */
+  /** Number of milliseconds by which the service's clock is ahead at its start. */
   ahead?: number;
-  /** Skips the audit at the end: for tests that break the store on purpose. */
+  /** Skips the audit in `close`, for tests that damage the store on purpose. */
   broken?: boolean;
 }
 
@@ -94,18 +100,18 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     data: folder,
     policies: options.policies ?? (options.policy === undefined ? FEW_POLICIES : only),
   });
-  // Most tests speak for several agents with one key.
+  // Most tests act for several agents with one key.
   config.agents = "any";
   options.change?.(config);
   if (config.ledger.key !== null && options.noPermitKey !== true) config.permits.key ??= PERMIT_KEY;
-  // Nothing else changes, and a watcher keeps the process for a second after its end.
+  // Other policies do not change, and a watcher would keep the process alive for a second after the last test.
   const pluginOptions: Record<string, object> = {
     "policy-files": { watch: options.policies !== undefined },
     ...options.pluginOptions,
   };
   const storage = options.storage?.(folder) ?? sqliteStorage({ path: join(folder, "assent.db") });
   const logged: string[] = [];
-  // Real time, moved on by hand where a test needs it.
+  // Offset that tests add to the real time.
   const clock = { now: options.ahead ?? 0 };
   const keys = { admin: "", agent: "" };
 
@@ -193,53 +199,59 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
         options.broken === true ? [] : (await auditStore(storage, service.runtime.host.ledger.vkey)).faults;
       await service.runtime.stop();
       rmSync(folder, { recursive: true, force: true });
-      if (problems.length > 0) throw new Error(`the store does not pass its audit:\n${problems.join("\n")}`);
+      if (problems.length > 0) throw new Error(`the audit of the store found faults:\n${problems.join("\n")}`);
     },
   };
   return service;
 }
 
-/** Counts votes by owners alone, and lets a rejected request be submitted again: standing and rejections have their own tests. */
+/**
+ * Counts votes by the keys' owners only, and lets clients resubmit a rejected request at once. Other tests cover who
+ * may vote and how long a rejection holds.
+ */
 export function plainVotes({ approvals }: Config): void {
   approvals.trust_key_makers = true;
   approvals.rejection_holds_seconds = 0;
 }
 
-/** The vote of the service's administrator, or with another key, for an action that waits. */
+/** Approves a pending action. @param key the approver's API key; the admin's when absent */
 export async function approve(service: Service, id: string, key = service.admin): Promise<void> {
   const { body } = await service.call("GET", `/v1/actions/${id}`, { key });
   const vote = { approve: true, token: body.approval_token };
   const answer = await service.call("POST", `/v1/actions/${id}/approval`, { key, body: vote });
-  if (answer.status !== 200) throw new Error(`the approval was refused: ${JSON.stringify(answer.body)}`);
+  if (answer.status !== 200) throw new Error(`the approval was rejected: ${JSON.stringify(answer.body)}`);
 }
 
-/** A key that the service's administrator, or the key `maker`, makes. */
+/** Creates an API key. @param maker the API key that creates it; the admin's when absent */
 export async function makeKey(
   service: Service,
   body: object,
   maker = service.admin,
 ): Promise<{ id: string; key: string }> {
   const answer = await service.call("POST", "/v1/api-keys", { key: maker, body });
-  if (answer.status !== 201) throw new Error(`no key was made: ${JSON.stringify(answer.body)}`);
+  if (answer.status !== 201) throw new Error(`cannot create a key: ${JSON.stringify(answer.body)}`);
   return answer.body as { id: string; key: string };
 }
 
-/** Resolves when the newest signature is stored: its own write would take a fault that is meant for a batch. */
-export async function quiet(service: Service): Promise<void> {
+/**
+ * Waits until the newest signature is stored, because that write would otherwise consume a fault that a test plans for
+ * a batch.
+ */
+export async function waitForSignature(service: Service): Promise<void> {
   await until("the newest signature is stored", async () => {
     const [head, checkpoint] = await Promise.all([service.storage.head(), service.storage.checkpoint()]);
     return checkpoint?.size === head.size;
   });
 }
 
-/** An action that the default policies send for approval by one person. */
+/** An action for which the default policies require one approval. */
 export const ASKED = {
   agent_id: "support-bot",
   tool: "stripe",
   operation: "refund",
   params: { amount: 500, currency: "USD" },
 };
-/** By two people. */
+/** An action for which the default policies require two approvals. */
 export const ASKED_TWO = {
   agent_id: "support-bot",
   tool: "stripe",

@@ -1,4 +1,4 @@
-/** Votes that a person signs with a passkey in software. */
+/** Votes that a person signs with a software passkey. */
 import type { Person } from "./people.ts";
 import type { Answer } from "./service.ts";
 
@@ -9,14 +9,17 @@ export interface SignedVote {
   grant?: object;
 }
 
-/** Asks for the challenge and signs it. @param change what browser and authenticator do differently */
+/**
+ * Requests a challenge for the votes and signs it. @param change values that replace those of a correct browser and
+ * authenticator
+ */
 export async function signature(
   person: Person,
   votes: readonly SignedVote[],
   change: object = {},
 ): Promise<{ nonce: string; votes: readonly SignedVote[]; response: object }> {
   const { body } = await person.call("POST", "/v1/votes/challenge", { votes });
-  if (body.options === undefined) throw new Error(`no challenge: ${JSON.stringify(body)}`);
+  if (body.options === undefined) throw new Error(`the service returned no challenge: ${JSON.stringify(body)}`);
   return { nonce: body.nonce, votes, response: person.passkey.get(body.options, change) };
 }
 

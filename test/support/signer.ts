@@ -1,11 +1,11 @@
-/** Ed25519 through node:crypto, with keys that are the same in every run. */
+/** Ed25519 keys that are the same in each run. `keys.ts` creates new ones. */
 import { createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
 import { formatVkey, type NoteSigner, type VerifySignature } from "../../src/domain/checkpoint.ts";
 
 const PKCS8 = "302e020100300506032b657004220420";
 const SPKI = "302a300506032b6570032100";
 
-/** The seed is 32 bytes counting up from `from`; the known answers start at 0. */
+/** Returns a signer whose seed is 32 bytes that count up from `from`. The test vectors use 0. */
 export function signerOf(name: string, from = 0): NoteSigner & { vkey: string } {
   const seed = Uint8Array.from({ length: 32 }, (_, i) => (from + i) % 256);
   const key = createPrivateKey({ key: Buffer.concat([Buffer.from(PKCS8, "hex"), seed]), format: "der", type: "pkcs8" });

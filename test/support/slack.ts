@@ -1,4 +1,7 @@
-/** Slack's Web API as far as it is used, on loopback: refuses what Slack refuses, by Slack's names, and keeps what was posted. */
+/**
+ * The part of Slack's Web API that Assent uses, on loopback. It rejects what Slack rejects, with Slack's error names,
+ * and stores the posted messages.
+ */
 import { createHmac } from "node:crypto";
 import { startReceiver, type Receiver } from "./receiver.ts";
 
@@ -8,17 +11,17 @@ export interface SlackMessage {
   thread_ts?: string;
   text: string;
   blocks: any[];
-  /** Of `chat.update`s. */
+  /** Number of `chat.update` calls. */
   updates: number;
 }
 
 export interface SlackServer {
   url: string;
   messages: SlackMessage[];
-  /** Forms and notices that were opened. */
+  /** Modals that were opened. */
   views: any[];
   receiver: Receiver;
-  /** What the next calls are answered instead, in order. */
+  /** Responses that replace those of the next calls, in order. */
   plans: ({ error: string } | { status: number; headers?: Record<string, string>; text?: string })[];
   close(): Promise<void>;
 }
@@ -65,7 +68,7 @@ export async function startSlack(): Promise<SlackServer> {
       return { ok: true, channel: known.channel, ts: known.ts };
     }
     if (path !== "/api/chat.postMessage") return { ok: false, error: "unknown_method" };
-    // A user is reached in a channel of their own, whose id is another one.
+    // Slack delivers a message to a user in a direct-message channel, which has a different id.
     const channel = String(body.channel).replace(/^U/, "D");
     const ts = `1700000000.${String(messages.length + 1).padStart(6, "0")}`;
     messages.push({
@@ -100,7 +103,7 @@ export function signAsSlack(body: string, secret = SIGNING_SECRET, at = Date.now
   };
 }
 
-/** Whether Slack accepts a modal, also in the answer to a submission. */
+/** Returns true if Slack accepts a modal, including one that is returned in response to a submission. */
 export function isView(view: any): boolean {
   return (
     view?.type === "modal" &&
@@ -150,7 +153,10 @@ function isBlock(block: any): boolean {
   );
 }
 
-/** Slack reads `<…>` as a link or a mention in whatever it is given, and `&` as the beginning of an entity. */
+/**
+ * Returns true if Slack accepts a text object. Slack interprets `<…>` as a link or a mention, and `&` as the start of
+ * an entity.
+ */
 function isText(text: any, max: number): boolean {
   if (text?.type !== "plain_text" && text?.type !== "mrkdwn") return false;
   if (typeof text.text !== "string" || text.text.length === 0 || text.text.length > max) return false;
@@ -158,7 +164,7 @@ function isText(text: any, max: number): boolean {
   return !("verbatim" in text && text.type === "plain_text");
 }
 
-/** Every text of a message, as it was sent. */
+/** Returns every string in a message, as it was sent. */
 export function textsOf(message: SlackMessage): string[] {
   const texts: string[] = [message.text];
   const walk = (value: any): void => {

@@ -1,17 +1,17 @@
-/** Programs on a pseudo-terminal, with util-linux' `script`, and what a person sees there. */
+/** Runs programs on a pseudo-terminal, with `script` from util-linux, and reads the screen. */
 import { spawn, spawnSync } from "node:child_process";
 import { eventually } from "./wait.ts";
 
-/** Why such tests are skipped; false if they can run. */
+/** Value for the `skip` option of a test: false, or the reason why it cannot run here. */
 export const withoutTerminal: string | false =
   spawnSync("script", ["--version"], { encoding: "utf8" }).stdout?.includes("util-linux") === true
     ? false
     : "needs script of util-linux";
 
 export interface Terminal {
-  /** Lines of the screen and of what has scrolled out, each of one or more rows. */
+  /** Returns the lines of the screen and of the scrollback. A line can span several rows. */
   lines(): string[];
-  /** Resolves to the match once the screen shows it. */
+  /** Resolves to the match when the screen contains it. */
   shows(pattern: RegExp): Promise<RegExpExecArray>;
   type(keys: string): void;
   /** Resolves to the exit code. */
@@ -19,7 +19,7 @@ export interface Terminal {
   kill(): void;
 }
 
-/** Starts a command of the shell in a terminal of this width. */
+/** Starts a shell command in a terminal with this number of columns. */
 export function startTerminal(command: string, columns: number, env: Record<string, string>): Terminal {
   const shell = `stty cols ${columns} rows 24; exec ${command}`;
   const child = spawn("script", ["-qfec", shell, "/dev/null"], {
@@ -42,10 +42,12 @@ export function startTerminal(command: string, columns: number, env: Record<stri
   };
 }
 
-/** Draws what readline writes: text, carriage return, line feed, and the sequences that move the cursor and clear. */
+/**
+ * Interprets readline's output: text, carriage returns, line feeds, and the sequences that move the cursor and clear.
+ */
 function drawScreen(output: string, columns: number): string[] {
   const cells: string[][] = [[]];
-  /** Rows that continue the line of the row above. */
+  /** Rows that continue the line above. */
   const wrapped = new Set<number>();
   let [row, column] = [0, 0];
   const rowAt = (index: number): string[] => (cells[index] ??= []);

@@ -1,17 +1,17 @@
-/** An issuer of workload tokens on loopback, whose key set a test can replace, break or take away. */
+/** An issuer of workload tokens on loopback. A test can replace, break or remove its key set. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
 
 export interface TokenIssuer {
-  /** Address of the key set. */
+  /** URL of the key set. */
   jwks: string;
-  /** Sent instead of the key set if it is not null. */
+  /** Response that replaces the key set, if it is not null. */
   answer: { status?: number; body: string; headers?: Record<string, string> } | null;
   /** The published keys. */
   keys: JWK[];
-  /** Number of reads of the key set. */
+  /** Number of requests for the key set. */
   reads: number;
   /** Adds a key pair, published or not. */
   addKey(kid: string, options?: { alg?: string; published?: boolean; use?: string }): Promise<void>;

@@ -1,6 +1,6 @@
 /**
- * The definitions of RFC 6962 section 2.1, word for word and slow, as the judge of the code that is
- * not slow. Hashing goes through node:crypto.
+ * The definitions of RFC 6962 section 2.1, implemented literally and slowly, as a reference for the optimized code.
+ * Hashes with node:crypto.
  */
 import { createHash } from "node:crypto";
 import type { NodeSource } from "../../src/domain/merkle.ts";
@@ -20,7 +20,7 @@ function largestPowerBelow(n: number): number {
   return k;
 }
 
-/** MTH over leaf hashes. */
+/** Returns MTH, the root, over leaf hashes. */
 export function naiveRoot(leaves: readonly Uint8Array[]): Uint8Array {
   if (leaves.length === 0) return hash();
   if (leaves.length === 1) return leaves[0] as Uint8Array;
@@ -28,7 +28,7 @@ export function naiveRoot(leaves: readonly Uint8Array[]): Uint8Array {
   return nodeOf(naiveRoot(leaves.slice(0, k)), naiveRoot(leaves.slice(k)));
 }
 
-/** PATH(m, D[n]). Section 2.1.1. */
+/** Returns PATH(m, D[n]), an inclusion proof. Section 2.1.1. */
 export function naivePath(m: number, leaves: readonly Uint8Array[]): Uint8Array[] {
   if (leaves.length === 1) return [];
   const k = largestPowerBelow(leaves.length);
@@ -37,7 +37,7 @@ export function naivePath(m: number, leaves: readonly Uint8Array[]): Uint8Array[
     : [...naivePath(m - k, leaves.slice(k)), naiveRoot(leaves.slice(0, k))];
 }
 
-/** PROOF(m, D[n]). Section 2.1.2. */
+/** Returns PROOF(m, D[n]), a consistency proof. Section 2.1.2. */
 export function naiveConsistency(m: number, leaves: readonly Uint8Array[]): Uint8Array[] {
   return subproof(m, leaves, true);
 }
@@ -50,7 +50,7 @@ function subproof(m: number, leaves: readonly Uint8Array[], whole: boolean): Uin
     : [...subproof(m - k, leaves.slice(k), false), naiveRoot(leaves.slice(0, k))];
 }
 
-/** Nodes over given leaf hashes; rejects when asked for a subtree that is not complete. */
+/** Returns a node source over leaf hashes. It rejects requests for a subtree that is not complete. */
 export function sourceOver(leaves: readonly Uint8Array[]): NodeSource {
   const known = new Map<string, Uint8Array>();
   return (level, index) => {
@@ -65,7 +65,10 @@ export function sourceOver(leaves: readonly Uint8Array[]): NodeSource {
   };
 }
 
-/** Copies of a hash list that are each wrong in one way: a bit flipped, a step left out, doubled, added, swapped. */
+/**
+ * Generates copies of a hash list that each have one error: a flipped bit, or a hash that is missing, duplicated, added
+ * or swapped.
+ */
 export function* mutations(path: readonly Uint8Array[]): Generator<{ what: string; path: Uint8Array[] }> {
   for (let step = 0; step < path.length; step++) {
     for (let bit = 0; bit < 256; bit++) {

@@ -1,19 +1,22 @@
-/** JSON Schemas of the served document as TypeScript: as much of it as the client's types need. */
+/** Prints JSON Schemas of the OpenAPI document as TypeScript. Supports only what the client's types need. */
 
-// The document is looked into freely.
+// OpenAPI documents are read without types.
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 type Schema = any;
 
 export interface Printed {
   name: string;
   schema: Schema;
-  /** What is sent: a member that need not be there may be undefined, too. */
+  /** True for a type that clients send. Optional members then also accept undefined. */
   sent?: boolean;
-  /** Members of the schema that are left out. */
+  /** Members of the schema to omit. */
   without?: readonly string[];
 }
 
-/** An interface for each. A reference becomes its name where that is among them, and an object of anything otherwise. */
+/**
+ * Returns an interface for each type. A reference to one of `types` becomes its name. Other references become
+ * `Record<string, unknown>`.
+ */
 export function printTypes(types: readonly Printed[]): string {
   const names = new Set(types.map(({ name }) => name));
   return types
@@ -28,7 +31,7 @@ export function printTypes(types: readonly Printed[]): string {
 
 /**
  * Returns one member for each operation under /v1, such as `"GET /v1/actions/{id}"`, with the types of its query, its
- * body and its JSON response. `never` stands for one that it does not have.
+ * body and its JSON response. Missing ones have the type `never`.
  */
 export function printOperations(name: string, { paths, components }: Schema): string {
   const schemas = Object.entries(components.schemas as Record<string, Schema>).filter(
@@ -59,7 +62,7 @@ export function printOperations(name: string, { paths, components }: Schema): st
   return `${interfaces}\nexport interface ${name} {\n${operations.join("\n")}\n}\n`;
 }
 
-/** The query's parameters of an operation, as a schema of an object. */
+/** Returns an operation's query parameters as the schema of an object. */
 export function queryOf({ parameters = [] }: Schema): Schema {
   const query = (parameters as Schema[]).filter((parameter) => parameter.in === "query");
   return {
@@ -108,11 +111,11 @@ function typeOf(schema: Schema, sent: boolean, names: Set<string>, indent: strin
     case undefined:
       return "unknown";
     default:
-      throw new Error(`no type is known for ${JSON.stringify(schema)}`);
+      throw new Error(`cannot print a type for ${JSON.stringify(schema)}`);
   }
 }
 
-/** Its own, or that of what stands beside null. */
+/** Returns the schema's description, or that of the other type in a union with null. */
 function descriptionOf(schema: Schema): string | null {
   const words: unknown =
     schema.description ?? schema.anyOf?.find(({ description }: Schema) => description)?.description;

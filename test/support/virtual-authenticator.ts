@@ -1,4 +1,4 @@
-/** A device with a fingerprint reader, in a page of Chromium. */
+/** Chromium's virtual authenticator: a device with a fingerprint reader, attached to a page. */
 import type { BrowserContext, CDPSession, Page } from "playwright-core";
 
 export interface VirtualAuthenticator {
@@ -6,7 +6,7 @@ export interface VirtualAuthenticator {
   id: string;
 }
 
-/** Adds another device to the page of the session. Returns its id. */
+/** Adds another authenticator to the page of the session. Returns its id. */
 export async function attachAuthenticator(cdp: CDPSession): Promise<string> {
   const { authenticatorId } = await cdp.send("WebAuthn.addVirtualAuthenticator", {
     options: {

@@ -1,11 +1,14 @@
-/** Waiting for what is to come about, with one bound for all: only a test that has failed waits so long. */
+/** Waits for conditions, with one timeout for all waits. Only a failing test reaches it. */
 
-/** Far more than the busiest machine needs. */
+/** Timeout of every wait. Far more than the slowest machine needs. */
 export const BOUND_MS = 240_000;
 
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Looks until there is something. Throws with `otherwise` when there is nothing in the end. */
+/**
+ * Polls until `look` returns a value other than undefined, and returns it. Throws with the message `otherwise()` on
+ * timeout.
+ */
 export async function eventually<T>(
   look: () => T | undefined | Promise<T | undefined>,
   otherwise: () => string,
@@ -19,7 +22,10 @@ export async function eventually<T>(
   }
 }
 
-/** Looks until it holds. @param what for the error's message, such as "the fault shows" */
+/**
+ * Polls until `holds` returns true. Throws on timeout. @param what the condition for the error message, such as "the
+ * fault is recorded"
+ */
 export async function until(
   what: string | (() => string),
   holds: () => boolean | Promise<boolean>,
@@ -27,16 +33,16 @@ export async function until(
 ): Promise<void> {
   await eventually(
     async () => ((await holds()) ? true : undefined),
-    () => `it did not come about: ${typeof what === "string" ? what : what()}`,
+    () => `not true after ${BOUND_MS / 1000} s: ${typeof what === "string" ? what : what()}`,
     everyMs,
   );
 }
 
-/** What comes of it, or an error when nothing does in the end. */
-export async function bounded<T>(what: string, work: Promise<T>): Promise<T> {
+/** Returns the result of `work`. Throws if it does not settle before the timeout. */
+export async function withTimeout<T>(what: string, work: Promise<T>): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`it did not come about: ${what}`)), BOUND_MS);
+    timer = setTimeout(() => reject(new Error(`not settled after ${BOUND_MS / 1000} s: ${what}`)), BOUND_MS);
   });
   try {
     return await Promise.race([work, late]);

@@ -1,4 +1,4 @@
-/** A week of work as a small company would have it, for pages to be looked at. */
+/** Fills a service with a week of typical actions of a small company, for console pages that are inspected. */
 import type { Console } from "./console.ts";
 
 const MINUTE = 60_000;
@@ -26,7 +26,7 @@ const look = (agent_id: string, tool: string, operation: string): Asked => ({
   params: { limit: 20 },
 });
 
-/** By the hour of the day: little at night, most in the afternoon. */
+/** Returns the requests of one hour: few at night, most in the afternoon. */
 function asked(hour: number): Asked[] {
   const busy = hour >= 8 && hour <= 18;
   const rows: Asked[] = [look("research-agent", "warehouse", "search_orders")];
@@ -61,17 +61,19 @@ function asked(hour: number): Asked[] {
 
 export interface Week {
   ada: string;
-  /** Waits, with what fills a page. */
+  /** Id of a pending action with enough content to fill a page. */
   waiting: string;
-  /** Went the whole way. */
+  /** Id of an action that was approved, started and completed. */
   done: string;
   hash: string;
 }
 
-/** How far behind the clock of the service must be at its start: a ledger never goes back. Milliseconds. */
+/**
+ * Number of milliseconds by which the service's clock must be behind at its start, because ledger times never decrease.
+ */
 export const WEEK = 7 * 24 * HOUR;
 
-export async function aWeek(console_: Console): Promise<Week> {
+export async function fillWeek(console_: Console): Promise<Week> {
   const { service } = console_;
   const call = async (
     method: string,
@@ -129,7 +131,7 @@ export async function aWeek(console_: Console): Promise<Week> {
   for (let h = 7 * 24; h >= 1; h--) {
     service.clock.now = -h * HOUR;
     const rows = asked(new Date(Date.now() - h * HOUR).getUTCHours());
-    // The last of them looked at by a person, now sooner, now later.
+    // A person votes on the pending ones after a varying delay.
     for (const body of rows) {
       const { id, status } = await submit(body);
       if (status === "pending_approval") {

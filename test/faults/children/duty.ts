@@ -1,6 +1,6 @@
 /**
- * A process with a wrong clock that takes a shared job and never says goodbye: `duty.ts <address of Postgres> <milliseconds
- * that its clock is ahead>`. It says whether the job is its own, once, and stays.
+ * A process with a wrong clock that acquires a shared job and never releases it: `duty.ts <URL of Postgres>
+ * <milliseconds that its clock is ahead>`. It prints once whether it acquired the job, and keeps running.
  */
 const [url = "", ahead = "0"] = process.argv.slice(2);
 const now = Date.now;

@@ -1,4 +1,6 @@
-/** Holds the ledger's lock on Postgres until a line arrives on standard input, then writes, and prints the outcome. */
+/**
+ * Holds the ledger's lock on Postgres until it reads a line from standard input, then writes, and prints the outcome.
+ */
 import { once } from "node:events";
 import { postgresStorage } from "../../../plugins/storage-postgres/index.ts";
 import { StorageError } from "../../../src/contract/storage.ts";

@@ -1,4 +1,4 @@
-/** Starts the roles of storage.ts in processes of their own. */
+/** Starts the roles of storage.ts in child processes. */
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { rmSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -10,14 +10,17 @@ const SCRIPT = scriptOf("test/faults/children/storage");
 
 export interface Player {
   process: ChildProcess;
-  /** What it says, line by line; ends with the process. */
+  /** Lines of standard output. The iterator ends with the process. */
   lines: AsyncIterator<string>;
   next(): Promise<string>;
-  /** SIGKILL, and wait until it is gone. */
+  /** Sends SIGKILL and waits until the process has exited. */
   kill(): Promise<void>;
 }
 
-/** `under`: another program that runs it, such as strace; `kill` then kills that one. */
+/**
+ * Starts a role. @param under command line of a program that runs the role, such as strace; `kill` then kills that
+ * program
+ */
 export function start(role: string, path: string, under: readonly string[] = []): Player {
   const words = [...under, process.execPath, ...NODE, SCRIPT, role, path];
   const child = spawn(words[0] as string, words.slice(1), { stdio: ["ignore", "pipe", "inherit"] });
@@ -38,7 +41,7 @@ export function start(role: string, path: string, under: readonly string[] = [])
   };
 }
 
-/** Runs a role to its end under other programs, such as strace. */
+/** Runs a role until it exits. @param under programs that run the role, such as strace */
 export function play(
   role: string,
   path: string,
@@ -48,12 +51,12 @@ export function play(
   return spawnSync(words[0] as string, words.slice(1), { encoding: "utf8" });
 }
 
-/** Why this machine cannot run something, or false: what `skip` takes. */
+/** Returns a value for the `skip` option of a test: false if the command succeeds, otherwise `why`. */
 export function lacks(why: string, command: string, ...args: string[]): string | false {
   return spawnSync(command, args).status === 0 ? false : why;
 }
 
-/** The role as words of a shell. */
+/** Returns the command line of a role, quoted for a shell. */
 export function shellWords(role: string, path: string): string {
   return [process.execPath, ...NODE, SCRIPT, role, path].map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
 }

@@ -1,7 +1,7 @@
 /**
- * What the storage's fault tests run in a process of its own, so that it can be killed, traced or
- * put on a small disk: `node --import tsx storage.ts <role> <path>`. One line on standard output
- * for each fact; the exit code is 0 only when the role was played to its end.
+ * Roles of the storage's fault tests, which run in a child process so that a test can kill it, trace it or put it on a
+ * small disk: `node --import tsx storage.ts <role> <path>`. A role prints one line for each fact. It exits with code 0
+ * only if it completes.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -18,7 +18,7 @@ function say(...words: (string | number)[]): void {
   process.stdout.write(`${words.join(" ")}\n`);
 }
 
-/** Three entries and one action in one transaction. Answers the ledger's size after it. */
+/** Writes three entries and one action in one transaction. Returns the ledger's size after it. */
 async function step(storage: Storage, padding = 0): Promise<number> {
   return storage.write(async (tx) => {
     const { size } = await tx.head();
@@ -37,7 +37,7 @@ async function kindOf(work: Promise<unknown>): Promise<string> {
 }
 
 const roles: Record<string, () => Promise<void>> = {
-  /** Brings a store to the newest schema. */
+  /** Migrates a store to the newest schema. */
   async migrate() {
     const storage = sqliteStorage({ path });
     say("open");
@@ -46,7 +46,7 @@ const roles: Record<string, () => Promise<void>> = {
     say("done");
   },
 
-  /** Does what the store puts off, all of it. */
+  /** Runs all deferred maintenance of the store. */
   async upkeep() {
     const storage = sqliteStorage({ path, unbundledEntries: 0 });
     await storage.open();
@@ -56,7 +56,7 @@ const roles: Record<string, () => Promise<void>> = {
     say("done");
   },
 
-  /** Opens, says so, and stays. */
+  /** Opens the store, prints a line, and keeps it open. */
   async hold() {
     const storage = sqliteStorage({ path });
     const kind = await kindOf(storage.open());
@@ -64,7 +64,10 @@ const roles: Record<string, () => Promise<void>> = {
     if (kind === "ok") await sleep(60_000);
   },
 
-  /** Opens, says its process id and stays; or says why it was refused, and ends. */
+  /**
+   * Opens the store, prints its process id and keeps the store open. If the store rejects it, prints the reason and
+   * exits.
+   */
   async contend() {
     const storage = sqliteStorage({ path });
     try {
@@ -77,7 +80,7 @@ const roles: Record<string, () => Promise<void>> = {
     await storage.close();
   },
 
-  /** Writes until it is killed, and says what was acknowledged. */
+  /** Writes until it is killed, and prints each acknowledged size. */
   async write() {
     const storage = sqliteStorage({ path });
     await storage.open();
@@ -85,7 +88,7 @@ const roles: Record<string, () => Promise<void>> = {
     for (;;) say(await step(storage, 3000));
   },
 
-  /** Meets failing syncs (injected from outside), keeps trying, and checks that nothing acknowledged was lost. */
+  /** Retries while syncs fail (a test injects the failures), and checks that no acknowledged data is lost. */
   async sync() {
     const storage = sqliteStorage({ path });
     let failures = 0;
@@ -118,7 +121,7 @@ const roles: Record<string, () => Promise<void>> = {
     say(failures, acknowledged);
   },
 
-  /** On a disk of a few MiB that nobody else uses. */
+  /** Fills a private disk of a few MiB. */
   async full() {
     const ballast = join(dirname(path), "ballast");
     writeFileSync(ballast, new Uint8Array(4_000_000));
@@ -149,7 +152,7 @@ const roles: Record<string, () => Promise<void>> = {
     say("recovered");
   },
 
-  /** Opens, writes once and closes; says what became of it and the size after. */
+  /** Opens the store, writes once and closes it. Prints the outcome and the size after it. */
   async once() {
     const storage = sqliteStorage({ path });
     const kind = await kindOf(storage.open());
@@ -158,7 +161,10 @@ const roles: Record<string, () => Promise<void>> = {
     await storage.close();
   },
 
-  /** Folders and files that this user may not write. Root may always, so it becomes somebody else first. */
+  /**
+   * Opens stores in folders and files without write permission. Root ignores permissions, so the role switches to
+   * another user first.
+   */
   async permissions() {
     if (process.getuid?.() === 0) {
       mkdirSync(dirname(path), { recursive: true });
@@ -174,7 +180,7 @@ const roles: Record<string, () => Promise<void>> = {
     chmodSync(folder, 0o700);
     await storage.open();
     await storage.close();
-    // In processes of their own: SQLite keeps files open until their statements are collected.
+    // In child processes, because SQLite keeps files open until its statements are garbage-collected.
     const once = (): string =>
       execFileSync(
         process.execPath,

@@ -1,6 +1,6 @@
 /**
- * A whole service on Postgres in a process of its own, told what to do line by line: `submit N` sends N actions at once
- * and answers with the ids that were acknowledged, `restart` stops and starts again on the same store, `end` ends.
+ * A service on Postgres in a child process. It reads commands from standard input: `submit N` submits N actions at once
+ * and prints the ids of the acknowledged actions, `restart` restarts the service on the same store, `end` exits.
  */
 import { createInterface } from "node:readline";
 import { postgresStorage } from "../../../plugins/storage-postgres/index.ts";

@@ -4,7 +4,7 @@ import { after, before, describe, test } from "node:test";
 import type { CoreHost } from "../../../src/contract/core-host.ts";
 import { defineCorePlugin } from "../../../src/core.ts";
 import { auditStore, memoryStorage, withFaults, type FaultMode, type Faults } from "../../../src/testing/index.ts";
-import { quiet, startService, type Answer, type Service } from "../../support/service.ts";
+import { waitForSignature, startService, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `policy: work
 rules:
@@ -181,12 +181,12 @@ test("an action that was altered in the store is kept as evidence", async () => 
     const ids: string[] = [];
     for (let i = 0; i < 3; i++)
       ids.push((await service.call("POST", "/v1/actions", { key: service.agent, body })).body.id as string);
-    await quiet(service);
+    await waitForSignature(service);
     await service.storage.write(async (tx) => {
       await tx.updateAction(
         ids[1] as string,
         { status: "denied" },
-        // A list of facts that is no list must not stop the search either.
+        // Malformed facts must not stop the search either.
         { status: "denied", reason: "other", updated_at: 1, past: `{"salt":"${"1".repeat(64)}","sources":{"a":1}}` },
       );
     });
@@ -223,7 +223,7 @@ test("a storage failure leaves an erasure complete and recorded, or undone; a re
       try {
         const body = { agent_id: "bot", tool: "nothing", operation: "x", params: { customer: "Anna" } };
         const { id } = (await service.call("POST", "/v1/actions", { body })).body as { id: string };
-        await quiet(service);
+        await waitForSignature(service);
         faults.failNext(operation, mode);
         const erase = (): Promise<Answer> =>
           service.call("POST", `/v1/actions/${id}/erase`, { key: service.admin, body: { reason: "r" } });

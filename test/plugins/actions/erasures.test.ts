@@ -248,12 +248,12 @@ describe("retention", () => {
       for (let i = 0; i < 70; i++) await submit({ params: { i } });
       clock.now += 11 * DAY;
       await restart();
-      await until("those around it are erased", async () => (await kept()).length === 1);
+      await until("the surrounding actions are erased", async () => (await kept()).length === 1);
       assert.deepEqual(await kept(), [pending]);
       const more = await submit();
       await call("POST", `/v1/actions/${pending}/cancel`, { key: admin, body: {} });
       await restart();
-      await until("then the one that was pending", async () => (await kept()).length === 1);
+      await until("the action that was pending is erased", async () => (await kept()).length === 1);
       assert.deepEqual(await kept(), [more]);
     }));
 

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { chance } from "../../support/chance.ts";
+import { createRandom } from "../../support/random.ts";
 import { makeKey, startService, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `policy: work
@@ -45,7 +45,7 @@ class History {
   private readonly names: string;
 
   constructor(seed: number) {
-    this.roll = chance(seed).random;
+    this.roll = createRandom(seed).random;
     this.names = `h${seed}`;
   }
 

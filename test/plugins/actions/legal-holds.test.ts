@@ -168,7 +168,7 @@ test("the retention period passes held actions, and erases them after the releas
     const { body } = await client.hold({ action: held });
     service.clock.now += 11 * DAY;
     await service.restart();
-    await until("the other one is erased", () => client.isErased(free));
+    await until("the other action is erased", () => client.isErased(free));
     const position = (): Promise<unknown> =>
       service.storage.document("actions", "retention/request").then((row) => JSON.parse(row?.value ?? "{}").passed);
     await until("the sweep has ended", async () => Number(await position()) > 0);
@@ -176,7 +176,7 @@ test("the retention period passes held actions, and erases them after the releas
     await client.release(body.id as string);
     assert.equal(await position(), 0);
     await service.restart();
-    await until("then the one that was held", () => client.isErased(held));
+    await until("the action that was held is erased", () => client.isErased(held));
   }));
 
 test("with release_approvals: 2, one person cannot release a hold", () =>

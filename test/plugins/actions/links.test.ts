@@ -6,9 +6,9 @@ import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { makeToken } from "../../../src/domain/tokens.ts";
 import { withFaults } from "../../../src/testing/faults.ts";
 import { deliveryRow } from "../../../src/testing/suite/rows.ts";
-import { NOTHING_SHOWN, voteByLink } from "../../support/link-vote.ts";
+import { UNKNOWN_DIGEST, voteByLink } from "../../support/link-vote.ts";
 import { testNotifier } from "../../support/notifier.ts";
-import { ASKED, quiet, startService } from "../../support/service.ts";
+import { ASKED, waitForSignature, startService } from "../../support/service.ts";
 
 test("a request without a valid link token never reaches the lock that decisions need", async () => {
   let calls: (operation: string) => number = () => 0;
@@ -31,7 +31,7 @@ test("a request without a valid link token never reaches the lock that decisions
     };
     const real = makeToken("link", claims, (message) => service.runtime.host.vault.mac("approval-link", message));
     const wrongKey = makeToken("link", claims, (message) => service.runtime.host.vault.mac("approval", message));
-    await quiet(service);
+    await waitForSignature(service);
     const before = calls("begin");
     for (const [token, code] of [
       ["apl1_x", "TOKEN_MALFORMED"],
@@ -40,7 +40,7 @@ test("a request without a valid link token never reaches the lock that decisions
     ]) {
       const { status, body } = await service.call("POST", "/v1/approval-link/verdict", {
         key: null,
-        body: { token, shown: NOTHING_SHOWN, approve: true },
+        body: { token, shown: UNKNOWN_DIGEST, approve: true },
       });
       // The last token is valid, but its person is in no channel.
       assert.deepEqual([status, body.code], [403, code]);
@@ -52,7 +52,7 @@ test("a request without a valid link token never reaches the lock that decisions
     for (const action_id of [id, unknown]) {
       const token = makeToken("link", { ...claims, action_id }, () => new Uint8Array(32));
       for (const [path, body] of [
-        ["/v1/approval-link/verdict", { token, shown: NOTHING_SHOWN, approve: true }],
+        ["/v1/approval-link/verdict", { token, shown: UNKNOWN_DIGEST, approve: true }],
         ["/v1/approval-link", { token }],
       ] as const) {
         const { status, body: refusal } = await service.call("POST", path, { key: null, body });
@@ -73,7 +73,7 @@ test("calls without a key are rate-limited by address, with or without a link", 
     const codes: string[] = [];
     for (let i = 0; i < 3; i++)
       codes.push((await service.call("POST", "/v1/approval-link", { key: null, body: { token: "apl1_x" } })).body.code);
-    const body = { token: "apl1_x", shown: NOTHING_SHOWN, approve: true };
+    const body = { token: "apl1_x", shown: UNKNOWN_DIGEST, approve: true };
     codes.push((await service.call("POST", "/v1/approval-link/verdict", { key: null, body })).body.code);
     assert.deepEqual(codes, ["TOKEN_MALFORMED", "TOKEN_MALFORMED", "TOKEN_MALFORMED", "RATE_LIMITED"]);
     assert.equal(

@@ -339,7 +339,7 @@ describe("a request that argues with its reviewer", () => {
     const frameOf = async (note: string): Promise<{ frame: object; request: ReviewRequest }> => {
       const record = await reviewed("scanned", { note });
       const request = seen.findLast(({ action }) => action.id === record.id) as ReviewRequest;
-      // As it is sent: whatever breaks out of its value would change the structure around it.
+      // As JSON, because a value that escapes its string would change the structure around it.
       const sent = JSON.parse(JSON.stringify(request)) as ReviewRequest;
       const {
         params: _,

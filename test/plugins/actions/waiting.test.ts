@@ -30,7 +30,7 @@ test("a key that is revoked while it waits gets neither the action nor its permi
   const { id } = (await submit(service.agent)).body;
   const looking = service.call("GET", `/v1/actions/${id}?wait=60`, { key: looker.key });
   const submitting = submit(submitter.key, { prefer: "wait=60" });
-  await until("both wait", async () => {
+  await until("both requests wait", async () => {
     const { actions } = (await service.call("GET", "/v1/approvals", { key: service.admin })).body;
     return actions.some(({ submitted_by }: { submitted_by: string }) => submitted_by === submitter.id);
   });

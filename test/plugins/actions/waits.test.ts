@@ -16,7 +16,7 @@ describe("waiting requests of one key", () => {
     const look = (seconds: number, key?: string): Promise<Answer> =>
       service.call("GET", `/v1/actions/${id}?wait=${seconds}`, key === undefined ? {} : { key });
     const waiting = [look(60), look(60)];
-    await until("both wait", async () => (await look(0)).status === 429);
+    await until("both requests wait", async () => (await look(0)).status === 429);
     const refused = await look(60);
     assert.deepEqual(
       [refused.status, refused.body.code, refused.headers.get("retry-after")],
@@ -47,7 +47,7 @@ describe("waiting requests of one key", () => {
       ),
     );
     const look = (): Promise<Answer> => service.call("GET", `/v1/actions/${id}?wait=0`);
-    await until("both wait", async () => (await look()).status === 429);
+    await until("both requests wait", async () => (await look()).status === 429);
     leaving.abort();
     await Promise.all(gone);
     assert.equal((await look()).status, 200);

@@ -26,7 +26,7 @@ describe("a login role", { skip: withoutPostgres }, () => {
   let database: string;
   let issuer: RoleIssuer;
   before(async () => {
-    server = await startPostgres({ own: true, files: { "pg_hba.conf": HBA } });
+    server = await startPostgres({ isPrivate: true, files: { "pg_hba.conf": HBA } });
     database = await server.database();
     await server.run(database, async (sql) => {
       await sql`create role reporting_reader nologin`;

@@ -342,7 +342,7 @@ describe("delivering", () => {
     await pigeon.next((message) => message.kind === "approval_requested" && message.action.id === first);
     const decided = await service.call("POST", "/v1/actions", { body: refund(50) });
     assert.equal(decided.body.status, "allowed");
-    await until("the one that hangs is told to end", () => ended > 0);
+    await until("the hanging attempt is aborted", () => ended > 0);
     assert.equal(ended, 1);
     service.clock.now += 20_000;
     await asked(second, "Anna");

@@ -446,7 +446,7 @@ describe("shutdown", () => {
     await own.call("POST", "/v1/actions", { body: ALLOWED });
     const { size } = await own.storage.head();
     // EventSource gives up on an HTTP error, but not on a refused connection.
-    await until("it has gone on", () => got.at(-1) === size - 1);
+    await until("the stream has continued", () => got.at(-1) === size - 1);
     assert.deepEqual(
       got,
       Array.from({ length: size }, (_, i) => i),

@@ -1,4 +1,4 @@
-/** Facts over HTTP: which address is asked, and which answers count. */
+/** Facts over HTTP: which address is requested, and which responses are valid. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { parseAddress } from "../../../plugins/facts-http/address-template.ts";

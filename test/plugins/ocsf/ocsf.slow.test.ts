@@ -103,7 +103,7 @@ describe("the export of OCSF events", { skip: withoutNats }, () => {
     collector = await startReceiver();
     let requests = 0;
     collector.answer = ({ body }, response) => {
-      // A collector that fails at times. It has stored a batch only if it says so.
+      // A collector that fails sometimes. It stores a batch only if it acknowledges it.
       response.statusCode = ++requests % 3 === 0 ? 503 : 200;
       if (response.statusCode === 200) accepted.push(body);
       response.end();
@@ -131,13 +131,13 @@ describe("the export of OCSF events", { skip: withoutNats }, () => {
       const { url } = service;
       const sent = Promise.all(Array.from({ length: PER_ROUND }, (_, at) => submit(url, round * PER_ROUND + at)));
       if (round === ROUNDS - 1) await sent;
-      // Killed while events are on their way.
+      // Killed while events are being exported.
       else {
         const had = linesInFile();
         await until("the export has begun to send this round", () => linesInFile() > had);
         await stopProcess(service, "SIGKILL");
         await sent;
-        // What a crash in the middle of a write leaves.
+        // A possible state of the file after a crash during a write.
         if (round === 0) appendFileSync(file, '{"class_uid":6003,"metad');
       }
     }

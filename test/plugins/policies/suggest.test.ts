@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { serve, type RunningServer } from "../../../src/serve/index.ts";
 import { makeKey, startService, type Answer, type Service } from "../../support/service.ts";
-import { assentHereWith, type Run } from "../../support/cli.ts";
+import { assentInProcessWithEnv, type Run } from "../../support/cli.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const POLICY = `policy: work
@@ -35,7 +35,7 @@ const suggest = (body: object = BAR, key = service.admin): Promise<Answer> =>
   service.call("POST", "/v1/policies/suggest", { key, body });
 
 const assent = (...args: string[]): Promise<Run> =>
-  assentHereWith({ ASSENT_URL: server.url, ASSENT_API_KEY: service.admin }, "policy", "suggest", ...args);
+  assentInProcessWithEnv({ ASSENT_URL: server.url, ASSENT_API_KEY: service.admin }, "policy", "suggest", ...args);
 
 before(async () => {
   service = await startService({ policy: POLICY, change: (config) => (config.approvals.trust_key_makers = true) });

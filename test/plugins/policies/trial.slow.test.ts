@@ -38,7 +38,7 @@ const SLOW_ACTION = {
 const facts = { principal: { key_id: "k", name: "k", agent_id: null, owner: null } };
 const slowCases = (count: number): TrialCase[] =>
   Array.from({ length: count }, () => ({ request: SLOW_ACTION, facts, now: 1 }));
-/** Longer to parse than five decisions take, and far below the limits of a job also on a busy machine. */
+/** Takes longer to parse than five decisions, but far less than the limits of a job, even on a busy machine. */
 const HOSTILE = `a: [${"1,".repeat(50_000)}`;
 const forever = new AbortController().signal;
 

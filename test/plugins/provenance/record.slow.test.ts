@@ -20,7 +20,7 @@ import type { PolicySetDocument } from "../../../src/domain/policy/policy-types.
 import { computeActionDigest, commitDigest, encodeRequest } from "../../../src/domain/request.ts";
 import { verifyEd25519 } from "../../../src/identity/vault.ts";
 import { fillStore } from "../../support/every-row.ts";
-import { judgeOf } from "../../support/openapi.ts";
+import { createResponseValidator } from "../../support/openapi.ts";
 import { invite } from "../../support/people.ts";
 import { ROOT } from "../../support/process.ts";
 import { type Answer, makeKey, type Service } from "../../support/service.ts";
@@ -154,7 +154,7 @@ test("the schemas of the document accept every real entry, and each only its own
       await recordThrottling(service);
       await service.runtime.rotatePermitKey({ key: null, overlap: 60 });
       await service.runtime.rotateLogKey({ overlap: 60_000, again: false });
-      const judge = judgeOf((await service.call("GET", "/openapi.json", { key: null })).body);
+      const judge = createResponseValidator((await service.call("GET", "/openapi.json", { key: null })).body);
       const page = await service.call("GET", "/v1/events/page?after=-1&limit=1000", { key: service.admin });
       for (const { type, entry } of page.body.events) {
         types.add(type as string);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createAuthenticator } from "../../support/authenticator.ts";
-import { cookieOf, enrol, invite, ORIGIN, PAGE, signIn, startPeople, tokenIn } from "../../support/people.ts";
+import { cookieOf, enrol, invite, ORIGIN, PAGE, signIn, startPeople, enrolmentToken } from "../../support/people.ts";
 import { ASKED, ASKED_TWO, makeKey, type Service } from "../../support/service.ts";
 
 const MINUTE = 60_000;
@@ -22,7 +22,7 @@ const newLink = async (name: string): Promise<{ id: string; token: string }> => 
     body: { name },
     headers: { host: PAGE.host },
   });
-  return { id: body.user.id, token: tokenIn(body.link.url) };
+  return { id: body.user.id, token: enrolmentToken(body.link.url) };
 };
 
 test("a replayed assertion signs no one in", async () => {

@@ -13,7 +13,7 @@ import {
   ORIGIN,
   PAGE,
   startPeople,
-  tokenIn,
+  enrolmentToken,
   type Person,
 } from "../../support/people.ts";
 import { ASKED, makeKey, type Answer, type Service } from "../../support/service.ts";
@@ -215,7 +215,7 @@ test("who lost a passkey removes it with the one that a recovery code or an admi
     const token =
       way === "code"
         ? (ada.recovery_codes[0] ?? "")
-        : tokenIn((await service.call("POST", `/v1/users/${ada.id}/link`, link)).body.link.url);
+        : enrolmentToken((await service.call("POST", `/v1/users/${ada.id}/link`, link)).body.link.url);
     const found = createAuthenticator(ORIGIN);
     const enrolled = await enrol(service, token, found);
     assert.equal(enrolled.status, 201, JSON.stringify(enrolled.body));

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { ASKED, makeKey, type Service } from "../../support/service.ts";
-import { addUser, enrol, invite, ORIGIN, PAGE, signIn, startPeople, tokenIn } from "../../support/people.ts";
+import { addUser, enrol, invite, ORIGIN, PAGE, signIn, startPeople, enrolmentToken } from "../../support/people.ts";
 import { createAuthenticator } from "../../support/authenticator.ts";
 
 const MINUTE = 60_000;
@@ -309,12 +309,12 @@ test("an enrolment link works once, is replaced by the next one, and expires", a
     body: { name: "Late" },
     headers: { host: PAGE.host },
   });
-  const first = tokenIn(created.body.link.url);
+  const first = enrolmentToken(created.body.link.url);
   const next = await service.call("POST", `/v1/users/${created.body.user.id}/link`, {
     key: service.admin,
     headers: { host: PAGE.host },
   });
-  const second = tokenIn(next.body.link.url);
+  const second = enrolmentToken(next.body.link.url);
   assert.equal((await enrol(service, first, createAuthenticator(ORIGIN))).body.code, "USERS_LINK_INVALID");
   assert.equal((await enrol(service, second, createAuthenticator(ORIGIN))).status, 201);
   assert.equal((await enrol(service, second, createAuthenticator(ORIGIN))).body.code, "USERS_LINK_INVALID");
@@ -324,7 +324,7 @@ test("an enrolment link works once, is replaced by the next one, and expires", a
   });
   service.clock.now += 25 * 60 * MINUTE;
   assert.match(
-    (await enrol(service, tokenIn(later.body.link.url), createAuthenticator(ORIGIN))).body.detail,
+    (await enrol(service, enrolmentToken(later.body.link.url), createAuthenticator(ORIGIN))).body.detail,
     /expired/,
   );
   assert.ok(

@@ -22,7 +22,7 @@ const rights = (outcome: Outcome, statement: Record<string, unknown>, more: Reco
 ];
 
 export const cloud: readonly Evasion[] = [
-  // The world, in its spellings.
+  // Public access, in its spellings.
   ...[
     "0.0.0.0/0",
     "0/0",
@@ -61,7 +61,7 @@ export const cloud: readonly Evasion[] = [
   ["deny", "gcp", "storage.add_iam_policy_binding", { role: "roles/storage.objectViewer", member: "allUsers" }],
   ["deny", "aws", "ec2.modify_snapshot_attribute", { group: "all" }],
   ["require_approval", "aws", "ec2.modify_snapshot_attribute", { account: "123456789012" }],
-  // Rights that are wide, or said so that nobody sees it.
+  // Broad permissions, and permissions that are written to hide how broad they are.
   ...[
     "*",
     "s3:*",
@@ -136,7 +136,7 @@ export const cloud: readonly Evasion[] = [
   ["deny", "kubernetes", "create_cluster_role_binding", { role: "cluster-admin", member: "x" }],
   ["deny", "kubernetes", "create_role_binding", { group: "system:masters" }],
   ["require_approval", "aws", "iam.add_user_to_group", { group: "readers", user: "x" }],
-  // Secrets, data, commands, and what watches.
+  // Secrets, data, commands, and monitoring.
   ...[
     "ssm.get_parameter",
     "iam.create_access_key",
@@ -184,7 +184,7 @@ export const cloud: readonly Evasion[] = [
     "get_or_delete_x",
   ].map((operation): Evasion => ["deny", "aws", operation]),
   ["deny", "aws", "rds.modify_db_instance", { skip_final_snapshot: "true" }],
-  // Verbs that promise to look.
+  // Operations whose names suggest that they only read.
   ...[
     "ebs.get_snapshot_block",
     "get_snapshot_block",
@@ -208,7 +208,7 @@ export const cloud: readonly Evasion[] = [
     "ec2.run_instances",
     { instance_type },
   ]),
-  // The sandbox is a tool, not a word.
+  // The sandbox is a separate tool, not a parameter.
   ["require_approval", "aws", "stop_instance", { id: "i-1", sandbox: true }],
   ["require_approval", "aws.sandboxes", "stop_instance", { id: "i-1" }],
   ["require_approval", "aws.sandbox", "stop_instance", { id: ["i-1", "i-2"] }],

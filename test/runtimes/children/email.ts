@@ -1,4 +1,7 @@
-/** Sends one mail on whatever runtime runs this, and prints how it went. Arguments: port, host, file of the authority. */
+/**
+ * Sends one mail on the current runtime, and prints the result. Arguments: port, host, file of the certificate
+ * authority.
+ */
 import { createNotifier } from "../../../plugins/notify-email/index.ts";
 import type { Message } from "../../../src/contract/notifier.ts";
 

@@ -1,4 +1,7 @@
-/** Sends one message on whatever runtime runs this, and prints how it went. Arguments: url, address that its name stands for, secret, file of the authority or an empty text. */
+/**
+ * Sends one message on the current runtime, and prints the result. Arguments: URL, address that its host name resolves
+ * to, secret, file of the certificate authority or an empty string.
+ */
 import { createNotifier } from "../../../plugins/notify-webhook/index.ts";
 import type { Message } from "../../../src/contract/notifier.ts";
 

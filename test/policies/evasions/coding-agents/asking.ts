@@ -3,7 +3,7 @@ import { parseShell } from "../../../../src/hook/shell/parse-command.ts";
 import type { Evasion, Outcome } from "../index.ts";
 
 export const WORKSPACE = "/work/app";
-/** With what the hook reads in the command. */
+/** A shell command with the result of the hook's parser. */
 export const sh = (outcome: Outcome, command: string, more: Record<string, unknown> = {}): Evasion => [
   outcome,
   "shell",

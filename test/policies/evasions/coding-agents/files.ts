@@ -2,7 +2,10 @@
 import type { Evasion } from "../index.ts";
 import { file, WORKSPACE } from "./asking.ts";
 
-/** Each runs later, says what runs, or instructs an agent: on another machine, in an editor, at the next install. */
+/**
+ * Files that run later, configure what runs, or instruct an agent: on another machine, in an editor, or at the next
+ * install.
+ */
 const LASTING = [
   // Instructions of agents.
   "AGENTS.md CLAUDE.md CLAUDE.local.md docs/agents.md GEMINI.md .cursorrules .windsurfrules .clinerules .aider.conf.yml SKILL.md",
@@ -16,7 +19,7 @@ const LASTING = [
   "lefthook.yml .lefthook.toml lefthook-local.yml .pre-commit-config.yaml .husky/pre-commit .overcommit.yml .lintstagedrc",
   ".lintstagedrc.json .githooks/post-index-change .gitmodules .gitattributes sub/.gitconfig CODEOWNERS",
   ".vscode/tasks.json .idea/runConfigurations/x.xml .devcontainer/devcontainer.json .zed/tasks.json app.code-workspace .exrc",
-  // Builds and what they install.
+  // Builds and their dependencies.
   "package.json Makefile GNUmakefile rules.mk justfile Taskfile.yml Rakefile Gemfile Cargo.toml crates/a/Cargo.toml build.rs",
   "go.mod go.work pyproject.toml setup.py setup.cfg tox.ini noxfile.py conftest.py requirements.txt requirements-dev.txt Pipfile",
   "composer.json build.gradle build.gradle.kts settings.gradle gradle.properties gradlew gradle/wrapper/x.jar pom.xml mvnw",
@@ -27,7 +30,7 @@ const LASTING = [
   "package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb Cargo.lock go.sum poetry.lock uv.lock",
   "Gemfile.lock composer.lock flake.lock deno.lock gradle.lockfile node_modules/.bin/jest node_modules/x/index.js .pnp.cjs",
   ".direnv/bin/x .venv/bin/python venv/lib/x.py lib/site-packages/x.pth sitecustomize.py",
-  // Which programs run, and what a search leaves out.
+  // Files that select which programs run, and which files a search skips.
   "rust-toolchain.toml .cargo/config.toml .tool-versions mise.toml sub/.mise.local.toml .nvmrc .node-version .python-version",
   ".ruby-version global.json .bare/config sub/HEAD sub/commondir .ignore sub/.rgignore sub/.gitIgnore deploy/app.service",
 ]
@@ -100,7 +103,7 @@ export const files: readonly Evasion[] = [
     { type: "json" },
     { type: "all" },
   ].map((options) => file("one", "search", WORKSPACE, { options })),
-  // What an agent needs all day.
+  // Patterns that an agent uses all day.
   ...["*.ts", "**/*.{ts,tsx}", "src/**/*.py", "*.md"].map((glob) =>
     file("allow", "search", WORKSPACE, { options: { pattern: "KEY", glob } }),
   ),
@@ -140,7 +143,7 @@ export const files: readonly Evasion[] = [
   file("deny", "read", "/work/app/.env"),
   file("deny", "read", "/work/app/certs/server.key"),
   file("deny", "search", "/home/ada/.ssh"),
-  // The store that "assent hook setup" makes, with the secrets of the service.
+  // The store that "assent hook setup" creates, which contains the service's secrets.
   file("deny", "read", "/home/ada/.local/share/assent/data/assent.db"),
   file("deny", "search", "/home/ada/.local/share/assent"),
   file("deny", "write", "x"),

@@ -1,7 +1,7 @@
-/** The same chance at every run: mulberry32. */
-export function chance(seed: number): { random(n: number): number; pick<T>(from: readonly T[]): T } {
+/** Creates a random generator (mulberry32). The same seed produces the same sequence. */
+export function createRandom(seed: number): { random(n: number): number; pick<T>(from: readonly T[]): T } {
   let state = seed;
-  /** A whole number from 0 to n - 1. */
+  /** Returns an integer from 0 to n - 1. */
   function random(n: number): number {
     state = (state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(state ^ (state >>> 15), 1 | state);

@@ -1,13 +1,14 @@
 /**
- * Clients of several processes that come and go: each insists on its answer at one after the other. In the end what they
- * were told is held against the ledger: it is there, once, and one attempt started each action and ended it.
+ * Clients that keep submitting actions to several processes while those processes stop and start. Each client retries
+ * at the next process until it receives a response. Afterwards, `verifyAgainst` verifies the responses against the
+ * ledger: each decision is recorded once, and exactly one attempt started and finished each action.
  */
 import assert from "node:assert/strict";
 import type { Storage } from "../../src/contract/storage.ts";
 import type { DecisionEntry, EntryBody, ExecutionEntry } from "../../src/domain/entries.ts";
 import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
 import { ADMIN } from "./deployment.ts";
-import { bounded, pause } from "./wait.ts";
+import { withTimeout, pause } from "./wait.ts";
 
 export interface Submission {
   agent_id: string;
@@ -15,43 +16,45 @@ export interface Submission {
   operation: string;
 }
 
-export interface Told {
+export interface ActionResponse {
   id: string;
   status: string;
 }
 
-export interface InsistingOptions {
+export interface RetryingClientsOptions {
   clients: number;
-  /** Where the process of this number listens now; the numbers have no end. */
+  /**
+   * Returns the current address of a process. @param at any number from 0, to be taken modulo the number of processes
+   */
   urlOf(at: number): string;
-  /** What client `client` submits as its number `n`. */
+  /** Returns the n-th submission of a client. */
   submission(client: number, n: number): Submission;
   /**
-   * What a client does with an answer; true where it starts the action, by two attempts at once. The one that has started
-   * it reports that twice at once, and neither is refused.
+   * Handles a decision. Returns true if the client executes the action: two attempts then try to start it at the same
+   * time. The attempt that succeeds reports its result twice at the same time, and both reports must be accepted.
    */
-  answered(told: Told, submission: Submission): Promise<boolean>;
+  handleResponse(told: ActionResponse, submission: Submission): Promise<boolean>;
 }
 
-export interface Insisting {
-  /** What was answered, by the submission's idempotency key. */
-  readonly decided: ReadonlyMap<string, Told>;
-  /** By action, the attempts that were told that they have started it. */
+export interface RetryingClients {
+  /** The decision that was returned for each submission, by idempotency key. */
+  readonly decided: ReadonlyMap<string, ActionResponse>;
+  /** The attempts that received a successful start response, by action. */
   readonly started: ReadonlyMap<string, ReadonlySet<string>>;
-  /** Actions whose result was taken. */
+  /** Actions whose result was accepted. */
   readonly reported: ReadonlySet<string>;
-  /** Requests that had no answer, or one of 500 and above. */
+  /** Returns the number of requests that failed or received a status of 500 and above. */
   unanswered(): number;
-  /** False once they were stopped, or one of them has failed. */
-  loading(): boolean;
-  /** Rejects with what a client failed with. */
+  /** Returns false after `stop`, or after a client has failed. */
+  isRunning(): boolean;
+  /** Stops the clients. Rejects with the error of a client that failed. */
   stop(): Promise<void>;
-  /** Whether all that was told is in the ledger, and once. Returns the decisions by action. */
-  holdAgainst(store: Storage): Promise<Map<string, DecisionEntry>>;
+  /** Checks that the ledger contains every response exactly once. Returns the decisions by action. */
+  verifyAgainst(store: Storage): Promise<Map<string, DecisionEntry>>;
 }
 
-export function insist(options: InsistingOptions): Insisting {
-  const decided = new Map<string, Told>();
+export function startRetryingClients(options: RetryingClientsOptions): RetryingClients {
+  const decided = new Map<string, ActionResponse>();
   const started = new Map<string, Set<string>>();
   const reported = new Set<string>();
   let loading = true;
@@ -62,21 +65,21 @@ export function insist(options: InsistingOptions): Insisting {
     path: string,
     body: object,
     key: string,
-  ): Promise<{ status: number; body: Told } | null> {
+  ): Promise<{ status: number; body: ActionResponse } | null> {
     const answer = await fetch(`${options.urlOf(at)}${path}`, {
       method: "POST",
       headers: { authorization: `Bearer ${ADMIN}`, "content-type": "application/json", "idempotency-key": key },
       body: JSON.stringify(body),
       signal: AbortSignal.timeout(15_000),
     })
-      .then(async (response) => ({ status: response.status, body: (await response.json()) as Told }))
+      .then(async (response) => ({ status: response.status, body: (await response.json()) as ActionResponse }))
       .catch(() => null);
     if (answer !== null && answer.status < 500) return answer;
     unanswered += 1;
     return null;
   }
 
-  /** At one process after the other, until one answers. */
+  /** Sends a request to one process after the other until one responds. Returns null after `stop`. */
   async function untilAnswered(at: number, path: string, body: object, key: string): ReturnType<typeof ask> {
     for (let i = at; loading; i++) {
       const answer = await ask(i, path, body, key);
@@ -94,7 +97,7 @@ export function insist(options: InsistingOptions): Insisting {
       if (answer === null) return;
       assert.equal(answer.status, 200, JSON.stringify(answer.body));
       decided.set(key, answer.body);
-      if (!(await options.answered(answer.body, submission))) continue;
+      if (!(await options.handleResponse(answer.body, submission))) continue;
       const { id } = answer.body;
       const attempts = ["one", "two"].map((name) => `attempt-${name}-of-action-${key}`);
       await Promise.all(
@@ -127,12 +130,12 @@ export function insist(options: InsistingOptions): Insisting {
     started,
     reported,
     unanswered: () => unanswered,
-    loading: () => loading,
+    isRunning: () => loading,
     async stop() {
       loading = false;
-      await bounded("the clients are answered", clients);
+      await withTimeout("the clients are answered", clients);
     },
-    async holdAgainst(store) {
+    async verifyAgainst(store) {
       const { size } = await store.head();
       const decisions = new Map<string, DecisionEntry>();
       const phases = { start: new Map<string, ExecutionEntry>(), result: new Map<string, ExecutionEntry>() };
@@ -140,20 +143,20 @@ export function insist(options: InsistingOptions): Insisting {
         const entry = JSON.parse(new TextDecoder().decode(bytes)) as EntryBody;
         if (entry.type === "decision") {
           const decision = entry as DecisionEntry;
-          assert.ok(!decisions.has(decision.action_id), "an action was decided twice");
+          assert.ok(!decisions.has(decision.action_id), "an action has two decision entries");
           decisions.set(decision.action_id, decision);
         }
         if (entry.type !== "execution") continue;
         const execution = entry as ExecutionEntry;
-        assert.ok(execution.phase !== "no_result", "an outcome is unknown");
+        assert.ok(execution.phase !== "no_result", "an action's outcome is unknown");
         const before = phases[execution.phase];
-        assert.ok(!before.has(execution.action_id), `an action has two entries of one ${execution.phase}`);
+        assert.ok(!before.has(execution.action_id), `an action has two ${execution.phase} entries`);
         before.set(execution.action_id, execution);
       }
       assert.equal(new Set([...decided.values()].map(({ id }) => id)).size, decided.size);
       for (const { id, status } of decided.values()) assert.equal(decisions.get(id)?.status, status);
       for (const [id, attempts] of started) {
-        assert.equal(attempts.size, 1, `${id} was started by ${[...attempts].join(" and ")}`);
+        assert.equal(attempts.size, 1, `attempts ${[...attempts].join(" and ")} both started ${id}`);
         assert.equal(phases.start.get(id)?.attempt, sha256Hex(utf8([...attempts][0] as string)));
       }
       for (const id of reported) assert.equal(phases.result.get(id)?.success, true);
