@@ -46,9 +46,12 @@ export interface VotingCapacity extends Pick<CountedVote, "groups" | "independen
   delegation: { id: string; from: string } | null;
 }
 
-/** All possible standings of a vote, and the reasons why delegations do not apply. */
+/**
+ * All capacities in which the approver can vote (as themselves, and on behalf of each delegator), and the reasons why
+ * delegations do not apply.
+ */
 interface VotingCapacities {
-  /** The standing without a delegation comes first, then the others by the age of the delegation. */
+  /** The capacity without a delegation comes first, then the others, ordered by the age of the delegation. */
   standings: VotingCapacity[];
   /** The reasons, as sentences for the approver. */
   excluded: string[];
@@ -63,8 +66,8 @@ function standingVoterOf(
 }
 
 /**
- * Returns the possible standings of a vote. The person behind the agent can neither use delegations nor give them for
- * this action.
+ * Returns the capacities in which a vote can count. The person behind the agent can neither use delegations nor give
+ * them for this action.
  */
 export function findVotingCapacities(
   host: CoreHost,
@@ -101,7 +104,7 @@ export function findVotingCapacities(
   return { standings, excluded };
 }
 
-/** Leaves out standings that include the person who changed the request, because another person has to approve it. */
+/** Omits capacities that include the person who changed the request, because another person has to approve it. */
 export function excludeEditor(
   host: CoreHost,
   { edit }: { edit: RecordedEdit | null },

@@ -45,7 +45,7 @@ export async function recordResubmission(tx: LedgerTransaction, row: ActionRow):
 
 export function createWaitTracker(host: CoreHost): WaitTracker {
   const processId = host.newId();
-  /** Waits of this process, by action. */
+  /** Open waits of this process, keyed by action id. */
   const waits = new Map<string, Set<{ until: number }>>();
   /** Time of the last request for each action whose row still has to be written. */
   const unwritten = new Map<string, number>();

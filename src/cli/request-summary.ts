@@ -11,7 +11,7 @@ const TELLING = ["command", "paths", "urls"];
 
 /**
  * Returns the preview of the policy. Without a preview, returns the command, the files or the URLs. Without these,
- * returns the parameters, starting with those that the policy lists and with amounts. Makes hidden characters in the
+ * returns the parameters, starting with those in `shown_first`, followed by amounts. Makes hidden characters in the
  * agent's text visible.
  */
 export function requestSummary(action: ActionRecord): string {
@@ -22,8 +22,9 @@ export function requestSummary(action: ActionRecord): string {
 }
 
 /**
- * Returns the command, the files or the URLs; null if there are none, or if the policy lists other parameters. Also
- * returns null if the request contains an amount, because an agent could otherwise hide the amount by adding a command.
+ * Returns the command, the files or the URLs; null if there are none, or if `shown_first` contains other parameters.
+ * Also returns null if the request contains an amount, because an agent could otherwise hide the amount by adding a
+ * command.
  */
 function tellingText(action: ActionRecord): string | null {
   const ranked = rankParameters(action);

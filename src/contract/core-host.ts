@@ -231,7 +231,7 @@ export interface Reviewers {
   find(name: string): Reviewer | null;
 }
 
-/** Number of reads of a source, and number of reads without a usable result or without a turn, since this process started. */
+/** Number of reads of a source since this process started, and how many failed or timed out in the queue. */
 export interface FactSourceCounts {
   reads: number;
   failures: number;

@@ -1,8 +1,8 @@
 /**
  * The contract of fact sources, which are systems that the service reads before a decision, such as a customer
- * database. A policy lists them under `facts`. The service reads outside any transaction, caches results for
- * `maxAgeMs`, and records the value that a decision used. If a source throws, hangs or returns anything except JSON,
- * its fact is an error, and the policy denies the action.
+ * database. A policy declares facts, each with its source, under `facts`. The service reads outside any transaction,
+ * caches results for `maxAgeMs`, and records the value that a decision used. If a source throws, hangs or returns
+ * anything except JSON, its fact is an error, and the policy denies the action.
  */
 import type { JsonValue } from "../domain/json.ts";
 

@@ -146,8 +146,8 @@ export interface LogKeyView {
   /** Sequence number of the entry that introduced the key; null for the first key. */
   since: number | null;
   /**
-   * For a replaced key, the time until which it signs in addition to its successor; null for the current key.
-   * Milliseconds.
+   * For a replaced key, the end of the overlap in which it signs in addition to its successor; null for the current
+   * key. Milliseconds since the epoch.
    */
   until: number | null;
 }

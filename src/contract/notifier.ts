@@ -211,7 +211,7 @@ export type NoticeMessage = StopMessage | CoverageMessage;
 
 export type Message = ApprovalMessage | ClosedMessage | ThrottleMessage | NoticeMessage | EventMessage;
 
-/** Time for which delivery is retried. After that, the message is dead. Milliseconds. */
+/** Retry period of a delivery. Afterwards the delivery is marked as dead. Milliseconds. */
 export const DELIVERY_RETRY_MS = 3 * 86_400_000;
 
 export interface DeliveryResult {

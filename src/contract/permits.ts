@@ -2,7 +2,7 @@ import type { PermitFault, PermitTerms, PermitKey, PermitSubject } from "../doma
 
 /** A published permit key. The service accepts permits that this key signed. */
 export interface PublishedPermitKey extends PermitKey {
-  /** Time until which a replaced key is accepted, in milliseconds; null for the signing key. */
+  /** Expiry of a replaced key, in milliseconds since the epoch; null for the signing key. */
   until: number | null;
 }
 

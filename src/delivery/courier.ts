@@ -39,7 +39,7 @@ export interface CourierOptions {
   messages: MessageBuilder;
   /** Timeout of one attempt, in milliseconds. */
   timeoutMs: number;
-  /** Time for which finished deliveries are retained. Milliseconds. */
+  /** Retention period of finished deliveries. Milliseconds. */
   keepMs: number;
   /** Names of the channels with `digest`. Default: none. */
   digests?: ReadonlySet<string>;

@@ -67,7 +67,7 @@ export interface RecordedAction {
   expires_at: number | null;
   /** Deadline for starting; null unless the action was allowed or approved. */
   approved_until: number | null;
-  /** Time until which this rejection denies duplicate requests; null if it does not deny them. */
+  /** Expiry of the rejection. Until then, duplicate requests are denied. Null if the rejection does not deny them. */
   rejection_until: number | null;
   /** The grant that covered the action when it was decided; null if no grant did. */
   grant_id: string | null;

@@ -71,7 +71,7 @@ export function explainFault(error: ValueError, siblings: readonly string[]): st
   }
 }
 
-/** Describes the values that a schema accepts in a few words. */
+/** Returns a short description of the values that a schema accepts, such as "an object" or "null or a string". */
 function describeSchema(schema: TSchema): string {
   if (schema[Kind] === "Union") return (schema["anyOf"] as TSchema[]).map(describeSchema).join(" or ");
   if ("const" in schema) return JSON.stringify(schema["const"]);

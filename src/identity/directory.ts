@@ -43,7 +43,7 @@ interface RecordedPermitKey {
   /** Public key in hex. */
   public_key: string;
   previous: string;
-  /** Time until which permits of the previous key are accepted. Milliseconds. */
+  /** Expiry of the previous permit key. Milliseconds since the epoch. */
   previous_until: number;
 }
 

@@ -39,7 +39,8 @@ export async function rotateLogKey(
   { overlap, again }: LogKeyRotation,
 ): Promise<RotatedLogKey> {
   const { origin } = ledger;
-  // Sign a committed head, because it can no longer change. The current key would sign this head anyway.
+  // Sign a committed head, because it can no longer change. This adds no risk, because the current key signs committed
+  // heads in any case.
   const signed = await ledger.checkpoint();
   const previous = currentVkey(book.keys());
   const last = book.keys().changes.at(-1);

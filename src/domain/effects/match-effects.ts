@@ -99,7 +99,7 @@ interface EffectMatcher {
 
 interface Candidate {
   readonly action: Omit<StartedAction, "params">;
-  /** Digest of the mapped parameters, by index of the mapping. Null if the action is erased. */
+  /** Maps the index of a mapping to the digest of the parameters that it maps. Null if the action is erased. */
   readonly digests: ReadonlyMap<number, string> | null;
   match: "exact" | "likely" | null;
 }

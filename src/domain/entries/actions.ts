@@ -95,7 +95,7 @@ export interface ApprovalEntry {
   status: "pending_approval" | "approved" | "denied" | "expired" | "cancelled";
   /** Deadline for starting; for `expired`, the deadline that has passed. Null if the action cannot start. */
   approved_until: string | null;
-  /** Time until which the rejection denies duplicate requests; null if it does not deny them. */
+  /** Expiry of the rejection. Until then, duplicate requests are denied. Null if the rejection does not deny them. */
   rejection_until: string | null;
 }
 
@@ -150,7 +150,7 @@ export interface ReviewEntry {
   status: "pending_approval" | "approved" | "denied";
   /** Deadline for starting; null unless this answer approves the action. */
   approved_until: string | null;
-  /** Time until which the denial denies duplicate requests; null if it does not deny them. */
+  /** Expiry of the denial. Until then, duplicate requests are denied. Null if the denial does not apply to them. */
   rejection_until: string | null;
 }
 

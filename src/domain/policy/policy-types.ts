@@ -70,7 +70,7 @@ export interface ApprovalTerms {
   show?: string[];
 }
 
-/** What a rule does with parameters, by path, such as `params.amount`. */
+/** Changes that a rule makes to parameters. Parameters are identified by paths such as `params.amount`. */
 export interface ObligationTerms {
   /** Parameters whose values people do not see. Applies to all actions that the matchers of the rule match. */
   redact?: string[];
@@ -129,9 +129,9 @@ interface HistoryDocument {
 export interface FactDocument {
   /** Name of a configured fact source. */
   source: string;
-  /** CEL expressions, by the name of the source's input. */
+  /** Inputs of the source: maps names of inputs to CEL expressions. */
   with?: Record<string, string>;
-  /** JSON Schema of the value. Conditions cannot read members that the schema does not list. */
+  /** JSON Schema of the value. Conditions cannot read members that the schema does not declare. */
   schema: JsonObject;
 }
 
@@ -201,7 +201,7 @@ export interface PolicySetDocument {
 export interface LimitFact {
   policy: string;
   limit: string;
-  /** Digest of the limit's expressions. A limit with the same name and a different basis is a different limit. */
+  /** Digest of the limit's expressions. A changed digest starts a new counter, even if the limit's name is the same. */
   basis: string;
   /** Number of actions, or millionths of a sum. */
   used: number;
@@ -342,7 +342,7 @@ export interface GrantFact {
   /** Condition in CEL; null covers every request. */
   scope: string | null;
   sum: { of: string; at_most: number } | null;
-  /** The grantor's groups, restricted to groups that the rules list. */
+  /** The grantor's groups that the rules accept as approvers. */
   groups: string[];
   /** Whether the grantor is in none of the requester's groups. False if the requester's groups are unknown. */
   independent: boolean;

@@ -3,7 +3,7 @@
 /** The kind of a tool, which determines how its arguments are parsed. */
 export type ToolKind = "run" | "input" | "read" | "search" | "write" | "patch" | "delete" | "fetch" | "find" | "agent";
 
-/** Tool and operation that policies match, by kind. */
+/** For each kind of host tool, the tool and operation that policies match. */
 export const CANONICAL_NAMES: Readonly<Record<Exclude<ToolKind, "agent">, readonly [tool: string, operation: string]>> =
   {
     run: ["shell", "run"],

@@ -53,7 +53,9 @@ export function patternBaseFolders(rest: JsonObject, folder: string): string[] {
     });
 }
 
-/** Throws for a pattern with `..` after a wildcard, because it can lead anywhere. */
+/**
+ * Throws for a pattern with `..` after a wildcard, because the folders that the pattern matches cannot be determined.
+ */
 function rejectParentSegments(pattern: string): void {
   const wildcardPart = pattern.slice(literalPrefix(pattern).length);
   // Two alternatives with a single dot each can combine to "..".

@@ -23,7 +23,10 @@ interface Options {
 
 const NUMBER = /^[0-9]+$/;
 const TYPE = /^[a-z0-9]+$/;
-/** Options of grep. `-C` is missing, because it has no value in some versions. */
+/**
+ * Options of grep. Omits `-C`: its value is optional in some versions, so the argument after it could also be the
+ * pattern.
+ */
 const GREP_OPTIONS: Options = {
   flags: "EFGHILPRabchilnoqrsvwxyz0123456789",
   values: { A: NUMBER, B: NUMBER, m: NUMBER },
@@ -54,8 +57,8 @@ export function fileArguments(name: string, args: readonly ShellArgument[]): rea
 }
 
 /**
- * Programs that run a script of the project by its name. Their plain arguments count as text, because the script can
- * read any file anyway.
+ * Programs that run a script of the project by its name. Their plain arguments count as text instead of paths: the
+ * script can read any file, so checking its arguments would protect nothing.
  */
 const SCRIPT_RUNNERS = new Set(["npm", "pnpm", "yarn", "bun", "go", "cargo", "pytest", "make"]);
 const MESSAGE_OPTION = /^(-[a-z]*m|--message)$/;

@@ -9,7 +9,7 @@ interface Comparable {
   operation: string;
   params: Record<string, unknown>;
   context: Record<string, unknown>;
-  /** JSON pointers of the members that the policy lists. */
+  /** JSON pointers of the members to display first. */
   shown_first?: readonly string[] | undefined;
 }
 

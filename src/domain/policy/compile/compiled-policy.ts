@@ -90,7 +90,7 @@ export interface CompiledHistory {
 export interface CompiledFact {
   name: string;
   source: string;
-  /** The expressions, by name of the source's input. */
+  /** Compiled expressions, keyed by the name of the source's input. */
   inputs: ReadonlyMap<string, Expression>;
   /** Type of the fact's value. */
   type: StaticType;

@@ -30,7 +30,7 @@ export interface MatchedLimit {
   subject: string;
   /** Start of the window, inclusive. Milliseconds. */
   since: number;
-  /** Time from which this action's use no longer counts. Milliseconds. */
+  /** Expiry of this action's use of the limit. Milliseconds. */
   until: number;
   /** Amount in millionths; 0 if the limit counts actions. */
   amount: number;

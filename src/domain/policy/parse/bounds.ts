@@ -141,14 +141,15 @@ function findLongestName(rules: readonly Pick<PolicyDocument["rules"][number], "
   return longestName;
 }
 
-/** Default time for which a rejection denies duplicate requests. Milliseconds. */
+/** Default of `rejection_holds`. Milliseconds. */
 export const DEFAULT_REJECTION_HOLDS_MS = 86_400_000;
 export const MAX_REJECTION_HOLDS_MS = 90 * 86_400_000;
 /** Maximum time of a grant that a rule can allow. Milliseconds. */
 export const MAX_GRANT_MS = 30 * 86_400_000;
 export const MAX_GRANT_COUNT = 10_000;
-/** Maximum time for which an action can wait for approval, and for which an approved action can start. Milliseconds. */
+/** Largest `expires_in` of a rule. Milliseconds. */
 export const MAX_WAIT_MS = 30 * 86_400_000;
+/** Largest `valid_for` of a rule. Milliseconds. */
 export const MAX_VALIDITY_MS = 7 * 86_400_000;
-/** Default time for which an approved action can start. Milliseconds. */
+/** Default of `valid_for`. Milliseconds. */
 export const DEFAULT_VALIDITY_MS = 3_600_000;
