@@ -238,7 +238,7 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
   return history;
 }
 
-/** Returns the change that the obligations of the decision made; null if they made none. */
+/** Returns the change that the obligations of the decision made; null if they did not change the request. */
 function policyEdit(entry: DecisionEntry & { seq: number }, at: number): RecordedEdit | null {
   const { effective: commitment } = entry;
   return commitment === undefined ? null : { entry, at, by: null, comment: null, commitment };

@@ -25,7 +25,7 @@ export interface BreakGlassUse {
 }
 
 export interface BreakGlassUses {
-  /** All uses by id, in the order of the ledger. */
+  /** All uses, keyed by id, in the order of the ledger. */
   readonly all: ReadonlyMap<string, BreakGlassUse>;
   /** The uses without a review. */
   readonly open: ReadonlyMap<string, BreakGlassUse>;

@@ -23,7 +23,7 @@ export interface LegalHold extends LegalHoldTerms {
   released_at: number | null;
 }
 
-/** All holds that were ever placed, by id, in ledger order. */
+/** All holds, including released ones, keyed by id, in ledger order. */
 export type LegalHolds = ReadonlyMap<string, LegalHold>;
 
 export const NO_LEGAL_HOLDS: LegalHolds = new Map();

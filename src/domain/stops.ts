@@ -32,7 +32,7 @@ export interface Stop extends StopSelector {
   lifted_at: number | null;
 }
 
-/** All stops that were ever placed, by id, and the stops that can still be active, in ledger order. */
+/** All stops, including lifted ones, keyed by id, and the stops that can still be active, in ledger order. */
 export interface Stops {
   readonly all: ReadonlyMap<string, Stop>;
   readonly open: readonly Stop[];
@@ -88,8 +88,8 @@ export function stopApplies({ agent, tool }: StopSelector, action: Pick<ActionRe
 }
 
 /**
- * Returns the stops that a decision must consider: one stop that applies to every policy, or if there is none, all
- * stops that name a policy.
+ * Returns the stops that a decision must consider: one stop that applies to every policy, or if there is no such stop,
+ * all stops that apply to a single policy.
  */
 export function findStopFacts(
   stops: Stops,

@@ -20,7 +20,7 @@ export type ExternalIdentity = User["identities"][number];
 
 export type Passkey = User["passkeys"][number];
 
-/** All users that were ever created, by id. */
+/** All users, including deactivated ones, keyed by id. */
 export type Users = ReadonlyMap<string, User>;
 
 export const NO_USERS: Users = new Map();

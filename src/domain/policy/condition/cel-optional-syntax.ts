@@ -15,7 +15,7 @@ interface Marks {
   readonly elements: Map<number, Map<number, number>>;
 }
 
-/** Comments, text literals, brackets, commas, dots and question marks, and any other character. */
+/** Matches a comment, a string literal, or a single character such as a bracket, a comma, a dot or a question mark. */
 const TOKENS = /\/\/[^\n]*|[rR][bB]?("""|'''|["'])[^]*?(?:\1|$)|("""|'''|["'])(?:\\[^]|(?!\2)[^])*(?:\2|$)|[^\s]/g;
 
 /**

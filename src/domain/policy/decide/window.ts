@@ -65,7 +65,7 @@ export function longestWindow(window: Window): number {
   return window.kind === "sliding" ? window.ms : LONGEST[window.unit];
 }
 
-/** Returns the time from which a use at `now` no longer counts. For calendar windows this is an upper bound. */
+/** Returns the expiry of a use at `now`. For calendar windows, the result is an upper bound. */
 export function endOfWindow(window: Window, now: number): number {
   return window.kind === "sliding" ? now + window.ms : startOfWindow(window, now) + LONGEST[window.unit];
 }

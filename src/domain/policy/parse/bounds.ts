@@ -1,7 +1,7 @@
 /**
- * Limits the size of a decision's entry, which lists the answer of every shadow policy, every channel and the usage of
- * every limit. Rejects a policy set whose decisions could exceed the maximum size of an entry, because every decision
- * would then fail.
+ * Limits the size of a decision's entry, which contains the answer of every shadow policy, every channel and the usage
+ * of every limit. Rejects a policy set whose decisions could exceed the maximum size of an entry, because every
+ * decision would then fail.
  */
 import { canonicalBytes } from "../../canonical.ts";
 import type { JsonValue } from "../../json.ts";
@@ -144,7 +144,7 @@ function findLongestName(rules: readonly Pick<PolicyDocument["rules"][number], "
 /** Default of `rejection_holds`. Milliseconds. */
 export const DEFAULT_REJECTION_HOLDS_MS = 86_400_000;
 export const MAX_REJECTION_HOLDS_MS = 90 * 86_400_000;
-/** Maximum time of a grant that a rule can allow. Milliseconds. */
+/** Longest grant that a rule can allow. Milliseconds. */
 export const MAX_GRANT_MS = 30 * 86_400_000;
 export const MAX_GRANT_COUNT = 10_000;
 /** Largest `expires_in` of a rule. Milliseconds. */

@@ -81,7 +81,7 @@ interface ValueFault {
   kind?: FaultKind;
   /** Whether the key is at fault instead of its value. */
   key?: boolean;
-  /** Offset within the string that `pointer` names, in UTF-16 code units. */
+  /** Offset within the string to which `pointer` refers, in UTF-16 code units. */
   offset?: number;
 }
 
@@ -106,7 +106,7 @@ export interface RulePosition extends SourcePosition {
   conditionLines(): readonly [first: number, last: number] | null;
 }
 
-/** Returns the positions of the rules and limits of a policy, by name. */
+/** Returns the positions of the rules and limits of a policy, keyed by their names. */
 function locateRules(yaml: YamlValue): ReadonlyMap<string, RulePosition> {
   const { rules, limits = [] } = yaml.value as unknown as PolicyDocument;
   const placeOf = ({ name, when }: Pick<RuleDocument, "name" | "when">, pointer: string): [string, RulePosition] => [

@@ -35,12 +35,9 @@ import { findMatchedLimits, findRecordedUsage, type MatchedLimit } from "../deci
 import { approvalValidityMs, rejectionHoldMs } from "../decide/validity.ts";
 import type { Decision, Facts, ReasonCode, RejectionFact, RequiredApproval } from "../policy-types.ts";
 
-/** Time in which an allowed action can start: the default of `permits.valid_seconds`. Milliseconds. */
+/** Default of `permits.valid_seconds`, after which an allowed action can no longer start. Milliseconds. */
 const ALLOWED_MS = 300_000;
-/**
- * Time from the start after which the outcome of an action is unknown: the default of `unknown_after_minutes`.
- * Milliseconds.
- */
+/** Default of `unknown_after_minutes`, after which the outcome of a started action is unknown. Milliseconds. */
 const UNKNOWN_AFTER_MS = 3_600_000;
 
 /**
@@ -84,7 +81,7 @@ export interface SimulatedAction extends Omit<PastActionRow, "at" | "effective" 
   text: string;
   /** Principal, session and attributes of the submission, and the use of limits before it. */
   basis: Standing & Pick<Facts, "limits">;
-  /** Values of facts by name, for the submission and for later decisions. */
+  /** Values of facts, keyed by name, for the submission and for later decisions. */
   given: Readonly<Record<string, unknown>>;
   /** The plans that must be satisfied; null if approval was never required. */
   approvers: readonly ApproverPlan[] | null;
