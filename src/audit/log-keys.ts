@@ -1,4 +1,6 @@
-/** Checks the keys that sign the log and the permits: each change of key must name the key that it replaces. */
+/**
+ * Checks the keys that sign the log and the permits: the entry of each change must contain the key that it replaces.
+ */
 import type { Vault } from "../contract/core-host.ts";
 import type { EntryRow } from "../contract/storage.ts";
 import { parseEntryTime } from "../domain/action-history.ts";

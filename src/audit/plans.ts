@@ -1,6 +1,7 @@
 /**
- * Checks plans. The decisions must follow the plan's entry in order, each vote must name the remaining actions, and no
- * action may start before its plan permits it. Uses about 300 bytes of memory for each action of a plan.
+ * Checks plans. The decisions must follow the plan's entry in order, each vote must contain the digest of the remaining
+ * actions, and no action may start before its plan permits it. Uses about 300 bytes of memory for each action of a
+ * plan.
  */
 import { parseEntryTime } from "../domain/action-history.ts";
 import {

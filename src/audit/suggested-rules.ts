@@ -37,7 +37,10 @@ export interface SuggestedRulesAuditor {
 export function createSuggestedRulesAuditor(): SuggestedRulesAuditor {
   let rules = NO_SUGGESTED_RULES;
   const results = new Map<string, string>();
-  /** Policies whose suggested rules allowed each action, in its first decision and in its newest redecision. */
+  /**
+   * Maps an action to the policies whose suggested rules allowed it, in its first decision and in its newest
+   * redecision.
+   */
   const uses = new Map<string, { first: string[]; newest: string[] }>();
   /** Policies whose suggested rules the next entries must revert, and the cause. */
   let due: { cause: SuggestedRuleEntry["cause"]; policies: Set<string> } = { cause: null, policies: new Set() };

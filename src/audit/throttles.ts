@@ -10,7 +10,10 @@ export interface ThrottlesAuditor {
 }
 
 export function createThrottlesAuditor(): ThrottlesAuditor {
-  /** For each key, the number of requests for approval in each hour, by the start of the hour in ascending order. */
+  /**
+   * For each key, a map from the start of an hour to the number of requests for approval in that hour, in ascending
+   * order.
+   */
   const requests = new Map<string, Map<number, number>>();
   let newest: DecisionEntry | null = null;
 

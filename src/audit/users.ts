@@ -22,7 +22,7 @@ interface UsersAuditor {
 /** @param origin the name of the log */
 export function createUsersAuditor(origin: string): UsersAuditor {
   const users = new Map<string, User>();
-  /** The user of each external identity and passkey. An identity or passkey can never move to another user. */
+  /** Maps an external identity or a passkey to its user. An identity or passkey can never move to another user. */
   const holders = new Map<string, string>();
 
   function foldUser(entry: UserEntry): void {

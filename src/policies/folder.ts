@@ -33,7 +33,7 @@ import { createYieldIfSlow, type YieldIfSlow } from "./yield-if-slow.ts";
 const MAX_TEST_DECISIONS = 10_000;
 
 export interface PolicyFolder {
-  /** The policies. `rulePlaces` has the positions of rules and limits, by name. */
+  /** The policies. `rulePlaces` maps the names of rules and limits to their positions. */
   documents: {
     document: PolicyDocument;
     file: string;

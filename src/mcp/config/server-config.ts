@@ -5,7 +5,7 @@ export interface ServerConfig {
   name: string;
   /** Value of `tool` in the server's actions. */
   tool: string;
-  /** Protocol revision of the server. `auto` tries the client's revision first, and then the other one. */
+  /** Protocol revision of the server. `auto` tries the client's revision first, and then the other revision. */
   era: "auto" | "2025-11-25" | "2026-07-28";
   /** Patterns, with `*`, of tools that clients can neither list nor call. */
   hide: string[];

@@ -230,8 +230,8 @@ export class RequestRouter {
   }
 
   /**
-   * Returns the server of a resource: the one that lists the URI, or that has a template with the same beginning. Null
-   * if there is not exactly one such server.
+   * Returns the server of a resource: the server whose list contains the URI, or whose list has a template with the
+   * same beginning. Null if there is not exactly one such server.
    */
   private async findResourceServer(uri: string, of: Caller): Promise<Upstream | null> {
     const caller = withListTimeout(of);

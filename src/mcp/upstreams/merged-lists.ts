@@ -87,7 +87,7 @@ export class ListError extends Error {
   }
 }
 
-/** The item that each name was assigned to, for the lifetime of the session. */
+/** Maps a name that clients see to its item, for the lifetime of the session. */
 export type NameAssignments = Map<string, { server: string; name: string }>;
 
 /**

@@ -1,4 +1,4 @@
-/** Connects a session to its servers, and reconnects lost ones. */
+/** Connects a session to its servers, and restores lost connections. */
 import { INITIALIZE_TIMEOUT_MS, settlesWithin } from "./slow-upstreams.ts";
 import { isObject, type Notification, type Reply } from "../transport/rpc-message.ts";
 import type { ServerConfig } from "../config/server-config.ts";
