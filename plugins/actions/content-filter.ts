@@ -94,8 +94,8 @@ function mentions(value: JsonValue, foldedSubject: string): boolean {
 }
 
 /**
- * Returns the submitted request, the one that an approver changed it to, and the data that its decisions read. Throws
- * Error for a row that someone altered.
+ * Returns the submitted request, the request after an approver's change, and the data that the action's decisions read.
+ * Throws Error for a row that someone altered.
  */
 function contentsOf(row: ActionRow): JsonObject[] {
   const requests = [parseStoredRequest(row), decodeEdit(row.effective)?.request ?? null];

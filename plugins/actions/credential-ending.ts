@@ -64,7 +64,7 @@ export function createCredentialEndingTask(host: CoreHost): CredentialEndingTask
     if (isDone && !stopped) void sweepSoon();
   }
 
-  /** Lists the credentials that have to end now, by issuer. */
+  /** Returns the credentials that have to end now, keyed by issuer. */
   async function listDue(): Promise<Map<string, DueCredential[]>> {
     const due = new Map<string, DueCredential[]>();
     for (let after = CREDENTIAL_DOCUMENT_PREFIX; !stopped;) {
@@ -103,7 +103,7 @@ export function createCredentialEndingTask(host: CoreHost): CredentialEndingTask
       host.log.warn("could not look for credentials that have to end; retrying", { error: String(error) }),
   });
   /**
-   * Runs a sweep that includes the latest change. A running sweep may have missed the change, so another one follows
+   * Runs a sweep that includes the latest change. A running sweep may have missed the change, so another sweep follows
    * it.
    */
   async function sweepSoon(): Promise<void> {
@@ -151,7 +151,7 @@ async function findDue(host: CoreHost, document: Document): Promise<DueCredentia
   }
 }
 
-/** Returns why the credential has to end now; null if it does not. */
+/** Returns why the credential has to end now; null if it does not have to end. */
 async function findEnd(host: CoreHost, { action_id, expires_at }: OpenCredential): Promise<CredentialEnd | null> {
   const now = host.clock();
   if (expires_at <= now) return "expired";
@@ -215,7 +215,7 @@ async function endCredential(
   return host.ledger.transact(async (tx) => {
     const documents = host.documents.within(tx);
     const current = await documents.get(document.key);
-    // Another process ended it.
+    // Another process has ended the credential.
     if (current === null) return true;
     const row = await tx.action(open.action_id);
     await documents.delete(current.key, current.version);

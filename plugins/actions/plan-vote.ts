@@ -82,7 +82,7 @@ export function planTokenClaims(
   };
 }
 
-/** Returns one digest over the digests of all actions; null if no action has one. */
+/** Returns one digest over the digests of all actions; null if no action has a digest. */
 function digestOf(digests: readonly (string | null)[]): string | null {
   return digests.every((each) => each === null) ? null : sha256Hex(utf8(JSON.stringify(digests)));
 }
@@ -187,7 +187,7 @@ function assertNotFailed({ terms, members }: VerifiedPlan): void {
 
 type PreparedPlanVote = PlannedVote & { ballot: PreparedVote | UnvotableAction };
 
-/** Checks every vote, without recording it. Leaves out approvals that must come from other people. */
+/** Checks every vote, without recording it. Omits approvals that must come from other people. */
 async function prepareVotes(
   host: CoreHost,
   tx: LedgerTransaction,

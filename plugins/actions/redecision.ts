@@ -179,7 +179,7 @@ export async function recordDenial(
 
 /**
  * Returns the action to pending because the current policies require more approvals. Its votes stay valid. A startable
- * action gets the approval period of the current policies; a pending one keeps its deadline. The caller must commit
+ * action gets the approval period of the current policies; a pending action keeps its deadline. The caller must commit
  * this before it reports the change.
  */
 export async function requireMoreApprovals(

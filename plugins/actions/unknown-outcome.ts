@@ -39,7 +39,7 @@ interface UnknownOutcomes {
 
 /**
  * Creates the background task. One process per store runs it; running it twice is harmless.
- * @param afterMs time from the start of an action after which its outcome is unknown, in milliseconds
+ * @param afterMs timeout for the result of a started action, after which its outcome is unknown, in milliseconds
  */
 export function createUnknownOutcomeTask(host: CoreHost, afterMs: number): UnknownOutcomes {
   let stopped = false;

@@ -119,11 +119,11 @@ export function excludeEditor(
   return { standings: others, excluded: others.length < standings.length ? [...excluded, why] : excluded };
 }
 
-/** The members of a vote that are the same in every standing. */
+/** The members of a vote that are the same in every capacity. */
 type VoteTerms = Pick<CountedVote, "self" | "signed" | "break_glass" | "at">;
 
 /**
- * Returns the standing in which the vote counts for the most plans. Prefers the standing without a delegation. If the
+ * Returns the capacity in which the vote counts for the most plans. Prefers the capacity without a delegation. If the
  * vote counts for no plan, returns the reason.
  * @param earlier the earlier votes
  */
@@ -152,7 +152,7 @@ export function chooseVotingCapacity(
   return { refusal: samePersonError(), groups: [] };
 }
 
-/** Throws ALREADY_VOTED if every possible standing includes a person who has already approved. */
+/** Throws ALREADY_VOTED if every possible capacity includes a person who has already approved. */
 export function assertPersonHasNotVoted(earlier: readonly CountedVote[], { standings }: VotingCapacities): void {
   const people = earlier.map(({ principals }) => principals);
   if (standings.length > 0 && standings.every(({ principals }) => !isNewPerson(people, principals)))
@@ -175,7 +175,7 @@ function samePersonError(): Refusal {
 
 /** What a credential can do about the approval of a pending action. */
 interface VotingTerms {
-  /** Why the credential cannot approve now; null if it can. */
+  /** Why the credential cannot approve now; null if it can approve. */
   blocked: { code: string; detail: string; groups: (string | null)[] } | null;
   /** Principal of the user on whose behalf the credential would approve; null without a delegation. */
   on_behalf_of: string | null;

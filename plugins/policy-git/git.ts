@@ -57,7 +57,7 @@ export async function runGit(args: readonly string[], options: GitOptions): Prom
     env[`GIT_CONFIG_VALUE_${i}`] = value;
   }
   const at = options.dir === null ? [] : ["--git-dir", options.dir];
-  // Forbid remote URLs that name a program to run, and redirects, which could leak the credentials.
+  // Forbid remote URLs that make git run a program, and redirects, which could leak the credentials.
   const safe = [
     "-c",
     "protocol.ext.allow=never",

@@ -58,8 +58,8 @@ export async function assertSigned(mirror: MirrorFolder, commit: string, signers
 }
 
 /**
- * Throws CommitRejected unless the commit descends from the last accepted one. A signature does not prove that a commit
- * is the newest: anyone who can push could otherwise restore an older commit.
+ * Throws CommitRejected unless the commit descends from the last accepted commit. A signature does not prove that a
+ * commit is the newest: anyone who can push could otherwise restore an older commit.
  */
 export async function assertDescends(mirror: MirrorFolder, commit: string, accepted: string): Promise<void> {
   if (commit === accepted) return;

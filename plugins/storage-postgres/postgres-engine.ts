@@ -320,8 +320,9 @@ function transactionOf(
       return { rows, changes: count };
     },
     async commit(moved) {
-      // The first division fails if another transaction is running. The second one fails if the stored head differs
-      // from the written one, because the update of the head was not awaited. A failure rejects the whole message.
+      // The first division fails if another transaction is running. The second division fails if the stored head
+      // differs from the written head, because the update of the head was not awaited. A failure rejects the whole
+      // message.
       const proof = [
         `select 1 / (coalesce(current_setting('assent.transaction', true), '') = '${name}')::integer`,
         ...(moved === null ? [] : [`select 1 / (${isStoredHead(moved)})::integer`]),

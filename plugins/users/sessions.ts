@@ -55,9 +55,7 @@ export interface StoredSession {
   user_id: string;
   /** MAC of the secret, hex. */
   mac: string;
-  /**
-   * MAC of the previous secret, and the time until which it is accepted. `until` is null until the new secret is used.
-   */
+  /** MAC of the previous secret, and its expiry. `until` is null before the first use of the new secret. */
   previous: { mac: string; until: number | null } | null;
   rotated_at: number;
   started_at: number;
@@ -85,7 +83,7 @@ type ProviderLogin = {
   /** `id` of the provider in the configuration. */
   id: string;
   sub: string;
-  /** Session id at the provider; null if the provider names none. */
+  /** Session id at the provider; null if the provider does not send one. */
   sid: string | null;
   refresh_token: string | null;
 };
@@ -372,8 +370,8 @@ export class Sessions {
 
   /**
    * Records the use, and replaces the secret when it is due. Returns the new secret, or null if it was not replaced. If
-   * the response is lost, the browser continues with the previous secret, which is accepted until the new one is used.
-   * If two requests race, one of them replaces the secret.
+   * the response is lost, the browser continues with the previous secret, which is accepted until the new secret is
+   * used. If two requests race, one of them replaces the secret.
    */
   private async renew(
     { session, document }: StoredVersion,

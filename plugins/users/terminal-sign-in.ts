@@ -49,9 +49,9 @@ export async function terminalOptions(
 }
 
 /**
- * Stores that the user of a browser's session confirmed a terminal. Returns the time until which the terminal can sign
- * in. Throws USERS_CHALLENGE_INVALID if the code does not belong to the terminal or the terminal was confirmed before,
- * and USERS_PASSKEY_INVALID if the user has a passkey for this site and did not sign with it.
+ * Stores that the user of a browser's session confirmed a terminal. Returns the deadline for the terminal's sign-in.
+ * Throws USERS_CHALLENGE_INVALID if the code does not belong to the terminal or the terminal was confirmed before, and
+ * USERS_PASSKEY_INVALID if the user has a passkey for this site and did not sign with it.
  */
 export async function confirmTerminal(
   host: CoreHost,

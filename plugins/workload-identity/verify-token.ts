@@ -34,7 +34,7 @@ interface ReadToken {
 export interface VerifiedToken {
   issuer: Issuer;
   payload: JsonObject;
-  /** The token is rejected from this time. Milliseconds. */
+  /** Expiry of the token. Milliseconds. */
   expires_at: number;
 }
 

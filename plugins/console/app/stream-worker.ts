@@ -14,7 +14,7 @@ interface Source {
   state: StreamState | null;
 }
 
-/** Streams by credential, because tabs can be signed in with different ones. */
+/** Streams, keyed by credential, because tabs can be signed in with different credentials. */
 const sources = new Map<string, Source>();
 
 function join(key: string, port: MessagePort, subscription: number): void {

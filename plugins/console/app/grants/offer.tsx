@@ -23,7 +23,7 @@ const USUAL_COUNT = 20;
 interface Props {
   id: string;
   limits: GrantLimits;
-  /** Receives the terms of the chosen grant; null for none. */
+  /** Receives the terms of the chosen grant; null if no grant is chosen. */
   onChoose(terms: GrantTerms | null): void;
 }
 

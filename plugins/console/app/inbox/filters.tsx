@@ -139,7 +139,7 @@ function Search({
   const [text, setText] = useState(value);
   const latest = useRef(onChange);
   latest.current = onChange;
-  // A link can open another view, whose search text replaces the current one.
+  // A link can open another view, whose search text replaces the current text.
   useEffect(() => setText(value), [value]);
   useEffect(() => {
     if (text.trim() === value) return undefined;

@@ -85,7 +85,8 @@ function policyAddress(action: Shown, policy: string): string {
 }
 
 /**
- * Renders the answers of machine reviewers. Renders nothing if the rules name no reviewer, or none has answered yet.
+ * Renders the answers of machine reviewers. Renders nothing if the rules have no reviewer, or no reviewer has answered
+ * yet.
  */
 export function MachineReviews({ action, level }: { action: Shown; level: 2 | 3 }) {
   const reviews = "reviews" in action ? (action.reviews ?? []) : [];
