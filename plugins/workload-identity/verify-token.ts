@@ -34,7 +34,7 @@ interface ReadToken {
 export interface VerifiedToken {
   issuer: Issuer;
   payload: JsonObject;
-  /** Expiry of the token. Milliseconds. */
+  /** Expiry of the token, including the tolerated clock difference. Milliseconds. */
   expires_at: number;
 }
 

@@ -4,7 +4,7 @@ import { rankParameters } from "../domain/headline.ts";
 import { renderMarkedText } from "../domain/visible-text.ts";
 
 const MAX_LENGTH = 160;
-/** Maximum length of one parameter, so that a long one does not displace the next. */
+/** Maximum length of one parameter, so that a long parameter does not displace the next parameter. */
 const MAX_PARAMETER = 60;
 /** Parameters that are sufficient to show what a coding agent does. */
 const TELLING = ["command", "paths", "urls"];

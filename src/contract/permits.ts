@@ -13,7 +13,7 @@ export interface Permits {
   assertSigns(expiresAt: number): void;
   /**
    * Creates a permit and signs it with this process's key. Rejects with PERMIT_KEY_RETIRED if that key was replaced and
-   * the permit would outlast its acceptance period.
+   * the permit would outlast the key's expiry.
    */
   make(subject: PermitSubject, grant: PermitTerms): Promise<string>;
   /**

@@ -135,7 +135,7 @@ export class Directory {
     return this.keys.get(id) ?? (user === undefined ? null : toRecordedKey(user));
   }
 
-  /** Returns the keys with this name, including revoked ones. */
+  /** Returns the keys with this name, including revoked keys. */
   keysNamed(name: string): RecordedKey[] {
     return [...this.keys.values()].filter((key) => key.name === name);
   }
@@ -254,7 +254,7 @@ export class Directory {
   private takeKey(row: EntryRow): void {
     const { change, key, by } = decodeEntry<KeyEntry>(row.bytes);
     const earlier = this.keys.get(key.id);
-    // If several entries have the same id, the first one created the key.
+    // If several entries have the same id, the first entry created the key.
     if (change === "revoked") {
       if (earlier !== undefined) this.keys.set(key.id, { ...earlier, revoked: true });
     } else if (earlier === undefined) {

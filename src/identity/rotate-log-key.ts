@@ -9,7 +9,7 @@ import { VaultError } from "./key-files.ts";
 import type { LogKeyring } from "./log-keyring.ts";
 
 export interface LogKeyRotation {
-  /** Time from now for which the current key still cosigns. Milliseconds. */
+  /** Overlap, from now, in which the current key still cosigns. Milliseconds. */
   overlap: number;
   /** Whether to allow the change even if the predecessor of the current key still cosigns. */
   again: boolean;

@@ -23,8 +23,8 @@ export interface PendingChanges {
   /** New requests, in the service's order. */
   added: readonly ActionRecord[];
   /**
-   * Requests that are no longer listed, in their current state. They are settled, or still pending if this caller has
-   * voted or if more urgent requests fill the first page. A request that this caller can no longer see has its last
+   * Requests that are no longer in the list, in their current state. They are settled, or still pending if this caller
+   * has voted or if more urgent requests fill the first page. A request that this caller can no longer see has its last
    * listed state.
    */
   removed: readonly ActionRecord[];

@@ -52,7 +52,7 @@ export interface AgentFilter {
 export interface DirectoryReads {
   keyByHash(hash: string): Promise<KeyRow | null>;
   key(id: string): Promise<KeyRow | null>;
-  /** Lists keys, newest first, including revoked ones. */
+  /** Lists keys, newest first, including revoked keys. */
   keys(): Promise<KeyRow[]>;
   agent(id: string): Promise<AgentRow | null>;
   /** Lists agents, newest first (descending `registered_seq`). */

@@ -17,7 +17,7 @@ export interface DocumentFilter {
   plugin: string;
   /** Lists only keys with this prefix; empty for all keys. */
   prefix: string;
-  /** Lists only keys after this one: the cursor. */
+  /** Lists only keys after this key: the cursor. */
   after?: string;
   limit: number;
 }

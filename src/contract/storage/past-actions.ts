@@ -18,7 +18,7 @@ export interface PastActionRef {
   subject: string;
   action_id: string;
   at: number;
-  /** From this time, no window of a history contains the action. Moves together with `at`. */
+  /** Expiry of the membership, after which no window of a history contains the action. Moves together with `at`. */
   until: number;
 }
 

@@ -17,7 +17,7 @@ export const CANONICAL_NAMES: Readonly<Record<Exclude<ToolKind, "agent">, readon
     find: ["web", "search"],
   };
 
-/** Tool names of all hosts, in lowercase. No name belongs to two kinds. */
+/** Tool names of all hosts, in lowercase. No tool name belongs to two kinds. */
 const HOST_TOOL_NAMES: Readonly<Record<ToolKind, string>> = {
   run: "bash shell powershell run_in_terminal run_shell_command execute_bash execute_cmd local_shell exec_command run_command terminal",
   // Input for a running command.

@@ -5,7 +5,7 @@
 import { fileURLToPath } from "node:url";
 import { isObject, PayloadError, type JsonObject } from "../payload.ts";
 
-/** Members that name the file. A call has at most one of them. */
+/** Members that contain the path of the file. A call has at most one of them. */
 export const PATH_MEMBERS = [
   "file_path",
   "filePath",
@@ -40,7 +40,7 @@ export function nestedPaths(rest: JsonObject): unknown[] {
 /** Returns the part of a pattern in front of its first wildcard. */
 const literalPrefix = (pattern: string): string => pattern.slice(0, /[*?[{]|$/.exec(pattern)?.index);
 
-/** Returns the folders in which file name patterns start, which may be outside the named folder. */
+/** Returns the folders in which file name patterns start, which may be outside `folder`. */
 export function patternBaseFolders(rest: JsonObject, folder: string): string[] {
   const patterns = ["pattern", "glob_pattern", "query"].map((name) => rest[name]);
   return patterns

@@ -17,7 +17,7 @@ interface Options {
   flags: string;
   /** Short options that have a value (in the same or the next word), with the value's format. */
   values: Readonly<Record<string, RegExp>>;
-  /** Long options that have no value, or have one after "=". */
+  /** Long options without a value, or with a value after "=". */
   long: RegExp;
 }
 
@@ -49,7 +49,10 @@ const GIT_GREP_OPTIONS: Options = {
   long: /^--(line-number|ignore-case|count|files-with-matches|word-regexp|fixed-strings|cached|heading|break|show-function|no-color)$/,
 };
 
-/** Returns the arguments that may be files, which are all except the pattern. Returns all if an option is unknown. */
+/**
+ * Returns the arguments that may be files, which are all except the pattern. Returns all arguments if an option is
+ * unknown.
+ */
 export function fileArguments(name: string, args: readonly ShellArgument[]): readonly ShellArgument[] {
   const at = patternIndex(SEARCH_COMMANDS[name] as Options, args);
   if (at === null || (name === "sed" && !SED_PRINT_SCRIPT.test((args[at] as ShellArgument).text))) return args;

@@ -29,7 +29,7 @@ const BODYLESS = ["GET", "HEAD", "OPTIONS"];
 const HOST = /^(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 /**
  * Some frameworks and servers override the method or path with headers such as `X-HTTP-Method-Override`,
- * `X-Original-URL` or `Script-Name`, and would run a different request than the one that was decided. No list of such
+ * `X-Original-URL` or `Script-Name`, and would run a request that differs from the decided request. No list of such
  * headers can be complete, so every header with one of these words in its name is refused.
  */
 const OVERRIDE = /(?:^|-)(?:method|ur[il]|path|prefix|script|override|rewrite|destinationurl)(?:-|$)/;
