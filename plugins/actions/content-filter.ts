@@ -67,7 +67,7 @@ export function createSubjectFilter(subject: string): ContentFilter {
   );
 }
 
-/** Returns null if someone altered the store. The audit reports such a row; the search continues with the next one. */
+/** Returns null if someone altered the store. The audit reports such a row; the search continues with the next row. */
 function readUnlessAltered(read: () => JsonValue): JsonValue {
   try {
     return read();

@@ -25,9 +25,7 @@ import {
 
 const PAGE = 100;
 const EVERY_MS = 5_000;
-/**
- * If the issuer is missing or fails, the task stops retrying this long after the credential has expired. Milliseconds.
- */
+/** Retry period after the expiry of a credential whose issuer is missing or fails. Milliseconds. */
 const GIVE_UP_AFTER = 7 * 86_400_000;
 /** Types of entries that can require a credential to end immediately. */
 const CAUSES = new Set(["execution", "stop", "agent", "api_key", "user"]);

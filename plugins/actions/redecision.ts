@@ -124,7 +124,10 @@ function factsUnavailableError({ status }: ActionRow, { reason }: Decision): Ref
   });
 }
 
-/** A stop does not change the action. When the stop is lifted, the action continues, unless it has expired by then. */
+/**
+ * A stop does not change the action. When the stop is lifted, the action continues, unless it has expired in the
+ * meantime.
+ */
 function stoppedError({ status }: ActionRow, { reason }: Decision): Refusal {
   return new Refusal("STOPPED", `${reason}; the action stays ${status}, and its deadline is not extended`);
 }

@@ -274,8 +274,8 @@ async function applyVotes(
     (obliged && (await findActiveRejection(host, tx, encodeRequest(obliged).hash, tx.now)));
   if (rejection !== null) {
     const more = { ...facts, rejection };
-    // Use a new evaluation: a second pass would share the step limit of the first one, and its result could then differ
-    // from a replay.
+    // Use a new evaluation: a second pass would share the step limit of the first pass, and its result could then
+    // differ from a replay.
     return decideWithRecordedFacts(new Evaluation(evaluation.compiled, evaluation.request, more, tx.now), more);
   }
   const granted = await findGrantedDecision(

@@ -75,7 +75,7 @@ export function verifyVoter(
 ): Voter {
   const self = findSelfApproval(host, row, caller);
   const gesture = "gesture" in proof ? proof.gesture : null;
-  // Check this first, so that the person behind the agent gets this refusal instead of one about the token.
+  // Check this first, so that the person behind the agent gets this refusal instead of a refusal of the token.
   assertMayConfirm({ self, gesture }, history.requirement?.approvers ?? []);
   // The token and the signature both cover the current preview.
   const preview = commitPreview(row, set);

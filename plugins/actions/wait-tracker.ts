@@ -57,7 +57,7 @@ export function createWaitTracker(host: CoreHost): WaitTracker {
     writing ??= write();
   }
 
-  /** Writes one transaction at a time. Changes that arrive during a write go into the next one. */
+  /** Writes one transaction at a time. Changes that arrive during a write go into the next write. */
   async function write(): Promise<void> {
     while (unwritten.size > 0) {
       const batch = [...unwritten].slice(0, MAX_PER_JOB);

@@ -1,4 +1,4 @@
-/** Loads the policies of the newest commit, and polls for newer ones. */
+/** Loads the policies of the newest commit, and polls for newer commits. */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { CoreHost } from "../../src/core.ts";

@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 const MAX_OUTPUT = 64 * 1024 * 1024;
 
 export interface GitOptions {
-  /** Folder of the repository; null for commands that need none. */
+  /** Folder of the repository; null for commands that do not need a repository. */
   dir: string | null;
   timeoutMs: number;
   /** Settings that must not appear in the process list, such as `http.extraHeader`. */

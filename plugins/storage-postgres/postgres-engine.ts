@@ -351,7 +351,8 @@ function isStoredHead({ size, epoch, root }: WrittenHead): string {
 }
 
 /**
- * Rolls back. If there is no response, closes the session, because the next transaction must not begin within this one.
+ * Rolls back. If there is no response, closes the session, because the next transaction must not begin within this
+ * transaction.
  */
 async function rollback(session: Session): Promise<void> {
   try {

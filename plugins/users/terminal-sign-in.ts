@@ -15,7 +15,7 @@ import type { Site } from "./site.ts";
 const PREFIX = "terminal/";
 /** Time limit for the terminal to sign in after the confirmation. Milliseconds. */
 const VALID_MS = 2 * 60_000;
-/** Maximum number of confirmations that one read examines to remove expired ones. */
+/** Maximum number of confirmations that one read examines in order to remove expired confirmations. */
 const PRUNED = 100;
 
 type Confirmation = {

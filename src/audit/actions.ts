@@ -248,7 +248,7 @@ function openRequest(row: ActionRow, commitment: string, fault: ReportFault): Ac
   return before ? request : null;
 }
 
-/** Checks that the decision changed the request exactly as its obligations say. */
+/** Checks that the decision changed the request exactly as its obligations require. */
 function checkObligations(
   { salt }: ActionRow,
   request: ActionRequest | null,

@@ -29,7 +29,7 @@ import type { Stops } from "../domain/stops.ts";
 import type { EntryBody, ReportFault } from "./report.ts";
 
 export interface GrantsAuditor {
-  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
+  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier entries. */
   fold(body: EntryBody): void;
   grant(id: string): Grant | undefined;
   /** Evaluates again an action that a grant allowed. Compares the decision, and the usage that the decision read. */

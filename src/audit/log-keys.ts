@@ -13,7 +13,7 @@ import { reportUnreadableData } from "./ledger.ts";
 import { createProofReader } from "../ledger/reader.ts";
 
 export interface KeysAuditor {
-  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
+  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier entries. */
   fold(row: Pick<EntryRow, "seq" | "type">, body: EntryBody): void;
   /**
    * Returns the log's keys as of the entry that was applied last. If the log never changed its key, this is only the

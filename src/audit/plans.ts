@@ -23,7 +23,7 @@ import type {
 import type { EntryBody } from "./report.ts";
 
 export interface PlansAuditor {
-  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
+  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier entries. */
   fold(body: EntryBody): void;
   /** Returns the plan's submitter and the time of its submission; undefined if the plan does not exist. */
   submission(id: string): { key_id: string; created_at: number } | undefined;

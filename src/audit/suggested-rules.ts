@@ -26,7 +26,7 @@ import type { PolicySetDocument } from "../domain/policy/policy-types.ts";
 import type { EntryBody, ReportFault } from "./report.ts";
 
 export interface SuggestedRulesAuditor {
-  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
+  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier entries. */
   fold(body: EntryBody): void;
   /** Returns true if `meta` contains recent results for a rule of this policy. */
   hasResults(policy: string): boolean;

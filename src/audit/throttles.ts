@@ -5,7 +5,7 @@ import { HOUR_MS, MAX_MEASURED_REQUESTS, type RequestRate, throttleLimit, thrott
 import type { EntryBody } from "./report.ts";
 
 export interface ThrottlesAuditor {
-  /** Applies the next entry; call it in order. Throws for a throttling that contradicts earlier ones. */
+  /** Applies the next entry; call it in order. Throws for a throttling that contradicts earlier entries. */
   fold(body: EntryBody): void;
 }
 

@@ -29,7 +29,7 @@ export interface SubmitOptions extends CallOptions {
   meta?: Record<string, unknown> | undefined;
   /** Seconds to wait for approval. */
   wait?: number | undefined;
-  /** Whether to request a permit. If the permit in the response is null, the service could not issue one. */
+  /** Whether to request a permit. If the permit in the response is null, the service could not issue a permit. */
   permit?: boolean | undefined;
   /** The same idempotency key with the same request always returns the same action. */
   idempotencyKey?: string | undefined;

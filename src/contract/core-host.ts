@@ -132,7 +132,7 @@ export interface Groups {
 
 /** Legal holds, as the ledger records them. */
 export interface LegalHoldList {
-  /** Returns all legal holds at the newest commit, including released ones. Rejects with StorageError. */
+  /** Returns all legal holds at the newest commit, including released holds. Rejects with StorageError. */
   list(): Promise<LegalHolds>;
 }
 
@@ -144,7 +144,7 @@ export interface SuggestedRuleList {
 
 /** Emergency approvals, as the ledger records them. */
 export interface BreakGlassList {
-  /** Returns all break-glass uses at the newest commit, including reviewed ones. Rejects with StorageError. */
+  /** Returns all break-glass uses at the newest commit, including reviewed uses. Rejects with StorageError. */
   list(): Promise<BreakGlassUses>;
 }
 
@@ -152,7 +152,7 @@ export interface BreakGlassList {
 export interface UserList {
   /** Returns all users at the newest commit, including deactivated users. Rejects with StorageError. */
   list(): Promise<Users>;
-  /** Returns all delegations at the newest commit, including ended ones. Rejects with StorageError. */
+  /** Returns all delegations at the newest commit, including ended delegations. Rejects with StorageError. */
   delegations(): Promise<Delegations>;
   /**
    * Returns the users on whose behalf this user can approve now, each with the delegation. Omits delegations that have

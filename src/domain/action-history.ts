@@ -69,7 +69,7 @@ export interface RecordedAction {
   approved_until: number | null;
   /** Expiry of the rejection. Until then, duplicate requests are denied. Null if the rejection does not deny them. */
   rejection_until: number | null;
-  /** The grant that covered the action when it was decided; null if no grant did. */
+  /** The grant that covered the action when it was decided; null if no grant covered it. */
   grant_id: string | null;
   /** The action's plan, and its position in the plan from 1; null if the action is not part of a plan. */
   plan_id: string | null;

@@ -40,7 +40,7 @@ export const NO_DELEGATIONS: Delegations = new Map();
 
 /**
  * Returns the delegations after an entry.
- * Throws RangeError if the entry contradicts earlier ones.
+ * Throws RangeError if the entry contradicts earlier entries.
  */
 export function applyDelegationEntry(
   delegations: Delegations,

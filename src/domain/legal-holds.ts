@@ -28,7 +28,7 @@ export type LegalHolds = ReadonlyMap<string, LegalHold>;
 
 export const NO_LEGAL_HOLDS: LegalHolds = new Map();
 
-/** Returns the holds after an entry. Throws RangeError if the entry contradicts earlier ones. */
+/** Returns the holds after an entry. Throws RangeError if the entry contradicts earlier entries. */
 export function applyLegalHoldEntry(holds: LegalHolds, entry: LegalHoldEntry & { seq: number }): LegalHolds {
   const { id } = entry.hold;
   const before = holds.get(id);

@@ -40,7 +40,7 @@ export interface Stops {
 
 export const NO_STOPS: Stops = { all: new Map(), open: [] };
 
-/** Applies a stop entry. Throws RangeError if the entry contradicts earlier ones. */
+/** Applies a stop entry. Throws RangeError if the entry contradicts earlier entries. */
 export function applyStopEntry({ all }: Stops, entry: StopEntry & { seq: number }): Stops {
   const at = timeOf(entry.at);
   const { id, until, ...about } = entry.stop;

@@ -44,7 +44,7 @@ const COUNTED_RESULTS = 50;
 /** Minimum number of failures to revert a rule. */
 const MIN_FAILURES = 3;
 
-/** Returns the rules after an entry. Throws RangeError if the entry contradicts earlier ones. */
+/** Returns the rules after an entry. Throws RangeError if the entry contradicts earlier entries. */
 export function applySuggestedRuleEntry(rules: SuggestedRules, entry: SuggestedRuleEntry): SuggestedRules {
   const { change, rule, cause } = entry;
   const at = parseRfc3339(entry.at);

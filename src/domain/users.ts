@@ -56,7 +56,7 @@ export function createEnrolmentLinkRecord(token: string, now: number): NonNullab
 }
 
 /**
- * Returns the user after an entry. Throws RangeError if the entry contradicts earlier ones.
+ * Returns the user after an entry. Throws RangeError if the entry contradicts earlier entries.
  * @param before the previous state of the user; null for a new user
  */
 export function applyUserEntry(before: User | null, entry: UserEntry): User {

@@ -1,4 +1,6 @@
-/** Registers TypeBox formats with linear-time checks, and explains TypeBox errors in sentences that say what to do. */
+/**
+ * Registers TypeBox formats with linear-time checks, and explains TypeBox errors in sentences that state what to do.
+ */
 import { FormatRegistry, Kind, type TObject, type TSchema } from "@sinclair/typebox";
 import { ValueErrorType, type ValueError } from "@sinclair/typebox/errors";
 import { findNameFault } from "./names.ts";

@@ -16,7 +16,7 @@ export interface LogKeyRotation {
 }
 
 export interface RotatedLogKey extends LogKeyChange {
-  /** False if the log already has this key. Nothing is recorded then. */
+  /** False if nothing was recorded, because the log already has this key. */
   recorded: boolean;
 }
 

@@ -40,7 +40,8 @@ function start(key: string): Source {
     onState(state) {
       source.state = state;
       send({ state });
-      // Remove the source so that the next tab tries again, because the key may have more scopes by then.
+      // Remove the source so that the next tab tries again, because the key may have been given more scopes in the
+      // meantime.
       if (state.state === "refused") end(key, source);
     },
   });

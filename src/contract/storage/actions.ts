@@ -123,17 +123,17 @@ export interface ActionFilter {
   tool?: string;
   operation?: string;
   request_hash?: string;
-  /** Lists only uses of this grant. */
+  /** Restricts the list to uses of this grant. */
   grant_id?: string;
-  /** Lists only actions of this plan. */
+  /** Restricts the list to actions of this plan. */
   plan_id?: string;
-  /** Lists only the first action of each plan. */
+  /** Restricts the list to the first action of each plan. */
   first_of_plan?: true;
   /** Inclusive start of the creation time, which never decreases with `decision_seq`. */
   since?: number;
   /** Exclusive end of the creation time. */
   until?: number;
-  /** Lists only actions whose `decision_seq` is smaller: the cursor. */
+  /** Restricts the list to actions with a smaller `decision_seq`: the cursor. */
   before_seq?: number;
   offset?: number;
   limit: number;

@@ -43,7 +43,7 @@ export type AgentChange = Partial<
 
 export interface AgentFilter {
   suspended?: boolean;
-  /** Lists only agents with a smaller `registered_seq`: the cursor. */
+  /** Restricts the list to agents with a smaller `registered_seq`: the cursor. */
   before_seq?: number;
   offset?: number;
   limit: number;

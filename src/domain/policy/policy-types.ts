@@ -301,7 +301,7 @@ export interface Facts {
   session?: SessionFact;
   /** Usage of limits. Present if limits match the action. */
   limits?: LimitFact[];
-  /** Past actions that conditions read, one history for each policy. Present if any condition reads one. */
+  /** Past actions that conditions read, one history for each policy. Present if any condition reads a history. */
   history?: HistoryFact[];
   /** Values of fact sources. Present if conditions read them. */
   sources?: SourceFact[];
@@ -316,7 +316,7 @@ export interface Facts {
   /** Present if the policies require approval and this grant covers the action. */
   grant?: GrantFact;
   /**
-   * Names of suggested policies in force, which are active and not reverted. A decision records only the one that
+   * Names of suggested policies in force, which are active and not reverted. A decision records only the policy that
    * allowed the action.
    */
   suggested?: string[];
@@ -402,7 +402,7 @@ export interface RequiredApproval {
   valid_for_ms: number;
   /** The largest grants that can cover the action. Present only if every rule allows grants. */
   grants?: GrantTerms;
-  /** Parameters that an approver can change. Present only if all rules share at least one. */
+  /** Parameters that an approver can change. Present only if all rules share at least one parameter. */
   editable?: EditableParameter[];
   /**
    * How long a rejection denies duplicate requests, from `rejection_holds`; 0 if it does not deny them. Milliseconds.

@@ -101,7 +101,7 @@ function plainPath(path: string): string {
       "the path contains encoded or repeated separators, which servers interpret differently",
     );
   const plain = decoded(path);
-  // Some servers normalize names to NFKC, which turns a fullwidth full stop into a normal one.
+  // Some servers normalize names to NFKC, which turns a fullwidth full stop into a normal full stop.
   if (countSeparators(plain.normalize("NFKC")) !== countSeparators(plain))
     throw new UnreadableRequest("the path contains characters that some servers treat as dots or slashes");
   for (const char of plain)

@@ -39,7 +39,7 @@ export interface HttpTarget {
   credentialHeaders: Record<string, string> | null;
 }
 
-/** Methods that can require a decision. `tools/call` is not among them, because it always requires one. */
+/** Methods that can require a decision. `tools/call` is not among them, because it always requires a decision. */
 export const GOVERNED_METHODS = [
   "resources/read",
   "prompts/get",

@@ -80,7 +80,7 @@ export class CallGate {
 
   /**
    * Resolves to true if the policies deny the tool whatever its arguments are. If the service does not respond,
-   * resolves to false, which is safe because each call is decided anyway.
+   * resolves to false. This is safe, because each call still requires a decision before it runs.
    */
   async isNeverAllowed(tool: string, operation: string, signal: AbortSignal): Promise<boolean> {
     try {

@@ -173,7 +173,7 @@ export class RequestRouter {
     return this.dependencies.tool(call, tool, caller);
   }
 
-  /** Refuses a call of an unknown tool. If the tool existed earlier, the reply says that it no longer exists. */
+  /** Refuses a call of an unknown tool. If the tool existed earlier, the reply states that it no longer exists. */
   private unknownToolReply(name: string): Reply {
     const serverName = this.dependencies.toolCatalog.serverOf(name);
     // Reply with a tool result, because clients show tool errors to models, but not protocol errors.

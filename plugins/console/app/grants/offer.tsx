@@ -1,6 +1,6 @@
 /**
- * Lets the approver create a grant with the vote on a pending request. Lists possible scopes, and the earlier requests
- * that each scope would have covered.
+ * Lets the approver create a grant with the vote on a pending request. Displays possible scopes, and the earlier
+ * requests that each scope would have covered.
  */
 import { useEffect, useId, useState } from "preact/hooks";
 import type { Api } from "../core/api-types.ts";

@@ -1,4 +1,6 @@
-/** Renders bars in order of size. Each number links to the items that it counts, if a page lists them. */
+/**
+ * Renders bars in order of size. Each number links to the items that it counts, if there is a page with these items.
+ */
 import type { ComponentChildren } from "preact";
 import { MarkedValue } from "./elements.tsx";
 import { renderPlain } from "./format.ts";

@@ -78,7 +78,7 @@ export function ApprovalReason({ action }: { action: Shown }) {
   );
 }
 
-/** Returns the link to the deciding rule's lines in the policy version that was active then. */
+/** Returns the link to the deciding rule's lines in the policy version that was active at the decision. */
 function policyAddress(action: Shown, policy: string): string {
   const version = "policy_version" in action ? action.policy_version : null;
   return buildUrl(`#/policies/${encodeSegment(policy)}`, { rule: action.rule, version });
