@@ -30,7 +30,7 @@ import { noLongerAllowedError } from "./redecision.ts";
 import { withActionPosition, withActionPositionAsync } from "./submit-plan.ts";
 import { assertToken, type Vote } from "./voter.ts";
 
-/** An approver's answer to a plan. */
+/** An approver's vote on a plan. */
 export interface PlanVote {
   /** False rejects every pending action. */
   approve: boolean;
@@ -88,9 +88,9 @@ function digestOf(digests: readonly (string | null)[]): string | null {
 }
 
 /**
- * Returns the votes that an approver's answer consists of: first the rejections of actions that were struck out, then
- * the other votes. Throws ACTION_NOT_PENDING if there is nothing to vote on, or if an action that was struck out is not
- * pending.
+ * Returns the votes on single actions of which an approver's vote on the plan consists: first the rejections of actions
+ * that were struck out, then the other votes. Throws ACTION_NOT_PENDING if there is nothing to vote on, or if an action
+ * that was struck out is not pending.
  */
 export function listPlannedVotes({ terms, members, rows }: VerifiedPlan, answer: PlanVote): PlannedVote[] {
   const { approve, reason, strikes = [] } = answer;

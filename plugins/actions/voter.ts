@@ -47,7 +47,7 @@ export interface Voter {
 /** `key_id` of votes by link. It cannot collide with ids of keys, which are UUIDs. */
 const LINK_KEY_ID = "link";
 
-/** A person's answer to an action: approval or rejection, with a comment. */
+/** A person's vote on an action: approval or rejection, with a comment. */
 export interface Vote {
   approve: boolean;
   reason?: string;

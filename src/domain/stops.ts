@@ -14,7 +14,10 @@ interface StopSelector {
   agent: string | null;
   /** Glob for the tool, regardless of case. */
   tool: string | null;
-  /** Name of a policy whose answers are stopped. */
+  /**
+   * Name of a policy. The stop denies each action for which this policy has an answer; null denies regardless of
+   * policies.
+   */
   policy: string | null;
 }
 

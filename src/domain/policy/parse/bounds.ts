@@ -20,7 +20,7 @@ const MAX_FACTS_OF_SOURCE = 50;
 export const FACT_SOURCE_NAME = "^[a-z0-9][a-z0-9-]{0,62}$";
 /** Maximum number of past actions in one history. */
 export const MAX_HISTORY = 200;
-/** Number of hex digits in a limit's basis. */
+/** Number of hex digits in the `basis` of a limit or of a history, which is a truncated digest. */
 export const BASIS_DIGITS = 16;
 /**
  * Maximum size in bytes of all names of shadow policies, channels and limits in an entry. The other members of an entry
