@@ -109,8 +109,8 @@ async function readGrantUsage(
 }
 
 /**
- * Returns the current eligibility of the grantor: the groups for which their vote on this action would count, whether
- * the vote would be independent, and whether they are the person behind the agent. Null if their vote would not be
+ * Returns the current standing of the grantor: the groups for which their vote on this action would count, whether the
+ * vote would be independent, and whether they are the person behind the agent. Null if their vote would not be
  * accepted.
  */
 async function findStanding(

@@ -46,12 +46,9 @@ export interface VotingCapacity extends Pick<CountedVote, "groups" | "independen
   delegation: { id: string; from: string } | null;
 }
 
-/**
- * All capacities in which the approver can vote (as themselves, and on behalf of each delegator), and the reasons why
- * delegations do not apply.
- */
+/** All possible standings of a vote, and the reasons why delegations do not apply. */
 interface VotingCapacities {
-  /** The capacity without a delegation comes first, then the others, ordered by the age of the delegation. */
+  /** The standing without a delegation comes first, then the others by the age of the delegation. */
   standings: VotingCapacity[];
   /** The reasons, as sentences for the approver. */
   excluded: string[];
@@ -66,8 +63,8 @@ function standingVoterOf(
 }
 
 /**
- * Returns the capacities in which a vote can count. The person behind the agent can neither use delegations nor give
- * them for this action.
+ * Returns the possible standings of a vote. The person behind the agent can neither use delegations nor give them for
+ * this action.
  */
 export function findVotingCapacities(
   host: CoreHost,
@@ -104,7 +101,7 @@ export function findVotingCapacities(
   return { standings, excluded };
 }
 
-/** Omits capacities that include the person who changed the request, because another person has to approve it. */
+/** Leaves out standings that include the person who changed the request, because another person has to approve it. */
 export function excludeEditor(
   host: CoreHost,
   { edit }: { edit: RecordedEdit | null },
@@ -119,11 +116,11 @@ export function excludeEditor(
   return { standings: others, excluded: others.length < standings.length ? [...excluded, why] : excluded };
 }
 
-/** The members of a vote that are the same in every capacity. */
+/** The members of a vote that are the same in every standing. */
 type VoteTerms = Pick<CountedVote, "self" | "signed" | "break_glass" | "at">;
 
 /**
- * Returns the capacity in which the vote counts for the most plans. Prefers the capacity without a delegation. If the
+ * Returns the standing in which the vote counts for the most plans. Prefers the standing without a delegation. If the
  * vote counts for no plan, returns the reason.
  * @param earlier the earlier votes
  */
@@ -152,7 +149,7 @@ export function chooseVotingCapacity(
   return { refusal: samePersonError(), groups: [] };
 }
 
-/** Throws ALREADY_VOTED if every possible capacity includes a person who has already approved. */
+/** Throws ALREADY_VOTED if every possible standing includes a person who has already approved. */
 export function assertPersonHasNotVoted(earlier: readonly CountedVote[], { standings }: VotingCapacities): void {
   const people = earlier.map(({ principals }) => principals);
   if (standings.length > 0 && standings.every(({ principals }) => !isNewPerson(people, principals)))

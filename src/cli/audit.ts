@@ -151,7 +151,7 @@ function keptCheckpoints(config: Config, vkeys: readonly (string | null)[]): Kep
   return kept;
 }
 
-/** Returns the checkpoints that match the store. Adds a fault to the report for each checkpoint that does not match. */
+/** Returns the checkpoints that match the store. Adds a fault to the report for each checkpoint that does not. */
 async function compareKept(
   storage: Storage,
   report: StoreAuditReport,

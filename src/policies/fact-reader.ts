@@ -64,7 +64,7 @@ interface SourceState extends Required<Pick<FactSource, "timeoutMs" | "maxAgeMs"
    */
   reading: Map<string, Promise<FactResult>>;
   turns: FairSlots;
-  /** Number of requests of each reader that wait for a result. */
+  /** Number of requests that wait for a result, by reader. */
   waiting: SlotCounts;
   counts: FactSourceCounts;
 }

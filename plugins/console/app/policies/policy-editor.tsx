@@ -83,9 +83,9 @@ interface Props {
   text: string;
   /** Entity tag of the policy that the text is based on; empty for a new policy. */
   base: string;
-  /** One sentence that states which version decides. */
+  /** One sentence that says which version decides. */
   standing: string;
-  /** Id of a stored policy, which may have been in shadow mode; null for a new policy. */
+  /** Id of a stored policy, which may have been in shadow mode; null for a new one. */
   shadowId: string | null;
   /** Address to return to. */
   back: string;
