@@ -3,7 +3,7 @@ import type { Plugin } from "../src/plugin.ts";
 
 type Load = () => Promise<{ default: Plugin }>;
 
-/** The plugins by name, in the order in which they are initialized. */
+/** The plugins, keyed by name, in the order in which they are initialized. */
 export const STANDARD = {
   "storage-sqlite": () => import("./storage-sqlite/index.ts"),
   "storage-postgres": () => import("./storage-postgres/index.ts"),
@@ -51,7 +51,7 @@ export const STANDARD = {
   console: () => import("./console/index.ts"),
 } satisfies Record<string, Load>;
 
-/** The built-in plugins that receive the privileged host unless the configuration says `core: false`. */
+/** The built-in plugins that receive the privileged host unless the configuration contains `core: false`. */
 export const CORE_PLUGINS: readonly (keyof typeof STANDARD)[] = [
   "policy-git",
   "actions",

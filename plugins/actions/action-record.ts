@@ -72,8 +72,8 @@ export function linkMac(host: CoreHost): (message: Uint8Array) => Uint8Array {
 }
 
 /**
- * Returns the commitment to the preview that the rule renders; null if it renders none. It is salted like the request,
- * because a reader of the log could otherwise guess a short preview, even after the request was erased.
+ * Returns the commitment to the preview that the rule renders; null if the rule has no preview. It is salted like the
+ * request, because a reader of the log could otherwise guess a short preview, even after the request was erased.
  */
 export function commitPreview(row: ActionRow, set: CompiledPolicySet): string | null {
   const { params, context } = effectiveRequest(row) ?? { params: {}, context: {} };
@@ -154,7 +154,10 @@ async function readVoting(
   };
 }
 
-/** Renders the largest grant that a vote on the action can give; null if none. A vote on a plan gives none. */
+/**
+ * Renders the largest grant that a vote on the action can create; null if it cannot create a grant. A vote on a plan
+ * never creates a grant.
+ */
 export function renderGrantLimits(
   { plan_id }: ActionRow,
   grants: GrantTerms | undefined,
@@ -220,7 +223,7 @@ function readContent(row: ActionRow, displayed: ActionRow): Content | null {
 
 /**
  * Returns the row with the requests that the credential may see. Redacted parameters are only visible to the key that
- * submitted the action, and to the one that started it.
+ * submitted the action and to the key that started it.
  */
 async function displayTo({ key }: Pick<Credential, "key">, host: CoreHost, row: ActionRow): Promise<ActionRow> {
   const runs = key.id === row.submitted_by || key.id === row.started_by;
@@ -297,8 +300,8 @@ function renderAction(
 }
 
 /**
- * Returns the result, or null if none has been reported. If the column then has a value anyway, someone altered the
- * store, which the audit reports.
+ * Returns the result, or null if none has been reported. Ignores a value in the column of an action without a reported
+ * result: someone altered the store, which the audit reports.
  */
 function resultOf({ status, result }: ActionRow): ActionRecord["result"] {
   const isReported = status === "succeeded" || status === "failed";

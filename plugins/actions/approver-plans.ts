@@ -31,7 +31,7 @@ export function toCountedVotes(host: CoreHost, approvals: readonly RecordedAppro
 }
 
 /**
- * Returns the principals that a vote counts for.
+ * Returns the principals that share a vote.
  * @param delegator principal of the user on whose behalf the vote is cast
  */
 export function principalsOfVote(
@@ -78,7 +78,8 @@ export function readApproverEligibility(
 }
 
 /**
- * Returns the rotas in which the approver is on call. A key that users created is on call only while those users are.
+ * Returns the rotas in which the approver is on call. A key that users created is on call only while those users are on
+ * call.
  */
 function rotasOf(host: CoreHost, { principal, key_id }: Approver, at: number): string[] {
   const makers = listKeyMakers(key_id, (id) => host.keys.recordedKey(id))
@@ -142,7 +143,7 @@ export function maySelfConfirm(self: SelfRelation, plans: readonly ApproverPlan[
 }
 
 /**
- * Returns why an approving vote would not count; null if it would.
+ * Returns why an approving vote would not count; null if it would count.
  * @param votes the earlier votes
  */
 export function findVoteIneligibility(

@@ -56,8 +56,8 @@ export function askQuestion(host: CoreHost, credential: Credential, id: string, 
 }
 
 /**
- * Answers a question, by default the first one without an answer. Repeating an answer changes nothing and returns the
- * action. Throws NOT_THE_SUBMITTER for other agents, and QUESTION_NOT_OPEN.
+ * Answers a question, by default the first question without an answer. Repeating an answer changes nothing and returns
+ * the action. Throws NOT_THE_SUBMITTER for other agents, and QUESTION_NOT_OPEN.
  */
 export function answerQuestion(
   host: CoreHost,

@@ -225,18 +225,20 @@ const toProspectiveVoter = ({ actor: { principal, key_id }, groups, session, sel
 interface VoteOutcome extends Pick<VotingCapacity, "groups" | "independent" | "delegation"> {
   /** The action before the vote. */
   row: ActionRow;
-  /** The current requirement, if it is stricter than the earlier one; else null. */
+  /** The current requirement, if it is stricter than the earlier requirement; else null. */
   stricter: { redecision: Redecision; requirement: VerifiedHistory["requirement"] } | null;
   /** Digest of the questions so far. */
   questions: string | null;
   status: "pending_approval" | "approved" | "denied";
   /** Number of different people who have approved, including the voter. */
   approvals: number;
-  /** Time within which the approved action can start. Milliseconds. */
+  /** How long the approved action can start. Milliseconds. */
   validForMs: number;
-  /** How long a rejection denies duplicate requests. Milliseconds; 0 if it denies none. */
+  /** How long a rejection denies duplicate requests. Milliseconds; 0 if it does not deny them. */
   holdMs: number;
-  /** The largest grant that this approver can give together with the vote; null if none. */
+  /**
+   * The largest grant that this approver can create together with the vote; null if the approver cannot create a grant.
+   */
   grants: GrantTerms | null;
 }
 
@@ -294,7 +296,7 @@ async function countApproval(
   const approvers = combineApproverPlans(history.requirement, redecision);
   const isStricter = !areSamePlans(approvers, recorded);
   const requirement = { approvers, since: isStricter ? tx.now : (history.requirement?.since ?? tx.now) };
-  // The policies may have changed since the decision, so the current ones must allow a self-confirmation too.
+  // The policies may have changed since the decision, so the current policies must also allow a self-confirmation.
   assertMayConfirm({ self, gesture }, approvers);
   const now = excludeEditor(host, history, findVotingCapacities(host, row, toProspectiveVoter(voter), approvers, tx));
   // An emergency approval never uses a delegation.
@@ -316,13 +318,13 @@ async function countApproval(
   };
 }
 
-/** Returns the shorter of two approval periods: the one from the decision, and the one from the current policies. */
+/** Returns the shorter of the approval periods of the decision and of the current policies. */
 function approvalPeriodMs(terms: readonly Decision["approval"][]): number {
   return Math.min(...terms.filter((each) => each !== null).map(approvalValidityMs));
 }
 
 /**
- * Returns the largest grant that the approver can give. Null if another approver is required in addition, or if the
+ * Returns the largest grant that the approver can create. Null if another approver is required in addition, or if the
  * vote uses a delegation.
  */
 function largestGrant(
@@ -411,8 +413,8 @@ export async function recordVote(
     },
   );
   if (status === "denied") await releaseLimitUses(tx, row);
-  // The conditions of both statements were checked earlier under the same lock. If a statement fails anyway, roll back
-  // the transaction.
+  // The conditions of both statements were checked earlier under the same lock. A failed statement therefore means an
+  // unexpected conflict, so roll back the transaction.
   if (!inserted || !moved) throw new Error(`the vote on ${id} lost a race that the ledger's lock excludes`);
   return vote;
 }
@@ -472,7 +474,7 @@ export function expireOverdue(host: CoreHost, limit: number): Promise<number> {
 
 /**
  * Marks approved actions as expired that were not started in time, in order of their deadline, from the position
- * `from`. Returns the position to continue at, or null if none was overdue.
+ * `from`. Returns the position to continue at, or null if no action was overdue.
  */
 export function expireUnstarted(host: CoreHost, from: ApprovedCursor, limit: number): Promise<ApprovedCursor | null> {
   return host.ledger.transact(async (tx) => {

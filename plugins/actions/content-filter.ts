@@ -87,7 +87,7 @@ function filterMentions(subject: string, isPart: PartTest): ContentFilter {
   );
 }
 
-/** Returns null if someone altered the store. The audit reports such a row; the search continues with the next one. */
+/** Returns null if someone altered the store. The audit reports such a row; the search continues with the next row. */
 function readUnlessAltered(read: () => JsonValue): JsonValue {
   try {
     return read();
@@ -124,8 +124,8 @@ const decodePercent = (text: string): string =>
   });
 
 /**
- * Returns the submitted request, the one that an approver changed it to, and the data that its decisions read. Throws
- * Error for a row that someone altered.
+ * Returns the submitted request, the request after an approver's change, and the data that the action's decisions read.
+ * Throws Error for a row that someone altered.
  */
 function contentsOf(row: ActionRow): JsonObject[] {
   const requests = [parseStoredRequest(row), decodeEdit(row.effective)?.request ?? null];

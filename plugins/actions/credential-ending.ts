@@ -25,9 +25,7 @@ import {
 
 const PAGE = 100;
 const EVERY_MS = 5_000;
-/**
- * If the issuer is missing or fails, the task stops retrying this long after the credential has expired. Milliseconds.
- */
+/** Retry period after the expiry of a credential whose issuer is missing or fails. Milliseconds. */
 const GIVE_UP_AFTER = 7 * 86_400_000;
 /** Types of entries that can require a credential to end immediately. */
 const CAUSES = new Set(["execution", "stop", "agent", "api_key", "user"]);
@@ -70,7 +68,7 @@ export function createCredentialEndingTask(host: CoreHost): CredentialEndingTask
     if (isDone && !stopped) void sweepSoon();
   }
 
-  /** Lists the credentials that have to end now, by issuer. */
+  /** Returns the credentials that have to end now, keyed by issuer. */
   async function listDue(): Promise<Map<string, DueCredential[]>> {
     const due = new Map<string, DueCredential[]>();
     for (let after = CREDENTIAL_DOCUMENT_PREFIX; !stopped;) {
@@ -115,7 +113,7 @@ export function createCredentialEndingTask(host: CoreHost): CredentialEndingTask
       host.log.warn("could not look for credentials that have to end; retrying", { error: String(error) }),
   });
   /**
-   * Runs a sweep that includes the latest change. A running sweep may have missed the change, so another one follows
+   * Runs a sweep that includes the latest change. A running sweep may have missed the change, so another sweep follows
    * it.
    */
   async function sweepSoon(): Promise<void> {
@@ -163,7 +161,7 @@ async function findDue(host: CoreHost, document: Document): Promise<DueCredentia
   }
 }
 
-/** Returns why the credential has to end now; null if it does not. */
+/** Returns why the credential has to end now; null if it does not have to end. */
 async function findEnd(host: CoreHost, { action_id, expires_at }: OpenCredential): Promise<CredentialEnd | null> {
   const now = host.clock();
   if (expires_at <= now) return "expired";
@@ -227,7 +225,7 @@ async function endCredential(
   return host.ledger.transact(async (tx) => {
     const documents = host.documents.within(tx);
     const current = await documents.get(document.key);
-    // Another process ended it.
+    // Another process has ended the credential.
     if (current === null) return true;
     const row = await tx.action(open.action_id);
     await documents.delete(current.key, current.version);

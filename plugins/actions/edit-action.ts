@@ -49,7 +49,7 @@ import { assertNotErased, isOverdue, rereadAction, visibleAction } from "./visib
 interface Edit {
   /** The approval token from the action's record. */
   token: string;
-  /** New values by path, such as `params.amount`. */
+  /** New values, keyed by path, such as `params.amount`. */
   changes: Readonly<Record<string, EditedValue>>;
   reason: string | null;
 }

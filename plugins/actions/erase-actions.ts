@@ -22,7 +22,7 @@ import { contentByteLength, rereadAction, visibleAction } from "./visible-action
 
 /** Rows held in memory at a time. Each may be as large as a request. */
 const PAGE = 50;
-/** Limits of one HTTP request. The response says where the next one continues. */
+/** Limits of one HTTP request. The response contains the cursor for the next request. */
 const MAX_SCANNED = 5000;
 const MAX_MS = 5000;
 /**
@@ -70,8 +70,8 @@ export function addErasureResult(total: ErasureResult, { erased, altered, held, 
 }
 
 /**
- * Finds the actions that can be erased. Leaves out open, unknown, erased, altered and held ones. Reads the holds under
- * the ledger's lock, so that a hold that another process has just placed prevents the erasure.
+ * Finds the actions that can be erased. Omits actions that are open, unknown, erased, altered or under a legal hold.
+ * Reads the holds under the ledger's lock, so that a hold that another process has just placed prevents the erasure.
  */
 async function findErasable(
   host: CoreHost,

@@ -1,7 +1,7 @@
 /**
- * Background task that marks actions as `expired`: pending ones after their deadline, and approved ones that were not
- * started in time. Correctness does not depend on its timing, because votes and starts check the clock themselves. It
- * runs at least every `MAX_INTERVAL`, because timers do not run while the machine sleeps. One process per store runs
+ * Background task that marks actions as `expired`: pending actions after their deadline, and approved actions that were
+ * not started in time. Correctness does not depend on its timing, because votes and starts check the clock themselves.
+ * It runs at least every `MAX_INTERVAL`, because timers do not run while the machine sleeps. One process per store runs
  * it.
  */
 import type { CoreHost, LeaderLease } from "../../src/core.ts";
@@ -12,7 +12,7 @@ const START = { approved_until: -1, decision_seq: -1 };
 
 const PAGE = 100;
 const MAX_INTERVAL = 15_000;
-/** Sweep interval on a shared store, where other processes accept submissions without notifying this one. */
+/** Sweep interval on a shared store, where other processes accept submissions without notifying this process. */
 const SHARED_STORE_INTERVAL = 5_000;
 const RETRY_DELAY = 2_000;
 /** Minimum time between two sweeps that are triggered by reads. */

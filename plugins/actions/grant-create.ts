@@ -31,7 +31,7 @@ import { findSelfApproval } from "./self-approval.ts";
 /** Maximum number of open grants for one agent, tool and operation, because a decision tries each of them. */
 const MAX_OPEN = 20;
 
-/** Creates a grant without a vote. A repeated request returns the grant that the first one created. */
+/** Creates a grant without a vote. A repeated request returns the grant that the first request created. */
 export async function createGrant(
   host: CoreHost,
   credential: Credential,

@@ -9,7 +9,7 @@ const Expression = (maxLength: number, description: string) =>
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, format: "name", description });
 const Comment = Type.Optional(Type.String({ maxLength: 500, description: "Recorded in the ledger." }));
 
-/** The terms of a grant, whether it is created with a vote or without one. */
+/** The terms of a grant, whether it is created with a vote or without a vote. */
 const TERMS = {
   for: Type.String({ maxLength: 40, description: "Time from now to the end of the grant, such as 30m or 8h." }),
   count: Type.Integer({ minimum: 1, maximum: 10_000, description: "Number of actions that it covers." }),

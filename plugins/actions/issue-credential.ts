@@ -75,7 +75,7 @@ const credentialKey = (actionId: string, digest: string): string =>
 
 /**
  * Returns the issuer and the action for which a credential must be created; null if no issuer covers the action. Throws
- * CREDENTIAL_NOT_ISSUED if several do, and INSUFFICIENT_SCOPE if the caller may not receive credentials.
+ * CREDENTIAL_NOT_ISSUED if several issuers cover it, and INSUFFICIENT_SCOPE if the caller may not receive credentials.
  * @param row verified against the ledger
  */
 export function findCredentialRequest(host: CoreHost, row: ActionRow, caller: Credential): CredentialRequest | null {
@@ -115,7 +115,7 @@ export async function issueCredential(host: CoreHost, request: CredentialRequest
     if (fault !== null) throw new Error(fault);
     return { ...request, credential, digest: sha256Hex(utf8(canonicalText(credential.secret))) };
   } catch (error) {
-    // Write the issuer's message only to the log, because it could quote the issuer's configuration.
+    // Write the issuer's message only to the service's log output, because it could quote the issuer's configuration.
     host.log.error("a credential could not be issued", {
       action: action.id,
       issuer: issuer.name,

@@ -1,6 +1,6 @@
 /**
- * Filters, searches and sorts the pending actions for the approvers' inbox. The store lists them by deadline only, so
- * this reads all of them in slices. Decisions run between the slices.
+ * Filters, searches and sorts the pending actions for the approvers' inbox. The store can sort them only by deadline,
+ * so this reads all of them in slices. Decisions run between the slices.
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { canSee, type CoreHost, invalidCursor } from "../../src/core.ts";
@@ -11,7 +11,7 @@ import { findSelfApproval } from "./self-approval.ts";
 import { readVerifiedHistory } from "./verify-record.ts";
 import { describeVoting } from "./voting-capacity.ts";
 
-/** Maximum number of pending actions that one request reads, by earliest deadline. */
+/** Maximum number of pending actions that one request reads, starting with the earliest deadline. */
 const MAX_READ = 20_000;
 /**
  * Maximum number of pending actions whose approvers one request evaluates, because each evaluation reads ledger

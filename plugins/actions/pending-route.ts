@@ -1,6 +1,6 @@
 /**
- * Lists pending actions, by deadline unless another order is chosen. The list of all actions does not suffice: it is
- * sorted newest first, so the most urgent action would be last.
+ * Lists pending actions, sorted by deadline unless another order is chosen. The list of all actions does not suffice:
+ * it is sorted newest first, so the most urgent action would be last.
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { type CoreHost, invalidCursor, listReply, readPage, uniteVisibility, type Visibility } from "../../src/core.ts";
@@ -104,7 +104,7 @@ interface PendingRead {
 function readByDeadline(host: CoreHost, query: Query, { visibility }: Credential): PendingRead {
   const now = host.clock();
   const position = query.cursor === undefined ? null : decodePosition(query.cursor);
-  // Start after the current time, to leave out overdue actions that are not marked as expired yet.
+  // Start after the current time, to omit overdue actions that are not marked as expired yet.
   const after =
     position !== null && position.expires_at > now
       ? position

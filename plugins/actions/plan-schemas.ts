@@ -56,7 +56,7 @@ const Strikes = Type.Array(Type.Object({ position: Position, reason: Type.Option
   description: "Pending actions to reject, while the others are approved.",
 });
 
-/** An approver's answer to a plan. */
+/** An approver's vote on a plan. */
 export const PlanVoteFields = {
   approve: Type.Boolean({ description: "False rejects every pending action of the plan." }),
   reason: Type.Optional(Reason),

@@ -36,7 +36,7 @@ export interface VerifiedPlan {
   digest: string;
 }
 
-/** Returns the actions of the plan, in order. Throws PLAN_NOT_FOUND unless the credential may see every one of them. */
+/** Returns the actions of the plan, in order. Throws PLAN_NOT_FOUND unless the credential may see all of them. */
 export async function readVisiblePlanRows(
   reader: Pick<StorageReader, "actions">,
   id: string,

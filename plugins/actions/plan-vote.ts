@@ -30,7 +30,7 @@ import { noLongerAllowedError } from "./redecision.ts";
 import { withActionPosition, withActionPositionAsync } from "./submit-plan.ts";
 import { assertToken, type Vote } from "./voter.ts";
 
-/** An approver's answer to a plan. */
+/** An approver's vote on a plan. */
 export interface PlanVote {
   /** False rejects every pending action. */
   approve: boolean;
@@ -82,15 +82,15 @@ export function planTokenClaims(
   };
 }
 
-/** Returns one digest over the digests of all actions; null if no action has one. */
+/** Returns one digest over the digests of all actions; null if no action has a digest. */
 function digestOf(digests: readonly (string | null)[]): string | null {
   return digests.every((each) => each === null) ? null : sha256Hex(utf8(JSON.stringify(digests)));
 }
 
 /**
- * Returns the votes that an approver's answer consists of: first the rejections of actions that were struck out, then
- * the other votes. Throws ACTION_NOT_PENDING if there is nothing to vote on, or if an action that was struck out is not
- * pending.
+ * Returns the votes on single actions of which an approver's vote on the plan consists: first the rejections of actions
+ * that were struck out, then the other votes. Throws ACTION_NOT_PENDING if there is nothing to vote on, or if an action
+ * that was struck out is not pending.
  */
 export function listPlannedVotes({ terms, members, rows }: VerifiedPlan, answer: PlanVote): PlannedVote[] {
   const { approve, reason, strikes = [] } = answer;
@@ -188,7 +188,7 @@ function assertNotFailed({ terms, members }: VerifiedPlan): void {
 
 type PreparedPlanVote = PlannedVote & { ballot: PreparedVote | UnvotableAction };
 
-/** Checks every vote, without recording it. Leaves out approvals that must come from other people. */
+/** Checks every vote, without recording it. Omits approvals that must come from other people. */
 async function prepareVotes(
   host: CoreHost,
   tx: LedgerTransaction,

@@ -9,8 +9,8 @@ import { submitterFacts } from "./submit.ts";
 
 /**
  * Prefetches the facts that the latest policies need for these actions. The transaction evaluates the actions again. If
- * it needs other facts, for example because an input depends on the claims of a token, the service reads them then.
- * Rejects only with OVERLOADED, or if the store fails.
+ * it needs other facts, for example because an input depends on the claims of a token, the service reads them when the
+ * transaction requests them. Rejects only with OVERLOADED, or if the store fails.
  * @param isReachable whether the caller may act on the action; facts of other actions are not read
  */
 export async function prefetchRedecision(

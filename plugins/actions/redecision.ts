@@ -124,7 +124,10 @@ function factsUnavailableError({ status }: ActionRow, { reason }: Decision): Ref
   });
 }
 
-/** A stop does not change the action. When the stop is lifted, the action continues, unless it has expired by then. */
+/**
+ * A stop does not change the action. When the stop is lifted, the action continues, unless it has expired in the
+ * meantime.
+ */
 function stoppedError({ status }: ActionRow, { reason }: Decision): Refusal {
   return new Refusal("STOPPED", `${reason}; the action stays ${status}, and its deadline is not extended`);
 }
@@ -179,7 +182,7 @@ export async function recordDenial(
 
 /**
  * Returns the action to pending because the current policies require more approvals. Its votes stay valid. A startable
- * action gets the approval period of the current policies; a pending one keeps its deadline. The caller must commit
+ * action gets the approval period of the current policies; a pending action keeps its deadline. The caller must commit
  * this before it reports the change.
  */
 export async function requireMoreApprovals(

@@ -56,8 +56,8 @@ export async function findActiveRejection(
 const commentOf = (text: string | null): string | null => toSingleLine(text ?? "", MAX_COMMENT) || null;
 
 /**
- * Returns the rejection that ended this action: by a person, by a machine reviewer, or of an earlier action with the
- * same request. Null if there is none.
+ * Returns the rejection that ended this action: a person's, a machine reviewer's, or an earlier rejection of the same
+ * request. Null if there is none.
  */
 export async function readRejection(
   reader: Pick<StorageReader, "entriesOfAction">,

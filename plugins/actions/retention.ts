@@ -123,7 +123,7 @@ class RetentionSweeps implements Retention {
     let position = passed;
     /**
      * Sequence number at which the next sweep must continue, because an action from there on is not due, is open or was
-     * altered. Infinity if there is none.
+     * altered. Infinity if there is no such action.
      */
     let firstRemaining = Infinity;
     while (position < size && !this.stopped && (await this.isLeader())) {

@@ -8,8 +8,8 @@ import {
 import type { ReviewAnswer, Reviewer, ReviewRequest } from "../../src/plugin.ts";
 
 /**
- * Maximum number of calls of one reviewer that timed out and are still running. While there are this many, the reviewer
- * is not called.
+ * Maximum number of calls of one reviewer that timed out and are still running. The reviewer is not called again until
+ * one of them ends.
  */
 const MAX_HANGING = 20;
 

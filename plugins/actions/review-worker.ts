@@ -48,7 +48,7 @@ class LedgerReviewWorker implements ReviewWorker {
   private readonly stopping = new AbortController();
   /** Ids of actions that wait for a slot. */
   private readonly queue = new Set<string>();
-  /** Actions under review, by id. */
+  /** Actions under review, keyed by id. */
   private readonly running = new Map<string, Promise<void>>();
   private lease: LeaderLease | null = null;
   private isLeader = false;
@@ -149,7 +149,7 @@ class LedgerReviewWorker implements ReviewWorker {
     const row = await host.storage.action(id);
     if (row === null || row.erased_at !== null || row.status !== "pending_approval" || isOverdue(row, host.clock()))
       return;
-    // A reviewer must judge the request that the ledger recorded, not one that someone wrote into the store.
+    // A reviewer must judge the request that the ledger recorded, not a request that someone wrote into the store.
     if (!hasRecordedRequest(row) || !(await matchesLedger(host, host.storage, row)))
       return host.log.error("an action in the store differs from the ledger, so machine reviewers do not see it", {
         action: id,
@@ -191,7 +191,7 @@ class LedgerReviewWorker implements ReviewWorker {
   }
 }
 
-/** Whether the entry makes its action pending and names reviewers. */
+/** Whether the entry makes its action pending and requires machine reviewers. */
 function requestsReview({ type, bytes }: EntryRow): boolean {
   if (type !== "decision" && type !== "redecision") return false;
   const { status, decision } = decodeEntry<DecisionEntry | RedecisionEntry>(bytes);

@@ -5,7 +5,7 @@ let pool = Buffer.alloc(0);
 
 /**
  * Returns 32 random bytes, hex. Reads 4,096 bytes from the system at a time, because a large read takes as long as a
- * small one.
+ * small read.
  */
 export function newSalt(): string {
   if (pool.length < 32) pool = randomBytes(POOL_BYTES);

@@ -220,7 +220,7 @@ export const WaitQuery = Type.Object(
   { additionalProperties: false },
 );
 
-/** Accepts any string: an id that is not a UUID matches no action. */
+/** Accepts any string. A string that is not an id results in a 404, because no action has it. */
 export const IdParams = Type.Object(
   { id: Type.String({ description: "Action.", examples: ["019346a0-0000-7000-8000-000000000000"] }) },
   { additionalProperties: false },

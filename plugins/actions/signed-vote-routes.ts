@@ -1,6 +1,6 @@
 /**
- * Routes for votes that a user signs with a passkey: one issues the challenge for an ordered list of votes, one accepts
- * the votes.
+ * Routes for votes that a user signs with a passkey: the first issues the challenge for an ordered list of votes, and
+ * the second accepts the votes.
  */
 import type { Static } from "@sinclair/typebox";
 import {

@@ -42,7 +42,7 @@ interface StartCall {
   attempt: string | null;
   /** The credential that was created for this start; null if none has been created. */
   credential: UnrecordedCredential | null;
-  /** Hash of the request that the caller is going to run; null if the caller did not send one. */
+  /** Hash of the request that the caller is going to run; null if the caller did not send a hash. */
   requestHash: string | null;
 }
 
@@ -172,7 +172,10 @@ function assertRunsEffective(row: ActionRow, requestHash: string | null): void {
   );
 }
 
-/** Whether the recorded start came from the same key, with the same `attempt` and the same permit or none. */
+/**
+ * Whether the recorded start came from the same key, with the same `attempt` and the same permit, or also without a
+ * permit.
+ */
 function isSameStart(
   start: ExecutionEntry | null,
   { key }: Credential,

@@ -79,7 +79,10 @@ const JOIN = Type.Object(
   { additionalProperties: false },
 );
 
-/** Response headers that say whether the action is new. A created action has none. */
+/**
+ * Response headers that distinguish an existing action from a new action. The response for a new action has none of
+ * them.
+ */
 const ORIGIN_HEADERS = { created: {}, replayed: REPLAYED_HEADERS, joined: { "Action-Joined": "true" } } as const;
 
 const JOINED = { "Action-Joined": "`true` if `join=open` returned an existing action." };

@@ -120,7 +120,9 @@ async function recordPlan(
   return { rows, origin: "created" };
 }
 
-/** Returns the actions of the plan that an earlier request created. Throws IDEMPOTENCY_CONFLICT if this one differs. */
+/**
+ * Returns the actions of the plan that an earlier request created. Throws IDEMPOTENCY_CONFLICT if this request differs.
+ */
 async function readEarlier(
   host: CoreHost,
   tx: LedgerTransaction,

@@ -212,8 +212,8 @@ export async function recordSubmission(
   const earlier = await findCreatedResource(tx, credential, call);
   if (call !== null && earlier !== null) {
     const row = await rereadAction(tx, earlier);
-    // Reject an erased request: it cannot be compared with the new one, and an idempotency key must never create two
-    // actions.
+    // Reject an erased request: it cannot be compared with the new request, and an idempotency key must never create
+    // two actions.
     assertNotErased(row);
     if (row.request_hash !== sealed.hash) throw idempotencyConflict(call, earlier);
     return { row, origin: "replayed" };
@@ -274,8 +274,8 @@ async function applyVotes(
     (obliged && (await findActiveRejection(host, tx, encodeRequest(obliged).hash, tx.now)));
   if (rejection !== null) {
     const more = { ...facts, rejection };
-    // Use a new evaluation: a second pass would share the step limit of the first one, and its result could then differ
-    // from a replay.
+    // Use a new evaluation: a second pass would share the step limit of the first pass, and its result could then
+    // differ from a replay.
     return decideWithRecordedFacts(new Evaluation(evaluation.compiled, evaluation.request, more, tx.now), more);
   }
   const granted = await findGrantedDecision(
@@ -339,7 +339,7 @@ interface DecidedSubmission extends PreparedSubmission {
   facts: RecordedFacts;
   past: string | null;
   decision: Decision;
-  /** The request as obligations changed it; null if they did not. */
+  /** The request after the obligations changed it; null if they did not change it. */
   obliged: ActionRequest | null;
 }
 

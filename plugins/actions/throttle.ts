@@ -20,7 +20,7 @@ export interface ThrottledUsage {
 
 /**
  * Throws AGENT_THROTTLED if the key has used up its requests for approval in this hour. Returns the usage to record if
- * this request is the last one; else null. Runs under the ledger's lock, so the count is exact.
+ * this is the last allowed request; else null. Runs under the ledger's lock, so the count is exact.
  */
 export async function checkRequestRate(
   { config }: Pick<CoreHost, "config">,

@@ -39,7 +39,7 @@ interface UnknownOutcomes {
 
 /**
  * Creates the background task. One process per store runs it; running it twice is harmless.
- * @param afterMs time from the start of an action after which its outcome is unknown, in milliseconds
+ * @param afterMs timeout for the result of a started action, after which its outcome is unknown, in milliseconds
  */
 export function createUnknownOutcomeTask(host: CoreHost, afterMs: number): UnknownOutcomes {
   let stopped = false;
@@ -49,7 +49,7 @@ export function createUnknownOutcomeTask(host: CoreHost, afterMs: number): Unkno
     lease ??= host.leaderLease("unknown-outcomes");
     const startedBefore = host.clock() - afterMs;
     // An action that started before `startedBefore` was also created before it, so scan backwards from the newest
-    // action that was created by then.
+    // action that was created before `startedBefore`.
     const span = await host.storage.decisionSpan(0, startedBefore);
     let marked = 0;
     for (let before_seq = span === null ? 0 : span.last + 1; !stopped && (await lease.isLeader());) {

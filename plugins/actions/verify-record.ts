@@ -52,7 +52,9 @@ interface RecordedRejection {
 export interface VerifiedHistory {
   /** The decision on the submission. */
   first: DecisionEntry;
-  /** The decision that counts against limits: the first one, or the one on a request that an approver changed. */
+  /**
+   * The decision that counts against limits: the first decision, or the decision on a request that an approver changed.
+   */
   basis: DecisionEntry | RedecisionEntry;
   /** How an approver or the policies changed the request; null if it was not changed. */
   edit: RecordedEdit | null;

@@ -47,7 +47,7 @@ export interface Voter {
 /** `key_id` of votes by link. It cannot collide with ids of keys, which are UUIDs. */
 const LINK_KEY_ID = "link";
 
-/** A person's answer to an action: approval or rejection, with a comment. */
+/** A person's vote on an action: approval or rejection, with a comment. */
 export interface Vote {
   approve: boolean;
   reason?: string;
@@ -75,7 +75,7 @@ export function verifyVoter(
 ): Voter {
   const self = findSelfApproval(host, row, caller);
   const gesture = "gesture" in proof ? proof.gesture : null;
-  // Check this first, so that the person behind the agent gets this refusal instead of one about the token.
+  // Check this first, so that the person behind the agent gets this refusal instead of a refusal of the token.
   assertMayConfirm({ self, gesture }, history.requirement?.approvers ?? []);
   // The token and the signature both cover the current preview.
   const preview = commitPreview(row, set);

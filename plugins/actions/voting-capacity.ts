@@ -172,7 +172,7 @@ function samePersonError(): Refusal {
 
 /** What a credential can do about the approval of a pending action. */
 interface VotingTerms {
-  /** Why the credential cannot approve now; null if it can. */
+  /** Why the credential cannot approve now; null if it can approve. */
   blocked: { code: string; detail: string; groups: (string | null)[] } | null;
   /** Principal of the user on whose behalf the credential would approve; null without a delegation. */
   on_behalf_of: string | null;

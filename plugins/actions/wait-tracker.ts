@@ -45,7 +45,7 @@ export async function recordResubmission(tx: LedgerTransaction, row: ActionRow):
 
 export function createWaitTracker(host: CoreHost): WaitTracker {
   const processId = host.newId();
-  /** Waits of this process, by action. */
+  /** Open waits of this process, keyed by action id. */
   const waits = new Map<string, Set<{ until: number }>>();
   /** Time of the last request for each action whose row still has to be written. */
   const unwritten = new Map<string, number>();
@@ -57,7 +57,7 @@ export function createWaitTracker(host: CoreHost): WaitTracker {
     writing ??= write();
   }
 
-  /** Writes one transaction at a time. Changes that arrive during a write go into the next one. */
+  /** Writes one transaction at a time. Changes that arrive during a write go into the next write. */
   async function write(): Promise<void> {
     while (unwritten.size > 0) {
       const batch = [...unwritten].slice(0, MAX_PER_JOB);

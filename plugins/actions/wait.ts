@@ -39,7 +39,7 @@ export async function refreshCredential(host: Pick<CoreHost, "keys">, credential
 export function createActionWaits(host: CoreHost, maxPerKey: number, asks: WaitTracker): ActionWaits {
   const waiting = new Map<string, Set<() => void>>();
   const perKey = new Map<string, number>();
-  // Use one listener for all waits, because joining each request's signal with this long-lived one leaks memory in
+  // Use one listener for all waits, because joining each request's signal with this long-lived signal leaks memory in
   // Node.
   host.stopping.addEventListener("abort", () => {
     for (const wakes of waiting.values()) for (const wake of wakes) wake();

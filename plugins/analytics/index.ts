@@ -235,7 +235,7 @@ function filled<K extends string>(names: readonly K[], counts: Partial<Record<st
 
 const sum = (items: readonly { count: number }[]): number => items.reduce((total, { count }) => total + count, 0);
 
-/** Returns the most frequent items. Sorts equally frequent ones by name. */
+/** Returns the most frequent items. Sorts equally frequent items by name. */
 function top<T extends { count: number }>(
   items: readonly T[],
   name: (item: T) => string,

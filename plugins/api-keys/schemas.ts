@@ -82,7 +82,7 @@ export const KeyList = Type.Object(
   { api_keys: Type.Array(KeyRecord), next_cursor: Type.Union([Type.String(), Type.Null()]) },
   { additionalProperties: false },
 );
-/** Accepts any string: one that is not an id belongs to no key. */
+/** Accepts any string. A string that is not an id results in a 404, because no key has it. */
 export const IdParams = Type.Object(
   { id: Type.String({ examples: ["019346a0-0000-7000-8000-000000000000"] }) },
   { additionalProperties: false },

@@ -55,7 +55,7 @@ export default definePlugin({
           return echo(call.request, { status: 400, json: { error: error.message, code: "BAD_REQUEST" } });
         }
       },
-      // The protocol has only 400 for requests that are too large or malformed.
+      // For requests that are too large or malformed, the protocol defines only the status 400.
       fault: ({ status, code, detail }) => ({
         status: status === 413 || status === 415 || status === 422 ? 400 : status,
         json: { error: detail, code },

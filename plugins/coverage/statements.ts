@@ -1,4 +1,4 @@
-/** Records coverage statements as ledger entries, and reads them. Documents list these entries. */
+/** Records coverage statements as ledger entries, and reads them. Documents contain the list of these entries. */
 import {
   confirmCredential,
   type CoreHost,

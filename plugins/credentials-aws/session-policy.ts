@@ -1,6 +1,6 @@
 /**
- * Inserts the parameters of an action into a session policy, so that the session can reach only resources that the
- * action names.
+ * Inserts the parameters of an action into a session policy, so that the session can reach only the resources in the
+ * action's parameters.
  */
 import type { JsonObject, JsonValue } from "../../src/core.ts";
 

@@ -104,7 +104,7 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
 
 async function dropLoginRole(sql: postgres.Sql, user: string, role: string): Promise<void> {
   const login = quoteIdentifier(user);
-  // Disable logins first, so that no new connection can open after the existing ones are closed.
+  // Disable logins first, so that no new connection can open after the existing connections are closed.
   await sql.unsafe(`ALTER ROLE ${login} NOLOGIN`);
   await sql.unsafe(`GRANT ${login} TO CURRENT_USER`);
   await closeConnections(sql, user);

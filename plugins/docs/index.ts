@@ -22,7 +22,7 @@ import {
  */
 const BUILT = new URL(import.meta.url.endsWith(".ts") ? "../../dist/plugins/docs/" : "./", import.meta.url);
 
-/** Files that the pages load, by name. */
+/** Files that the pages load, keyed by name. */
 const ASSETS: Readonly<Record<string, AssetFile>> = {
   "swagger-ui.css": { path: builtPath("vendor/swagger-ui.css"), headers: FRAMED_ASSET_HEADERS },
   "swagger-ui-bundle.js": { path: builtPath("vendor/swagger-ui-bundle.js"), headers: FRAMED_ASSET_HEADERS },

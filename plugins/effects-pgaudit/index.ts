@@ -105,7 +105,7 @@ async function* readAuditEntries(lines: AsyncIterable<LogLine>): AsyncIterable<S
 function toEvent(line: LogLine, fields: string[]): NonNullable<SourceRecord["event"]> {
   const [, statementId, substatementId, statementClass, command, objectType, objectName, statement, parameter] =
     fields as [string, string, string, string, string, string, string, string, string | undefined];
-  // Postgres writes `2026-01-31 12:00:00.000 UTC`. The time zone is that of log_timezone.
+  // Postgres writes `2026-01-31 12:00:00.000 UTC`. The setting log_timezone determines the time zone.
   const time = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?) (?:UTC|GMT)$/.exec(line.timestamp);
   const at = time === null ? null : parseRfc3339(`${time[1]}T${time[2]}Z`);
   if (at === null)

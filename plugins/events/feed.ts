@@ -10,8 +10,8 @@ const KEPT = 2048;
 
 export interface Feed {
   /**
-   * Resolves to at most `ENTRIES_PER_PAGE` entries from `seq` on, in order and without gaps. Empty if there are none
-   * yet.
+   * Resolves to at most `ENTRIES_PER_PAGE` entries from `seq` on, in order and without gaps. Empty if there are no such
+   * entries yet.
    */
   page(seq: number): Promise<readonly EntryRow[]>;
   /**

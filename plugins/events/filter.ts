@@ -25,7 +25,10 @@ export function toEvent(row: EntryRow): Event {
 
 const texts = new WeakMap<EntryRow, string>();
 
-/** Returns the event as JSON. Caches it by entry, because all streams share the objects of the newest entries. */
+/**
+ * Returns the event as JSON. Caches the JSON for each entry object, because all streams share the objects of the newest
+ * entries.
+ */
 export function toEventJson(row: EntryRow): string {
   let text = texts.get(row);
   if (text === undefined) {

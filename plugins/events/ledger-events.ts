@@ -24,7 +24,7 @@ export class LedgerEvents {
   private readonly limits: StreamLimits;
   private readonly feed: Feed;
   private readonly toolOf: ReturnType<typeof createToolLookup>;
-  /** Number of open streams by key. */
+  /** Number of open streams, keyed by the id of the key or the user. */
   private readonly open = new Map<string, number>();
   private total = 0;
 

@@ -285,7 +285,9 @@ function inside(file: string): string {
   return file.startsWith("/") || /[:\\]/.test(file) ? "(the source)" : file;
 }
 
-/** Returns the kind and commit of a policy's source. Omits URLs and paths, which only the log contains. */
+/**
+ * Returns the kind and commit of a policy's source. Omits URLs and paths, which only the service's log output contains.
+ */
 function sourceOf({ source }: PolicyState): { kind: string; commit?: string } | null {
   const { kind, commit } = source ?? {};
   return kind === undefined ? null : { kind, ...(commit === undefined ? {} : { commit }) };

@@ -114,7 +114,7 @@ function renderVoteButtons({ to, link }: ApprovalMessage): object[] {
   ];
 }
 
-/** Lists the grants that the approval page offers. */
+/** Renders the grants that the approval page offers. */
 function grantOffers({ action }: ApprovalMessage): object[] {
   const lines = renderGrantLines(action);
   if (lines.length === 0) return [];
@@ -122,7 +122,7 @@ function grantOffers({ action }: ApprovalMessage): object[] {
   return [{ type: "section", text: plainText(text, MAX_TEXT) }];
 }
 
-/** Lists the other requests of a digest. Each has its own block, because their links are long. */
+/** Renders the other requests of a digest. Each has its own block, because their links are long. */
 function otherRequests(message: ApprovalMessage): object[] {
   const lines = otherRequestLines(message);
   return message.others.map(({ link }, i) => ({

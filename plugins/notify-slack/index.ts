@@ -122,7 +122,7 @@ export function createNotifier(options: SlackOptions): Notifier {
 const INERT = { parse: "none", link_names: false, mrkdwn: false };
 
 /**
- * Sends brief blocks if Slack rejects the full ones, so that an agent cannot suppress a notification with a long
+ * Sends brief blocks if Slack rejects the full blocks, so that an agent cannot suppress a notification with a long
  * request.
  */
 async function withoutRefusal(

@@ -60,7 +60,7 @@ export function createInteractions(secret: string, slack: SlackCall): Facade {
 
 const OK: Reply = { status: 200, text: "" };
 
-/** Opens the form, or a notice that says why the person cannot vote here. */
+/** Opens the form, or a notice that explains why the person cannot vote here. */
 async function open(call: FacadeCall, { user, trigger_id, actions = [] }: Payload, slack: SlackCall): Promise<Reply> {
   const [pressed] = actions;
   const approve = pressed?.action_id === VOTE_ACTIONS.approve;

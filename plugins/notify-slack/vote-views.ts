@@ -20,7 +20,7 @@ export interface LinkResponse {
   action: Omit<MessageAction, "submitted_by" | "edited_by" | "plan" | "grants" | "quorum" | "votes"> & {
     approvals: readonly (Omit<MessageAction["votes"][number], "at"> & { created_at: string })[];
     approvals_needed: number | null;
-    /** What the agent submitted, if an approver changed it. */
+    /** What the agent submitted, if an approver changed the request. */
     proposed: { params: MessageAction["params"]; edited_by: string } | null;
   };
 }

@@ -39,7 +39,7 @@ export function createNatsSink({ servers, subject, user, password, token }: Nats
     },
     async write(events) {
       if (stream === null) throw new Error("the connection to NATS is closed");
-      // Publish one event at a time, because a later event must not follow a failed one.
+      // Publish one event at a time, because a later event must not follow a failed event.
       for (const event of events)
         await stream.publish(subject, JSON.stringify(event), { msgID: event.metadata.uid, timeout: 5000 });
     },

@@ -1,4 +1,4 @@
-/** Tracer providers: one that uses the SDK, and the one that another module registered globally. */
+/** Tracer providers: the plugin's own SDK provider, and a provider that another module registered globally. */
 import { trace, type TracerProvider } from "@opentelemetry/api";
 
 /** SDK packages that the operator has to install. */

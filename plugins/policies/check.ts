@@ -1,4 +1,4 @@
-/** Routes for policy editors: validate a policy while a person types, and list what a policy can contain. */
+/** Routes for policy editors: validate a policy while a person types, and return what a policy can contain. */
 import { Type, type Static } from "@sinclair/typebox";
 import {
   closed,
@@ -228,7 +228,7 @@ function renderFault({ line, column, detail }: { line?: number; column?: number;
   return { line: line ?? null, column: column ?? null, detail };
 }
 
-/** Compares a policy with its active version, or with the newest one if none is active. */
+/** Compares a policy with its active version, or with the newest version if none is active. */
 async function compareWithStored({ storage }: CoreHost, document: PolicyDocument) {
   const row = await storage.policyByName(document.policy);
   if (row === null || row.deleted_at !== null)

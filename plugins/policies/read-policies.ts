@@ -1,4 +1,4 @@
-/** Routes that list policies and read one. */
+/** Routes that list policies and read one policy. */
 import type { CoreHost } from "../../src/core.ts";
 import { defineRoute, nextLink, type Route, slicePage } from "../../src/plugin.ts";
 import { policyReply, POLICY_RESPONSE, renderSummary } from "./policy-record.ts";

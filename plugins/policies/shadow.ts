@@ -5,7 +5,7 @@ import { defineRoute, type Route } from "../../src/plugin.ts";
 import { findPolicy } from "./stored-policies.ts";
 import { PolicyParams } from "./schemas.ts";
 
-/** Time limit of one request, in milliseconds. The response says where to continue. */
+/** Time limit of one request, in milliseconds. The response contains the position at which to continue. */
 const BUDGET = 20_000;
 
 const ShadowQuery = Type.Object(BacktestRangeFields, { additionalProperties: false });

@@ -5,7 +5,7 @@ import type { PolicyRow, PolicyVersionRow, StorageReader } from "../../src/stora
 
 type Reader = Pick<StorageReader, "policy" | "policyByName" | "policyVersion">;
 
-/** Finds a policy by id or name. Throws POLICY_NOT_FOUND if there is none or it was deleted. */
+/** Finds a policy by id or name. Throws POLICY_NOT_FOUND if there is no such policy or it was deleted. */
 export async function findPolicy(reader: Reader, idOrName: string): Promise<PolicyRow> {
   const row = (await reader.policy(idOrName)) ?? (await reader.policyByName(idOrName));
   if (row === null || row.deleted_at !== null)
@@ -59,8 +59,8 @@ export async function planPolicySave(
   const latest = await tx.policyVersion(row.id, row.latest_version);
   // A policy in YAML gets a new version even if only a comment changed, so that no comment is lost.
   const same = latest?.digest === read.digest && (read.yaml === null || read.yaml === latest.yaml);
-  // A policy with the name of a deleted one continues its version numbers, so that (policy, version) in a record stays
-  // unambiguous.
+  // A policy with the name of a deleted policy continues its version numbers, so that (policy, version) in a record
+  // stays unambiguous.
   const outcome = row.deleted_at !== null ? "created" : same ? "unchanged" : "updated";
   return { id: row.id, name, version: row.latest_version + (same ? 0 : 1), outcome, read, row };
 }

@@ -1,4 +1,4 @@
-/** Loads the policies of the newest commit, and polls for newer ones. */
+/** Loads the policies of the newest commit, and polls for newer commits. */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { CoreHost } from "../../src/core.ts";
@@ -136,7 +136,7 @@ export class GitSource implements PolicySource {
   }
 
   /**
-   * Resolves to the last commit that any process accepted; null if the configuration now names another branch or
+   * Resolves to the last commit that any process accepted; null if the configuration now refers to another branch or
    * repository.
    */
   private async acceptedBefore(commit: string): Promise<string | null> {

@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 const MAX_OUTPUT = 64 * 1024 * 1024;
 
 export interface GitOptions {
-  /** Folder of the repository; null for commands that need none. */
+  /** Folder of the repository; null for commands that do not need a repository. */
   dir: string | null;
   timeoutMs: number;
   /** Settings that must not appear in the process list, such as `http.extraHeader`. */
@@ -57,7 +57,7 @@ export async function runGit(args: readonly string[], options: GitOptions): Prom
     env[`GIT_CONFIG_VALUE_${i}`] = value;
   }
   const at = options.dir === null ? [] : ["--git-dir", options.dir];
-  // Forbid remote URLs that name a program to run, and redirects, which could leak the credentials.
+  // Forbid remote URLs that make git run a program, and redirects, which could leak the credentials.
   const safe = [
     "-c",
     "protocol.ext.allow=never",

@@ -77,7 +77,7 @@ class GitRepository implements Repository {
         return commit;
       } catch (error) {
         if (error instanceof RemoteError) throw error;
-        // The mirror may be damaged. If it is, create a new one and try again.
+        // The mirror may be damaged. If it is damaged, create a new mirror and try again.
         if (isRetry || !(await this.isDamaged()))
           throw new RemoteError(
             `the repository could not be fetched: ${error instanceof Error ? error.message : String(error)}`,

@@ -1,4 +1,4 @@
-/** Checks of `signed_by`: a commit must be signed by a listed key, and descend from the last accepted commit. */
+/** Checks of `signed_by`: a commit must be signed by a key of the option, and descend from the last accepted commit. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { runGit, GitError } from "./git.ts";
@@ -53,13 +53,13 @@ export async function assertSigned(mirror: MirrorFolder, commit: string, signers
     ],
     { dir, timeoutMs },
   );
-  // G means a valid signature by a listed key. U means a valid signature by a different key.
+  // G means a valid signature by a key in `signed_by`. U means a valid signature by a different key.
   if (status.toString("utf8").trim() !== "G") throw new CommitRejected("is not signed by a key of signed_by");
 }
 
 /**
- * Throws CommitRejected unless the commit descends from the last accepted one. A signature does not prove that a commit
- * is the newest: anyone who can push could otherwise restore an older commit.
+ * Throws CommitRejected unless the commit descends from the last accepted commit. A signature does not prove that a
+ * commit is the newest: anyone who can push could otherwise restore an older commit.
  */
 export async function assertDescends(mirror: MirrorFolder, commit: string, accepted: string): Promise<void> {
   if (commit === accepted) return;

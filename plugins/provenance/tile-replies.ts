@@ -45,7 +45,7 @@ export async function replyWithHashTile(
 }
 
 /**
- * Returns a bundle of entries. Only keys that see all actions may read it, because entries name agents, tools and
+ * Returns a bundle of entries. Only keys that see all actions may read it, because entries identify agents, tools and
  * people.
  */
 export async function replyWithEntryBundle(host: CoreHost, tile: string, { visibility }: Credential): Promise<Reply> {

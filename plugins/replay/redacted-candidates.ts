@@ -4,7 +4,8 @@ import { type Credential, Refusal } from "../../src/plugin.ts";
 
 /**
  * Throws INSUFFICIENT_SCOPE if a candidate can read a parameter that the active policies redact, because its decisions
- * on past requests would reveal the value. A caller that may activate policies can remove `redact` anyway.
+ * on past requests would reveal the value. Callers with `policies:activate` are exempt, because they could activate
+ * policies without `redact` instead.
  * @param candidates valid policies
  */
 export async function assertCandidatesReadNoRedacted(

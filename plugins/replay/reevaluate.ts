@@ -41,7 +41,7 @@ type DecidedEntry = (DecisionEntry | RedecisionEntry) & { seq: number };
 export interface Reevaluation {
   row: EntryRow;
   entry: DecidedEntry;
-  /** The request that the decision was about: the submitted one, or the one that it was changed to. */
+  /** The request that the decision was about: the submitted request, or the changed request. */
   request: ActionRequest;
   facts: Facts;
   clock: number;

@@ -7,7 +7,10 @@
 const ANNOUNCE_EVERY = 50;
 
 interface Announcer {
-  /** Announces this size soon, or a larger one that arrives before that. */
+  /**
+   * Schedules an announcement of this size. If a larger size arrives before the announcement, only the largest is
+   * announced.
+   */
   moved(size: number): void;
   /** Sends the last announcement. Resolves when it is sent. */
   end(): Promise<void>;

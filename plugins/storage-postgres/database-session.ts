@@ -45,7 +45,7 @@ export interface Session {
   readonly gone: Promise<void>;
   /** Number of queries that wait for a response. */
   readonly waiting: number;
-  /** Number of warnings so far, and the newest one. */
+  /** Number of warnings so far, and the newest warning. */
   readonly warned: { readonly count: number; readonly newest: string };
   lose(error: StorageError): void;
   /** Waits for running queries, for at most two seconds, and closes the connection. */

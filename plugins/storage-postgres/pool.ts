@@ -48,7 +48,7 @@ export function createPool(max: number, open: () => Promise<Session>): Pool {
     }
   }
 
-  /** Returns the session with the fewest users. Opens a new one if all are busy and the maximum is not reached. */
+  /** Returns the session with the fewest users. Opens a new session if all are busy and the maximum is not reached. */
   async function acquire(weight: number): Promise<Session> {
     for (;;) {
       if (ended) throw new StorageError("unavailable", "the store is being closed");

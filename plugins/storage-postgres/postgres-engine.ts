@@ -320,8 +320,9 @@ function transactionOf(
       return { rows, changes: count };
     },
     async commit(moved) {
-      // The first division fails if another transaction is running. The second one fails if the stored head differs
-      // from the written one, because the update of the head was not awaited. A failure rejects the whole message.
+      // The first division fails if another transaction is running. The second division fails if the stored head
+      // differs from the written head, because the update of the head was not awaited. A failure rejects the whole
+      // message.
       const proof = [
         `select 1 / (coalesce(current_setting('assent.transaction', true), '') = '${name}')::integer`,
         ...(moved === null ? [] : [`select 1 / (${isStoredHead(moved)})::integer`]),
@@ -350,7 +351,8 @@ function isStoredHead({ size, epoch, root }: WrittenHead): string {
 }
 
 /**
- * Rolls back. If there is no response, closes the session, because the next transaction must not begin within this one.
+ * Rolls back. If there is no response, closes the session, because the next transaction must not begin within this
+ * transaction.
  */
 async function rollback(session: Session): Promise<void> {
   try {

@@ -19,7 +19,7 @@ export interface PostgresStorageOptions {
   lockTimeoutMs?: number;
   /** Connection timeout. Milliseconds. Default 10,000. */
   connectTimeoutMs?: number;
-  /** TLS mode. Default: the one in the URL. */
+  /** TLS mode. Default: the mode in the URL. */
   tls?: SessionOptions["tls"];
   /** Certificate authority as PEM for `verify-full`, if the system does not trust it. */
   ca?: string;

@@ -39,7 +39,7 @@ const INSUFFICIENT_PRIVILEGE = "42501";
 const READ_ONLY = "25006";
 
 /**
- * Returns the differences between the store's schema and the one that these statements create. Creates the expected
+ * Returns the differences between the store's schema and the schema that these statements create. Creates the expected
  * schema in a separate namespace, in a transaction that is rolled back, because Postgres prints definitions differently
  * from the statements.
  */

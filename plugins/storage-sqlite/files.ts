@@ -29,7 +29,7 @@ export function prepareFolder(path: string): string {
 }
 
 /**
- * Creates an empty file (0600) if it does not exist. Throws if an existing one is not writable. Does not open an
+ * Creates an empty file (0600) if it does not exist. Throws if an existing file is not writable. Does not open an
  * existing file, because closing it again would release the locks that SQLite holds on it in this process.
  */
 export function createPrivateFile(path: string): void {

@@ -22,7 +22,7 @@ export default definePlugin({
     ),
   }),
   async storage(host, options) {
-    // Load the library first, so that a missing one is reported before anything is written.
+    // Load the library first, so that a missing library is reported before anything is written.
     await loadSqlite();
     return sqliteStorage({
       path: options.path ?? join(host.data, "assent.db"),

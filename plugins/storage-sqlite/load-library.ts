@@ -1,6 +1,6 @@
 /**
- * Loads the `node:sqlite` API: the one of the runtime if it has one, otherwise a package with the same API, for Node
- * 20.
+ * Loads the `node:sqlite` API: the runtime's built-in module, or, on runtimes without it such as Node 20, a package
+ * with the same API.
  */
 import { StorageError } from "../../src/storage/index.ts";
 

@@ -10,7 +10,9 @@ const OBJECTS = `select type || ' ' || name as name, tbl_name || ': ' || coalesc
 const readSchema = (connection: Connection): SchemaObject[] =>
   connection.all(OBJECTS, []).map((row) => ({ name: String(row["name"]), definition: String(row["definition"]) }));
 
-/** Returns the differences between the store's schema and the one that these statements create in an empty database. */
+/**
+ * Returns the differences between the store's schema and the schema that these statements create in an empty database.
+ */
 export function findSchemaFaults(library: SqliteLibrary, store: Connection, statements: readonly string[]): string[] {
   const memory = connect(library, ":memory:", { busyTimeout: 0 });
   try {

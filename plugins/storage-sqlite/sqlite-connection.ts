@@ -7,7 +7,7 @@ export interface Connection {
   all(sql: string, values: SqlValue[]): SqlRow[];
   /** Runs a statement. Returns the number of changed rows. */
   run(sql: string, values: SqlValue[]): number;
-  /** Runs a statement. Returns its rows, or the number of changed rows if it returns none. */
+  /** Runs a statement. Returns its rows, or the number of changed rows if the statement returns no rows. */
   query(sql: string, values: SqlValue[]): { rows: SqlRow[]; changes: number };
   /** Runs SQL without parameters, without caching the statement. */
   exec(sql: string): void;

@@ -167,7 +167,7 @@ export class SqliteEngine implements SqlEngine {
     const open = this.inPlace();
     const writer = (open.writer ??= connectStore(open.library, open.path, { busyTimeout: this.busyTimeout }));
     this.tried(() => writer.exec("vacuum"));
-    // Until the WAL is emptied, only the WAL contains the new pages, and the file still contains the old ones.
+    // Until the WAL is emptied, only the WAL contains the new pages, and the file still contains the old pages.
     await this.scrub();
     if (open.stale)
       throw new StorageError(

@@ -1,7 +1,7 @@
 /** Converts errors of SQLite and the file system to `StorageError`. */
 import { StorageError, type StorageErrorKind } from "../../src/storage/index.ts";
 
-/** Kinds of errors by primary code, which is the low byte of SQLite's code: https://sqlite.org/rescode.html. */
+/** Kinds of errors, keyed by primary code, which is the low byte of SQLite's code: https://sqlite.org/rescode.html. */
 const PRIMARY: Readonly<Record<number, StorageErrorKind>> = {
   3: "readonly", // PERM
   5: "locked", // BUSY
@@ -30,8 +30,8 @@ const ERRNO_NUMBER: Readonly<Record<number, StorageErrorKind>> = {
 };
 
 /**
- * Codes by SQLite's error text (sqlite3_errstr). The package for Node 20 does not set a code on an error of a statement
- * that returns rows.
+ * Codes, keyed by SQLite's error text (sqlite3_errstr). The package for Node 20 does not set a code on an error of a
+ * statement that returns rows.
  */
 const CODE_OF_TEXT: Readonly<Record<string, number>> = {
   "database is locked": 5,

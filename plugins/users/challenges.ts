@@ -32,7 +32,7 @@ export function createChallenge(host: CoreHost, purpose: string): Uint8Array<Arr
   return new Uint8Array(concatBytes(head, macOf(host, purpose, head)));
 }
 
-/** Returns the time at which the challenge expires. Milliseconds. */
+/** Returns the expiry of the challenge. Milliseconds. */
 export function challengeExpiry(challenge: Uint8Array): number {
   return expiryOf(challenge.subarray(0, -MAC_BYTES));
 }
@@ -69,7 +69,7 @@ export async function markValueUsed(
   expiresAt: number,
 ): Promise<boolean> {
   const documents = host.documents.within(tx);
-  // Keys sort by expiry, so the first ones can be removed.
+  // Keys sort by expiry, so the first keys are the oldest and can be removed.
   const key = `used/${String(expiresAt).padStart(15, "0")}/${value}`;
   if ((await documents.get(key)) !== null) return false;
   await documents.put(key, null, null);

@@ -30,7 +30,10 @@ export function readProfile(provider: ProviderOptions, claims: Claims): Profile 
   };
 }
 
-/** Returns the groups and roles that the configuration maps these groups of the provider to. Sorted. */
+/**
+ * Maps group names of the provider to the configured groups and roles. Adds the roles in `everyone`. Sorted, without
+ * duplicates.
+ */
 export function mapProviderGroups(provider: ProviderOptions, names: readonly string[]): Omit<Profile, "name"> {
   const mapped = <T>(map: Readonly<Record<string, readonly T[]>>): T[] =>
     names.flatMap((name) => (Object.hasOwn(map, name) ? (map[name] ?? []) : []));

@@ -29,7 +29,7 @@ import {
 } from "./user-changes.ts";
 import { ERRORS } from "./user-errors.ts";
 
-/** Time after a sign-in at a provider in which the user can add a first passkey. Milliseconds. */
+/** Grace period after a sign-in at a provider in which the user can add a first passkey. Milliseconds. */
 const RECENT_MS = 5 * 60_000;
 
 /** The session of a user who changes their own account. */

@@ -84,8 +84,8 @@ export const SIGN_IN_PURPOSE = "sign-in";
 
 /**
  * Returns the options for `navigator.credentials.get`.
- * @param purpose the use of the answer; an answer for one purpose is not valid for another
- * @param passkeys passkeys that can answer. Default: every passkey that the browser has for this service
+ * @param purpose the use of the assertion; an assertion for one purpose is not valid for another
+ * @param passkeys passkeys that can sign. Default: every passkey that the browser has for this service
  */
 export async function assertionOptions(
   host: CoreHost,
@@ -114,7 +114,7 @@ export interface Assertion {
 }
 
 /**
- * Verifies the answer of `navigator.credentials.get`. The caller compares the counter and records the use of the
+ * Verifies the result of `navigator.credentials.get`. The caller compares the counter and records the use of the
  * challenge. Throws USERS_CHALLENGE_INVALID or USERS_PASSKEY_INVALID.
  */
 export async function verifyAssertion(

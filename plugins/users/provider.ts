@@ -16,7 +16,7 @@ const CLOCK_TOLERANCE = 300;
 /** Discovery documents that are older than this are read again. Milliseconds. */
 const FRESH_MS = 3_600_000;
 
-/** A logout token is accepted until this long after it was issued. Seconds. */
+/** Maximum age of a logout token. Seconds. */
 export const LOGOUT_SECONDS = 600;
 const SIGNATURE_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 

@@ -35,18 +35,18 @@ import { createSessionPasskeys } from "./vote-signing.ts";
 const SAFE_METHODS = ["GET", "HEAD"];
 /** Header that pages send with every request that changes something. A form on another site cannot send it. */
 const CSRF_HEADER = "assent-session";
-/** The session's secret is replaced when it is older than this. Milliseconds. */
+/** Age at which the session's secret is replaced. Milliseconds. */
 const ROTATE_AFTER = 15 * 60_000;
 /**
- * The previous secret is accepted until this long after the first use of the new one. Requests of other tabs may be in
- * flight, to processes whose clocks differ by minutes. Milliseconds.
+ * Grace period of the previous secret, from the first use of the new secret. Requests of other tabs may be in flight,
+ * to processes whose clocks differ by minutes. Milliseconds.
  */
 const GRACE = 5 * 60_000;
 /** Delay before a provider that did not respond is asked again. Milliseconds. */
 const RETRY_AFTER = 60_000;
 /** `seen_at` is updated only if it is older than this. Milliseconds. */
 const TOUCH_AFTER = 60_000;
-/** Maximum number of sessions of one user. A new session beyond that ends the oldest ones. */
+/** Maximum number of sessions of one user. A new session beyond that ends the oldest sessions. */
 const MAX_SESSIONS = 50;
 
 /** A session in its stored form. Times are milliseconds. */
@@ -55,9 +55,7 @@ export interface StoredSession {
   user_id: string;
   /** MAC of the secret, hex. */
   mac: string;
-  /**
-   * MAC of the previous secret, and the time until which it is accepted. `until` is null until the new secret is used.
-   */
+  /** MAC of the previous secret, and its expiry. `until` is null before the first use of the new secret. */
   previous: { mac: string; until: number | null } | null;
   rotated_at: number;
   started_at: number;
@@ -85,7 +83,7 @@ type ProviderLogin = {
   /** `id` of the provider in the configuration. */
   id: string;
   sub: string;
-  /** Session id at the provider; null if the provider names none. */
+  /** Session id at the provider; null if the provider does not send one. */
   sid: string | null;
   refresh_token: string | null;
 };
@@ -314,7 +312,10 @@ export class Sessions {
     await removeDevicesOf(this.host.documents.within(tx), userId);
   }
 
-  /** Returns the user's sessions, newest first. Includes expired ones until the next sign-in, but not ended ones. */
+  /**
+   * Returns the user's sessions, newest first. Includes expired sessions until the next sign-in, but not ended
+   * sessions.
+   */
   async list(userId: string, reader: DocumentReader = this.host.documents): Promise<StoredSession[]> {
     const documents = await reader.list({ prefix: keyOf(userId), limit: 1000 });
     return documents.map(opened).sort((a, b) => b.started_at - a.started_at);
@@ -376,8 +377,8 @@ export class Sessions {
 
   /**
    * Records the use, and replaces the secret when it is due. Returns the new secret, or null if it was not replaced. If
-   * the response is lost, the browser continues with the previous secret, which is accepted until the new one is used.
-   * If two requests race, one of them replaces the secret.
+   * the response is lost, the browser continues with the previous secret, which is accepted until the new secret is
+   * used. If two requests race, one of them replaces the secret.
    */
   private async renew(
     { session, document }: StoredVersion,

@@ -15,7 +15,7 @@ import type { Site } from "./site.ts";
 const PREFIX = "terminal/";
 /** Time limit for the terminal to sign in after the confirmation. Milliseconds. */
 const VALID_MS = 2 * 60_000;
-/** Maximum number of confirmations that one read examines to remove expired ones. */
+/** Maximum number of confirmations that one read examines in order to remove expired confirmations. */
 const PRUNED = 100;
 
 type Confirmation = {
@@ -49,9 +49,9 @@ export async function terminalOptions(
 }
 
 /**
- * Stores that the user of a browser's session confirmed a terminal. Returns the time until which the terminal can sign
- * in. Throws USERS_CHALLENGE_INVALID if the code does not belong to the terminal or the terminal was confirmed before,
- * and USERS_PASSKEY_INVALID if the user has a passkey for this site and did not sign with it.
+ * Stores that the user of a browser's session confirmed a terminal. Returns the deadline for the terminal's sign-in.
+ * Throws USERS_CHALLENGE_INVALID if the code does not belong to the terminal or the terminal was confirmed before, and
+ * USERS_PASSKEY_INVALID if the user has a passkey for this site and did not sign with it.
  */
 export async function confirmTerminal(
   host: CoreHost,

@@ -184,7 +184,7 @@ function endGrantsOf(tx: LedgerTransaction, { id, name }: User, keys: readonly s
 
 /** Cancels the open actions that these keys submitted, in as many transactions as needed. */
 export async function cancelOpen(host: CoreHost, keys: readonly string[], by: Actor | null, user: User): Promise<void> {
-  // Entries after a user's deactivation must not name the user as their author.
+  // Entries after a user's deactivation must not have the user as their author.
   const author = by?.key_id === user.id ? null : by;
   const why = { by: author, comment: `the user "${user.name}", whose key submitted it, was deactivated` };
   for (const key_id of keys) {

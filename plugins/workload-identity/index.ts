@@ -90,8 +90,8 @@ function readClaims({ options }: Issuer, payload: VerifiedToken["payload"]): Ver
 }
 
 /**
- * Returns the user for whom the agent acts, whom an ID-JAG names. The user must be known, because only a known user can
- * be prevented from approving their own actions.
+ * Returns the user for whom the agent acts, from the subject of an ID-JAG. The user must be known, because only a known
+ * user can be prevented from approving their own actions.
  */
 async function findUserId(host: CoreHost, issuer: string, subject: string): Promise<string> {
   const user = findUserByIdentity(await host.users.list(), issuer, subject);

@@ -34,7 +34,7 @@ interface ReadToken {
 export interface VerifiedToken {
   issuer: Issuer;
   payload: JsonObject;
-  /** The token is rejected from this time. Milliseconds. */
+  /** Expiry of the token, including the tolerated clock difference. Milliseconds. */
   expires_at: number;
 }
 
@@ -124,7 +124,7 @@ function assertClaims({ platform, audience, max_lifetime_seconds }: IssuerOption
   const { sub, aud, exp, iat, jti, client_id, cnf } = payload;
   if (typeof sub !== "string" || sub === "" || sub.length > 500)
     throw invalidToken("its `sub` must be a string of at most 500 characters");
-  // Reject several audiences, because another service among them could replay the token to this one.
+  // Reject several audiences, because another service among them could replay the token to this service.
   if (aud !== audience && !(Array.isArray(aud) && aud.length === 1 && aud[0] === audience))
     throw invalidToken(`its \`aud\` must be ${JSON.stringify(audience)} only`);
   if (iat !== undefined && (typeof iat !== "number" || iat > now / 1000 + CLOCK_TOLERANCE))

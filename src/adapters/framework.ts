@@ -29,7 +29,7 @@ interface Builtins {
 type GetBuiltin = <Name extends keyof Builtins>(name: Name) => Builtins[Name] | undefined;
 
 /**
- * Throws an Error that says what to install, if the adapter does not support the project's version of the framework.
+ * Throws an Error with the version to install, if the adapter does not support the project's version of the framework.
  */
 export function checkFramework(name: Framework, startFolders: readonly string[] = applicationFolders()): void {
   const installed = findPackage(name, startFolders);

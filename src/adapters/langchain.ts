@@ -70,7 +70,7 @@ export function wrapToolCall<Message>(options: LangChainOptions<Message>) {
 }
 
 /**
- * Returns the calls that the model made in the same turn as this one, in the model's order; an empty list if the state
+ * Returns the calls that the model made in the same turn as this call, in the model's order; an empty list if the state
  * does not contain them.
  */
 function callsOfTurn(state: Request["state"], id: string): readonly ToolCall[] {

@@ -162,8 +162,8 @@ async function auditAction(
 }
 
 /**
- * Checks that each signed vote names the newest entry that made the action pending. If the vote itself caused that
- * entry, the vote must name the entry before it.
+ * Checks that each signed vote refers to the newest entry that made the action pending. If the vote itself caused that
+ * entry, the vote can also refer to the previous such entry.
  */
 function checkSignedDecisions(rows: readonly EntryRow[], fault: ReportFault): void {
   const requests: string[] = [];
@@ -248,7 +248,7 @@ function openRequest(row: ActionRow, commitment: string, fault: ReportFault): Ac
   return before ? request : null;
 }
 
-/** Checks that the decision changed the request exactly as its obligations say. */
+/** Checks that the decision changed the request exactly as its obligations require. */
 function checkObligations(
   { salt }: ActionRow,
   request: ActionRequest | null,
@@ -378,7 +378,7 @@ async function checkGrant(
   if (set !== null) grants.checkUse({ entry, request, facts: restoreFacts(entry.facts, row.past), set }, fault);
 }
 
-/** Checks that the suggested rule that allowed an action permits it. */
+/** Evaluates again each decision that a suggested rule allowed, and compares the result. */
 async function checkSuggested(
   { compiled }: ActionsAudit,
   row: ActionRow,

@@ -89,8 +89,9 @@ export async function auditRows(audit: RowsAudit, copying: StorageCopying, fault
 }
 
 /**
- * Checks that a limit use belongs to an action that counts against the limit, and has the amount that its decision
- * recorded.
+ * Checks a row of limit uses: the action must count against the limit, and the row's subject, amount, time and expiry
+ * must equal the values recomputed from the action's request and the policy set of the action's decision. For an erased
+ * request, checks only the time.
  */
 async function checkUse(audit: RowsAudit, row: LimitUseRow, fault: ReportFault): Promise<void> {
   const found = await findDecidedAction(audit, row.action_id);

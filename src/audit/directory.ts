@@ -34,7 +34,7 @@ export class DirectoryAuditor {
     this.store = store;
   }
 
-  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
+  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier entries. */
   fold({ seq, type }: Pick<EntryRow, "seq" | "type">, body: EntryBody): void {
     if (type === "api_key") {
       const { change, key, at } = body as unknown as KeyEntry;

@@ -16,7 +16,7 @@ import { toRecordedKey, type Users } from "../domain/users.ts";
 import type { EntryBody } from "./report.ts";
 
 export interface ExceptionalVotesAuditor {
-  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
+  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier entries. */
   fold(body: EntryBody): void;
   /**
    * Returns the fault of a vote's delegation for this agent and tool, as of the entry that was applied last; null if

@@ -112,7 +112,8 @@ export class ExpectedRows {
     if (at !== row.created_at) this.fault(`entry ${row.seq} is stored with a different time than it contains`);
     this.totals.latest = Math.max(this.totals.latest, at);
     if ((FOLLOWED_TYPES as readonly string[]).includes(row.type)) this.changes++;
-    // Rows of votes, starts and results name the submitter of the decision. The audit of actions compares that name.
+    // Rows of votes, starts and results contain the submitter of the decision. The audit of actions compares that
+    // column.
     if (row.submitted_by !== submitterOf(row, body) && (row.type === "decision" || row.action_id === null))
       this.fault(`entry ${row.seq} is stored with a different submitter than it contains`);
   }

@@ -29,7 +29,7 @@ import type { Stops } from "../domain/stops.ts";
 import type { EntryBody, ReportFault } from "./report.ts";
 
 export interface GrantsAuditor {
-  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
+  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier entries. */
   fold(body: EntryBody): void;
   grant(id: string): Grant | undefined;
   /** Evaluates again an action that a grant allowed. Compares the decision, and the usage that the decision read. */
@@ -143,7 +143,7 @@ class FoldedGrants implements GrantsAuditor {
   private readonly stops: () => Stops;
   private grants = NO_GRANTS;
   private readonly grantors = createGrantors();
-  /** Grants that were created with a vote whose entry has not been applied yet, by action id. */
+  /** Grants that were created with a vote whose entry has not been applied yet, keyed by action id. */
   private readonly awaited = new Map<string, Grant>();
   private readonly uses = new Map<string, Use>();
   private readonly counts = new Map<string, number>();
@@ -226,7 +226,8 @@ class FoldedGrants implements GrantsAuditor {
   }
 
   /**
-   * Returns the grant that a decision names. Throws RangeError unless the grant was open, and has the recorded terms.
+   * Returns the grant to which a decision refers. Throws RangeError unless the grant was open, and has the recorded
+   * terms.
    */
   private findNamedGrant(fact: GrantFact, at: number): Grant {
     const grant = this.grants.all.get(fact.id);

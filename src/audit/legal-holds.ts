@@ -23,7 +23,7 @@ const ERASURES = ["erasure", "part_erasure"];
 export interface LegalHoldsAuditor {
   /**
    * Applies the next entry; call it in order. Throws for an erasure that a hold should have prevented, or for an entry
-   * that contradicts earlier ones.
+   * that contradicts earlier entries.
    */
   fold(body: EntryBody): void;
   hold(id: string): LegalHold | undefined;

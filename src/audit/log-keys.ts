@@ -1,4 +1,6 @@
-/** Checks the keys that sign the log and the permits: each change of key must name the key that it replaces. */
+/**
+ * Checks the keys that sign the log and the permits: the entry of each change must contain the key that it replaces.
+ */
 import type { Vault } from "../contract/core-host.ts";
 import type { EntryRow } from "../contract/storage.ts";
 import { parseEntryTime } from "../domain/action-history.ts";
@@ -11,7 +13,7 @@ import { reportUnreadableData } from "./ledger.ts";
 import { createProofReader } from "../ledger/reader.ts";
 
 export interface KeysAuditor {
-  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
+  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier entries. */
   fold(row: Pick<EntryRow, "seq" | "type">, body: EntryBody): void;
   /**
    * Returns the log's keys as of the entry that was applied last. If the log never changed its key, this is only the

@@ -1,6 +1,7 @@
 /**
- * Checks plans. The decisions must follow the plan's entry in order, each vote must name the remaining actions, and no
- * action may start before its plan permits it. Uses about 300 bytes of memory for each action of a plan.
+ * Checks plans. The decisions must follow the plan's entry in order, each vote must contain the digest of the remaining
+ * actions, and no action may start before its plan permits it. Uses about 300 bytes of memory for each action of a
+ * plan.
  */
 import { parseEntryTime } from "../domain/action-history.ts";
 import {
@@ -22,7 +23,7 @@ import type {
 import type { EntryBody } from "./report.ts";
 
 export interface PlansAuditor {
-  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
+  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier entries. */
   fold(body: EntryBody): void;
   /** Returns the plan's submitter and the time of its submission; undefined if the plan does not exist. */
   submission(id: string): { key_id: string; created_at: number } | undefined;

@@ -109,7 +109,7 @@ export class PoliciesAuditor {
       : (JSON.parse(row.document) as PolicySetDocument);
   }
 
-  /** Checks all policy sets. Resolves to the digests of the sets' policies, by name and version. */
+  /** Checks all policy sets. Resolves to the digests of the sets' policies, keyed by name and version. */
   private async checkSets(
     fault: ReportFault,
     progress: (done: number, total: number) => void,

@@ -2,7 +2,7 @@
 import type { CopiedRow, CopiedTable, StorageCopying, StorageReader } from "../contract/storage.ts";
 import { reportUnreadableData } from "./ledger.ts";
 
-/** A store to audit. Without `copying`, the audit skips tables that no method of `StorageReader` lists. */
+/** A store to audit. Without `copying`, the audit skips tables whose rows no method of `StorageReader` returns. */
 export type AuditedStore = StorageReader & { readonly copying?: StorageCopying; inspect?(): Promise<string[]> };
 export type ReportFault = (message: string) => void;
 

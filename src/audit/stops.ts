@@ -30,7 +30,7 @@ export function createStopsAuditor(): StopsAuditor {
 
   /**
    * Throws RangeError if a stop applied. Ignores stops of a policy, which only a replay can check. Ignores stops of a
-   * tool for entries other than decisions, because only decisions name the tool.
+   * tool for entries other than decisions, because only decisions contain the tool.
    */
   function assertNotStopped(body: EntryBody, at: number): void {
     const entry = body as unknown as DecisionEntry | OpenEntry;

@@ -26,7 +26,7 @@ import type { PolicySetDocument } from "../domain/policy/policy-types.ts";
 import type { EntryBody, ReportFault } from "./report.ts";
 
 export interface SuggestedRulesAuditor {
-  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
+  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier entries. */
   fold(body: EntryBody): void;
   /** Returns true if `meta` contains recent results for a rule of this policy. */
   hasResults(policy: string): boolean;
@@ -37,7 +37,10 @@ export interface SuggestedRulesAuditor {
 export function createSuggestedRulesAuditor(): SuggestedRulesAuditor {
   let rules = NO_SUGGESTED_RULES;
   const results = new Map<string, string>();
-  /** Policies whose suggested rules allowed each action, in its first decision and in its newest redecision. */
+  /**
+   * Maps an action to the policies whose suggested rules allowed it, in its first decision and in its newest
+   * redecision.
+   */
   const uses = new Map<string, { first: string[]; newest: string[] }>();
   /** Policies whose suggested rules the next entries must revert, and the cause. */
   let due: { cause: SuggestedRuleEntry["cause"]; policies: Set<string> } = { cause: null, policies: new Set() };

@@ -5,12 +5,15 @@ import { HOUR_MS, MAX_MEASURED_REQUESTS, type RequestRate, throttleLimit, thrott
 import type { EntryBody } from "./report.ts";
 
 export interface ThrottlesAuditor {
-  /** Applies the next entry; call it in order. Throws for a throttling that contradicts earlier ones. */
+  /** Applies the next entry; call it in order. Throws for a throttling that contradicts earlier entries. */
   fold(body: EntryBody): void;
 }
 
 export function createThrottlesAuditor(): ThrottlesAuditor {
-  /** For each key, the number of requests for approval in each hour, by the start of the hour in ascending order. */
+  /**
+   * For each key, a map from the start of an hour to the number of requests for approval in that hour, in ascending
+   * order.
+   */
   const requests = new Map<string, Map<number, number>>();
   let newest: DecisionEntry | null = null;
 

@@ -1,6 +1,6 @@
 /**
  * Checks the users in the ledger: the user who made an entry must have been permitted to make it at that time, and each
- * signed vote must have the signature of a passkey that the user had then.
+ * signed vote must have the signature of a passkey that the user had at the time of the vote.
  */
 import type { ApprovalEntry, Actor, UserEntry } from "../domain/entries.ts";
 import { findGestureFault } from "../domain/gesture.ts";
@@ -12,7 +12,7 @@ import { verifyPasskeySignature } from "../identity/passkey-signature.ts";
 import type { EntryBody } from "./report.ts";
 
 interface UsersAuditor {
-  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier ones. */
+  /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier entries. */
   fold(body: EntryBody): void;
   count(): number;
   /** Returns the users as of the last entry. */
@@ -22,7 +22,7 @@ interface UsersAuditor {
 /** @param origin the name of the log */
 export function createUsersAuditor(origin: string): UsersAuditor {
   const users = new Map<string, User>();
-  /** The user of each external identity and passkey. An identity or passkey can never move to another user. */
+  /** Maps an external identity or a passkey to its user. An identity or passkey can never move to another user. */
   const holders = new Map<string, string>();
 
   function foldUser(entry: UserEntry): void {

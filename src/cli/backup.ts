@@ -45,7 +45,7 @@ examples:
           `${storage.name} cannot be backed up by this command: use the database's own tools, as docs/operations.md describes`,
         );
       makeEmpty(folder);
-      // Rename the file only when it is complete, so that an interrupted backup does not look like a complete one.
+      // Rename the file only when it is complete, so that an interrupted backup does not look like a complete backup.
       const part = join(folder, "assent.db.part");
       await storage.backup(part);
       sync(part);

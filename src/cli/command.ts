@@ -3,7 +3,7 @@ import { CONTROL_CHARACTERS, replaceControlCharacters } from "../domain/text.ts"
 import { parseArgs, type ParseArgsConfig } from "node:util";
 import { findSimilarName } from "../domain/similar-name.ts";
 
-/** Exit codes. They are stable, because scripts rely on them. docs/cli.md lists them. */
+/** Exit codes. They are stable, because scripts rely on them. docs/cli.md describes them. */
 export const EXIT_CODES = {
   ok: 0,
   failure: 1,

@@ -164,7 +164,7 @@ async function checkNotifications({ channels, policies, environment }: Config): 
     {
       check,
       // If no channel is configured, approvers use the console. If channels are configured, the policy probably
-      // misspells the name of one.
+      // misspells the name of a channel.
       state: names.length === 0 ? "note" : "problem",
       text: `policies name channels that the configuration does not define, so no one is notified there: ${missing}`,
       fix: "add them under channels in assent.yaml (docs/notifications.md)",

@@ -121,7 +121,7 @@ async function selection(given: Record<string, string | undefined>): Promise<Rec
   return criteria;
 }
 
-/** Repeats the request until all actions were examined, because one request examines only a few thousand. */
+/** Repeats the request until all actions were examined, because one request examines only a few thousand actions. */
 async function eraseAll(criteria: Record<string, unknown>, io: Output): Promise<Count> {
   const total: Count = { looked_at: 0, matched: 0, open: 0, altered: 0, held: 0, holds: [], erased: 0 };
   const service = await createPrivilegedClient();

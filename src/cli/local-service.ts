@@ -38,7 +38,7 @@ export class LocalService {
 
   constructor(home: string, env: Variables) {
     this.folder = join(env["XDG_DATA_HOME"] || join(home, ".local", "share"), "assent");
-    // Remove variables that configure another service, because they would also apply to this one.
+    // Remove variables that configure another service, because they would also apply to this service.
     const inheritedVariables = Object.entries(env).filter(
       ([name]) => !name.startsWith("ASSENT_") || name === "ASSENT_STATE",
     );
@@ -83,8 +83,9 @@ policies: ./policies
   }
 
   /**
-   * Creates the agent's key while the service is stopped. If the store has no admin key, also creates one and passes it
-   * to `show`. The creator of a key cannot approve the key's actions, so a temporary key creates the agent's key.
+   * Creates the agent's key while the service is stopped. If the store has no admin key, also creates an admin key and
+   * passes it to `show`. The creator of a key cannot approve the key's actions, so a temporary key creates the agent's
+   * key.
    */
   async createKeys(
     { agent, owner }: { agent: string; owner: string | null },

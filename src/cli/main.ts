@@ -97,7 +97,7 @@ export async function run(args: string[], io: Output): Promise<number> {
   }
 }
 
-/** Returns the help of the named subcommand, or of the command if no subcommand is named. */
+/** Returns the help of the subcommand in the arguments, or of the command if there is no subcommand. */
 function helpOf({ help, subcommands: verbs }: Command, [verb]: string[]): string {
   return verb !== undefined && verbs !== undefined && Object.hasOwn(verbs, verb)
     ? (verbs[verb] as { help: string }).help

@@ -7,7 +7,9 @@ import { CommandError, EXIT_CODES, toPrintable, type Command } from "./command.t
 import { createClient, withServiceErrors } from "./remote.ts";
 import { loadServeConfig } from "./serve.ts";
 
-/** Returns the commands by name. Throws CommandError if the configuration or one of its plugins cannot be loaded. */
+/**
+ * Returns the commands, keyed by name. Throws CommandError if the configuration or one of its plugins cannot be loaded.
+ */
 export async function pluginCommands(): Promise<Map<string, Command>> {
   try {
     const plugins = await loadPluginsByPath(loadServeConfig(process.env, undefined));

@@ -10,7 +10,7 @@ import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { CommandError, type Output } from "./command.ts";
 import { assertCurrentSchema, withStore } from "./with-store.ts";
 
-/** Name of the row in `meta` that lists the repairs: a JSON array, oldest first. */
+/** Name of the row in `meta` that contains the repairs: a JSON array, oldest first. */
 const REPAIRS = "repairs";
 
 interface Repair {

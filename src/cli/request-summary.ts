@@ -4,14 +4,14 @@ import { rankParameters } from "../domain/headline.ts";
 import { renderMarkedText } from "../domain/visible-text.ts";
 
 const MAX_LENGTH = 160;
-/** Maximum length of one parameter, so that a long one does not displace the next. */
+/** Maximum length of one parameter, so that a long parameter does not displace the next parameter. */
 const MAX_PARAMETER = 60;
 /** Parameters that are sufficient to show what a coding agent does. */
 const TELLING = ["command", "paths", "urls"];
 
 /**
  * Returns the preview of the policy. Without a preview, returns the command, the files or the URLs. Without these,
- * returns the parameters, starting with those that the policy lists and with amounts. Makes hidden characters in the
+ * returns the parameters, starting with those in `shown_first`, followed by amounts. Makes hidden characters in the
  * agent's text visible.
  */
 export function requestSummary(action: ActionRecord): string {
@@ -22,8 +22,9 @@ export function requestSummary(action: ActionRecord): string {
 }
 
 /**
- * Returns the command, the files or the URLs; null if there are none, or if the policy lists other parameters. Also
- * returns null if the request contains an amount, because an agent could otherwise hide the amount by adding a command.
+ * Returns the command, the files or the URLs; null if there are none, or if `shown_first` contains other parameters.
+ * Also returns null if the request contains an amount, because an agent could otherwise hide the amount by adding a
+ * command.
  */
 function tellingText(action: ActionRecord): string | null {
   const ranked = rankParameters(action);

@@ -7,7 +7,7 @@ import { loadServeConfig, startRuntime } from "./serve.ts";
 
 const DAY = 86_400_000;
 /**
- * Default overlap of the two keys. Everyone who pinned the old key must learn of the new one within this time.
+ * Default overlap of the two keys. Everyone who pinned the old key must get the new key before the overlap ends.
  * Milliseconds.
  */
 const OVERLAP = 30 * DAY;

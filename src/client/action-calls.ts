@@ -26,7 +26,7 @@ const LONGEST_WAIT = 30;
 /** Seconds after the end of a wait in which the service's response may still arrive. */
 const GRACE = 5;
 
-/** Seconds for which a start without a response is retried. A later start is of little use to the caller. */
+/** Retry period of a start without a response, in seconds. A later start is of little use to the caller. */
 const START_AGAIN = 20;
 
 /** Returns the methods that submit actions and read their decisions. */

@@ -29,7 +29,7 @@ export interface SubmitOptions extends CallOptions {
   meta?: Record<string, unknown> | undefined;
   /** Seconds to wait for approval. */
   wait?: number | undefined;
-  /** Whether to request a permit. If the permit in the response is null, the service could not issue one. */
+  /** Whether to request a permit. If the permit in the response is null, the service could not issue a permit. */
   permit?: boolean | undefined;
   /** The same idempotency key with the same request always returns the same action. */
   idempotencyKey?: string | undefined;
@@ -51,7 +51,7 @@ export interface PlanQuery {
 export interface SubmitPlanOptions extends CallOptions {
   /** Whether each action can start only when all earlier actions have ended. */
   ordered?: boolean | undefined;
-  /** Whether no action can start after one has failed. */
+  /** Whether no action can start after another action has failed. */
   stopOnFailure?: boolean | undefined;
   /** `meta` for every action of the plan. */
   meta?: Record<string, unknown> | undefined;
@@ -98,7 +98,7 @@ export interface VoteOptions extends CallOptions {
 
 /** Terms of a grant, which allows later actions of the same agent, tool and operation in advance. */
 export interface GrantTerms {
-  /** Time from now to the end of the grant, such as `8h`. */
+  /** Duration of the grant from now, such as `8h`. */
   for: string;
   /** Maximum number of uses. */
   count: number;

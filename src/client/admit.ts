@@ -34,8 +34,8 @@ export interface Admission {
 }
 
 /**
- * Seconds within which the response to a start must arrive. The client discards a later response, because the process
- * may have been suspended.
+ * Maximum age of the response to a start, in seconds. The client discards a later response, because the process may
+ * have been suspended.
  */
 const LIVE = 60;
 const LONGEST_WAIT = 30;

@@ -22,7 +22,7 @@ export function approvalCalls(
       record(id, "POST", "/questions", { body: { question }, signal, repeatable: true }),
     /**
      * Answers an approver's question about a pending action of this agent: question `number`, or the first question
-     * without an answer. `ActionRecord.questions` lists the questions.
+     * without an answer. `ActionRecord.questions` contains the questions.
      */
     answer: (id: string, answer: string, { number, signal }: AnswerOptions = {}) =>
       record(id, "POST", "/answers", { body: { answer, number }, signal, repeatable: true }),

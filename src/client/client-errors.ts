@@ -3,7 +3,7 @@
  * instead.
  */
 
-/** An RFC 9457 problem document from the service; empty if the response was not one. */
+/** An RFC 9457 problem document from the service; empty if the response was not a problem document. */
 export interface Problem {
   type?: string;
   title?: string;

@@ -4,7 +4,7 @@
 const DEEPEST = 200;
 
 /**
- * Returns a deep copy of plain objects and arrays. Reads each member once, and leaves out undefined members like JSON.
+ * Returns a deep copy of plain objects and arrays. Reads each member once, and omits undefined members like JSON.
  * Throws TypeError for values that JSON would change: dates, maps, class instances, functions, bigints, NaN, holes,
  * lone surrogates, circular values.
  */

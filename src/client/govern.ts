@@ -6,7 +6,7 @@ import type { RefusalOutcome } from "./refusal.ts";
 import { copyJsonObject } from "./copy-json.ts";
 import type { ActionRecord, ActionResult } from "./action-types.ts";
 
-/** Thrown when the action must not run. The message says why and what to do next. */
+/** Thrown when the action must not run. The message states why and what to do next. */
 export class ActionRefused extends Error {
   readonly action: ActionRecord;
   /** Kind of refusal, such as `denied` by policy or `rejected` by a person. See `RefusalOutcome`. */

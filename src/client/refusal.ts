@@ -155,7 +155,7 @@ export function approverName(principal: string | undefined): string {
 }
 
 /**
- * Returns a string that a person or a policy wrote as one short line, without characters that hide or reorder text.
+ * Converts a string that a person or a policy wrote to one short line, without characters that hide or reorder text.
  * @example
  * toSingleLine("too\nexpensive", 200); // "too expensive"
  */

@@ -8,7 +8,7 @@ import type { Storage } from "../contract/storage.ts";
 
 /** Lease duration in milliseconds. If the holder dies, another process takes over after at most this time. */
 const TERM = 15_000;
-/** A lease is renewed when less than this time remains. Milliseconds. */
+/** Renewal threshold: a lease is renewed when its remaining time is shorter. Milliseconds. */
 const RENEW = 10_000;
 
 /** @param steady a monotonic clock in milliseconds, because adjustments of the wall clock must not extend a lease */

@@ -14,7 +14,7 @@ const [FEWEST, MOST] = [250, 4000];
  * longer, half as many. Batches cannot commit during the transaction. Milliseconds.
  */
 const [SHORT, LONG] = [20, 50];
-/** Starts when no entry has been recorded for this time. Milliseconds. */
+/** Idle time of the ledger after which the update starts. Milliseconds. */
 const DELAY_MS = 1000;
 /**
  * Starts immediately if this number of entries is not processed yet, because analytics count unprocessed actions row by

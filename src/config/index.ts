@@ -239,8 +239,8 @@ function parsePlainScalar(text: string): string | number | boolean {
 }
 
 /**
- * Applies the environment variables to the file's values. Returns the variable that set each value, by the value's
- * pointer.
+ * Applies the environment variables to the file's values. Returns a map from the JSON pointer of each value to the
+ * variable that set the value.
  */
 function applyEnvironment(given: Record<string, unknown>, env: Environment): Map<string, string> {
   const set = new Map<string, string>();

@@ -37,7 +37,7 @@ export const RotaSchema = Type.Record(
   },
 );
 
-/** Returns the rotas by name, and faults that the schema cannot detect, each with its RFC 6901 pointer. */
+/** Returns the rotas, keyed by name, and faults that the schema cannot detect, each with its RFC 6901 pointer. */
 export function readRotas(
   given: Static<typeof RotaSchema>,
   groups: Readonly<Record<string, unknown>>,

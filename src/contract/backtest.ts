@@ -63,7 +63,7 @@ export interface BacktestCounts {
 export interface BacktestReport extends BacktestCounts {
   /** Most frequent first. */
   flips: FlipGroup[];
-  /** Number of changed decisions in groups that `flips` does not list. */
+  /** Number of changed decisions in groups that are not in `flips`. */
   unlisted: number;
   /** Limits whose use the decisions did not record. The backtest counts their use itself, starting at zero. */
   counted: { policy: string; limit: string; decisions: number }[];

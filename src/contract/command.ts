@@ -50,7 +50,7 @@ export interface PluginCommand {
   readonly summary: string;
   /** Complete help text: usage, options, examples. */
   readonly help: string;
-  /** Returns the exit code: 0 for success, 1 for failure, 2 for wrong usage; docs/cli.md lists the other codes. */
+  /** Returns the exit code: 0 for success, 1 for failure, 2 for wrong usage; docs/cli.md describes the other codes. */
   run(args: string[], context: CommandContext): Promise<number>;
 }
 

@@ -124,7 +124,7 @@ export interface Groups {
    * limits does not lift the limits of other groups.
    */
   visibility(groups: readonly string[]): GroupVisibility;
-  /** The rotas of the configuration, by name. A group and a rota never have the same name. */
+  /** The rotas of the configuration, keyed by name. A group and a rota never have the same name. */
   readonly rotas: ReadonlyMap<string, Rota>;
   /** Returns the rotas in which the principal is on call at `at` (milliseconds). Sorted. */
   onCall(principal: string, at: number): readonly string[];
@@ -132,7 +132,7 @@ export interface Groups {
 
 /** Legal holds, as the ledger records them. */
 export interface LegalHoldList {
-  /** Returns all legal holds at the newest commit, including released ones. Rejects with StorageError. */
+  /** Returns all legal holds at the newest commit, including released holds. Rejects with StorageError. */
   list(): Promise<LegalHolds>;
 }
 
@@ -144,7 +144,7 @@ export interface SuggestedRuleList {
 
 /** Emergency approvals, as the ledger records them. */
 export interface BreakGlassList {
-  /** Returns all break-glass uses at the newest commit, including reviewed ones. Rejects with StorageError. */
+  /** Returns all break-glass uses at the newest commit, including reviewed uses. Rejects with StorageError. */
   list(): Promise<BreakGlassUses>;
 }
 
@@ -152,11 +152,11 @@ export interface BreakGlassList {
 export interface UserList {
   /** Returns all users at the newest commit, including deactivated users. Rejects with StorageError. */
   list(): Promise<Users>;
-  /** Returns all delegations at the newest commit, including ended ones. Rejects with StorageError. */
+  /** Returns all delegations at the newest commit, including ended delegations. Rejects with StorageError. */
   delegations(): Promise<Delegations>;
   /**
-   * Returns the users on whose behalf this user can approve now, each with the delegation. Leaves out delegations that
-   * cover nothing now, for example because the delegator is no longer an approver. Rejects with StorageError.
+   * Returns the users on whose behalf this user can approve now, each with the delegation. Omits delegations that have
+   * no effect now, for example because the delegator is no longer an approver. Rejects with StorageError.
    */
   delegatorsOf(id: string): Promise<readonly Delegator[]>;
   /**
@@ -172,7 +172,9 @@ export interface UserList {
 
 /** Signs votes with the passkeys of a session's user. */
 export interface SessionPasskeys {
-  /** Returns a nonce that this session can use once, until `expires_at` (milliseconds). Writes nothing. */
+  /**
+   * Returns a nonce that this session can use once before it expires at `expires_at` (milliseconds). Writes nothing.
+   */
   createNonce(): { nonce: string; expires_at: number };
   /**
    * Returns the options for `navigator.credentials.get`. Throws VOTE_SIGNATURE_INVALID if the user has no passkey for
@@ -210,7 +212,7 @@ export interface Agents {
 
 /** The processes that share the store. */
 export interface Processes {
-  /** Counts the live processes, including this one, and lists the leased jobs. Rejects with StorageError. */
+  /** Counts the live processes, including this process, and returns the leased jobs. Rejects with StorageError. */
   list(): Promise<{ count: number; duties: { name: string; here: boolean }[] }>;
 }
 
@@ -231,7 +233,7 @@ export interface Reviewers {
   find(name: string): Reviewer | null;
 }
 
-/** Number of reads of a source, and number of reads without a usable result or without a turn, since this process started. */
+/** Number of reads of a source since this process started, and how many failed or timed out in the queue. */
 export interface FactSourceCounts {
   reads: number;
   failures: number;

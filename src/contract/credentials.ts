@@ -18,7 +18,7 @@ export interface ToolCredentialAction {
 export interface IssuedToolCredential {
   /**
    * The secret for the tool, such as a user name and a password. At most 16 KiB as JSON. Must contain at least 128
-   * random bits. Otherwise it could be guessed from its SHA-256, which is in the ledger.
+   * random bits, because the ledger contains its SHA-256, from which a weaker secret could be guessed.
    */
   readonly secret: JsonObject;
   /** Expiry of the credential, at most a day from now. Milliseconds since the epoch. */

@@ -27,7 +27,7 @@ export interface EffectSource {
    * records an effect.
    */
   readonly tolerance_seconds: number;
-  /** Sentences that say what the log does not contain. Each coverage statement includes them. */
+  /** Sentences about what the log does not contain. Each coverage statement includes them. */
   readonly cannot_see: readonly string[];
   /**
    * Parses a file as a stream, because it can be larger than memory. Throws `SourceFault` with the line of a record

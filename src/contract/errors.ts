@@ -1,6 +1,6 @@
 /**
- * All error codes of the API. Codes are stable, because clients match on them.
- * `docs/errors.md` lists the same table; a test compares the two.
+ * All error codes of the API. Codes are stable, because clients match on them. `docs/errors.md` contains the same
+ * table; a test compares the two.
  */
 export const ERRORS = {
   // requests and credentials
@@ -151,7 +151,7 @@ export function errorCodePrefix(plugin: string): string {
 }
 
 /**
- * Defines a plugin's own errors. To return one, list it in the route's `errors` and throw a `Refusal` with it.
+ * Defines a plugin's own errors. To return such an error, add it to the route's `errors` and throw a `Refusal` with it.
  * @example
  * const errors = defineErrors("notes", { FULL: [409, "No room for another note"] });
  * throw new Refusal(errors.FULL, "the action has 50 notes; remove one first"); // code NOTES_FULL
@@ -187,7 +187,7 @@ export class Refusal extends Error {
   readonly errors: FieldError[];
   readonly headers: Record<string, string>;
 
-  /** @param detail one sentence in lowercase that quotes the value that was sent and says what to do */
+  /** @param detail one sentence in lowercase that quotes the value that was sent and states what to do */
   constructor(
     error: ErrorCode | ErrorKind,
     detail: string,

@@ -1,17 +1,18 @@
 /**
  * The contract of fact sources, which are systems that the service reads before a decision, such as a customer
- * database. A policy lists them under `facts`. The service reads outside any transaction, caches results for
- * `maxAgeMs`, and records the value that a decision used. If a source throws, hangs or returns anything except JSON,
- * its fact is an error, and the policy denies the action.
+ * database. A policy declares facts, each with its source, under `facts`. The service reads outside any transaction,
+ * caches results for `maxAgeMs`, and records the value that a decision used. If a source throws, hangs or returns
+ * anything except JSON, its fact is an error, and the policy denies the action.
  */
 import type { JsonValue } from "../domain/json.ts";
 
-/** Default timeout of one read, and default time for which its result is cached. Milliseconds. */
+/** Default timeout of one read, and default cache lifetime of its result. Milliseconds. */
 export const DEFAULT_FACT_TIMEOUT_MS = 2_000;
 export const DEFAULT_FACT_AGE_MS = 30_000;
 export const MAX_FACT_TIMEOUT_MS = 10_000;
 /**
- * Maximum number of concurrent reads of one source. Other reads wait for a slot, at most for the timeout of one read.
+ * Maximum number of concurrent reads of one source. Other reads wait for a slot. The maximum wait is the timeout of one
+ * read.
  */
 export const MAX_CONCURRENT_READS = 32;
 
@@ -23,8 +24,8 @@ export interface FactSource {
   /** Timeout of one read. Default: 2 s. At most 10 s. */
   readonly timeoutMs?: number;
   /**
-   * Time for which a result is cached. Default: 30 s. At least 2 s, because a decision waits for the ledger's lock
-   * after the read.
+   * Cache lifetime of a result. Default: 30 s. At least 2 s, because a decision waits for the ledger's lock after the
+   * read.
    */
   readonly maxAgeMs?: number;
   /** Maximum number of concurrent reads. Default: 32. At most 32. */

@@ -23,7 +23,7 @@ export interface Credential {
    * and `owner` the user's name.
    */
   readonly key: KeyRow;
-  /** The ledger's epoch at the time when `key` was read, or an earlier epoch. */
+  /** The ledger's epoch when `key` was read, or an earlier epoch. */
   readonly epoch: number;
   /** The identity that is compared for quorums and self-approval: `owner:<owner>`, `key:<id>` or `user:<id>`. */
   readonly principal: string;
@@ -66,7 +66,7 @@ export interface Delegator {
 export interface WorkloadIdentity {
   /** Verified claims, which conditions read as `principal.claims`. */
   readonly claims: JsonObject;
-  /** The token is rejected from this time. Milliseconds. */
+  /** Expiry of the token, including the tolerated clock difference. Milliseconds. */
   readonly expires_at: number;
   /** The user that the agent acts for. Null for a workload that has its own key. */
   readonly user_id: string | null;
@@ -85,7 +85,7 @@ export interface HostConfig {
   readonly data: string;
   /** The folder of policies. */
   readonly policies: string;
-  /** Environment that selects the values of shared data; null for none. */
+  /** Environment that selects the values of shared data; null for no environment. */
   readonly environment: string | null;
   /** The actions that a key without an agent can submit. `bound`: none. `any`: actions of any agent. */
   readonly agents: "bound" | "any";
@@ -115,7 +115,7 @@ export interface HostConfig {
 /** Text that the OpenAPI document contains in addition to the routes. */
 export interface ApiDescription {
   description: string;
-  /** Descriptions of the tags, by name. */
+  /** Descriptions of the tags, keyed by name. */
   tags: Readonly<Record<string, string>>;
 }
 
@@ -175,7 +175,7 @@ export interface Host {
   clock(): number;
   /** Returns a new UUIDv7. */
   newId(): string;
-  /** Aborts when the service begins to stop. Handlers that wait must then return what they have. */
+  /** Aborts when the service begins to stop. Handlers that wait must then return a response with the current state. */
   readonly stopping: AbortSignal;
   /** This plugin's private documents. Available after start. */
   readonly documents: DocumentReader;

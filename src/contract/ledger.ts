@@ -146,8 +146,8 @@ export interface LogKeyView {
   /** Sequence number of the entry that introduced the key; null for the first key. */
   since: number | null;
   /**
-   * For a replaced key, the time until which it signs in addition to its successor; null for the current key.
-   * Milliseconds.
+   * For a replaced key, the end of the overlap in which it signs in addition to its successor; null for the current
+   * key. Milliseconds since the epoch.
    */
   until: number | null;
 }
@@ -185,7 +185,7 @@ export interface Ledger {
   clockAhead(): number;
   /** Verifier key of the log, as C2SP vkey. Current as of the last entry that this process has read. */
   readonly vkey: string;
-  /** Returns all keys of the log, the current one first. Rejects with StorageError. */
+  /** Returns all keys of the log, the current key first. Rejects with StorageError. */
   logKeys(): Promise<LogKeyView[]>;
   /** Returns the proofs of the log's key changes that the checkpoint covers, in order. Rejects with StorageError. */
   logKeyProofs(under: SignedCheckpoint): Promise<LogKeyProof[]>;
@@ -195,13 +195,11 @@ export interface Ledger {
    * there is a subscriber, this process reads the entries of other processes.
    */
   subscribe(listener: (entries: readonly EntryRow[]) => void): () => void;
-  /**
-   * Calls `listener` with the entries that this process committed. Leaves out entries whose commit reported a failure.
-   */
+  /** Calls `listener` with the entries that this process committed. Omits entries whose commit reported a failure. */
   onRecorded(listener: (entries: readonly EntryRow[]) => void): () => void;
   /**
-   * Calls `listener` after each batch of this process, committed or not, with the milliseconds for which the batch held
-   * the lock of the ledger's head. Returns a function that stops it.
+   * Calls `listener` after each batch of this process, committed or not, with the duration in milliseconds for which
+   * the batch held the lock of the ledger's head. Returns a function that stops it.
    */
   onBatch(listener: (lockedMs: number) => void): () => void;
   /**

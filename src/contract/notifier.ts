@@ -27,10 +27,11 @@ export interface MessageAction {
   request_hash: string;
   /** What the action does, in the words of the policy, in one line that is safe to display; null if the rule has no preview. */
   preview: string | null;
-  /** JSON pointers of the members of `params` and `context` that the policy wants displayed first. */
+  /** JSON pointers of the members of `params` and `context` to display first. */
   shown_first: readonly string[];
   /**
-   * Principal of the approver who changed the request; null if no one did. The message displays the changed request.
+   * Principal of the approver who changed the request; null if no one changed it. The message displays the changed
+   * request.
    */
   edited_by: string | null;
   /**
@@ -41,8 +42,8 @@ export interface MessageAction {
   /** Questions of approvers to the agent, and its answers. */
   questions: readonly { asked_by: string; question: string; answer: string | null }[];
   /**
-   * Grants that an approver could give together with the approval, the narrowest first; empty if the rules allow no
-   * grant. The approval page offers them.
+   * Grants that an approver could create together with the approval, the narrowest first; empty if the rules do not
+   * allow grants. The approval page offers them.
    */
   grants: readonly {
     /** Condition in CEL; null covers every request of the agent, tool and operation. */
@@ -137,7 +138,7 @@ export interface ThrottleMessage extends MessageBase {
     requests: number;
     /** Number of requests in the previous seven days, and number of hours in which they were made. */
     usual: { requests: number; hours: number };
-    /** Time from which requests are accepted again. */
+    /** End of the throttling, after which requests are accepted again. */
     until: string;
   };
 }
@@ -211,7 +212,7 @@ export type NoticeMessage = StopMessage | CoverageMessage;
 
 export type Message = ApprovalMessage | ClosedMessage | ThrottleMessage | NoticeMessage | EventMessage;
 
-/** Time for which delivery is retried. After that, the message is dead. Milliseconds. */
+/** Retry period of a delivery. Afterwards the delivery is marked as dead. Milliseconds. */
 export const DELIVERY_RETRY_MS = 3 * 86_400_000;
 
 export interface DeliveryResult {

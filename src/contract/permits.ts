@@ -2,7 +2,7 @@ import type { PermitFault, PermitTerms, PermitKey, PermitSubject } from "../doma
 
 /** A published permit key. The service accepts permits that this key signed. */
 export interface PublishedPermitKey extends PermitKey {
-  /** Time until which a replaced key is accepted, in milliseconds; null for the signing key. */
+  /** Expiry of a replaced key, in milliseconds since the epoch; null for the signing key. */
   until: number | null;
 }
 
@@ -13,7 +13,7 @@ export interface Permits {
   assertSigns(expiresAt: number): void;
   /**
    * Creates a permit and signs it with this process's key. Rejects with PERMIT_KEY_RETIRED if that key was replaced and
-   * the permit would outlast its acceptance period.
+   * the permit would outlast the key's expiry.
    */
   make(subject: PermitSubject, grant: PermitTerms): Promise<string>;
   /**

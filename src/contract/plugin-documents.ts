@@ -11,9 +11,8 @@ export interface Document {
 export interface DocumentReader {
   get(key: string): Promise<Document | null>;
   /**
-   * Lists documents by ascending key.
-   * @param filter lists only keys after `after`, and at most `limit` documents
-   * (default 100)
+   * Lists documents in ascending order of their keys.
+   * @param filter lists only keys after `after`, and at most `limit` documents (default 100)
    */
   list(filter?: { prefix?: string; after?: string; limit?: number }): Promise<Document[]>;
 }

@@ -13,7 +13,7 @@ export interface Policies {
    * Names of the configured policy sources. A policy whose source is no longer configured is not managed by a source.
    */
   readonly sources: readonly string[];
-  /** Locations of the baseline's sources, by the sources' names. */
+  /** Locations of the baseline's sources, keyed by the names of the sources. */
   readonly baselines: ReadonlyMap<string, SourceLocation>;
   /** Returns the active policy set. */
   current(): Promise<ActivePolicies>;

@@ -46,8 +46,8 @@ export interface PolicyOfferOutcome {
   previous: string | null;
   policy_set: string | null;
   /**
-   * Whether this process recorded the outcome. False if another process recorded it, or this process did before a
-   * restart.
+   * Whether this process recorded the outcome. False if another process recorded it, or this process recorded it before
+   * a restart.
    */
   isNew: boolean;
 }

@@ -39,8 +39,8 @@ export interface RequestContext<
   releaseQueueSlot(): void;
   /**
    * Runs work that waits for another system, without the queue slot, so that a slow system cannot fill the queue.
-   * Enters the queue again after the work. Throws OVERLOADED if the queue is full by then. If the request has no slot,
-   * only runs the work.
+   * Enters the queue again after the work. Throws OVERLOADED if the queue is full when the work ends. If the request
+   * has no slot, only runs the work.
    */
   withoutQueueSlot<T>(work: () => Promise<T>): Promise<T>;
   /**

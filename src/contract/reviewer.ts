@@ -1,8 +1,8 @@
 /**
- * The contract of machine reviewers. A rule lists them in `approval.reviewers`. The service calls a reviewer after the
- * action is pending, outside any transaction, and records its answer. A reviewer can be called more than once for one
- * request (after a crash, or when another process takes over); the first recorded answer counts. If a reviewer throws,
- * hangs or returns a malformed answer, only people decide.
+ * The contract of machine reviewers. A rule declares its reviewers in `approval.reviewers`. The service calls a
+ * reviewer after the action is pending, outside any transaction, and records its answer. A reviewer can be called more
+ * than once for one request (after a crash, or when another process takes over); the first recorded answer counts. If a
+ * reviewer throws, hangs or returns a malformed answer, only people decide.
  */
 import { type JsonObject, type JsonValue, parseJson } from "../domain/json.ts";
 import type { ReviewAnswer } from "../domain/reviews.ts";
@@ -44,7 +44,7 @@ export interface ReviewRequest {
     request_hash: string;
     /** What the action does, in the words of the policy; null if the rule has no preview. */
     preview: string | null;
-    /** JSON pointers of the members that the policy wants displayed first. */
+    /** JSON pointers of the members to display first. */
     shown_first: readonly string[];
     created_at: string;
     expires_at: string | null;

@@ -43,7 +43,7 @@ export interface RequestTrace {
   /** Trace id in lowercase hex. */
   readonly traceId: string;
   readonly spanId: string;
-  /** W3C `traceparent` that names this request as the parent. */
+  /** W3C `traceparent` whose parent is this request's span. */
   readonly traceparent: string;
   addStage(stage: TraceStage, start: number, end: number): void;
   /**

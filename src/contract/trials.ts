@@ -37,7 +37,10 @@ export interface TrialCase {
   facts: Facts;
   /** Milliseconds. */
   now: number;
-  /** Values of facts that `facts` does not have, by name. A fact that is missing from both has no answer. */
+  /**
+   * Values, keyed by name, for facts that are not in `facts`. A fact in neither counts as a source that did not
+   * respond.
+   */
   given?: Readonly<Record<string, unknown>>;
 }
 

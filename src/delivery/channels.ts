@@ -29,7 +29,7 @@ export interface Channel {
   recipients: readonly ChannelRecipient[];
   /** If not null, only the people on call are notified; otherwise all people of the channel. */
   rota: Rota | null;
-  /** Time of the reminder before the approval expires, in milliseconds; null for no reminder. */
+  /** How long before the expiry of the approval the reminder is sent, in milliseconds; null for no reminder. */
   remindBefore: number | null;
   escalate: { to: string; after: number } | null;
   /** Hours in which people are not notified of requests that can wait; null if there are no such hours. */
@@ -47,7 +47,7 @@ export class ChannelError extends Error {
 
 const LONE_SURROGATE = /\p{Cs}/u;
 
-/** Returns the configured channels by name. Throws ChannelError for faults that the schema cannot express. */
+/** Returns the configured channels, keyed by name. Throws ChannelError for faults that the schema cannot express. */
 export function readChannels(
   config: Config["channels"],
   notifiers: readonly Notifier[],
@@ -165,7 +165,10 @@ function duration(channel: string, key: string, text: string): number {
   return ms;
 }
 
-/** Returns the channels that a decision can notify: the named channels, and the channels to which they escalate. */
+/**
+ * Returns the channels that a decision can notify: the channels with these names, and the channels to which they
+ * escalate.
+ */
 export function listReachableChannels(channels: ReadonlyMap<string, Channel>, named: readonly string[]): Channel[] {
   const direct = named.flatMap((name) => channels.get(name) ?? []);
   const escalations = direct.flatMap(({ escalate }) => (escalate === null ? [] : (channels.get(escalate.to) ?? [])));

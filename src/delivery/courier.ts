@@ -39,7 +39,7 @@ export interface CourierOptions {
   messages: MessageBuilder;
   /** Timeout of one attempt, in milliseconds. */
   timeoutMs: number;
-  /** Time for which finished deliveries are retained. Milliseconds. */
+  /** Retention period of finished deliveries. Milliseconds. */
   keepMs: number;
   /** Names of the channels with `digest`. Default: none. */
   digests?: ReadonlySet<string>;
@@ -70,7 +70,7 @@ class StoreCourier implements Courier {
   private readonly options: CourierOptions;
   private readonly calls;
   private readonly destinations = createDestinations();
-  /** Running attempts by destination. */
+  /** Running attempts, keyed by destination. */
   private readonly attempts = new Map<string, { notifier: string; done: Promise<void> }>();
   /** Functions that each end one pause early. Called when the service stops. */
   private readonly pauseEnders = new Set<() => void>();

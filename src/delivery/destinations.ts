@@ -15,9 +15,7 @@ export interface ClosedDestination {
 }
 
 interface Destinations {
-  /**
-   * Returns the times until which a new message to the destination has to wait; null if the message can be sent now.
-   */
+  /** Returns when messages and events to the destination can be sent again; null if a new message can be sent now. */
   closureOf(destination: string, now: number): ClosedDestination | null;
   /** Records a failure. Returns the number of consecutive failures, including this one. */
   recordFailure(destination: string): number;

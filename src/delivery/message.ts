@@ -222,7 +222,7 @@ class StoredMessageBuilder implements MessageBuilder {
   }
 }
 
-/** Maximum number of unmatched effects, and of actions without an effect, that a message lists. */
+/** Maximum number of unmatched effects, and of actions without an effect, that a message contains. */
 const MAX_NAMED = 5;
 
 function summarizeGap({ seq, bytes }: EntryRow): CoverageMessage["coverage"] {

@@ -3,8 +3,8 @@ import { NotifierError, type DeliveryResult, type Message, type Notifier } from 
 import { runAsNotifier } from "./notifier-errors.ts";
 
 /**
- * Maximum number of calls of one notifier that timed out and are still running. While a notifier has this many, it is
- * not called.
+ * Maximum number of calls of one notifier that timed out and are still running. A notifier with this many hanging calls
+ * is not called again until one of them ends.
  */
 const MAX_HANGING = 20;
 

@@ -40,7 +40,11 @@ export async function notifyAfterReview(
       });
 }
 
-/** Returns true if the entry ends a request for approval. A later denial of an approved action also ends it. */
+/**
+ * Returns true if the recipients of an approval request must be notified of this entry: it settles a pending action, or
+ * denies or cancels an action that was already approved. The expiry of an approved action that was not started does not
+ * count.
+ */
 export function endsApprovalRequest(body: EntryBody): body is EndingEntry {
   if (body.type === "redecision") return body.status === "denied";
   if (body.type === "review") return body.status !== "pending_approval";

@@ -67,9 +67,9 @@ export interface RecordedAction {
   expires_at: number | null;
   /** Deadline for starting; null unless the action was allowed or approved. */
   approved_until: number | null;
-  /** Time until which this rejection denies duplicate requests; null if it does not deny them. */
+  /** Expiry of the rejection. Until then, duplicate requests are denied. Null if the rejection does not deny them. */
   rejection_until: number | null;
-  /** The grant that covered the action when it was decided; null if no grant did. */
+  /** The grant that covered the action when it was decided; null if no grant covered it. */
   grant_id: string | null;
   /** The action's plan, and its position in the plan from 1; null if the action is not part of a plan. */
   plan_id: string | null;
@@ -238,7 +238,7 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
   return history;
 }
 
-/** Returns the change that the obligations of the decision made; null if they made none. */
+/** Returns the change that the obligations of the decision made; null if they did not change the request. */
 function policyEdit(entry: DecisionEntry & { seq: number }, at: number): RecordedEdit | null {
   const { effective: commitment } = entry;
   return commitment === undefined ? null : { entry, at, by: null, comment: null, commitment };

@@ -57,7 +57,7 @@ export interface CountedVote {
   independent: boolean;
   /** Whether this is the vote of the person behind the agent. */
   self: boolean;
-  /** Whether the approver signed it with a passkey. */
+  /** Whether the approver signed the vote with a passkey. */
   signed: boolean;
   /** Whether the approver approved without a second approver (break-glass). */
   break_glass: boolean;

@@ -25,7 +25,7 @@ export interface BreakGlassUse {
 }
 
 export interface BreakGlassUses {
-  /** All uses by id, in the order of the ledger. */
+  /** All uses, keyed by id, in the order of the ledger. */
   readonly all: ReadonlyMap<string, BreakGlassUse>;
   /** The uses without a review. */
   readonly open: ReadonlyMap<string, BreakGlassUse>;
@@ -33,7 +33,7 @@ export interface BreakGlassUses {
 
 export const NO_BREAK_GLASS: BreakGlassUses = { all: new Map(), open: new Map() };
 
-/** Returns the uses after an entry. Throws RangeError if the entry contradicts earlier ones. */
+/** Returns the uses after an entry. Throws RangeError if the entry contradicts earlier entries. */
 export function applyBreakGlassEntry(
   { all, open }: BreakGlassUses,
   { seq, change, agent_id, use, related_action, comment, by, ...entry }: BreakGlassEntry & { seq: number },

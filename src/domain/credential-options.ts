@@ -12,7 +12,7 @@ const COMMON_OPTIONS = {
 const closed = { additionalProperties: false };
 
 /**
- * Returns the schema of a plugin's options: `issuers` by name, each with the patterns of its actions and with
+ * Returns the schema of a plugin's options: `issuers`, keyed by name, each with the patterns of its actions and with
  * `members`.
  * @example
  * const Options = credentialIssuerOptions({ role: Type.String({ minLength: 1 }) });

@@ -33,14 +33,14 @@ export interface Delegation {
   ended: { cause: NonNullable<DelegationEntry["cause"]>; at: number; by: Actor; comment: string | null } | null;
 }
 
-/** All delegations that were ever created, by id and in the order of the ledger. */
+/** All delegations, including ended ones, keyed by id, in the order of the ledger. */
 export type Delegations = ReadonlyMap<string, Delegation>;
 
 export const NO_DELEGATIONS: Delegations = new Map();
 
 /**
  * Returns the delegations after an entry.
- * Throws RangeError if the entry contradicts earlier ones.
+ * Throws RangeError if the entry contradicts earlier entries.
  */
 export function applyDelegationEntry(
   delegations: Delegations,

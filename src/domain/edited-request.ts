@@ -85,7 +85,7 @@ interface EditFault {
 /**
  * Returns the request with the changed parameters, or the first fault. A change replaces a string, number or boolean
  * with a value of the same type, within the bounds of the rules.
- * @param changes the new values by path, such as `params.amount`
+ * @param changes the new values, keyed by path, such as `params.amount`
  */
 export function editRequest(
   request: ActionRequest,
@@ -145,8 +145,8 @@ function findBoundFault(
 const MAX_EDITED_LENGTH = 1000;
 
 /**
- * Combines the parameters that several rules let approvers change. The result contains the parameters that all rules
- * name, within the bounds of every rule.
+ * Combines the parameters that several rules let approvers change. The result contains only parameters that every rule
+ * lets approvers change, within the bounds of every rule.
  */
 export function combineEditableParameters(lists: readonly (readonly EditableParameter[])[]): EditableParameter[] {
   const [first = [], ...others] = lists;

@@ -146,7 +146,7 @@ export function assertionCounter({ authenticator_data }: PasskeyAssertion): numb
 }
 
 /**
- * Returns the reason why the signature does not cover the recorded vote; null if it does.
+ * Returns the reason why the signature does not cover the recorded vote; null if it covers the vote.
  * @param origin the name of the log
  * @param entry the vote's entry
  * @param passkey the passkey with the id `gesture.credential_id`, as it was at the time of the vote

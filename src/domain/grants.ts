@@ -48,9 +48,9 @@ export interface GrantEnd {
 }
 
 export interface Grants {
-  /** All grants, including ended ones, by id and in the order of the ledger. */
+  /** All grants, including ended ones, keyed by id, in the order of the ledger. */
   readonly all: ReadonlyMap<string, Grant>;
-  /** Grants without a recorded end, by agent, tool and operation regardless of case. */
+  /** Grants without a recorded end, keyed by case-folded agent, tool and operation. */
   readonly open: ReadonlyMap<string, readonly Grant[]>;
 }
 

@@ -32,7 +32,7 @@ export interface GroupSubject {
 
 /**
  * Returns true if the limits include the agent and the tool. An unknown agent is included only if the limits do not
- * list agents, and an unknown tool only if they do not list tools.
+ * restrict agents, and an unknown tool only if they do not restrict tools.
  *
  * @example isWithinLimits({ agents: ["billing-*"], tools: null }, { agent_id: "billing-1", tool: "stripe" }) // true
  */

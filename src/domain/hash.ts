@@ -60,7 +60,7 @@ export function toHex(bytes: Uint8Array): string {
   return text;
 }
 
-/** Value of each lowercase hex digit by code unit; 255 for other characters. */
+/** Maps the code unit of a lowercase hex digit to its value. The value of other characters is 255. */
 const DIGITS = new Uint8Array(128).fill(255);
 for (const [value, digit] of Array.from("0123456789abcdef").entries()) DIGITS[digit.charCodeAt(0)] = value;
 

@@ -1,18 +1,21 @@
 /**
- * Ranks the parameters of a request for one-line summaries: first the parameters that the policy lists, then amounts.
- * If the policy does not list any, an agent can add a parameter whose name ranks before the name of the real amount.
+ * Ranks the parameters of a request for one-line summaries: first the parameters in `shown_first`, then amounts. If
+ * `shown_first` is empty, an agent can add a parameter whose name ranks before the name of the real amount.
  */
 import { clipText } from "./text.ts";
 
 interface Described {
   params: Record<string, unknown>;
-  /** JSON pointers of the members that the policy lists. */
+  /**
+   * JSON pointers of the members to display first: members in `approval.show` and in the preview, and members that
+   * conditions and limits read. See `presentRequest`.
+   */
   shown_first?: readonly string[] | undefined;
 }
 
 interface RankedParameter {
   name: string;
-  /** Whether the policy names it. */
+  /** Whether it is in `shown_first`. */
   isNamed: boolean;
   isAmount: boolean;
 }
@@ -27,14 +30,16 @@ const MAX_LENGTH = 80;
 
 /**
  * Returns the parameter that best distinguishes an action from similar actions: the first parameter, in the order of
- * `rankParameters`, that the policy lists or that is a string, a number or a boolean. Returns null if there is none.
+ * `rankParameters`, that is in `shown_first` or whose value is a string, a number or a boolean. Returns null if there
+ * is none.
  * @example
  * findHeadline({ params: { paths: ["a"], amount: 120 } }); // { name: "amount", value: "120" }
  */
 export function findHeadline(action: Described): { name: string; value: string } | null {
   for (const { name, isNamed } of rankParameters(action)) {
     const value = action.params[name];
-    // Return the listed parameter even if it is an object, because an agent could have added the parameters after it.
+    // Return a parameter of `shown_first` even if it is an object, because an agent could have added the parameters
+    // after it.
     if (isNamed && typeof value === "object" && value !== null)
       return { name: clipText(name, MAX_LENGTH), value: clipText(JSON.stringify(value), MAX_LENGTH) };
     if ((typeof value === "string" && value !== "") || typeof value === "number" || typeof value === "boolean")
@@ -44,8 +49,8 @@ export function findHeadline(action: Described): { name: string; value: string }
 }
 
 /**
- * Returns the parameters in the order of a summary: the parameters that the policy lists, in its order, then amounts,
- * then the other parameters in the order of the request.
+ * Returns the parameters in the order of a summary: the parameters in `shown_first`, in that order, then amounts, then
+ * the other parameters in the order of the request.
  * @example
  * rankParameters({ params: { paths: ["a"], amount: 120 } })[0]; // { name: "amount", isNamed: false, isAmount: true }
  */

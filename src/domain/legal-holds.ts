@@ -23,12 +23,12 @@ export interface LegalHold extends LegalHoldTerms {
   released_at: number | null;
 }
 
-/** All holds that were ever placed, by id, in ledger order. */
+/** All holds, including released ones, keyed by id, in ledger order. */
 export type LegalHolds = ReadonlyMap<string, LegalHold>;
 
 export const NO_LEGAL_HOLDS: LegalHolds = new Map();
 
-/** Returns the holds after an entry. Throws RangeError if the entry contradicts earlier ones. */
+/** Returns the holds after an entry. Throws RangeError if the entry contradicts earlier entries. */
 export function applyLegalHoldEntry(holds: LegalHolds, entry: LegalHoldEntry & { seq: number }): LegalHolds {
   const { id } = entry.hold;
   const before = holds.get(id);

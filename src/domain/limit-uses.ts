@@ -7,7 +7,7 @@ import { findGrantUse } from "./policy/decide/grant.ts";
 import { findMatchedLimits, type MatchedLimit } from "./policy/decide/limit-facts.ts";
 import type { Decision, Effect, Facts } from "./policy/policy-types.ts";
 
-/** Time for which uses are retained after they no longer count, in case the clock is set back. Milliseconds. */
+/** Retention period of expired uses, in case the clock is set back. Milliseconds. */
 export const USE_RETENTION_MS = 86_400_000;
 
 /**

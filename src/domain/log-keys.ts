@@ -25,7 +25,7 @@ export interface LogKeyChange {
   seq: number;
   vkey: string;
   previous: string;
-  /** Time until which the previous key signs in addition to the new key. Milliseconds. */
+  /** End of the overlap in which the previous key signs in addition to the new key. Milliseconds. */
   previous_until: number;
 }
 

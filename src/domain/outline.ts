@@ -30,7 +30,7 @@ interface OutlineOptions {
   each?: number;
   /** JSON pointers of the members to display first at their level, in this order. */
   first?: readonly string[];
-  /** Number of lines that a reader has expanded, by JSON pointer. */
+  /** Maps the JSON pointer of a member to the number of its lines that a reader has expanded. */
   unfolded?: ReadonlyMap<string, number>;
   /** Pointer of the root. */
   root?: string;

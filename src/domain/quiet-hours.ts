@@ -42,7 +42,7 @@ export function delayNotice(quiet: QuietHours | null, { at, expiresAt, risk }: N
 }
 
 /**
- * Returns the time at which a digest contains the notice: the next multiple of `every`. Does not delay a notice with
+ * Returns when the digest with the notice is sent: at the next multiple of `every`. Does not delay a notice with
  * critical risk, or a notice whose approvers would then have less than half of the time left to vote.
  * @example
  * delayToDigest(900_000, { at: 1_000_000, expiresAt: 9_000_000, risk: null }) // 1_800_000

@@ -34,7 +34,7 @@ interface RecordedReview {
 export const MAX_REVIEW_REASON = 500;
 const MAX_VERSION = 100;
 
-/** Time after which people are notified, even if some reviewers have not answered. Milliseconds. */
+/** Timeout for reviewers. After it, people are notified even if some reviewers have not answered. Milliseconds. */
 export const REVIEW_DEADLINE_MS = 60_000;
 
 /** A valid answer of a reviewer. */
@@ -45,7 +45,7 @@ interface ParsedAnswer {
 }
 
 /**
- * Combines the reviewers that several rules name. A reviewer may approve only if every rule permits it.
+ * Combines the reviewers of several rules. A reviewer may approve only if every rule permits it.
  * @param rules the reviewers of each rule that requires approval
  * @param approvable whether reviewers may approve this action at all
  */

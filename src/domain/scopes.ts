@@ -43,7 +43,8 @@ export type PluginScope = `${string}:${string}` & { readonly [OF_PLUGIN]: true }
 export type Scope = CoreScope | PluginScope;
 
 /**
- * Returns the scopes of a plugin by name. List all of them in the plugin's `scopes`, and use one in a route's `scope`.
+ * Returns the scopes of a plugin by name. Pass all of them as the plugin's `scopes`, and use one of them as a route's
+ * `scope`.
  * @example
  * const scopes = defineScopes("notes", ["read", "write"]);
  * scopes.read; // "notes:read"

@@ -14,7 +14,10 @@ interface StopSelector {
   agent: string | null;
   /** Glob for the tool, regardless of case. */
   tool: string | null;
-  /** Name of a policy whose answers are stopped. */
+  /**
+   * Name of a policy. The stop denies each action for which this policy has an answer; null denies regardless of
+   * policies.
+   */
   policy: string | null;
 }
 
@@ -32,7 +35,7 @@ export interface Stop extends StopSelector {
   lifted_at: number | null;
 }
 
-/** All stops that were ever placed, by id, and the stops that can still be active, in ledger order. */
+/** All stops, including lifted ones, keyed by id, and the stops that can still be active, in ledger order. */
 export interface Stops {
   readonly all: ReadonlyMap<string, Stop>;
   readonly open: readonly Stop[];
@@ -40,7 +43,7 @@ export interface Stops {
 
 export const NO_STOPS: Stops = { all: new Map(), open: [] };
 
-/** Applies a stop entry. Throws RangeError if the entry contradicts earlier ones. */
+/** Applies a stop entry. Throws RangeError if the entry contradicts earlier entries. */
 export function applyStopEntry({ all }: Stops, entry: StopEntry & { seq: number }): Stops {
   const at = timeOf(entry.at);
   const { id, until, ...about } = entry.stop;
@@ -88,8 +91,8 @@ export function stopApplies({ agent, tool }: StopSelector, action: Pick<ActionRe
 }
 
 /**
- * Returns the stops that a decision must consider: one stop that applies to every policy, or if there is none, all
- * stops that name a policy.
+ * Returns the stops that a decision must consider: one stop that applies to every policy, or if there is no such stop,
+ * all stops that apply to a single policy.
  */
 export function findStopFacts(
   stops: Stops,

@@ -32,7 +32,7 @@ interface SuggestedRuleReversal {
   comment: string | null;
 }
 
-/** Suggested rules by the name of their policy, including policies that are no longer active. */
+/** Suggested rules, keyed by the name of their policy. Includes policies that are no longer active. */
 export type SuggestedRules = ReadonlyMap<string, SuggestedRule>;
 
 export const NO_SUGGESTED_RULES: SuggestedRules = new Map();
@@ -44,7 +44,7 @@ const COUNTED_RESULTS = 50;
 /** Minimum number of failures to revert a rule. */
 const MIN_FAILURES = 3;
 
-/** Returns the rules after an entry. Throws RangeError if the entry contradicts earlier ones. */
+/** Returns the rules after an entry. Throws RangeError if the entry contradicts earlier entries. */
 export function applySuggestedRuleEntry(rules: SuggestedRules, entry: SuggestedRuleEntry): SuggestedRules {
   const { change, rule, cause } = entry;
   const at = parseRfc3339(entry.at);
@@ -106,7 +106,7 @@ export function findRulesRevertedByStop(
   );
 }
 
-/** Returns the terms of a set's enforced suggested policies, by name. */
+/** Returns the terms of a set's enforced suggested policies, keyed by policy name. */
 export function listSuggestedTerms({ policies }: Pick<PolicySetDocument, "policies">): Map<string, SuggestedRuleTerms> {
   return new Map(
     policies.flatMap(({ definition }) => suggestedTermsOf(definition) ?? []).map((terms) => [terms.policy, terms]),

@@ -147,7 +147,7 @@ function percentile99(values: readonly number[]): number | null {
   return sorted[Math.ceil(sorted.length * 0.99) - 1] ?? null;
 }
 
-/** Returns the members that do not contain other members, by pointer. Does not look into lists. */
+/** Returns the members that do not contain other members, keyed by JSON pointer. Does not look into lists. */
 function listMembers(params: JsonObject): Map<string, JsonValue> {
   const members = new Map<string, JsonValue>();
   collectMembers("/params", params, members, 0);

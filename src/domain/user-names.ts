@@ -3,9 +3,9 @@ import { ownerIdentity, principalOfOwner, principalOfUser, userOfPrincipal } fro
 import type { User } from "./users.ts";
 
 export class UserNames {
-  /** Principals of each user, by the user's id: `user:<id>` and all past and present names. */
+  /** Maps the id of a user to the user's principals: `user:<id>` and all past and present names. */
   private readonly principals = new Map<string, Set<string>>();
-  /** Ids of the users who have or had a name, by normalized name. */
+  /** Maps a normalized name to the ids of the users who have or had it. */
   private readonly ids = new Map<string, Set<string>>();
 
   /** Adds a user's current name. */

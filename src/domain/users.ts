@@ -20,7 +20,7 @@ export type ExternalIdentity = User["identities"][number];
 
 export type Passkey = User["passkeys"][number];
 
-/** All users that were ever created, by id. */
+/** All users, including deactivated ones, keyed by id. */
 export type Users = ReadonlyMap<string, User>;
 
 export const NO_USERS: Users = new Map();
@@ -56,7 +56,7 @@ export function createEnrolmentLinkRecord(token: string, now: number): NonNullab
 }
 
 /**
- * Returns the user after an entry. Throws RangeError if the entry contradicts earlier ones.
+ * Returns the user after an entry. Throws RangeError if the entry contradicts earlier entries.
  * @param before the previous state of the user; null for a new user
  */
 export function applyUserEntry(before: User | null, entry: UserEntry): User {

@@ -1,4 +1,6 @@
-/** Registers TypeBox formats with linear-time checks, and explains TypeBox errors in sentences that say what to do. */
+/**
+ * Registers TypeBox formats with linear-time checks, and explains TypeBox errors in sentences that state what to do.
+ */
 import { FormatRegistry, Kind, type TObject, type TSchema } from "@sinclair/typebox";
 import { ValueErrorType, type ValueError } from "@sinclair/typebox/errors";
 import { findNameFault } from "./names.ts";
@@ -71,7 +73,7 @@ export function explainFault(error: ValueError, siblings: readonly string[]): st
   }
 }
 
-/** Describes the values that a schema accepts in a few words. */
+/** Returns a short description of the values that a schema accepts, such as "an object" or "null or a string". */
 function describeSchema(schema: TSchema): string {
   if (schema[Kind] === "Union") return (schema["anyOf"] as TSchema[]).map(describeSchema).join(" or ");
   if ("const" in schema) return JSON.stringify(schema["const"]);

@@ -13,7 +13,7 @@ export interface TextPart {
  * page elements.
  */
 const MAX_MARKS = 40;
-/** Maximum number of letters that the mark of a word lists. */
+/** Maximum number of letters that the mark of a word mentions. */
 const MAX_NAMED = 3;
 
 const NAMES: Readonly<Record<number, string>> = {

@@ -6,7 +6,7 @@ import { fromBase64, toBase64 } from "./hash.ts";
 const MAX_PROOF = 63;
 
 export interface AddCheckpoint {
-  /** The size that the witness last cosigned, as far as the sender knows; 0 if it has not cosigned any. */
+  /** The size that the witness last cosigned, as far as the sender knows; 0 if it has not cosigned any checkpoint. */
   old: number;
   /** Consistency proof from `old` to the checkpoint. */
   proof: Uint8Array[];

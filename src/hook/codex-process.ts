@@ -24,7 +24,7 @@ export function callingCodexPath(): string | null {
       const name = basename(path);
       if (name === "codex") return path;
       // Stop at any other program, because it may be an older Codex with a different name. The search could otherwise
-      // reach a newer Codex that had started the older one.
+      // reach a newer Codex that had started the older Codex.
       if (!SHELL.test(name)) return null;
       pid = Number(/^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
     }

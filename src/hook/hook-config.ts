@@ -8,7 +8,7 @@ import { isObject, type JsonObject } from "./payload.ts";
 export interface HookConfig {
   url: string;
   apiKey: string;
-  /** The agent id; null for the agent that the service reports for the key. */
+  /** The agent id; null to use the agent that the service reports for the key. */
   agent: string | null;
   /** Seconds that a call waits for approval; null for as long as the host allows. */
   wait: number | null;

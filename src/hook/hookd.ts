@@ -18,7 +18,8 @@ const DEFAULT_IDLE_MS = 15 * 60_000;
 /** Interval between heartbeats. The launcher uses a worker if they stop. Milliseconds. */
 const HEARTBEAT_MS = 1_000;
 /**
- * Replaces a running hookd that does not respond within this time, for example because it is suspended. Milliseconds.
+ * Timeout for the response of a running hookd. A hookd that does not respond, for example because it is suspended, is
+ * replaced. Milliseconds.
  */
 const PROBE_TIMEOUT_MS = 2_000;
 

@@ -25,10 +25,11 @@ const MAX_EVENT_BYTES = 64 * 1024 * 1024;
 /** Time limit for reading standard input. Milliseconds. */
 const INPUT_TIMEOUT_MS = 5_000;
 /**
- * After the answer is written, stops reading the rest of the input when no data arrives for this time. Milliseconds.
+ * Timeout for more input after the answer is written. If no data arrives within it, the launcher stops reading.
+ * Milliseconds.
  */
 const DRAIN_TIMEOUT_MS = 5_000;
-/** Uses a worker if hookd does not send a heartbeat for this time. Milliseconds. */
+/** Heartbeat timeout of hookd, after which a worker is used instead. Milliseconds. */
 const HOOKD_TIMEOUT_MS = 4_000;
 /** Seconds that are added to `--wait` for everything except the wait. The host's limit applies if the sum is higher. */
 const WAIT_OVERHEAD = 15;
@@ -217,7 +218,7 @@ function write(descriptor: 1 | 2, text: string): boolean {
 
 /**
  * Returns the project folder. Reads only this host's variable, because variables of another host may be inherited from
- * an agent that started this one.
+ * an agent that started this host.
  */
 function projectFolder(host: Host): string | null {
   const names = { "claude-code": "CLAUDE_PROJECT_DIR", gemini: "GEMINI_PROJECT_DIR", cursor: "CURSOR_PROJECT_DIR" };

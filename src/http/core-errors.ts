@@ -27,7 +27,7 @@ export function listRouteErrors(route: Route): ErrorKind[] {
   return [...new Map(kinds.map((kind) => [kind.code, kind])).values()];
 }
 
-/** Returns the errors of the core for a route. Routes do not list these themselves. */
+/** Returns the errors of the core for a route. Routes do not declare these errors themselves. */
 export function listCoreErrors(route: Route): ErrorCode[] {
   return [
     // Returned for an unexpected body, and for a path that is not percent-encoded.

@@ -57,7 +57,7 @@ interface FetchOptions {
   inFlight: RequestByteBudget;
   responses: ResponseByteBudget;
   queue: RequestQueue;
-  /** The response class of the server, if it has a faster one than the global. */
+  /** The response class of the server, if it is faster than the global class. */
   Response?: typeof Response;
 }
 
@@ -434,7 +434,7 @@ interface Call {
   slot?: QueueSlot;
 }
 
-/** A client that reads nothing of a large response for this time is disconnected. Milliseconds. */
+/** Stall timeout: a client that reads nothing of a large response for this long is disconnected. Milliseconds. */
 const STALL_MS = 30_000;
 /**
  * Form of a JWS in Compact Serialization. An unsecured token, with an empty signature, also matches; authenticators

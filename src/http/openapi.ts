@@ -17,7 +17,7 @@ interface OpenApiOptions extends ApiDescription {
   routes: readonly Route[];
   /** Errors of plugins. */
   errors: readonly ErrorKind[];
-  /** Total number of scopes. A route that lists all of them is documented as accepting any key. */
+  /** Total number of scopes. A route that accepts all of them is documented as accepting any key. */
   scopes: number;
   version: string;
   /** Base URL of the operations. */

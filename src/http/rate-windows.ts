@@ -1,4 +1,6 @@
-/** Counts uses by name in time windows. A window starts with the first use of a name. Uses a monotonic clock. */
+/**
+ * Counts the uses of each name in time windows. A window starts with the first use of a name. Uses a monotonic clock.
+ */
 
 /** Number of uses of a name in its window, including the current use, and the milliseconds until the window ends. */
 interface RateWindow {

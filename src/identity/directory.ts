@@ -43,7 +43,7 @@ interface RecordedPermitKey {
   /** Public key in hex. */
   public_key: string;
   previous: string;
-  /** Time until which permits of the previous key are accepted. Milliseconds. */
+  /** Expiry of the previous permit key. Milliseconds since the epoch. */
   previous_until: number;
 }
 
@@ -135,7 +135,7 @@ export class Directory {
     return this.keys.get(id) ?? (user === undefined ? null : toRecordedKey(user));
   }
 
-  /** Returns the keys with this name, including revoked ones. */
+  /** Returns the keys with this name, including revoked keys. */
   keysNamed(name: string): RecordedKey[] {
     return [...this.keys.values()].filter((key) => key.name === name);
   }
@@ -254,7 +254,7 @@ export class Directory {
   private takeKey(row: EntryRow): void {
     const { change, key, by } = decodeEntry<KeyEntry>(row.bytes);
     const earlier = this.keys.get(key.id);
-    // If several entries have the same id, the first one created the key.
+    // If several entries have the same id, the first entry created the key.
     if (change === "revoked") {
       if (earlier !== undefined) this.keys.set(key.id, { ...earlier, revoked: true });
     } else if (earlier === undefined) {

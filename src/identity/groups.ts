@@ -10,7 +10,7 @@ import {
 import { shiftAt, type Rota } from "../domain/rota.ts";
 import type { GroupVisibility } from "../domain/visibility.ts";
 
-/** @param definitions the groups by name */
+/** @param definitions the groups, keyed by name */
 export function createGroups(
   definitions: Readonly<Record<string, GroupDefinition>>,
   rotas: ReadonlyMap<string, Rota> = new Map(),

@@ -4,7 +4,7 @@ import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, st
 import { dirname } from "node:path";
 import type { Logger } from "../contract/host.ts";
 
-/** Used in error messages. Says how to create a suitable key. */
+/** Used in error messages. Explains how to create a suitable key. */
 export const CREATE_KEY_HINT = "make one with `openssl genpkey -algorithm ed25519`";
 
 /**

@@ -1,4 +1,4 @@
-/** Importing this file replaces the portable SHA-256 with the one of `node:crypto`. */
+/** Importing this file replaces the portable SHA-256 with the implementation in `node:crypto`. */
 import * as crypto from "node:crypto";
 import { createHash } from "node:crypto";
 import { setSha256 } from "../domain/hash.ts";

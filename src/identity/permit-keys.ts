@@ -47,8 +47,8 @@ export interface PermitRotation {
   /** The new key as PEM or as the path of its file; null to create a key in the data folder. */
   key: string | null;
   /**
-   * Seconds for which permits of the current key are still signed and accepted. Must be 0 if this process does not have
-   * that key.
+   * Overlap in which permits of the current key are still signed and accepted, in seconds. Must be 0 if this process
+   * does not have that key.
    */
   overlap: number;
 }
@@ -194,17 +194,17 @@ class PermitKeys implements PermitKeyService {
       throw new VaultError(
         `permits.key names the key that signs permits: name the file of the new one, ${CREATE_KEY_HINT}`,
       );
-    // If the data folder had no key, this start has already created a new key. Use that key to replace the lost one.
+    // If the data folder had no key, this start has already created a new key. Use that key to replace the lost key.
     const given = key ?? readOrCreateSecret(isLost ? files.now : files.next, log, generatePrivateKey);
     const next = publicHex(given);
-    // If this process never had the old key, stop accepting the old key's permits immediately. Only the store says that
-    // the key signed permits, and anyone with write access to the store could have written that.
+    // If this process never had the old key, stop accepting the old key's permits immediately. Only the store claims
+    // that the key signed permits, and anyone with write access to the store could have written that.
     const until = await this.record(ledger, next, isLost ? 0 : overlap);
     if (key === null && !isLost) moveIntoPlace(files.next, files.now);
     return { kid: permitKeyId(fromHex(next)), previous: present.kid, until };
   }
 
-  /** Records the next key. Resolves to the time until which permits of the previous key are accepted. */
+  /** Records the next key. Resolves to the expiry of the previous key. */
   private record(ledger: Ledger, next: string, overlapSeconds: number): Promise<number> {
     return ledger.transact(async (tx) => {
       const keys = this.all();
@@ -252,7 +252,7 @@ class PermitKeys implements PermitKeyService {
     return this.all().find((key) => key.kid === this.kid);
   }
 
-  /** Always returns the same object for the same key, because the vault caches imported keys by object. */
+  /** Always returns the same object for the same key, because the vault caches imported keys per object. */
   private importKey(hex: string, until: number | null): PublishedPermitKey {
     const name = `${hex} ${until}`;
     const importedKey = this.imported.get(name);
@@ -278,8 +278,8 @@ function publicHex(given: string): string {
 }
 
 /**
- * Returns the store's first permit key. Pins this process's key if the store has none. Checks again under the lock,
- * because several processes can start on the same empty store.
+ * Returns the store's first permit key. Pins this process's key if the store has no permit key. Checks again under the
+ * lock, because several processes can start on the same empty store.
  */
 async function pin(storage: Storage, ownDigest: string): Promise<string> {
   const pinned =

@@ -9,14 +9,14 @@ import { VaultError } from "./key-files.ts";
 import type { LogKeyring } from "./log-keyring.ts";
 
 export interface LogKeyRotation {
-  /** Time from now for which the current key still cosigns. Milliseconds. */
+  /** Overlap, from now, in which the current key still cosigns. Milliseconds. */
   overlap: number;
   /** Whether to allow the change even if the predecessor of the current key still cosigns. */
   again: boolean;
 }
 
 export interface RotatedLogKey extends LogKeyChange {
-  /** False if the log already has this key. Nothing is recorded then. */
+  /** False if nothing was recorded, because the log already has this key. */
   recorded: boolean;
 }
 
@@ -39,7 +39,8 @@ export async function rotateLogKey(
   { overlap, again }: LogKeyRotation,
 ): Promise<RotatedLogKey> {
   const { origin } = ledger;
-  // Sign a committed head, because it can no longer change. The current key would sign this head anyway.
+  // Sign a committed head, because it can no longer change. This adds no risk, because the current key signs committed
+  // heads in any case.
   const signed = await ledger.checkpoint();
   const previous = currentVkey(book.keys());
   const last = book.keys().changes.at(-1);

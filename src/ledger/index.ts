@@ -435,8 +435,9 @@ class ProcessLedger implements OpenLedger {
 function keptCheckpoints({ keptCheckpoint, stateFolder, logKeys, log }: LedgerOptions): CheckpointFile[] {
   const checkpointFiles: CheckpointFile[] = [];
   if (keptCheckpoint !== null) checkpointFiles.push(openCheckpointFile(keptCheckpoint, log));
-  // Store another copy elsewhere, because restoring the whole data folder also restores the checkpoint in it. The name
-  // of the copy depends on the log's first key, because one folder serves all logs.
+  // Also store a copy outside the data folder. Restoring the whole data folder restores the checkpoint in it too, so a
+  // rollback would go unnoticed. The name of the copy depends on the log's first key, because one state folder serves
+  // all logs.
   if (typeof stateFolder === "string")
     checkpointFiles.push(
       openCheckpointFile(stateCheckpointPath(stateFolder, logKeys.keys().first), log, { optional: true }),

@@ -148,8 +148,8 @@ const MAX_FAULT_LENGTH = 1000;
 const refusedMeta = (sourceName: string): string => `policy_source_refused:${sourceName}`;
 
 /**
- * Returns the `source` of the bundle that was rejected since the last accepted one, by whichever process; null if there
- * is none.
+ * Returns the `source` of the last bundle that any process rejected after the last accepted bundle; null if there is
+ * none.
  */
 export async function readRefusedSource(
   reader: Pick<StorageReader, "meta">,

@@ -1,5 +1,6 @@
 /**
- * Checks the source of policies and of their tests while a person types, and lists the names that the source declares.
+ * Checks the source of policies and of their tests while a person types, and returns the names that the source
+ * declares.
  */
 import type { PolicyTestResults, CheckedText, PolicyTexts } from "../contract/trials.ts";
 import { listNamedValues, listTools } from "../domain/policy/check/expression-names.ts";

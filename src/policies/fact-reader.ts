@@ -25,10 +25,7 @@ import type { JsonValue } from "../domain/json.ts";
 import type { FactResult, FactCall } from "../domain/policy/decide/fact-reads.ts";
 import { createSlotCounts, createFairSlots, type Reader, type SlotCounts, type FairSlots } from "./fair-slots.ts";
 
-/**
- * Minimum time for which a result is usable, because a decision waits for the ledger's lock after the read.
- * Milliseconds.
- */
+/** Minimum cache lifetime of a result, because a decision waits for the ledger's lock after the read. Milliseconds. */
 const MIN_AGE_MS = 2_000;
 /** Maximum size of one result, and of all cached results of one source. Characters. */
 const MAX_RESULT_CHARACTERS = 65_536;

@@ -16,7 +16,7 @@ export interface FairSlots {
   acquire(reader: Reader, over: AbortSignal): Promise<() => void>;
 }
 
-/** Counts by group and by member. */
+/** One number for each group and for each of its members. */
 export interface SlotCounts {
   add(reader: Reader, change: number): void;
   ofGroup(group: string): number;
@@ -48,7 +48,7 @@ type Start = () => void;
 export function createFairSlots(slots: number): FairSlots {
   let free = slots;
   const held = createSlotCounts();
-  /** Functions that start the waiting reads, oldest first, by group and member. */
+  /** Functions that start the waiting reads, oldest first. Keyed by group, then by member. */
   const waiting = new Map<string, Map<string, Set<Start>>>();
 
   /** Starts the oldest read of the member with the fewest slots, in the group with the fewest slots. */

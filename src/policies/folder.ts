@@ -33,7 +33,7 @@ import { createYieldIfSlow, type YieldIfSlow } from "./yield-if-slow.ts";
 const MAX_TEST_DECISIONS = 10_000;
 
 export interface PolicyFolder {
-  /** The policies. `rulePlaces` has the positions of rules and limits, by name. */
+  /** The policies. `rulePlaces` maps the names of rules and limits to their positions. */
   documents: {
     document: PolicyDocument;
     file: string;
@@ -128,7 +128,8 @@ export function parsePolicyFolder(
   if (environment !== null && environments.length > 0 && !environments.includes(environment))
     folder.faults.push(folderFault(path, unknownEnvironment(environment, environments)));
   const data = selectEnvironment(shared.data, environment);
-  // Omit the policies, because each policy that lists the missing data would also have a fault.
+  // If the shared data has faults, skip policies and tests. Otherwise every policy that references the data would
+  // report a follow-on fault.
   const policyFiles = folder.faults.length > unread.length ? [] : files.filter(({ name }) => !isDataFile(name));
   for (const { name, content } of policyFiles) {
     const text = decodeUtf8(content);

@@ -163,7 +163,7 @@ export class PolicyStore implements PolicyService {
   }
 
   sync(source: PolicySource): Promise<void> {
-    // Load sources one at a time, so that a later load of a source cannot finish before an earlier one.
+    // Load sources one at a time, so that a later load of a source cannot finish before an earlier load.
     const next = this.syncing.then(() => this.syncNow(source));
     this.syncing = next.catch(() => undefined);
     return next;

@@ -15,7 +15,7 @@ import { clipText } from "../domain/text.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { renderMarkedText } from "../domain/visible-text.ts";
 
-/** Maximum number of earlier requests that a suggestion lists. */
+/** Maximum number of earlier requests that a suggestion contains. */
 const MAX_NAMED = 5;
 const MAX_SUMMARY = 160;
 

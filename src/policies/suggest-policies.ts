@@ -102,7 +102,7 @@ function compareRules(a: MinedRule, b: MinedRule): number {
 }
 
 /**
- * Returns the time that each vote took, by action and approver. The time starts at the request, or at the approver's
+ * Returns how long each vote took, keyed by action and approver. The time starts at the request, or at the approver's
  * previous vote if that is later.
  */
 function voteTimes(decisions: readonly PastDecision[]): Map<string, number> {

@@ -15,7 +15,7 @@ import type {
 import type { PastDecisionReader, SuggestionRange, SuggestionReport } from "../contract/suggestions.ts";
 import type { Decision } from "../domain/policy/policy-types.ts";
 
-/** Input and output of the jobs, by name of the job. */
+/** Input and output of the jobs, keyed by the name of the job. */
 export interface Jobs {
   read: { input: CandidatePolicies; output: ParsedPolicy[] };
   withCandidates: {

@@ -28,7 +28,7 @@ const port = parentPort;
 const send = (message: MessageFromThread): void => port.postMessage(message);
 
 let lastReport = { id: 0, at: 0 };
-/** Resolvers of calls to the main thread, by number. */
+/** Resolvers of calls to the main thread, keyed by the number of the call. */
 const calls = new Map<number, (value: unknown) => void>();
 let lastCall = 0;
 const turns = new Map<number, Turn>();

@@ -35,7 +35,7 @@ export interface TrialOptions {
   pingMs?: number;
   /** Number of unanswered pings after which the thread is terminated. */
   maxUnansweredPings?: number;
-  /** Time after which a thread without jobs ends. Milliseconds. */
+  /** Idle timeout: a thread without jobs ends after it. Milliseconds. */
   idleMs?: number;
   /** Maximum number of concurrent jobs. */
   maxJobs?: number;

@@ -32,7 +32,7 @@ export interface RuntimeOptions {
   clock?(): number;
   /** Whether to accept a store that is older than the checkpoint outside it. */
   acceptRollback?: boolean;
-  /** Whether to accept the configured token secret even if other processes of this store have a different one. */
+  /** Whether to accept the configured token secret even if other processes of this store have a different secret. */
   acceptSecret?: boolean;
   /** Whether to accept, and store, an environment that differs from the database's environment. */
   acceptEnvironment?: boolean;

@@ -59,7 +59,7 @@ interface PartsOptions {
   storage: Storage;
   /** Names of the policy sources. */
   sources: readonly string[];
-  /** Locations of the baseline sources, by name. */
+  /** Locations of the baseline sources, keyed by the name of the source. */
   baselines: ReadonlyMap<string, SourceLocation>;
   outbox: Outbox;
   /** Names that plugins declare. */

@@ -10,7 +10,9 @@ import { discardNodeBody, readNodeBody } from "./node-body.ts";
 export interface RunningServer {
   url: string;
   port: number;
-  /** Stops accepting requests, waits up to `graceMs` for running ones, and then closes every connection. Idempotent. */
+  /**
+   * Stops accepting requests, waits up to `graceMs` for running requests, and then closes every connection. Idempotent.
+   */
   stop(graceMs?: number): Promise<void>;
 }
 
@@ -27,8 +29,8 @@ interface ServeOptions {
 const MAX_HEADER_LINES = 128;
 
 /**
- * Time for which Node keeps an idle connection open, in milliseconds. It is longer than a proxy's default (nginx and
- * AWS: 60 seconds). If the service closed the connection first, a proxy could send a POST on it at the same moment, and
+ * Node's keep-alive timeout for idle connections, in milliseconds. It is longer than a proxy's default (nginx and AWS:
+ * 60 seconds). If the service closed the connection first, a proxy could send a POST on it at the same moment, and
  * would not know whether it was received.
  */
 const KEEP_ALIVE_MS = 75_000;

@@ -26,8 +26,9 @@ export interface FaultOptions {
 
 export interface Faults {
   /**
-   * Returns the names of all operations that can fail: `open`, `close`, `ping`, `lease`, `release`, `leases`; `begin` and
-   * `commit` of `write`; reads outside a transaction by name (`head`); methods of the transaction as `tx.head`.
+   * Returns the names of all operations that can fail: `open`, `close`, `ping`, `lease`, `release`, `leases`; `begin`
+   * and `commit` of `write`; reads outside a transaction under their name (`head`); methods of the transaction as
+   * `tx.head`.
    */
   operations(): string[];
   /** Makes one later call fail. Throws RangeError for an unknown operation. */

@@ -17,9 +17,9 @@ log = logging.getLogger("assent")
 
 #: Seconds after which to repeat a call that waits for approval (`Pending.retry_after`).
 COME_BACK = 10.0
-#: Default number of seconds for which a call waits for approval.
+#: Default approval timeout of a call, in seconds.
 DEFAULT_WAIT = 30.0
-#: A response to a start is ignored if it arrives more seconds than this after the request, because the process may have been suspended.
+#: Maximum age of the response to a start, in seconds. A later response is ignored, because the process may have been suspended.
 LIVE = 60.0
 
 STARTABLE = ("allowed", "approved")
@@ -129,7 +129,7 @@ async def in_thread(admitted: Callable[[Caller], Admitted]) -> Admitted:
 
 
 def _start(run: Run, caller: Optional[Caller]) -> Optional[ActionRecord]:
-    """Starts the action. Returns None if the call may run, or the action if it requires approval again."""
+    """Starts the action. Returns None if the call may run. Returns the action if the start requires another approval."""
     if caller is not None and caller.gone:
         raise ServiceUnavailable("the caller left; nothing was run", code="TIMEOUT")
     wall, steady = time.time(), time.monotonic()

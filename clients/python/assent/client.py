@@ -61,8 +61,8 @@ class Assent:
     ) -> ActionRecord:
         """
         Submits a request and returns its action. With `join`, an open action of this key with the same request is returned
-        instead of a new one. `wait`: seconds to wait for approval; the record can still be `pending_approval` afterwards.
-        `permit`: includes a permit in the record. If none could be issued, `Assent.permit` raises the reason.
+        instead of a new action. `wait`: seconds to wait for approval; the record can still be `pending_approval` afterwards.
+        `permit`: includes a permit in the record. If no permit could be issued, `Assent.permit` raises the reason.
         """
         body: Dict[str, Any] = {"agent_id": agent_id, "tool": tool, "operation": operation}
         for name, value in (("params", params), ("context", context), ("meta", meta)):
@@ -196,7 +196,7 @@ class Assent:
         return self._record("POST", path, {"question": question}, repeat=True, about=action_id)
 
     def answer(self, action_id: str, answer: str, number: Optional[int] = None) -> ActionRecord:
-        """Answers question `number` about a pending action of this agent, or the first one without an answer."""
+        """Answers question `number` about a pending action of this agent, or the first question without an answer."""
         body: Dict[str, Any] = {"answer": answer}
         if number is not None:
             body["number"] = number

@@ -6,7 +6,7 @@ from typing import Any, Mapping, Optional
 
 
 class AssentError(Exception):
-    """Base class of all failures of a call. `status` is 0 if there was no response; `code` is listed in docs/errors.md or defined by the client."""
+    """Base class of all failures of a call. `status` is 0 if there was no response; `code` is a code of docs/errors.md or of the client."""
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class AssentError(Exception):
 
 
 class ServiceUnavailable(AssentError):
-    """There is no usable response: none in time, an unreadable one, 429 or 5xx. The service may have carried out the request."""
+    """There is no usable response: a timeout, an unreadable response, 429 or 5xx. The service may have carried out the request."""
 
 
 class Unauthorized(AssentError):
@@ -37,13 +37,13 @@ class RequestRefused(AssentError):
 
 
 class NotJson(TypeError):
-    """JSON cannot represent the arguments exactly, so the service would evaluate different arguments than the ones that run."""
+    """JSON cannot represent the arguments exactly, so the decided arguments would differ from the arguments that run."""
 
 
 class Denied(AssentError):
     """
     The action must not run. `action` is its record. `outcome` is `denied` by policy, `rejected` by a person, `stopped`,
-    `expired`, `cancelled`, `taken` by another call, or `refused` at its start; the message says what to do next.
+    `expired`, `cancelled`, `taken` by another call, or `refused` at its start; the message states what to do next.
     """
 
     def __init__(self, message: str, *, code: str, action: Mapping[str, Any], outcome: str = "denied") -> None:

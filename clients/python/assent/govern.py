@@ -31,10 +31,10 @@ def govern(
     on_unreported: Optional[Callable[[Exception, ActionRecord], None]] = None,
 ) -> Callable[[Function], Function]:
     """
-    Returns a decorator. The decorated function first submits an action whose `params` are the arguments by name. It runs if
+    Returns a decorator. The decorated function first submits an action whose `params` map names to arguments. It runs if
     the action is allowed or approved and its start is recorded. Raises Denied; Pending after `wait` seconds (the same call
     then joins the same action later); and AssentError if there is no decision. In each of these cases the function did not
-    run. If the service may have recorded a start anyway, the client reports that the function did not run.
+    run. If the service may still have recorded a start, the client reports that the function did not run.
 
     The function runs with a copy of the submitted arguments, so that other code cannot change them in between. `agent_id`
     defaults to the agent that the key is bound to. `record` selects the part of a result to store, such as ids and amounts.
@@ -129,7 +129,7 @@ def _begun(value: Any) -> Any:
 
 
 def _flat(bound: inspect.BoundArguments) -> Dict[str, Any]:
-    """Returns the arguments by name. Adds the arguments of `**more`, unless a named argument has the same name."""
+    """Returns the arguments, keyed by name. Adds the arguments of `**more`, unless a named argument has the same name."""
     params: Dict[str, Any] = {}
     for name, value in bound.arguments.items():
         if bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:

@@ -1,4 +1,4 @@
-"""Types of the API objects that the client uses. Objects keep members that are not listed here."""
+"""Types of the API objects that the client uses. Objects keep members that these types do not declare."""
 
 from __future__ import annotations
 

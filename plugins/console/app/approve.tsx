@@ -48,7 +48,7 @@ interface Lost {
 interface Signer {
   name: string;
   principal: string;
-  /** The largest grant that the rules allow with the vote; null if none. */
+  /** The largest grant that the rules allow with the vote; null if they do not allow grants. */
   grants: GrantLimits | null;
 }
 

@@ -77,7 +77,7 @@ function readNotice({ data }: WorkerEvent): PushNotice {
   }
 }
 
-/** Returns the path of a console page; the default path if the value is not one. */
+/** Returns the path of a console page; the default path if the value is not the path of a console page. */
 function pathOf(path: unknown): string {
   return typeof path === "string" && path.startsWith("/#/") ? path : UNREADABLE.path;
 }

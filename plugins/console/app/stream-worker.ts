@@ -14,7 +14,7 @@ interface Source {
   state: StreamState | null;
 }
 
-/** Streams by credential, because tabs can be signed in with different ones. */
+/** Streams, keyed by credential, because tabs can be signed in with different credentials. */
 const sources = new Map<string, Source>();
 
 function join(key: string, port: MessagePort, subscription: number): void {
@@ -40,7 +40,8 @@ function start(key: string): Source {
     onState(state) {
       source.state = state;
       send({ state });
-      // Remove the source so that the next tab tries again, because the key may have more scopes by then.
+      // Remove the source so that the next tab tries again, because the key may have been given more scopes in the
+      // meantime.
       if (state.state === "refused") end(key, source);
     },
   });

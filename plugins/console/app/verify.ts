@@ -266,8 +266,8 @@ async function assertIncluded(
 }
 
 /**
- * Returns the changes of the log's key in a proof file. Returns none if the file has no extra data or its extra data
- * has a different format.
+ * Returns the changes of the log's key in a proof file. Returns an empty list if the file has no extra data, or if its
+ * extra data has a different format.
  */
 function changesIn(extra: Uint8Array | null): KeyChange[] {
   try {

@@ -14,9 +14,9 @@ export interface Votes {
 }
 
 export interface VotingActivity {
-  /** Votes by principal. */
+  /** Votes, keyed by principal. */
   votes: Map<string, Votes>;
-  /** Time of the newest entry that a user caused, by user id. Milliseconds. */
+  /** Maps a user id to the time of the newest entry that the user caused. Milliseconds. */
   users: Map<string, number>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Passkey ceremonies in the browser: one creates a passkey, the other answers a challenge with a passkey. Both reject
- * if the person does not confirm.
+ * Passkey ceremonies in the browser: one creates a passkey, the other signs a challenge with a passkey. Both reject if
+ * the person does not confirm.
  */
 import type { AssertionResponse, AttestationResponse, CeremonyOptions } from "../schemas.ts";
 import { decodeBase64Url, encodeBase64Url } from "./base64url.ts";
@@ -40,7 +40,7 @@ export async function createPasskey(given: CeremonyOptions): Promise<Attestation
   };
 }
 
-/** Answers with a passkey of the person. */
+/** Signs the challenge with a passkey of the person. */
 export async function answerWithPasskey(given: CeremonyOptions): Promise<AssertionResponse> {
   const options = given as unknown as RequestOptions;
   const credential = await navigator.credentials.get({

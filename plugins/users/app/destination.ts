@@ -3,7 +3,7 @@
  * error of a failed sign-in.
  */
 
-/** Challenge of the terminal that opened this page; null if no terminal did. */
+/** Challenge of the terminal that opened this page; null if no terminal opened it. */
 export const terminal: string | null = /^#terminal=([A-Za-z0-9_-]{43})$/.exec(location.hash)?.[1] ?? null;
 
 /** Returns the path to open after the sign-in. It is always a path of this service, never of another site. */

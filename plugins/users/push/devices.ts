@@ -35,7 +35,8 @@ export interface DeviceAddress {
 }
 
 /**
- * Returns the time from which the device is not notified, unless its user opens the console on it before. Milliseconds.
+ * Returns the expiry of the device's subscription. Opening the console on the device renews the subscription.
+ * Milliseconds.
  */
 export function deviceExpiry({ confirmed_at }: StoredDevice): number {
   return confirmed_at + DEVICE_DAYS * DAY_MS;

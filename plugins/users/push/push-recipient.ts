@@ -2,7 +2,7 @@
 import { findUser, isSameOwner, resolveOwner, type User, userOfPrincipal, type Users } from "../../../src/core.ts";
 
 /**
- * Returns the active user; a fault if there is none, or several.
+ * Returns the active user; a fault if no user matches, or several users match.
  * @param to the name of a user, or `user:<id>`
  * @example
  * findRecipient(users, "ada"); // { user: { id: "0193…", name: "Ada", … } }

@@ -1,7 +1,7 @@
 /**
  * The key pair with which the service identifies itself to push services (VAPID, RFC 8292). Browsers bind a
- * subscription to its public key. The key pair is derived from the service's secret, so all processes have the same one
- * and do not store it. After the secret is replaced, people have to turn notifications on again.
+ * subscription to its public key. The key pair is derived from the service's secret, so all processes have the same key
+ * pair and do not store it. After the secret is replaced, people have to turn notifications on again.
  */
 import { createECDH } from "node:crypto";
 import { type CoreHost, toBase64Url, utf8 } from "../../../src/core.ts";

@@ -46,7 +46,7 @@ export class ScimRecords {
     return document === null ? null : this.verified(id, document.value);
   }
 
-  /** Returns all records by user id. */
+  /** Returns all records, keyed by user id. */
   async readAll(): Promise<Map<string, UserRecord>> {
     const prefix = userKey(this.provider, "");
     const records = new Map<string, UserRecord>();

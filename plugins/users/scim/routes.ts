@@ -167,7 +167,7 @@ function userRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route
   ];
 }
 
-/** Returns a group with its members, unless `excludedAttributes` lists them. */
+/** Returns a group with its members, unless `excludedAttributes` contains them. */
 async function renderGroup(
   host: CoreHost,
   { users, groups }: Endpoint,

@@ -1,6 +1,6 @@
 /**
- * Groups of a SCIM client. The members of a group are the users whose entries name the group, and its id is computed
- * from its name. Therefore the store contains only which groups exist.
+ * Groups of a SCIM client. The members of a group are the users whose entries contain the name of the group, and its id
+ * is computed from its name. Therefore the store contains only which groups exist.
  */
 import {
   confirmCredential,

@@ -1,4 +1,4 @@
-/** Finds the words that can follow each command, from the help text, which lists every subcommand and option. */
+/** Finds the words that can follow each command, from the help text, which contains every subcommand and option. */
 import type { Command } from "../command.ts";
 
 /** A word that a shell offers for completion. */
@@ -17,7 +17,7 @@ export interface WordList {
 
 const OPTION = /--[a-z][a-z-]*/g;
 
-/** Returns the word lists of all commands. The first one lists the commands. */
+/** Returns the word lists of all commands. The first list contains the names of the commands. */
 export function completionWords(commands: ReadonlyMap<string, Command>): WordList[] {
   const start = [...commands].map(([text, { summary }]) => ({ text, summary }));
   return [

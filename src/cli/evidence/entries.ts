@@ -9,7 +9,7 @@ import type { BoundaryLine, SubtreeLine } from "./pack-format.ts";
 
 const PAGE = 256;
 
-/** Yields entries in order. Throws CommandError if the store lacks one. */
+/** Yields entries in order. Throws CommandError if the store lacks an entry. */
 export async function* readEntries(store: StorageReader, from: number, to: number): AsyncIterable<EntryRow> {
   for (let seq = from; seq < to; seq += PAGE) {
     const rows = await store.entries(seq, Math.min(seq + PAGE, to));

@@ -53,7 +53,7 @@ export interface OpenedAction {
   agent_id: string;
   tool: string;
   operation: string;
-  /** Time at which the contents were erased. Every other member is then null or empty. */
+  /** Time of the erasure. If it is not null, every other member is null or empty. */
   erased_at: string | null;
   request: ActionRequest | null;
   salt: string | null;

@@ -82,7 +82,7 @@ async function keyFault(): Promise<string | null> {
   }
 }
 
-/** Starts the proxy in the same way as the client, and lists its tools. */
+/** Starts the proxy in the same way as the client, and reads its tools. */
 function start(entry: JsonObject): Promise<{ tools: number; fault: string | null }> {
   // Remove variables of this shell that the client would not pass to the proxy.
   const { ASSENT_API_KEY: _key, ASSENT_URL: _url, ...env } = process.env;

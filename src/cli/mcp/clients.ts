@@ -20,7 +20,7 @@ interface Folders {
   project: string;
 }
 
-/** Member of the settings that contains the servers by name. */
+/** Member of the settings that contains the servers, keyed by name. */
 const SERVERS_MEMBER: Readonly<Record<Client, string>> = {
   "claude-code": "mcpServers",
   "claude-desktop": "mcpServers",
@@ -51,7 +51,7 @@ export function clientFile(client: Client, scope: ClientScope, { home, project }
   return files[client][scope];
 }
 
-/** Returns the servers by name. Throws SettingsError if the text is not JSON or an entry is not an object. */
+/** Returns the servers, keyed by name. Throws SettingsError if the text is not JSON or an entry is not an object. */
 export function readServers(text: string, client: Client): Record<string, JsonObject> {
   const settings = parseJsonc(text);
   if (!isObject(settings)) throw new SettingsError("the file is not a JSON object");
@@ -131,13 +131,13 @@ export interface Backup {
   /** The whole file before the installation; null if it already contained servers behind the proxy. */
   before: string | null;
   after: string;
-  /** Each changed entry, by server name, before and after the installation. */
+  /** Each changed entry before and after the installation, keyed by server name. */
   servers: Record<string, { direct: JsonObject; proxied: JsonObject }>;
 }
 
 /**
- * Puts every server behind the proxy, unless it already is. Throws SettingsError that names each server that cannot be
- * put behind the proxy and is not in `skipped`.
+ * Puts every server behind the proxy, unless it is already behind the proxy. Throws SettingsError with the name of each
+ * server that cannot be put behind the proxy and is not in `skipped`.
  */
 export function addProxy(
   text: string,

@@ -74,7 +74,7 @@ examples:
   },
 };
 
-/** Returns why a policy cannot declare this tool; null if it can. */
+/** Returns why a policy cannot declare this tool; null if it can declare the tool. */
 function findFault(tool: ToolSchemaDocument): string | null {
   const policy = { policy: "imported", tools: [tool], rules: [{ name: "any", effect: "deny" }] };
   return validatePolicyDocument(policy)[0]?.detail ?? null;

@@ -93,7 +93,10 @@ async function findUntestedRules(folder: PolicyFolder): Promise<TextFault[]> {
   );
 }
 
-/** Returns a warning for each channel that the configuration does not define; none if there is no configuration. */
+/**
+ * Returns a warning for each channel that the configuration does not define; an empty list if there is no
+ * configuration.
+ */
 function channelWarnings({ documents }: PolicyFolder, file: string | undefined): TextFault[] {
   let channels: string[];
   try {

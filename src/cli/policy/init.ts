@@ -97,7 +97,7 @@ examples:
   },
 };
 
-/** Writes both files or none. Fails if one of them exists, even if another process creates it at the same time. */
+/** Writes both files or neither. Fails if one of them exists, even if another process creates it at the same time. */
 async function write(files: [string, string][]): Promise<void> {
   const written: string[] = [];
   try {

@@ -4,10 +4,10 @@ import type { Coverage, RuleCoverage } from "../../domain/policy/test/coverage.t
 import type { RulePosition } from "../../domain/policy/parse/parse.ts";
 import type { PolicyFolder } from "../../policies/folder.ts";
 
-/** The coverage of one file, by line. */
+/** The coverage of the lines of one file. */
 interface FileHits {
   lines: Map<number, number>;
-  /** `BRDA` lines, which say how often each condition was true and how often it was false. */
+  /** `BRDA` lines, which contain how often each condition was true and how often it was false. */
   branches: string[];
   branchesHit: number;
 }

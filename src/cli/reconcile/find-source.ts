@@ -6,7 +6,7 @@ import { loadPlugins, PluginLoadError } from "../../runtime/plugins/loader.ts";
 import { parseOptions, PluginError } from "../../runtime/plugins/plugin-options.ts";
 import { CommandError } from "../command.ts";
 
-/** Returns the source with this name. Throws CommandError if no plugin, or more than one, provides it. */
+/** Returns the source with this name. Throws CommandError if no plugin or more than one plugin provides it. */
 export async function findSource(config: Config, name: string): Promise<EffectSource> {
   const sources = await listSources(config);
   const [source, second] = sources.filter((each) => each.name === name);

@@ -24,8 +24,8 @@ export class WatchCommands {
   private readonly service: Assent;
   private readonly io: Output;
   /**
-   * Numbers of the requests. A number never changes and is not reused, so a vote cannot reach a request other than the
-   * one that was read.
+   * Numbers of the requests. A number never changes and is not reused, so a vote always reaches the request that the
+   * person read.
    */
   private readonly numbers = new Map<string, number>();
   private readonly pending = new Map<number, ActionRecord>();

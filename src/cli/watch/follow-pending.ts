@@ -13,7 +13,7 @@ const RETRY_MS = 2000;
 const PAGE = 100;
 
 export interface PendingQuery {
-  /** `mine` lists only requests that the caller can approve now. */
+  /** `mine` restricts the list to requests that the caller can approve now. */
   view?: "mine" | undefined;
   agent_id?: string | undefined;
   tool?: string | undefined;
@@ -23,9 +23,9 @@ export interface PendingChanges {
   /** New requests, in the service's order. */
   added: readonly ActionRecord[];
   /**
-   * Requests that are no longer listed, in their current state. They are settled, or still pending if this caller has
-   * voted or if more urgent requests fill the first page. A request that this caller can no longer see has its last
-   * listed state.
+   * Requests that are no longer in the list, in their current state. They are settled, or still pending if this caller
+   * has voted or if more urgent requests fill the first page. A request that this caller can no longer see has the
+   * state that it had when it was last in the list.
    */
   removed: readonly ActionRecord[];
   /** Number of additional requests beyond the first page; null if the service does not count them. */

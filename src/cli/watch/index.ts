@@ -147,7 +147,7 @@ async function readLines(lines: Interface, commands: WatchCommands, showPrompt: 
 
 /**
  * Prints above the prompt and the line that the person is typing, which can have several rows in a narrow window.
- * @param signal aborted when there is no prompt any more
+ * @param signal aborts when there is no longer a prompt
  */
 function printingAbove(io: Output, lines: Interface, signal: AbortSignal): Output {
   const above = (print: (text: string) => void) => (text: string) => {

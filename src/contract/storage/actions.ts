@@ -36,8 +36,8 @@ export interface ActionRow extends RecordedAction {
   /** Time of the last duplicate request; null if there was none. Not in the ledger. */
   asked_at: number | null;
   /**
-   * The time until which requests wait for the action, by process, as a JSON object; null if no request waits. Not in
-   * the ledger.
+   * JSON object that maps process ids to the deadline of the longest open wait (long poll) for this action; null if
+   * there is none. Not in the ledger.
    */
   waits: string | null;
   /** Canonical JSON of `{error, meta, success}`; null before a result is reported. */
@@ -142,11 +142,11 @@ export interface ActionFilter {
   rule?: string;
   contains?: ContainedText;
   request_hash?: string;
-  /** Lists only uses of this grant. */
+  /** Restricts the list to uses of this grant. */
   grant_id?: string;
-  /** Lists only actions of this plan. */
+  /** Restricts the list to actions of this plan. */
   plan_id?: string;
-  /** Lists only the first action of each plan. */
+  /** Restricts the list to the first action of each plan. */
   first_of_plan?: true;
   /** Inclusive start of the creation time, which never decreases with `decision_seq`. */
   since?: number;

@@ -13,13 +13,13 @@ export interface AnalyticsQuery {
   boundaries: readonly number[];
 }
 
-/** Counts of one segment by value; values that do not occur are absent. */
+/** Counts of one segment, keyed by value; values that do not occur are absent. */
 export interface SeriesCounts {
   status: Partial<Record<ActionStatus, number>>;
   decision: Partial<Record<Effect, number>>;
 }
 
-/** Counts greater than zero by value, in any order. All are read from one snapshot. */
+/** Counts greater than zero for each value, in any order. All are read from one snapshot. */
 export interface ActionCounts {
   status: { value: string; count: number }[];
   decision: { value: string; count: number }[];

@@ -30,11 +30,11 @@ export interface RemovedRow {
   row: CopiedRow;
 }
 
-/** Copies a complete store into an empty one, table by table. The head is written last and makes the copy valid. */
+/** Copies a complete store into an empty store, table by table. The head is written last and makes the copy valid. */
 export interface StorageCopying {
   /** Reads the rows that follow `after`, in ascending order of the primary key; null starts at the first row. */
   read(table: CopiedTable, after: CopiedRow | null, limit: number): Promise<CopiedRow[]>;
-  /** Returns the last row by primary key. */
+  /** Returns the row with the largest primary key. */
   last(table: CopiedTable): Promise<CopiedRow | null>;
   count(table: CopiedTable): Promise<number>;
   /**

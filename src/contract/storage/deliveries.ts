@@ -44,7 +44,7 @@ export interface DeliveryRow {
   attempts: number;
   /** Earliest time of the next attempt. */
   next_at: number;
-  /** Time after which the delivery is given up. */
+  /** Deadline of the delivery, after which it is not attempted again. */
   give_up_at: number;
   last_error: string | null;
   /** Reference that the notifier returned, so that it can find the message later. */
@@ -83,10 +83,10 @@ export interface DeliveryReads {
   /**
    * Returns one waiting delivery with `next_at <= now` for each destination. Prefers deliveries without an attempt,
    * then the earliest `give_up_at`, then the smallest position. Deliveries of kind `event` are sent in order, so only
-   * the one with the earliest `give_up_at` is a candidate, and only if it is due. Sorted by position.
+   * the event with the earliest `give_up_at` is a candidate, and only if it is due. Sorted by position.
    */
   dueDeliveries(now: number, limit: number): Promise<DeliveryRow[]>;
-  /** Counts unfinished deliveries, and dead ones. */
+  /** Counts unfinished deliveries, and dead deliveries. */
   deliveryBacklog(): Promise<Record<"scheduled" | "waiting" | "dead", DeliveryBacklog>>;
   /** Returns the smallest `next_at` of the scheduled deliveries. */
   nextScheduledDelivery(): Promise<number | null>;

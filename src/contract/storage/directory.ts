@@ -43,7 +43,7 @@ export type AgentChange = Partial<
 
 export interface AgentFilter {
   suspended?: boolean;
-  /** Lists only agents with a smaller `registered_seq`: the cursor. */
+  /** Restricts the list to agents with a smaller `registered_seq`: the cursor. */
   before_seq?: number;
   offset?: number;
   limit: number;
@@ -52,7 +52,7 @@ export interface AgentFilter {
 export interface DirectoryReads {
   keyByHash(hash: string): Promise<KeyRow | null>;
   key(id: string): Promise<KeyRow | null>;
-  /** Lists keys, newest first, including revoked ones. */
+  /** Lists keys, newest first, including revoked keys. */
   keys(): Promise<KeyRow[]>;
   agent(id: string): Promise<AgentRow | null>;
   /** Lists agents, newest first (descending `registered_seq`). */

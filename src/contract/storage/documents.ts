@@ -15,9 +15,9 @@ export interface DocumentRow {
 
 export interface DocumentFilter {
   plugin: string;
-  /** Lists only keys with this prefix; empty for all keys. */
+  /** Restricts the list to keys with this prefix; empty for all keys. */
   prefix: string;
-  /** Lists only keys after this one: the cursor. */
+  /** Restricts the list to keys after this key: the cursor. */
   after?: string;
   limit: number;
 }

@@ -10,7 +10,7 @@ export interface LimitUseRow {
   at: number;
   /** Amount of the use in millionths, zero or more. */
   amount: number;
-  /** The use no longer counts from this time. */
+  /** Expiry of the use, after which it no longer counts. */
   until: number;
 }
 

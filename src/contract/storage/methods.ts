@@ -1,7 +1,7 @@
 /** The names of the contract's methods. A list that lacks a method does not compile. */
 import type { StorageReader, StorageWrites } from "./transaction.ts";
 
-/** Lists every member of T exactly once: a missing member is a compile error. */
+/** Returns the names of all members of T. A missing member is a compile error. */
 function namesOf<T>(members: { readonly [Name in keyof T]-?: true }): readonly (keyof T & string)[] {
   return Object.keys(members) as (keyof T & string)[];
 }

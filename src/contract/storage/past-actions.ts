@@ -12,13 +12,13 @@ export const MAX_PAST_REQUEST = 16_384;
 /** One action in one policy history. All members except `until` form the key. */
 export interface PastActionRef {
   policy: string;
-  /** Digest of the history's basis, which defines whose actions it contains. */
+  /** Digest of the history's `per`, which determines whose actions the history contains. */
   basis: string;
   /** Digest of the history's owner, such as the agent. */
   subject: string;
   action_id: string;
   at: number;
-  /** From this time, no window of a history contains the action. Moves together with `at`. */
+  /** Expiry of the membership, after which no window of a history contains the action. Moves together with `at`. */
   until: number;
 }
 

@@ -2,7 +2,7 @@
 export interface PolicyRow {
   id: string;
   name: string;
-  /** Name of the policy source that manages the policy; null if the API does. */
+  /** Name of the policy source that manages the policy; null if the API manages it. */
   managed_by: string | null;
   latest_version: number;
   active_version: number | null;
@@ -41,7 +41,7 @@ export type PolicyChange = Partial<
 export interface PolicyReads {
   policy(id: string): Promise<PolicyRow | null>;
   policyByName(name: string): Promise<PolicyRow | null>;
-  /** Lists policies by name, including deleted ones. */
+  /** Lists policies, sorted by name, including deleted policies. */
   policies(): Promise<PolicyRow[]>;
   policyVersion(policyId: string, version: number): Promise<PolicyVersionRow | null>;
   /** Lists versions, newest first. */

@@ -1,7 +1,7 @@
 /**
  * - `full`: no disk space. `readonly`: writes are not permitted. `locked`: another process has the store open.
  * - `unavailable`: a temporary failure.
- * - `conflict`: another transaction interfered. This one was rolled back, and the same work can be retried.
+ * - `conflict`: another transaction interfered. This transaction was rolled back, and the same work can be retried.
  * - `corrupt`: the stored data is damaged.
  * - `invalid`: the caller passed a value that the store cannot represent exactly.
  */

@@ -31,7 +31,7 @@ export interface ProcessTable {
 export interface Storage extends StorageReader {
   readonly name: string;
   /**
-   * True if no other process can write while this one has the store open. If true, the core trusts the head that it
+   * True if no other process can write while this process has the store open. If true, the core trusts the head that it
    * last committed. If false, it reads the head before it uses any cached value.
    */
   readonly exclusive: boolean;

@@ -7,7 +7,7 @@ import { parseRfc3339 } from "../time.ts";
 
 /** Ledger entry type. */
 export const COVERAGE_ENTRY = "coverage:statement";
-/** Maximum number of effects, and of actions, that a statement lists. The counts include the others too. */
+/** Maximum number of effects, and of actions, that a statement contains. Its counts include all effects and actions. */
 export const MAX_LISTED = 50;
 
 const closed = { additionalProperties: false } as const;

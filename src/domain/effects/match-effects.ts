@@ -14,7 +14,7 @@ export interface SourceEvent {
   readonly id: string;
   /** Time of the event. Milliseconds since the epoch. */
   readonly at: number;
-  /** Kind of the event, as mappings name it. */
+  /** Kind of the event. Mappings select events by kind. */
   readonly event: string;
   /** Identity that caused the effect, in the notation of the source. */
   readonly actor: string;
@@ -99,7 +99,7 @@ interface EffectMatcher {
 
 interface Candidate {
   readonly action: Omit<StartedAction, "params">;
-  /** Digest of the mapped parameters, by index of the mapping. Null if the action is erased. */
+  /** Maps the index of a mapping to the digest of the parameters that it maps. Null if the action is erased. */
   readonly digests: ReadonlyMap<number, string> | null;
   match: "exact" | "likely" | null;
 }
@@ -122,12 +122,12 @@ export function createEffectMatcher(actions: Iterable<StartedAction>, options: M
 
 class SourceMatcher implements EffectMatcher {
   private readonly options: MatchOptions;
-  /** Index of the mapping, by kind of event. */
+  /** Maps the kind of an event to the index of its mapping. */
   private readonly byEvent: ReadonlyMap<string, number>;
-  /** Indexes of the mappings, by operation. */
+  /** Maps an operation to the indexes of its mappings. */
   private readonly targets: ReadonlyMap<string, readonly number[]>;
   private readonly candidates: ReadonlyMap<string, Candidate>;
-  /** Digest of each added event, by its id. */
+  /** Maps the id of each added event to the event's digest. */
   private readonly seen = new Map<string, string>();
   private readonly unnamed: UnnamedEffect[] = [];
   private readonly unmatched: UnmatchedEffect[] = [];
@@ -216,7 +216,8 @@ class SourceMatcher implements EffectMatcher {
     if (candidate.match !== null) return "already_matched";
     if (digests !== null && digests.get(mapping) !== digestEvent(this.mappingAt(mapping), event))
       return "parameters_differ";
-    // Erased parameters cannot be compared. Match the action anyway, so that it does not explain a second effect.
+    // Match an action without comparing its parameters if they were erased. Otherwise the action could explain a second
+    // effect.
     candidate.match = digests === null ? "likely" : "exact";
     return digests === null ? "unknown" : "matched";
   }

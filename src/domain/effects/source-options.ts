@@ -49,7 +49,7 @@ export type EffectSourceOptions = Static<typeof CommonOptions>;
 const closed = { additionalProperties: false };
 
 /**
- * Returns the schema of a plugin's options: `sources` by name, each with the common options and with `members`.
+ * Returns the schema of a plugin's options: `sources`, keyed by name, each with the common options and with `members`.
  * @example
  * const Options = effectSourceOptions({ log_format: Type.Literal("csvlog") });
  */

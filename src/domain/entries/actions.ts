@@ -53,8 +53,8 @@ export interface ApprovalEntry {
   agent_id: string;
   commitment: string;
   /**
-   * `expired` and `cancelled` end the action without a vote. `rejection_lifted` ends the time in which an earlier
-   * `deny` rejects duplicate requests.
+   * `expired` and `cancelled` end the action without a vote. `rejection_lifted` ends the effect of an earlier `deny` on
+   * duplicate requests.
    */
   verdict: "approve" | "deny" | "expired" | "cancelled" | "rejection_lifted";
   /** The voter or the credential that cancelled the action; null if the approval expired. */
@@ -72,8 +72,8 @@ export interface ApprovalEntry {
   /** The grant that was created with the vote. Its entry precedes this one. Null if there is no grant. */
   grant: (VoteGrantTerms & { id: string }) | null;
   /**
-   * The approver's groups at the time of the vote, restricted to groups that the approval lists. Empty unless this is a
-   * vote.
+   * The approver's groups at the time of the vote, restricted to groups that the approval requires. Empty unless this
+   * is a vote.
    */
   groups: string[];
   /** Whether the approver was in none of the requester's groups. False if the requester's groups are unknown. */
@@ -95,7 +95,7 @@ export interface ApprovalEntry {
   status: "pending_approval" | "approved" | "denied" | "expired" | "cancelled";
   /** Deadline for starting; for `expired`, the deadline that has passed. Null if the action cannot start. */
   approved_until: string | null;
-  /** Time until which the rejection denies duplicate requests; null if it does not deny them. */
+  /** Expiry of the rejection. Until then, duplicate requests are denied. Null if the rejection does not deny them. */
   rejection_until: string | null;
 }
 
@@ -126,7 +126,7 @@ export interface ReviewEntry {
   at: string;
   agent_id: string;
   commitment: string;
-  /** The reviewer, as the policies name it. */
+  /** Name of the reviewer in the policies. */
   reviewer: string;
   /**
    * Version of the reviewer's model, prompt or rules, from its answer or else from its configuration; null if the
@@ -139,7 +139,7 @@ export interface ReviewEntry {
   input: string | null;
   /** The answer; null if the reviewer gave no valid answer in time. */
   answer: ReviewAnswer | null;
-  /** Why there is no answer; null if there is one. */
+  /** Why there is no answer; null if there is an answer. */
   fault: ReviewFault | null;
   /** Reason that the reviewer gave. */
   comment: string | null;
@@ -150,7 +150,7 @@ export interface ReviewEntry {
   status: "pending_approval" | "approved" | "denied";
   /** Deadline for starting; null unless this answer approves the action. */
   approved_until: string | null;
-  /** Time until which the denial denies duplicate requests; null if it does not deny them. */
+  /** Expiry of the denial. Until then, duplicate requests are denied. Null if the denial does not apply to them. */
   rejection_until: string | null;
 }
 
@@ -206,7 +206,9 @@ export interface ExecutionEntry {
   by: Actor | null;
   /** SHA-256 of the permit that was used; null unless this is a start with a permit. */
   permit: string | null;
-  /** SHA-256 of the caller's `attempt` identifier; null unless this is a start that named an attempt. */
+  /**
+   * SHA-256 of the caller's `attempt` identifier; null unless this is a start for which the caller sent an `attempt`.
+   */
   attempt: string | null;
   success: boolean | null;
   /** SHA-256(salt ‖ SHA-256(canonical `{error, meta, success}`)); null unless this is a result. */
@@ -230,7 +232,7 @@ export interface ErasureEntry {
   commitment: string;
   /**
    * `asked`: someone requested the erasure. `subject`: a person requested the erasure of their data, which the action
-   * contained; the entry does not identify the person. `retention`: the configured retention time ended.
+   * contained; the entry does not identify the person. `retention`: the configured retention period ended.
    */
   cause: "asked" | "subject" | "retention";
   /** Stays in the ledger forever. */

@@ -377,7 +377,7 @@ export interface LogKeyEntry {
   vkey: string;
   /** The previous key. */
   previous: string;
-  /** Time until which the previous key signs in addition to the new key. */
+  /** End of the overlap in which the previous key signs in addition to the new key. */
   previous_until: string;
   /**
    * A checkpoint of the log before this entry, with the extension line `log-key <previous> <vkey>`, signed by both

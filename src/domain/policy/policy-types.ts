@@ -55,13 +55,13 @@ export interface ApprovalTerms {
   signature?: "passkey";
   expires_in?: string;
   valid_for?: string;
-  /** Time for which a rejection denies duplicate requests: a duration, or `none`. */
+  /** How long a rejection denies duplicate requests: a duration, or `none`. */
   rejection_holds?: string;
   /** The largest grant that can cover the action: duration and number of uses. Default: no grant can cover it. */
   grants?: { for: string; count: number };
   /** Machine reviewers that receive the request. `may_approve` lets a reviewer approve instead of a person. */
   reviewers?: { name: string; may_approve?: boolean }[];
-  /** Parameters that approvers can change, with their bounds by path. Default: none. */
+  /** Parameters that approvers can change: a list of paths, or bounds keyed by path. Default: none. */
   editable?: string[] | Record<string, Omit<EditableParameter, "path">>;
   notify?: string[];
   /** Sentence for approvers, with values such as `{params.amount}`. */
@@ -70,7 +70,7 @@ export interface ApprovalTerms {
   show?: string[];
 }
 
-/** What a rule does with parameters, by path, such as `params.amount`. */
+/** Changes that a rule makes to parameters. Parameters are identified by paths such as `params.amount`. */
 export interface ObligationTerms {
   /** Parameters whose values people do not see. Applies to all actions that the matchers of the rule match. */
   redact?: string[];
@@ -129,9 +129,9 @@ interface HistoryDocument {
 export interface FactDocument {
   /** Name of a configured fact source. */
   source: string;
-  /** CEL expressions, by the name of the source's input. */
+  /** Inputs of the source: maps names of inputs to CEL expressions. */
   with?: Record<string, string>;
-  /** JSON Schema of the value. Conditions cannot read members that the schema does not list. */
+  /** JSON Schema of the value. Conditions cannot read members that the schema does not declare. */
   schema: JsonObject;
 }
 
@@ -172,11 +172,11 @@ export interface PolicyDocument {
   tools?: ToolSchemaDocument[];
   /** Values that conditions read by name: JSON, or `{ cel: … }` for a value that is derived from the request. */
   let?: JsonObject;
-  /** Shared data by name, with the values of the service's environment. Conditions read `data.NAME.VALUE`. */
+  /** Shared data, keyed by name, with the values of the service's environment. Conditions read `data.NAME.VALUE`. */
   data?: Record<string, JsonObject>;
   suggested?: SuggestedPolicyTerms;
   history?: HistoryDocument;
-  /** Facts by name. */
+  /** Facts, keyed by name. */
   facts?: Record<string, FactDocument>;
   attributes?: AttributeSchemas;
   rules: RuleDocument[];
@@ -201,7 +201,7 @@ export interface PolicySetDocument {
 export interface LimitFact {
   policy: string;
   limit: string;
-  /** Digest of the limit's expressions. A limit with the same name and a different basis is a different limit. */
+  /** Digest of the limit's expressions. A changed digest starts a new counter, even if the limit's name is the same. */
   basis: string;
   /** Number of actions, or millionths of a sum. */
   used: number;
@@ -251,7 +251,8 @@ export interface Attributes {
 /**
  * The reason why the value of a fact is unknown. Conditions that read the fact fail.
  *
- * `no_source`: the service has no such source, or it takes other inputs. `no_input`: an input could not be evaluated.
+ * `no_source`: the service has no such source, or the source has different inputs. `no_input`: an input could not be
+ * evaluated.
  */
 export type SourceFault = "no_source" | "no_input" | "no_answer" | "too_large" | "wrong_type";
 
@@ -300,15 +301,14 @@ export interface Facts {
   session?: SessionFact;
   /** Usage of limits. Present if limits match the action. */
   limits?: LimitFact[];
-  /** Past actions that conditions read, one history for each policy. Present if any condition reads one. */
+  /** Past actions that conditions read, one history for each policy. Present if any condition reads a history. */
   history?: HistoryFact[];
   /** Values of fact sources. Present if conditions read them. */
   sources?: SourceFact[];
   /** Attributes of the agent and its principal. Recorded if a policy reads some of them. */
   attributes?: Attributes;
   /**
-   * Time for which a rejection denies duplicate requests if the rule does not define it. Present if the configuration
-   * changes the default.
+   * Default of `rejection_holds`, for rules that do not define it. Present if the configuration changes the default.
    */
   rejection_holds_ms?: number;
   /** An earlier rejection. Present if the policies require approval and a person rejected the same request. */
@@ -316,7 +316,7 @@ export interface Facts {
   /** Present if the policies require approval and this grant covers the action. */
   grant?: GrantFact;
   /**
-   * Names of suggested policies in force, which are active and not reverted. A decision records only the one that
+   * Names of suggested policies in force, which are active and not reverted. A decision records only the policy that
    * allowed the action.
    */
   suggested?: string[];
@@ -329,7 +329,7 @@ export interface SessionFact {
   issued_by: string;
 }
 
-/** A grant that covers an action, and the current standing of its grantor. `limits` contains the usage of the grant. */
+/** A grant that covers an action, and the current groups of its grantor. `limits` contains the usage of the grant. */
 export interface GrantFact {
   id: string;
   /** Principal of the grantor. */
@@ -342,7 +342,7 @@ export interface GrantFact {
   /** Condition in CEL; null covers every request. */
   scope: string | null;
   sum: { of: string; at_most: number } | null;
-  /** The grantor's groups, restricted to groups that the rules list. */
+  /** The grantor's groups that the rules accept as approvers. */
   groups: string[];
   /** Whether the grantor is in none of the requester's groups. False if the requester's groups are unknown. */
   independent: boolean;
@@ -396,17 +396,19 @@ export interface RequiredApproval {
   mode: OversightMode;
   /** The smallest number of people who can satisfy `approvers`. */
   quorum: number;
-  /** Time in which the action can be approved. Milliseconds. */
+  /** Approval timeout, from `expires_in`. Milliseconds. */
   expires_in_ms: number;
-  /** Time in which the action can start after approval. Milliseconds. */
+  /** Period after the approval in which the action can start, from `valid_for`. Milliseconds. */
   valid_for_ms: number;
   /** The largest grants that can cover the action. Present only if every rule allows grants. */
   grants?: GrantTerms;
-  /** Parameters that an approver can change. Present only if all rules share at least one. */
+  /** Parameters that an approver can change. Present only if all rules share at least one parameter. */
   editable?: EditableParameter[];
-  /** Time for which a rejection denies duplicate requests; 0 if it does not deny them. */
+  /**
+   * How long a rejection denies duplicate requests, from `rejection_holds`; 0 if it does not deny them. Milliseconds.
+   */
   rejection_holds_ms: number;
-  /** Machine reviewers to call. Present only if rules name reviewers. */
+  /** Machine reviewers to call. Present only if the rules have reviewers. */
   reviewers?: RequiredReviewer[];
   notify: string[];
 }
@@ -435,7 +437,7 @@ export interface Obligation {
 export interface GrantTerms {
   /** Maximum number of uses. */
   count: number;
-  /** Time from the creation of the grant to its end. Milliseconds. */
+  /** Duration of the grant. Milliseconds. */
   for_ms: number;
 }
 

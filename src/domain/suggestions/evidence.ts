@@ -39,8 +39,8 @@ export interface Evidence {
   /** Exact one-sided upper bound of the rejection rate, given this number of strong approvals without a rejection. */
   rejection_bound: { trials: number; rejections: number; confidence: number; upper: number };
   /**
-   * Requests in the time range that the rule would newly allow, in addition to the approvals that it covers, by their
-   * answer. Requests that no person answered are `unanswered`.
+   * Requests in the time range that the rule would newly allow, beyond the approvals that it is based on. `unanswered`:
+   * number of requests on which no person voted.
    */
   newly_allows: {
     unanswered: number;

@@ -35,8 +35,8 @@ export interface PastRequest {
   /** Outcome of an approved action. */
   outcome: "succeeded" | "failed" | "unknown" | "not_run";
   /**
-   * The only rule that requires approval now. Null if there is no such rule or more than one, or if a stricter answer
-   * decides.
+   * The only rule that requires approval now. Null if there is no such rule or more than one such rule, or if a
+   * stricter answer decides.
    */
   asked: { policy: string; rule: string } | null;
 }

@@ -66,7 +66,7 @@ function canonicalName(
 ): { tool: string; operation: string } {
   if (mcp !== null) return { tool: `mcp.${mcp.server}`, operation: mcp.name };
   if (kind === "agent") return { tool: "agent", operation: tool.toLowerCase() };
-  // Policies deny an unknown tool until a rule lists it.
+  // Use the tool name `other`, so that policies deny an unknown host tool unless a rule matches it.
   if (kind === undefined) return { tool: "other", operation: tool };
   const [name, operation] = CANONICAL_NAMES[kind];
   return { tool: name, operation };

@@ -3,7 +3,7 @@
 /** The kind of a tool, which determines how its arguments are parsed. */
 export type ToolKind = "run" | "input" | "read" | "search" | "write" | "patch" | "delete" | "fetch" | "find" | "agent";
 
-/** Tool and operation that policies match, by kind. */
+/** For each kind of host tool, the tool and operation that policies match. */
 export const CANONICAL_NAMES: Readonly<Record<Exclude<ToolKind, "agent">, readonly [tool: string, operation: string]>> =
   {
     run: ["shell", "run"],
@@ -17,7 +17,7 @@ export const CANONICAL_NAMES: Readonly<Record<Exclude<ToolKind, "agent">, readon
     find: ["web", "search"],
   };
 
-/** Tool names of all hosts, in lowercase. No name belongs to two kinds. */
+/** Tool names of all hosts, in lowercase. No tool name belongs to two kinds. */
 const HOST_TOOL_NAMES: Readonly<Record<ToolKind, string>> = {
   run: "bash shell powershell run_in_terminal run_shell_command execute_bash execute_cmd local_shell exec_command run_command terminal",
   // Input for a running command.

@@ -5,7 +5,7 @@
 import { execFile } from "node:child_process";
 import { stat } from "node:fs/promises";
 
-/** Results by executable and file state, so that each executable is run only once. */
+/** Results, keyed by executable and file state, so that each executable is run only once. */
 const resultsByFile = new Map<string, boolean>();
 const VERSION_TIMEOUT_MS = 5000;
 

@@ -5,7 +5,7 @@
 import { fileURLToPath } from "node:url";
 import { isObject, PayloadError, type JsonObject } from "../payload.ts";
 
-/** Members that name the file. A call has at most one of them. */
+/** Members that contain the path of the file. A call has at most one of them. */
 export const PATH_MEMBERS = [
   "file_path",
   "filePath",
@@ -40,7 +40,7 @@ export function nestedPaths(rest: JsonObject): unknown[] {
 /** Returns the part of a pattern in front of its first wildcard. */
 const literalPrefix = (pattern: string): string => pattern.slice(0, /[*?[{]|$/.exec(pattern)?.index);
 
-/** Returns the folders in which file name patterns start, which may be outside the named folder. */
+/** Returns the folders in which file name patterns start, which may be outside `folder`. */
 export function patternBaseFolders(rest: JsonObject, folder: string): string[] {
   const patterns = ["pattern", "glob_pattern", "query"].map((name) => rest[name]);
   return patterns
@@ -53,7 +53,9 @@ export function patternBaseFolders(rest: JsonObject, folder: string): string[] {
     });
 }
 
-/** Throws for a pattern with `..` after a wildcard, because it can lead anywhere. */
+/**
+ * Throws for a pattern with `..` after a wildcard, because the folders that the pattern matches cannot be determined.
+ */
 function rejectParentSegments(pattern: string): void {
   const wildcardPart = pattern.slice(literalPrefix(pattern).length);
   // Two alternatives with a single dot each can combine to "..".

@@ -6,8 +6,8 @@ import type { ShellCommand } from "../shell/shell-types.ts";
 
 /**
  * Whether git would use a configuration in the workspace that no policy protects by name: in a folder with the layout
- * of a bare repository, or in the target of a `.git` file or link. Such a configuration can name commands that
- * `git status` runs.
+ * of a bare repository, or in the target of a `.git` file or link. Such a configuration can contain commands that `git
+ * status` runs.
  */
 export async function usesWorkspaceGitSettings(folders: readonly string[], workspace: string | null): Promise<boolean> {
   for (const folder of folders)

@@ -14,7 +14,9 @@ export interface HookAnswer {
 }
 
 interface Dialect {
-  /** Time limit for the answer in seconds: well below the host's own time limit, or the one that `install` sets. */
+  /**
+   * Time limit for the answer in seconds: well below the host's own time limit, or the time limit that `install` sets.
+   */
   deadline: number;
   deny(reason: string): HookAnswer;
   /** Allows the call. For most hosts, no output means that the host continues with its own rules. */
@@ -84,7 +86,7 @@ export function isHost(name: string | undefined): name is Host {
   return (HOSTS as readonly string[]).includes(name ?? "");
 }
 
-/** Returns the event name in lowercase; undefined for Copilot, which sends none. */
+/** Returns the event name in lowercase; undefined for Copilot, which does not send an event name. */
 export function eventName(payload: Readonly<Record<string, unknown>>): string | undefined {
   return firstNonEmptyString(payload, "hook_event_name", "hookEventName", "hookName", "event")?.toLowerCase();
 }

@@ -27,7 +27,7 @@ interface Finding {
   text: string;
 }
 
-/** What each host does if its hook does not answer. docs/hooks.md says for which hosts this was tested. */
+/** What each host does if its hook does not answer. docs/hooks.md states for which hosts this was tested. */
 const BEHAVIOR_WITHOUT_ANSWER: Readonly<Record<Host, string>> = {
   "claude-code":
     'runs the call when the hook is killed, missing or too slow; from 2.1.295 on not with "onFailure": "block", which install writes for those',

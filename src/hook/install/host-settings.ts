@@ -22,7 +22,7 @@ export interface SettingsFolders {
   project: string;
 }
 
-/** Returns the settings file of a scope; null if the host has none that `install` supports. */
+/** Returns the settings file of a scope; null if `install` does not support this scope of the host. */
 export function settingsFile(host: Host, scope: Scope, { home, project }: SettingsFolders): string | null {
   const files: Readonly<Record<Host, Readonly<Record<Scope, string | null>>>> = {
     "claude-code": {
@@ -75,7 +75,7 @@ const ACCEPTED_SYNTAX: Partial<Record<Host, readonly SyntaxExtension[]>> = {
   gemini: ["comments"],
 };
 
-/** Returns why the host cannot read the file, as a sentence; null if it can. @throws SettingsError */
+/** Returns why the host cannot read the file, as a sentence; null if it can read it. @throws SettingsError */
 export function findUnreadableReason(host: Host, text: string): string | null {
   if (host === "opencode" || text.trim() === "") return null;
   const extras = syntaxExtensionsIn(text).filter((extra) => ACCEPTED_SYNTAX[host]?.includes(extra) !== true);
@@ -84,7 +84,7 @@ export function findUnreadableReason(host: Host, text: string): string | null {
     : `it has ${extras.join(" and ")}, and ${host} might not be able to read such a file: it would continue without the hook`;
 }
 
-/** Returns the timeout for the host's settings in seconds. It is longer than the hook needs. */
+/** Returns the timeout for the host's settings in seconds. It is longer than the hook's own time limit. */
 const hookTimeout = (host: Host): number =>
   HOST_DIALECTS[host].deadline + (HOST_DIALECTS[host].deadline > 60 ? 60 : 20);
 
@@ -195,7 +195,7 @@ function hasExactEntries(text: string, entries: readonly Entry[], host: Host, co
 
 /**
  * Returns the settings without the hook; null if nothing else remains.
- * @param command command line of the hook, if it is a custom one
+ * @param command command line of the hook, if it is a custom command line
  * @throws SettingsError
  */
 export function removeHook(text: string | null, host: Host, command?: string): string | null {

@@ -1,7 +1,7 @@
 /** Tables of commands that start other commands, with their options. */
 
 export interface Wrapper {
-  /** Short options that have no value (`flags`), and short options that have one (`values`). */
+  /** Short options without a value (`flags`), and short options with a value (`values`). */
   flags: string;
   values: string;
   /** Long options, without dashes. Their value follows "=", or is the next word for `longValues`. */

@@ -60,7 +60,7 @@ export function parseShell(text: string, place: ShellContext): ParsedShell {
 
 /**
  * Like `parseShell`, but for callers that resolve links: absolute paths in the result still contain "..". `folders`
- * lists all folders in which the line may run.
+ * contains all folders in which the line may run.
  */
 export function readShellText(text: string, place: ShellContext): { parsed: ParsedShell; folders: string[] } {
   const reading = new ShellReader(place);
@@ -126,7 +126,7 @@ class ShellReader {
 
   /**
    * Records a command that runs.
-   * @param files arguments that may name files
+   * @param files arguments that may be file names
    */
   recordCommand(name: ShellArgument, args: readonly ShellArgument[], via: readonly string[], files = args): void {
     this.words += args.length + 1;

@@ -49,7 +49,7 @@ export interface ShellCommand {
   name: string;
   /** Values of the arguments. An argument with an unknown value is its source text. */
   args: string[];
-  /** Commands that start this one, outermost first: `sudo`, `env`, `xargs`, `sh`. */
+  /** Commands that start this command, outermost first: `sudo`, `env`, `xargs`, `sh`. */
   via: string[];
 }
 

@@ -17,13 +17,16 @@ interface Options {
   flags: string;
   /** Short options that have a value (in the same or the next word), with the value's format. */
   values: Readonly<Record<string, RegExp>>;
-  /** Long options that have no value, or have one after "=". */
+  /** Long options without a value, or with a value after "=". */
   long: RegExp;
 }
 
 const NUMBER = /^[0-9]+$/;
 const TYPE = /^[a-z0-9]+$/;
-/** Options of grep. `-C` is missing, because it has no value in some versions. */
+/**
+ * Options of grep. Omits `-C`: its value is optional in some versions, so the argument after it could also be the
+ * pattern.
+ */
 const GREP_OPTIONS: Options = {
   flags: "EFGHILPRabchilnoqrsvwxyz0123456789",
   values: { A: NUMBER, B: NUMBER, m: NUMBER },
@@ -46,7 +49,10 @@ const GIT_GREP_OPTIONS: Options = {
   long: /^--(line-number|ignore-case|count|files-with-matches|word-regexp|fixed-strings|cached|heading|break|show-function|no-color)$/,
 };
 
-/** Returns the arguments that may be files, which are all except the pattern. Returns all if an option is unknown. */
+/**
+ * Returns the arguments that may be files, which are all except the pattern. Returns all arguments if an option is
+ * unknown.
+ */
 export function fileArguments(name: string, args: readonly ShellArgument[]): readonly ShellArgument[] {
   const at = patternIndex(SEARCH_COMMANDS[name] as Options, args);
   if (at === null || (name === "sed" && !SED_PRINT_SCRIPT.test((args[at] as ShellArgument).text))) return args;
@@ -54,8 +60,8 @@ export function fileArguments(name: string, args: readonly ShellArgument[]): rea
 }
 
 /**
- * Programs that run a script of the project by its name. Their plain arguments count as text, because the script can
- * read any file anyway.
+ * Programs that run a script of the project by its name. Their plain arguments count as text instead of paths: the
+ * script can read any file, so checking its arguments would protect nothing.
  */
 const SCRIPT_RUNNERS = new Set(["npm", "pnpm", "yarn", "bun", "go", "cargo", "pytest", "make"]);
 const MESSAGE_OPTION = /^(-[a-z]*m|--message)$/;

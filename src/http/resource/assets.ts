@@ -39,7 +39,7 @@ const compressBrotli = promisify(brotliCompress);
 
 /**
  * @param prefix the path prefix, such as `/console`
- * @param files the files by name; a name can contain folders
+ * @param files the files, keyed by name; a name can contain folders
  */
 export function createAssets(prefix: string, files: Readonly<Record<string, AssetFile>>): Assets {
   let loading: Promise<{ version: string; served: Map<string, ServedFile> }> | null = null;

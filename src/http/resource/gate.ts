@@ -23,7 +23,7 @@ export type GateOutcome =
   /** The action requires approval. The client can send the same request again to check. */
   | { kind: "wait"; action: GateAction }
   /**
-   * The action is refused. `reason` explains why, and `next` says what the agent can do, both in the words of the
+   * The action is refused. `reason` explains why, and `next` states what the agent can do, both in the words of the
    * client library.
    */
   | { kind: "no"; action: GateAction; code: string; reason: string; next: string }

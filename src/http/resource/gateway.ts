@@ -29,7 +29,7 @@ const BODYLESS = ["GET", "HEAD", "OPTIONS"];
 const HOST = /^(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 /**
  * Some frameworks and servers override the method or path with headers such as `X-HTTP-Method-Override`,
- * `X-Original-URL` or `Script-Name`, and would run a different request than the one that was decided. No list of such
+ * `X-Original-URL` or `Script-Name`, and would run a request that differs from the decided request. No list of such
  * headers can be complete, so every header with one of these words in its name is refused.
  */
 const OVERRIDE = /(?:^|-)(?:method|ur[il]|path|prefix|script|override|rewrite|destinationurl)(?:-|$)/;
@@ -101,7 +101,7 @@ function plainPath(path: string): string {
       "the path contains encoded or repeated separators, which servers interpret differently",
     );
   const plain = decoded(path);
-  // Some servers normalize names to NFKC, which turns a fullwidth full stop into a normal one.
+  // Some servers normalize names to NFKC, which turns a fullwidth full stop into a normal full stop.
   if (countSeparators(plain.normalize("NFKC")) !== countSeparators(plain))
     throw new UnreadableRequest("the path contains characters that some servers treat as dots or slashes");
   for (const char of plain)

@@ -78,13 +78,13 @@ export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]
     // Use one statement for each history, so that the planner always uses the index.
     Promise.all([...pasts.values()].map(async (span) => ({ span, actions: await tx.pastActions(span) }))),
   ]);
-  /** Past actions by span. */
+  /** Past actions, keyed by span. */
   const pastActions = new Map<string, { span: HistorySpan; actions: PastActionRow[] }>(
     past.map((one) => [spanKey(one.span), one]),
   );
   const rowsByName = new Map<string, IdempotencyRow | null>([...names.keys()].map((name) => [name, null]));
   for (const row of rows) rowsByName.set(cacheKey(row.key_id, row.route, row.idempotency_key), row);
-  /** Limit uses by policy, limit and subject. */
+  /** Limit uses, keyed by policy, limit and subject. */
   const uses = new Map<string, { since: number; used: LimitUsage }[]>();
   const remember = ({ policy, limit_name, subject, since }: LimitSpan, used: LimitUsage): void => {
     const key = cacheKey(policy, limit_name, subject);
@@ -148,7 +148,10 @@ export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]
   };
 }
 
-/** Rows of the requested actions, by id. Omits rows that cannot be read, so that only the jobs that need them fail. */
+/**
+ * Rows of the requested actions, keyed by id. Omits rows that cannot be read, so that only the jobs that need them
+ * fail.
+ */
 interface ActionRows {
   /** Null if the row does not exist. */
   actions: Map<string, ActionRow | null>;

@@ -78,7 +78,7 @@ export interface SequencerOptions extends TrustedHistory {
    * @param base a signed checkpoint that the head is known to extend
    */
   committed(entries: readonly EntryRow[], head: LedgerHead, base: SignedCheckpoint | null): void;
-  /** Called after each transaction of a batch with the milliseconds for which the transaction held the lock. */
+  /** Called after each transaction of a batch. `lockedMs` is how long the transaction held the lock. */
   held(lockedMs: number): void;
   /** Called when the queue is empty. */
   idle(): void;

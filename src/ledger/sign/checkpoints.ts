@@ -36,7 +36,7 @@ export class Checkpoints {
   private signedAt = -Infinity;
   /** Checkpoints of heads that this process committed. Later commits of this process always extend them. */
   private readonly own = new WeakSet<SignedCheckpoint>();
-  /** Pending signatures. They are made one at a time, because each must extend the previous one. */
+  /** Pending signatures. They are made one at a time, because each must extend the previously signed checkpoint. */
   private queue: Promise<unknown> = Promise.resolve();
 
   constructor(options: CheckpointOptions) {

@@ -50,7 +50,8 @@ interface WitnessOptions {
 
 export interface Witness {
   /**
-   * Handles an add-checkpoint request. Rejects only if the state cannot be read or written; nothing is cosigned then.
+   * Handles an add-checkpoint request. Rejects only if the state cannot be read or written. In that case, nothing is
+   * cosigned.
    */
   addCheckpoint(body: string): Promise<WitnessAnswer>;
 }

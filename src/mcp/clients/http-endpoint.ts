@@ -52,7 +52,7 @@ interface HttpEndpointOptions {
 const MCP_PATH = "/mcp";
 /** Maximum number of concurrent sessions, because each session has its own server connections. */
 const MAX_SESSIONS = 64;
-/** A session without a request for this time is closed. Milliseconds. */
+/** Idle timeout of a session. Milliseconds. */
 const SESSION_IDLE_MS = 30 * 60_000;
 
 interface HttpSession {

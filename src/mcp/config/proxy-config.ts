@@ -183,7 +183,10 @@ export function deriveServerName(reach: readonly string[] | URL): string {
   return (name || part).replaceAll(/[^A-Za-z0-9._-]/g, "-").slice(0, 32);
 }
 
-/** Seconds that known clients wait for a tool call, by the client name that they send. */
+/**
+ * Seconds that the proxy holds a call that waits for approval, for known clients. Keyed by the client name that they
+ * send.
+ */
 const CLIENT_TIMEOUTS: Readonly<Record<string, number>> = { "claude-code": 240, "gemini-cli-mcp-client": 540 };
 
 /** Default for other clients in seconds. Less than the 60 s after which most of them give up. */

@@ -5,7 +5,7 @@ export interface ServerConfig {
   name: string;
   /** Value of `tool` in the server's actions. */
   tool: string;
-  /** Protocol revision of the server. `auto` tries the client's revision first, and then the other one. */
+  /** Protocol revision of the server. `auto` tries the client's revision first, and then the other revision. */
   era: "auto" | "2025-11-25" | "2026-07-28";
   /** Patterns, with `*`, of tools that clients can neither list nor call. */
   hide: string[];
@@ -39,7 +39,7 @@ export interface HttpTarget {
   credentialHeaders: Record<string, string> | null;
 }
 
-/** Methods that can require a decision. `tools/call` is not among them, because it always requires one. */
+/** Methods that can require a decision. `tools/call` is not among them, because it always requires a decision. */
 export const GOVERNED_METHODS = [
   "resources/read",
   "prompts/get",

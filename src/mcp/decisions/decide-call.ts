@@ -32,7 +32,7 @@ type CallDecision =
       id: string;
       /** The credential that the service issued at the start of the action; null if no issuer covers the action. */
       secret: JsonObject | null;
-      /** The parameters after an approver changed them; null if no one did. */
+      /** The parameters after an approver changed them; null if no one changed them. */
       editedParams: JsonObject | null;
       report(success: boolean, error?: string): void;
     }
@@ -48,7 +48,7 @@ interface CallGateOptions {
   assent: Assent;
   /** Resolves to the agent id with which calls are submitted. @throws AssentError */
   agentId(): Promise<string>;
-  /** Returns the number of seconds for which this client's calls wait for an approval. */
+  /** Returns the approval timeout of this client's calls in seconds. */
   maxWait(client: JsonObject): number;
   /** Interval between progress notifications. Milliseconds. */
   progressIntervalMs?: number;
@@ -80,7 +80,7 @@ export class CallGate {
 
   /**
    * Resolves to true if the policies deny the tool whatever its arguments are. If the service does not respond,
-   * resolves to false, which is safe because each call is decided anyway.
+   * resolves to false. This is safe, because each call still requires a decision before it runs.
    */
   async isNeverAllowed(tool: string, operation: string, signal: AbortSignal): Promise<boolean> {
     try {

@@ -124,7 +124,7 @@ export async function forwardCall(
 }
 
 /**
- * Requests a decision on a call and runs it if allowed. Reports an error after the start as a lost answer, not as a
+ * Requests a decision on a call and runs it if allowed. Reports an error after the start as a lost response, not as a
  * call that did not run, because the call may have taken effect.
  * @throws the reason of the caller's signal if the client disconnects
  */

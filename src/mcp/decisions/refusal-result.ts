@@ -31,7 +31,7 @@ export interface ToolRefusal {
   };
 }
 
-/** Time until the model should repeat a call that waits for approval. Seconds. */
+/** Delay after which the model should repeat a call that waits for approval. Seconds. */
 const RETRY_AFTER = 30;
 
 const NOT_RUN = "The call was not made: nothing was run and nothing was changed.";

@@ -251,7 +251,7 @@ export class ClientSession {
     }
   }
 
-  /** Forwards a request. Requests a decision first if the method requires one. */
+  /** Forwards a request. Requests a decision first if the method requires a decision. */
   private send(call: UpstreamCall, caller: Caller): Promise<Reply> {
     const ask: SendToClient = (question, signal) => this.askClient(call.upstream, question, signal, caller);
     const { open, meta } = call.upstream.config;

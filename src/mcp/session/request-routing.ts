@@ -173,7 +173,7 @@ export class RequestRouter {
     return this.dependencies.tool(call, tool, caller);
   }
 
-  /** Refuses a call of an unknown tool. If the tool existed earlier, the reply says that it no longer exists. */
+  /** Refuses a call of an unknown tool. If the tool existed earlier, the reply states that it no longer exists. */
   private unknownToolReply(name: string): Reply {
     const serverName = this.dependencies.toolCatalog.serverOf(name);
     // Reply with a tool result, because clients show tool errors to models, but not protocol errors.
@@ -230,8 +230,8 @@ export class RequestRouter {
   }
 
   /**
-   * Returns the server of a resource: the one that lists the URI, or that has a template with the same beginning. Null
-   * if there is not exactly one such server.
+   * Returns the server of a resource: the server whose list contains the URI, or whose list has a template with the
+   * same beginning. Null if there is not exactly one such server.
    */
   private async findResourceServer(uri: string, of: Caller): Promise<Upstream | null> {
     const caller = withListTimeout(of);

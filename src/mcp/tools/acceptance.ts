@@ -12,7 +12,10 @@ import { ERROR_CODE, LEGACY_VERSIONS, errorReply, isObject, type JsonObject } fr
 import type { ServerConfig } from "../config/server-config.ts";
 import { connectUpstream } from "../upstreams/upstream.ts";
 
-/** Maximum length of a server's text in the record. It is enough to recognize the text. Characters. */
+/**
+ * Number of characters of a tool's description (or of the server's instructions) to include in the acceptance action,
+ * so that approvers can recognize it.
+ */
 const MAX_TEXT_LENGTH = 500;
 
 export interface DefinitionReview {

@@ -1,4 +1,7 @@
-/** Lists and finds the tools of all servers under unique names, and compares each definition with the accepted one. */
+/**
+ * Lists and finds the tools of all servers under unique names, and compares each definition with the accepted
+ * definition.
+ */
 import { matchesAny } from "../../domain/policy/compile/glob.ts";
 import {
   diffDefinitions,
@@ -27,7 +30,7 @@ import type { Upstream } from "../upstreams/upstream.ts";
 export interface Tool extends NamedItem<ListedItem> {
   /** Digest of the server's current definition. */
   digest: string;
-  /** Why the tool cannot be called; null if it can. */
+  /** Why the tool cannot be called; null if it can be called. */
   withheld: "new" | "changed" | null;
 }
 
@@ -72,7 +75,7 @@ export class ToolCatalog {
 
   /**
    * Finds a tool by the name that clients see; undefined if there is none. For a name that was never listed, waits for
-   * every server, because the tool may belong to a slow one.
+   * every server, because the tool may belong to a slow server.
    */
   async find(exposedName: string, upstreams: readonly Upstream[], refresh: boolean): Promise<Tool | undefined> {
     if (!this.assignments.has(exposedName))
@@ -94,8 +97,8 @@ export class ToolCatalog {
   }
 
   /**
-   * Returns a server's instructions if they equal the accepted ones, otherwise null. Also returns null if the server
-   * lists its tools slowly, unless it is the only server.
+   * Returns a server's instructions if they equal the accepted instructions, otherwise null. Also returns null if the
+   * server lists its tools slowly, unless it is the only server.
    */
   async instructions(upstream: Upstream, isOnly: boolean): Promise<string | null> {
     if (upstream.instructions === null) return null;

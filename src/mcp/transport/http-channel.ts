@@ -20,7 +20,7 @@ export async function openHttpChannel(
   { url, headers }: HttpTarget,
   log: (line: string) => void,
 ): Promise<HttpChannel> {
-  /** Credentials of the requests that are being sent, by the reference in `CREDENTIAL_REFERENCE`. */
+  /** Credentials of in-flight requests, keyed by the value of the header `CREDENTIAL_REFERENCE`. */
   const credentials = new Map<string, Readonly<Record<string, string>>>();
   // Send the configured headers and the credential, but no header of the client. The SDK sets `Authorization` itself,
   // so insert the credential when the SDK calls fetch.

@@ -3,7 +3,7 @@
  */
 import { META_KEY, isObject, readMeta, type JsonObject, type JsonValue, type Request } from "./rpc-message.ts";
 
-/** Member of `params` that the Mcp-Name header repeats, by method. */
+/** For each method, the member of `params` that the Mcp-Name header repeats. */
 const NAME_MEMBER: Readonly<Record<string, string>> = {
   "tools/call": "name",
   "prompts/get": "name",

@@ -20,12 +20,15 @@ export type NamedItem<T extends ListedItem> = T & {
 /** Maximum number of pages of one list, in case a server always returns another cursor. */
 const MAX_PAGES = 200;
 
-/** Signal and capabilities for a list request. The default capabilities are those of the initialization. */
+/**
+ * Signal and capabilities for a list request. The default is the capabilities that the client sent at the
+ * initialization.
+ */
 export type ListRequester = Pick<Caller, "signal"> & { capabilities?: Caller["capabilities"] | undefined };
 
 /**
  * Fetches a list from several servers in parallel. A server that fails is logged and omitted, unless it is the only
- * one.
+ * server.
  */
 export async function listFromAllServers<T>(
   upstreams: readonly Upstream[],
@@ -87,7 +90,7 @@ export class ListError extends Error {
   }
 }
 
-/** The item that each name was assigned to, for the lifetime of the session. */
+/** Maps a name that clients see to its item, for the lifetime of the session. */
 export type NameAssignments = Map<string, { server: string; name: string }>;
 
 /**

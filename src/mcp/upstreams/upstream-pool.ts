@@ -1,4 +1,4 @@
-/** Connects a session to its servers, and reconnects lost ones. */
+/** Connects a session to its servers, and restores lost connections. */
 import { INITIALIZE_TIMEOUT_MS, settlesWithin } from "./slow-upstreams.ts";
 import { isObject, type Notification, type Reply } from "../transport/rpc-message.ts";
 import type { ServerConfig } from "../config/server-config.ts";
@@ -17,7 +17,10 @@ interface UpstreamPoolHandlers {
 
 /** Kinds of lists that can change. */
 export const LIST_KINDS = ["tools", "prompts", "resources"] as const;
-/** Delays before reconnecting, by the number of consecutive lost connections. Milliseconds. */
+/**
+ * Reconnect delays. The first delay applies after one lost connection, the last after five or more consecutive ones.
+ * Milliseconds.
+ */
 const RECONNECT_DELAYS_MS = [250, 1000, 4000, 15_000, 60_000];
 /** A connection that lasts this long resets the number of lost connections. Milliseconds. */
 const STABLE_AFTER_MS = 60_000;

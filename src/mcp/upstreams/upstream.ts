@@ -47,7 +47,10 @@ interface UpstreamRequestOptions extends RequestOptions {
   signal: AbortSignal;
   /** Handles the server's questions that belong to this request (since 2026-07-28). */
   ask: SendToClient;
-  /** Capabilities of the client that sent this request. Default: those of the initialization. */
+  /**
+   * Capabilities of the client that sent this request. Default: the capabilities that the client sent at the
+   * initialization.
+   */
   capabilities?: JsonObject | undefined;
 }
 
@@ -121,7 +124,7 @@ export async function connectUpstream(
       firstError = error;
     }
     attemptSignal?.throwIfAborted();
-    // Reuse a running process. An HTTP transport has state, so each attempt needs a new one.
+    // Reuse a running process. An HTTP transport has state, so each attempt needs a new transport.
     if (peer.closed !== null || "url" in reach) {
       await channel.close();
       channel = await open();

@@ -65,7 +65,7 @@ export async function loadPlugins(config: Config): Promise<LoadedPlugin[]> {
   return loaded;
 }
 
-/** Loads only the plugins that are named by path. Does not call their functions. */
+/** Loads only the plugins that the configuration identifies by path. Does not call their functions. */
 export async function loadPluginsByPath(config: Config): Promise<LoadedPlugin[]> {
   const items = itemsOf(config).filter(({ name }) => isPath(name));
   return Promise.all(
@@ -93,7 +93,7 @@ function isPath(name: string): boolean {
 
 /**
  * Returns all bundled plugins except those in `except`, with the storage for the configured database. Omits plugins
- * that are listed separately.
+ * that have their own entry in `plugins`.
  */
 function allPluginsExcept(standard: StandardPlugins, options: Record<string, unknown>, config: Config): string[] {
   const { except = [], ...rest } = options;

@@ -1,4 +1,7 @@
-/** The ledger's transaction for unprivileged plugins. They can access only the members that are listed here. */
+/**
+ * The ledger's transaction for unprivileged plugins. They can access only the members of the object that this module
+ * creates.
+ */
 import { Refusal } from "../../contract/errors.ts";
 import type { Documents } from "../../contract/core-host.ts";
 import type { Credential, NewPluginEntry, Transaction } from "../../contract/host.ts";

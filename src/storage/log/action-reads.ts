@@ -145,7 +145,7 @@ export function pendingReads(t: Tables) {
   };
 }
 
-/** Returns the time until which an action is open; 0 if it is not open. */
+/** Returns the deadline of an open action; 0 if the action is not open. */
 function openUntil({ status, expires_at, approved_until }: ActionRow): number {
   if (status === "pending_approval") return expires_at ?? 0;
   return status === "allowed" || status === "approved" ? (approved_until ?? 0) : 0;

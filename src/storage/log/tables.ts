@@ -1,6 +1,6 @@
 /**
- * Tables of rows by key, and a transaction's view of a table. The changes of a transaction become visible when it
- * commits.
+ * Tables that map keys to rows, and a transaction's view of a table. The changes of a transaction become visible when
+ * it commits.
  */
 
 export interface Table<Row> {
@@ -34,7 +34,7 @@ export class StoredTable<Row> implements Table<Row> {
 /** A transaction's view of a table: the committed rows with the transaction's own changes. */
 export class TransactionTable<Row> implements Table<Row> {
   private readonly below: StoredTable<Row>;
-  /** Changed rows by key; null for a deleted row. */
+  /** Changed rows, keyed like the table; null for a deleted row. */
   private readonly changed = new Map<string, Row | null>();
 
   constructor(below: StoredTable<Row>) {

@@ -45,7 +45,7 @@ export function prepareLeases(db: Kysely<Tables>, now: RawBuilder<number>) {
         .orderBy("name"),
     ),
     // Deletes leases that expired long ago, for example leases of jobs that are no longer configured. Also deletes
-    // leases that expire far in the future, because the clock was set back after they were written.
+    // leases that expire far in the future, which can exist if the clock was set back after they were written.
     forget: prepare(
       db
         .deleteFrom("leases")

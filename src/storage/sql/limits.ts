@@ -334,7 +334,8 @@ export function computeLimitTotals(
       totals.push({ from_at, to_at: at, uses: end - start, amount });
       [from_at, start, amount] = [at, end, 0];
     }
-    // These uses would overflow the total, so leave them and all later uses unaggregated.
+    // The uses of this millisecond alone exceed the largest safe integer, so no total can contain them. Leave them and
+    // all later uses unaggregated.
     if (sum > Number.MAX_SAFE_INTEGER) break;
     amount += sum;
     end = next;

@@ -20,13 +20,15 @@ const ACTION = {
   salt: "hash",
 } as const;
 
-/** Forms of the columns, by table. */
+/** Forms of the packed columns, keyed by table, then by column. */
 export const PACKED_COLUMNS: Readonly<Record<string, Readonly<Record<string, PackedForm>>>> = {
   actions: ACTION,
   approvals: { action_id: "uuid" },
 };
 
-/** Forms of the packed columns by column name. No other column with one of these names contains bytes. */
+/**
+ * Forms of the packed columns of all tables, keyed by column. No other column with one of these names contains bytes.
+ */
 const READ: Readonly<Record<string, PackedForm | undefined>> = { ...ACTION, action_id: "uuid" };
 
 const NONE = 0x80;

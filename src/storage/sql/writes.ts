@@ -227,7 +227,8 @@ function jsonOrNull(value: unknown): string | null {
 }
 
 /**
- * Returns the reason why these entries cannot result in this head, regardless of the stored entries; null if they can.
+ * Returns the reason why these entries cannot result in this head, regardless of the stored entries; null if they can
+ * result in it.
  */
 function misfit(entries: Parameters<StorageTransaction["append"]>[0], head: LedgerHead): string | null {
   const first = head.size - entries.length;

@@ -1,4 +1,6 @@
-/** Cases for documents of plugins: compare-and-set by version, versions that are never reused, lists by prefix. */
+/**
+ * Cases for documents of plugins: compare-and-set on the version, versions that are never reused, lists with a prefix.
+ */
 import assert from "node:assert/strict";
 import type { Storage } from "../../contract/storage.ts";
 import type { DefineCase } from "./rows.ts";

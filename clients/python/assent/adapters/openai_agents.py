@@ -14,7 +14,7 @@ def tool_input_guardrail(
     client: Union[Assent, AsyncAssent], *, agent_id: Optional[str] = None, tool: str = "openai-agents", wait: float = DEFAULT_WAIT
 ) -> Any:
     """
-    Returns a guardrail that runs for every call, including resumed ones, and ignores approvals that the SDK's run state
+    Returns a guardrail that runs for every call, including resumed calls, and ignores approvals that the SDK's run state
     contains. It rejects calls that it cannot parse. The guardrail is not called when a call ends, so it reports no results.
     """
     from agents import ToolGuardrailFunctionOutput, ToolInputGuardrail

@@ -1,4 +1,4 @@
-/** Agents: the list of the registered agents, and the page about one. */
+/** Agents: the list of the registered agents, and the page about one agent. */
 import { useState } from "preact/hooks";
 import type { Agent } from "../core/api-types.ts";
 import { encodeSegment, request, buildUrl } from "../core/api.ts";

@@ -164,8 +164,8 @@ function ruleBar({ policy, rule, count }: RangeSums["by_rule"][number], since: s
 }
 
 /**
- * Returns a bar for each status. Splits denied actions into those that a policy denied, which the page also counts as
- * decisions, and those that were denied after they required approval.
+ * Returns a bar for each status. Splits denied actions into two bars: actions that a policy denied, which the page also
+ * counts as decisions, and actions that were denied after they required approval.
  */
 function statusBars({ by_status, by_decision, since }: RangeSums): Bar[] {
   const bar = (name: string, count: number, filters: Parameters<typeof actionsAddress>[1]): Bar => ({

@@ -79,7 +79,7 @@ function firstStart({ series }: Analytics): number | null {
 }
 
 /**
- * Removes the intervals before the first action, and separates the current interval from the complete ones.
+ * Removes the intervals before the first action, and separates the current interval from the complete intervals.
  * @param isCut whether earlier time has already been removed
  */
 export function omitEmptyStart(sums: Analytics, isCut: boolean): RangeSums {

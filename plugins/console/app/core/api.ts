@@ -46,7 +46,7 @@ export interface ApiRequestOptions {
   /** Media type of the body. */
   type?: string;
   headers?: Record<string, string>;
-  /** Credential to send instead of the signed-in one. Null sends no credential. */
+  /** Credential to send instead of the signed-in credential. Null sends no credential. */
   key?: string | null;
   signal?: AbortSignal;
   /** Timeout in milliseconds. */
@@ -64,8 +64,8 @@ export function serviceNow(): number {
 }
 
 /**
- * Calls `watcher` now and whenever the reachability of the service changes. The argument is the time since which the
- * service has been unreachable, or null if it is reachable.
+ * Calls `watcher` now and whenever the reachability of the service changes. The argument is when the service became
+ * unreachable, or null if it is reachable.
  */
 export function watchReachability(watcher: (since: number | null) => void): () => void {
   watchers.add(watcher);

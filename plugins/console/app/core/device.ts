@@ -11,7 +11,7 @@ const ID_BYTES = 16;
 
 /** Returns the state of push notifications in this browser. */
 export function pushSupport(): PushSupport {
-  // Without HTTPS (except on localhost), and in a browser tab on an iPhone, none of these APIs exists.
+  // Without HTTPS (except on localhost), and in a browser tab on an iPhone, these APIs do not exist.
   const hasAll = [navigator.serviceWorker, globalThis.PushManager, globalThis.Notification].every(Boolean);
   if (!hasAll) return "unsupported";
   return Notification.permission === "denied" ? "blocked" : "available";

@@ -67,7 +67,7 @@ function listenToWorker(
     },
     options,
   );
-  // The browser can restore a page from the back-forward cache, so the page leaves the worker now and joins again then.
+  // Leave the worker when the page enters the back-forward cache, and rejoin when the browser restores the page.
   addEventListener("pagehide", leave, options);
   addEventListener("pageshow", (event) => event.persisted && join(), options);
   signal.addEventListener("abort", () => (leave(), ended.abort()), { once: true });

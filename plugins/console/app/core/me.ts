@@ -8,7 +8,7 @@ export type Me = Api["GET /v1/me"]["response"];
 
 /** Null until it is loaded. */
 const current = signal<Me | null>(null);
-/** Names of keys by id; null for a key that is unknown or is being requested. */
+/** Names of keys, keyed by id; null for a key that is unknown or is being requested. */
 const names = new Map<string, string | null>();
 const watchers = new Set<() => void>();
 let missingIds = new Set<string>();

@@ -79,7 +79,7 @@ export function signOutAfterRefusal(detail: string): void {
   signOut(currentCredential() === COOKIE_CREDENTIAL ? "your session has ended" : detail);
 }
 
-/** Asks other tabs for their credential. Resolves to null if none is signed in. */
+/** Asks other tabs for their credential. Resolves to null if no tab is signed in. */
 export function requestKeyFromTabs(): Promise<string | null> {
   return new Promise((resolve) => {
     const end = (): void => {

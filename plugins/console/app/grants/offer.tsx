@@ -1,6 +1,6 @@
 /**
- * Lets the approver create a grant with the vote on a pending request. Lists possible scopes, and the earlier requests
- * that each scope would have covered.
+ * Lets the approver create a grant with the vote on a pending request. Displays possible scopes, and the earlier
+ * requests that each scope would have covered.
  */
 import { useEffect, useId, useState } from "preact/hooks";
 import type { Api } from "../core/api-types.ts";
@@ -23,7 +23,7 @@ const USUAL_COUNT = 20;
 interface Props {
   id: string;
   limits: GrantLimits;
-  /** Receives the terms of the chosen grant; null for none. */
+  /** Receives the terms of the chosen grant; null if no grant is chosen. */
   onChoose(terms: GrantTerms | null): void;
 }
 

@@ -11,7 +11,7 @@ import { SORTS, TABS, TEXTS } from "./strings.ts";
 
 const NAMES = ["view", "agent_id", "tool", "operation", "risk_level", "q", "sort"] as const;
 const RISKS = ["low", "medium", "high", "critical"] as const;
-/** The search starts when the person has not typed for this time. Milliseconds. */
+/** Delay from the last keystroke to the search. Milliseconds. */
 const TYPING_MS = 250;
 
 /** Reads the query from the address. Omits values that the service does not know. */
@@ -139,7 +139,7 @@ function Search({
   const [text, setText] = useState(value);
   const latest = useRef(onChange);
   latest.current = onChange;
-  // A link can open another view, whose search text replaces the current one.
+  // A link can open another view, whose search text replaces the current text.
   useEffect(() => setText(value), [value]);
   useEffect(() => {
     if (text.trim() === value) return undefined;

@@ -9,7 +9,7 @@ interface Comparable {
   operation: string;
   params: Record<string, unknown>;
   context: Record<string, unknown>;
-  /** JSON pointers of the members that the policy lists. */
+  /** JSON pointers of the members to display first. */
   shown_first?: readonly string[] | undefined;
 }
 
@@ -49,7 +49,7 @@ function requestShape(action: Comparable): string {
   return JSON.stringify([action.tool, action.operation, ...[...membersOf(action).keys()].sort()]);
 }
 
-/** Returns parameters by name, and members of the context as `context.name`. */
+/** Returns parameters keyed by name, and members of the context keyed as `context.name`. */
 function membersOf({ params, context }: Comparable): Map<string, unknown> {
   const named = Object.entries(context).map(([name, value]) => [`context.${name}`, value] as const);
   return new Map([...Object.entries(params), ...named]);

@@ -18,7 +18,7 @@ interface Props {
   open: string | null;
   selected: ReadonlySet<string>;
   onOpen(id: string): void;
-  /** @param isRange whether to select all rows from the last selected one to this one */
+  /** @param isRange whether to select all rows from the last selected row to this row */
   onSelect(id: string, isRange: boolean): void;
   /** Called when the last loaded row comes into view. */
   onEnd(): void;

@@ -171,7 +171,7 @@ export function useQueue(open: string | null, query: ListQuery): Queue {
   }, [open, state.loading]);
 
   const isRead = state.order.length === 0 && !state.loading && state.error === null;
-  // All listed requests were settled and cleared, so load the next pending ones.
+  // All requests of the list were settled and cleared, so load the next pending requests.
   useEffect(() => {
     if (isRead && (state.total ?? 0) > 0) void load();
   }, [isRead, state.total]);

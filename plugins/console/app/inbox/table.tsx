@@ -15,7 +15,7 @@ import type { RequestGroup } from "./group-requests.ts";
  */
 const FIRST_ROWS = 20;
 const MORE_ROWS = 50;
-/** Maximum number of common members that are listed. */
+/** Maximum number of common members that are displayed. */
 const MAX_COMMON = 8;
 
 interface Props {

@@ -16,7 +16,7 @@ interface Props {
   subject: string;
   /** Casts the vote. Resolves to true if it was recorded. Only then is the reason cleared. */
   cast(approve: boolean, reason: string): Promise<boolean>;
-  /** Number of requests to vote on. Ctrl+Enter votes only if there is a single one. */
+  /** Number of requests to vote on. Ctrl+Enter votes only if there is a single request. */
   count?: number;
   /** Label of the approve button. */
   approve?: string;

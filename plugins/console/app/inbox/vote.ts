@@ -88,7 +88,7 @@ interface Open {
   current: Action;
 }
 
-/** Reads the requests again. Returns those that still match what the page displays, and reports the others. */
+/** Reads the requests again. Returns the requests that still match what the page displays, and reports the others. */
 async function readAll(shown: readonly Shown[], onResult: (id: string, result: VoteResult) => void): Promise<Open[]> {
   const open: Open[] = [];
   for (const each of shown) {
@@ -99,7 +99,8 @@ async function readAll(shown: readonly Shown[], onResult: (id: string, result: V
 }
 
 /**
- * Reads a request again and compares it with the displayed one. If no vote is possible, reports why and returns null.
+ * Reads a request again and compares it with the displayed request. If no vote is possible, reports why and returns
+ * null.
  */
 async function readAgain(shown: Shown, onResult: (id: string, result: VoteResult) => void): Promise<Action | null> {
   const refuse = (error: Error): null => (onResult(shown.id, { kind: "failed", error }), null);

@@ -1,4 +1,4 @@
-/** The dialog that revokes a key, and lists the consequences. */
+/** The dialog that revokes a key, and displays the consequences. */
 import type { ApiKey } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { Dialog } from "../ui/dialog.tsx";

@@ -81,7 +81,7 @@ interface TailFilters {
   types: readonly string[];
   agent: string;
   tool: string;
-  /** Lists events after this sequence number; empty to list only new events. */
+  /** Sequence number after which events are displayed; empty to display only new events. */
   from: string;
 }
 
@@ -118,7 +118,7 @@ function useTail({ types, agent, tool, from }: TailFilters) {
       signal: over.signal,
       onEvent(event) {
         arrived.unshift(event);
-        // The page shows at most `MAX_EVENTS` events, so drop older ones now.
+        // The page shows at most `MAX_EVENTS` events, so drop older events now.
         if (arrived.length > MAX_EVENTS) arrived.length = MAX_EVENTS;
         timer ??= setTimeout(render, RENDER_EVERY_MS);
       },

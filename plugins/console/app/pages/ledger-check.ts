@@ -18,7 +18,7 @@ interface SeenCheckpoint {
   root: string;
 }
 
-/** The result to display. `next` is the successor of the pinned key; null if the key has none. */
+/** The result to display. `next` is the successor of the pinned key; null if the key has no successor. */
 interface LedgerCheck {
   kind: "good" | "busy" | "bad";
   text: string;
@@ -59,8 +59,8 @@ export function rebindStoredCheckpoint(vkey: string | null, isSuccessor: boolean
 }
 
 /**
- * Checks the current checkpoint. Stores it if it extends the stored one, or if no checkpoint is stored for the pinned
- * key.
+ * Checks the current checkpoint. Stores it if it extends the stored checkpoint, or if no checkpoint is stored for the
+ * pinned key.
  * @param vkey the pinned key
  */
 export async function checkLedger(keys: LedgerKeys, vkey: string | null): Promise<LedgerCheck> {
@@ -81,7 +81,7 @@ export async function checkLedger(keys: LedgerKeys, vkey: string | null): Promis
   }
   if (before.size > checkpoint.size)
     return { kind: "bad", text: TEXTS.shrunk(before.size, checkpoint.size), next: null };
-  // If the checkpoint does not extend the stored one, keep the stored one as evidence.
+  // If the checkpoint does not extend the stored checkpoint, keep the stored checkpoint as evidence.
   if (!(await extendsSeen(before, checkpoint))) return { kind: "bad", text: TEXTS.changed(before.size), next: null };
   storeSeen(vkey, checkpoint);
   return { kind: "good", text: `${TEXTS.signed(next !== null)}, ${TEXTS.goesOn(before.size)}`, next };

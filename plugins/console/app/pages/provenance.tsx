@@ -119,7 +119,7 @@ function CheckpointFacts({ keys: { origin, checkpoint } }: { keys: LedgerKeys })
 interface PinProps {
   keys: LedgerKeys;
   vkey: string | null;
-  /** The successor of the pinned key; null if it has none. */
+  /** The successor of the pinned key; null if the key has no successor. */
   next: string | null;
   onPinned(): void;
 }

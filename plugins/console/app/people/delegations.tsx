@@ -100,8 +100,8 @@ function NoDelegations({ shown, canDelegate }: { shown: Shown; canDelegate: bool
 }
 
 /**
- * Loads one page of delegations. The first page of current delegations also contains at most 200 scheduled ones. A user
- * can have at most 20 delegations, so that is enough for all but large services.
+ * Loads one page of delegations. The first page of current delegations also contains at most 200 scheduled delegations.
+ * A user can have at most 20 delegations, so that is enough for all but large services.
  */
 async function loadDelegations(shown: Shown, cursor: string | undefined, signal: AbortSignal | undefined) {
   const page = async (status: Delegation["status"]) => {

@@ -1,4 +1,4 @@
-/** The card on the user's own page that lists the devices on which the user is notified. */
+/** The card on the user's own page with the devices on which the user is notified. */
 import { useState } from "preact/hooks";
 import type { Device } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
@@ -73,7 +73,7 @@ export function DeviceCard({ id, name }: { id: string; name: string }) {
   );
 }
 
-/** Offers notifications on this device, or says why they are not possible. */
+/** Offers notifications on this device, or explains why they are not possible. */
 function ThisDevice({ isBusy, onAdd }: { isBusy: boolean; onAdd(): void }) {
   const support = pushSupport();
   if (support === "unsupported") return <p class="quiet">{TEXTS.unsupported}</p>;
@@ -144,7 +144,7 @@ function DeviceTable({
   );
 }
 
-/** Lists the channels that notify the user. If there are none, shows what the operator has to configure. */
+/** Renders the channels that notify the user. If there are none, shows what the operator has to configure. */
 function Channels({ channels, name, hasDevices }: { channels: readonly string[]; name: string; hasDevices: boolean }) {
   if (channels.length > 0)
     return (

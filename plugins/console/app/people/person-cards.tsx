@@ -12,7 +12,7 @@ import { describeLimit } from "./access-review.tsx";
 import { DelegationTable } from "./delegations.tsx";
 import { PERSON_TEXTS as TEXTS } from "./person-strings.ts";
 
-/** Maximum number of pending requests that the card lists. */
+/** Maximum number of pending requests on the card. */
 const MAX_PENDING = 10;
 const MAX_DELEGATIONS = 50;
 

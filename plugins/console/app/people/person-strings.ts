@@ -38,7 +38,7 @@ export const PERSON_TEXTS = {
   timeline: "Timeline",
 } as const;
 
-/** Texts of the card that lists the user's devices. */
+/** Texts of the card with the user's devices. */
 export const DEVICE_TEXTS = {
   title: "Notifications on your devices",
   help: "Notifications name the agent, the tool and the operation, never parameters. To vote, the request opens here, and you sign with your passkey.",

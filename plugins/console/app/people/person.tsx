@@ -140,7 +140,7 @@ function List({ names }: { names: readonly string[] }) {
   return names.length === 0 ? <span class="quiet">none</span> : <MarkedValue value={names.join(", ")} />;
 }
 
-/** Entry types of votes. `TYPES` lists all entry types that can be about a person. */
+/** Entry types of votes. `TYPES` contains all entry types that can be about a person. */
 const VOTE_TYPES = "approval";
 const TYPES = `${VOTE_TYPES},question,grant,delegation,break_glass,stop,policy_set,api_key,agent,user,suggested_rule,erasure`;
 /**
@@ -149,7 +149,7 @@ const TYPES = `${VOTE_TYPES},question,grant,delegation,break_glass,stop,policy_s
  */
 const USER_TYPES = `${TYPES},users:session`;
 
-/** The members of entries that name a person. */
+/** The members of entries that identify a person. */
 interface Entry {
   by?: { principal: string } | null;
   user?: { id: string };

@@ -1,4 +1,4 @@
-/** The dialog that lists the sessions of a user. Admins and the user can end one or all of them. */
+/** The dialog with the sessions of a user. Admins and the user can end one or all of them. */
 import { useState } from "preact/hooks";
 import type { UserDetails } from "../core/api-types.ts";
 import { request } from "../core/api.ts";

@@ -21,12 +21,13 @@ export async function castPlanVote(shown: PlanRecord, answer: Answer): Promise<P
   const path = [shown.id] as [string];
   const challenge = currentCredential() === COOKIE_CREDENTIAL ? await startSigning(shown.id, answer) : null;
   if (challenge === null) {
-    // The token was issued for the list that this page displays.
+    // The token was issued for the list of actions that this page displays.
     const body = { token: shown.approval_token ?? "", ...answer };
     return request("POST /v1/plans/{id}/approval", { path, body });
   }
   const current = await request("GET /v1/plans/{id}", { path });
-  // Compare tokens, because they contain the digests of the list and of the questions.
+  // The token contains digests of the plan's actions and questions, so an equal token proves that they did not change
+  // since the page displayed them.
   if (current.approval_token !== shown.approval_token) throw new Error(CHANGED);
   assertSameVotes(challenge, shown, answer);
   const body = { nonce: challenge.nonce, response: await signVotesWithPasskey(challenge.options), ...answer };

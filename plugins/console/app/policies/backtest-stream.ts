@@ -8,7 +8,7 @@ export interface Progress {
 }
 
 /**
- * A stream without progress for this time has failed, because the service reports progress twice a second.
+ * Timeout for progress, after which the stream counts as failed. The service reports progress twice a second.
  * Milliseconds.
  */
 const SILENCE_MS = 60_000;

@@ -14,7 +14,7 @@ export interface CheckState {
   again(): void;
 }
 
-/** A check starts after this time without typing. Milliseconds. */
+/** Delay from the last keystroke to a check. Milliseconds. */
 const PAUSE_MS = 300;
 
 /** Returns the state of the check of a policy and its tests. A check is aborted when the text changes. */

@@ -17,7 +17,7 @@ interface Props {
   yaml: string;
   tests: string;
   check: CheckState;
-  /** Id of a policy that is stored; null for a new one. */
+  /** Id of a policy that is stored; null for a new policy. */
   shadowId: string | null;
   /** Words for completion in the tests; null while they are loading. */
   words: CompletionWords | null;

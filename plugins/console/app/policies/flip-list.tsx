@@ -6,7 +6,10 @@ import { ActionTitle } from "../ui/request-view.tsx";
 import { type Flip, flipKey, type FlipReport, groupByRule, isLessStrict, type FlipOutcome } from "./flips.ts";
 import { BACKTEST_TEXTS } from "./strings.ts";
 
-/** How often the active policies also produce each flip, by the key of the flip. `error` is set if this is unknown. */
+/**
+ * Number of decisions for which the active policies produce the same flip, keyed by `flipKey`. `error` is set if the
+ * numbers are unknown.
+ */
 export interface CurrentFlips {
   counts: ReadonlyMap<string, number>;
   error: unknown;

@@ -37,7 +37,7 @@ import {
 
 /**
  * Renders the page of a policy, or its editor. `?edit=true` opens the editor, so that a reload returns to the editor
- * and its draft. `rule` and `version` in the query name the lines to show.
+ * and its draft. `rule` and `version` in the query select the lines to show.
  * @param props.id id or name
  */
 export function PolicyDetail({ id, query }: { id: string; query: URLSearchParams }) {

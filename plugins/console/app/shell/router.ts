@@ -13,7 +13,7 @@ export function currentRoute(): Route {
   try {
     id = id === null ? null : decodeURIComponent(id);
   } catch {
-    // The address is not one of the console's. The page reports that it does not exist.
+    // The address does not belong to a page of the console. The page reports that it does not exist.
   }
   return { name, id: id === "" ? null : id, query: new URLSearchParams(search) };
 }

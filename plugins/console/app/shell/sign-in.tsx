@@ -45,7 +45,7 @@ function KeyForm() {
     setBusy(true);
     setError(null);
     try {
-      // Headers accept printable ASCII only, and the error of fetch would not say why.
+      // Headers accept printable ASCII only, and the error of fetch would not state this reason.
       if (!/^[\x21-\x7e]+$/.test(value))
         throw new Error("this is not an API key: a key starts with assent_ and has only letters, digits, - and _");
       storeMe(await request("GET /v1/me", { key: value }));

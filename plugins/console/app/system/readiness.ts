@@ -9,7 +9,7 @@ export const POLL_MS = 5000;
 export interface ReadinessCheck {
   ok: boolean;
   detail: string;
-  /** Numbers that the check reports, by name. */
+  /** Numbers that the check reports, keyed by name. */
   [figure: string]: unknown;
 }
 
@@ -49,7 +49,7 @@ export function useReadiness(): Readiness {
     const check = async (): Promise<void> => {
       try {
         const signal = AbortSignal.any([over.signal, AbortSignal.timeout(POLL_MS)]);
-        // A 503 is also a valid response: it says what is missing.
+        // A 503 is also a valid response: it reports what is missing.
         const response = await fetch("/readyz", { cache: "no-store", credentials: "omit", signal });
         setState({
           ready: (await response.json()) as ReadinessReport,
@@ -72,7 +72,7 @@ export function useReadiness(): Readiness {
   return state;
 }
 
-/** Returns the checks by name, in the service's order. */
+/** Returns the checks with their names, in the service's order. */
 export function listChecks(ready: ReadinessReport): [string, ReadinessCheck][] {
   return Object.entries(ready).filter((entry): entry is [string, ReadinessCheck] => typeof entry[1] === "object");
 }

@@ -92,7 +92,7 @@ function State({ ready }: { ready: ReadinessReport }) {
   );
 }
 
-/** Lists the policy sources: the newest revision of each, and the one that is applied. */
+/** Renders the policy sources, each with its newest revision and its applied revision. */
 function Sources({ offers }: { offers: readonly OfferedPolicies[] }) {
   if (offers.length === 0) return null;
   return (

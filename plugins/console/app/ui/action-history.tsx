@@ -72,7 +72,7 @@ export function kindOfEntry({ decision, verdict, status }: Entry): TimelineStep[
   return effects[decision?.effect ?? ""] ?? (verdict === "approve" ? "good" : statuses[status ?? ""]);
 }
 
-/** Describes an entry about an action, without naming the action. */
+/** Describes an entry about an action, without the id of the action. */
 export function describeActionEntry(event: Pick<ActionEvent, "type" | "entry">): ComponentChildren {
   const entry: Entry = event.entry;
   switch (event.type) {

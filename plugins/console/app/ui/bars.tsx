@@ -1,4 +1,6 @@
-/** Renders bars in order of size. Each number links to the items that it counts, if a page lists them. */
+/**
+ * Renders bars in order of size. Each number links to the items that it counts, if there is a page with these items.
+ */
 import type { ComponentChildren } from "preact";
 import { MarkedValue } from "./elements.tsx";
 import { renderPlain } from "./format.ts";
@@ -16,7 +18,7 @@ export interface Bar {
 /** Maximum number of rendered bars. */
 const ROWS = 10;
 
-/** @param props.others describes the items that the list leaves out; empty if there are none */
+/** @param props.others describes the items that the list omits; empty if it omits none */
 export function Bars({ label, rows, others = "" }: { label: string; rows: readonly Bar[]; others?: string }) {
   const most = Math.max(1, ...rows.map(({ count }) => count));
   return (

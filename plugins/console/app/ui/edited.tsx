@@ -36,7 +36,7 @@ export function EditedParameters({
   );
 }
 
-/** Returns the path and the JSON of every value in an object, including nested ones. Lists count as single values. */
+/** Returns the path and the JSON of every value in an object, including nested values. Lists count as single values. */
 export function listLeaves(value: unknown, path: string): [path: string, json: string][] {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return [[path, JSON.stringify(value)]];
   return Object.entries(value).flatMap(([name, member]) => listLeaves(member, `${path}.${name}`));

@@ -117,7 +117,7 @@ export function FormButtons({
   );
 }
 
-/** Returns the trimmed values of the form, by field name. */
+/** Returns the trimmed values of the form, keyed by field name. */
 export function readFormValues(form: HTMLFormElement): Record<string, string> {
   return Object.fromEntries(
     [...new FormData(form)].map(([name, value]) => [name, typeof value === "string" ? value.trim() : ""]),

@@ -33,7 +33,8 @@ export function usePaged<T>(
     setMoreError(null);
     try {
       const next = await load(cursor, undefined);
-      // If the list was loaded again during this read, its cursor differs, and this page does not belong to it.
+      // If the list was loaded again during this read, the list's cursor differs, and this page does not belong to the
+      // list.
       set((now) => (now?.next_cursor === cursor ? { ...next, rows: [...now.rows, ...next.rows] } : now));
     } catch (problem) {
       setMoreError(problem);

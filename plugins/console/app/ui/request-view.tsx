@@ -78,14 +78,15 @@ export function ApprovalReason({ action }: { action: Shown }) {
   );
 }
 
-/** Returns the link to the deciding rule's lines in the policy version that was active then. */
+/** Returns the link to the deciding rule's lines in the policy version that was active at the decision. */
 function policyAddress(action: Shown, policy: string): string {
   const version = "policy_version" in action ? action.policy_version : null;
   return buildUrl(`#/policies/${encodeSegment(policy)}`, { rule: action.rule, version });
 }
 
 /**
- * Renders the answers of machine reviewers. Renders nothing if the rules name no reviewer, or none has answered yet.
+ * Renders the answers of machine reviewers. Renders nothing if the rules have no reviewer, or no reviewer has answered
+ * yet.
  */
 export function MachineReviews({ action, level }: { action: Shown; level: 2 | 3 }) {
   const reviews = "reviews" in action ? (action.reviews ?? []) : [];

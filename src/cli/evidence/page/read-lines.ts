@@ -2,7 +2,7 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { toHex } from "../../../domain/hash.ts";
 
-/** A file of the pack: one that a person selected in a browser, or one on disk. */
+/** A file of the pack, which a person selected in a browser or which is on disk. */
 export interface PackFile {
   stream(): AsyncIterable<Uint8Array>;
 }

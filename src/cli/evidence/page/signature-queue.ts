@@ -11,7 +11,7 @@ interface SignatureQueue {
   ed25519(what: string): Verify;
   /** Returns a function that queues a signature by a COSE key for verification. */
   passkey(what: string): Verify;
-  /** Verifies all queued signatures. Returns a sentence for each invalid one. */
+  /** Verifies all queued signatures. Returns a sentence for each invalid signature. */
   drain(): Promise<string[]>;
 }
 

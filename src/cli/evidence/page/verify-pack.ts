@@ -64,7 +64,7 @@ export interface PackReport {
   counts: { entries: number; actions: number; erased: number; signedVotes: number };
   votes: Vote[];
   controls: Control[];
-  /** Entries in the window by type: their number, and at most `MAX_LISTED` sequence numbers. */
+  /** Entries in the window, keyed by type: their number, and at most `MAX_LISTED` sequence numbers. */
   byType: Map<string, { count: number; seqs: number[] }>;
   policySets: PolicySetLine[];
 }

@@ -16,14 +16,14 @@ export interface NamedType {
   type: string;
 }
 
-/** A function, or a method of values. `arity` lists the numbers of arguments that it accepts. */
+/** A function, or a method of values. `arity` contains the numbers of arguments that it accepts. */
 export interface NamedFunction {
   name: string;
   method: boolean;
   arity: readonly number[];
 }
 
-/** A tool and an operation that policies name. `operation` is null for all operations. */
+/** A tool and an operation to which policies refer. `operation` is null for all operations. */
 export interface NamedTool {
   tool: string;
   operation: string | null;
@@ -87,7 +87,7 @@ function describeHistory({ per, window, max }: NonNullable<PolicyDocument["histo
   return [{ name: HISTORY, type }, ...describeMembers(`${HISTORY}[].`, HISTORY_TYPE.element)];
 }
 
-/** Lists the tools that policies declare or name literally, with the parameters that they declare. */
+/** Returns the tools that policies declare, or that rules match by an exact name, with the declared parameters. */
 export function listTools(documents: readonly PolicyDocument[]): NamedTool[] {
   const found = new Map<string, NamedTool>();
   const add = (tool: string, operation: string | null, params: readonly NamedType[]): void => {

@@ -1,4 +1,4 @@
-/** Finds faults in the facts of a policy that compile, and facts whose sources the service does not have. */
+/** Finds type faults in the inputs of a policy's facts, and facts whose sources the service does not have. */
 import { findSimilarName } from "../../similar-name.ts";
 import type { NamedValueFault } from "../condition/named-values.ts";
 import type { PolicyDocument } from "../policy-types.ts";
@@ -6,7 +6,7 @@ import { ANY_MAP, type StaticType } from "./static-types.ts";
 import { findTypeFault } from "./type-check.ts";
 
 /**
- * Returns the first type fault of each input. An input is a string, a number or a boolean.
+ * Returns the first type fault of each input. An input must be a string, a number or a boolean.
  * @param types the types of the named values
  */
 export function findFactFaults(

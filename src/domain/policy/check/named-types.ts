@@ -7,7 +7,7 @@ import { factVariable } from "../condition/source-facts.ts";
 import { DYN, typeOfJson, typeOfJsonSchema, type StaticType } from "./static-types.ts";
 import { HISTORY_TYPE, inferType, principalType, VARIABLE_TYPES } from "./type-check.ts";
 
-/** The parts of a policy that name values. */
+/** The members of a policy that define named values. */
 export type NamingPolicy = Pick<PolicyDocument, "let" | "data" | "facts" | "attributes">;
 
 /**

@@ -61,7 +61,8 @@ const KINDS: Readonly<Record<ParameterType, readonly string[]>> = {
 };
 
 /**
- * Returns why the parameter cannot have a value of the type, according to the schemas; null if it can.
+ * Returns why the parameter cannot have a value of the type, according to the schemas; null if it can have such a
+ * value.
  * @param expectedType the type; null if the parameter can have any type and can be a member of objects in a list
  */
 function findTypeFault(path: string, expectedType: ParameterType | null, params: StaticType): string | null {

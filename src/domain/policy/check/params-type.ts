@@ -7,8 +7,8 @@ import { ANY_MAP, typeOfJsonSchema, createUnion, type StaticType } from "./stati
 type Matchers = Pick<RuleDocument, "tool" | "operation">;
 
 /**
- * Returns the union of the schemas of all tools and operations that the rule lists. Returns `dyn` if the rule names a
- * tool without a schema, or uses a glob.
+ * Returns the union of the schemas of all tools and operations that the rule matches. Returns `dyn` if one of these
+ * tools has no schema, or if the rule uses a glob.
  */
 export function inferParamsType(
   rule: Matchers,

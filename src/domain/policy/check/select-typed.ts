@@ -1,6 +1,6 @@
 /**
- * Checks that an external value has its declared type. Conditions were type-checked with the declared type, so they
- * could do anything with a value of a different type.
+ * Checks that an external value has its declared type. Conditions were type-checked with the declared type, so their
+ * result for a value of a different type would be unpredictable.
  */
 import type { JsonValue } from "../../json.ts";
 import { unionMembers, type ListType, type MapType, type ScalarType, type StaticType } from "./static-types.ts";

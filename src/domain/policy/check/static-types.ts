@@ -14,7 +14,7 @@ export type ScalarName =
   | "duration"
   | "type";
 
-/** `values` lists all possible strings, for a JSON Schema with `enum` or `const`. */
+/** `values` contains all possible strings, for a JSON Schema with `enum` or `const`. */
 export interface ScalarType {
   readonly kind: ScalarName;
   readonly values?: readonly string[];
@@ -28,7 +28,7 @@ export interface ListType {
 export interface MapType {
   readonly kind: "map";
   readonly fields: ReadonlyMap<string, StaticType>;
-  /** Type of the members that `fields` does not list; null if there are no other members. */
+  /** Type of the members that are not in `fields`; null if there are no other members. */
   readonly rest: StaticType | null;
 }
 

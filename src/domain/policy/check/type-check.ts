@@ -112,8 +112,9 @@ const ACCEPTED: Readonly<Record<Exclude<ExpressionPurpose, "value">, { kinds: re
   };
 
 /**
- * Returns the first type fault of an expression that compiles; null if there is none.
- * @param params the type of `params`, from the schemas of the tools that the rule lists
+ * Returns the first type fault of an expression; null if there is none. The expression must already have passed the
+ * syntax check.
+ * @param params the type of `params`, from the schemas of the tools that the rule matches
  * @param named the types of the policy's named values
  * @example findTypeFault("tool > 5", "condition") // { message: '">" cannot compare a string and an int …', offset: 5 }
  */
@@ -134,7 +135,7 @@ interface TypeFault {
 }
 
 /**
- * Returns the type of an expression that compiles, or its first fault.
+ * Returns the type of an expression, or its first fault. The expression must already have passed the syntax check.
  * @param scope the types of all variables
  */
 export function inferType(

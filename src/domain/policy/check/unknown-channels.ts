@@ -1,4 +1,4 @@
-/** Finds channels that policies name and the configuration does not define. */
+/** Finds channels to which policies refer but which the configuration does not define. */
 import { findSimilarName } from "../../similar-name.ts";
 import type { ApprovalTerms, PolicyDocument } from "../policy-types.ts";
 

@@ -121,8 +121,8 @@ export function compilePolicySet(
 }
 
 /**
- * Cache of compiled definitions, by content digest. Documents do not change after they are compiled, so the digest is
- * cached per object.
+ * Cache of compiled definitions, keyed by content digest. Documents do not change after they are compiled, so the
+ * digest is cached per object.
  */
 const compiledDefinitions = new Map<string, ReturnType<typeof compileDefinition>>();
 const contentDigests = new WeakMap<PolicyDocument, string>();

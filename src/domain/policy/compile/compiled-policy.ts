@@ -44,7 +44,7 @@ type CompiledApproval = Omit<
   "approvers" | "editable" | "grants" | "mode" | "quorum" | "rejection_holds_ms" | "reviewers"
 > & {
   plan: ApproverPlan;
-  /** The machine reviewers; empty if the rule does not list reviewers. */
+  /** The machine reviewers; empty if the rule has no reviewers. */
   reviewers: readonly RequiredReviewer[];
   /** The parameters that approvers can change; empty if they cannot change any. */
   editable: readonly EditableParameter[];
@@ -90,7 +90,7 @@ export interface CompiledHistory {
 export interface CompiledFact {
   name: string;
   source: string;
-  /** The expressions, by name of the source's input. */
+  /** Compiled expressions, keyed by the name of the source's input. */
   inputs: ReadonlyMap<string, Expression>;
   /** Type of the fact's value. */
   type: StaticType;
@@ -108,7 +108,7 @@ export interface CompiledPolicy {
   caseSensitive: boolean;
   tools: readonly string[] | null;
   agents: readonly string[] | null;
-  /** Rules that name this exact tool, without globs. */
+  /** Rules without globs, keyed by each tool name that they match. */
   exact: ReadonlyMap<string, readonly CompiledRule[]>;
   /** Rules for any tool (`globs` is null) or with globs. */
   patterns: readonly { rule: CompiledRule; globs: readonly string[] | null }[];
@@ -132,7 +132,7 @@ export interface CompiledPolicySet {
   readonly digest: string | null;
   readonly document: PolicySetDocument;
   readonly policies: readonly CompiledPolicy[];
-  /** Policies that apply only to the tools that they name, by case-folded tool name. */
+  /** Policies that apply only to tools with exact names, keyed by case-folded tool name. */
   readonly byTool: ReadonlyMap<string, readonly CompiledPolicy[]>;
   /** Policies that can apply to any tool. */
   readonly anyTool: readonly CompiledPolicy[];

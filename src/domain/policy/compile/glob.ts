@@ -3,7 +3,7 @@
 import { findNameFault } from "../../names.ts";
 import { clipText, revealHidden } from "../../text.ts";
 
-/** Returns the reason why the pattern cannot match any valid name; null if it can. */
+/** Returns the reason why the pattern cannot match any valid name; null if it can match one. */
 export function findGlobFault(pattern: string): string | null {
   const fault = findNameFault(pattern);
   return fault === null ? null : `"${clipText(revealHidden(pattern), 80)}" ${fault}, so that no name can match it`;

@@ -1,12 +1,12 @@
 /**
- * Detects expressions that read attributes of the agent or its principal. Decisions record attributes only if an
- * expression reads them.
+ * Detects expressions that read attributes: groups and metadata of the agent, or groups and roles of its principal. A
+ * decision records attributes only if a policy reads one of them. Other members of `principal` are always recorded.
  */
 import { childrenOf, readAccess, type Expr } from "./cel-tree.ts";
 
 const VARIABLES: readonly string[] = ["agent_groups", "agent_metadata"];
 
-/** Members of `principal` that are recorded with every decision. */
+/** Members of `principal` that every decision records. They are not attributes. */
 const RECORDED: readonly string[] = ["key_id", "name", "agent_id", "owner", "claims"];
 
 /**

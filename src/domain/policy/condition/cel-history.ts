@@ -9,7 +9,7 @@ import { childrenOf, readAccess, type CallExpr, type Expr, type ParsedExpression
 /** The variable that contains the past actions. */
 export const HISTORY = "history";
 
-/** Examples of the macros, by name. */
+/** Examples of the macros, keyed by the name of the macro. */
 export const HISTORY_MACROS: Readonly<Record<string, string>> = {
   any: 'history.any(h, h.tool == "inbox")',
   count: 'history.count(h, h.status == "failed") >= 2',

@@ -9,13 +9,13 @@ import { OPTIONAL_INDEX, OPTIONAL_SELECT, type CallExpr, type Expr, type ParsedE
 interface Marks {
   /** The source with spaces instead of the marks. */
   source: string;
-  /** Offsets of the marks after a dot, by the offset of the dot. */
+  /** Maps the offset of a dot to the offset of the mark after it. */
   readonly dots: Map<number, number>;
-  /** Offsets of the marks of elements, by the offset of the bracket and the index of the element. */
+  /** Maps the offset of a bracket, and then the index of an element, to the offset of the element's mark. */
   readonly elements: Map<number, Map<number, number>>;
 }
 
-/** Comments, text literals, brackets, commas, dots and question marks, and any other character. */
+/** Matches a comment, a string literal, or a single character such as a bracket, a comma, a dot or a question mark. */
 const TOKENS = /\/\/[^\n]*|[rR][bB]?("""|'''|["'])[^]*?(?:\1|$)|("""|'''|["'])(?:\\[^]|(?!\2)[^])*(?:\2|$)|[^\s]/g;
 
 /**

@@ -1,4 +1,4 @@
-/** Compiles and caches the patterns of `matches`, and charges as much as the most expensive string costs. */
+/** Compiles and caches the patterns of `matches`. Charges every string like the most expensive string of its length. */
 import { RE2JS } from "@bufbuild/re2";
 import { chargeSteps } from "./cel-meter.ts";
 import { computePatternCost, type CharacterCost } from "./cel-pattern-cost.ts";

@@ -32,7 +32,7 @@ export type Bindings = Record<string, CelInput>;
 
 interface Frame {
   readonly bindings: Bindings;
-  /** Values of the variables of comprehensions, by slot. */
+  /** Values of the variables of comprehensions, indexed by slot. */
   readonly locals: unknown[];
 }
 
@@ -367,7 +367,7 @@ function planFunction(name: string, isMethod: boolean, operands: readonly Step[]
   };
 }
 
-/** The overloads of a name, by the kinds of their operands. */
+/** The overloads of a name, indexed by the kinds of their operands. */
 type OverloadTable = readonly (Overload | undefined)[];
 
 const unaryTables = new Map<string, OverloadTable>();

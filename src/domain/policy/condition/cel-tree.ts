@@ -24,7 +24,7 @@ export const isBinding = ({ iterVar }: ComprehensionExpr): boolean => iterVar ==
 export const OPTIONAL_SELECT = "_?._";
 export const OPTIONAL_INDEX = "_[?_]";
 
-/** Names of the unused element variables of `optional.optMap(name, body)` and `optFlatMap`, by macro. */
+/** Maps the macros `optMap` and `optFlatMap` to the names of their unused element variables. */
 export const OPTIONAL_MACROS: Readonly<Record<string, string>> = { optMap: "#optMap", optFlatMap: "#optFlatMap" };
 
 /** Whether a comprehension is a macro of optionals, which evaluates its body once if there is a value. */

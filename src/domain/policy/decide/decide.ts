@@ -45,7 +45,7 @@ export function decideEvaluation(evaluation: Evaluation, facts: Facts): Decision
   return combineFindings(evaluation, facts).decision;
 }
 
-/** A decision, with what its entry records in addition. */
+/** A decision, and the additional data that its entry records. */
 export interface DecisionForEntry {
   decision: Decision;
   facts: Facts;
@@ -358,7 +358,10 @@ function combineGrantTerms(findings: readonly RuleFinding[], all: readonly RuleF
 
 const isCritical = (findings: readonly RuleFinding[]): boolean => findings.some(({ rule }) => rule.risk === "critical");
 
-/** Names the stop by its id. The stop's reason is visible only to people who can read stops. */
+/**
+ * Returns the denial by a stop. Contains only the stop's id, because the stop's reason is visible only to people who
+ * can read stops.
+ */
 function denialByStop({ id, policy, until }: StopFact, shadow: ShadowOutcome[]): Decision {
   const what = policy === null ? "" : `, which stops the answers of policy "${policy}",`;
   const end = until === null ? "until someone lifts it" : `until ${until}, or until someone lifts it`;

@@ -36,7 +36,10 @@ export class Evaluation {
   readonly limitMatches = new Map<CompiledLimit, LimitMatch>();
   /** Owners of histories that were already determined. */
   readonly historyOwners = new Map<CompiledPolicy, HistoryOwner>();
-  /** Amounts of grants that were already matched against the request, by id; null for grants that do not cover it. */
+  /**
+   * Cache of matched grants: maps a grant id to the amount that the request would use; null if the grant does not cover
+   * the request.
+   */
   readonly grantMatches = new Map<string, number | null>();
   /**
    * Activation for grants. It has a separate step budget, so that a grant cannot exhaust the budget of the conditions.

@@ -64,7 +64,7 @@ export interface PolicyExplanation {
   matchers: MatcherExplanation[];
   /** Answer of the rules; null if no rule matched or failed. */
   answer: { rule: string; effect: Effect; reason_code: ReasonCode } | null;
-  /** Whether the decision names this policy. */
+  /** Whether the `policy` of the decision is this policy. */
   decides: boolean;
   /** The rules; empty if the policy does not apply. */
   rules: RuleExplanation[];
@@ -85,8 +85,8 @@ const BARRED: readonly ReasonCode[] = ["KEY_ENDED", "AGENT_NOT_REGISTERED", "AGE
 /** @param now the current time in milliseconds since the epoch */
 export function explain(compiled: CompiledPolicySet, request: ActionRequest, facts: Facts, now: number): Explanation {
   const decision = decide(compiled, request, facts, now);
-  // The policies were evaluated only if every stop names a policy, because such a stop overrides only that policy's
-  // answer.
+  // The policies were evaluated only if every stop is limited to one policy, because such a stop overrides only the
+  // answer of that policy.
   const stopped = facts.stops?.some(({ policy }) => policy === null) === true;
   if (stopped || BARRED.includes(decision.reason_code)) return { decision, policies: [] };
   // Use one evaluation for all policies, as decide() does, because they share the remaining steps.

@@ -23,7 +23,7 @@ const MAX_INPUT_STEPS = 10_000;
 
 /** A read of a fact source, with its inputs. */
 export interface FactCall {
-  /** The policy that reads the fact. The source's answer does not depend on it. */
+  /** The policy that reads the fact. The source's result does not depend on it. */
   policy: string;
   /** Whether the policy is in shadow mode. */
   shadow: boolean;
@@ -96,7 +96,7 @@ function toInput(result: unknown): string | number | boolean | null {
 
 /**
  * Returns the fact to record.
- * @param answer the source's answer; null if an input could not be evaluated
+ * @param answer the source's result; null if an input could not be evaluated
  */
 export function toSourceFact({ policy, fact }: FactRead, answer: FactResult | null, now: number): SourceFact {
   const common = { policy: policy.name, name: fact.name, basis: fact.basis, at: toRfc3339(answer?.at ?? now) };

@@ -7,7 +7,10 @@ import type { Evaluation } from "./evaluation.ts";
 
 export const MAX_REASON = 500;
 
-/** The answer of one policy: its first rule that matches or whose condition fails. `reason_code` tells which. */
+/**
+ * The answer of one policy: its first rule that matches or whose condition fails. `reason_code` distinguishes the two
+ * cases.
+ */
 export interface RuleFinding {
   readonly policy: CompiledPolicy;
   readonly rule: CompiledRule;

@@ -1,5 +1,5 @@
 /**
- * Allows an action that requires approval if a grant covers it. The grant's terms, its usage and the grantor's standing
+ * Allows an action that requires approval if a grant covers it. The grant's terms, its usage and the grantor's groups
  * are facts of the decision, so a replay and the audit compute the same decision. This module does not read counters.
  */
 import { satisfiesPlans } from "../../approvers.ts";

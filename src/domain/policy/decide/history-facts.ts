@@ -44,8 +44,8 @@ export interface HistoryRead {
 /** A history that an action belongs to. */
 export interface HistoryMembership extends Pick<HistorySpan, "policy" | "basis" | "subject"> {
   /**
-   * Time from which no window contains the action. Milliseconds. It is the action's time plus a constant, so that both
-   * can be moved together.
+   * Expiry of the membership: from then on, no window contains the action. It is the action's time plus a constant, so
+   * that one update can change both times. Milliseconds.
    */
   until: number;
 }

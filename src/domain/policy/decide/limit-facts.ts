@@ -30,7 +30,7 @@ export interface MatchedLimit {
   subject: string;
   /** Start of the window, inclusive. Milliseconds. */
   since: number;
-  /** Time from which this action's use no longer counts. Milliseconds. */
+  /** Expiry of this action's use of the limit. Milliseconds. */
   until: number;
   /** Amount in millionths; 0 if the limit counts actions. */
   amount: number;
@@ -142,7 +142,7 @@ export function findRecordedUsage(
 /**
  * Returns facts for the evaluation of policies that were not active. Adds usage 0 for limits without a recorded usage,
  * and treats all suggested policies as in force.
- * @param used the usage to assume instead of 0, by the limit's name: number of actions, or the sum
+ * @param used the usage to assume instead of 0, keyed by the limit's name: number of actions, or the sum
  */
 export function withAssumedActivation(
   compiled: CompiledPolicySet,

@@ -8,7 +8,10 @@ export type Window = { kind: "sliding"; ms: number } | { kind: "calendar"; unit:
 const UNITS: readonly string[] = ["hour", "day", "week", "month"];
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-/** Largest change of a UTC offset, for example for daylight saving. Milliseconds. */
+/**
+ * Largest change of a UTC offset that calendar windows support. Daylight saving changes the offset by at most 2 hours.
+ * Milliseconds.
+ */
 const LONGEST_CHANGE = 3 * HOUR;
 /** Upper bound of each unit's length, including a change of the UTC offset. Milliseconds. */
 const LONGEST: Readonly<Record<CalendarUnit, number>> = {
@@ -62,7 +65,7 @@ export function longestWindow(window: Window): number {
   return window.kind === "sliding" ? window.ms : LONGEST[window.unit];
 }
 
-/** Returns the time from which a use at `now` no longer counts. For calendar windows this is an upper bound. */
+/** Returns the expiry of a use at `now`. For calendar windows, the result is an upper bound. */
 export function endOfWindow(window: Window, now: number): number {
   return window.kind === "sliding" ? now + window.ms : startOfWindow(window, now) + LONGEST[window.unit];
 }

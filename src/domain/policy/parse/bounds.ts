@@ -1,7 +1,7 @@
 /**
- * Limits the size of a decision's entry, which lists the answer of every shadow policy, every channel and the usage of
- * every limit. Rejects a policy set whose decisions could exceed the maximum size of an entry, because every decision
- * would then fail.
+ * Limits the size of a decision's entry, which contains the answer of every shadow policy, every channel and the usage
+ * of every limit. Rejects a policy set whose decisions could exceed the maximum size of an entry, because every
+ * decision would then fail.
  */
 import { canonicalBytes } from "../../canonical.ts";
 import type { JsonValue } from "../../json.ts";
@@ -20,7 +20,7 @@ const MAX_FACTS_OF_SOURCE = 50;
 export const FACT_SOURCE_NAME = "^[a-z0-9][a-z0-9-]{0,62}$";
 /** Maximum number of past actions in one history. */
 export const MAX_HISTORY = 200;
-/** Number of hex digits in a limit's basis. */
+/** Number of hex digits in the `basis` of a limit or of a history, which is a truncated digest. */
 export const BASIS_DIGITS = 16;
 /**
  * Maximum size in bytes of all names of shadow policies, channels and limits in an entry. The other members of an entry
@@ -141,14 +141,15 @@ function findLongestName(rules: readonly Pick<PolicyDocument["rules"][number], "
   return longestName;
 }
 
-/** Default time for which a rejection denies duplicate requests. Milliseconds. */
+/** Default of `rejection_holds`. Milliseconds. */
 export const DEFAULT_REJECTION_HOLDS_MS = 86_400_000;
 export const MAX_REJECTION_HOLDS_MS = 90 * 86_400_000;
-/** Maximum time of a grant that a rule can allow. Milliseconds. */
+/** Longest grant that a rule can allow. Milliseconds. */
 export const MAX_GRANT_MS = 30 * 86_400_000;
 export const MAX_GRANT_COUNT = 10_000;
-/** Maximum time for which an action can wait for approval, and for which an approved action can start. Milliseconds. */
+/** Largest `expires_in` of a rule. Milliseconds. */
 export const MAX_WAIT_MS = 30 * 86_400_000;
+/** Largest `valid_for` of a rule. Milliseconds. */
 export const MAX_VALIDITY_MS = 7 * 86_400_000;
-/** Default time for which an approved action can start. Milliseconds. */
+/** Default of `valid_for`. Milliseconds. */
 export const DEFAULT_VALIDITY_MS = 3_600_000;

@@ -81,14 +81,11 @@ interface ValueFault {
   kind?: FaultKind;
   /** Whether the key is at fault instead of its value. */
   key?: boolean;
-  /** Offset within the string that `pointer` names, in UTF-16 code units. */
+  /** Offset within the string to which `pointer` refers, in UTF-16 code units. */
   offset?: number;
 }
 
-/**
- * Bounds, in milliseconds, of the time in which an action can be approved, of the time in which it can start after
- * approval, and of the time in which a rejection denies duplicate requests.
- */
+/** Bounds of `expires_in`, `valid_for` and `rejection_holds`. Milliseconds. */
 const TERMS = {
   expires_in: { least: 1_000, most: MAX_WAIT_MS, between: "1s and 30d" },
   valid_for: { least: 1_000, most: MAX_VALIDITY_MS, between: "1s and 7d" },
@@ -109,7 +106,7 @@ export interface RulePosition extends SourcePosition {
   conditionLines(): readonly [first: number, last: number] | null;
 }
 
-/** Returns the positions of the rules and limits of a policy, by name. */
+/** Returns the positions of the rules and limits of a policy, keyed by their names. */
 function locateRules(yaml: YamlValue): ReadonlyMap<string, RulePosition> {
   const { rules, limits = [] } = yaml.value as unknown as PolicyDocument;
   const placeOf = ({ name, when }: Pick<RuleDocument, "name" | "when">, pointer: string): [string, RulePosition] => [
@@ -133,8 +130,8 @@ function locateRules(yaml: YamlValue): ReadonlyMap<string, RulePosition> {
 
 /**
  * Parses all policies of a file, or returns its faults. `places[i]` is the position of the name of `documents[i]`, and
- * `rulePlaces[i]` has the positions of its rules and limits. `warnings` name rules that cannot have an effect.
- * @param shared the data that the policies can list; null if policies must contain their data
+ * `rulePlaces[i]` has the positions of its rules and limits. `warnings` are about rules that cannot have an effect.
+ * @param shared the shared data that policies can reference; null if policies must contain their data
  * @example
  * const { documents, faults } = parsePolicies(text, "refunds.yaml");
  * if (faults.length > 0) throw new PolicySourceError("refunds.yaml has faults", faults, source);

@@ -23,11 +23,11 @@ interface DataFault {
 export interface SharedDataFile {
   data: string;
   values: JsonObject;
-  /** Values that replace values of the same name in `values`, by environment. */
+  /** Overrides for each environment. They replace values of the same name in `values`. */
   environments?: Record<string, JsonObject>;
 }
 
-/** The data that the policies of a folder can list, with the values of one environment. */
+/** The data that the policies of a folder can reference, with the values of one environment. */
 export interface SharedData {
   readonly values: ReadonlyMap<string, JsonObject>;
 }
@@ -78,8 +78,8 @@ function jsonType(value: JsonValue): string {
 }
 
 /**
- * Replaces the names that a policy lists under `data` with their values, so that a policy version contains everything
- * that affects decisions. Does not change policies without names under `data`.
+ * Replaces the names under `data` of a policy with the shared values that they reference, so that a policy version
+ * contains everything that affects decisions. Does not change policies without names under `data`.
  */
 export function resolveSharedData(value: JsonValue, shared: SharedData): { value: JsonValue; faults: DataFault[] } {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return { value, faults: [] };

@@ -53,8 +53,8 @@ export function findGivenFactsFault({ policies }: CompiledPolicySet, given: obje
 
 /**
  * Returns the facts with the values of the sources that the policies read. If a value is not given, the fact has the
- * fault of a source that did not answer. Does not change values that the facts already contain.
- * @param given the values, by name of the fact
+ * fault of a source that did not respond. Does not change values that the facts already contain.
+ * @param given the values, keyed by the name of the fact
  */
 export function withGivenFacts(
   compiled: CompiledPolicySet,

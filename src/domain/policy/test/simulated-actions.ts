@@ -35,12 +35,9 @@ import { findMatchedLimits, findRecordedUsage, type MatchedLimit } from "../deci
 import { approvalValidityMs, rejectionHoldMs } from "../decide/validity.ts";
 import type { Decision, Facts, ReasonCode, RejectionFact, RequiredApproval } from "../policy-types.ts";
 
-/** Time in which an allowed action can start: the default of `permits.valid_seconds`. Milliseconds. */
+/** Default of `permits.valid_seconds`, after which an allowed action can no longer start. Milliseconds. */
 const ALLOWED_MS = 300_000;
-/**
- * Time from the start after which the outcome of an action is unknown: the default of `unknown_after_minutes`.
- * Milliseconds.
- */
+/** Default of `unknown_after_minutes`, after which the outcome of a started action is unknown. Milliseconds. */
 const UNKNOWN_AFTER_MS = 3_600_000;
 
 /**
