@@ -36,7 +36,7 @@ export const UNRECORDED_COLUMNS: readonly UnrecordedColumn[] = [
   {
     table: "deliveries",
     column: "*",
-    why: "the recipients come from the configuration of that time, and delivery progress is not a decision. The entry, the action, the kind and the time are compared",
+    why: "recipients depend on the configuration at the time, which is not recorded, and delivery progress does not affect decisions. The entry, the action, the kind and the time are compared",
   },
   {
     table: "policy_versions",
@@ -47,7 +47,7 @@ export const UNRECORDED_COLUMNS: readonly UnrecordedColumn[] = [
   {
     table: "meta",
     column: "*",
-    why: "these rows are not compared: `secret_fingerprint`; `environment` (the configured environment; a process with a different one does not start); `settled_incarnation` (the running database that the processes agreed on); `permit_key` (the first permit key; the ledger contains the later keys, and each process compares its own key with them); `policy_source:…` (the last accepted offer of a source); `policy_source_refused:…` (the last rejected offer of a source; entries record rejections, too); `unfinished_copy`; `repairs`; `witnessed_checkpoint` (verified with the keys of the witnesses). All other rows are compared",
+    why: "the rows in the next table are not compared; other rows are",
   },
   { table: "documents", column: "*", why: "belong to plugins" },
   { table: "document_counter", column: "*", why: "numbers documents" },

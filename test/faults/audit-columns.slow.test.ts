@@ -4,7 +4,7 @@ import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import { UNRECORDED_COLUMNS } from "../../src/audit/unrecorded-columns.ts";
+import { UNRECORDED_COLUMNS, UNRECORDED_META_NAMES } from "../../src/audit/unrecorded-columns.ts";
 import { faultsOf, flipColumns, removeAndRepeatRows, type Audited } from "../support/audit-flips.ts";
 import { fillStore } from "../support/every-row.ts";
 import { rawSqlite } from "../support/raw-store.ts";
@@ -90,4 +90,7 @@ test("the documentation lists what is not compared, and why, as the code does", 
     why,
   }));
   assert.deepEqual(listed, UNRECORDED_COLUMNS);
+  const [, rows] = /\n\| row of `meta` \|[^\n]*\n[^\n]*\n([^]*?)\n\n/.exec(text) as RegExpExecArray;
+  const names = [...(rows as string).matchAll(/^\| `([a-z_:]+)…?` \|/gm)].map(([, name]) => name);
+  assert.deepEqual(names, UNRECORDED_META_NAMES);
 });
