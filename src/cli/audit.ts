@@ -152,7 +152,7 @@ function readSavedCheckpoints(config: Config, vkeys: readonly (string | null)[])
   return saved;
 }
 
-/** Returns the checkpoints that match the store. Adds a fault to the report for each checkpoint that does not. */
+/** Returns the checkpoints that match the store. Adds a fault to the report for each checkpoint that does not match. */
 async function compareSavedCheckpoints(
   storage: Storage,
   report: StoreAuditReport,

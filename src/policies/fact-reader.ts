@@ -64,7 +64,7 @@ interface SourceState extends Required<Pick<FactSource, "timeoutMs" | "maxAgeMs"
    */
   readsInProgress: Map<string, Promise<FactResult>>;
   slots: FairSlots;
-  /** Number of requests that wait for a result, by reader. */
+  /** Number of requests of each reader that wait for a result. */
   waiting: SlotCounts;
   counts: FactSourceCounts;
 }

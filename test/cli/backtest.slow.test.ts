@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { assentHereWith, type Run } from "../support/cli.ts";
+import { assentInProcessWithEnv, type Run } from "../support/cli.ts";
 import { startProcess, stateBeside, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { ALLOWED, ASKED, POLICIES } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -22,7 +22,7 @@ describe("assent policy backtest", () => {
   let service: ServiceProcess;
 
   const assent = (...args: string[]): Promise<Run> =>
-    assentHereWith({ ...env, ...stateBeside(env), ASSENT_URL: service.url }, "policy", "backtest", ...args);
+    assentInProcessWithEnv({ ...env, ...stateBeside(env), ASSENT_URL: service.url }, "policy", "backtest", ...args);
 
   before(async () => {
     service = await startProcess(env);

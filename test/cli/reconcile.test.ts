@@ -12,7 +12,7 @@ import type { CoverageMessage } from "../../src/contract/notifier.ts";
 import { readStartedActions } from "../../src/cli/reconcile/started-actions.ts";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
-import { assentHere, program, type Run } from "../support/cli.ts";
+import { assentInProcess, runProgram, type Run } from "../support/cli.ts";
 import { codeBlocks, documentedCommands, writeDocumentedPlugin } from "../support/documented.ts";
 import { testNotifier } from "../support/notifier.ts";
 import { ASSENT } from "../support/process.ts";
@@ -105,7 +105,7 @@ async function reconcile(source: string, files: Record<string, string | Uint8Arr
     writeFileSync(join(service.folder, name), content);
     return join(service.folder, name);
   });
-  return assentHere(
+  return assentInProcess(
     "reconcile",
     source,
     ...paths,
@@ -146,7 +146,7 @@ test("the first example of docs/reconcile.md shows a matched, an unmatched and a
   const command = [process.execPath, ...ASSENT].map((word) => `'${word}'`).join(" ");
   const script = example.replace(/^export .*$/m, "").replace("npx assent", command);
   const env = { ASSENT_URL: listening.url, ASSENT_API_KEY: service.admin };
-  const { code, out, err } = await program("bash", ["-euc", script], { cwd: service.folder, env });
+  const { code, out, err } = await runProgram("bash", ["-euc", script], { cwd: service.folder, env });
   assert.equal(code, EXIT_CODES.unverified, err);
   assert.match(out, /effects: 1 matched, 1 unmatched, 0 unknown\nactions: 1 matched, 1 missing, 0 unknown\n/);
   assert.match(
@@ -431,7 +431,15 @@ test("the audit counts again, and finds a statement that the store does not list
 test("an unknown source, and times that are none, are refused", async () => {
   endWindow();
   assert.match((await reconcile("trial", { "x.json": "" })).err, /there is no source "trial"; did you mean "trail"\?/);
-  const { err, code } = await assentHere("reconcile", "trail", "x.json", "--from", "yesterday", "--to", "2026-01-31");
+  const { err, code } = await assentInProcess(
+    "reconcile",
+    "trail",
+    "x.json",
+    "--from",
+    "yesterday",
+    "--to",
+    "2026-01-31",
+  );
   assert.equal(code, EXIT_CODES.usage);
   assert.match(err, /--from must be a time such as .*, a date, or a duration such as 2h .*; got "yesterday"/);
 });
@@ -444,7 +452,7 @@ test("the configurations and the command of docs/reconcile.md work as printed", 
   const [trail, database] = codeBlocks("reconcile.md", "yaml");
   writeFileSync(config, trail ?? assert.fail());
   for (const command of documentedCommands("reconcile.md", "reconcile production", { "trail/*.json.gz": log })) {
-    const { out, code, err } = await assentHere(...command, "--config", config);
+    const { out, code, err } = await assentInProcess(...command, "--config", config);
     assert.equal(code, EXIT_CODES.unverified, err);
     assert.match(
       out,

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { assentHereWith, type Run } from "../support/cli.ts";
+import { assentInProcessWithEnv, type Run } from "../support/cli.ts";
 import { newKey } from "../support/keys.ts";
 import { startProcess, stateBeside, stopProcess } from "../support/process.ts";
 import { FEW_POLICIES } from "../support/service.ts";
@@ -23,7 +23,7 @@ describe("assent keys rotate-log", () => {
     const data = join(folder, name);
     const settings = { ASSENT_DATA: data, ASSENT_POLICIES: FEW_POLICIES, ASSENT_ADMIN_KEY: ADMIN, ...env };
     const run = (args: string[], more: Record<string, string> = {}): Promise<Run> =>
-      assentHereWith({ ...stateBeside(settings), ...settings, ...more }, ...args);
+      assentInProcessWithEnv({ ...stateBeside(settings), ...settings, ...more }, ...args);
     async function served(more: Record<string, string> = {}): Promise<{ vkeys: string[]; proof: string }> {
       const service = await startProcess({ ...settings, ...more });
       const get = async (path: string): Promise<string> => {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { assentHereWith, type Run } from "../support/cli.ts";
+import { assentInProcessWithEnv, type Run } from "../support/cli.ts";
 import { newKey } from "../support/keys.ts";
 import { startProcess, stateBeside, stopProcess } from "../support/process.ts";
 import { FEW_POLICIES } from "../support/service.ts";
@@ -18,7 +18,13 @@ describe("assent keys rotate-permit", () => {
 
   function rotate(args: string[] = [], env: Record<string, string> = {}): Promise<Run> {
     const settings = { ASSENT_DATA: data, ASSENT_POLICIES: FEW_POLICIES, ...env };
-    return assentHereWith({ ...stateBeside(settings), ...settings }, "keys", "rotate-permit", "--json", ...args);
+    return assentInProcessWithEnv(
+      { ...stateBeside(settings), ...settings },
+      "keys",
+      "rotate-permit",
+      "--json",
+      ...args,
+    );
   }
   async function published(env: Record<string, string> = {}): Promise<string[]> {
     const service = await startProcess({ ASSENT_DATA: data, ASSENT_POLICIES: FEW_POLICIES, ...env });

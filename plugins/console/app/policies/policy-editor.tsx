@@ -83,9 +83,9 @@ interface Props {
   text: string;
   /** Entity tag of the policy that the text is based on; empty for a new policy. */
   base: string;
-  /** One sentence that says which version decides. */
+  /** One sentence that states which version decides. */
   activeVersionText: string;
-  /** Id of a stored policy, which may have been in shadow mode; null for a new one. */
+  /** Id of a stored policy, which may have been in shadow mode; null for a new policy. */
   shadowId: string | null;
   /** Address to return to. */
   back: string;

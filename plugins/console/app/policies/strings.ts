@@ -45,7 +45,7 @@ export const DETAIL_TEXTS = {
   backtestShadow: "This version is in shadow mode and decides nothing. It is tested here as if it were enforced.",
 };
 
-/** Returns one sentence that says which version of a policy decides. */
+/** Returns one sentence that states which version of a policy decides. */
 export function describeActiveVersion(policy: {
   active_version: number | null;
   latest_version: number;

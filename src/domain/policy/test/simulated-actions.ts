@@ -81,7 +81,7 @@ export interface SimulatedAction extends Omit<PastActionRow, "at" | "effective" 
   text: string;
   /** Principal, session and attributes of the submission, and the use of limits before it. */
   basis: RequesterFacts & Pick<Facts, "limits">;
-  /** Values of facts by name, for the submission and for later decisions. */
+  /** Values of facts, keyed by name, for the submission and for later decisions. */
   given: Readonly<Record<string, unknown>>;
   /** The plans that must be satisfied; null if approval was never required. */
   approvers: readonly ApproverPlan[] | null;
