@@ -121,7 +121,8 @@ const EMPTY: BulkAction = {
 
 /** Opens the Postgres store of a database, as its superuser. */
 export async function openPostgresWriter(database: string): Promise<OpenWriter> {
-  const client = postgres(database, { max: 1, onnotice: () => {} });
+  // Without `max_lifetime: null`, the client ends a connection that is 30 to 60 minutes old, and `end` then waits forever.
+  const client = postgres(database, { max: 1, max_lifetime: null, onnotice: () => {} });
   const sql = await client.reserve();
   // Disable the row triggers, because this writer does not make the errors that they detect.
   await sql.unsafe(

@@ -45,7 +45,7 @@ const LISTS: Readonly<Record<string, (store: Filled) => string>> = {
   "actions since a time": ({ since }) => `/v1/actions?limit=50&since=${since}`,
   "actions of 30 days": ({ since, until }) => `/v1/actions?limit=50&since=${since}&until=${until}`,
   "search with many matches": () => "/v1/actions?limit=50&q=refund",
-  "search with one match": () => `/v1/actions?limit=50&q=o-${ACTIONS - PENDING - 50}`,
+  "search with one match": () => `/v1/actions?limit=50&q=o-${ACTIONS - PENDING - 49}`,
   "actions of a day and an agent": ({ since }) =>
     `/v1/actions?limit=50&agent_id=support-7&since=${since}&until=${new Date(Date.parse(since) + DAY).toISOString()}`,
   "pending, by deadline": () => "/v1/approvals?limit=50",

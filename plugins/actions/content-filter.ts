@@ -103,8 +103,9 @@ const questionTexts = ({ questions }: ActionRow): string[] =>
 const foldText = (text: string): string => text.normalize("NFC").toLowerCase();
 
 function mentions(value: JsonValue, foldedSubject: string, isPart: PartTest): boolean {
-  if (typeof value !== "string" && typeof value !== "number") return false;
-  return [String(value), decodePercent(String(value))].map(foldText).some((text) => {
+  if (typeof value === "number") return String(value) === foldedSubject;
+  if (typeof value !== "string") return false;
+  return [value, decodePercent(value)].map(foldText).some((text) => {
     for (let at = text.indexOf(foldedSubject); at >= 0; at = text.indexOf(foldedSubject, at + 1))
       // 64 characters are the longest local part of an address.
       if (!isPart(text.slice(Math.max(0, at - 64), at), text.slice(at + foldedSubject.length).slice(0, 64)))
@@ -113,13 +114,13 @@ function mentions(value: JsonValue, foldedSubject: string, isPart: PartTest): bo
   });
 }
 
-/** Decodes "%40" and the like. Keeps sequences that are not UTF-8. */
+/** Decodes "%40" and the like. In a sequence that is not UTF-8, decodes only ASCII characters. */
 const decodePercent = (text: string): string =>
   text.replace(/(?:%[0-9a-f]{2})+/gi, (encoded) => {
     try {
       return decodeURIComponent(encoded);
     } catch {
-      return encoded;
+      return encoded.replace(/%[0-7][0-9a-f]/gi, decodeURIComponent);
     }
   });
 

@@ -47,11 +47,12 @@ export function createCredentialEndingTask(host: CoreHost): CredentialEndingTask
    */
   const ending = new Map<string, Promise<void>>();
   /**
-   * Number of failed revocations by document. A credential whose revocation failed comes after the others, because its
-   * holder may have caused the failure to keep the other credentials alive.
+   * Position of the last failed revocation of each document among all failures. Credentials that never failed come
+   * first, then those that failed least recently, because a holder can cause failures to keep the others alive.
    */
   const failures = new Map<string, number>();
-  const countFailures = ({ document }: DueCredential): number => failures.get(document.key) ?? 0;
+  let failureCount = 0;
+  const lastFailure = ({ document }: DueCredential): number => failures.get(document.key) ?? 0;
 
   async function sweep(): Promise<void> {
     do {
@@ -90,7 +91,7 @@ export function createCredentialEndingTask(host: CoreHost): CredentialEndingTask
    * because each call of a failing issuer can take long. Never rejects.
    */
   async function endAll(due: readonly DueCredential[]): Promise<boolean> {
-    const ordered = [...due].sort((a, b) => countFailures(a) - countFailures(b));
+    const ordered = [...due].sort((a, b) => lastFailure(a) - lastFailure(b));
     for (const [ended, credential] of ordered.entries()) {
       const { document, open, cause } = credential;
       if (stopped) return false;
@@ -98,7 +99,7 @@ export function createCredentialEndingTask(host: CoreHost): CredentialEndingTask
         failures.delete(document.key);
         continue;
       }
-      failures.set(document.key, countFailures(credential) + 1);
+      failures.set(document.key, ++failureCount);
       const fields = { issuer: open.issuer, credentials: due.length - ended };
       host.log.warn("could not end all credentials of an issuer; retrying", fields);
       return false;

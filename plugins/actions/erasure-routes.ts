@@ -39,7 +39,7 @@ const ErasuresBody = Type.Object(
       Type.String({
         maxLength: 1000,
         description:
-          "A person's identifier, such as an e-mail address: actions that mention it as a whole word, in any case, in `params`, `context`, `meta` or `result`. An address does not match as part of a longer one. It is not recorded.",
+          "A person's identifier, such as an e-mail address: actions that mention it as a whole word, in any case, in `params`, `context`, `meta`, `result`, questions or answers. An address does not match as part of a longer one. It is not recorded.",
       }),
     ),
     before: Type.Optional(

@@ -7,6 +7,9 @@ const MIN_ID_PREFIX = 8;
 /** Everything except ASCII characters that JSON writes unchanged inside a string, and that are not JSON syntax. */
 const OUTSIDE_STRINGS = /[^\w!#$%&'()*+./;<=>?@^`|~-]+/;
 
+/** A longer text would take the store long to compare with a request that repeats its beginning. */
+const MAX_TEXT = 16;
+
 /** Splits the words of a search, in lowercase. Returns an empty list without a search. */
 export function splitWords(q: string | undefined): readonly string[] {
   return (q ?? "")
@@ -55,7 +58,7 @@ export function findContainedText(words: readonly string[]): ContainedText | und
       .filter((part) => part !== "")
       .map((part) => ({
         // In lowercase, the letters U+0130 and U+212A contain an i and a k.
-        text: part.replace(/[ik]/g, "_"),
+        text: part.slice(0, MAX_TEXT).replace(/[ik]/g, "_"),
         id_prefix: word.length >= MIN_ID_PREFIX && /^[\da-f-]+$/.test(word) ? word : "",
       })),
   );

@@ -1,6 +1,6 @@
 /**
  * Filters, searches and sorts the pending actions for the approvers' inbox. The store can sort them only by deadline,
- * so this reads all of them in slices. Decisions run between the slices.
+ * so this reads them in slices, between which decisions run.
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { canSee, type CoreHost, invalidCursor } from "../../src/core.ts";
@@ -116,8 +116,12 @@ export async function findMatchingActions(
   const words = splitWords(filter.q);
   const { compiled: set } = await host.policies.current();
   // The store looks for the text in all pending actions at once, which must not be more than this request may read.
+  // A group member's search must not take longer because of actions that the member cannot see.
   const isPrefiltered =
-    words.length > 0 && !set.redacts && (await host.storage.pendingCount({ all: true }, now)) <= MAX_READ;
+    words.length > 0 &&
+    !set.redacts &&
+    !("within" in credential.visibility) &&
+    (await host.storage.pendingCount({ all: true }, now)) <= MAX_READ;
   const contained = isPrefiltered ? findContainedText(words) : undefined;
   for (let read = 0; read < MAX_READ; read += SLICE) {
     await host.waitForReadSlot();

@@ -49,21 +49,28 @@ export function createActionSearch(host: CoreHost, filter: Filter, searched: Sea
   const contains = findContainedText(words);
   let read = 0;
   let cut: number | null = null;
+  /** The actions that the store filters, until all that can match are read. */
+  let range: { from_seq: number; end: number | null } | null = null;
 
   /** Reads the next actions that can match. `end`: the last searched action; null at the end of the list. */
   async function readSlice(before: number | undefined, set: CompiledPolicySet): Promise<Slice> {
     const older = before === undefined ? filter : { ...filter, before_seq: before };
     const prefilter = createPrefilter(filter, searched, set.redacts ? undefined : contains);
     if (prefilter === null) {
+      range = null;
       const rows = await host.storage.actions({ ...older, limit: SLICE });
       return { rows, count: rows.length, end: rows.length < SLICE ? null : seqOf(rows.at(-1)) };
     }
-    const [last] = await host.storage.actions({ ...older, offset: PREFILTERED_SLICE - 1, limit: 1 });
-    const from_seq = last?.decision_seq ?? 0;
+    const count = range === null ? PREFILTERED_SLICE : 0;
+    if (range === null) {
+      const [last] = await host.storage.actions({ ...older, offset: PREFILTERED_SLICE - 1, limit: 1 });
+      range = { from_seq: last?.decision_seq ?? 0, end: seqOf(last) };
+    }
+    const { from_seq, end } = range;
     const rows = await host.storage.actions({ ...older, ...prefilter, from_seq, limit: SLICE });
-    return rows.length === SLICE
-      ? { rows, count: SLICE, end: seqOf(rows.at(-1)) }
-      : { rows, count: PREFILTERED_SLICE, end: seqOf(last) };
+    if (rows.length === SLICE) return { rows, count, end: seqOf(rows.at(-1)) };
+    range = null;
+    return { rows, count, end };
   }
 
   return {
@@ -83,6 +90,7 @@ export function createActionSearch(host: CoreHost, filter: Filter, searched: Sea
           if (matches(searched, row) && matchesWords(words, row, compiled)) found.push(row);
           if (found.length < limit) continue;
           read += i + 1;
+          range = null;
           return found;
         }
         if (end === null) return found;

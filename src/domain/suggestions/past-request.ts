@@ -95,7 +95,7 @@ export function measureSupport(approvals: readonly PastRequest[], { min_approval
   };
 }
 
-/** Returns true if the support reaches every minimum of `bar`. */
+/** Returns true if the support reaches every minimum. */
 export function hasMinimumEvidence(
   { counted, people, sources, days }: ApprovalSupport,
   minimum: MinimumEvidence,

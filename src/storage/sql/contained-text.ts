@@ -6,20 +6,27 @@ import { param } from "./statement.ts";
 
 export type ContainsDialect = Pick<SqlDialect, "ignoreCaseLike">;
 
-const COLUMNS = {
-  request: "contained",
-  effective: "contained_before_salt",
-  agent_id: "contained",
-  tool: "contained",
-  operation: "contained",
-} as const;
+/** Columns that can be long. */
+const REQUESTS = { request: "contained", effective: "contained_before_salt" } as const;
+const NAMES = ["agent_id", "tool", "operation"] as const;
+/**
+ * A longer request is not compared but counts as containing the text, because a comparison takes as long as the request
+ * times the text, and nothing else runs meanwhile. Characters.
+ */
+const MAX_COMPARED = 2048;
 
 /** Returns the condition. Its parameters are those of `containsValues`. */
 export function containsText({ ignoreCaseLike }: ContainsDialect): RawBuilder<boolean> {
-  const likes = Object.entries(COLUMNS).map(
-    ([column, pattern]) => sql`${sql.ref(column)} ${sql.raw(ignoreCaseLike)} ${param(pattern)}`,
-  );
-  return sql<boolean>`(${sql.join(likes, sql` or `)} or id between ${param("first_id", "uuid")} and ${param("last_id", "uuid")})`;
+  const like = (column: string, pattern: string) =>
+    sql`${sql.ref(column)} ${sql.raw(ignoreCaseLike)} ${param(pattern)}`;
+  const conditions = [
+    ...Object.entries(REQUESTS).map(
+      ([column, pattern]) =>
+        sql`case when length(${sql.ref(column)}) > ${sql.lit(MAX_COMPARED)} then true else ${like(column, pattern)} end`,
+    ),
+    ...NAMES.map((column) => like(column, "contained")),
+  ];
+  return sql<boolean>`(${sql.join(conditions, sql` or `)} or id between ${param("first_id", "uuid")} and ${param("last_id", "uuid")})`;
 }
 
 /** Returns the values of the condition's parameters. */
