@@ -3325,7 +3325,7 @@ export interface Api {
       value?: string | number | boolean | null | undefined;
       /** JSON pointer (RFC 6901) to the value, e.g. `/params/customer/email`. Default: anywhere. */
       pointer?: string | undefined;
-      /** A person's identifier, such as an e-mail address: actions that mention it as a whole word, in any case, in `params`, `context`, `meta` or `result`. It is not recorded. */
+      /** A person's identifier, such as an e-mail address: actions that mention it as a whole word, in any case, in `params`, `context`, `meta`, `result`, questions or answers. An address does not match as part of a longer one. It is not recorded. */
       subject?: string | undefined;
       /** `next` of an earlier response, to continue there. */
       before?: number | undefined;
