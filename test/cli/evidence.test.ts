@@ -409,6 +409,9 @@ test("a folder with files, a window that is not signed and times that are none a
   const old = join(service.folder, "old.txt");
   writeFileSync(old, String(read(folder).get("checkpoint.txt")).replace(/\n\d+\n/, "\n1\n"));
   assert.match((await write("--checkpoint", old)).err, /the checkpoint covers 1 entries, and the window ends at entry/);
+  const erasure = { key: service.admin, body: { reason: "request 8" } };
+  assert.equal((await service.call("POST", `/v1/actions/${ids.allowed}/erase`, erasure)).status, 200);
+  assert.match((await write("--checkpoint", join(folder, "checkpoint.txt"))).err, /was erased in entry \d+, and the/);
   const wrong = await assentInProcess("evidence", "--from", "today", "--to", "2026-01-31", "--out", "x");
   assert.equal(wrong.code, EXIT_CODES.usage);
 });

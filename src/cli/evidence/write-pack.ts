@@ -62,7 +62,14 @@ export async function writePack(store: StorageReader, options: PackOptions): Pro
         if (seq % 1000 === 0) options.progress(seq - first, end - first);
       },
       onAction: () => actions++,
-      onOutside: (seq) => void (seq < size && extra.add(seq)),
+      onOutside({ seq, type, action_id }) {
+        if (seq < size) extra.add(seq);
+        // The pack cannot prove an erasure without its entry.
+        else if (type === "erasure" || type === "part_erasure")
+          throw new CommandError(
+            `the action ${action_id} was erased in entry ${seq}, and the checkpoint covers ${size} entries; use a newer checkpoint`,
+          );
+      },
     }),
   );
   const others = [...extra].sort((a, b) => a - b);
@@ -124,7 +131,7 @@ interface Listeners {
   onEntry(row: EntryRow): void;
   onAction(): void;
   /** Called for each entry that is outside the window and belongs to an action in the pack. */
-  onOutside(seq: number): void;
+  onOutside(row: EntryRow): void;
 }
 
 /** Yields a line for each action that has an entry in the window, in the order of these entries. */
@@ -171,7 +178,7 @@ async function* renderPage(
     if (row === undefined) throw new CommandError(`the store lacks the action ${id}; run assent audit`);
     const entries = await readActionEntries(store, id, end);
     for (const entry of entries) {
-      if (entry.seq < first || entry.seq >= end) onOutside(entry.seq);
+      if (entry.seq < first || entry.seq >= end) onOutside(entry);
       if (entry.type === "decision" || entry.type === "redecision")
         sets.see(decodeEntry<{ policy_set: string | null } & Record<string, JsonValue>>(entry.bytes).policy_set);
     }
