@@ -3,7 +3,7 @@ import type { BacktestReport } from "../../src/core.ts";
 
 type Flip = BacktestReport["flips"][number];
 
-/** Returns the report without the names of policies that are not in `own`, and without examples. */
+/** Returns the report without the names of policies that are not in `ownPolicies`, and without examples. */
 export function hideOtherPolicies(report: BacktestReport, ownPolicies: ReadonlySet<string>): BacktestReport {
   const hide = ({ effect, policy, rule }: Flip["from"]): Flip["from"] =>
     policy === null || ownPolicies.has(policy)

@@ -1,6 +1,6 @@
 /**
- * Deletes expired idempotency keys. If an action may have run, retains its key for as long as the action, because a
- * retry of the request could otherwise run the action twice. One process per store runs this job; two concurrent runs
+ * Deletes expired idempotency keys, except those of actions that were pending when they were examined or may have run,
+ * because a retry of the request could otherwise run the action twice. One process per store runs this job; two concurrent runs
  * are harmless.
  */
 import type { LeaderLease } from "../contract/core-host.ts";

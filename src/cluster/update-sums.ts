@@ -10,8 +10,9 @@ import type { Storage } from "../contract/storage.ts";
 /** Minimum and maximum number of actions in one transaction. Larger transactions take less time per action. */
 const [FEWEST, MOST] = [250, 4000];
 /**
- * Target duration of a transaction. If a transaction is shorter, the next one processes twice as many actions; if it is
- * longer, half as many. Batches cannot commit during the transaction. Milliseconds.
+ * Target range for the duration of a transaction, in milliseconds. After a shorter transaction, the next one processes
+ * twice as many actions; after a longer one, half as many. Transactions are short because the ledger cannot commit a
+ * batch meanwhile.
  */
 const [SHORT, LONG] = [20, 50];
 /** Idle time of the ledger after which the update starts. Milliseconds. */

@@ -1,7 +1,4 @@
-/**
- * Combines requests for approval into one message: all requests of a channel with `digest` that are due for the same
- * recipient.
- */
+/** Combines approval requests that are due for the same recipient into one message, on channels with `digest`. */
 import type { ApprovalMessage, Message } from "../contract/notifier.ts";
 import type { DeliveryRow, Storage } from "../contract/storage.ts";
 import { isApprovalRequest, isObsolete, type ObsoleteMessage } from "./message.ts";

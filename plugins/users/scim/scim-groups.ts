@@ -1,6 +1,6 @@
 /**
- * Groups of a SCIM client. The members of a group are the users whose entries contain the name of the group, and its id
- * is computed from its name. Therefore the store contains only which groups exist.
+ * Groups of a SCIM client. Each user lists the names of its groups (`provider_groups`), so the document of a group has no
+ * members. It has only the name, the external id, and an id that is a hash of the SCIM client's id and the name.
  */
 import {
   confirmCredential,

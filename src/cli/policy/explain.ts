@@ -87,7 +87,7 @@ examples:
     const historyFault = findGivenHistoryFault(history);
     const inputFault = historyFault ?? findGivenFactsFault(compiled, givenFacts);
     if (inputFault !== null) throw usageError(inputFault);
-    // This does not contact a service, so the usage of limits, past actions and facts are unknown.
+    // The command does not contact a service, so the usage of limits, past actions and facts come only from the file.
     const requesterFacts = givenRequesterFacts({ principal, agent, session });
     const facts = withGivenInputs(compiled, request, requesterFacts, now, sample);
     const explanation = explainDecision(compiled, request, facts, now);

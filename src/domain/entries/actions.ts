@@ -150,7 +150,7 @@ export interface ReviewEntry {
   status: "pending_approval" | "approved" | "denied";
   /** Deadline for starting; null unless this answer approves the action. */
   approved_until: string | null;
-  /** Expiry of the denial. Until then, duplicate requests are denied. Null if the denial does not apply to them. */
+  /** Time until which duplicate requests are denied; null unless this answer denies the action and duplicates of it. */
   rejection_until: string | null;
 }
 

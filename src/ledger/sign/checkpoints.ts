@@ -10,7 +10,10 @@ import { equalBytes } from "../../domain/hash.ts";
 import { openLogCheckpoint, type LogKeys } from "../../domain/log-keys.ts";
 import type { ProofReader } from "../reader.ts";
 
-/** Minimum interval between signatures of commits under load. Milliseconds. */
+/**
+ * Minimum interval between scheduled checkpoint signatures. Under load, one signature covers several commits.
+ * Milliseconds.
+ */
 const SIGN_EVERY = 100;
 
 interface CheckpointOptions {

@@ -39,7 +39,7 @@ export function assertUniqueNames(plugins: readonly LoadedPlugin[]): void {
   }
 }
 
-/** Throws PluginError unless the operator grants the privileged host to exactly the plugins that need it. */
+/** Throws PluginError if a plugin needs the privileged host and the operator has not granted it. */
 export function assertCoreGrants(plugins: readonly LoadedPlugin[]): void {
   for (const { plugin, origin, core = false } of plugins) {
     if (plugin.core === true && !core)

@@ -161,8 +161,8 @@ function absenceFrom({ actions, next_cursor }: Page, state: QueueState): (action
 }
 
 /**
- * Returns the requests of the list that a filtered page lacks, because they are settled or no longer match the filter.
- * At most `MAX_REREADS`.
+ * Returns the ids of listed requests that are missing from a filtered page, because they are settled or no longer match
+ * the filter. At most `MAX_REREADS`.
  */
 export function listMissingIds(page: Page, state: QueueState): string[] {
   const isAbsent = absenceFrom(page, state);

@@ -1,8 +1,8 @@
 /**
  * Finds where a pattern and its groups match. The regular expression library only reports whether the pattern matches.
- * So this module runs the library's program as a list of threads in the order of preference, as RE2 does: the leftmost
- * match, earlier alternatives first. The time is at most the length of the string times the size of the program, and
- * each thread costs steps.
+ * So this module runs the library's program with a list of threads in the order of preference. Like RE2, it returns the
+ * leftmost match and prefers earlier alternatives. The time is proportional to the length of the string times the size
+ * of the program, and each thread is charged to the step budget.
  */
 import type { RE2JS } from "@bufbuild/re2";
 import { chargeSteps } from "./cel-meter.ts";
