@@ -68,11 +68,13 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
   }
 
   async function dropExpired(): Promise<void> {
-    // The service ends credentials that are in use, so drop only roles that expired long ago.
+    // The service ends credentials that are in use, so drop only roles that expired long ago. Select them at random, so
+    // that roles that cannot be dropped do not block the others.
     const expired = await sql<{ rolname: string }[]>`
       select rolname from pg_roles
       where rolname ~ ${LOGIN_ROLE} and rolvaliduntil < now() - interval '1 hour'
         and pg_has_role(rolname, ${options.role}, 'member')
+      order by random()
       limit ${CLEANUP_LIMIT}`;
     for (const { rolname } of expired)
       await revoke(rolname).catch((error: unknown) =>
