@@ -87,7 +87,7 @@ test("a read-only folder is reported in one line at startup, and the service sta
       () => "it started",
       (error: Error) => error.message,
     );
-    assert.match(failure, /ended with 1/);
+    assert.match(failure, /exited with 1 before it listened/);
     assert.match(failure, /^assent: .*(read-only|readonly|cannot be written)/m);
     assert.ok(!failure.includes("    at "), "an operator gets words, not a stack");
     disk.remount("rw");
