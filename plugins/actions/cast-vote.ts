@@ -232,7 +232,7 @@ interface VoteOutcome extends Pick<VotingCapacity, "groups" | "independent" | "d
   status: "pending_approval" | "approved" | "denied";
   /** Number of different people who have approved, including the voter. */
   approvals: number;
-  /** How long the approved action can start. Milliseconds. */
+  /** Time after the approval within which the action can start. Milliseconds. */
   validForMs: number;
   /** How long a rejection denies duplicate requests. Milliseconds; 0 if it does not deny them. */
   holdMs: number;

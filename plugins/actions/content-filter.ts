@@ -105,7 +105,8 @@ const foldText = (text: string): string => text.normalize("NFC").toLowerCase();
 function mentions(value: JsonValue, foldedSubject: string, isPart: PartTest): boolean {
   if (typeof value === "number") return String(value) === foldedSubject;
   if (typeof value !== "string") return false;
-  return [value, decodePercent(value)].map(foldText).some((text) => {
+  const texts = value.includes("%") ? [value, decodePercent(value)] : [value];
+  return texts.map(foldText).some((text) => {
     for (let at = text.indexOf(foldedSubject); at >= 0; at = text.indexOf(foldedSubject, at + 1))
       // 64 characters are the longest local part of an address.
       if (!isPart(text.slice(Math.max(0, at - 64), at), text.slice(at + foldedSubject.length).slice(0, 64)))

@@ -48,10 +48,11 @@ const inJson = (word: string): string => JSON.stringify(word).slice(1, -1);
 
 /**
  * Returns text that all actions with these words contain, so that the store can omit most other actions; undefined if
- * there is none. The text is part of one JSON string or number, because rows can have the members in another order. Do
- * not use it if the policies redact anything: the time that a search takes would confirm a guess of a redacted value.
+ * there is none, or if the policies redact anything, because the time that a search takes would confirm a guess of a
+ * redacted value. The text is part of one JSON string or number, because rows can have the members in another order.
  */
-export function findContainedText(words: readonly string[]): ContainedText | undefined {
+export function findContainedText(words: readonly string[], policies: CompiledPolicySet): ContainedText | undefined {
+  if (policies.redacts) return undefined;
   const texts = words.flatMap((word) =>
     inJson(word)
       .split(OUTSIDE_STRINGS)

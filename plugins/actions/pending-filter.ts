@@ -115,14 +115,11 @@ export async function findMatchingActions(
   let evaluated = 0;
   const words = splitWords(filter.q);
   const { compiled: set } = await host.policies.current();
-  // The store looks for the text in all pending actions at once, which must not be more than this request may read.
   // A group member's search must not take longer because of actions that the member cannot see.
-  const isPrefiltered =
-    words.length > 0 &&
-    !set.redacts &&
-    !("within" in credential.visibility) &&
-    (await host.storage.pendingCount({ all: true }, now)) <= MAX_READ;
-  const contained = isPrefiltered ? findContainedText(words) : undefined;
+  const text = "within" in credential.visibility ? undefined : findContainedText(words, set);
+  // The store looks for the text in all pending actions at once, which must not be more than this request may read.
+  const isBounded = text !== undefined && (await host.storage.pendingCount({ all: true }, now)) <= MAX_READ;
+  const contained = isBounded ? text : undefined;
   for (let read = 0; read < MAX_READ; read += SLICE) {
     await host.waitForReadSlot();
     const rows = await host.storage.pendingActions(credential.visibility, after, SLICE, contained);

@@ -46,7 +46,6 @@ interface ActionSearch {
 
 export function createActionSearch(host: CoreHost, filter: Filter, searched: SearchFilter): ActionSearch {
   const words = splitWords(searched.q);
-  const contains = findContainedText(words);
   let read = 0;
   let cut: number | null = null;
   /** The actions that the store filters, until all that can match are read. */
@@ -55,7 +54,7 @@ export function createActionSearch(host: CoreHost, filter: Filter, searched: Sea
   /** Reads the next actions that can match. `end`: the last searched action; null at the end of the list. */
   async function readSlice(before: number | undefined, set: CompiledPolicySet): Promise<Slice> {
     const older = before === undefined ? filter : { ...filter, before_seq: before };
-    const prefilter = createPrefilter(filter, searched, set.redacts ? undefined : contains);
+    const prefilter = createPrefilter(filter, searched, findContainedText(words, set));
     if (prefilter === null) {
       range = null;
       const rows = await host.storage.actions({ ...older, limit: SLICE });

@@ -1,4 +1,4 @@
-/** Schema of a channel in `assent.yaml`, which contains the destinations of notifications. */
+/** Schema of a channel in `assent.yaml`. A channel contains destinations of notifications. */
 import { Type } from "@sinclair/typebox";
 
 const To = (more: string) =>

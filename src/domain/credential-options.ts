@@ -12,8 +12,8 @@ const COMMON_OPTIONS = {
 const closed = { additionalProperties: false };
 
 /**
- * Returns the schema of a plugin's options: `issuers`, keyed by name, each with the patterns of its actions and with
- * `members`.
+ * Returns the schema of a plugin's options. They have one member, `issuers`, which maps names to issuers. An issuer has
+ * the patterns of its actions and the options in `members`.
  * @example
  * const Options = credentialIssuerOptions({ role: Type.String({ minLength: 1 }) });
  */

@@ -106,7 +106,7 @@ export function findRulesRevertedByStop(
   );
 }
 
-/** Returns the terms of a set's enforced suggested policies, keyed by policy name. */
+/** Returns the terms of the suggested policies that a set contains and enforces, keyed by the name of the policy. */
 export function listSuggestedTerms({ policies }: Pick<PolicySetDocument, "policies">): Map<string, SuggestedRuleTerms> {
   return new Map(
     policies.flatMap(({ definition }) => suggestedTermsOf(definition) ?? []).map((terms) => [terms.policy, terms]),

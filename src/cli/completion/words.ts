@@ -17,7 +17,10 @@ export interface WordList {
 
 const OPTION = /--[a-z][a-z-]*/g;
 
-/** Returns the word lists of all commands. The first list contains the names of the commands. */
+/**
+ * Returns the words that can follow `assent`, each command, and each subcommand. The first list contains the names of the
+ * commands.
+ */
 export function completionWords(commands: ReadonlyMap<string, Command>): WordList[] {
   const start = [...commands].map(([text, { summary }]) => ({ text, summary }));
   return [

@@ -49,7 +49,8 @@ export type EffectSourceOptions = Static<typeof CommonOptions>;
 const closed = { additionalProperties: false };
 
 /**
- * Returns the schema of a plugin's options: `sources`, keyed by name, each with the common options and with `members`.
+ * Returns the schema of a plugin's options. They have one member, `sources`, which maps names to sources. A source has the
+ * common options and the options in `members`.
  * @example
  * const Options = effectSourceOptions({ log_format: Type.Literal("csvlog") });
  */

@@ -24,17 +24,14 @@ const startable = sql<boolean>`status in ('allowed', 'approved')`;
 const FIRST_SINCE = sql<number>`(select decision_seq from actions where created_at >= ${param("since")} order by created_at, decision_seq limit 1)`;
 const LAST_UNTIL = sql<number>`(select decision_seq from actions where created_at < ${param("until")} order by created_at desc, decision_seq desc limit 1)`;
 
+const NAMES = ["agent_id", "tool", "operation", "decision", "policy", "rule"] as const;
+
 /** Returns the statement for a combination of filters. Prepares it on first use. */
 export function prepareActionLists(db: Kysely<Tables>, dialect: ContainsDialect): (filter: ActionFilter) => Statement {
   const statements = new Map<string, Statement>();
   const optional = [
     "status",
-    "agent_id",
-    "tool",
-    "operation",
-    "decision",
-    "policy",
-    "rule",
+    ...NAMES,
     "contains",
     "request_hash",
     "grant_id",
@@ -59,7 +56,7 @@ export function prepareActionLists(db: Kysely<Tables>, dialect: ContainsDialect)
         (name) => filter[name] !== undefined,
       );
       let query = db.selectFrom("actions").select("decision_seq");
-      const text = (column: "agent_id" | "submitted_by" | "tool" | "operation" | "status") =>
+      const text = (column: "submitted_by" | "status" | (typeof NAMES)[number]) =>
         hashed ? unindexed(column) : sql<string>`${sql.ref(column)}`;
       if (filter.request_hash !== undefined) query = query.where("request_hash", "=", param("request_hash", "hash"));
       if (filter.grant_id !== undefined) query = query.where("grant_id", "=", param("grant_id"));
@@ -67,11 +64,8 @@ export function prepareActionLists(db: Kysely<Tables>, dialect: ContainsDialect)
       if (filter.plan_id !== undefined) query = query.where("plan_id", "=", param("plan_id"));
       if (visible === "agent") query = query.where(text("agent_id"), "=", param("visible_agent"));
       if (visible === "key") query = query.where(text("submitted_by"), "=", param("visible_key", "uuid"));
-      for (const name of ["agent_id", "tool", "operation"] as const) {
+      for (const name of NAMES) {
         if (filter[name] !== undefined) query = query.where(text(name), "=", param<never>(name));
-      }
-      for (const name of ["decision", "policy", "rule"] as const) {
-        if (filter[name] !== undefined) query = query.where(name, "=", param<never>(name));
       }
       if (filter.contains !== undefined) query = query.where(containsText(dialect));
       // `+ 0` prevents the planner from using the index over the time, which would need a sort.

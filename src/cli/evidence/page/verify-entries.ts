@@ -37,21 +37,19 @@ export async function verifyEntries(
     const body = parseLine(line);
     const isEntry = "type" in body;
     const boundary = !isEntry && typeof body["boundary"] === "string" ? utf8(body["boundary"]) : null;
+    /** Bytes of the entry; null for a subtree. */
+    const bytes = isEntry ? line : boundary;
     const start = isEntry ? body["seq"] : body["start"];
     if (start !== next) throw new RangeError(`the pack lacks what is at ${next} of the log`);
-    const level = isEntry || boundary !== null ? 0 : (body["level"] as number);
+    const level = bytes === null ? (body["level"] as number) : 0;
     if (!Number.isInteger(level) || level < 0 || level > 52 || next % 2 ** level !== 0)
       throw new RangeError(`there is no subtree of level ${level} at ${next}`);
-    edge = append(edge, {
-      hash: isEntry || boundary !== null ? hashLeaf(boundary ?? line) : fromHex(String(body["hash"])),
-      level,
-    });
+    edge = append(edge, { hash: bytes === null ? fromHex(String(body["hash"])) : hashLeaf(bytes), level });
     const following = next + 2 ** level;
     if (!isEntry && next < end && following > first)
       throw new RangeError(`entry ${Math.max(next, first)} of the window is missing`);
-    const timed = boundary === null ? body : parseLine(boundary);
     // Only an entry has a proven time.
-    const at = isEntry || boundary !== null ? String(timed["at"]) : "";
+    const at = bytes === null ? "" : String((boundary === null ? body : parseLine(boundary))["at"]);
     if (next === first - 1) before = at;
     if (next === end) after = at;
     if (isEntry) {
