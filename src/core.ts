@@ -38,6 +38,7 @@ export type {
 } from "./contract/core-host.ts";
 export type { AgentFacts, LedgerTransaction, Prefetch, SignedCheckpoint, UrgentJob } from "./contract/ledger.ts";
 export { createRepeatingTask } from "./cluster/repeating-task.ts";
+export { syncFolder } from "./ledger/sign/checkpoint-file.ts";
 
 // Actions, approvals and their history
 export { ACTION_STATUSES, type ActionRequest } from "./domain/actions.ts";

@@ -3,6 +3,8 @@
  * no event is written twice.
  */
 import { open } from "node:fs/promises";
+import { dirname } from "node:path";
+import { syncFolder } from "../../src/core.ts";
 import type { ApiActivity } from "./api-activity.ts";
 import type { Sink } from "./sink.ts";
 
@@ -32,8 +34,10 @@ export function createFileSink(path: string): Sink {
     async write(events: readonly ApiActivity[]) {
       const file = await open(path, "a", 0o600);
       try {
+        const { size } = await file.stat();
         await file.appendFile(events.map((event) => `${JSON.stringify(event)}\n`).join(""));
         await file.sync();
+        if (size === 0) await syncFolder(dirname(path));
       } finally {
         await file.close();
       }

@@ -10,7 +10,13 @@ interface HttpSinkOptions {
   timeout_seconds?: number;
 }
 
-/** Creates the sink. Any 2xx response means that the collector has stored the whole batch. */
+/** Status of a collector that limits the size of a request (RFC 9110, section 15.5.14). */
+const CONTENT_TOO_LARGE = 413;
+
+/**
+ * Creates the sink. Any 2xx response means that the collector has stored the whole request. A batch that is too large
+ * for the collector is sent in smaller requests.
+ */
 export function createHttpSink(name: string, options: HttpSinkOptions): Sink {
   const { target, headers } = readWebhookTarget(`export "${name}"`, { ...options, secret: [] });
   return {
@@ -18,7 +24,11 @@ export function createHttpSink(name: string, options: HttpSinkOptions): Sink {
     async write(events, signal) {
       const body = events.map((event) => `${JSON.stringify(event)}\n`).join("");
       const { status } = await post(target, { ...headers, "content-type": "application/x-ndjson" }, body, signal);
-      if (status < 200 || status > 299) throw new Error(`${target.url.host} responded with status ${status}`);
+      if (status === CONTENT_TOO_LARGE && events.length > 1) {
+        const half = Math.ceil(events.length / 2);
+        await this.write(events.slice(0, half), signal);
+        await this.write(events.slice(half), signal);
+      } else if (status < 200 || status > 299) throw new Error(`${target.url.host} responded with status ${status}`);
     },
     close: () => Promise.resolve(),
   };

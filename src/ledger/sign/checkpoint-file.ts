@@ -161,7 +161,7 @@ export function readCheckpointFile(path: string): string | null {
  * Syncs the folder of a file, which makes the file's new name durable. Ignores errors, because some systems and
  * runtimes cannot sync a folder.
  */
-async function syncFolder(path: string): Promise<void> {
+export async function syncFolder(path: string): Promise<void> {
   try {
     const folder = await open(path, "r");
     try {
