@@ -35,12 +35,14 @@ type People = Awaited<ReturnType<typeof startPeople>>;
 let service: People;
 let packs = 0;
 const ids = { signed: "", asked: "", erased: "", allowed: "" };
+let agentKey = "";
 let window: string[] = [];
 
 before(async () => {
   service = await startPeople({ policy: POLICY, change: plainVotes });
   await addUser(service, { name: "ada" });
-  const { key } = await makeKey(service, { name: "adas agent", owner: "ada", preset: "agent", agent_id: "bot" });
+  ({ key: agentKey } = await makeKey(service, { name: "adas agent", owner: "ada", preset: "agent", agent_id: "bot" }));
+  const key = agentKey;
   const grace = await invite(service, { name: "Grace", roles: ["approver"] });
   const desk = await makeKey(service, { name: "graces key", owner: "Grace", preset: "approver" });
   const submit = async (tool: string, params: object, more: object = {}): Promise<string> =>
@@ -200,7 +202,12 @@ test("is the same byte for byte, also from a longer log with the same checkpoint
   const first = await write();
   const second = await write();
   assert.deepEqual(read(second.folder), read(first.folder));
-  await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "later", tool: "nothing" } });
+  // A later decision about an action of the window.
+  const freeze = { policy: "freeze", rules: [{ name: "frozen", tool: "stripe", effect: "deny", reason: "Closed" }] };
+  const added = await service.call("POST", "/v1/policies?activate=true", { key: service.admin, body: freeze });
+  assert.equal(added.status, 201, JSON.stringify(added.body));
+  await service.call("POST", `/v1/actions/${ids.signed}/start`, { key: agentKey, body: {} });
+  assert.equal((await service.storage.action(ids.signed))?.reason, "Closed");
   await waitForSignature(service);
   const longer = await write("--checkpoint", join(first.folder, "checkpoint.txt"));
   assert.deepEqual(read(longer.folder), read(first.folder));

@@ -1,8 +1,9 @@
 /** Tables of a pack for spreadsheets: votes, people, and keys. They are derived from the entries. */
 import type { EntryRow, StorageReader } from "../../contract/storage.ts";
-import type { ApprovalEntry, KeyEntry, UserEntry } from "../../domain/entries.ts";
+import type { ApprovalEntry, DecisionEntry, KeyEntry, RedecisionEntry, UserEntry } from "../../domain/entries.ts";
 import { decodeEntry } from "../../domain/entries.ts";
 import { userOfPrincipal } from "../../domain/owner.ts";
+import type { Decision } from "../../domain/policy/policy-types.ts";
 import { readEntries } from "./entries.ts";
 
 type Person = UserEntry["user"];
@@ -79,6 +80,7 @@ export async function* renderVotes(
     const vote = decodeEntry<ApprovalEntry>(bytes);
     if (vote.by === null || (vote.verdict !== "approve" && vote.verdict !== "deny")) continue;
     const action = await store.action(vote.action_id);
+    const decision = await readDecision(store, vote.action_id, vote.seq);
     const { principal, key_id } = vote.by;
     const name = users.get(userOfPrincipal(principal) ?? "")?.name ?? keys.get(key_id)?.name ?? "";
     yield renderRow([
@@ -89,17 +91,24 @@ export async function* renderVotes(
       vote.agent_id,
       action?.tool ?? "",
       action?.operation ?? "",
-      action?.policy ?? "",
-      action?.rule ?? "",
-      action?.reason ?? "",
+      decision?.policy ?? "",
+      decision?.rule ?? "",
+      decision?.reason ?? "",
       vote.comment ?? "",
       vote.gesture === null ? "no" : "passkey",
       vote.delegation?.from ?? "",
       vote.break_glass ? "yes" : "no",
       vote.action_id,
-      String((vote as unknown as { seq: number }).seq),
+      String(vote.seq),
     ]);
   }
+}
+
+/** Returns the newest decision about an action before the entry `end`; the action's row can have a later decision. */
+async function readDecision(store: StorageReader, actionId: string, end: number): Promise<Decision | null> {
+  const rows = await store.entriesOfAction(actionId);
+  const row = rows.findLast(({ seq, type }) => seq < end && (type === "decision" || type === "redecision"));
+  return row === undefined ? null : decodeEntry<DecisionEntry | RedecisionEntry>(row.bytes).decision;
 }
 
 function renderRow(cells: readonly string[]): string {
