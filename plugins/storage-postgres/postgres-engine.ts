@@ -3,8 +3,8 @@
  * a time. Each transaction first acquires the row lock of the ledger's head, so that processes take turns. Reads
  * outside a transaction go through a pool of other sessions. A transaction never continues on another connection,
  * because a session has only one connection and is lost with it (database-session.ts). In addition, every transaction
- * sets a random name. Triggers reject changes of tables without this name, and the message with the COMMIT checks the
- * name again.
+ * sets a random name. Triggers reject changes in a transaction without a name, and the message with the COMMIT verifies
+ * the name.
  */
 import { randomUUID } from "node:crypto";
 import { StorageError, type StorageReader } from "../../src/storage/index.ts";
@@ -84,14 +84,11 @@ export class PostgresEngine implements SqlEngine {
   private checkReader: ((reader: StorageReader) => Promise<void>) | null = null;
   /** Open sessions with the timelines of their servers; 0 if a server does not report its timeline. */
   private readonly timelines = new Map<Session, number>();
-  /**
-   * Session for the table of processes: see process-table.ts. It abandons a server that does not respond after a short
-   * timeout.
-   */
+  /** The table of processes. It uses a separate session (process-table.ts) with short timeouts. */
   readonly processes: ReturnType<typeof createProcessTable>;
   /**
-   * Uses a reader's session, because NOTIFY within the transaction would acquire a global lock of the server at the
-   * commit.
+   * Sends NOTIFY on a reader's session, because NOTIFY within the transaction would acquire a global lock of the server
+   * at the commit.
    */
   private readonly announcer: ReturnType<typeof createAnnouncer> | null;
 
@@ -320,9 +317,9 @@ function transactionOf(
       return { rows, changes: count };
     },
     async commit(moved) {
-      // The first division fails if another transaction is running. The second division fails if the stored head
-      // differs from the written head, because the update of the head was not awaited. A failure rejects the whole
-      // message.
+      // The first division fails unless this transaction is running. The second division fails if the stored head
+      // differs from the written head; this check is needed because the update of the head was not awaited. A failure
+      // rejects the whole message.
       const proof = [
         `select 1 / (coalesce(current_setting('assent.transaction', true), '') = '${name}')::integer`,
         ...(moved === null ? [] : [`select 1 / (${isStoredHead(moved)})::integer`]),

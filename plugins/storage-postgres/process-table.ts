@@ -48,7 +48,7 @@ const LIST = db
   .compile().sql;
 
 const REMOVE = "delete from processes where instance = $1";
-/** Deletes the rows of processes that ended without deleting their row. */
+/** Deletes rows that were last written more than a day ago, by processes that ended without deleting them. */
 const FORGET = `delete from processes where reported_at < (extract(epoch from clock_timestamp()) * 1000)::bigint - 86400000`;
 
 interface Processes extends ProcessTable {

@@ -3,7 +3,7 @@ import { type SchemaObject, schemaDifferences } from "../../src/storage/sql/inde
 import { connect, type Connection } from "./sqlite-connection.ts";
 import type { SqliteLibrary } from "./load-library.ts";
 
-/** Excludes the statistics tables of ANALYZE, which are the only tables that SQLite adds on its own. */
+/** Excludes the statistics tables of ANALYZE, which are the only tables that SQLite adds to this schema on its own. */
 const OBJECTS = `select type || ' ' || name as name, tbl_name || ': ' || coalesce(sql, '') as definition
   from sqlite_schema where name not like 'sqlite\\_stat%' escape '\\'`;
 

@@ -25,7 +25,7 @@ interface OpenStore {
   reader: Connection;
   /** Null after a failure that made the connection unusable. The next write opens a new connection. */
   writer: Connection | null;
-  /** `fileIdentity` of the store's file when it was opened. */
+  /** `fileIdentity` of the store's file when it was opened. Null if the store was opened read-only. */
   file: string | null;
   /** `fileIdentity` of the WAL when it was opened. Null before the first transaction, which creates the WAL. */
   wal: string | null;
@@ -39,11 +39,11 @@ interface OpenStore {
 }
 
 /**
- * Interval at which the files of an idle store are checked, so that their loss is logged. Milliseconds. Each write also
- * checks them.
+ * Interval at which the files are checked, so that their loss is logged even without writes. Milliseconds. Each write
+ * also checks them.
  */
 const LOOK_MS = 500;
-/** Interval between attempts to empty a WAL that another program is reading. Milliseconds. */
+/** Minimum interval between attempts to empty a WAL that another program is reading. Milliseconds. */
 const SCRUB_AGAIN = 1000;
 /** "Asnt" in the file's header, which prevents the migration of another program's database. */
 const APPLICATION_ID = 0x41736e74;
@@ -154,7 +154,8 @@ export class SqliteEngine implements SqlEngine {
   async backup(path: string): Promise<void> {
     const { library, path: own } = this.opened();
     createPrivateFile(path);
-    // Use a separate connection, so that neither reads nor writes wait for the check.
+    // Use a separate connection: the reader is query-only, and the writer may be within a transaction, in which SQLite
+    // rejects VACUUM.
     const connection = connectStore(library, own, { busyTimeout: this.busyTimeout });
     try {
       connection.run("vacuum into ?", [path]);

@@ -350,5 +350,8 @@ export const ConfigSchema = Type.Object(
   { additionalProperties: false, $id: "assent-config", description: "Configuration of Assent." },
 );
 
-/** The typed configuration: file, then environment, then defaults. Paths are absolute. */
+/**
+ * The typed configuration. Environment variables override the file, and defaults fill the rest. The paths of folders
+ * and plugins are absolute.
+ */
 export type Config = Static<typeof ConfigSchema>;

@@ -2,7 +2,7 @@
  * Delivers the messages of the outbox. Runs on one process at a time, and sends one message at a time to each
  * destination. Of the due messages of a destination, sends new messages before retries, and the message that expires
  * first before the others. Retries a message with increasing delays until it is delivered, it has expired, or three
- * days have passed. The courier reads the store directly and never waits for the ledger, so a notifier cannot delay a
+ * days have passed. The courier calls notifiers outside the ledger's transactions, so a notifier cannot delay a
  * decision.
  */
 import type { LeaderLease } from "../contract/core-host.ts";
@@ -311,7 +311,7 @@ async function defer(
   await tx.deferDeliveries(destination, { except, events, others: until, last_error, updated_at: tx.now });
 }
 
-/** Returns true if the delivery was neither attempted nor deferred, and no one requested a retry. */
+/** Returns true if the delivery was neither attempted nor deferred. */
 function isUntried({ attempts, last_error }: DeliveryRow): boolean {
   return attempts === 0 && last_error === null;
 }

@@ -1,6 +1,6 @@
 /**
- * The transactional outbox: writes notifications to the store in the transaction that records their cause. Therefore
- * approvers are notified of every recorded decision, and never of a decision that was not recorded.
+ * The transactional outbox: writes notifications to the store in the transaction that records their cause. Therefore a
+ * crash loses no notification of a recorded decision, and no one is notified of a decision that was not recorded.
  */
 import type { Feed } from "../contract/notifier.ts";
 import type { EntryBody } from "../domain/entries.ts";

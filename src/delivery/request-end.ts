@@ -19,7 +19,10 @@ import { computeNoticeTime } from "./request-schedule.ts";
 
 type EndingEntry = ApprovalEntry | RedecisionEntry | ReviewEntry;
 
-/** Notifies people immediately when a reviewer leaves the action to them, or when all reviewers have answered. */
+/**
+ * Notifies people without waiting for the deadline of the machine reviewers, once a reviewer leaves the action to
+ * people or all reviewers have answered. The quiet hours and digest of the channel still apply.
+ */
 export async function notifyAfterReview(
   { channels }: OutboxOptions,
   tx: StorageTransaction,

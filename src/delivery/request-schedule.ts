@@ -30,8 +30,9 @@ export const expiryOfRequest = ({ expires_at }: Pick<ApprovalRequest, "expires_a
   parseRfc3339(expires_at ?? "") ?? now;
 
 /**
- * Returns one request for each person, even if a person is in several channels, with reminders and escalations.
- * @param submitter owner of the action, who is not notified unless self-approval is allowed
+ * Returns one request for each address of a person and each shared destination, even if it is in several channels, with
+ * reminders and escalations.
+ * @param submitter owner of the action, who is not notified
  * @param urgencies urgencies of the actions of the request. The most urgent one determines when people are notified
  * @param earlier earlier deliveries, whose recipients are not notified again
  * @param stages stages that open now, or later if the earlier stages are not met

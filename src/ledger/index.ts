@@ -44,7 +44,7 @@ import { witnessedCheckpoint } from "./witness/witnesses.ts";
  */
 const STORE_SEEN_INTERVAL_MS = 1000;
 
-/** Default time limit for the jobs of a batch. Even a slow disk or database does not exceed it. Milliseconds. */
+/** Default time limit for the jobs of a batch, long enough for a slow disk or database. Milliseconds. */
 const DEFAULT_JOB_TIMEOUT_MS = 60_000;
 
 export interface LedgerOptions {
@@ -108,7 +108,10 @@ export interface OpenLedger extends Ledger {
   close(): Promise<void>;
 }
 
-/** Verifies the stored ledger, then accepts jobs. Rejects with LedgerTampered. */
+/**
+ * Verifies the newest `verifyAtStart` entries of the stored ledger, then accepts jobs. Rejects with LedgerTampered if
+ * they do not verify.
+ */
 export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
   const { storage, logKeys, heads } = options;
   const start = await heads.refresh();

@@ -1,7 +1,7 @@
 /**
  * Delivers committed entries to subscribers, in order and without gaps. Reads entries of other processes, and entries
- * of this process whose commit is uncertain, from the store by sequence number. To avoid useless reads, it reads them
- * only while there are subscribers.
+ * of this process whose commit is uncertain, from the store by sequence number. Without subscribers, it reads only the
+ * newest entry.
  */
 import type { Logger } from "../contract/host.ts";
 import { assertContiguous, type EntryRow, type StorageReader } from "../contract/storage.ts";
@@ -37,7 +37,7 @@ export class LedgerTail {
 
   /**
    * Delivers the entries of all processes, starting with the first entry that is announced after the call. The first
-   * subscriber can start at an earlier or later sequence number `from`. Returns a function that ends the subscription.
+   * subscriber starts at `from` if that sequence number is later. Returns a function that ends the subscription.
    */
   subscribe(listener: Listener, from: number = this.announcedSize): () => void {
     // Without subscribers, no one needs the entries that were announced earlier.
@@ -100,7 +100,7 @@ export class LedgerTail {
     return this.deliveredSize;
   }
 
-  /** Resolves when all entries that were announced before the call are delivered. */
+  /** Resolves when no read of missing entries is running. */
   async settled(): Promise<void> {
     while (this.gap !== null) await this.gap;
   }

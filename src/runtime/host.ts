@@ -248,7 +248,9 @@ function configOf({
   });
 }
 
-/** Returns an object with only the reads, so that plugins cannot call other methods at run time. */
+/**
+ * Returns an object with only the reads, `schema` and `ping`, so that plugins cannot call other methods at run time.
+ */
 function readerOf(storage: Storage, yieldTurn: () => Promise<void>): HostStorage {
   const reads = READER_METHODS.filter((name) => name !== "document" && name !== "documents").map((name) => [
     name,

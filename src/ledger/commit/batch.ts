@@ -195,7 +195,9 @@ class Batch {
     });
   }
 
-  /** Rejects all later writes of jobs, such as the writes of a job that ended without awaiting all of its work. */
+  /**
+   * Rejects later entries and changes of the head, for example of a job that ended without awaiting all of its work.
+   */
   seal(): void {
     this.sealed = true;
   }

@@ -1,6 +1,7 @@
 /**
- * Creates the transaction that jobs receive. It has the store's reads and writes, except `append`, because jobs must
- * add entries with `record`. Lists every member, so that the compiler checks each of them.
+ * Creates the transaction that jobs receive. It has the store's reads and writes, except `head`, `append` and
+ * `putCheckpoint`, because only the batch changes the head. Jobs add entries with `record`. Lists every member, so that
+ * the compiler checks each of them.
  */
 import type { LedgerTransaction } from "../../contract/ledger.ts";
 import type {

@@ -6,7 +6,7 @@ import { parseOptions, pluginFailure, PluginError, assertUniqueNames } from "./p
 
 /**
  * Returns the storage, which is not open yet; null only if there are no plugins. Throws PluginError unless exactly one
- * plugin provides a storage, and StorageError if that plugin fails.
+ * plugin provides a storage, and if that plugin fails. Rethrows a StorageError of the plugin.
  */
 export async function createStorage(plugins: readonly LoadedPlugin[], host: StorageHost): Promise<Storage | null> {
   assertUniqueNames(plugins);

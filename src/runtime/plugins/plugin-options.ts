@@ -75,7 +75,7 @@ function markRecordItems(schema: TSchema): TSchema {
   };
 }
 
-/** Returns the options with defaults. Throws a PluginError that contains each invalid key. */
+/** Returns the options with defaults. Throws a PluginError that lists up to 10 invalid keys. */
 export function parseOptions({ name, options: declared = NO_OPTIONS }: Plugin, given: unknown): unknown {
   if ((declared as Partial<TObject>)?.[Kind] !== "Object")
     throw new PluginError(name, "its options must be made with Type.Object of assent/plugin");

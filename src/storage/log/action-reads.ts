@@ -1,4 +1,4 @@
-/** Reads of actions and their votes in the memory storage. */
+/** Reads of actions and their votes in the logged storage. */
 import type {
   ActionFilter,
   ActionOwner,

@@ -1,4 +1,4 @@
-/** Deliveries and limit uses in the memory storage. */
+/** Deliveries and limit uses in the logged storage. */
 import type {
   ActionRow,
   DeliveryBacklog,

@@ -1,4 +1,4 @@
-/** Plugin documents in the memory storage. */
+/** Plugin documents in the logged storage. */
 import type { DocumentFilter, DocumentRow } from "../../contract/storage.ts";
 import { copyRow, compositeKey, type Table } from "./tables.ts";
 

@@ -1,4 +1,4 @@
-/** Histories of policies in the memory storage. */
+/** Histories of policies in the logged storage. */
 import {
   MAX_PAST_REQUEST,
   type ActionRow,

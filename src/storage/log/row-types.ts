@@ -1,4 +1,4 @@
-/** The tables of the memory storage. */
+/** The tables of the logged storage. */
 import type {
   ActionRow,
   AgentRow,

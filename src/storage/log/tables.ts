@@ -10,7 +10,7 @@ export interface Table<Row> {
   values(): Iterable<Row>;
 }
 
-/** Committed rows. They are never mutated, so reads can return them without a copy. */
+/** Committed rows. Writes replace rows and never mutate them. */
 export class StoredTable<Row> implements Table<Row> {
   readonly rows = new Map<string, Row>();
 

@@ -59,7 +59,8 @@ export class StoreAccess {
   }
 
   /**
-   * Runs a transaction that does not write the ledger's head. While it waits for a retry, other transactions can run.
+   * Runs a transaction that does not write the ledger's head. Retries it after a conflict; other transactions can run
+   * before the retry.
    */
   aside<T>(work: (db: SqlExecutor) => Promise<T>): Promise<T> {
     return retryConflicts(() => this.enqueue(() => this.transact("aside", work)));

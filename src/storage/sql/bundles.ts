@@ -1,7 +1,7 @@
 /**
  * Stores the bytes of old entries in bundles of 256. If an entry's row has no bytes, they are in the bundle of its tile
- * (C2SP tlog-tiles layout, gzip). Every read compares the bytes with the entry's leaf hash, so a lost or damaged bundle
- * cannot change an entry unnoticed.
+ * (C2SP tlog-tiles layout, gzip). Every read compares bytes from a bundle with the entry's leaf hash, so a lost or
+ * damaged bundle cannot change an entry unnoticed.
  *
  * Measured with 100,003 decisions on SQLite: an entry's row and its share of a bundle use 272 bytes instead of 1,172.
  */
@@ -54,8 +54,8 @@ export function prepareBundleReads(db: Kysely<Tables>) {
     bundle: prepare(db.selectFrom("entry_bundles").select("bytes").where("start", "=", param("start"))),
     lastBundle: prepare(db.selectFrom("entry_bundles").select((eb) => eb.fn.max("start").as("start"))),
     /**
-     * Reads bundles. Counts, for each bundle, the entries (of 256) that are stored correctly: their rows have bytes if
-     * and only if their type requires that.
+     * Reads bundles, each with the number of its 256 entries that are stored correctly. A row must have bytes if its
+     * type is in `UNBUNDLED_TYPES`, and no bytes otherwise.
      */
     bundledEntries: prepare(
       db
@@ -158,7 +158,7 @@ export function createBundles(reads: Pick<ReturnType<typeof prepareBundleReads>,
   };
 }
 
-/** Caches the most recently decoded bundles, up to `CACHE_BYTES`. */
+/** Caches decoded bundles, up to `CACHE_BYTES`. Evicts the bundle that was decoded first. */
 function createBundleCache() {
   const bundles = new Map<number, { entries: Uint8Array[]; size: number }>();
   return {

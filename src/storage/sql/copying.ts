@@ -92,7 +92,7 @@ function statementsOf(
   const forms = PACKED_COLUMNS[table] ?? {};
   const rows = db.selectFrom(table as "meta").select(columns as never) as ReturnType<typeof selected>;
   const ordered = key.reduce((query, column) => query.orderBy(column as never), rows);
-  // Compare the columns individually, in the order of the primary key.
+  // A row-value comparison selects the rows that follow `after` in the order of the primary key.
   const left = sql.join(key.map((column) => sql.ref(column)));
   const right = sql.join(key.map((column) => sql`${param(`after_${column}`, forms[column])}`));
   const behind = sql<boolean>`(${left}) > (${right})`;

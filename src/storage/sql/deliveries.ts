@@ -162,7 +162,7 @@ export function prepareDeliveryWrites(db: Kysely<Tables>, dialect: Pick<SqlDiale
         .where("destination", "=", param("destination"))
         .where("id", "!=", param("except"))
         .where("next_at", "<", until)
-        // This condition lets the planner use the index.
+        // Implied by the condition above, but lets the planner use the index over `next_at`.
         .where("next_at", "<", param("latest")),
     ),
     hastenDeliveries: prepare(

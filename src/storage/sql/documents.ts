@@ -12,7 +12,7 @@ export function prepareDocumentReads(db: Kysely<Tables>) {
   return { document: prepare(rows.where("key", "=", param("key"))), documentLists: documentLists(db) };
 }
 
-/** Returns a function that returns the list statement for a combination of bounds. Each is prepared on first use. */
+/** Returns the statement for a combination of bounds. Prepares it on first use. */
 function documentLists(db: Kysely<Tables>): (bounds: { after: boolean; to: boolean }) => Statement {
   const statements = new Map<string, Statement>();
   return ({ after, to }) => {

@@ -1,12 +1,9 @@
-/**
- * Leases of background jobs, and the list of running processes. They use only the database's clock, because the clocks
- * of processes differ.
- */
+/** Leases of background jobs. They use only the database's clock, because the clocks of processes differ. */
 import { sql, type Kysely, type RawBuilder } from "kysely";
 import type { Tables } from "./table-schema.ts";
 import { param, toPlainRow, prepare, type SqlExecutor } from "./statement.ts";
 
-/** Leases that expired longer ago than this are deleted. Milliseconds. */
+/** Leases that expired longer ago than this, or expire later than this, are deleted. Milliseconds. */
 const DAY = 86_400_000;
 
 type LeaseStatements = ReturnType<typeof prepareLeases>;

@@ -21,11 +21,11 @@ import {
   type SqlRow,
 } from "./statement.ts";
 
-/** Maximum number of uses in one total. */
+/** Maximum number of uses in a new total. Uses of the same millisecond are never split, so they can exceed it. */
 export const MAX_USES_PER_TOTAL = 512;
 /** If a read finds more uses without a total than this, its transaction creates totals for them. */
 const LOOSE = 3 * MAX_USES_PER_TOTAL;
-/** Maximum number of uses for which one transaction creates totals. */
+/** Maximum number of uses of a limit and subject for which one transaction creates totals. */
 const AT_ONCE = 16 * MAX_USES_PER_TOTAL;
 
 // Add as doubles, which are exact up to 2^53 and do not overflow. In SQLite, an integer sum above 2^63 is an error.

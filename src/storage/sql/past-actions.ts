@@ -28,7 +28,7 @@ const COLUMNS = [
 
 const LONGEST = sql.lit(MAX_PAST_REQUEST);
 
-/** Sets the time of a row to `at`, and moves `until` by the same difference. */
+/** Assignments of an update that sets the time of a row to `at`, and moves `until` by the same difference. */
 export const MOVED_TO_TIME = { at: param<number>("at"), until: sql<number>`until + ${param("at")} - at` };
 
 export function preparePastActionReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "types" | "expectsRows">) {

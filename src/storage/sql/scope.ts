@@ -12,7 +12,7 @@ const MOST_AT_ONCE = 4_000_000;
 const OVER = "the transaction has ended; await everything within the work of `write`";
 
 /**
- * Creates the executor of a transaction.
+ * The executor of one transaction.
  * @param own the statements that write the head, and the statements that erase data
  * @param known the rows that were read together with the lock
  */
@@ -151,7 +151,7 @@ export class TransactionScope implements SqlExecutor {
     });
   }
 
-  /** Buffers a row. Buffered rows of one table are inserted together before the next statement. */
+  /** Adds a row to `held`. */
   private hold(insert: Insert, values: object, last?: SqlValue): void {
     if (this.over) throw new StorageError("unavailable", OVER);
     if (this.failure !== null) throw this.failure;

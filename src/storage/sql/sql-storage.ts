@@ -94,7 +94,7 @@ class SqlStore {
   private readonly migrations: readonly Migration[];
   private readonly bundles: Bundles;
   private readonly makeBundles: (most: number) => Promise<boolean>;
-  /** The pending write of all waiting calls of `ping`. */
+  /** The write that all waiting calls of `ping` share. */
   private pinging: Promise<void> | null = null;
 
   constructor(access: StoreAccess, migrations: readonly Migration[], unbundledEntries: number) {

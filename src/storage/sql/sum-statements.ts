@@ -12,8 +12,8 @@ import { param, prepare, unindexed } from "./statement.ts";
 export const HOUR = 3_600_000;
 export const DAY = 86_400_000;
 /**
- * Bucket size of the time series, in milliseconds. UTC offsets are multiples of 15 minutes, so these buckets add up to
- * local hours in every time zone.
+ * Smallest bucket size of the time series, in milliseconds. UTC offsets are multiples of 15 minutes, so these buckets
+ * add up to local hours in every time zone.
  */
 const QUARTER_HOUR = 900_000;
 export const DIMENSIONS = ["status", "decision", "tool", "agent", "rule"] as const;
@@ -87,7 +87,7 @@ function prepareBuckets(db: Kysely<Tables>, dialect: SqlDialect) {
 function prepareRowCounts(db: Kysely<Tables>) {
   const seen = {
     all: sql<boolean>`1 = 1`,
-    // Prevents the planner from using the index over agents or keys instead of the index over the time.
+    // `unindexed` makes the planner use the index over the time instead of an index over agents or keys.
     agent_id: sql<boolean>`${unindexed("agent_id")} = ${param("visible_agent")}`,
     key_id: sql<boolean>`${unindexed("submitted_by")} = ${param("visible_key", "uuid")}`,
   };

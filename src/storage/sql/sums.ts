@@ -2,7 +2,7 @@
  * Maintains sums over actions, so that analytics do not have to read every row. Actions are added to the sums in
  * ascending order of decision_seq; `folded` is the decision_seq of the last action that was added. Actions that have
  * not been added yet, and parts of a time range that do not fill a bucket, are counted from rows, so the result is
- * always exact. Sums are additive over decision_seq, so clock changes do not matter.
+ * always exact. The sums advance by decision_seq instead of by time, so clock changes do not matter.
  */
 import { encodeRowsParameter, toPlainRow, type SqlExecutor, type SqlRow } from "./statement.ts";
 import {

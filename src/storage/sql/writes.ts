@@ -27,7 +27,7 @@ export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "typ
   return {
     insertEntry: prepareInsert(db, "entries", schema.ENTRY_COLUMNS),
     insertTile: prepareInsert(db, "tiles", schema.TILE_COLUMNS),
-    // Also compare the old size, so that the update does not change a row if another transaction has written the head.
+    // Also compare the old size, so that the update changes no row if another transaction has written the head.
     moveHead: prepare(
       db
         .updateTable("ledger_head")

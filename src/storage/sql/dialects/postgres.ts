@@ -32,8 +32,8 @@ function guardOf(table: string, each: "statement" | "row"): string {
 }
 
 /**
- * Returns the statements of `SqlDialect.finishSchema` that protect bundles. Table names include the schema, because a
- * temporary table of the same name would take precedence.
+ * Returns the statements of `SqlDialect.finishSchema` that protect bundles. The trigger functions qualify table names
+ * with the schema, because a temporary table of the same name would take precedence.
  */
 const bundleRules = (): string[] => [
   `create or replace function "entries_no_update"() returns trigger language plpgsql as $$ declare may boolean; begin
@@ -54,7 +54,10 @@ const bundleRules = (): string[] => [
   `create trigger "entry_bundles_in_line" before insert on "entry_bundles" for each row execute function "entry_bundles_in_line"()`,
 ];
 
-/** Returns the statements of `SqlDialect.finishSchema` that refuse changes outside a transaction. */
+/**
+ * Returns the statements of `SqlDialect.finishSchema` that refuse changes outside a transaction, an entry that the head
+ * does not cover, and a head without its entries.
+ */
 const guardRules = (tables: readonly string[], each: "statement" | "row"): string[] => [
   raising("assent_no_transaction", "25P01", "a change outside a transaction of the service is refused"),
   ...tables.map((table) => guardOf(table, each)),
@@ -120,8 +123,8 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
         .map(([name, type]) => `"${name}" ${type === "text" ? "text" : "bigint"}`)
         .join(", "),
     )})`,
-  // Pass the rows as JSON. A separate array for each column would be far slower on the client, and a separate statement
-  // for each row would be slower on the client and on the server.
+  // Pass the rows as JSON. Separate arrays for the columns are far slower on the client. Separate statements for the
+  // rows are slower on both sides.
   insertRows({ into, names }, rows) {
     const columns = names.map((name) => `"${name}"`).join(", ");
     const objects = rows.map((row) => {
