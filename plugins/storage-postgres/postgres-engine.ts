@@ -10,9 +10,9 @@ import { randomUUID } from "node:crypto";
 import { StorageError, type StorageReader } from "../../src/storage/index.ts";
 import {
   bindValues,
-  createBundles,
+  createBundleReader,
   createReader,
-  db,
+  postgresSqlBuilder,
   postgresDialect,
   prepareReads,
   type WrittenHead,
@@ -47,7 +47,7 @@ interface EngineOptions extends Omit<SessionOptions, "name" | "onNotify"> {
   notify: boolean;
 }
 
-export const CHANNEL = "assent_ledger";
+const NOTIFY_CHANNEL = "assent_ledger";
 /** Timeout of a migration, and of the wait for another process that runs it. Milliseconds. */
 const MIGRATION = 600_000;
 /**
@@ -58,7 +58,7 @@ const PROCESS_PATIENCE = 2_000;
 /** Delay before the listener reconnects. Milliseconds. */
 const LISTEN_AGAIN = 200;
 
-const reads = prepareReads(db, postgresDialect);
+const reads = prepareReads(postgresSqlBuilder, postgresDialect);
 /** Reads the same row as `reads.head`, and locks it. */
 const LOCK_HEAD = `${reads.head.sql} for update`;
 /** Makes a commit wait for the disk, whatever the settings of the server, database or role are. */
@@ -109,7 +109,7 @@ export class PostgresEngine implements SqlEngine {
     );
     this.announcer = options.notify
       ? createAnnouncer((size) =>
-          this.opened().shared(async (one) => void (await one.script(`notify ${CHANNEL}, '${size}'`))),
+          this.opened().shared(async (one) => void (await one.script(`notify ${NOTIFY_CHANNEL}, '${size}'`))),
         )
       : null;
     if (options.notify) this.watch = (changed) => listen(options, changed);
@@ -260,7 +260,7 @@ export class PostgresEngine implements SqlEngine {
             all: async (statement, values) =>
               (await candidate.query(statement.sql, bindValues(statement, values, false))).rows,
           },
-          createBundles(reads),
+          createBundleReader(reads),
         ),
       );
       // Update this only after the checks, because a rejected server does not count as used.
@@ -376,7 +376,7 @@ async function listen(options: EngineOptions, changed: (size?: number) => void):
       const candidate = await openSession({ ...options, name: "assent listener", onNotify }, address);
       try {
         // A standby rejects LISTEN.
-        await candidate.script(`listen ${CHANNEL}`);
+        await candidate.script(`listen ${NOTIFY_CHANNEL}`);
         return candidate;
       } catch (error) {
         void candidate.end();

@@ -26,10 +26,10 @@ export function isConnectionLoss(error: unknown): boolean {
  * Returns the code of an error, or of its cause: the SQLSTATE of an error from Postgres, or a code such as
  * ECONNREFUSED. Null if there is none.
  */
-export function readSqlState(error: unknown): string | null {
+export function readErrorCode(error: unknown): string | null {
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
   if (typeof code === "string") return code;
-  return cause === undefined ? null : readSqlState(cause);
+  return cause === undefined ? null : readErrorCode(cause);
 }
 
 /**

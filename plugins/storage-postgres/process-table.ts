@@ -4,7 +4,7 @@
  * the other processes what it has seen.
  */
 import { type ProcessRow, type ProcessTable, StorageError } from "../../src/storage/index.ts";
-import { db, decodeHead, postgresDialect, type Reads } from "../../src/storage/sql/index.ts";
+import { decodeHead, postgresDialect, postgresSqlBuilder, type Reads } from "../../src/storage/sql/index.ts";
 import { sql } from "kysely";
 import { toStorageError } from "./postgres-errors.ts";
 import type { Session } from "./database-session.ts";
@@ -13,11 +13,11 @@ const server = postgresDialect.server as NonNullable<typeof postgresDialect.serv
 const NOW = postgresDialect.now;
 
 /** Stores the row of a process. `$1` to `$3`: instance, size, root. */
-const REPORT = db
+const REPORT = postgresSqlBuilder
   .insertInto("processes")
   .columns(["instance", "incarnation", "size", "root", "since", "reported_at"])
   .expression(
-    db
+    postgresSqlBuilder
       .selectFrom("ledger_head")
       .select([
         sql<string>`${sql.raw("$1")}::text`.as("instance"),
@@ -40,7 +40,7 @@ const REPORT = db
   )
   .compile().sql;
 
-const LIST = db
+const LIST = postgresSqlBuilder
   .selectFrom("processes")
   .select(["instance", "incarnation", "size", "root"])
   .select([sql<number>`${NOW} - since`.as("since_ms"), sql<number>`${NOW} - reported_at`.as("age_ms")])

@@ -1,6 +1,6 @@
 /** Reads the schema of a store for the audit. */
 import { type SchemaObject, schemaDifferences } from "../../src/storage/sql/index.ts";
-import { readSqlState } from "./postgres-errors.ts";
+import { readErrorCode } from "./postgres-errors.ts";
 import type { Session } from "./database-session.ts";
 
 /**
@@ -59,7 +59,7 @@ export async function findSchemaFaults(session: Session, statements: readonly st
     for (const statement of statements) await session.script(statement);
     return schemaDifferences(await read(), stored);
   } catch (error) {
-    if (![INSUFFICIENT_PRIVILEGE, READ_ONLY].includes(readSqlState(error) ?? "")) throw error;
+    if (![INSUFFICIENT_PRIVILEGE, READ_ONLY].includes(readErrorCode(error) ?? "")) throw error;
     return [
       "the schema was not compared, because this role cannot create one to compare it with: grant it CREATE on the database, or run the audit on the primary",
     ];

@@ -7,7 +7,7 @@ import type { Storage } from "../contract/storage.ts";
  */
 const TERM = 15_000;
 
-export function createProcesses(storage: Storage, instance: string): Processes {
+export function createProcessList(storage: Storage, instance: string): Processes {
   return {
     async list() {
       // Without these methods, no other process can have the store open.

@@ -278,7 +278,7 @@ class ProcessLedger implements OpenLedger {
       agree: () => this.historyAgreement?.awaitAgreement() ?? Promise.resolve(),
       committed: (entries, head, base) => {
         heads.continuity.advance(head);
-        logKeys.took(entries);
+        logKeys.applyEntries(entries);
         this.tail.committed(entries);
         checkpoints.committed(head, base);
       },

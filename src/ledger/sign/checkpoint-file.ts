@@ -16,7 +16,7 @@ import { openLogCheckpoint, type LogKeys } from "../../domain/log-keys.ts";
 import { LedgerTampered } from "../tampered.ts";
 
 /** Returns the path of the configured file, or else of the file in the data folder. */
-export function checkpointFile({ data, ledger }: Pick<Config, "data" | "ledger">): string {
+export function checkpointFilePath({ data, ledger }: Pick<Config, "data" | "ledger">): string {
   return ledger.checkpoint_file ?? join(data, "checkpoint");
 }
 

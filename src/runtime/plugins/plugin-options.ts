@@ -19,7 +19,7 @@ export class PluginError extends Error {
 /**
  * Returns the error of a plugin as one line for operators. Logs the stack trace at debug level for the plugin's author.
  */
-export function pluginFailure(plugin: string, occasion: string, error: unknown, log: Logger): PluginError {
+export function toPluginError(plugin: string, occasion: string, error: unknown, log: Logger): PluginError {
   log.debug(`a plugin failed in ${occasion}`, {
     plugin,
     error: error instanceof Error ? (error.stack ?? error.message) : String(error),

@@ -17,7 +17,7 @@ import { countActions } from "./count-actions.ts";
 import { ledgerSize, type Tables } from "./row-types.ts";
 import { compositeKey, selectRows } from "./tables.ts";
 
-export function actionReads(t: Tables) {
+export function createActionReads(t: Tables) {
   return {
     action: (id: string) => t.actions.get(id),
     actionsById: (ids: readonly string[]) =>
@@ -69,7 +69,7 @@ export function actionReads(t: Tables) {
 }
 
 /** Reads of decisions on actions. */
-export function decisionReads(t: Tables) {
+export function createDecisionReads(t: Tables) {
   return {
     decisionSpan(since: number, until: number) {
       const rows = selectRows(
@@ -114,7 +114,7 @@ export function decisionReads(t: Tables) {
 }
 
 /** Reads of pending actions, earliest expiry first. */
-export function pendingReads(t: Tables) {
+export function createPendingReads(t: Tables) {
   const pending = (): ActionRow[] =>
     selectRows(
       t.actions,

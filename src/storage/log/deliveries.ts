@@ -41,7 +41,7 @@ function due(t: Tables, now: number): DeliveryRow[] {
     .sort((a, b) => a.position - b.position);
 }
 
-export function deliveryReads(t: Tables) {
+export function createDeliveryReads(t: Tables) {
   const used = (policy: string, limitName: string, subject: string, since: number): { count: number; sum: number } => {
     const uses = [...t.limitUses.values()].filter(
       (row) => row.policy === policy && row.limit_name === limitName && row.subject === subject && row.at >= since,
@@ -108,7 +108,7 @@ export function removeRows<Row>(
 const useKey = (row: LimitUseRow): string =>
   compositeKey(row.policy, row.limit_name, row.subject, row.at, row.action_id);
 
-export function deliveryWrites(t: Tables) {
+export function createDeliveryWrites(t: Tables) {
   const pending = (id: string | null): boolean =>
     id !== null && [...t.actions.values()].some((row) => row.id === id && row.status === "pending_approval");
   return {

@@ -12,7 +12,7 @@ const ONLY = "only";
 const byKey = (a: { key: string }, b: { key: string }): number =>
   Buffer.compare(Buffer.from(a.key), Buffer.from(b.key));
 
-export function documentReads(t: Tables) {
+export function createDocumentReads(t: Tables) {
   return {
     document: (plugin: string, key: string) => t.documents.get(compositeKey(plugin, key)),
     documents: ({ plugin, prefix, after, limit }: DocumentFilter) =>
@@ -24,7 +24,7 @@ export function documentReads(t: Tables) {
   };
 }
 
-export function documentWrites(t: Tables) {
+export function createDocumentWrites(t: Tables) {
   return {
     putDocument(plugin: string, key: string, value: string, ifVersion: number | null) {
       const at = compositeKey(plugin, key);

@@ -14,7 +14,7 @@ interface Tables {
   pastActions: Table<PastActionRef>;
 }
 
-export function pastActionReads(t: Tables) {
+export function createPastActionReads(t: Tables) {
   return {
     pastActions: ({ policy, basis, subject, since, limit }: HistorySpan): PastActionRow[] =>
       [...t.pastActions.values()]
@@ -39,7 +39,7 @@ function toPastAction(row: ActionRow, at: number): PastActionRow {
 
 const keyOf = (row: PastActionRef): string => compositeKey(row.policy, row.basis, row.subject, row.at, row.action_id);
 
-export function pastActionWrites(t: Tables) {
+export function createPastActionWrites(t: Tables) {
   return {
     insertPastAction(row: PastActionRef) {
       if (t.pastActions.get(keyOf(row)) !== undefined) throw new Error("this past action already exists");

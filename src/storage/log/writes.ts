@@ -15,9 +15,9 @@ import type {
   TileRow,
 } from "../../contract/storage.ts";
 import type { ErasablePart } from "../../domain/erasure.ts";
-import { deliveryWrites } from "./deliveries.ts";
-import { pastActionWrites } from "./past-actions.ts";
-import { documentWrites } from "./document-table.ts";
+import { createDeliveryWrites } from "./deliveries.ts";
+import { createPastActionWrites } from "./past-actions.ts";
+import { createDocumentWrites } from "./document-table.ts";
 import { SINGLE_ROW_KEY, type Methods, type Tables } from "./row-types.ts";
 import { copyRow, compositeKey, type Table } from "./tables.ts";
 
@@ -28,14 +28,14 @@ function given<T extends object>(change: T): Partial<T> {
 
 export function createWrites(t: Tables): Methods {
   return {
-    ...ledgerWrites(t),
-    ...actionWrites(t),
-    ...idempotencyWrites(t),
-    ...identityWrites(t),
-    ...policyWrites(t),
-    ...deliveryWrites(t),
-    ...pastActionWrites(t),
-    ...documentWrites(t),
+    ...createLedgerWrites(t),
+    ...createActionWrites(t),
+    ...createIdempotencyWrites(t),
+    ...createIdentityWrites(t),
+    ...createPolicyWrites(t),
+    ...createDeliveryWrites(t),
+    ...createPastActionWrites(t),
+    ...createDocumentWrites(t),
     putMeta(name: string, value: string) {
       t.meta.set(name, copyRow({ value }));
     },
@@ -52,7 +52,7 @@ function assertExists(row: unknown, rowName: string): void {
   if (row === undefined) throw new Error(`there is no ${rowName}`);
 }
 
-function ledgerWrites(t: Tables) {
+function createLedgerWrites(t: Tables) {
   return {
     append(entries: readonly EntryRow[], tiles: readonly TileRow[], head: LedgerHead) {
       const old = t.head.get(SINGLE_ROW_KEY) as LedgerHead;
@@ -80,7 +80,7 @@ function ledgerWrites(t: Tables) {
   };
 }
 
-function actionWrites(t: Tables) {
+function createActionWrites(t: Tables) {
   return {
     insertAction(row: ActionRow) {
       insert(t.actionsBySeq, compositeKey(row.decision_seq), { id: row.id });
@@ -140,7 +140,7 @@ function actionWrites(t: Tables) {
   };
 }
 
-function idempotencyWrites(t: Tables) {
+function createIdempotencyWrites(t: Tables) {
   return {
     insertIdempotency(row: IdempotencyRow) {
       insert(t.idempotency, compositeKey(row.key_id, row.route, row.idempotency_key), row);
@@ -155,7 +155,7 @@ function idempotencyWrites(t: Tables) {
 }
 
 /** Writes of keys and agents. */
-function identityWrites(t: Tables) {
+function createIdentityWrites(t: Tables) {
   return {
     insertKey(row: KeyRow) {
       insert(t.keys, row.id, row, (other) => other.hash === row.hash);
@@ -182,7 +182,7 @@ function identityWrites(t: Tables) {
   };
 }
 
-function policyWrites(t: Tables) {
+function createPolicyWrites(t: Tables) {
   return {
     insertPolicy(row: PolicyRow) {
       insert(t.policies, row.id, row, (other) => other.name === row.name);

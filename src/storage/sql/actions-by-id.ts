@@ -10,7 +10,10 @@ import { encodeRowsParameter, param, toPlainRow, prepare, type SqlExecutor } fro
 /** A name that no column of a table has, so that it is unambiguous in the join. */
 const ID = { wanted: "text" } as const;
 
-export function prepareActionsById(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "types" | "expectsRows">) {
+export function prepareActionsById(
+  db: Kysely<Tables>,
+  dialect: Pick<SqlDialect, "given" | "types" | "usesGenericPlans">,
+) {
   const given = dialect.given(param("ids"), ID) as never;
   const isWanted = sql<boolean>`actions.id = ${toStoredActionId(dialect.types, "given.wanted")}`;
   return {

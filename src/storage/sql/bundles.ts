@@ -39,7 +39,7 @@ export interface EntryBytes {
   bytes: Uint8Array;
 }
 
-export interface Bundles {
+export interface BundleReader {
   /**
    * Returns the rows. Adds the bytes from bundles to rows without bytes. Throws `StorageError` of kind "corrupt" if
    * bytes do not match their leaf hash. The transaction stays usable, because no statement has failed.
@@ -119,9 +119,9 @@ const hasHash = (bytes: Uint8Array | undefined, leafHash: Uint8Array): bytes is 
 /**
  * Creates a reader of the bytes of entries. It verifies the bytes and caches bundles.
  * @example
- * const reader = createReader(reads, executor, createBundles(reads));
+ * const reader = createReader(reads, executor, createBundleReader(reads));
  */
-export function createBundles(reads: Pick<ReturnType<typeof prepareBundleReads>, "bundle">): Bundles {
+export function createBundleReader(reads: Pick<ReturnType<typeof prepareBundleReads>, "bundle">): BundleReader {
   const cache = createBundleCache();
 
   async function readBundle(db: EntryReads, seq: number): Promise<Uint8Array[]> {

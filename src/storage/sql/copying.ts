@@ -7,7 +7,7 @@ import {
   type LedgerHead,
   type StorageCopying,
 } from "../../contract/storage.ts";
-import type { Bundles, EntryBytes } from "./bundles.ts";
+import type { BundleReader, EntryBytes } from "./bundles.ts";
 import { PACKED_COLUMNS } from "./packed-columns.ts";
 import { foldAgentName } from "./open-actions.ts";
 import * as schema from "./table-schema.ts";
@@ -118,7 +118,7 @@ function statementsOf(
 export function createStorageCopying(
   statements: CopyStatements,
   reader: Pick<SqlExecutor, "all">,
-  bundles: Bundles,
+  bundles: BundleReader,
   write: (work: (db: SqlExecutor) => Promise<void>) => Promise<void>,
 ): StorageCopying {
   async function rowsOf(table: CopiedTable, statement: Statement, values: object): Promise<CopiedRow[]> {

@@ -24,7 +24,7 @@ function prepareAll(db: Kysely<Tables>, dialect: SqlDialect) {
     reads: prepareReads(db, dialect),
     writes: prepareWrites(db, dialect),
     copies: prepareStorageCopying(db),
-    cuts: prepareUncoveredRowStatements(db),
+    uncoveredRows: prepareUncoveredRowStatements(db),
     countPing: prepare(
       db
         .updateTable("liveness")

@@ -3,7 +3,7 @@ import type { PackedSql } from "./packed-columns.ts";
 import type { SqlValue, Statement } from "./statement.ts";
 
 /** A statement that inserts one row into one table. */
-export type Insert = Statement & { readonly into: string };
+export type InsertStatement = Statement & { readonly into: string };
 
 /** Error message of the trigger that refuses a bundle. */
 export const INVALID_BUNDLE_MESSAGE = "a bundle follows the last one, is covered by the head, and is not empty";
@@ -54,10 +54,10 @@ export interface SqlDialect {
   /** The current time by the database's clock. Milliseconds since the epoch. */
   readonly now: RawBuilder<number>;
   /**
-   * Whether the planner estimates row counts before it knows the parameters. If so, statements have a form that lets
-   * the planner use only the right index.
+   * Whether the planner can plan a statement before it knows the parameters (a generic plan of Postgres). If so,
+   * statements have a form for which the planner can use only the right index.
    */
-  readonly expectsRows: boolean;
+  readonly usesGenericPlans: boolean;
   /** The LIKE operator that ignores the case of ASCII letters. */
   readonly ignoreCaseLike: "like" | "ilike";
   /** Returns a query that has a row if the store has the table. */
@@ -89,5 +89,5 @@ export interface SqlDialect {
    * Prepares one statement that inserts several rows. The values of each row are in the order of `insert.names`. A dialect
    * without this method inserts rows one at a time.
    */
-  insertRows?(insert: Insert, rows: readonly (readonly SqlValue[])[]): { sql: string; values: SqlValue[] };
+  insertRows?(insert: InsertStatement, rows: readonly (readonly SqlValue[])[]): { sql: string; values: SqlValue[] };
 }

@@ -19,7 +19,7 @@ type Writes = ReturnType<typeof prepareIdempotencyWrites>;
 
 const NAME = { key_id: "text", route: "text", idempotency_key: "text" } as const;
 
-export function prepareIdempotencyReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "expectsRows">) {
+export function prepareIdempotencyReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "usesGenericPlans">) {
   const rows = db.selectFrom("idempotency").select(IDEMPOTENCY_COLUMNS);
   const names = db.selectFrom(dialect.given(param("names"), NAME) as never);
   const isOfName = sameColumnsAsGiven("idempotency", Object.keys(NAME));

@@ -1,7 +1,7 @@
 /** `assent/storage-sql`: implements the storage contract with an SQL database of your choice. */
 export type { SqlDialect, SqlTypes, TableRule } from "./dialect.ts";
-export { createBundles } from "./bundles.ts";
-export { db, postgresDialect, rowTriggersDialect } from "./dialects/postgres.ts";
+export { createBundleReader } from "./bundles.ts";
+export { postgresDialect, postgresSqlBuilder, rowTriggersDialect } from "./dialects/postgres.ts";
 export { sqliteDialect } from "./dialects/sqlite.ts";
 export type { SqlEngine, SqlPurpose, SqlQuery, SqlRead, SqlTransaction } from "./engine.ts";
 export type { Migration } from "./migrations.ts";

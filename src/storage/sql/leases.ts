@@ -56,7 +56,7 @@ export function prepareLeases(db: Kysely<Tables>, now: RawBuilder<number>) {
   };
 }
 
-export async function readLastingLeases(
+export async function readActiveLeases(
   { lasting }: LeaseStatements,
   db: Pick<SqlExecutor, "all">,
   ms: number,

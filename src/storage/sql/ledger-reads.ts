@@ -2,7 +2,7 @@
 import { sql, type Kysely } from "kysely";
 import type { EntryRow, LedgerReads, TileRow } from "../../contract/storage.ts";
 import { type EntryType, type FollowedType, FOLLOWED_TYPES } from "../../domain/entries.ts";
-import { prepareBundleReads, type Bundles, type EntryReads } from "./bundles.ts";
+import { prepareBundleReads, type BundleReader, type EntryReads } from "./bundles.ts";
 import { prepareEntriesOfType } from "./lists.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
@@ -71,7 +71,7 @@ type Reads = Omit<LedgerReads, "head" | "checkpoint">;
 export function createLedgerReader(
   reads: ReturnType<typeof prepareLedgerReads>,
   db: EntryReads,
-  bundles: Bundles,
+  bundles: BundleReader,
 ): Reads {
   async function rows<T>(statement: Statement, values: object): Promise<T[]> {
     return (await db.all(statement, values)).map((row) => toPlainRow<T>(row));

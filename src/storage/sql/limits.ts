@@ -47,7 +47,7 @@ const aggregateTotals = (what: string) =>
     `(select ${what} from limit_totals as t where ${KEY.map((name) => `t.${name} = given.${name}`).join(" and ")} and t.from_at >= given.since)`,
   );
 
-export function prepareLimitReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "expectsRows">) {
+export function prepareLimitReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "usesGenericPlans">) {
   const spans = () => db.selectFrom(dialect.given(param("spans"), SPAN) as never);
   const uses = (between: ReturnType<typeof sql<boolean>>) =>
     joinGivenRows(spans(), "inner", "limit_uses", sql<boolean>`${isOf("limit_uses")} and ${between}`, dialect).select([
@@ -152,7 +152,7 @@ export async function findLimitTotalFaults(
     );
 }
 
-export function prepareLimitWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "expectsRows">) {
+export function prepareLimitWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "usesGenericPlans">) {
   const keys = [...KEY, "at", "action_id"] as const;
   const past = db
     .selectFrom("limit_uses")

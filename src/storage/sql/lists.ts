@@ -199,10 +199,10 @@ export function prepareApprovedList(db: Kysely<Tables>): Statement {
  */
 export function prepareOpenLists(
   db: Kysely<Tables>,
-  { expectsRows }: Pick<SqlDialect, "expectsRows">,
+  { usesGenericPlans }: Pick<SqlDialect, "usesGenericPlans">,
 ): { startable: Statement; waiting: Statement } {
   const actions = db.selectFrom("actions").select(schema.ACTION_COLUMNS);
-  const list = expectsRows ? lastOfRange : lastOfRequest;
+  const list = usesGenericPlans ? lastOfRange : lastOfRequest;
   return {
     startable: list(actions.where(startable), "approved_until", []),
     waiting: list(actions.where(isPendingCondition), "expires_at", ["status"]),

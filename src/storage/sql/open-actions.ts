@@ -1,7 +1,7 @@
 /** Finds the open actions of an agent or a key, with two indexes that contain only open actions. */
 import { sql, type Kysely } from "kysely";
 import { foldName } from "../../domain/names.ts";
-import { IS_OPEN, NAME_OF_AGENT, OPEN_UNTIL } from "./migrations/initial.ts";
+import { IS_OPEN, FOLDED_AGENT_NAME, OPEN_UNTIL } from "./migrations/initial.ts";
 import { ACTION_COLUMNS, type Tables } from "./table-schema.ts";
 import { param, toPlainRow, prepare, type SqlExecutor, type Statement } from "./statement.ts";
 
@@ -13,7 +13,7 @@ export function prepareOpenActions(db: Kysely<Tables>): Record<"agent_id" | "key
     .where(sql<boolean>`${sql.raw(OPEN_UNTIL)} > ${param("now")}`)
     .limit(param<number>("limit"));
   return {
-    agent_id: prepare(open.where(sql<boolean>`${sql.raw(NAME_OF_AGENT)} = ${param("owner")}`)),
+    agent_id: prepare(open.where(sql<boolean>`${sql.raw(FOLDED_AGENT_NAME)} = ${param("owner")}`)),
     key_id: prepare(open.where("submitted_by", "=", param("owner", "uuid"))),
   };
 }

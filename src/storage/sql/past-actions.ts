@@ -29,9 +29,9 @@ const COLUMNS = [
 const LONGEST = sql.lit(MAX_PAST_REQUEST);
 
 /** Assignments of an update that sets the time of a row to `at`, and moves `until` by the same difference. */
-export const MOVED_TO_TIME = { at: param<number>("at"), until: sql<number>`until + ${param("at")} - at` };
+export const TIME_ASSIGNMENTS = { at: param<number>("at"), until: sql<number>`until + ${param("at")} - at` };
 
-export function preparePastActionReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "types" | "expectsRows">) {
+export function preparePastActionReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "types" | "usesGenericPlans">) {
   // Use names that no column of a table has, so that they are unambiguous in the join.
   const found = db
     .selectFrom("past_actions")
@@ -87,7 +87,7 @@ export function preparePastActionWrites(db: Kysely<Tables>) {
     movePastAction: prepare(
       db
         .updateTable("past_actions")
-        .set(MOVED_TO_TIME)
+        .set(TIME_ASSIGNMENTS)
         .where("action_id", "=", param("action_id"))
         .where("at", "<", param<number>("at")),
     ),

@@ -40,7 +40,7 @@ import {
   prepareApprovedList,
   type StoredDecision,
 } from "./lists.ts";
-import type { Bundles, EntryReads } from "./bundles.ts";
+import type { BundleReader, EntryReads } from "./bundles.ts";
 import { prepareLedgerReads, createLedgerReader } from "./ledger-reads.ts";
 import { prepareSums } from "./sum-statements.ts";
 import type { Tables } from "./table-schema.ts";
@@ -54,7 +54,7 @@ export type Reads = ReturnType<typeof prepareReads>;
 /**
  * Compiles every read of the contract for a dialect. Call it once.
  * @example
- * const reads = prepareReads(db, postgresDialect);
+ * const reads = prepareReads(postgresSqlBuilder, postgresDialect);
  */
 export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
   const actions = db.selectFrom("actions").select(schema.ACTION_COLUMNS);
@@ -194,9 +194,9 @@ interface Readable extends EntryReads {
  * Creates the reads of the contract.
  * @param bundles a reader of the bytes of entries
  * @example
- * const head = await createReader(reads, executor, createBundles(reads)).head();
+ * const head = await createReader(reads, executor, createBundleReader(reads)).head();
  */
-export function createReader(reads: Reads, db: Readable, bundles: Bundles): StorageReader {
+export function createReader(reads: Reads, db: Readable, bundles: BundleReader): StorageReader {
   async function one<T>(
     statement: Statement,
     values: object,

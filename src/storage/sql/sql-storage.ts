@@ -11,13 +11,13 @@ import {
 } from "../../contract/storage.ts";
 import { TILE_WIDTH } from "../../domain/tiles.ts";
 import { StoreAccess, type Reader } from "./access.ts";
-import { createBundles, UNBUNDLED_ENTRIES, type Bundles } from "./bundles.ts";
+import { createBundleReader, UNBUNDLED_ENTRIES, type BundleReader } from "./bundles.ts";
 import { retryConflicts } from "./conflicts.ts";
 import { createStorageCopying } from "./copying.ts";
 import { deleteUncoveredRows } from "./delete-uncovered-rows.ts";
 import type { SqlDialect } from "./dialect.ts";
 import type { SqlEngine } from "./engine.ts";
-import { readLastingLeases } from "./leases.ts";
+import { readActiveLeases } from "./leases.ts";
 import { createLimitAccess, findLimitTotalFaults } from "./limits.ts";
 import { migrate, listSchemaStatements, readStoredVersion } from "./run-migrations.ts";
 import { MIGRATIONS, type Migration } from "./migrations.ts";
@@ -92,7 +92,7 @@ class SqlStore {
   readonly access: StoreAccess;
   readonly reader: StorageReader;
   private readonly migrations: readonly Migration[];
-  private readonly bundles: Bundles;
+  private readonly bundles: BundleReader;
   private readonly makeBundles: (most: number) => Promise<boolean>;
   /** The write that all waiting calls of `ping` share. */
   private pinging: Promise<void> | null = null;
@@ -101,7 +101,7 @@ class SqlStore {
     const { reads, writes } = access.statements;
     this.access = access;
     this.migrations = migrations;
-    this.bundles = createBundles(reads);
+    this.bundles = createBundleReader(reads);
     this.reader = createReader(reads, { ...access.outside, ...snapshotOf(access) }, this.bundles);
     this.makeBundles = createBundler({
       reads,
@@ -188,7 +188,7 @@ class SqlStore {
   }
 
   leases(ms: number): ReturnType<Storage["leases"]> {
-    return readLastingLeases(this.access.statements.leases, this.access.outside, ms);
+    return readActiveLeases(this.access.statements.leases, this.access.outside, ms);
   }
 
   lease(name: string, holder: string, ms: number): Promise<boolean> {
@@ -250,10 +250,10 @@ class SqlStore {
     keep: Parameters<NonNullable<Storage["deleteUncoveredRows"]>>[0],
   ): ReturnType<NonNullable<Storage["deleteUncoveredRows"]>> {
     const { access, bundles } = this;
-    const { cuts, reads, writes } = access.statements;
+    const { uncoveredRows, reads, writes } = access.statements;
     return access.enqueue(() =>
       access.transact("write", (db) =>
-        deleteUncoveredRows(cuts, reads, bundles, access.dialect, db, (rows) =>
+        deleteUncoveredRows(uncoveredRows, reads, bundles, access.dialect, db, (rows) =>
           keep(rows, createTransaction(reads, writes, db, bundles)),
         ),
       ),

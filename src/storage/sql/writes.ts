@@ -8,7 +8,7 @@ import {
   type StorageTransaction,
 } from "../../contract/storage.ts";
 import { prepareActionWrites, createActionWriter } from "./action-writes.ts";
-import { prepareBundleWrites, type Bundles } from "./bundles.ts";
+import { prepareBundleWrites, type BundleReader } from "./bundles.ts";
 import { prepareDeliveryWrites, createDeliveryWriter } from "./deliveries.ts";
 import { prepareDocumentWrites, createDocumentWriter } from "./documents.ts";
 import { createLimitAccess, prepareLimitWrites, type LimitAccess } from "./limits.ts";
@@ -23,7 +23,7 @@ import { createStatusChangeCollector, type StatusChangeCollector } from "./sums.
 
 export type Writes = ReturnType<typeof prepareWrites>;
 
-export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "types" | "given" | "expectsRows">) {
+export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "types" | "given" | "usesGenericPlans">) {
   return {
     insertEntry: prepareInsert(db, "entries", schema.ENTRY_COLUMNS),
     insertTile: prepareInsert(db, "tiles", schema.TILE_COLUMNS),
@@ -149,7 +149,7 @@ export function createTransaction(
   reads: Reads,
   writes: Writes,
   db: SqlExecutor,
-  bundles: Bundles,
+  bundles: BundleReader,
   moves: StatusChangeCollector = createStatusChangeCollector(reads.sums, db),
   limits: LimitAccess = createLimitAccess(reads, writes, db),
 ): StorageTransaction {

@@ -6,7 +6,7 @@ import { FOLLOWED_TYPES } from "../../../domain/entries.ts";
 import { COLUMNS_UNCHANGED_BY_BUNDLING, INVALID_BUNDLE_MESSAGE } from "../dialect.ts";
 import { createSqlBuilder } from "../table-schema.ts";
 
-export const db = createSqlBuilder(new PostgresAdapter(), new PostgresQueryCompiler());
+export const postgresSqlBuilder = createSqlBuilder(new PostgresAdapter(), new PostgresQueryCompiler());
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
@@ -98,7 +98,7 @@ const oneRow = (table: string, column: string, each: "statement" | "row"): strin
 ];
 
 const dialectWith = (each: "statement" | "row"): SqlDialect => ({
-  db: db as unknown as Kysely<never>,
+  db: postgresSqlBuilder as unknown as Kysely<never>,
   types: {
     bytes: "bytea",
     integer: "bigint",
@@ -114,7 +114,7 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
   },
   // Do not use now(), which is the time at which the transaction started, before it waited for locks.
   now: sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`,
-  expectsRows: true,
+  usesGenericPlans: true,
   ignoreCaseLike: "ilike",
   hasTable: (name) => `select 1 as there where to_regclass('${name}') is not null`,
   given: (json, columns) =>

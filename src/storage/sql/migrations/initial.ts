@@ -10,7 +10,7 @@ const EMPTY_ROOT = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852
 export const IS_OPEN = "status in ('pending_approval', 'allowed', 'approved')";
 export const OPEN_UNTIL = "(case status when 'pending_approval' then expires_at else approved_until end)";
 /** The case-folded name of the agent. Lookups by name compare this expression. */
-export const NAME_OF_AGENT = "(coalesce(agent_fold, agent_id))";
+export const FOLDED_AGENT_NAME = "(coalesce(agent_fold, agent_id))";
 
 const LEDGER: Readonly<Record<string, Table>> = {
   entries: {
@@ -145,7 +145,7 @@ const ACTIONS: Readonly<Record<string, Table>> = {
         "submitted_by, request_hash, approved_until, decision_seq",
         "status in ('allowed', 'approved')",
       ],
-      actions_open_of_agent: [`${NAME_OF_AGENT}, ${OPEN_UNTIL}`, IS_OPEN],
+      actions_open_of_agent: [`${FOLDED_AGENT_NAME}, ${OPEN_UNTIL}`, IS_OPEN],
       actions_open_of_key: [`submitted_by, ${OPEN_UNTIL}`, IS_OPEN],
       actions_rejected: ["request_hash, rejection_until", "rejection_until is not null"],
       actions_rejected_edits: [
@@ -393,7 +393,7 @@ const TABLES: Readonly<Record<string, Table>> = {
   ...HOUSEKEEPING,
 };
 
-export function initial(dialect: SqlDialect): string[] {
+export function initialSchema(dialect: SqlDialect): string[] {
   const guarded = Object.keys(TABLES).filter((name) => TABLES[name]?.unguarded !== true);
   return [
     ...Object.entries(TABLES).flatMap(([name, table]) => createTable(name, table, dialect)),
