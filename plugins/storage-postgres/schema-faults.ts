@@ -27,7 +27,7 @@ const OBJECTS = `
   union all
   select 'constraint ' || conname || ' of ' || relname, pg_get_constraintdef(c.oid, true) || ' ' || convalidated::text
     from pg_constraint c join tables on tables.oid = c.conrelid
-    -- From Postgres 18 on, these are constraints. Columns say it already.
+    -- Excludes NOT NULL constraints, which Postgres lists from version 18 on. The columns contain the same fact.
     where contype <> 'n'
   union all
   select 'trigger ' || tgname || ' of ' || relname, pg_get_triggerdef(oid, true) || ' ' || tgenabled::text from triggers

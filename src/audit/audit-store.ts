@@ -11,9 +11,15 @@ import { tilesBetween } from "../domain/tiles.ts";
 import { auditActions } from "./actions.ts";
 import { auditRows } from "./audit-rows.ts";
 import { ExpectedRows } from "./expected-rows.ts";
-import { auditLedger, reportUnreadableData, type AuditReport } from "./ledger.ts";
+import { auditLedger, type AuditReport } from "./ledger.ts";
 import { createKeysAuditor } from "./log-keys.ts";
-import { createFaultCollector, retryWhileFaulty, type AuditedStore, type ReportFault } from "./report.ts";
+import {
+  createFaultCollector,
+  reportUnreadableData,
+  retryWhileFaulty,
+  type AuditedStore,
+  type ReportFault,
+} from "./report.ts";
 
 interface StoreAuditOptions {
   verify: Vault["verify"];

@@ -4,12 +4,12 @@ import { parseEntryTime } from "../domain/action-history.ts";
 import { decodeEntry, type AgentEntry, type ApiKeyEntry, type UserEntry } from "../domain/entries.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { hasScope, canCreateApprovers } from "../domain/scopes.ts";
-import { reportUnreadableData } from "./ledger.ts";
 import { UserNames } from "../domain/user-names.ts";
 import { hasEnrolled } from "../domain/users.ts";
 import {
   prefixFaults,
   reportDifferences,
+  reportUnreadableData,
   forEachConcurrently,
   type AuditedStore,
   type EntryBody,

@@ -192,7 +192,7 @@ function createPrivileged(
     get permits() {
       return part("permits");
     },
-    openActionCanceller: openActionCanceller,
+    openActionCanceller,
     channels: createChannels(() => state.channels),
     reviewers: {
       names: () => (state.contributions?.reviewers ?? []).map(({ name }) => name).sort(),

@@ -7,18 +7,17 @@ import type { LedgerTransaction } from "../../contract/ledger.ts";
 import type {
   DocumentReads,
   DocumentWrites,
-  LedgerReads,
   StorageReader,
   StorageTransaction,
   StorageWrites,
 } from "../../contract/storage.ts";
+import type { BatchReads } from "./include-batch-entries.ts";
 import type { PrefetchedRows } from "./prefetch.ts";
 
 /** Transaction of a core job. Plugins access documents through their host, which sets the owner of the documents. */
 export type JobTransaction = LedgerTransaction & DocumentReads & DocumentWrites;
 
 type Withheld = "head" | "append" | "putCheckpoint";
-type BatchReads = Omit<LedgerReads, "head" | "checkpoint" | "tile" | "tileRoots">;
 type JobReads = Omit<StorageReader, Withheld>;
 type JobWrites = Omit<StorageWrites, Withheld>;
 /** Members of a job's transaction other than reads and writes of rows. */

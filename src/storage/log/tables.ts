@@ -103,3 +103,8 @@ export function copyRow<T>(value: T, name = "value"): T {
   if (Array.isArray(value)) return value.map((item, i) => copyRow(item as unknown, `${name}[${i}]`)) as T;
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, copyRow(member as unknown, key)])) as T;
 }
+
+/** Returns the change without undefined members, which have no effect. */
+export function omitUndefined<T extends object>(change: T): Partial<T> {
+  return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as Partial<T>;
+}

@@ -19,12 +19,7 @@ import { createDeliveryWrites } from "./deliveries.ts";
 import { createPastActionWrites } from "./past-actions.ts";
 import { createDocumentWrites } from "./document-table.ts";
 import { SINGLE_ROW_KEY, type Methods, type Tables } from "./row-types.ts";
-import { copyRow, compositeKey, type Table } from "./tables.ts";
-
-/** Returns the change without undefined members, which have no effect. */
-function given<T extends object>(change: T): Partial<T> {
-  return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as Partial<T>;
-}
+import { copyRow, compositeKey, omitUndefined, type Table } from "./tables.ts";
 
 export function createWrites(t: Tables): Methods {
   return {
@@ -99,7 +94,7 @@ function createActionWrites(t: Tables) {
         (guard.expired_by === undefined || (row.expires_at !== null && row.expires_at <= guard.expired_by)) &&
         (guard.approved_after === undefined ||
           (row.approved_until !== null && row.approved_until > guard.approved_after));
-      if (holds) t.actions.set(id, copyRow({ ...row, ...given(change) }));
+      if (holds) t.actions.set(id, copyRow({ ...row, ...omitUndefined(change) }));
       return holds;
     },
     eraseAction(id: string, at: number) {
@@ -176,7 +171,7 @@ function createIdentityWrites(t: Tables) {
     updateAgent(id: string, version: number, change: AgentChange) {
       const row = t.agents.get(id);
       if (row === undefined || row.version !== version) return false;
-      t.agents.set(id, copyRow({ ...row, ...given(change), version: version + 1 }));
+      t.agents.set(id, copyRow({ ...row, ...omitUndefined(change), version: version + 1 }));
       return true;
     },
   };
@@ -189,7 +184,7 @@ function createPolicyWrites(t: Tables) {
     },
     updatePolicy(id: string, change: Partial<PolicyRow>) {
       const row = t.policies.get(id);
-      if (row !== undefined) t.policies.set(id, copyRow({ ...row, ...given(change) }));
+      if (row !== undefined) t.policies.set(id, copyRow({ ...row, ...omitUndefined(change) }));
       return row !== undefined;
     },
     insertPolicyVersion(row: PolicyVersionRow) {

@@ -6,9 +6,7 @@ import { statementsOf, type Statements } from "./dialect-statements.ts";
 import type { SqlEngine, SqlPurpose, SqlQuery } from "./engine.ts";
 import { createPrefetchedRows, listLockReads } from "./lock-reads.ts";
 import { TransactionScope } from "./scope.ts";
-import { bindValues, type SqlExecutor, type Statement } from "./statement.ts";
-
-export type Reader = Pick<SqlExecutor, "all">;
+import { bindValues, type SqlExecutor, type SqlReader, type Statement } from "./statement.ts";
 
 export class StoreAccess {
   state: "closed" | "open" | "read only" = "closed";
@@ -16,7 +14,7 @@ export class StoreAccess {
   readonly dialect: SqlDialect;
   readonly statements: Statements;
   /** Runs reads outside transactions. */
-  readonly outside: Reader;
+  readonly outside: SqlReader;
   private last: Promise<unknown> = Promise.resolve();
 
   constructor(engine: SqlEngine, dialect: SqlDialect) {
@@ -27,7 +25,7 @@ export class StoreAccess {
     this.outside = { all: (statement, values) => this.read(() => unchecked.all(statement, values)) };
   }
 
-  readerOver(query: SqlQuery): Reader {
+  readerOver(query: SqlQuery): SqlReader {
     const isPacked = this.dialect.types.packed !== null;
     return {
       all: (statement: Statement, values: object) => query(statement.sql, bindValues(statement, values, isPacked)),

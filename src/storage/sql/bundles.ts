@@ -13,7 +13,7 @@ import { equalBytes } from "../../domain/hash.ts";
 import { hashLeaf } from "../../domain/merkle.ts";
 import { decodeEntryBundle, encodeEntryBundle, TILE_WIDTH } from "../../domain/tiles.ts";
 import type { Tables } from "./table-schema.ts";
-import { param, prepare, type SqlExecutor } from "./statement.ts";
+import { param, prepare, type SqlReader } from "./statement.ts";
 
 /**
  * Number of the newest entries that keep their bytes in their rows, because most reads of an action come soon after its
@@ -44,10 +44,8 @@ export interface BundleReader {
    * Returns the rows. Adds the bytes from bundles to rows without bytes. Throws `StorageError` of kind "corrupt" if
    * bytes do not match their leaf hash. The transaction stays usable, because no statement has failed.
    */
-  withBytes<Row extends EntryBytes>(db: EntryReads, rows: Row[]): Promise<Row[]>;
+  withBytes<Row extends EntryBytes>(db: SqlReader, rows: Row[]): Promise<Row[]>;
 }
-
-export type EntryReads = Pick<SqlExecutor, "all">;
 
 export function prepareBundleReads(db: Kysely<Tables>) {
   return {
@@ -124,7 +122,7 @@ const hasHash = (bytes: Uint8Array | undefined, leafHash: Uint8Array): bytes is 
 export function createBundleReader(reads: Pick<ReturnType<typeof prepareBundleReads>, "bundle">): BundleReader {
   const cache = createBundleCache();
 
-  async function readBundle(db: EntryReads, seq: number): Promise<Uint8Array[]> {
+  async function readBundle(db: SqlReader, seq: number): Promise<Uint8Array[]> {
     const start = tileStart(seq);
     const subject = `entry ${seq} was altered: the bundle of entries ${start} to ${start + TILE_WIDTH - 1}`;
     const row = (await db.all(reads.bundle, { start }))[0];
@@ -138,7 +136,7 @@ export function createBundleReader(reads: Pick<ReturnType<typeof prepareBundleRe
     }
   }
 
-  async function bytesOf(db: EntryReads, { seq, leaf_hash }: EntryBytes): Promise<Uint8Array> {
+  async function bytesOf(db: SqlReader, { seq, leaf_hash }: EntryBytes): Promise<Uint8Array> {
     const start = tileStart(seq);
     const cached = cache.get(start)?.[seq - start];
     // Return a copy, so that a caller cannot change the cached bundle or keep all of it in memory.

@@ -12,7 +12,7 @@ import { PACKED_COLUMNS } from "./packed-columns.ts";
 import { foldAgentName } from "./open-actions.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
-import { param, params, toPlainRow, prepare, type SqlExecutor, type Statement } from "./statement.ts";
+import { param, params, prepare, readRows, type SqlExecutor, type SqlReader, type Statement } from "./statement.ts";
 import { joinHashes } from "./writes.ts";
 
 interface Shape {
@@ -117,12 +117,12 @@ function statementsOf(
 /** Creates the methods that copy a store. `write` runs its work in one durable transaction. */
 export function createStorageCopying(
   statements: CopyStatements,
-  reader: Pick<SqlExecutor, "all">,
+  reader: SqlReader,
   bundles: BundleReader,
   write: (work: (db: SqlExecutor) => Promise<void>) => Promise<void>,
 ): StorageCopying {
   async function rowsOf(table: CopiedTable, statement: Statement, values: object): Promise<CopiedRow[]> {
-    const rows = (await reader.all(statement, values)).map((row) => toPlainRow<CopiedRow>(row));
+    const rows = await readRows<CopiedRow>(reader, statement, values);
     if (table === "entries") await bundles.withBytes(reader, rows as unknown as EntryBytes[]);
     return rows;
   }

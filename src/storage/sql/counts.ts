@@ -4,7 +4,7 @@
  */
 import type { ActionCounts, AnalyticsQuery, SeriesCounts } from "../../contract/storage.ts";
 import type { StoredVisibility } from "../../domain/visibility.ts";
-import { toPlainRow, type SqlExecutor, type Statement } from "./statement.ts";
+import { toPlainRow, type SqlReader, type Statement } from "./statement.ts";
 import {
   DIMENSIONS,
   ALL_GRAINS,
@@ -22,7 +22,7 @@ import { toDimensionValues, parseCounts } from "./sums.ts";
  */
 export async function readCounts(
   statements: SumStatements,
-  db: Pick<SqlExecutor, "all">,
+  db: SqlReader,
   query: AnalyticsQuery,
 ): Promise<ActionCounts> {
   const { visibility } = query;

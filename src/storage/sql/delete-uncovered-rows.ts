@@ -18,7 +18,7 @@ import { TIME_ASSIGNMENTS } from "./past-actions.ts";
 import type { Reads } from "./queries.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
-import { param, params, toPlainRow, prepare, type SqlExecutor, type Statement } from "./statement.ts";
+import { param, params, prepare, readRows, toPlainRow, type SqlExecutor, type Statement } from "./statement.ts";
 
 type DeletionStatements = ReturnType<typeof prepareUncoveredRowStatements>;
 
@@ -102,7 +102,7 @@ export async function deleteUncoveredRows(
     { find, remove }: UncoveredRowStatements,
     values: object,
   ): Promise<CopiedRow[]> {
-    const rows = (await db.all(find, values)).map((row) => toPlainRow<CopiedRow>(row));
+    const rows = await readRows<CopiedRow>(db, find, values);
     if (rows.length > 0) removals.push([remove, values]);
     collected.push(...rows.map((row) => ({ table, row })));
     return rows;

@@ -7,10 +7,11 @@ import { IDEMPOTENCY_COLUMNS, type Tables } from "./table-schema.ts";
 import {
   encodeRowsParameter,
   param,
-  toPlainRow,
   prepare,
   prepareInsert,
+  readRows,
   type SqlExecutor,
+  type SqlReader,
   type Statement,
 } from "./statement.ts";
 
@@ -65,10 +66,9 @@ export function prepareIdempotencyWrites(db: Kysely<Tables>) {
 
 export function createIdempotencyReader(
   reads: Reads,
-  db: Pick<SqlExecutor, "all">,
+  db: SqlReader,
 ): Pick<ActionReads, "idempotency" | "idempotencies" | "idempotencyBefore"> {
-  const many = async (statement: Statement, values: object): Promise<IdempotencyRow[]> =>
-    (await db.all(statement, values)).map((row) => toPlainRow<IdempotencyRow>(row));
+  const many = (statement: Statement, values: object): Promise<IdempotencyRow[]> => readRows(db, statement, values);
   return {
     idempotency: async (key_id, route, idempotency_key) =>
       (await many(reads.idempotency, { key_id, route, idempotency_key }))[0] ?? null,

@@ -10,7 +10,7 @@ import type { SqlDialect } from "./dialect.ts";
 import { toStoredActionId } from "./packed-columns.ts";
 import { joinGivenRows } from "./join-each.ts";
 import { PAST_ACTION_COLUMNS, type Tables } from "./table-schema.ts";
-import { param, prepare, prepareInsert, toPlainRow, type SqlExecutor } from "./statement.ts";
+import { param, prepare, prepareInsert, readRows, type SqlExecutor, type SqlReader } from "./statement.ts";
 
 const COLUMNS = [
   "id",
@@ -63,13 +63,11 @@ export function preparePastActionReads(db: Kysely<Tables>, dialect: Pick<SqlDial
 
 export function createPastActionReader(
   { pastActions }: ReturnType<typeof preparePastActionReads>,
-  db: Pick<SqlExecutor, "all">,
+  db: SqlReader,
 ): PastActionReads {
   return {
-    pastActions: async ({ policy, basis, subject, since, limit }) =>
-      (await db.all(pastActions, { policy, basis, subject, since, limit })).map((row) =>
-        toPlainRow<PastActionRow>(row),
-      ),
+    pastActions: ({ policy, basis, subject, since, limit }) =>
+      readRows<PastActionRow>(db, pastActions, { policy, basis, subject, since, limit }),
   };
 }
 

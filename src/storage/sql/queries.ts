@@ -40,11 +40,11 @@ import {
   prepareApprovedList,
   type StoredDecision,
 } from "./lists.ts";
-import type { BundleReader, EntryReads } from "./bundles.ts";
+import type { BundleReader } from "./bundles.ts";
 import { prepareLedgerReads, createLedgerReader } from "./ledger-reads.ts";
 import { prepareSums } from "./sum-statements.ts";
 import type { Tables } from "./table-schema.ts";
-import { param, toPlainRow, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
+import { param, toPlainRow, prepare, type SqlReader, type SqlRow, type Statement } from "./statement.ts";
 
 export const HASH_BYTES = 32;
 
@@ -186,8 +186,8 @@ function preparePolicyReads(db: Kysely<Tables>) {
  * `snapshot` runs reads on one snapshot. Absent if statements that start in the same turn of the event loop read the
  * same snapshot.
  */
-interface Readable extends EntryReads {
-  snapshot?<T>(work: (db: Pick<SqlExecutor, "all">) => Promise<T>): Promise<T>;
+interface Readable extends SqlReader {
+  snapshot?<T>(work: (db: SqlReader) => Promise<T>): Promise<T>;
 }
 
 /**

@@ -10,7 +10,7 @@ import {
   type StorageTransaction,
 } from "../../contract/storage.ts";
 import { TILE_WIDTH } from "../../domain/tiles.ts";
-import { StoreAccess, type Reader } from "./access.ts";
+import { StoreAccess } from "./access.ts";
 import { createBundleReader, UNBUNDLED_ENTRIES, type BundleReader } from "./bundles.ts";
 import { retryConflicts } from "./conflicts.ts";
 import { createStorageCopying } from "./copying.ts";
@@ -24,7 +24,7 @@ import { MIGRATIONS, type Migration } from "./migrations.ts";
 import { findAgentFoldMismatches } from "./open-actions.ts";
 import { createReader } from "./queries.ts";
 import { addActionsToSums, createStatusChangeCollector } from "./sums.ts";
-import type { SqlExecutor } from "./statement.ts";
+import type { SqlExecutor, SqlReader } from "./statement.ts";
 import { findBundleFaults, createBundler } from "./bundler.ts";
 import { createTransaction } from "./writes.ts";
 
@@ -135,7 +135,7 @@ class SqlStore {
       // Write now, so that a database that cannot be written is detected at startup instead of the first decision.
       await access.transact("aside", async (db) => {
         await db.run(statements.countPing, {});
-        await db.run(statements.leases.forget, {});
+        await db.run(statements.leases.deleteStale, {});
       });
     } catch (error) {
       access.state = "closed";
@@ -192,8 +192,8 @@ class SqlStore {
   }
 
   lease(name: string, holder: string, ms: number): Promise<boolean> {
-    const { take } = this.access.statements.leases;
-    return this.access.aside(async (db) => (await db.run(take, { name, holder, ms })) === 1);
+    const { acquire } = this.access.statements.leases;
+    return this.access.aside(async (db) => (await db.run(acquire, { name, holder, ms })) === 1);
   }
 
   release(name: string, holder: string): Promise<void> {
@@ -262,7 +262,7 @@ class SqlStore {
 }
 
 /** Returns the method that runs reads on a single snapshot, or `{}` if the engine does not support snapshots. */
-function snapshotOf(access: StoreAccess): { snapshot?<T>(work: (db: Reader) => Promise<T>): Promise<T> } {
+function snapshotOf(access: StoreAccess): { snapshot?<T>(work: (db: SqlReader) => Promise<T>): Promise<T> } {
   const { engine } = access;
   const snapshot = engine.snapshot?.bind(engine);
   if (snapshot === undefined) return {};

@@ -9,7 +9,6 @@ import {
   ALL_GRAINS,
   BUCKET_COLUMNS,
   COARSE_GRAINS,
-  columnNames,
   COUNT_COLUMNS,
   DIMENSIONS,
   SERIES_DIMENSIONS,
@@ -96,7 +95,7 @@ function bucketChanges() {
       if (buckets.length === 0) return;
       const stored = new Map<string, string>();
       for (const row of await db.all(statements.bucketsOf, {
-        buckets: encodeRowsParameter(columnNames(BUCKET_COLUMNS), buckets),
+        buckets: encodeRowsParameter(Object.keys(BUCKET_COLUMNS), buckets),
       })) {
         const { counts, ...bucket } = toPlainRow<Omit<Bucket, "counts"> & { counts: string }>(row);
         stored.set(keyOf(bucket), counts);
@@ -107,7 +106,7 @@ function bucketChanges() {
         for (const [value, n] of bucket.counts) count(counts, value, n);
         return { ...bucket, counts: JSON.stringify(Object.fromEntries(counts)) };
       });
-      await db.run(statements.putBuckets, { buckets: encodeRowsParameter(columnNames(COUNT_COLUMNS), rows) });
+      await db.run(statements.putBuckets, { buckets: encodeRowsParameter(Object.keys(COUNT_COLUMNS), rows) });
     },
   };
 }
