@@ -368,7 +368,7 @@ async function listen(options: EngineOptions, changed: (size?: number) => void):
   let wake: () => void = () => {};
   const stop = new Promise<void>((resolve) => (wake = resolve));
 
-  // Treat a payload that is not a size as a hint, because any client can notify.
+  // Any client can notify, so a payload that is not a number counts as a hint without a size.
   const onNotify = (payload: string): void => changed(/^\d{1,15}$/.test(payload) ? Number(payload) : undefined);
 
   async function connect(): Promise<Session> {

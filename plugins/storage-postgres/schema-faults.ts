@@ -4,8 +4,8 @@ import { readErrorCode } from "./postgres-errors.ts";
 import type { Session } from "./database-session.ts";
 
 /**
- * Lists the tables with these names, their columns, indexes, constraints and triggers, and the functions that the
- * triggers call. Names in definitions are unqualified, because the schema is on the search path.
+ * Lists the tables whose names are in `$1` (separated by commas), their columns, indexes, constraints and triggers, and
+ * the functions that the triggers call. Names in definitions are unqualified, because the schema is on the search path.
  */
 const OBJECTS = `
   with tables as (

@@ -7,7 +7,7 @@ interface ServerChecks {
   /** Whether the caller only reads, so that the server's durability does not matter. */
   readOnly: boolean;
   mayBeStandby: boolean;
-  /** Accepts a server that may lose commits that it has acknowledged. */
+  /** Whether to accept a server that may lose commits that it has acknowledged. */
   acceptUnsafe: boolean;
   /** Returns the highest timeline among the servers that this process has used. */
   newestTimeline(): number;

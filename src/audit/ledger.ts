@@ -20,7 +20,7 @@ import { rootOfTile, tilesBetween, TILE_WIDTH } from "../domain/tiles.ts";
 import { createProofReader } from "../ledger/reader.ts";
 import { createFaultCollector, reportUnreadableData, type ReportFault } from "./report.ts";
 
-/** Entries per read. A page has at most 16 MB, even if every entry has the maximum size. */
+/** Entries per read. A page has at most 16 MiB, even if every entry has the maximum size. */
 const PAGE = 256;
 
 interface AuditOptions {

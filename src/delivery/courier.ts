@@ -77,7 +77,7 @@ class StoreCourier implements Courier {
   private stopping = false;
   private timer: ReturnType<typeof setTimeout> | null = null;
   private round: Promise<void> | null = null;
-  /** Whether the outbox changed during the current round, so that another round must follow. */
+  /** Whether a round was requested during the current round, so that another round must follow. */
   private needsRound = false;
   private pruneAt = 0;
   private releasedAt = -Infinity;

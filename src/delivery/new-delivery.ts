@@ -62,7 +62,7 @@ export function newDelivery(
   };
 }
 
-/** Messages to one destination are delivered one at a time. */
+/** Returns the destination. The courier sends one message at a time to each destination. */
 function destinationOf({ notifier, to }: Recipient): string {
   return `${notifier} ${to}`;
 }

@@ -140,7 +140,7 @@ function requestAndReminder(
   const kind = dueAt > firstAt ? "approval_escalated" : "approval_requested";
   const at = Math.min(...urgencies.map((urgency) => computeNoticeTime(channel, { at: dueAt, ...urgency })));
   const request = { action_id, channel: channel.name };
-  // The courier sends the message that expires first.
+  // Include the expiry of the approval, because the courier first sends the message with the earliest `give_up_at`.
   const giveUpAt = (from: number): number => Math.min(from + DELIVERY_RETRY_MS, expiresAt);
   const scheduled = (time: number): Partial<NewDelivery> => ({
     ...request,

@@ -131,7 +131,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
 /** The ledger of one process. */
 class ProcessLedger implements OpenLedger {
   readonly origin: string;
-  /** Signs the committed head, once for all concurrent callers. */
+  /** Returns a signature of the committed head. Concurrent callers share one signature. */
   readonly checkpoint: () => Promise<SignedCheckpoint>;
   private readonly options: LedgerOptions;
   private readonly proofs: ProofReader;

@@ -5,7 +5,7 @@ import type { SqlValue, Statement } from "./statement.ts";
 /** A statement that inserts one row into one table. */
 export type InsertStatement = Statement & { readonly into: string };
 
-/** Error message of the trigger that refuses a bundle. */
+/** End of the error message of the trigger that refuses a bundle. */
 export const INVALID_BUNDLE_MESSAGE = "a bundle follows the last one, is covered by the head, and is not empty";
 
 /** Columns of an entry that do not change when its bytes are moved to a bundle. */
@@ -24,7 +24,7 @@ export interface SqlTypes {
   readonly bytes: string;
   /** Type for integers up to 2^53. */
   readonly integer: string;
-  /** Type for strings. Compares by code unit, so that the order does not depend on the machine's locale. */
+  /** Type for strings. Compares UTF-8 bytes, so that the order does not depend on the machine's locale. */
   readonly text: string;
   /** SQL that stores columns of type `uuid` and `hash` as bytes (packed-columns.ts). If null, they are stored as strings. */
   readonly packed: PackedSql | null;
@@ -70,8 +70,8 @@ export interface SqlDialect {
   protect(table: string, rule: TableRule): string[];
   /**
    * Returns the statements that follow the creation of all tables.
-   * - They permit setting the bytes of an entry to null only if processes do not follow entries of its type, a bundle
-   *   exists for its tile, the head covers the tile, and all other columns are unchanged.
+   * - They permit emptying the bytes of an entry only if processes do not follow entries of its type, a bundle   exists
+   *   for its tile, the head covers the tile, and all other columns are unchanged.
    * - They permit inserting a bundle only directly after the last bundle, and only if the head covers its tile.
    * - In a database that can run a statement outside its transaction after the connection was lost, they refuse every
    *   change to the `guarded` tables outside a transaction that `SqlEngine.begin` began. They then also refuse an entry

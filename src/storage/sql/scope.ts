@@ -12,7 +12,7 @@ const MOST_AT_ONCE = 4_000_000;
 const OVER = "the transaction has ended; await everything within the work of `write`";
 
 /**
- * The executor of one transaction.
+ * Runs the statements of one transaction.
  * @param own the statements that write the head, and the statements that erase data
  * @param known the rows that were read together with the lock
  */
