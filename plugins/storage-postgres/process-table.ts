@@ -1,10 +1,10 @@
 /**
- * Reads and writes the table of processes through a separate session. The other sessions reject a database that lacks
+ * ReadStatements and writes the table of processes through a separate session. The other sessions reject a database that lacks
  * entries that this process has seen. This session accepts such a database, because the process must still report to
  * the other processes what it has seen.
  */
 import { type ProcessRow, type ProcessTable, StorageError } from "../../src/storage/index.ts";
-import { decodeHead, postgresDialect, postgresSqlBuilder, type Reads } from "../../src/storage/sql/index.ts";
+import { decodeHead, postgresDialect, postgresSqlBuilder, type ReadStatements } from "../../src/storage/sql/index.ts";
 import { sql } from "kysely";
 import { toStorageError } from "./postgres-errors.ts";
 import type { Session } from "./database-session.ts";
@@ -56,7 +56,7 @@ interface Processes extends ProcessTable {
 }
 
 /** @param open opens a session to a writable server */
-export function createProcessTable(reads: Reads, open: () => Promise<Session>): Processes {
+export function createProcessTable(reads: ReadStatements, open: () => Promise<Session>): Processes {
   let session: Promise<Session> | null = null;
   let hasForgotten = false;
 

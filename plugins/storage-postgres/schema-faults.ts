@@ -1,5 +1,5 @@
 /** Reads the schema of a store for the audit. */
-import { type SchemaObject, schemaDifferences } from "../../src/storage/sql/index.ts";
+import { type SchemaObject, compareSchemas } from "../../src/storage/sql/index.ts";
 import { readErrorCode } from "./postgres-errors.ts";
 import type { Session } from "./database-session.ts";
 
@@ -57,7 +57,7 @@ export async function findSchemaFaults(session: Session, statements: readonly st
       "create schema assent_audit; set local search_path = assent_audit; select set_config('assent.transaction', 'audit', true)",
     );
     for (const statement of statements) await session.script(statement);
-    return schemaDifferences(await read(), stored);
+    return compareSchemas(await read(), stored);
   } catch (error) {
     if (![INSUFFICIENT_PRIVILEGE, READ_ONLY].includes(readErrorCode(error) ?? "")) throw error;
     return [

@@ -12,7 +12,7 @@ import { NotifierError, type Message, type Notifier } from "../contract/notifier
 import { StorageError, type DeliveryChange, type DeliveryRow, type Storage } from "../contract/storage.ts";
 import { readDeliveryReference, shortErrorText } from "./notifier-result.ts";
 import { NotifierCallFailure, createNotifierCalls } from "./notifier-calls.ts";
-import { createDestinations, type ClosedDestination, MAX_PROBE_PAUSE_MS } from "./destinations.ts";
+import { createCircuitBreaker, type ClosedDestination, MAX_PROBE_PAUSE_MS } from "./destinations.ts";
 import { collectDigest } from "./digest.ts";
 import { isObsolete, expiresWithAction, type MessageBuilder, type ObsoleteMessage } from "./message.ts";
 
@@ -57,7 +57,7 @@ export interface Courier {
  * Returns the delay before the next attempt in milliseconds. It starts at 5 seconds and doubles up to `max`, plus or
  * minus a quarter.
  */
-export function retryDelay(attempts: number, random: number, max: number = MAX_RETRY_MS): number {
+export function computeRetryDelay(attempts: number, random: number, max: number = MAX_RETRY_MS): number {
   const delay = Math.min(FIRST_RETRY_MS * 2 ** Math.min(attempts - 1, 30), max);
   return Math.round(delay * (0.75 + random / 2));
 }
@@ -69,7 +69,7 @@ export function createCourier(options: CourierOptions): Courier {
 class StoreCourier implements Courier {
   private readonly options: CourierOptions;
   private readonly calls;
-  private readonly destinations = createDestinations();
+  private readonly destinations = createCircuitBreaker();
   /** Running attempts, keyed by destination. */
   private readonly attempts = new Map<string, { notifier: string; done: Promise<void> }>();
   /** Functions that each end one pause early. Called when the service stops. */
@@ -265,7 +265,7 @@ class StoreCourier implements Courier {
     // A notifier can return any number, but the store accepts neither NaN nor fractions.
     const retryAfterMs = Math.min(Math.ceil(notifierError?.retryAfterMs ?? 0) || 0, MAX_RETRY_MS);
     const delay = (failures: number, max: number): number =>
-      Math.max(retryDelay(failures, this.options.random(), max), retryAfterMs);
+      Math.max(computeRetryDelay(failures, this.options.random(), max), retryAfterMs);
     const next = now + delay(attempts, expiresWithAction(row) ? MAX_PROBE_PAUSE_MS : MAX_RETRY_MS);
     const permanent = notifierError?.permanent === true;
     const dead = permanent || next > row.give_up_at;

@@ -1,6 +1,6 @@
 /**
- * A circuit breaker for destinations. While a destination fails, the courier sends it one message at a time as a probe,
- * and its other messages wait. When a probe succeeds, the waiting messages are sent.
+ * The courier's circuit breaker. While a destination fails, the courier sends it one message at a time as a probe, and
+ * its other messages wait. When a probe succeeds, the waiting messages are sent.
  *
  * The state is only in memory: after a restart each destination is probed once.
  */
@@ -34,7 +34,7 @@ interface Destinations {
 
 const ANY_NUMBER = Number.MAX_SAFE_INTEGER;
 
-export function createDestinations(): Destinations {
+export function createCircuitBreaker(): Destinations {
   const failing = new Map<string, number>();
   const closed = new Map<string, ClosedDestination>();
   return {

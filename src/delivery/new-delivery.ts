@@ -32,7 +32,7 @@ export interface DeliveryCause {
   now: number;
 }
 
-export function newDelivery(
+export function createDelivery(
   { newId }: OutboxOptions,
   kind: DeliveryKind,
   { seq, now }: DeliveryCause,

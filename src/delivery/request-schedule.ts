@@ -11,7 +11,7 @@ import {
   isDeactivatedUser,
   isSamePerson,
   type NewDelivery,
-  newDelivery,
+  createDelivery,
   type OutboxOptions,
   recipientKey,
 } from "./new-delivery.ts";
@@ -26,7 +26,7 @@ export interface Urgency {
   risk: string | null;
 }
 
-export const expiryOfRequest = ({ expires_at }: Pick<ApprovalRequest, "expires_at">, now: number): number =>
+export const computeRequestExpiry = ({ expires_at }: Pick<ApprovalRequest, "expires_at">, now: number): number =>
   parseRfc3339(expires_at ?? "") ?? now;
 
 /**
@@ -55,7 +55,7 @@ export function buildApprovalRequests(
 ): NewDelivery[] {
   const { channels } = options;
   const { now } = cause;
-  const expiresAt = expiryOfRequest(entry, now);
+  const expiresAt = computeRequestExpiry(entry, now);
   // Machine reviewers answer first, so that people are not notified of actions that a machine resolves.
   const isReviewed = (entry.decision?.approval?.reviewers ?? []).some(({ name }) => options.reviewers.includes(name));
   const firstAt = isReviewed ? now + Math.min(REVIEW_DEADLINE_MS, Math.floor((expiresAt - now) / 4)) : now;
@@ -150,13 +150,13 @@ function requestAndReminder(
   });
   const deliveries = [
     at > now
-      ? newDelivery(options, kind, cause, recipient, scheduled(at))
-      : newDelivery(options, kind, cause, recipient, { ...request, give_up_at: giveUpAt(now) }),
+      ? createDelivery(options, kind, cause, recipient, scheduled(at))
+      : createDelivery(options, kind, cause, recipient, { ...request, give_up_at: giveUpAt(now) }),
   ];
   const remindAt = channel.remindBefore === null ? null : expiresAt - channel.remindBefore;
   if (remindAt !== null && remindAt > at)
     deliveries.push(
-      newDelivery(
+      createDelivery(
         options,
         "approval_reminder",
         cause,
@@ -188,7 +188,7 @@ export function computeNoticeTime(
  * Returns a failed delivery for a channel that is not configured, so that the list of deliveries displays the mistake.
  */
 function undeliverable(options: OutboxOptions, name: string, action_id: string, cause: DeliveryCause): NewDelivery {
-  return newDelivery(
+  return createDelivery(
     options,
     "approval_requested",
     cause,

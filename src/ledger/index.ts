@@ -33,10 +33,10 @@ import {
   type CheckpointFile,
 } from "./sign/checkpoint-file.ts";
 import { proveLogKeys, viewLogKeys, type LogKeyBook } from "./sign/log-key-book.ts";
-import { LedgerTail, type Listener } from "./tail.ts";
+import { LedgerTail, type EntryListener } from "./tail.ts";
 import { LedgerTampered } from "./tampered.ts";
 import { openCheckpointLog, type AppendedCheckpoints } from "./witness/appended-checkpoints.ts";
-import { witnessedCheckpoint } from "./witness/witnesses.ts";
+import { readWitnessedCheckpoint } from "./witness/witnesses.ts";
 
 /**
  * Minimum interval between the checkpoints that this process signs and stores for heads that other processes committed.
@@ -376,7 +376,7 @@ class ProcessLedger implements OpenLedger {
     return this.options.clock.ahead();
   }
 
-  subscribe(listener: Listener): () => void {
+  subscribe(listener: EntryListener): () => void {
     const stop = this.tail.subscribe(listener, this.options.heads.continuity.seen().size);
     // While there were no subscribers, announcements of other processes' entries were ignored, so read the head.
     if (!this.options.storage.exclusive) this.follower.catchUp();
@@ -388,7 +388,7 @@ class ProcessLedger implements OpenLedger {
     return () => void this.batchListeners.delete(listener);
   }
 
-  onRecorded(listener: Listener): () => void {
+  onRecorded(listener: EntryListener): () => void {
     return this.tail.onRecorded(listener);
   }
 
@@ -406,7 +406,7 @@ class ProcessLedger implements OpenLedger {
 
   async witnessed(): Promise<SignedCheckpoint | null> {
     await this.followedHead();
-    return witnessedCheckpoint(this.options.storage, this.options.logKeys.keys(), this.options.verify);
+    return readWitnessedCheckpoint(this.options.storage, this.options.logKeys.keys(), this.options.verify);
   }
 
   async inclusion(index: number, under?: SignedCheckpoint): ReturnType<Ledger["inclusion"]> {

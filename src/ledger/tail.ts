@@ -6,7 +6,7 @@
 import type { Logger } from "../contract/host.ts";
 import { assertContiguous, type EntryRow, type StorageReader } from "../contract/storage.ts";
 
-export type Listener = (entries: readonly EntryRow[]) => void;
+export type EntryListener = (entries: readonly EntryRow[]) => void;
 
 const PAGE = 256;
 
@@ -14,8 +14,8 @@ export class LedgerTail {
   private readonly reader: Pick<StorageReader, "entries">;
   private readonly log: Logger;
   private readonly newest: (entry: EntryRow) => void;
-  private readonly listeners = new Set<Listener>();
-  private readonly recorders = new Set<Listener>();
+  private readonly listeners = new Set<EntryListener>();
+  private readonly recorders = new Set<EntryListener>();
   private readonly growth = new Set<(size: number) => void>();
   private deliveredSize: number;
   private gap: Promise<void> | null = null;
@@ -39,14 +39,14 @@ export class LedgerTail {
    * Delivers the entries of all processes, starting with the first entry that is announced after the call. The first
    * subscriber starts at `from` if that sequence number is later. Returns a function that ends the subscription.
    */
-  subscribe(listener: Listener, from: number = this.announcedSize): () => void {
+  subscribe(listener: EntryListener, from: number = this.announcedSize): () => void {
     // Without subscribers, no one needs the entries that were announced earlier.
     if (this.listeners.size === 0 && this.gap === null) this.deliveredSize = Math.max(this.announcedSize, from);
     return this.add(this.listeners, listener);
   }
 
   /** Delivers entries that this process committed, unless the outcome of the commit was uncertain. */
-  onRecorded(listener: Listener): () => void {
+  onRecorded(listener: EntryListener): () => void {
     return this.add(this.recorders, listener);
   }
 

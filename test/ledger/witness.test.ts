@@ -14,7 +14,7 @@ import {
   type Witness,
   type WitnessStateStore,
 } from "../../src/ledger/witness/witness.ts";
-import { Witnesses, witnessedCheckpoint } from "../../src/ledger/witness/witnesses.ts";
+import { Witnesses, readWitnessedCheckpoint } from "../../src/ledger/witness/witnesses.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { newSigner } from "../support/keys.ts";
@@ -191,7 +191,7 @@ describe("a log with witnesses", () => {
       grow: async (to: number, history = leaves) => {
         [size, of] = [to, history];
         await witnesses.round();
-        const kept = await witnessedCheckpoint(storage, { first: logVkey, changes: [] }, verifyEd25519);
+        const kept = await readWitnessedCheckpoint(storage, { first: logVkey, changes: [] }, verifyEd25519);
         return kept === null ? null : [kept.size, verifyCosignatures(kept.note, [vkey], verifyEd25519).length];
       },
     };

@@ -159,7 +159,7 @@ export class Witnesses {
 }
 
 /** Returns the newest cosigned checkpoint with its cosignatures; null if there is none. Throws NoteError. */
-export async function witnessedCheckpoint(
+export async function readWitnessedCheckpoint(
   storage: Pick<Storage, "meta">,
   keys: LogKeys,
   verify: VerifySignature,

@@ -14,7 +14,7 @@ import type { ActionStatus } from "../../domain/actions.ts";
 import { sameName } from "../../domain/names.ts";
 import { canSee } from "../../domain/visibility.ts";
 import { countActions } from "./count-actions.ts";
-import { ledgerSize, type Tables } from "./row-types.ts";
+import { readLedgerSize, type Tables } from "./row-types.ts";
 import { compositeKey, selectRows } from "./tables.ts";
 
 export function createActionReads(t: Tables) {
@@ -85,7 +85,7 @@ export function createDecisionReads(t: Tables) {
         (row) =>
           matches(row, { visibility, since, until, before_seq, limit }) &&
           row.decision_seq >= from_seq &&
-          row.decision_seq < ledgerSize(t),
+          row.decision_seq < readLedgerSize(t),
         (a, b) => b.decision_seq - a.decision_seq,
       )
         .slice(0, limit)

@@ -11,10 +11,12 @@ import { createActionReads, createDecisionReads, createPendingReads } from "./ac
 import { createDeliveryReads } from "./deliveries.ts";
 import { createPastActionReads } from "./past-actions.ts";
 import { createDocumentReads } from "./document-table.ts";
-import { ledgerSize, SINGLE_ROW_KEY, type Methods, type Tables } from "./row-types.ts";
+import { readLedgerSize, SINGLE_ROW_KEY, type StorageMethods, type Tables } from "./row-types.ts";
 import { compositeKey, selectRows } from "./tables.ts";
 
-export function createReads(t: Tables): Methods & { [Name in keyof StorageReader]: (...args: never[]) => unknown } {
+export function createReads(
+  t: Tables,
+): StorageMethods & { [Name in keyof StorageReader]: (...args: never[]) => unknown } {
   return {
     ...createLedgerReads(t),
     ...createActionReads(t),
@@ -32,7 +34,7 @@ export function createReads(t: Tables): Methods & { [Name in keyof StorageReader
 
 function createLedgerReads(t: Tables) {
   const entries = (from: number, to: number): EntryRow[] =>
-    range(from, Math.min(to, ledgerSize(t)), (seq) => t.entries.get(compositeKey(seq)));
+    range(from, Math.min(to, readLedgerSize(t)), (seq) => t.entries.get(compositeKey(seq)));
   return {
     head: () => t.head.get(SINGLE_ROW_KEY),
     checkpoint: () => t.checkpoint.get(SINGLE_ROW_KEY),

@@ -18,10 +18,10 @@ import type { ErasablePart } from "../../domain/erasure.ts";
 import { createDeliveryWrites } from "./deliveries.ts";
 import { createPastActionWrites } from "./past-actions.ts";
 import { createDocumentWrites } from "./document-table.ts";
-import { SINGLE_ROW_KEY, type Methods, type Tables } from "./row-types.ts";
+import { SINGLE_ROW_KEY, type StorageMethods, type Tables } from "./row-types.ts";
 import { copyRow, compositeKey, omitUndefined, type Table } from "./tables.ts";
 
-export function createWrites(t: Tables): Methods {
+export function createWrites(t: Tables): StorageMethods {
   return {
     ...createLedgerWrites(t),
     ...createActionWrites(t),

@@ -2,7 +2,7 @@
 import { StorageError } from "../../contract/storage.ts";
 import { retryConflicts } from "./conflicts.ts";
 import type { SqlDialect } from "./dialect.ts";
-import { statementsOf, type Statements } from "./dialect-statements.ts";
+import { getDialectStatements, type DialectStatements } from "./dialect-statements.ts";
 import type { SqlEngine, SqlPurpose, SqlQuery } from "./engine.ts";
 import { createPrefetchedRows, listLockReads } from "./lock-reads.ts";
 import { TransactionScope } from "./scope.ts";
@@ -12,7 +12,7 @@ export class StoreAccess {
   state: "closed" | "open" | "read only" = "closed";
   readonly engine: SqlEngine;
   readonly dialect: SqlDialect;
-  readonly statements: Statements;
+  readonly statements: DialectStatements;
   /** Runs reads outside transactions. */
   readonly outside: SqlReader;
   private last: Promise<unknown> = Promise.resolve();
@@ -20,7 +20,7 @@ export class StoreAccess {
   constructor(engine: SqlEngine, dialect: SqlDialect) {
     this.engine = engine;
     this.dialect = dialect;
-    this.statements = statementsOf(dialect);
+    this.statements = getDialectStatements(dialect);
     const unchecked = this.readerOver((text, values) => engine.query(text, values));
     this.outside = { all: (statement, values) => this.read(() => unchecked.all(statement, values)) };
   }

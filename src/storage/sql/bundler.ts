@@ -4,17 +4,17 @@ import { FOLLOWED_TYPES } from "../../domain/entries.ts";
 import { equalBytes } from "../../domain/hash.ts";
 import { TILE_WIDTH } from "../../domain/tiles.ts";
 import { encodeBundle } from "./bundles.ts";
-import type { Reads } from "./queries.ts";
+import type { ReadStatements } from "./queries.ts";
 import { readRows, toPlainRow, type SqlExecutor, type SqlReader } from "./statement.ts";
-import type { Writes } from "./writes.ts";
+import type { WriteStatements } from "./writes.ts";
 
 const NO_BYTES = new Uint8Array(0);
 /** Number of bundles that the audit reads at once. */
 const PAGE = 16;
 
 interface BundlerOptions {
-  reads: Reads;
-  writes: Writes;
+  reads: ReadStatements;
+  writes: WriteStatements;
   reader: SqlReader;
   /** Runs the work in a transaction that does not write the ledger's head. */
   aside(work: (db: SqlExecutor) => Promise<void>): Promise<void>;
@@ -108,7 +108,7 @@ function changed(from: number, to: number): StorageError {
 }
 
 /** Returns faults of bundles that reads of entries cannot detect: bundles without a complete tile of entries. */
-export async function findBundleFaults(reads: Reads, db: SqlReader): Promise<string[]> {
+export async function findBundleFaults(reads: ReadStatements, db: SqlReader): Promise<string[]> {
   const faults: string[] = [];
   for (let after = -1; ;) {
     const rows: { start: number; n: number }[] = await readRows(db, reads.bundledEntries, { after, limit: PAGE });

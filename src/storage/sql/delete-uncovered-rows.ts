@@ -15,7 +15,7 @@ import { CHANGEABLE_COLUMNS } from "./action-writes.ts";
 import type { SqlDialect } from "./dialect.ts";
 import { createLedgerReader } from "./ledger-reads.ts";
 import { TIME_ASSIGNMENTS } from "./past-actions.ts";
-import type { Reads } from "./queries.ts";
+import type { ReadStatements } from "./queries.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
 import { param, params, prepare, readRows, toPlainRow, type SqlExecutor, type Statement } from "./statement.ts";
@@ -82,7 +82,7 @@ const TILE_LEVELS = 7;
  */
 export async function deleteUncoveredRows(
   statements: DeletionStatements,
-  reads: Reads,
+  reads: ReadStatements,
   bundles: BundleReader,
   dialect: SqlDialect,
   db: SqlExecutor,
@@ -146,7 +146,7 @@ export async function deleteUncoveredRows(
 /** Restores an action to the state that results from its remaining entries. */
 async function restoreAction(
   statements: DeletionStatements,
-  reads: Reads,
+  reads: ReadStatements,
   bundles: BundleReader,
   db: SqlExecutor,
   id: string,

@@ -5,7 +5,7 @@ export { postgresDialect, postgresSqlBuilder, rowTriggersDialect } from "./diale
 export { sqliteDialect } from "./dialects/sqlite.ts";
 export type { SqlEngine, SqlPurpose, SqlQuery, SqlRead, SqlTransaction } from "./engine.ts";
 export type { Migration } from "./migrations.ts";
-export { createReader, decodeHead, prepareReads, type Reads } from "./queries.ts";
-export { schemaDifferences, type SchemaObject } from "./schema-faults.ts";
+export { createReader, decodeHead, prepareReads, type ReadStatements } from "./queries.ts";
+export { compareSchemas, type SchemaObject } from "./schema-faults.ts";
 export { bindValues, type WrittenHead, type SqlRow, type SqlValue } from "./statement.ts";
 export { createSqlStorage, type SqlStorageOptions } from "./sql-storage.ts";

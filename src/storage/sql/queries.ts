@@ -49,7 +49,7 @@ import { param, toPlainRow, prepare, type SqlReader, type SqlRow, type Statement
 export const HASH_BYTES = 32;
 
 /** All compiled reads of a dialect. */
-export type Reads = ReturnType<typeof prepareReads>;
+export type ReadStatements = ReturnType<typeof prepareReads>;
 
 /**
  * Compiles every read of the contract for a dialect. Call it once.
@@ -196,7 +196,7 @@ interface Readable extends SqlReader {
  * @example
  * const head = await createReader(reads, executor, createBundleReader(reads)).head();
  */
-export function createReader(reads: Reads, db: Readable, bundles: BundleReader): StorageReader {
+export function createReader(reads: ReadStatements, db: Readable, bundles: BundleReader): StorageReader {
   async function one<T>(
     statement: Statement,
     values: object,
@@ -311,7 +311,7 @@ function visibleTo(visibility: StoredVisibility): { visible_agent: string | null
   };
 }
 
-function pendingOf(reads: Reads, visibility: StoredVisibility): ReturnType<typeof preparePendingLists> {
+function pendingOf(reads: ReadStatements, visibility: StoredVisibility): ReturnType<typeof preparePendingLists> {
   if ("all" in visibility) return reads.pendingActions.all;
   return "agent_id" in visibility ? reads.pendingActions.agent_id : reads.pendingActions.key_id;
 }

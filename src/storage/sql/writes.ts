@@ -15,13 +15,13 @@ import { createLimitAccess, prepareLimitWrites, type LimitAccess } from "./limit
 import { prepareIdempotencyWrites, createIdempotencyWriter } from "./idempotency.ts";
 import type { SqlDialect } from "./dialect.ts";
 import { createPastActionWriter, preparePastActionWrites } from "./past-actions.ts";
-import { createReader, HASH_BYTES, type Reads } from "./queries.ts";
+import { createReader, HASH_BYTES, type ReadStatements } from "./queries.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
 import { param, params, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
 import { createStatusChangeCollector, type StatusChangeCollector } from "./sums.ts";
 
-export type Writes = ReturnType<typeof prepareWrites>;
+export type WriteStatements = ReturnType<typeof prepareWrites>;
 
 export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "types" | "given" | "usesGenericPlans">) {
   return {
@@ -146,8 +146,8 @@ type Parts = ReturnType<typeof createReader> &
 
 /** Creates the transaction. The caller must apply `moves` and `limits` before the commit. */
 export function createTransaction(
-  reads: Reads,
-  writes: Writes,
+  reads: ReadStatements,
+  writes: WriteStatements,
   db: SqlExecutor,
   bundles: BundleReader,
   moves: StatusChangeCollector = createStatusChangeCollector(reads.sums, db),
