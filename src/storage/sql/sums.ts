@@ -111,7 +111,10 @@ function bucketChanges() {
   };
 }
 
-/** Collects the status changes of one transaction. At its end, updates the sums that include the changed actions. */
+/**
+ * Collects the status changes of one transaction. `apply` updates the sums that include the changed actions; call it
+ * before the commit.
+ */
 export interface StatusChangeCollector {
   add(id: string, from: string, to: string): void;
   apply(): Promise<void>;
