@@ -5,7 +5,7 @@ import { pipeline } from "node:stream/promises";
 import postgres from "postgres";
 import { loadSqlite } from "../plugins/storage-sqlite/load-library.ts";
 import { postgresDialect, sqliteDialect, type SqlDialect } from "../src/storage/sql/index.ts";
-import { initial } from "../src/storage/sql/migrations/initial.ts";
+import { initialSchema } from "../src/storage/sql/migrations/initial.ts";
 import { ACTION_COLUMNS, ENTRY_COLUMNS } from "../src/storage/sql/table-schema.ts";
 import type { BulkAction, BulkWriter } from "./bulk.ts";
 
@@ -33,7 +33,7 @@ const INDEXES = [
 ];
 
 const createStatements = (dialect: SqlDialect): string[] =>
-  initial(dialect).filter((statement) => INDEXES.some((name) => statement.includes(`index "${name}" on `)));
+  initialSchema(dialect).filter((statement) => INDEXES.some((name) => statement.includes(`index "${name}" on `)));
 
 type Values = Record<string, string | number | Buffer | null>;
 

@@ -63,11 +63,11 @@ export function approvalTokenClaims(row: ActionRow, principal: string, shown: Sh
   };
 }
 
-export function approvalMac(host: CoreHost): (message: Uint8Array) => Uint8Array {
+export function createApprovalMac(host: CoreHost): (message: Uint8Array) => Uint8Array {
   return (message) => host.vault.mac("approval", message);
 }
 
-export function linkMac(host: CoreHost): (message: Uint8Array) => Uint8Array {
+export function createLinkMac(host: CoreHost): (message: Uint8Array) => Uint8Array {
   return (message) => host.vault.mac("approval-link", message);
 }
 
@@ -148,7 +148,7 @@ async function readVoting(
               questions: digestShownQuestions(row, history),
               preview: commitPreview(row, set),
             }),
-            approvalMac(host),
+            createApprovalMac(host),
           ),
         }),
   };

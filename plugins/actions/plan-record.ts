@@ -8,7 +8,7 @@ import {
 } from "../../src/core.ts";
 import type { Credential, Reply } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { approvalMac, readActionRecord } from "./action-record.ts";
+import { createApprovalMac, readActionRecord } from "./action-record.ts";
 import { PlanRecord } from "./plan-schemas.ts";
 import { verifyPlan, type VerifiedPlan } from "./plan-state.ts";
 import { planTokenClaims } from "./plan-vote.ts";
@@ -66,7 +66,7 @@ function votingOn(
     isPending[i] === true ? (requirement?.approvers ?? []) : [],
   );
   return {
-    approval_token: makeToken("plan", planTokenClaims(plan, credential.principal, set), approvalMac(host)),
+    approval_token: makeToken("plan", planTokenClaims(plan, credential.principal, set), createApprovalMac(host)),
     signature_required: requiresSignature(approvers),
   };
 }

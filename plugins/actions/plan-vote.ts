@@ -16,7 +16,7 @@ import {
 } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { approvalMac, commitPreview } from "./action-record.ts";
+import { createApprovalMac, commitPreview } from "./action-record.ts";
 import {
   type UnvotableAction,
   recordUnvotableAction,
@@ -147,7 +147,7 @@ export async function voteOnPlan(
           "plan",
           proof.token,
           planTokenClaims(plan, caller.principal, tx.activePolicies.compiled),
-          approvalMac(host),
+          createApprovalMac(host),
         ),
       );
     if (answer.approve) assertNotFailed(plan);

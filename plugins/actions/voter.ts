@@ -25,7 +25,7 @@ import { readGrantTerms } from "./grant-create.ts";
 import type { GrantTermsBody } from "./grant-schemas.ts";
 import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
 import { type ActionRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
-import { approvalMac, commitPreview, linkMac, approvalTokenClaims } from "./action-record.ts";
+import { createApprovalMac, commitPreview, createLinkMac, approvalTokenClaims } from "./action-record.ts";
 import { recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
 import { findSelfApprovalByLink, findSelfApproval } from "./self-approval.ts";
 
@@ -115,7 +115,7 @@ function assertApprovalToken(
 ): void {
   const shown = { questions: questionsDigest(history.questions), preview: commitPreview(row, set) };
   const claims = approvalTokenClaims(row, caller.principal, shown);
-  assertToken(checkToken("approval", token, claims, approvalMac(host)));
+  assertToken(checkToken("approval", token, claims, createApprovalMac(host)));
 }
 
 /** What the approver was shown: the action's entries, and the policies that render its preview. */
@@ -186,7 +186,7 @@ export async function verifyLinkVoter(
   token: string,
 ): Promise<Voter> {
   const principal = readClaims(token).approver;
-  assertToken(checkToken("link", token, approvalTokenClaims(row, principal, null), linkMac(host)));
+  assertToken(checkToken("link", token, approvalTokenClaims(row, principal, null), createLinkMac(host)));
   const owner = principal.slice("owner:".length);
   if (!host.channels.notifiesPerson(await readChannels(tx, row), owner)) {
     throw new Refusal(

@@ -23,7 +23,9 @@ export interface SessionOptions {
   tls: "disable" | "require" | "verify-full" | "from-url";
   /** Certificate authority of the server as PEM, if the operating system does not trust it. */
   ca?: string;
-  /** The session is lost if a response takes longer than this. Default: both timeouts plus five seconds. */
+  /**
+   * The session is lost if a response takes longer than this. Default: `statementTimeoutMs` + `lockTimeoutMs` + 5,000.
+   */
   answerTimeoutMs?: number;
   onNotify?(payload: string): void;
 }
@@ -48,7 +50,7 @@ export interface Session {
   /** Number of warnings so far, and the newest warning. */
   readonly warned: { readonly count: number; readonly newest: string };
   lose(error: StorageError): void;
-  /** Waits for running queries, for at most two seconds, and closes the connection. */
+  /** Waits at most one second for running queries, and closes the connection. Resolves within two seconds. */
   end(): Promise<void>;
 }
 
@@ -269,7 +271,10 @@ function isResult(value: unknown): boolean {
   return typeof value === "object" && value !== null && "command" in value && "statement" in value;
 }
 
-/** Returns every host in the URL. Postgres.js parses the URL, including environment variables. Does not connect. */
+/**
+ * Returns every host in the URL. Postgres.js parses the URL, and reads missing parts from environment variables such as
+ * PGHOST. Does not connect.
+ */
 export function parseAddresses({ url, tls, ca }: Pick<SessionOptions, "url" | "tls" | "ca">): Address[] {
   const { options } = postgres(url, { max: 1 });
   const read = options as unknown as { host: string[]; port: number[]; path?: string | false; ssl: Address["tls"] };

@@ -1,7 +1,7 @@
 /**
- * Opens the sockets of postgres.js. Otherwise, postgres.js would reconnect on its own and run the queued statements of
- * a transaction on a new connection, outside any transaction. This module therefore provides a socket for the first
- * connection only. It also ensures that errors on sockets that postgres.js no longer uses do not end the process.
+ * Opens the sockets of postgres.js. If postgres.js opened its own sockets, it would reconnect and run the queued
+ * statements of a transaction on a new connection, outside any transaction. `PostgresSession` therefore opens only one
+ * socket. This module also ensures that errors on sockets that postgres.js no longer uses do not end the process.
  */
 import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from "node:tls";
@@ -18,7 +18,10 @@ export interface Address {
 /** https://www.postgresql.org/docs/current/protocol-message-formats.html: SSLRequest. */
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
 
-/** Returns a connected socket, encrypted if required. Rejects after `ms` milliseconds. */
+/**
+ * Returns a connected socket, encrypted if required. Rejects if one of the steps (connection, TLS request, TLS
+ * handshake) takes longer than `ms` milliseconds.
+ */
 export async function openSocket({ host, port, path, tls }: Address, ms: number): Promise<Socket> {
   if (path !== undefined) return connected(connect(path), "connect", ms);
   const socket = await connected(connect(port, host), "connect", ms);

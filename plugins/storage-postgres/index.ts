@@ -19,7 +19,8 @@ export default definePlugin({
         default: 8,
         minimum: 1,
         maximum: 1000,
-        description: "Number of connections for reads. Writes and notifications use one additional connection each.",
+        description:
+          "Number of connections for reads. Writes, notifications and the table of processes use one additional connection each.",
       }),
       statement_timeout_ms: Type.Integer({
         default: 30_000,

@@ -32,8 +32,7 @@ const FROM_INDEX =
 
 /**
  * Finds differences between indexes and tables. Uses the extension amcheck if this role has the right to. Otherwise
- * reads the columns of each index once from the table and once from the index. Runs in a separate read-only
- * transaction.
+ * reads the columns of each index without expressions once from the table and once from the index.
  */
 export async function findIndexFaults(session: Session): Promise<string[]> {
   const [amcheck] = (await session.query(AMCHECK, [])).rows;

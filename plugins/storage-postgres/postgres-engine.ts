@@ -3,16 +3,16 @@
  * a time. Each transaction first acquires the row lock of the ledger's head, so that processes take turns. Reads
  * outside a transaction go through a pool of other sessions. A transaction never continues on another connection,
  * because a session has only one connection and is lost with it (database-session.ts). In addition, every transaction
- * sets a random name. Triggers reject changes of tables without this name, and the message with the COMMIT checks the
- * name again.
+ * sets a random name. Triggers reject changes in a transaction without a name, and the message with the COMMIT verifies
+ * the name.
  */
 import { randomUUID } from "node:crypto";
 import { StorageError, type StorageReader } from "../../src/storage/index.ts";
 import {
   bindValues,
-  createBundles,
+  createBundleReader,
   createReader,
-  db,
+  postgresSqlBuilder,
   postgresDialect,
   prepareReads,
   type WrittenHead,
@@ -47,7 +47,7 @@ interface EngineOptions extends Omit<SessionOptions, "name" | "onNotify"> {
   notify: boolean;
 }
 
-export const CHANNEL = "assent_ledger";
+const NOTIFY_CHANNEL = "assent_ledger";
 /** Timeout of a migration, and of the wait for another process that runs it. Milliseconds. */
 const MIGRATION = 600_000;
 /**
@@ -58,7 +58,7 @@ const PROCESS_PATIENCE = 2_000;
 /** Delay before the listener reconnects. Milliseconds. */
 const LISTEN_AGAIN = 200;
 
-const reads = prepareReads(db, postgresDialect);
+const reads = prepareReads(postgresSqlBuilder, postgresDialect);
 /** Reads the same row as `reads.head`, and locks it. */
 const LOCK_HEAD = `${reads.head.sql} for update`;
 /** Makes a commit wait for the disk, whatever the settings of the server, database or role are. */
@@ -84,14 +84,11 @@ export class PostgresEngine implements SqlEngine {
   private checkReader: ((reader: StorageReader) => Promise<void>) | null = null;
   /** Open sessions with the timelines of their servers; 0 if a server does not report its timeline. */
   private readonly timelines = new Map<Session, number>();
-  /**
-   * Session for the table of processes: see process-table.ts. It abandons a server that does not respond after a short
-   * timeout.
-   */
+  /** The table of processes. It uses a separate session (process-table.ts) with short timeouts. */
   readonly processes: ReturnType<typeof createProcessTable>;
   /**
-   * Uses a reader's session, because NOTIFY within the transaction would acquire a global lock of the server at the
-   * commit.
+   * Sends NOTIFY on a reader's session, because NOTIFY within the transaction would acquire a global lock of the server
+   * at the commit.
    */
   private readonly announcer: ReturnType<typeof createAnnouncer> | null;
 
@@ -112,7 +109,7 @@ export class PostgresEngine implements SqlEngine {
     );
     this.announcer = options.notify
       ? createAnnouncer((size) =>
-          this.opened().shared(async (one) => void (await one.script(`notify ${CHANNEL}, '${size}'`))),
+          this.opened().shared(async (one) => void (await one.script(`notify ${NOTIFY_CHANNEL}, '${size}'`))),
         )
       : null;
     if (options.notify) this.watch = (changed) => listen(options, changed);
@@ -263,7 +260,7 @@ export class PostgresEngine implements SqlEngine {
             all: async (statement, values) =>
               (await candidate.query(statement.sql, bindValues(statement, values, false))).rows,
           },
-          createBundles(reads),
+          createBundleReader(reads),
         ),
       );
       // Update this only after the checks, because a rejected server does not count as used.
@@ -320,9 +317,9 @@ function transactionOf(
       return { rows, changes: count };
     },
     async commit(moved) {
-      // The first division fails if another transaction is running. The second division fails if the stored head
-      // differs from the written head, because the update of the head was not awaited. A failure rejects the whole
-      // message.
+      // The first division fails unless this transaction is running. The second division fails if the stored head
+      // differs from the written head; this check is needed because the update of the head was not awaited. A failure
+      // rejects the whole message.
       const proof = [
         `select 1 / (coalesce(current_setting('assent.transaction', true), '') = '${name}')::integer`,
         ...(moved === null ? [] : [`select 1 / (${isStoredHead(moved)})::integer`]),
@@ -371,7 +368,7 @@ async function listen(options: EngineOptions, changed: (size?: number) => void):
   let wake: () => void = () => {};
   const stop = new Promise<void>((resolve) => (wake = resolve));
 
-  // Treat a payload that is not a size as a hint, because any client can notify.
+  // Any client can notify, so a payload that is not a number counts as a hint without a size.
   const onNotify = (payload: string): void => changed(/^\d{1,15}$/.test(payload) ? Number(payload) : undefined);
 
   async function connect(): Promise<Session> {
@@ -379,7 +376,7 @@ async function listen(options: EngineOptions, changed: (size?: number) => void):
       const candidate = await openSession({ ...options, name: "assent listener", onNotify }, address);
       try {
         // A standby rejects LISTEN.
-        await candidate.script(`listen ${CHANNEL}`);
+        await candidate.script(`listen ${NOTIFY_CHANNEL}`);
         return candidate;
       } catch (error) {
         void candidate.end();

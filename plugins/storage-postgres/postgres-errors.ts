@@ -22,11 +22,14 @@ export function isConnectionLoss(error: unknown): boolean {
   return typeof code === "string" && (/^(08|57P)/.test(code) || !/^[0-9A-Z]{5}$/.test(code));
 }
 
-/** Returns the SQLSTATE of an error from Postgres; null for other errors. */
-export function readSqlState(error: unknown): string | null {
+/**
+ * Returns the code of an error, or of its cause: the SQLSTATE of an error from Postgres, or a code such as
+ * ECONNREFUSED. Null if there is none.
+ */
+export function readErrorCode(error: unknown): string | null {
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: unknown };
   if (typeof code === "string") return code;
-  return cause === undefined ? null : readSqlState(cause);
+  return cause === undefined ? null : readErrorCode(cause);
 }
 
 /**

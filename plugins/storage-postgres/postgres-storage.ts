@@ -6,7 +6,10 @@ import type { SessionOptions } from "./database-session.ts";
 export interface PostgresStorageOptions {
   /** `postgres://user:password@host:port/database`. */
   url: string;
-  /** Number of connections for reads. Writes and notifications use one additional connection each. Default 8. */
+  /**
+   * Number of connections for reads. Writes, notifications and the table of processes use one additional connection
+   * each. Default 8.
+   */
   poolSize?: number;
   /** Statement timeout. Milliseconds. Default 30,000. */
   statementTimeoutMs?: number;

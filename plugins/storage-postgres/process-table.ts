@@ -1,10 +1,10 @@
 /**
- * Reads and writes the table of processes through a separate session. The other sessions reject a database that lacks
+ * ReadStatements and writes the table of processes through a separate session. The other sessions reject a database that lacks
  * entries that this process has seen. This session accepts such a database, because the process must still report to
  * the other processes what it has seen.
  */
 import { type ProcessRow, type ProcessTable, StorageError } from "../../src/storage/index.ts";
-import { db, decodeHead, postgresDialect, type Reads } from "../../src/storage/sql/index.ts";
+import { decodeHead, postgresDialect, postgresSqlBuilder, type ReadStatements } from "../../src/storage/sql/index.ts";
 import { sql } from "kysely";
 import { toStorageError } from "./postgres-errors.ts";
 import type { Session } from "./database-session.ts";
@@ -13,11 +13,11 @@ const server = postgresDialect.server as NonNullable<typeof postgresDialect.serv
 const NOW = postgresDialect.now;
 
 /** Stores the row of a process. `$1` to `$3`: instance, size, root. */
-const REPORT = db
+const REPORT = postgresSqlBuilder
   .insertInto("processes")
   .columns(["instance", "incarnation", "size", "root", "since", "reported_at"])
   .expression(
-    db
+    postgresSqlBuilder
       .selectFrom("ledger_head")
       .select([
         sql<string>`${sql.raw("$1")}::text`.as("instance"),
@@ -40,7 +40,7 @@ const REPORT = db
   )
   .compile().sql;
 
-const LIST = db
+const LIST = postgresSqlBuilder
   .selectFrom("processes")
   .select(["instance", "incarnation", "size", "root"])
   .select([sql<number>`${NOW} - since`.as("since_ms"), sql<number>`${NOW} - reported_at`.as("age_ms")])
@@ -48,7 +48,7 @@ const LIST = db
   .compile().sql;
 
 const REMOVE = "delete from processes where instance = $1";
-/** Deletes the rows of processes that ended without deleting their row. */
+/** Deletes rows that were last written more than a day ago, by processes that ended without deleting them. */
 const FORGET = `delete from processes where reported_at < (extract(epoch from clock_timestamp()) * 1000)::bigint - 86400000`;
 
 interface Processes extends ProcessTable {
@@ -56,7 +56,7 @@ interface Processes extends ProcessTable {
 }
 
 /** @param open opens a session to a writable server */
-export function createProcessTable(reads: Reads, open: () => Promise<Session>): Processes {
+export function createProcessTable(reads: ReadStatements, open: () => Promise<Session>): Processes {
   let session: Promise<Session> | null = null;
   let hasForgotten = false;
 

@@ -1,11 +1,11 @@
 /** Reads the schema of a store for the audit. */
-import { type SchemaObject, schemaDifferences } from "../../src/storage/sql/index.ts";
-import { readSqlState } from "./postgres-errors.ts";
+import { type SchemaObject, compareSchemas } from "../../src/storage/sql/index.ts";
+import { readErrorCode } from "./postgres-errors.ts";
 import type { Session } from "./database-session.ts";
 
 /**
- * Lists the tables with these names, their columns, indexes, constraints and triggers, and the functions that the
- * triggers call. Names in definitions are unqualified, because the schema is on the search path.
+ * Lists the tables whose names are in `$1` (separated by commas), their columns, indexes, constraints and triggers, and
+ * the functions that the triggers call. Names in definitions are unqualified, because the schema is on the search path.
  */
 const OBJECTS = `
   with tables as (
@@ -27,7 +27,7 @@ const OBJECTS = `
   union all
   select 'constraint ' || conname || ' of ' || relname, pg_get_constraintdef(c.oid, true) || ' ' || convalidated::text
     from pg_constraint c join tables on tables.oid = c.conrelid
-    -- From Postgres 18 on, these are constraints. Columns say it already.
+    -- Excludes NOT NULL constraints, which Postgres lists from version 18 on. The columns contain the same fact.
     where contype <> 'n'
   union all
   select 'trigger ' || tgname || ' of ' || relname, pg_get_triggerdef(oid, true) || ' ' || tgenabled::text from triggers
@@ -57,9 +57,9 @@ export async function findSchemaFaults(session: Session, statements: readonly st
       "create schema assent_audit; set local search_path = assent_audit; select set_config('assent.transaction', 'audit', true)",
     );
     for (const statement of statements) await session.script(statement);
-    return schemaDifferences(await read(), stored);
+    return compareSchemas(await read(), stored);
   } catch (error) {
-    if (![INSUFFICIENT_PRIVILEGE, READ_ONLY].includes(readSqlState(error) ?? "")) throw error;
+    if (![INSUFFICIENT_PRIVILEGE, READ_ONLY].includes(readErrorCode(error) ?? "")) throw error;
     return [
       "the schema was not compared, because this role cannot create one to compare it with: grant it CREATE on the database, or run the audit on the primary",
     ];

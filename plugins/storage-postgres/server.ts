@@ -7,7 +7,7 @@ interface ServerChecks {
   /** Whether the caller only reads, so that the server's durability does not matter. */
   readOnly: boolean;
   mayBeStandby: boolean;
-  /** Accepts a server that may lose commits that it has acknowledged. */
+  /** Whether to accept a server that may lose commits that it has acknowledged. */
   acceptUnsafe: boolean;
   /** Returns the highest timeline among the servers that this process has used. */
   newestTimeline(): number;
@@ -22,7 +22,7 @@ const SETTINGS = `select pg_is_in_recovery()::integer as standby, current_settin
 const TIMELINE =
   "select ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint as timeline";
 
-/** Returns the server's timeline; 0 if it is unknown. */
+/** Returns the server's timeline; 0 if it is unknown. Throws StorageError if the server is not usable. */
 export async function checkServer(
   session: Session,
   { readOnly, mayBeStandby, acceptUnsafe, newestTimeline }: ServerChecks,
@@ -38,7 +38,7 @@ export async function checkServer(
       `the Postgres server runs with ${unsafe.map((name) => `${name} = off`).join(" and ")}, so it may lose decisions that were returned; turn it on, or set accept_unsafe_server if the underlying storage compensates for it`,
     );
   }
-  // The encoding SQL_ASCII stores bytes without conversion, so reject it.
+  // SQL_ASCII stores bytes without conversion, so it can also store every string.
   const encoding = String(settings["encoding"]);
   if (encoding !== "UTF8" && encoding !== "SQL_ASCII")
     throw new StorageError(

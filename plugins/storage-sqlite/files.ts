@@ -50,7 +50,7 @@ export function createPrivateFile(path: string): void {
  * Returns an identifier that distinguishes the file from other files that were at the same path; null if there is no
  * file.
  */
-export function fileIdentity(path: string): string | null {
+export function readFileIdentity(path: string): string | null {
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats === undefined ? null : `${stats.dev} ${stats.ino}`;
 }

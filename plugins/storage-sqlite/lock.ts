@@ -28,7 +28,10 @@ const MAX_ANNOUNCEMENTS = 10;
  */
 const held = new Set<string>();
 
-/** Acquires the lock. Throws StorageError "locked", which identifies the holder, even if it is this process. */
+/**
+ * Acquires the lock. Throws StorageError "locked" if another process or this process holds it. The message names the
+ * holder if it is known.
+ */
 export function lockStore(library: SqliteLibrary, storePath: string): StoreLock {
   const path = `${storePath}.lock`;
   if (held.has(path)) throw refusal(storePath, "is already open in this process");

@@ -1,9 +1,9 @@
 /** Reads the schema of a store for the audit. SQLite stores the text of every statement that created an object. */
-import { type SchemaObject, schemaDifferences } from "../../src/storage/sql/index.ts";
+import { type SchemaObject, compareSchemas } from "../../src/storage/sql/index.ts";
 import { connect, type Connection } from "./sqlite-connection.ts";
 import type { SqliteLibrary } from "./load-library.ts";
 
-/** Excludes the statistics tables of ANALYZE, which are the only tables that SQLite adds on its own. */
+/** Excludes the statistics tables of ANALYZE, which are the only tables that SQLite adds to this schema on its own. */
 const OBJECTS = `select type || ' ' || name as name, tbl_name || ': ' || coalesce(sql, '') as definition
   from sqlite_schema where name not like 'sqlite\\_stat%' escape '\\'`;
 
@@ -17,7 +17,7 @@ export function findSchemaFaults(library: SqliteLibrary, store: Connection, stat
   const memory = connect(library, ":memory:", { busyTimeout: 0 });
   try {
     for (const statement of statements) memory.exec(statement);
-    return schemaDifferences(readSchema(memory), readSchema(store));
+    return compareSchemas(readSchema(memory), readSchema(store));
   } finally {
     memory.close();
   }

@@ -80,7 +80,7 @@ export function connect(library: SqliteLibrary, path: string, options: Connectio
 }
 
 /**
- * Connects to a store, with durable commits. The writer sets `journal_mode` once, because it is a property of the file.
+ * Connects to a store, with durable commits. Only a writer sets `journal_mode`, because it is a property of the file.
  */
 export function connectStore(library: SqliteLibrary, path: string, options: ConnectionOptions): Connection {
   const connection = connect(library, path, options);

@@ -11,8 +11,8 @@ import type { Logger } from "../../src/plugin.ts";
 import { StorageError } from "../../src/storage/index.ts";
 import type { SqlEngine, SqlPurpose, SqlQuery, SqlTransaction } from "../../src/storage/sql/index.ts";
 import { connectStore, type Connection } from "./sqlite-connection.ts";
-import { sqlitePrimaryCode, invalidatesConnection, toStorageError } from "./sqlite-errors.ts";
-import { createPrivateFile, fileIdentity, prepareFolder } from "./files.ts";
+import { readSqlitePrimaryCode, invalidatesConnection, toStorageError } from "./sqlite-errors.ts";
+import { createPrivateFile, readFileIdentity, prepareFolder } from "./files.ts";
 import { loadSqlite, type SqliteLibrary } from "./load-library.ts";
 import { lockStore, type StoreLock } from "./lock.ts";
 import { findSchemaFaults } from "./schema-faults.ts";
@@ -25,9 +25,9 @@ interface OpenStore {
   reader: Connection;
   /** Null after a failure that made the connection unusable. The next write opens a new connection. */
   writer: Connection | null;
-  /** `fileIdentity` of the store's file when it was opened. */
+  /** `readFileIdentity` of the store's file when it was opened. Null if the store was opened read-only. */
   file: string | null;
-  /** `fileIdentity` of the WAL when it was opened. Null before the first transaction, which creates the WAL. */
+  /** `readFileIdentity` of the WAL when it was opened. Null before the first transaction, which creates the WAL. */
   wal: string | null;
   /** Whether the WAL might still contain erased data. */
   stale: boolean;
@@ -39,11 +39,11 @@ interface OpenStore {
 }
 
 /**
- * Interval at which the files of an idle store are checked, so that their loss is logged. Milliseconds. Each write also
- * checks them.
+ * Interval at which the files are checked, so that their loss is logged even without writes. Milliseconds. Each write
+ * also checks them.
  */
 const LOOK_MS = 500;
-/** Interval between attempts to empty a WAL that another program is reading. Milliseconds. */
+/** Minimum interval between attempts to empty a WAL that another program is reading. Milliseconds. */
 const SCRUB_AGAIN = 1000;
 /** "Asnt" in the file's header, which prevents the migration of another program's database. */
 const APPLICATION_ID = 0x41736e74;
@@ -122,7 +122,7 @@ export class SqliteEngine implements SqlEngine {
     try {
       this.tried(() => writer.run("begin immediate", []));
       if (purpose === "migrate") writer.exec(`pragma application_id = ${APPLICATION_ID}`);
-      open.wal ??= fileIdentity(walOf(open.path));
+      open.wal ??= readFileIdentity(walOf(open.path));
     } catch (error) {
       this.rollBack(open, writer, error);
       throw error;
@@ -154,7 +154,8 @@ export class SqliteEngine implements SqlEngine {
   async backup(path: string): Promise<void> {
     const { library, path: own } = this.opened();
     createPrivateFile(path);
-    // Use a separate connection, so that neither reads nor writes wait for the check.
+    // Use a separate connection: the reader is query-only, and the writer may be within a transaction, in which SQLite
+    // rejects VACUUM.
     const connection = connectStore(library, own, { busyTimeout: this.busyTimeout });
     try {
       connection.run("vacuum into ?", [path]);
@@ -195,7 +196,7 @@ export class SqliteEngine implements SqlEngine {
     try {
       return work();
     } catch (error) {
-      if (this.store !== null && sqlitePrimaryCode(error) === PROTOCOL)
+      if (this.store !== null && readSqlitePrimaryCode(error) === PROTOCOL)
         this.lose(
           new StorageError(
             "unavailable",
@@ -275,7 +276,7 @@ async function openStore(given: string, busyTimeout: number): Promise<OpenStore>
     const reader = connectStore(library, path, { busyTimeout, readOnly: true });
     // A process that was killed directly after an erasure may have left erased data in the WAL.
     foldWal(writer);
-    const file = fileIdentity(path);
+    const file = readFileIdentity(path);
     return { path, library, lock, reader, writer, file, wal: null, stale: false, watch: null, away: null, lost: null };
   } catch (error) {
     writer?.close();
@@ -295,7 +296,7 @@ function assertInPlace({ path, file, wal }: OpenStore): void {
     [path, file],
     [walOf(path), wal],
   ] as const) {
-    if (identity !== null && fileIdentity(name) !== identity)
+    if (identity !== null && readFileIdentity(name) !== identity)
       throw new StorageError(
         "unavailable",
         `${name} was removed or replaced while the store was open, so new data would be lost; restore the original file, or stop the service first`,

@@ -77,11 +77,11 @@ function kindOf(error: Failure | null | undefined): StorageErrorKind {
  * fails only one statement.
  */
 export function invalidatesConnection(error: unknown): boolean {
-  return [7, 8, 9, 10, 11, 13, 14, 26].includes(sqlitePrimaryCode(error) ?? 0);
+  return [7, 8, 9, 10, 11, 13, 14, 26].includes(readSqlitePrimaryCode(error) ?? 0);
 }
 
 /** Returns the code of the underlying SQLite error; null if there is none. */
-export function sqlitePrimaryCode(error: unknown): number | null {
+export function readSqlitePrimaryCode(error: unknown): number | null {
   const cause = error instanceof StorageError ? error.cause : error;
   const errcode = codeOf(cause as Failure | undefined);
   return errcode === undefined ? null : errcode & 0xff;

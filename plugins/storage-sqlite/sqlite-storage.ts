@@ -14,7 +14,7 @@ export interface SqliteStorageOptions {
    * Milliseconds.
    */
   busyTimeoutMs?: number;
-  /** Called once if only a restart can fix a failure. */
+  /** Receives an error if only a restart can fix a failure, or if the store's files are removed or replaced. */
   log?: Logger;
   /** Replaces the migrations in tests. */
   migrations?: readonly Migration[];

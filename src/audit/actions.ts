@@ -48,7 +48,7 @@ export interface LedgerTotals {
   actionEntries: number;
   /** Number of entries that the store could not return. Their types are unknown. */
   unread: number;
-  /** Latest clock time in the ledger. */
+  /** Latest time of an entry. Milliseconds since the epoch. */
   latest: number;
 }
 

@@ -211,7 +211,9 @@ function creationOf(row: { created_by: string | null; created_at: number } | nul
   return row && { key_id: row.created_by, created_at: row.created_at };
 }
 
-/** Checks that a delivery refers to an existing entry and action. */
+/**
+ * Checks that a delivery refers to an existing entry and its action, and that the entry causes messages of this kind.
+ */
 async function checkDelivery({ store }: RowsAudit, row: DeliveryRow, fault: ReportFault): Promise<void> {
   const [entry] = await store.entries(row.seq, row.seq + 1);
   if (entry === undefined) return fault(`there is no entry ${row.seq}`);

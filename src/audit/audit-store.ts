@@ -1,7 +1,8 @@
 /**
  * Audits a whole store: the ledger for consistency, and every table against what the entries imply. The service may run
  * during the audit. Uses memory for one page of rows, and about 200 bytes for each key, agent, policy version and
- * policy set; memory does not grow with the number of actions.
+ * policy set. Memory grows with the number of actions only for actions of plans, and for actions that a grant or a
+ * suggested rule allowed.
  */
 import type { Vault } from "../contract/core-host.ts";
 import type { StorageCopying } from "../contract/storage.ts";
@@ -10,9 +11,15 @@ import { tilesBetween } from "../domain/tiles.ts";
 import { auditActions } from "./actions.ts";
 import { auditRows } from "./audit-rows.ts";
 import { ExpectedRows } from "./expected-rows.ts";
-import { auditLedger, reportUnreadableData, type AuditReport } from "./ledger.ts";
+import { auditLedger, type AuditReport } from "./ledger.ts";
 import { createKeysAuditor } from "./log-keys.ts";
-import { createFaultCollector, retryWhileFaulty, type AuditedStore, type ReportFault } from "./report.ts";
+import {
+  createFaultCollector,
+  reportUnreadableData,
+  retryWhileFaulty,
+  type AuditedStore,
+  type ReportFault,
+} from "./report.ts";
 
 interface StoreAuditOptions {
   verify: Vault["verify"];

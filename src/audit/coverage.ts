@@ -99,7 +99,8 @@ export function createCoverageAuditor(): CoverageAuditor {
         if (!listed.has(seq)) fault(`the store does not list the coverage statement in entry ${seq}`);
       const recorded = new Set(statements.map(({ seq }) => seq));
       for (const seq of listed)
-        if (!recorded.has(seq)) fault(`the store lists a coverage statement in entry ${seq}, which is none`);
+        if (!recorded.has(seq))
+          fault(`the store lists a coverage statement in entry ${seq}, which is not a coverage statement`);
     },
   };
 }

@@ -1,15 +1,15 @@
 /** Compares every API key and every registered agent with the entries that created and changed them. */
 import type { EntryRow } from "../contract/storage.ts";
 import { parseEntryTime } from "../domain/action-history.ts";
-import { decodeEntry, type AgentEntry, type KeyEntry, type UserEntry } from "../domain/entries.ts";
+import { decodeEntry, type AgentEntry, type ApiKeyEntry, type UserEntry } from "../domain/entries.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { hasScope, canCreateApprovers } from "../domain/scopes.ts";
-import { reportUnreadableData } from "./ledger.ts";
 import { UserNames } from "../domain/user-names.ts";
 import { hasEnrolled } from "../domain/users.ts";
 import {
   prefixFaults,
   reportDifferences,
+  reportUnreadableData,
   forEachConcurrently,
   type AuditedStore,
   type EntryBody,
@@ -37,7 +37,7 @@ export class DirectoryAuditor {
   /** Applies the next entry; call it in order. Throws for an entry that contradicts earlier entries. */
   fold({ seq, type }: Pick<EntryRow, "seq" | "type">, body: EntryBody): void {
     if (type === "api_key") {
-      const { change, key, at } = body as unknown as KeyEntry;
+      const { change, key, at } = body as unknown as ApiKeyEntry;
       const trail = this.keyRows.get(key.id);
       if (change === "created") this.keyRows.set(key.id, { created: seq, revoked_at: null });
       else if (trail === undefined) throw new RangeError("it revokes a key that no entry created");
@@ -95,7 +95,7 @@ export class DirectoryAuditor {
     return this.agentRows.size;
   }
 
-  private async entryAt<T extends KeyEntry | AgentEntry>(seq: number): Promise<T> {
+  private async entryAt<T extends ApiKeyEntry | AgentEntry>(seq: number): Promise<T> {
     const [row] = await this.store.entries(seq, seq + 1);
     if (row === undefined) throw new RangeError(`entry ${seq} is missing`);
     return decodeEntry<T>(row.bytes);
@@ -105,7 +105,7 @@ export class DirectoryAuditor {
     const trail = this.keyRows.get(id) as { created: number; revoked_at: number | null };
     const row = await this.store.key(id);
     if (row === null) return fault("it is in the ledger but not in the store");
-    const { key, by, at } = await this.entryAt<KeyEntry>(trail.created);
+    const { key, by, at } = await this.entryAt<ApiKeyEntry>(trail.created);
     const recorded = {
       name: key.name,
       hash: key.hash,
@@ -123,7 +123,7 @@ export class DirectoryAuditor {
     if (!isFirstKey && trail.revoked_at === null && (recorded.expires_at ?? Infinity) > Date.now()) this.warn(key);
   }
 
-  private warn({ id, name, scopes, owner }: KeyEntry["key"]): void {
+  private warn({ id, name, scopes, owner }: ApiKeyEntry["key"]): void {
     const key = `the API key ${id} (${JSON.stringify(name)})`;
     if (canCreateApprovers(scopes)) this.warningTexts.push(`${key} may approve, and create keys that approve`);
     if (hasScope(scopes, "approvals:decide") && owner === null)

@@ -5,7 +5,7 @@
 import { parseEntryTime } from "../domain/action-history.ts";
 import { applyBreakGlassEntry, NO_BREAK_GLASS } from "../domain/break-glass.ts";
 import { applyDelegationEntry, delegationStatus, limitsOfDelegation, NO_DELEGATIONS } from "../domain/delegations.ts";
-import type { ApprovalEntry, BreakGlassEntry, DelegationEntry, KeyEntry, UserEntry } from "../domain/entries.ts";
+import type { ApprovalEntry, BreakGlassEntry, DelegationEntry, ApiKeyEntry, UserEntry } from "../domain/entries.ts";
 import { isWithinLimits } from "../domain/groups.ts";
 import { principalOfUser } from "../domain/owner.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
@@ -88,7 +88,7 @@ export function createExceptionalVotesAuditor(users: () => Users): ExceptionalVo
       throw new RangeError(`the emergency approval ${use.id} is reviewed by the person who gave it`);
   }
 
-  function foldKey({ change, key, by }: KeyEntry): void {
+  function foldKey({ change, key, by }: ApiKeyEntry): void {
     if (change !== "created" || keys.has(key.id)) return;
     keys.set(key.id, { ...key, created_by: by?.key_id ?? null, expires_at: null, revoked: false });
   }
@@ -110,7 +110,7 @@ export function createExceptionalVotesAuditor(users: () => Users): ExceptionalVo
         throw new RangeError(`the entry before is an emergency approval of ${vote.action_id}, which nothing records`);
       }
       if (type === "delegation") foldDelegation(body as unknown as DelegationEntry & { seq: number });
-      if (type === "api_key") foldKey(body as unknown as KeyEntry);
+      if (type === "api_key") foldKey(body as unknown as ApiKeyEntry);
       if (type === "user") names.add((body as unknown as UserEntry).user);
       if (type === "approval") {
         const entry = body as unknown as ApprovalEntry;

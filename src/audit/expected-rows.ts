@@ -36,7 +36,10 @@ export class ExpectedRows {
   readonly throttles = createThrottlesAuditor();
   readonly signing: KeysAuditor;
   readonly totals: LedgerTotals = { size: 0, decisions: 0, actionEntries: 0, unread: 0, latest: 0 };
-  /** Number of changes of keys, agents and stops. Each change raises the head's epoch. */
+  /**
+   * Number of entries of the types that every process follows, such as changes of keys and agents. Each of these
+   * entries raises the head's epoch.
+   */
   changes = 0;
   /** Number of actions whose requests were erased. */
   erased = 0;

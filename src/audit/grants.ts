@@ -11,7 +11,7 @@ import type {
   ApprovalEntry,
   DecisionEntry,
   GrantEntry,
-  KeyEntry,
+  ApiKeyEntry,
   RedecisionEntry,
   UserEntry,
 } from "../domain/entries.ts";
@@ -87,7 +87,7 @@ function createGrantors(): Grantors {
   return {
     fold(body) {
       if (body["type"] === "api_key") {
-        const { change, key } = body as unknown as KeyEntry;
+        const { change, key } = body as unknown as ApiKeyEntry;
         const { scopes, agent_id } = key;
         const expires_at = key.expires_at === null ? Infinity : parseEntryTime(key.expires_at);
         grantors.set(key.id, {

@@ -1,7 +1,7 @@
 /**
  * Checks that a stored ledger is consistent: entries match their leaf hashes, hashes match the tiles, tiles match the
  * head, the head extends the newest signed checkpoint, and the active policy set matches the entries. Reads in pages.
- * Reports faults instead of throwing, so that one run finds up to `MAX_FAULTS` of them.
+ * Reports faults instead of throwing, so that one run finds up to 20 of them.
  */
 import type { Vault } from "../contract/core-host.ts";
 import {
@@ -18,9 +18,9 @@ import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
 import { appendToEdge, edgeNodes, EMPTY_ROOT, hashLeaf, rootFromEdge } from "../domain/merkle.ts";
 import { rootOfTile, tilesBetween, TILE_WIDTH } from "../domain/tiles.ts";
 import { createProofReader } from "../ledger/reader.ts";
+import { createFaultCollector, reportUnreadableData, type ReportFault } from "./report.ts";
 
-const MAX_FAULTS = 20;
-/** Entries per read. A page has at most 16 MB, even if every entry has the maximum size. */
+/** Entries per read. A page has at most 16 MiB, even if every entry has the maximum size. */
 const PAGE = 256;
 
 interface AuditOptions {
@@ -56,9 +56,7 @@ export interface AuditReport {
 
 export async function auditLedger(reader: StorageReader, options: AuditOptions): Promise<AuditReport> {
   const faults: string[] = [];
-  const fault = (message: string): void => {
-    if (faults.length < MAX_FAULTS) faults.push(message);
-  };
+  const fault = createFaultCollector(faults);
   const head = await reader.head();
   if (!(Number.isSafeInteger(head.size) && head.size >= 0))
     return {
@@ -89,26 +87,12 @@ export async function auditLedger(reader: StorageReader, options: AuditOptions):
   return { size: head.size, entries: counted, signedSize, faults };
 }
 
-/** Reports data that cannot be read or decoded as a fault. If the store is unavailable, rethrows the error instead. */
-export async function reportUnreadableData(
-  subject: string,
-  fault: (message: string) => void,
-  work: () => Promise<void>,
-): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    if (error instanceof StorageError && error.kind !== "corrupt" && error.kind !== "invalid") throw error;
-    fault(`${subject} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
-  }
-}
-
 async function checkEntries(
   reader: StorageReader,
   from: number,
   { size, root: expected, policy_set: active }: LedgerHead,
   { onEntry, onUnread, progress }: Pick<AuditOptions, "onEntry" | "onUnread" | "progress">,
-  fault: (message: string) => void,
+  fault: ReportFault,
 ): Promise<number> {
   let edge: Uint8Array[] = [];
   let next = from;
@@ -161,7 +145,7 @@ async function pageOf(
   reader: StorageReader,
   from: number,
   to: number,
-  fault: (message: string) => void,
+  fault: ReportFault,
 ): Promise<(EntryRow | Pick<EntryRow, "seq" | "leaf_hash">)[]> {
   let because: string;
   try {
@@ -188,7 +172,7 @@ async function pageOf(
  * Reports the faults of an entry. Returns its decoded content; null if the bytes do not match the leaf hash or are not
  * a JSON object.
  */
-function checkEntry(row: EntryRow, fault: (message: string) => void): Record<string, unknown> | null {
+function checkEntry(row: EntryRow, fault: ReportFault): Record<string, unknown> | null {
   if (!equalBytes(hashLeaf(row.bytes), row.leaf_hash)) {
     fault(`entry ${row.seq} was altered: its bytes do not hash to its leaf hash ${toHex(row.leaf_hash)}`);
     return null;
@@ -221,12 +205,7 @@ function objectOf(bytes: Uint8Array): Record<string, unknown> | null {
   }
 }
 
-async function checkTiles(
-  reader: StorageReader,
-  from: number,
-  size: number,
-  fault: (message: string) => void,
-): Promise<void> {
+async function checkTiles(reader: StorageReader, from: number, size: number, fault: ReportFault): Promise<void> {
   // Start at the beginning of the tile that contains `from`, because a tile can only be checked as a whole. The hashes
   // of the entries before `from` are compared; the entries themselves are not read.
   const first = Math.floor(from / TILE_WIDTH) * TILE_WIDTH;
@@ -247,7 +226,7 @@ async function checkTiles(
   }
 }
 
-async function checkHead(reader: StorageReader, head: LedgerHead, fault: (message: string) => void): Promise<void> {
+async function checkHead(reader: StorageReader, head: LedgerHead, fault: ReportFault): Promise<void> {
   const proofs = createProofReader(reader);
   const nodes = edgeNodes(head.size);
   if (head.edge.length !== nodes.length) {
@@ -274,7 +253,7 @@ async function checkHead(reader: StorageReader, head: LedgerHead, fault: (messag
 async function checkCheckpoint(
   reader: StorageReader,
   { keys, verify, allowUnsigned }: { keys: LogKeys; verify: Vault["verify"]; allowUnsigned: boolean },
-  fault: (message: string) => void,
+  fault: ReportFault,
 ): Promise<number | null> {
   const stored = await reader.checkpoint();
   const head = await reader.head();

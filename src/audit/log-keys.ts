@@ -8,8 +8,7 @@ import { parseVkey } from "../domain/checkpoint.ts";
 import type { LogKeyEntry, PermitKeyEntry } from "../domain/entries.ts";
 import { equalBytes, toHex } from "../domain/hash.ts";
 import { openHandover, listVkeys, appendLogKey, type LogKeys } from "../domain/log-keys.ts";
-import { prefixFaults, type AuditedStore, type EntryBody, type ReportFault } from "./report.ts";
-import { reportUnreadableData } from "./ledger.ts";
+import { prefixFaults, reportUnreadableData, type AuditedStore, type EntryBody, type ReportFault } from "./report.ts";
 import { createProofReader } from "../ledger/reader.ts";
 
 export interface KeysAuditor {

@@ -8,8 +8,14 @@ import type { JsonValue } from "../domain/json.ts";
 import { compilePolicySet, emptyPolicySet, type CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { parsePolicies } from "../domain/policy/parse/parse.ts";
 import type { PolicySetDocument } from "../domain/policy/policy-types.ts";
-import { reportUnreadableData } from "./ledger.ts";
-import { prefixFaults, reportDifferences, type AuditedStore, type EntryBody, type ReportFault } from "./report.ts";
+import {
+  prefixFaults,
+  reportDifferences,
+  reportUnreadableData,
+  type AuditedStore,
+  type EntryBody,
+  type ReportFault,
+} from "./report.ts";
 
 /** Number of cached compiled sets. */
 const MAX_CACHED_SETS = 16;

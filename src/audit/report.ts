@@ -1,6 +1,11 @@
 /** Helpers that all parts of the store audit use. */
-import type { CopiedRow, CopiedTable, StorageCopying, StorageReader } from "../contract/storage.ts";
-import { reportUnreadableData } from "./ledger.ts";
+import {
+  StorageError,
+  type CopiedRow,
+  type CopiedTable,
+  type StorageCopying,
+  type StorageReader,
+} from "../contract/storage.ts";
 
 /** A store to audit. Without `copying`, the audit skips tables whose rows no method of `StorageReader` returns. */
 export type AuditedStore = StorageReader & { readonly copying?: StorageCopying; inspect?(): Promise<string[]> };
@@ -22,6 +27,20 @@ export function createFaultCollector(into: string[]): ReportFault {
   return (what) => {
     if (count++ < MAX_FAULTS) into.push(what);
   };
+}
+
+/** Reports data that cannot be read or decoded as a fault. If the store is unavailable, rethrows the error instead. */
+export async function reportUnreadableData(
+  subject: string,
+  fault: ReportFault,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (error instanceof StorageError && error.kind !== "corrupt" && error.kind !== "invalid") throw error;
+    fault(`${subject} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
 }
 
 /**

@@ -7,7 +7,7 @@ import { verifyEd25519 } from "../identity/vault.ts";
 import { auditStore, type StoreAuditReport } from "../audit/audit-store.ts";
 import {
   verifyCheckpointFile,
-  checkpointFile,
+  checkpointFilePath,
   isPermissionDenied,
   readCheckpointFile,
   stateCheckpointPath,
@@ -135,7 +135,7 @@ interface SavedCheckpoints {
 
 /** Reads the checkpoints that the service compares with the store when it starts. */
 function readSavedCheckpoints(config: Config, vkeys: readonly (string | null)[]): SavedCheckpoints {
-  const paths = [checkpointFile(config)];
+  const paths = [checkpointFilePath(config)];
   for (const vkey of new Set(vkeys))
     if (vkey !== null && config.state !== null) paths.push(stateCheckpointPath(config.state, vkey));
   const saved: SavedCheckpoints = { notes: [], faults: [], warnings: [] };

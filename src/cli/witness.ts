@@ -5,7 +5,7 @@ import { isNoteName, parseVkey, type NoteSigner } from "../domain/checkpoint.ts"
 import { formatWitnessVkey } from "../domain/cosignature.ts";
 import type { FetchHandler } from "../http/handler.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
-import { createWitness, witnessFolder, type Witness } from "../ledger/witness/witness.ts";
+import { createWitness, createWitnessStateStore, type Witness } from "../ledger/witness/witness.ts";
 import { stopOnSignals, serve as serveHttp } from "../serve/index.ts";
 import { listen } from "./listen.ts";
 import { CommandError, EXIT_CODES, parseArguments, usageError, type Command } from "./command.ts";
@@ -60,7 +60,7 @@ examples:
       const signer = signerIn(data, name);
       const cosigner = createWitness({
         logs,
-        state: witnessFolder(data),
+        state: createWitnessStateStore(data),
         signer,
         clock: Date.now,
         verify: verifyEd25519,

@@ -2,10 +2,12 @@
 import type { Processes } from "../contract/core-host.ts";
 import type { Storage } from "../contract/storage.ts";
 
-/** A process whose row is older than this counts as ended. Milliseconds. */
+/**
+ * A process whose row is older than this counts as ended. Also the duration of leases (leader-lease.ts). Milliseconds.
+ */
 const TERM = 15_000;
 
-export function createProcesses(storage: Storage, instance: string): Processes {
+export function createProcessList(storage: Storage, instance: string): Processes {
   return {
     async list() {
       // Without these methods, no other process can have the store open.

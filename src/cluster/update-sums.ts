@@ -73,7 +73,7 @@ export function createSumUpdater({ upkeep, ledger, log, lease }: SumUpdaterOptio
           done = announced;
           break;
         }
-        chunk = nextChunkSize(chunk, performance.now() - began);
+        chunk = computeChunkSize(chunk, performance.now() - began);
         await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
       }
     } catch (error) {
@@ -113,7 +113,7 @@ export function createSumUpdater({ upkeep, ledger, log, lease }: SumUpdaterOptio
  * Returns the number of actions for the next transaction.
  * @param ms the duration of the transaction that processed `chunk` actions
  */
-export function nextChunkSize(chunk: number, ms: number): number {
+export function computeChunkSize(chunk: number, ms: number): number {
   if (ms > LONG) return Math.max(FEWEST, chunk / 2);
   return ms < SHORT ? Math.min(MOST, chunk * 2) : chunk;
 }

@@ -4,7 +4,7 @@ import { MAX_PERMIT_SECONDS } from "../domain/permit.ts";
 import { DEFAULT_REJECTION_HOLDS_MS, MAX_REJECTION_HOLDS_MS } from "../domain/policy/parse/bounds.ts";
 import { BreakGlassSchema } from "./break-glass-schema.ts";
 import { CoverageSchema } from "./coverage-schema.ts";
-import { Channel } from "./channel.ts";
+import { ChannelSchema } from "./channel-schema.ts";
 import { GroupsSchema } from "./groups-schema.ts";
 import { LegalHoldSchema } from "./legal-hold-schema.ts";
 import { RotaSchema } from "./rota-schema.ts";
@@ -220,7 +220,7 @@ export const ConfigSchema = Type.Object(
     break_glass: BreakGlassSchema,
     coverage: CoverageSchema,
     legal_hold: LegalHoldSchema,
-    channels: Type.Record(Type.String(), Channel, {
+    channels: Type.Record(Type.String(), ChannelSchema, {
       default: {},
       description: "Channels by name. A policy's `approval.notify` names the channels to notify.",
     }),
@@ -350,5 +350,8 @@ export const ConfigSchema = Type.Object(
   { additionalProperties: false, $id: "assent-config", description: "Configuration of Assent." },
 );
 
-/** The typed configuration: file, then environment, then defaults. Paths are absolute. */
+/**
+ * The typed configuration. Environment variables override the file, and defaults fill the rest. The paths of folders
+ * and plugins are absolute.
+ */
 export type Config = Static<typeof ConfigSchema>;

@@ -34,7 +34,7 @@ export class ConfigError extends Error {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Environment variables that override the file (design, section 8), and the keys that they set. */
+/** Environment variables that override the file, and the keys that they set. */
 export const ENVIRONMENT_VARIABLES: readonly { name: string; path: readonly string[]; isNumber?: true }[] = [
   { name: "ASSENT_HOST", path: ["server", "host"] },
   { name: "ASSENT_PORT", path: ["server", "port"], isNumber: true },
@@ -55,8 +55,9 @@ export const ENVIRONMENT_VARIABLES: readonly { name: string; path: readonly stri
 ];
 
 /**
- * Loads the configuration: file, then environment, then defaults. Without `file` and `ASSENT_CONFIG`, reads
- * `assent.yaml` in `cwd` if it exists. Throws ConfigError with every fault.
+ * Loads the configuration. Environment variables override the file, and defaults fill the rest. Without `file` and
+ * `ASSENT_CONFIG`, reads `assent.yaml` in `cwd` if it exists. Throws ConfigError, with all violations of the schema at
+ * once.
  * @example
  * const { config, origin } = loadConfig({ cwd: process.cwd(), env: process.env, file: "assent.yaml" });
  */

@@ -42,7 +42,7 @@ function riskOf({ risk_level: risk }: MessageAction): string {
  * Returns two lines for each additional request in a digest: its title and its link. Returns an empty list for other
  * messages.
  * @example
- * otherRequestLines(message); // ["2. stripe refund (high risk), expires 2026-01-31 12:00:00 UTC", "https://…/approve#…"]
+ * otherRequestLines(message); // ["2. stripe refund (high risk), by billing-bot, expires 2026-01-31 12:00:00 UTC", "https://…/approve#…"]
  */
 export function otherRequestLines({ others }: Pick<ApprovalMessage, "others">): string[] {
   return others.flatMap(({ action, link }, i) => {

@@ -5,7 +5,7 @@ import type { DecisionEntry, EntryBody } from "../domain/entries.ts";
 import { isApprovalRequest } from "./message.ts";
 import type { BatchEntries, DeliveryCause, NewDelivery, OutboxOptions } from "./new-delivery.ts";
 import { findOpenedStages, readActionEntries } from "./opened-stages.ts";
-import { buildApprovalRequests, expiryOfRequest, type Urgency } from "./request-schedule.ts";
+import { buildApprovalRequests, computeRequestExpiry, type Urgency } from "./request-schedule.ts";
 
 /**
  * Returns the requests for approval that the entry causes: for a pending action, for a stage that a vote opened, or for
@@ -13,7 +13,7 @@ import { buildApprovalRequests, expiryOfRequest, type Urgency } from "./request-
  * @param batch entries of the batch, and the requests for earlier actions of the same plan. Recipients of these
  * requests see the whole plan, so they are not notified again
  */
-export async function newApprovalRequests(
+export async function createApprovalRequests(
   options: OutboxOptions,
   tx: StorageTransaction,
   body: EntryBody,
@@ -43,7 +43,9 @@ export async function newApprovalRequests(
     body.type === "redecision"
       ? body
       : { action_id: body.action_id, expires_at: newest?.expires_at ?? null, decision: null };
-  const urgencies = [{ expiresAt: expiryOfRequest(request, cause.now), risk: newest?.decision.risk_level ?? null }];
+  const urgencies = [
+    { expiresAt: computeRequestExpiry(request, cause.now), risk: newest?.decision.risk_level ?? null },
+  ];
   return buildApprovalRequests(options, request, cause, { submitter, urgencies, earlier, stages });
 }
 
@@ -52,7 +54,7 @@ function urgenciesOfPlan(body: DecisionEntry, batch: BatchEntries, now: number):
   const isNotified = (other: EntryBody): other is DecisionEntry =>
     other.type === "decision" && other.status === "pending_approval" && other.plan?.id === body.plan?.id;
   const all = body.plan == null ? [body] : batch.map(({ body: other }) => other).filter(isNotified);
-  return all.map((entry) => ({ expiresAt: expiryOfRequest(entry, now), risk: entry.decision.risk_level }));
+  return all.map((entry) => ({ expiresAt: computeRequestExpiry(entry, now), risk: entry.decision.risk_level }));
 }
 
 /**

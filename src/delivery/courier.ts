@@ -2,7 +2,7 @@
  * Delivers the messages of the outbox. Runs on one process at a time, and sends one message at a time to each
  * destination. Of the due messages of a destination, sends new messages before retries, and the message that expires
  * first before the others. Retries a message with increasing delays until it is delivered, it has expired, or three
- * days have passed. The courier reads the store directly and never waits for the ledger, so a notifier cannot delay a
+ * days have passed. The courier calls notifiers outside the ledger's transactions, so a notifier cannot delay a
  * decision.
  */
 import type { LeaderLease } from "../contract/core-host.ts";
@@ -12,7 +12,7 @@ import { NotifierError, type Message, type Notifier } from "../contract/notifier
 import { StorageError, type DeliveryChange, type DeliveryRow, type Storage } from "../contract/storage.ts";
 import { readDeliveryReference, shortErrorText } from "./notifier-result.ts";
 import { NotifierCallFailure, createNotifierCalls } from "./notifier-calls.ts";
-import { createDestinations, type ClosedDestination, MAX_PROBE_PAUSE_MS } from "./destinations.ts";
+import { createCircuitBreaker, type ClosedDestination, MAX_PROBE_PAUSE_MS } from "./destinations.ts";
 import { collectDigest } from "./digest.ts";
 import { isObsolete, expiresWithAction, type MessageBuilder, type ObsoleteMessage } from "./message.ts";
 
@@ -57,7 +57,7 @@ export interface Courier {
  * Returns the delay before the next attempt in milliseconds. It starts at 5 seconds and doubles up to `max`, plus or
  * minus a quarter.
  */
-export function retryDelay(attempts: number, random: number, max: number = MAX_RETRY_MS): number {
+export function computeRetryDelay(attempts: number, random: number, max: number = MAX_RETRY_MS): number {
   const delay = Math.min(FIRST_RETRY_MS * 2 ** Math.min(attempts - 1, 30), max);
   return Math.round(delay * (0.75 + random / 2));
 }
@@ -69,7 +69,7 @@ export function createCourier(options: CourierOptions): Courier {
 class StoreCourier implements Courier {
   private readonly options: CourierOptions;
   private readonly calls;
-  private readonly destinations = createDestinations();
+  private readonly destinations = createCircuitBreaker();
   /** Running attempts, keyed by destination. */
   private readonly attempts = new Map<string, { notifier: string; done: Promise<void> }>();
   /** Functions that each end one pause early. Called when the service stops. */
@@ -77,7 +77,7 @@ class StoreCourier implements Courier {
   private stopping = false;
   private timer: ReturnType<typeof setTimeout> | null = null;
   private round: Promise<void> | null = null;
-  /** Whether the outbox changed during the current round, so that another round must follow. */
+  /** Whether a round was requested during the current round, so that another round must follow. */
   private needsRound = false;
   private pruneAt = 0;
   private releasedAt = -Infinity;
@@ -265,7 +265,7 @@ class StoreCourier implements Courier {
     // A notifier can return any number, but the store accepts neither NaN nor fractions.
     const retryAfterMs = Math.min(Math.ceil(notifierError?.retryAfterMs ?? 0) || 0, MAX_RETRY_MS);
     const delay = (failures: number, max: number): number =>
-      Math.max(retryDelay(failures, this.options.random(), max), retryAfterMs);
+      Math.max(computeRetryDelay(failures, this.options.random(), max), retryAfterMs);
     const next = now + delay(attempts, expiresWithAction(row) ? MAX_PROBE_PAUSE_MS : MAX_RETRY_MS);
     const permanent = notifierError?.permanent === true;
     const dead = permanent || next > row.give_up_at;
@@ -311,7 +311,7 @@ async function defer(
   await tx.deferDeliveries(destination, { except, events, others: until, last_error, updated_at: tx.now });
 }
 
-/** Returns true if the delivery was neither attempted nor deferred, and no one requested a retry. */
+/** Returns true if the delivery was neither attempted nor deferred. */
 function isUntried({ attempts, last_error }: DeliveryRow): boolean {
   return attempts === 0 && last_error === null;
 }

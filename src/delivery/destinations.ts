@@ -1,13 +1,16 @@
 /**
- * A circuit breaker for destinations. While a destination fails, the courier sends it one message at a time as a probe,
- * and its other messages wait. When a probe succeeds, all waiting messages are sent.
+ * The courier's circuit breaker. While a destination fails, the courier sends it one message at a time as a probe, and
+ * its other messages wait. When a probe succeeds, the waiting messages are sent.
  *
  * The state is only in memory: after a restart each destination is probed once.
  */
 /** Maximum time between probes for messages that expire, plus or minus a quarter. Milliseconds. */
 export const MAX_PROBE_PAUSE_MS = 60_000;
 
-/** A destination that failed. Messages wait until `until`, and events until `events`: milliseconds since the epoch. */
+/**
+ * A destination that failed. Messages wait until `until`, and events until `events_until`. Milliseconds since the
+ * epoch.
+ */
 export interface ClosedDestination {
   until: number;
   events_until: number;
@@ -31,7 +34,7 @@ interface Destinations {
 
 const ANY_NUMBER = Number.MAX_SAFE_INTEGER;
 
-export function createDestinations(): Destinations {
+export function createCircuitBreaker(): Destinations {
   const failing = new Map<string, number>();
   const closed = new Map<string, ClosedDestination>();
   return {

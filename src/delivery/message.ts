@@ -80,7 +80,7 @@ export function isObsolete(built: Message | ObsoleteMessage): built is ObsoleteM
   return "obsoleteReason" in built;
 }
 
-/** Returns true if the delivery is the first request for approval of an action to a recipient, not a reminder. */
+/** Returns true if the delivery is a request for approval or an escalation of one, not a reminder. */
 export function isApprovalRequest({ kind }: Pick<DeliveryRow, "kind">): boolean {
   return kind === "approval_requested" || kind === "approval_escalated";
 }
@@ -170,7 +170,7 @@ class StoredMessageBuilder implements MessageBuilder {
     return `${url}/approve#${makeToken("link", claims, this.options.mac)}`;
   }
 
-  /** Returns the newest earlier request for approval that was sent to the same destination and person. */
+  /** Returns the newest earlier request for approval to the same destination and person, whatever its state. */
   private async earlierRequest(row: DeliveryRow, actionId: string): Promise<DeliveryRow | undefined> {
     if (isApprovalRequest(row)) return undefined;
     const deliveries = await this.options.storage.deliveriesOfAction(actionId);

@@ -32,7 +32,7 @@ export interface DeliveryCause {
   now: number;
 }
 
-export function newDelivery(
+export function createDelivery(
   { newId }: OutboxOptions,
   kind: DeliveryKind,
   { seq, now }: DeliveryCause,
@@ -62,7 +62,7 @@ export function newDelivery(
   };
 }
 
-/** Messages to one destination are delivered one at a time. */
+/** Returns the destination. The courier sends one message at a time to each destination. */
 function destinationOf({ notifier, to }: Recipient): string {
   return `${notifier} ${to}`;
 }

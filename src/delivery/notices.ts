@@ -7,7 +7,7 @@ import {
   isDeactivatedUser,
   isSamePerson,
   type NewDelivery,
-  newDelivery,
+  createDelivery,
   type OutboxOptions,
   recipientKey,
 } from "./new-delivery.ts";
@@ -70,7 +70,7 @@ function noticesTo(
     for (const recipient of channel.recipients) {
       const key = recipientKey(recipient.notifier, recipient.to, recipient.person);
       if (!notices.has(key) && !isDeactivatedUser(options, recipient))
-        notices.set(key, newDelivery(options, kind, cause, recipient, { action_id, channel: channel.name }));
+        notices.set(key, createDelivery(options, kind, cause, recipient, { action_id, channel: channel.name }));
     }
   return [...notices.values()];
 }
@@ -101,7 +101,7 @@ function noticesToPerson(
       if (person === null || !isSamePerson(options, person, owner) || isDeactivatedUser(options, recipient)) continue;
       const key = recipientKey(recipient.notifier, recipient.to, person);
       if (!notices.has(key))
-        notices.set(key, newDelivery(options, kind, cause, recipient, { action_id, channel: channel.name }));
+        notices.set(key, createDelivery(options, kind, cause, recipient, { action_id, channel: channel.name }));
     }
   return [...notices.values()];
 }

@@ -14,8 +14,8 @@ export function runAsNotifier<T>(notifier: string, work: () => T): T {
 }
 
 /**
- * Installs the handlers. Call it only in a process that runs nothing except the service. Errors of any other origin
- * still end the process.
+ * Handles uncaught exceptions and unhandled rejections: logs those of notifiers, and ends the process for all others.
+ * Call it only in a process that runs nothing except the service.
  */
 export function reportStrayErrors(log: Logger): void {
   const report = (error: unknown): void => {

@@ -25,7 +25,7 @@ export async function readActionEntries(
   return [...stored, ...unstored].filter(({ type }) => !type.includes(":"));
 }
 
-export function approverPlansOf(entry: ActionEntry): readonly ApproverPlan[] {
+export function listApproverPlans(entry: ActionEntry): readonly ApproverPlan[] {
   if (entry.type === "decision") return entry.decision.approval?.approvers ?? [];
   return entry.type === "redecision" ? (entry.approvers ?? []) : [];
 }
@@ -38,7 +38,7 @@ export function findOpenedStages(
   channels: OutboxOptions["channels"],
   entries: readonly ActionEntry[],
 ): { stages: NotifyingStage[]; closed: ReadonlySet<string> } {
-  const named = stageChannels(entries.flatMap(approverPlansOf));
+  const named = stageChannels(entries.flatMap(listApproverPlans));
   const history = named.length === 0 ? null : buildActionHistory(entries, "");
   if (history === null || history.requirement === null) return { stages: [], closed: new Set() };
   const { approvers, since } = history.requirement;

@@ -1,13 +1,13 @@
 /**
- * The transactional outbox: writes notifications to the store in the transaction that records their cause. Therefore
- * approvers are notified of every recorded decision, and never of a decision that was not recorded.
+ * The transactional outbox: writes notifications to the store in the transaction that records their cause. Therefore a
+ * crash loses no notification of a recorded decision, and no one is notified of a decision that was not recorded.
  */
 import type { Feed } from "../contract/notifier.ts";
 import type { EntryBody } from "../domain/entries.ts";
 import { matchesAnyName } from "../domain/policy/compile/name-patterns.ts";
 import type { WriteDependentRows } from "../ledger/commit/batch.ts";
-import { newApprovalRequests } from "./approval-requests.ts";
-import { type NewDelivery, newDelivery, type OutboxOptions } from "./new-delivery.ts";
+import { createApprovalRequests } from "./approval-requests.ts";
+import { type NewDelivery, createDelivery, type OutboxOptions } from "./new-delivery.ts";
 import { createEntryNotices } from "./notices.ts";
 import { endsApprovalRequest, notifyAfterReview, notifyOfEnd } from "./request-end.ts";
 
@@ -29,7 +29,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
         if (options.channels.size > 0) {
           const plan = body.type === "decision" ? (body.plan?.id ?? null) : null;
           const earlier = (plan === null ? null : requestsOfPlans.get(plan)) ?? [];
-          const requests = await newApprovalRequests(options, tx, body, cause, { entries, earlier });
+          const requests = await createApprovalRequests(options, tx, body, cause, { entries, earlier });
           for (const request of requests) await tx.insertDelivery(request);
           if (plan !== null) requestsOfPlans.set(plan, [...earlier, ...requests]);
         }
@@ -41,7 +41,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
           if (!feedIncludes(feed, body)) continue;
           const action_id = "action_id" in body ? body.action_id : null;
           await tx.insertDelivery(
-            newDelivery(options, "event", cause, { notifier, to: feed.to, person: null }, { action_id }),
+            createDelivery(options, "event", cause, { notifier, to: feed.to, person: null }, { action_id }),
           );
         }
       }

@@ -10,16 +10,19 @@ import {
   type BatchEntries,
   type DeliveryCause,
   type NewDelivery,
-  newDelivery,
+  createDelivery,
   type OutboxOptions,
   recipientKey,
 } from "./new-delivery.ts";
-import { approverPlansOf, readActionEntries } from "./opened-stages.ts";
+import { listApproverPlans, readActionEntries } from "./opened-stages.ts";
 import { computeNoticeTime } from "./request-schedule.ts";
 
 type EndingEntry = ApprovalEntry | RedecisionEntry | ReviewEntry;
 
-/** Notifies people immediately when a reviewer leaves the action to them, or when all reviewers have answered. */
+/**
+ * Notifies people without waiting for the deadline of the machine reviewers, once a reviewer leaves the action to
+ * people or all reviewers have answered. The quiet hours and digest of the channel still apply.
+ */
 export async function notifyAfterReview(
   { channels }: OutboxOptions,
   tx: StorageTransaction,
@@ -96,7 +99,7 @@ export async function notifyOfEnd(
     notified.add(key);
     const recipient = { notifier: delivery.notifier, to: delivery.recipient, person: delivery.person };
     await tx.insertDelivery(
-      newDelivery(options, "approval_closed", cause, recipient, {
+      createDelivery(options, "approval_closed", cause, recipient, {
         action_id: entry.action_id,
         channel: delivery.channel,
       }),
@@ -129,7 +132,7 @@ async function findNextOfPlan(
   if (action === undefined) return null;
   const entries = await readActionEntries(tx, { action_id: action.id }, cause, batch);
   const always = entries.flatMap((entry) => ("decision" in entry ? (entry.decision.approval?.notify ?? []) : []));
-  const named = [...always, ...stageChannels(entries.flatMap(approverPlansOf))];
+  const named = [...always, ...stageChannels(entries.flatMap(listApproverPlans))];
   const escalations = named.flatMap((name) => channels.get(name)?.escalate?.to ?? []);
   const notified = [...named, ...escalations].flatMap((name) => channels.get(name) ?? []);
   return {
@@ -155,7 +158,7 @@ function takeOver(
   const { kind, notifier, recipient: to, person, channel, next_at } = delivery;
   const expiresAt = expires_at ?? cause.now;
   const at = next_at < expiresAt ? next_at : cause.now;
-  return newDelivery(
+  return createDelivery(
     options,
     kind,
     cause,

@@ -11,7 +11,7 @@ import {
   isDeactivatedUser,
   isSamePerson,
   type NewDelivery,
-  newDelivery,
+  createDelivery,
   type OutboxOptions,
   recipientKey,
 } from "./new-delivery.ts";
@@ -26,12 +26,13 @@ export interface Urgency {
   risk: string | null;
 }
 
-export const expiryOfRequest = ({ expires_at }: Pick<ApprovalRequest, "expires_at">, now: number): number =>
+export const computeRequestExpiry = ({ expires_at }: Pick<ApprovalRequest, "expires_at">, now: number): number =>
   parseRfc3339(expires_at ?? "") ?? now;
 
 /**
- * Returns one request for each person, even if a person is in several channels, with reminders and escalations.
- * @param submitter owner of the action, who is not notified unless self-approval is allowed
+ * Returns one request for each address of a person and each shared destination, even if it is in several channels, with
+ * reminders and escalations.
+ * @param submitter owner of the action, who is not notified
  * @param urgencies urgencies of the actions of the request. The most urgent one determines when people are notified
  * @param earlier earlier deliveries, whose recipients are not notified again
  * @param stages stages that open now, or later if the earlier stages are not met
@@ -54,7 +55,7 @@ export function buildApprovalRequests(
 ): NewDelivery[] {
   const { channels } = options;
   const { now } = cause;
-  const expiresAt = expiryOfRequest(entry, now);
+  const expiresAt = computeRequestExpiry(entry, now);
   // Machine reviewers answer first, so that people are not notified of actions that a machine resolves.
   const isReviewed = (entry.decision?.approval?.reviewers ?? []).some(({ name }) => options.reviewers.includes(name));
   const firstAt = isReviewed ? now + Math.min(REVIEW_DEADLINE_MS, Math.floor((expiresAt - now) / 4)) : now;
@@ -139,7 +140,7 @@ function requestAndReminder(
   const kind = dueAt > firstAt ? "approval_escalated" : "approval_requested";
   const at = Math.min(...urgencies.map((urgency) => computeNoticeTime(channel, { at: dueAt, ...urgency })));
   const request = { action_id, channel: channel.name };
-  // The courier sends the message that expires first.
+  // Include the expiry of the approval, because the courier first sends the message with the earliest `give_up_at`.
   const giveUpAt = (from: number): number => Math.min(from + DELIVERY_RETRY_MS, expiresAt);
   const scheduled = (time: number): Partial<NewDelivery> => ({
     ...request,
@@ -149,13 +150,13 @@ function requestAndReminder(
   });
   const deliveries = [
     at > now
-      ? newDelivery(options, kind, cause, recipient, scheduled(at))
-      : newDelivery(options, kind, cause, recipient, { ...request, give_up_at: giveUpAt(now) }),
+      ? createDelivery(options, kind, cause, recipient, scheduled(at))
+      : createDelivery(options, kind, cause, recipient, { ...request, give_up_at: giveUpAt(now) }),
   ];
   const remindAt = channel.remindBefore === null ? null : expiresAt - channel.remindBefore;
   if (remindAt !== null && remindAt > at)
     deliveries.push(
-      newDelivery(
+      createDelivery(
         options,
         "approval_reminder",
         cause,
@@ -187,7 +188,7 @@ export function computeNoticeTime(
  * Returns a failed delivery for a channel that is not configured, so that the list of deliveries displays the mistake.
  */
 function undeliverable(options: OutboxOptions, name: string, action_id: string, cause: DeliveryCause): NewDelivery {
-  return newDelivery(
+  return createDelivery(
     options,
     "approval_requested",
     cause,

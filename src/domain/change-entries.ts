@@ -1,5 +1,5 @@
 /** Builds the entries that record changes of keys, grants, policies and suggested rules. */
-import type { Actor, GrantEntry, KeyEntry, PolicyChange, SuggestedRuleEntry } from "./entries.ts";
+import type { Actor, GrantEntry, ApiKeyEntry, PolicyChange, SuggestedRuleEntry } from "./entries.ts";
 import type { Grant } from "./grants.ts";
 import type { SuggestedRuleTerms } from "./suggested-rules.ts";
 import { toRfc3339 } from "./time.ts";
@@ -55,18 +55,18 @@ export function buildSuggestedRuleEntry(
   };
 }
 
-type RecordedKey = KeyEntry["key"];
+type RecordedKey = ApiKeyEntry["key"];
 
 /**
  * Returns the entry that records a created or revoked key.
  * @param by the key that made the change; null if the first start of the service or a command made it
  */
 export function buildKeyEntry(
-  change: KeyEntry["change"],
+  change: ApiKeyEntry["change"],
   key: Omit<RecordedKey, "expires_at"> & { expires_at: number | null },
   at: number,
   by: Actor | null,
-): KeyEntry {
+): ApiKeyEntry {
   const { id, name, hash, scopes, agent_id, owner, expires_at } = key;
   return {
     type: "api_key",

@@ -22,7 +22,7 @@ import type {
   BreakGlassEntry,
   DelegationEntry,
   GrantEntry,
-  KeyEntry,
+  ApiKeyEntry,
   LegalHoldEntry,
   LogKeyEntry,
   PermitKeyEntry,
@@ -65,7 +65,7 @@ type CoreEntry =
   | ErasureEntry
   | PartErasureEntry
   | PolicySetEntry
-  | KeyEntry
+  | ApiKeyEntry
   | AgentEntry
   | UserEntry
   | StopEntry

@@ -12,7 +12,7 @@ import {
   type DelegationEntry,
   type FollowedType,
   type GrantEntry,
-  type KeyEntry,
+  type ApiKeyEntry,
   type LegalHoldEntry,
   type PermitKeyEntry,
   type StopEntry,
@@ -252,7 +252,7 @@ export class Directory {
   }
 
   private takeKey(row: EntryRow): void {
-    const { change, key, by } = decodeEntry<KeyEntry>(row.bytes);
+    const { change, key, by } = decodeEntry<ApiKeyEntry>(row.bytes);
     const earlier = this.keys.get(key.id);
     // If several entries have the same id, the first entry created the key.
     if (change === "revoked") {

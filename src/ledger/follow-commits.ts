@@ -42,7 +42,7 @@ export class CommitFollower {
     if (storage.watch !== undefined) {
       this.unwatch = await storage.watch((size) => {
         this.announced(size);
-        // The connection was lost. The new connection may lead to a different database.
+        // The store calls without a size after each new connection, which may lead to a different database.
         if (size === undefined) this.poll();
       });
     }

@@ -33,10 +33,10 @@ import {
   type CheckpointFile,
 } from "./sign/checkpoint-file.ts";
 import { proveLogKeys, viewLogKeys, type LogKeyBook } from "./sign/log-key-book.ts";
-import { LedgerTail, type Listener } from "./tail.ts";
+import { LedgerTail, type EntryListener } from "./tail.ts";
 import { LedgerTampered } from "./tampered.ts";
 import { openCheckpointLog, type AppendedCheckpoints } from "./witness/appended-checkpoints.ts";
-import { witnessedCheckpoint } from "./witness/witnesses.ts";
+import { readWitnessedCheckpoint } from "./witness/witnesses.ts";
 
 /**
  * Minimum interval between the checkpoints that this process signs and stores for heads that other processes committed.
@@ -44,7 +44,7 @@ import { witnessedCheckpoint } from "./witness/witnesses.ts";
  */
 const STORE_SEEN_INTERVAL_MS = 1000;
 
-/** Default time limit for the jobs of a batch. Even a slow disk or database does not exceed it. Milliseconds. */
+/** Default time limit for the jobs of a batch, long enough for a slow disk or database. Milliseconds. */
 const DEFAULT_JOB_TIMEOUT_MS = 60_000;
 
 export interface LedgerOptions {
@@ -108,7 +108,10 @@ export interface OpenLedger extends Ledger {
   close(): Promise<void>;
 }
 
-/** Verifies the stored ledger, then accepts jobs. Rejects with LedgerTampered. */
+/**
+ * Verifies the newest `verifyAtStart` entries of the stored ledger, then accepts jobs. Rejects with LedgerTampered if
+ * they do not verify.
+ */
 export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
   const { storage, logKeys, heads } = options;
   const start = await heads.refresh();
@@ -128,7 +131,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
 /** The ledger of one process. */
 class ProcessLedger implements OpenLedger {
   readonly origin: string;
-  /** Signs the committed head, once for all concurrent callers. */
+  /** Returns a signature of the committed head. Concurrent callers share one signature. */
   readonly checkpoint: () => Promise<SignedCheckpoint>;
   private readonly options: LedgerOptions;
   private readonly proofs: ProofReader;
@@ -275,7 +278,7 @@ class ProcessLedger implements OpenLedger {
       agree: () => this.historyAgreement?.awaitAgreement() ?? Promise.resolve(),
       committed: (entries, head, base) => {
         heads.continuity.advance(head);
-        logKeys.took(entries);
+        logKeys.applyEntries(entries);
         this.tail.committed(entries);
         checkpoints.committed(head, base);
       },
@@ -373,7 +376,7 @@ class ProcessLedger implements OpenLedger {
     return this.options.clock.ahead();
   }
 
-  subscribe(listener: Listener): () => void {
+  subscribe(listener: EntryListener): () => void {
     const stop = this.tail.subscribe(listener, this.options.heads.continuity.seen().size);
     // While there were no subscribers, announcements of other processes' entries were ignored, so read the head.
     if (!this.options.storage.exclusive) this.follower.catchUp();
@@ -385,7 +388,7 @@ class ProcessLedger implements OpenLedger {
     return () => void this.batchListeners.delete(listener);
   }
 
-  onRecorded(listener: Listener): () => void {
+  onRecorded(listener: EntryListener): () => void {
     return this.tail.onRecorded(listener);
   }
 
@@ -403,7 +406,7 @@ class ProcessLedger implements OpenLedger {
 
   async witnessed(): Promise<SignedCheckpoint | null> {
     await this.followedHead();
-    return witnessedCheckpoint(this.options.storage, this.options.logKeys.keys(), this.options.verify);
+    return readWitnessedCheckpoint(this.options.storage, this.options.logKeys.keys(), this.options.verify);
   }
 
   async inclusion(index: number, under?: SignedCheckpoint): ReturnType<Ledger["inclusion"]> {

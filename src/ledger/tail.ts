@@ -1,12 +1,12 @@
 /**
  * Delivers committed entries to subscribers, in order and without gaps. Reads entries of other processes, and entries
- * of this process whose commit is uncertain, from the store by sequence number. To avoid useless reads, it reads them
- * only while there are subscribers.
+ * of this process whose commit is uncertain, from the store by sequence number. Without subscribers, it reads only the
+ * newest entry.
  */
 import type { Logger } from "../contract/host.ts";
 import { assertContiguous, type EntryRow, type StorageReader } from "../contract/storage.ts";
 
-export type Listener = (entries: readonly EntryRow[]) => void;
+export type EntryListener = (entries: readonly EntryRow[]) => void;
 
 const PAGE = 256;
 
@@ -14,8 +14,8 @@ export class LedgerTail {
   private readonly reader: Pick<StorageReader, "entries">;
   private readonly log: Logger;
   private readonly newest: (entry: EntryRow) => void;
-  private readonly listeners = new Set<Listener>();
-  private readonly recorders = new Set<Listener>();
+  private readonly listeners = new Set<EntryListener>();
+  private readonly recorders = new Set<EntryListener>();
   private readonly growth = new Set<(size: number) => void>();
   private deliveredSize: number;
   private gap: Promise<void> | null = null;
@@ -37,16 +37,16 @@ export class LedgerTail {
 
   /**
    * Delivers the entries of all processes, starting with the first entry that is announced after the call. The first
-   * subscriber can start at an earlier or later sequence number `from`. Returns a function that ends the subscription.
+   * subscriber starts at `from` if that sequence number is later. Returns a function that ends the subscription.
    */
-  subscribe(listener: Listener, from: number = this.announcedSize): () => void {
+  subscribe(listener: EntryListener, from: number = this.announcedSize): () => void {
     // Without subscribers, no one needs the entries that were announced earlier.
     if (this.listeners.size === 0 && this.gap === null) this.deliveredSize = Math.max(this.announcedSize, from);
     return this.add(this.listeners, listener);
   }
 
   /** Delivers entries that this process committed, unless the outcome of the commit was uncertain. */
-  onRecorded(listener: Listener): () => void {
+  onRecorded(listener: EntryListener): () => void {
     return this.add(this.recorders, listener);
   }
 
@@ -100,7 +100,7 @@ export class LedgerTail {
     return this.deliveredSize;
   }
 
-  /** Resolves when all entries that were announced before the call are delivered. */
+  /** Resolves when no read of missing entries is running. */
   async settled(): Promise<void> {
     while (this.gap !== null) await this.gap;
   }

@@ -192,7 +192,7 @@ function createPrivileged(
     get permits() {
       return part("permits");
     },
-    openActionCanceller: openActionCanceller,
+    openActionCanceller,
     channels: createChannels(() => state.channels),
     reviewers: {
       names: () => (state.contributions?.reviewers ?? []).map(({ name }) => name).sort(),
@@ -248,7 +248,9 @@ function configOf({
   });
 }
 
-/** Returns an object with only the reads, so that plugins cannot call other methods at run time. */
+/**
+ * Returns an object with only the reads, `schema` and `ping`, so that plugins cannot call other methods at run time.
+ */
 function readerOf(storage: Storage, yieldTurn: () => Promise<void>): HostStorage {
   const reads = READER_METHODS.filter((name) => name !== "document" && name !== "documents").map((name) => [
     name,

@@ -38,8 +38,8 @@ export interface Runtime {
    */
   start(): Promise<void>;
   /**
-   * Creates an admin key and an agent key if the store has no keys. Calls `show` with the keys before they are stored.
-   * Does nothing if the configuration contains an admin key.
+   * If the store has no keys, creates an admin key, an agent key and, if people can sign in, the first user. Calls
+   * `show` with the keys before they are stored. Does nothing if the configuration contains an admin key.
    */
   createFirstKeys(show: (keys: FirstKeys) => void): Promise<void>;
   /** Whether there is a page at `/`, which is the console unless the configuration excludes it. */

@@ -16,7 +16,7 @@ import type { StopList } from "../contract/stops.ts";
 import type { Storage } from "../contract/storage.ts";
 import type { RequestTrace } from "../contract/tracer.ts";
 import type { AgentService } from "../identity/agents.ts";
-import { createProcesses } from "../cluster/processes.ts";
+import { createProcessList } from "../cluster/processes.ts";
 import type { Declarations } from "./plugins/declarations.ts";
 import type { Outbox } from "../delivery/outbox.ts";
 import type { KeyService } from "../identity/keys.ts";
@@ -28,7 +28,7 @@ import type { PermitKeyService } from "../identity/permit-keys.ts";
 import { rotateLogKey, type LogKeyRotation, type RotatedLogKey } from "../identity/rotate-log-key.ts";
 import { createBacktestReader } from "../storage/visible-reads.ts";
 import type { LedgerClock } from "../ledger/commit/clock.ts";
-import { checkpointFile } from "../ledger/sign/checkpoint-file.ts";
+import { checkpointFilePath } from "../ledger/sign/checkpoint-file.ts";
 import { openLedger, type OpenLedger } from "../ledger/index.ts";
 import type { Disposer } from "./disposer.ts";
 import { openIdentityServices, type IdentityServices } from "./open-identity.ts";
@@ -116,7 +116,7 @@ export async function openServiceParts(options: PartsOptions, opened: Disposer[]
     vault,
     rotateLogKey: (rotation) =>
       rotateLogKey({ ledger, book, ring, signsPermits: (key) => identity.permits.signs(key), clock }, rotation),
-    processes: createProcesses(storage, options.instance),
+    processes: createProcessList(storage, options.instance),
   };
 }
 
@@ -153,7 +153,7 @@ function openServiceLedger(
     origin,
     maxBatch: config.ledger.max_batch,
     verifyAtStart: config.ledger.verify_at_start,
-    keptCheckpoint: checkpointFile(config),
+    keptCheckpoint: checkpointFilePath(config),
     stateFolder: config.state,
     checkpointLog:
       config.ledger.checkpoint_log === null

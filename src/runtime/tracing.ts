@@ -1,4 +1,7 @@
-/** Follows the trace of a request through the service. Without a tracer, requests do not run any code of this file. */
+/**
+ * Follows the trace of a request through the service. Without a tracer, requests run no code of this file except
+ * `logWithTraceIds`.
+ */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Logger } from "../contract/host.ts";
 import type { RequestTrace, Tracer, Tracing } from "../contract/tracer.ts";

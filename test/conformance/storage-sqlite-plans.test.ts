@@ -10,7 +10,7 @@ import { prepareReads } from "../../src/storage/sql/queries.ts";
 import type { Statement } from "../../src/storage/sql/statement.ts";
 import { prepareWrites } from "../../src/storage/sql/writes.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import { db as writer, sqliteDialect } from "../../src/storage/sql/dialects/sqlite.ts";
+import { sqliteDialect, sqliteSqlBuilder as writer } from "../../src/storage/sql/dialects/sqlite.ts";
 import { loadSqlite } from "../../plugins/storage-sqlite/load-library.ts";
 import type { ActionFilter } from "../../src/contract/storage.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";

@@ -1,7 +1,7 @@
 /** Tests when the background job that sums analytics writes to the store, and when it must not write. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { createSumUpdater, nextChunkSize, type SumUpdater } from "../../src/cluster/update-sums.ts";
+import { createSumUpdater, computeChunkSize, type SumUpdater } from "../../src/cluster/update-sums.ts";
 import type { SumUpdaterOptions } from "../../src/cluster/update-sums.ts";
 
 interface Bench {
@@ -116,7 +116,7 @@ test("after a stop, the sums are not updated", async (t) => {
 test("transactions sum more entries while they are short, and fewer after a long one", () => {
   const sizes = (ms: number, from: number): number[] => {
     const all = [from];
-    for (let i = 0; i < 6; i++) all.push(nextChunkSize(all.at(-1) as number, ms));
+    for (let i = 0; i < 6; i++) all.push(computeChunkSize(all.at(-1) as number, ms));
     return all;
   };
   assert.deepEqual(sizes(5, 250), [250, 500, 1000, 2000, 4000, 4000, 4000]);

@@ -234,3 +234,24 @@ test("a write that is passed after its batch has ended is refused, without an un
   assert.equal(await statusOf("action-1"), "allowed");
   await ledger.close();
 });
+
+test("a row that a job writes after it has ended is refused, and is not committed with the batch", async () => {
+  const { storage } = await opened();
+  let view: LedgerTransaction | null = null;
+  const errors: unknown[] = [];
+  const ledger = await openLedgerOn(storage, {
+    origin: "late.example",
+    // Runs between the last job and the commit.
+    async outbox() {
+      await (async () => view?.putMeta("late", "written"))().catch((error: unknown) => errors.push(error));
+    },
+  });
+  await ledger.transact((tx) => {
+    view = tx;
+    tx.record(aboutOne(tx.now), "key-1");
+    return Promise.resolve();
+  });
+  assert.match(String(errors[0]), /the batch has ended/);
+  assert.equal(await storage.meta("late"), null);
+  await ledger.close();
+});

@@ -129,7 +129,7 @@ test("an entry that the log's key did not sign is ignored, and no one signs the 
       origin: ORIGIN,
       logKeys: {
         ...createLogKeyBook({ first: FIRST.vkey, signer: () => FIRST, verify: ed25519, clock: Date.now }),
-        took: () => undefined,
+        applyEntries: () => undefined,
       },
     });
     const seq = await add(careless, forged);

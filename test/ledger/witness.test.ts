@@ -10,11 +10,11 @@ import { formatAddCheckpoint } from "../../src/domain/witness-protocol.ts";
 import { verifyEd25519 } from "../../src/identity/vault.ts";
 import {
   createWitness,
-  witnessFolder,
+  createWitnessStateStore,
   type Witness,
   type WitnessStateStore,
 } from "../../src/ledger/witness/witness.ts";
-import { Witnesses, witnessedCheckpoint } from "../../src/ledger/witness/witnesses.ts";
+import { Witnesses, readWitnessedCheckpoint } from "../../src/ledger/witness/witnesses.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
 import { newSigner } from "../support/keys.ts";
@@ -40,7 +40,7 @@ let folder: string;
 beforeEach(() => (folder = temporaryFolder("assent-witness-")));
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-const witnessOn = (state: WitnessStateStore = witnessFolder(folder)): Witness =>
+const witnessOn = (state: WitnessStateStore = createWitnessStateStore(folder)): Witness =>
   createWitness({ logs: [logVkey], state, signer: cosigner, clock: () => 1_700_000_000_000, verify: verifyEd25519 });
 
 describe("a witness", () => {
@@ -91,7 +91,7 @@ describe("a witness", () => {
       "a smaller one",
     );
     assert.equal(await status(request(12, 20)), 200, "and goes on with what does extend it");
-    const fresh = witnessOn(witnessFolder(temporaryFolder("fresh-", folder)));
+    const fresh = witnessOn(createWitnessStateStore(temporaryFolder("fresh-", folder)));
     const withProof = formatAddCheckpoint({ old: 0, proof: proofOf(3, 8), checkpoint: noteOf(8) });
     assert.equal((await fresh.addCheckpoint(withProof)).status, 422, "a proof from nothing");
   });
@@ -110,7 +110,7 @@ describe("a witness", () => {
 
   test("keeps two logs apart: each has its own size and history", async () => {
     const other = newSigner("other.example/log");
-    const options = { state: witnessFolder(folder), signer: cosigner, clock: () => 0, verify: verifyEd25519 };
+    const options = { state: createWitnessStateStore(folder), signer: cosigner, clock: () => 0, verify: verifyEd25519 };
     const logs = [logVkey, formatVkey(other.name, other.publicKey)];
     const ask = async (old: number, size: number, by: NoteSigner, of = leaves): Promise<number> =>
       (
@@ -143,7 +143,7 @@ describe("a witness", () => {
   });
 
   test("returns nothing that it could not store, and refuses to continue from a damaged record", async () => {
-    const files = witnessFolder(folder);
+    const files = createWitnessStateStore(folder);
     const failing = witnessOn({ ...files, write: () => Promise.reject(new Error("disk full")) });
     await assert.rejects(failing.addCheckpoint(request(0, 8)), /disk full/);
     assert.equal((await witnessOn().addCheckpoint(request(0, 8))).status, 200);
@@ -191,7 +191,7 @@ describe("a log with witnesses", () => {
       grow: async (to: number, history = leaves) => {
         [size, of] = [to, history];
         await witnesses.round();
-        const kept = await witnessedCheckpoint(storage, { first: logVkey, changes: [] }, verifyEd25519);
+        const kept = await readWitnessedCheckpoint(storage, { first: logVkey, changes: [] }, verifyEd25519);
         return kept === null ? null : [kept.size, verifyCosignatures(kept.note, [vkey], verifyEd25519).length];
       },
     };

@@ -1,13 +1,13 @@
 /** Tables of a pack for spreadsheets: votes, people, and keys. They are derived from the entries. */
 import type { EntryRow, StorageReader } from "../../contract/storage.ts";
-import type { ApprovalEntry, DecisionEntry, KeyEntry, RedecisionEntry, UserEntry } from "../../domain/entries.ts";
+import type { ApiKeyEntry, ApprovalEntry, DecisionEntry, RedecisionEntry, UserEntry } from "../../domain/entries.ts";
 import { decodeEntry } from "../../domain/entries.ts";
 import { userOfPrincipal } from "../../domain/owner.ts";
 import type { Decision } from "../../domain/policy/policy-types.ts";
 import { readEntries } from "./entries.ts";
 
 type Person = UserEntry["user"];
-type Key = KeyEntry["key"] & { created_at: string; ended_at: string | null };
+type Key = ApiKeyEntry["key"] & { created_at: string; ended_at: string | null };
 
 export interface UsersAndKeys {
   users: ReadonlyMap<string, Person>;
@@ -23,7 +23,7 @@ export async function computePeople(rows: AsyncIterable<Pick<EntryRow, "type" | 
       const { user } = decodeEntry<UserEntry>(bytes);
       users.set(user.id, user);
     } else if (type === "api_key") {
-      const { key, change, at } = decodeEntry<KeyEntry>(bytes);
+      const { key, change, at } = decodeEntry<ApiKeyEntry>(bytes);
       const before = keys.get(key.id);
       keys.set(key.id, { ...key, created_at: before?.created_at ?? at, ended_at: change === "revoked" ? at : null });
     }

@@ -42,7 +42,7 @@ export interface PolicySetEntry {
   by: Actor | null;
 }
 
-export interface KeyEntry {
+export interface ApiKeyEntry {
   type: "api_key";
   v: 1;
   at: string;

@@ -11,7 +11,7 @@ import type {
   ErasureEntry,
   ExecutionEntry,
   GrantEntry,
-  KeyEntry,
+  ApiKeyEntry,
   LegalHoldEntry,
   LogKeyEntry,
   PartErasureEntry,
@@ -322,7 +322,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     ),
     by: orNull(Actor),
   }),
-  api_key: entry<KeyEntry>("KeyEntry", "api_key", {
+  api_key: entry<ApiKeyEntry>("KeyEntry", "api_key", {
     at: timeSchema("Time of the entry."),
     change: oneOfSchema("The change.", "created", "revoked"),
     key: Type.Object(

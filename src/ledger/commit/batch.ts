@@ -186,16 +186,14 @@ class Batch {
       tx,
       entries: includeBatchEntries(tx, head.size, this.rows, (id) => (this.prefetched ?? tx).entriesOfAction(id)),
       prefetched: () => this.prefetched,
-      wrote: () => {
-        this.changed = true;
-      },
+      wrote: () => this.move(),
       agentChanges: () => {
         this.agentsChanged = true;
       },
     });
   }
 
-  /** Rejects all later writes of jobs, such as the writes of a job that ended without awaiting all of its work. */
+  /** Rejects all later writes of jobs, for example of a job that ended without awaiting all of its work. */
   seal(): void {
     this.sealed = true;
   }

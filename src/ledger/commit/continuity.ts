@@ -41,8 +41,8 @@ export function isSameHead(a: LedgerHead, b: LedgerHead): boolean {
 /** The history that this process has signed or read. Every later head must extend it. */
 export interface TrustedHistory {
   /**
-   * Returns true if `head` extends the newest checkpoint that this process has signed. Reads a consistency proof from
-   * the tree.
+   * Returns true if `head` extends the newest checkpoint that this process has signed. Compares the checkpoint's root
+   * with the root that the stored tree had at that size.
    */
   extendsHistory(head: LedgerHead): Promise<boolean>;
   /** Returns the root that the stored tree had at this size. */
@@ -54,15 +54,16 @@ export interface TrustedHistory {
 }
 
 /**
- * Maximum number of entries of other processes for which leaf hashes are read to verify a head. For more entries, a
- * proof is read instead.
+ * Maximum number of entries of other processes for which leaf hashes are read to verify a head. For more entries, roots
+ * of the stored tree are compared instead.
  */
 const MAX_HASHES_READ = 4096;
 
 /**
- * Returns true if the head extends the trusted head, and every head that this process has signed or read. Usually needs
- * only one read, of the leaf hashes that other processes appended. When these hashes are appended to the trusted tree,
- * the result must be the head, and intermediate results must be the signed tree and the newest tree that was read.
+ * Returns true if the head extends the trusted head, and the newest heads that this process has signed and read.
+ * Usually needs only one read, of the leaf hashes that other processes appended. When these hashes are appended to the
+ * trusted tree, the result must be the head, and intermediate results must be the signed tree and the newest tree that
+ * was read.
  */
 export async function extendsTrustedHead(
   reader: Pick<StorageReader, "leafHashes">,

@@ -9,7 +9,9 @@
  * 3. Step 2 happens at least MIN_WAIT_MS after the first row. The process waits up to MAX_WAIT_MS for each other
  * process that was alive before. It knows these processes from the rows in the database, and from its own memory,
  * because a restored database has old rows.
- * 4. A row that the tree does not contain keeps the incarnation unsettled permanently: no process appends or signs.
+ * 4. A row that the tree does not contain keeps the incarnation unsettled: no process appends or signs until an
+ * operator restores the right database or accepts the rollback (`acceptRollback`).
+ *
  * If the process crashes before step 2, the incarnation stays unsettled, and any other process can complete the steps.
  * A process that joins after step 2 and has read more entries refuses to use the database (continuity.ts).
  */
@@ -76,7 +78,10 @@ export class HistoryAgreement {
   private known = new Set<string>();
   private running: Promise<void> | null = null;
   private reported: { incarnation: string; at: number } | null = null;
-  /** Time when this process first read the incarnation. Does not use the database's clock, which can be set back. */
+  /**
+   * Time when this process first read the unsettled incarnation. Does not use the database's clock, which can be set
+   * back.
+   */
   private first = { incarnation: "", at: 0 };
   private lastError = "";
 

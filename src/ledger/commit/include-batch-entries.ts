@@ -7,7 +7,7 @@ import { equalBytes } from "../../domain/hash.ts";
 
 // The reads that include the batch's entries. The type makes the compiler report a missing read. Excludes tiles,
 // because they are complete only at the end of a batch.
-type Reads = Omit<LedgerReads, "head" | "checkpoint" | "tile" | "tileRoots">;
+export type BatchReads = Omit<LedgerReads, "head" | "checkpoint" | "tile" | "tileRoots">;
 
 /**
  * Returns reads that include the batch's entries.
@@ -16,11 +16,11 @@ type Reads = Omit<LedgerReads, "head" | "checkpoint" | "tile" | "tileRoots">;
  * @param ofAction a function that reads the stored entries of an action
  */
 export function includeBatchEntries(
-  tx: Reads,
+  tx: BatchReads,
   size: number,
   rows: readonly EntryRow[],
-  ofAction: Reads["entriesOfAction"] = (id) => tx.entriesOfAction(id),
-): Reads {
+  ofAction: BatchReads["entriesOfAction"] = (id) => tx.entriesOfAction(id),
+): BatchReads {
   const batchRows = (of: (row: EntryRow) => boolean): EntryRow[] => rows.filter(of);
   const covered = (stored: readonly EntryRow[]): EntryRow[] => stored.filter(({ seq }) => seq < size);
   return {

@@ -1,23 +1,23 @@
 /**
- * Creates the transaction that jobs receive. It has the store's reads and writes, except `append`, because jobs must
- * add entries with `record`. Lists every member, so that the compiler checks each of them.
+ * Creates the transaction that jobs receive. It has the store's reads and writes, except `head`, `append` and
+ * `putCheckpoint`, because only the batch changes the head. Jobs add entries with `record`. Lists every member, so that
+ * the compiler checks each of them.
  */
 import type { LedgerTransaction } from "../../contract/ledger.ts";
 import type {
   DocumentReads,
   DocumentWrites,
-  LedgerReads,
   StorageReader,
   StorageTransaction,
   StorageWrites,
 } from "../../contract/storage.ts";
+import type { BatchReads } from "./include-batch-entries.ts";
 import type { PrefetchedRows } from "./prefetch.ts";
 
 /** Transaction of a core job. Plugins access documents through their host, which sets the owner of the documents. */
 export type JobTransaction = LedgerTransaction & DocumentReads & DocumentWrites;
 
 type Withheld = "head" | "append" | "putCheckpoint";
-type BatchReads = Omit<LedgerReads, "head" | "checkpoint" | "tile" | "tileRoots">;
 type JobReads = Omit<StorageReader, Withheld>;
 type JobWrites = Omit<StorageWrites, Withheld>;
 /** Members of a job's transaction other than reads and writes of rows. */

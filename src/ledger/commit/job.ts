@@ -77,5 +77,8 @@ export class JobNotPreparedError extends Error {
   }
 }
 
-/** Thrown if the running job exceeded its time limit, because it holds the lock and blocks all other jobs. */
+/**
+ * Thrown if a batch exceeds its time limit. The batch runs again without the job that was running, which would block
+ * all other jobs.
+ */
 export class JobTimeoutError extends Error {}

@@ -1,7 +1,7 @@
 /**
- * Before the first job of a batch runs, reads the rows that the jobs announced, in one round trip. Without the
- * prefetch, each job would wait for the database under the ledger's lock. Later writes of the jobs update or evict
- * prefetched rows.
+ * Before the first job of a batch runs, reads the rows that the jobs announced, in at most two round trips for all
+ * jobs. Without the prefetch, each job would wait for the database under the ledger's lock. Later writes of the jobs
+ * update or evict prefetched rows.
  */
 import type { PrefetchKeys } from "../../contract/ledger.ts";
 import {
@@ -148,10 +148,7 @@ export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]
   };
 }
 
-/**
- * Rows of the requested actions, keyed by id. Omits rows that cannot be read, so that only the jobs that need them
- * fail.
- */
+/** Rows of the requested actions, keyed by id. Omits corrupt entries, so that only the jobs that need them fail. */
 interface ActionRows {
   /** Null if the row does not exist. */
   actions: Map<string, ActionRow | null>;

@@ -4,8 +4,8 @@ import type { PreparationRequired } from "../../contract/ledger.ts";
 import type { QueuedJob, JobNotPreparedError } from "./job.ts";
 
 /**
- * Maximum number of preparations for one job. A job can need several if other processes activate policy sets during a
- * preparation.
+ * Maximum number of preparations for one batch or one job. Several are needed if other processes activate policy
+ * sets during a preparation.
  */
 const MAX_PREPARATIONS = 20;
 

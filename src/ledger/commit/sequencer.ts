@@ -99,7 +99,10 @@ type Attempt =
 
 class UnsettledError extends Error {}
 
-/** Maximum number of attempts after conflicts, and maximum pause before the second attempt in milliseconds. */
+/**
+ * Maximum number of retries after conflicts. The pause before retry n is random, and shorter than CONFLICT_PAUSE times
+ * 2^n milliseconds.
+ */
 const MAX_CONFLICTS = 8;
 const CONFLICT_PAUSE = 10;
 /** Maximum number of times that one batch waits for the processes to agree, if the database is replaced repeatedly. */

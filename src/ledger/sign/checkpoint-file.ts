@@ -16,7 +16,7 @@ import { openLogCheckpoint, type LogKeys } from "../../domain/log-keys.ts";
 import { LedgerTampered } from "../tampered.ts";
 
 /** Returns the path of the configured file, or else of the file in the data folder. */
-export function checkpointFile({ data, ledger }: Pick<Config, "data" | "ledger">): string {
+export function checkpointFilePath({ data, ledger }: Pick<Config, "data" | "ledger">): string {
   return ledger.checkpoint_file ?? join(data, "checkpoint");
 }
 
@@ -33,8 +33,8 @@ export interface CheckpointFile {
   /** Returns the stored note; null if no note is stored. Throws if the file cannot be read. */
   read(): string | null;
   /**
-   * Writes the note durably, unless another process stored a newer note at this path. Rejects with StorageError on
-   * failure; the note must then not be returned to any caller.
+   * Writes the note durably, unless another process stored a newer note at this path. If that fails and the file is not
+   * optional, rejects with StorageError; the note must then not be returned to any caller.
    */
   keep(note: string): Promise<void>;
   /** Renames the file, so that it is no longer used. Returns the new name, which contains the size. */

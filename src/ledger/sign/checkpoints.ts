@@ -112,7 +112,7 @@ export class Checkpoints {
     return result;
   }
 
-  /** Signs a head that is known to extend `latest`. Must not be called concurrently. */
+  /** Signs a head that is known to extend `newest`. Must not be called concurrently. */
   private async publish(head: LedgerHead): Promise<SignedCheckpoint> {
     if (this.newest !== null && this.newest.size === head.size && equalBytes(this.newest.root, head.root))
       return this.newest;

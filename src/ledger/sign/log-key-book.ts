@@ -27,7 +27,7 @@ export interface LogKeyBook {
    */
   follow(reader: Pick<StorageReader, "entriesOfType">, epoch: number): Promise<void>;
   /** Applies entries that this process has committed. */
-  took(rows: readonly EntryRow[]): void;
+  applyEntries(rows: readonly EntryRow[]): void;
   /**
    * Returns the signers of a checkpoint of this size: the log's key, and predecessors that still cosign. Throws
    * StorageError if this process does not have the log's key.
@@ -74,7 +74,7 @@ export function createLogKeyBook({ first, signer, verify, clock }: LogKeyBookOpt
       if (read.changes.length > keys.changes.length) keys = read;
       followed = Math.max(followed, epoch);
     },
-    took(rows) {
+    applyEntries(rows) {
       for (const row of rows) if (row.type === "log_key") keys = taken(keys, row, verify);
     },
     signers(size) {

@@ -124,7 +124,7 @@ function firstThatOpens(
 }
 
 /** Stores one file for each log. Only one process at a time may use the folder. */
-export function witnessFolder(folder: string): WitnessStateStore {
+export function createWitnessStateStore(folder: string): WitnessStateStore {
   const pathOf = (origin: string): string => join(folder, `${sha256Hex(utf8(origin)).slice(0, 32)}.json`);
   return {
     async read(origin) {

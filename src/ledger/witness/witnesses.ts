@@ -14,7 +14,7 @@ import { formatAddCheckpoint } from "../../domain/witness-protocol.ts";
 
 /** Request timeout. Milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
-/** Maximum length of a response in bytes. */
+/** Maximum length of a response. Responses of witnesses are ASCII, so one character is one byte. */
 const MAX_RESPONSE_BYTES = 65_536;
 const META = "witnessed_checkpoint";
 
@@ -159,7 +159,7 @@ export class Witnesses {
 }
 
 /** Returns the newest cosigned checkpoint with its cosignatures; null if there is none. Throws NoteError. */
-export async function witnessedCheckpoint(
+export async function readWitnessedCheckpoint(
   storage: Pick<Storage, "meta">,
   keys: LogKeys,
   verify: VerifySignature,

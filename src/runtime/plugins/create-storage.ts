@@ -2,11 +2,11 @@
 import { StorageError, type Storage } from "../../contract/storage.ts";
 import type { StorageHost } from "../../plugin.ts";
 import type { LoadedPlugin } from "./loader.ts";
-import { parseOptions, pluginFailure, PluginError, assertUniqueNames } from "./plugin-options.ts";
+import { parseOptions, toPluginError, PluginError, assertUniqueNames } from "./plugin-options.ts";
 
 /**
  * Returns the storage, which is not open yet; null only if there are no plugins. Throws PluginError unless exactly one
- * plugin provides a storage, and StorageError if that plugin fails.
+ * plugin provides a storage, and if that plugin fails. Rethrows a StorageError of the plugin.
  */
 export async function createStorage(plugins: readonly LoadedPlugin[], host: StorageHost): Promise<Storage | null> {
   assertUniqueNames(plugins);
@@ -31,7 +31,7 @@ export async function createStorage(plugins: readonly LoadedPlugin[], host: Stor
     storage = await plugin.storage?.(host, checked as never);
   } catch (error) {
     if (error instanceof StorageError) throw error;
-    throw pluginFailure(plugin.name, "storage", error, host.log);
+    throw toPluginError(plugin.name, "storage", error, host.log);
   }
   if (typeof storage !== "object" || storage === null)
     throw new PluginError(

@@ -92,8 +92,8 @@ function isPath(name: string): boolean {
 }
 
 /**
- * Returns all bundled plugins except those in `except`, with the storage for the configured database. Omits plugins
- * that have their own entry in `plugins`.
+ * Returns the names of all bundled plugins except those in the option `except`. Of the storages, includes only the
+ * storage for the configured database.
  */
 function allPluginsExcept(standard: StandardPlugins, options: Record<string, unknown>, config: Config): string[] {
   const { except = [], ...rest } = options;

@@ -19,7 +19,7 @@ export class PluginError extends Error {
 /**
  * Returns the error of a plugin as one line for operators. Logs the stack trace at debug level for the plugin's author.
  */
-export function pluginFailure(plugin: string, occasion: string, error: unknown, log: Logger): PluginError {
+export function toPluginError(plugin: string, occasion: string, error: unknown, log: Logger): PluginError {
   log.debug(`a plugin failed in ${occasion}`, {
     plugin,
     error: error instanceof Error ? (error.stack ?? error.message) : String(error),
@@ -75,7 +75,7 @@ function markRecordItems(schema: TSchema): TSchema {
   };
 }
 
-/** Returns the options with defaults. Throws a PluginError that contains each invalid key. */
+/** Returns the options with defaults. Throws a PluginError that lists up to 10 invalid keys. */
 export function parseOptions({ name, options: declared = NO_OPTIONS }: Plugin, given: unknown): unknown {
   if ((declared as Partial<TObject>)?.[Kind] !== "Object")
     throw new PluginError(name, "its options must be made with Type.Object of assent/plugin");

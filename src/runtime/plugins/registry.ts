@@ -16,7 +16,7 @@ import type { CompletedRequest, Contributions, Plugin } from "../../plugin.ts";
 import { FACT_SOURCE_NAME } from "../../domain/policy/parse/bounds.ts";
 import { findContributionFault } from "./contributions.ts";
 import type { Declarations } from "./declarations.ts";
-import { parseOptions, pluginFailure, PluginError } from "./plugin-options.ts";
+import { parseOptions, toPluginError, PluginError } from "./plugin-options.ts";
 
 export interface Registry {
   readonly routes: readonly Route[];
@@ -136,7 +136,7 @@ async function setUp(plugin: Plugin, host: Host, options: unknown): Promise<Cont
     return (await plugin.setup?.(host, options as never)) as Contributions;
   } catch (error) {
     if (error instanceof PluginError) throw error;
-    throw pluginFailure(plugin.name, "setup", error, host.log);
+    throw toPluginError(plugin.name, "setup", error, host.log);
   }
 }
 
@@ -215,7 +215,7 @@ function lifecycle(
           await part.brought.start?.();
         } catch (error) {
           await stop();
-          throw pluginFailure(part.name, "start", error, log);
+          throw toPluginError(part.name, "start", error, log);
         }
       }
     },

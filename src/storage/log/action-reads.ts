@@ -1,4 +1,4 @@
-/** Reads of actions and their votes in the memory storage. */
+/** Reads of actions and their votes in the logged storage. */
 import type {
   ActionFilter,
   ActionOwner,
@@ -14,10 +14,10 @@ import type { ActionStatus } from "../../domain/actions.ts";
 import { sameName } from "../../domain/names.ts";
 import { canSee } from "../../domain/visibility.ts";
 import { countActions } from "./count-actions.ts";
-import { ledgerSize, type Tables } from "./row-types.ts";
+import { readLedgerSize, type Tables } from "./row-types.ts";
 import { compositeKey, selectRows } from "./tables.ts";
 
-export function actionReads(t: Tables) {
+export function createActionReads(t: Tables) {
   return {
     action: (id: string) => t.actions.get(id),
     actionsById: (ids: readonly string[]) =>
@@ -69,7 +69,7 @@ export function actionReads(t: Tables) {
 }
 
 /** Reads of decisions on actions. */
-export function decisionReads(t: Tables) {
+export function createDecisionReads(t: Tables) {
   return {
     decisionSpan(since: number, until: number) {
       const rows = selectRows(
@@ -85,7 +85,7 @@ export function decisionReads(t: Tables) {
         (row) =>
           matches(row, { visibility, since, until, before_seq, limit }) &&
           row.decision_seq >= from_seq &&
-          row.decision_seq < ledgerSize(t),
+          row.decision_seq < readLedgerSize(t),
         (a, b) => b.decision_seq - a.decision_seq,
       )
         .slice(0, limit)
@@ -114,7 +114,7 @@ export function decisionReads(t: Tables) {
 }
 
 /** Reads of pending actions, earliest expiry first. */
-export function pendingReads(t: Tables) {
+export function createPendingReads(t: Tables) {
   const pending = (): ActionRow[] =>
     selectRows(
       t.actions,

@@ -1,6 +1,5 @@
-/** Deliveries and limit uses in the memory storage. */
+/** Deliveries and limit uses in the logged storage. */
 import type {
-  ActionRow,
   DeliveryBacklog,
   DeliveryFilter,
   DeliveryRow,
@@ -8,15 +7,12 @@ import type {
   LimitUseRow,
   StorageTransaction,
 } from "../../contract/storage.ts";
-import { copyRow, compositeKey, type Table } from "./tables.ts";
+import type { Tables } from "./row-types.ts";
+import { copyRow, compositeKey, omitUndefined, type Table } from "./tables.ts";
 
-interface Tables {
-  actions: Table<ActionRow>;
-  deliveries: Table<DeliveryRow>;
-  limitUses: Table<LimitUseRow>;
-}
+type DeliveryTables = Pick<Tables, "actions" | "deliveries" | "limitUses">;
 
-const sorted = (t: Tables, test: (row: DeliveryRow) => boolean): DeliveryRow[] =>
+const sorted = (t: DeliveryTables, test: (row: DeliveryRow) => boolean): DeliveryRow[] =>
   [...t.deliveries.values()].filter(test).sort((a, b) => a.position - b.position);
 
 const byEnd = (a: DeliveryRow, b: DeliveryRow): number => a.give_up_at - b.give_up_at || a.position - b.position;
@@ -27,7 +23,7 @@ const byUrgency = (a: DeliveryRow, b: DeliveryRow): number =>
  * Returns the most urgent due delivery of each destination. Deliveries of kind `event` are sent in order, so only the
  * first waiting event of a destination is a candidate.
  */
-function due(t: Tables, now: number): DeliveryRow[] {
+function due(t: DeliveryTables, now: number): DeliveryRow[] {
   const waiting = sorted(t, ({ state }) => state === "waiting");
   return [...new Set(waiting.map(({ destination }) => destination))]
     .flatMap((destination) => {
@@ -41,7 +37,7 @@ function due(t: Tables, now: number): DeliveryRow[] {
     .sort((a, b) => a.position - b.position);
 }
 
-export function deliveryReads(t: Tables) {
+export function createDeliveryReads(t: DeliveryTables) {
   const used = (policy: string, limitName: string, subject: string, since: number): { count: number; sum: number } => {
     const uses = [...t.limitUses.values()].filter(
       (row) => row.policy === policy && row.limit_name === limitName && row.subject === subject && row.at >= since,
@@ -108,7 +104,7 @@ export function removeRows<Row>(
 const useKey = (row: LimitUseRow): string =>
   compositeKey(row.policy, row.limit_name, row.subject, row.at, row.action_id);
 
-export function deliveryWrites(t: Tables) {
+export function createDeliveryWrites(t: DeliveryTables) {
   const pending = (id: string | null): boolean =>
     id !== null && [...t.actions.values()].some((row) => row.id === id && row.status === "pending_approval");
   return {
@@ -120,8 +116,7 @@ export function deliveryWrites(t: Tables) {
     updateDelivery(...[id, guard, change]: Parameters<StorageTransaction["updateDelivery"]>) {
       const row = t.deliveries.get(id);
       if (row === undefined || row.state !== guard.state || row.attempts !== guard.attempts) return false;
-      const given = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
-      t.deliveries.set(id, copyRow({ ...row, ...given }));
+      t.deliveries.set(id, copyRow({ ...row, ...omitUndefined(change) }));
       return true;
     },
     deferDeliveries(...[destination, deferral]: Parameters<StorageTransaction["deferDeliveries"]>) {

@@ -1,18 +1,15 @@
-/** Plugin documents in the memory storage. */
-import type { DocumentFilter, DocumentRow } from "../../contract/storage.ts";
-import { copyRow, compositeKey, type Table } from "./tables.ts";
+/** Plugin documents in the logged storage. */
+import type { DocumentFilter } from "../../contract/storage.ts";
+import { SINGLE_ROW_KEY, type Tables } from "./row-types.ts";
+import { copyRow, compositeKey } from "./tables.ts";
 
-interface Tables {
-  documents: Table<DocumentRow>;
-  documentCounter: Table<{ last: number }>;
-}
+type DocumentTables = Pick<Tables, "documents" | "documentCounter">;
 
-const ONLY = "only";
 /** Compares by code point, which is the order of UTF-8 bytes. */
 const byKey = (a: { key: string }, b: { key: string }): number =>
   Buffer.compare(Buffer.from(a.key), Buffer.from(b.key));
 
-export function documentReads(t: Tables) {
+export function createDocumentReads(t: DocumentTables) {
   return {
     document: (plugin: string, key: string) => t.documents.get(compositeKey(plugin, key)),
     documents: ({ plugin, prefix, after, limit }: DocumentFilter) =>
@@ -24,13 +21,13 @@ export function documentReads(t: Tables) {
   };
 }
 
-export function documentWrites(t: Tables) {
+export function createDocumentWrites(t: DocumentTables) {
   return {
     putDocument(plugin: string, key: string, value: string, ifVersion: number | null) {
       const at = compositeKey(plugin, key);
       if ((t.documents.get(at)?.version ?? null) !== ifVersion) return null;
-      const version = (t.documentCounter.get(ONLY)?.last ?? 0) + 1;
-      t.documentCounter.set(ONLY, { last: version });
+      const version = (t.documentCounter.get(SINGLE_ROW_KEY)?.last ?? 0) + 1;
+      t.documentCounter.set(SINGLE_ROW_KEY, { last: version });
       t.documents.set(at, copyRow({ plugin, key, value, version }));
       return version;
     },

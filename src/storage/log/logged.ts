@@ -15,7 +15,7 @@ import {
   TABLE_NAMES,
   SINGLE_ROW_KEY,
   type StoredTables,
-  type Methods,
+  type StorageMethods,
   type TransactionTables,
   type Rows,
 } from "./row-types.ts";
@@ -259,7 +259,7 @@ function asStorageError(error: unknown, kind: StorageError["kind"]): StorageErro
 }
 
 function asynchronous(
-  methods: Methods,
+  methods: StorageMethods,
   run: (method: () => unknown) => Promise<unknown>,
 ): Record<string, (...args: never[]) => Promise<unknown>> {
   return Object.fromEntries(

@@ -1,4 +1,4 @@
-/** Histories of policies in the memory storage. */
+/** Histories of policies in the logged storage. */
 import {
   MAX_PAST_REQUEST,
   type ActionRow,
@@ -7,14 +7,10 @@ import {
   type PastActionRow,
 } from "../../contract/storage.ts";
 import { removeRows } from "./deliveries.ts";
-import { copyRow, compositeKey, type Table } from "./tables.ts";
+import type { Tables } from "./row-types.ts";
+import { copyRow, compositeKey } from "./tables.ts";
 
-interface Tables {
-  actions: Table<ActionRow>;
-  pastActions: Table<PastActionRef>;
-}
-
-export function pastActionReads(t: Tables) {
+export function createPastActionReads(t: Pick<Tables, "actions" | "pastActions">) {
   return {
     pastActions: ({ policy, basis, subject, since, limit }: HistorySpan): PastActionRow[] =>
       [...t.pastActions.values()]
@@ -39,7 +35,7 @@ function toPastAction(row: ActionRow, at: number): PastActionRow {
 
 const keyOf = (row: PastActionRef): string => compositeKey(row.policy, row.basis, row.subject, row.at, row.action_id);
 
-export function pastActionWrites(t: Tables) {
+export function createPastActionWrites(t: Pick<Tables, "actions" | "pastActions">) {
   return {
     insertPastAction(row: PastActionRef) {
       if (t.pastActions.get(keyOf(row)) !== undefined) throw new Error("this past action already exists");

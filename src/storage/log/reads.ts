@@ -7,32 +7,34 @@ import type {
   FollowedType,
   StorageReader,
 } from "../../contract/storage.ts";
-import { actionReads, decisionReads, pendingReads } from "./action-reads.ts";
-import { deliveryReads } from "./deliveries.ts";
-import { pastActionReads } from "./past-actions.ts";
-import { documentReads } from "./document-table.ts";
-import { ledgerSize, SINGLE_ROW_KEY, type Methods, type Tables } from "./row-types.ts";
+import { createActionReads, createDecisionReads, createPendingReads } from "./action-reads.ts";
+import { createDeliveryReads } from "./deliveries.ts";
+import { createPastActionReads } from "./past-actions.ts";
+import { createDocumentReads } from "./document-table.ts";
+import { readLedgerSize, SINGLE_ROW_KEY, type StorageMethods, type Tables } from "./row-types.ts";
 import { compositeKey, selectRows } from "./tables.ts";
 
-export function createReads(t: Tables): Methods & { [Name in keyof StorageReader]: (...args: never[]) => unknown } {
+export function createReads(
+  t: Tables,
+): StorageMethods & { [Name in keyof StorageReader]: (...args: never[]) => unknown } {
   return {
-    ...ledgerReads(t),
-    ...actionReads(t),
-    ...decisionReads(t),
-    ...pendingReads(t),
-    ...idempotencyReads(t),
-    ...identityReads(t),
-    ...policyReads(t),
-    ...deliveryReads(t),
-    ...pastActionReads(t),
-    ...documentReads(t),
+    ...createLedgerReads(t),
+    ...createActionReads(t),
+    ...createDecisionReads(t),
+    ...createPendingReads(t),
+    ...createIdempotencyReads(t),
+    ...createIdentityReads(t),
+    ...createPolicyReads(t),
+    ...createDeliveryReads(t),
+    ...createPastActionReads(t),
+    ...createDocumentReads(t),
     meta: (name: string) => t.meta.get(name)?.value,
   };
 }
 
-function ledgerReads(t: Tables) {
+function createLedgerReads(t: Tables) {
   const entries = (from: number, to: number): EntryRow[] =>
-    range(from, Math.min(to, ledgerSize(t)), (seq) => t.entries.get(compositeKey(seq)));
+    range(from, Math.min(to, readLedgerSize(t)), (seq) => t.entries.get(compositeKey(seq)));
   return {
     head: () => t.head.get(SINGLE_ROW_KEY),
     checkpoint: () => t.checkpoint.get(SINGLE_ROW_KEY),
@@ -67,7 +69,7 @@ function range<Row>(from: number, to: number, get: (n: number) => Row | undefine
   return rows;
 }
 
-function idempotencyReads(t: Tables) {
+function createIdempotencyReads(t: Tables) {
   return {
     idempotency: (key: string, route: string, idempotencyKey: string) =>
       t.idempotency.get(compositeKey(key, route, idempotencyKey)),
@@ -88,7 +90,7 @@ function byAge(a: IdempotencyCursor, b: IdempotencyCursor): number {
 }
 
 /** Reads of keys and agents. */
-function identityReads(t: Tables) {
+function createIdentityReads(t: Tables) {
   return {
     keyByHash: (hash: string) => [...t.keys.values()].find((row) => row.hash === hash),
     key: (id: string) => t.keys.get(id),
@@ -110,7 +112,7 @@ function identityReads(t: Tables) {
   };
 }
 
-function policyReads(t: Tables) {
+function createPolicyReads(t: Tables) {
   return {
     policy: (id: string) => t.policies.get(id),
     policyByName: (name: string) => [...t.policies.values()].find((row) => row.name === name),

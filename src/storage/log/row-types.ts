@@ -1,4 +1,4 @@
-/** The tables of the memory storage. */
+/** The tables of the logged storage. */
 import type {
   ActionRow,
   AgentRow,
@@ -72,8 +72,8 @@ export const TABLE_NAMES: readonly (keyof Rows)[] = [
 /** Key of the only row in a single-row table. */
 export const SINGLE_ROW_KEY = "only";
 
-export function ledgerSize({ head }: Pick<Tables, "head">): number {
+export function readLedgerSize({ head }: Pick<Tables, "head">): number {
   return (head.get(SINGLE_ROW_KEY) as LedgerHead).size;
 }
 
-export type Methods = Record<string, (...args: never[]) => unknown>;
+export type StorageMethods = Record<string, (...args: never[]) => unknown>;

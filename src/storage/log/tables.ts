@@ -10,7 +10,7 @@ export interface Table<Row> {
   values(): Iterable<Row>;
 }
 
-/** Committed rows. They are never mutated, so reads can return them without a copy. */
+/** Committed rows. Writes replace rows and never mutate them. */
 export class StoredTable<Row> implements Table<Row> {
   readonly rows = new Map<string, Row>();
 
@@ -102,4 +102,9 @@ export function copyRow<T>(value: T, name = "value"): T {
   if (value instanceof Uint8Array) return new Uint8Array(value) as T;
   if (Array.isArray(value)) return value.map((item, i) => copyRow(item as unknown, `${name}[${i}]`)) as T;
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, copyRow(member as unknown, key)])) as T;
+}
+
+/** Returns the change without undefined members, which have no effect. */
+export function omitUndefined<T extends object>(change: T): Partial<T> {
+  return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as Partial<T>;
 }

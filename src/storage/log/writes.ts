@@ -15,27 +15,22 @@ import type {
   TileRow,
 } from "../../contract/storage.ts";
 import type { ErasablePart } from "../../domain/erasure.ts";
-import { deliveryWrites } from "./deliveries.ts";
-import { pastActionWrites } from "./past-actions.ts";
-import { documentWrites } from "./document-table.ts";
-import { SINGLE_ROW_KEY, type Methods, type Tables } from "./row-types.ts";
-import { copyRow, compositeKey, type Table } from "./tables.ts";
+import { createDeliveryWrites } from "./deliveries.ts";
+import { createPastActionWrites } from "./past-actions.ts";
+import { createDocumentWrites } from "./document-table.ts";
+import { SINGLE_ROW_KEY, type StorageMethods, type Tables } from "./row-types.ts";
+import { copyRow, compositeKey, omitUndefined, type Table } from "./tables.ts";
 
-/** Returns the change without undefined members, which have no effect. */
-function given<T extends object>(change: T): Partial<T> {
-  return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) as Partial<T>;
-}
-
-export function createWrites(t: Tables): Methods {
+export function createWrites(t: Tables): StorageMethods {
   return {
-    ...ledgerWrites(t),
-    ...actionWrites(t),
-    ...idempotencyWrites(t),
-    ...identityWrites(t),
-    ...policyWrites(t),
-    ...deliveryWrites(t),
-    ...pastActionWrites(t),
-    ...documentWrites(t),
+    ...createLedgerWrites(t),
+    ...createActionWrites(t),
+    ...createIdempotencyWrites(t),
+    ...createIdentityWrites(t),
+    ...createPolicyWrites(t),
+    ...createDeliveryWrites(t),
+    ...createPastActionWrites(t),
+    ...createDocumentWrites(t),
     putMeta(name: string, value: string) {
       t.meta.set(name, copyRow({ value }));
     },
@@ -52,7 +47,7 @@ function assertExists(row: unknown, rowName: string): void {
   if (row === undefined) throw new Error(`there is no ${rowName}`);
 }
 
-function ledgerWrites(t: Tables) {
+function createLedgerWrites(t: Tables) {
   return {
     append(entries: readonly EntryRow[], tiles: readonly TileRow[], head: LedgerHead) {
       const old = t.head.get(SINGLE_ROW_KEY) as LedgerHead;
@@ -80,7 +75,7 @@ function ledgerWrites(t: Tables) {
   };
 }
 
-function actionWrites(t: Tables) {
+function createActionWrites(t: Tables) {
   return {
     insertAction(row: ActionRow) {
       insert(t.actionsBySeq, compositeKey(row.decision_seq), { id: row.id });
@@ -99,7 +94,7 @@ function actionWrites(t: Tables) {
         (guard.expired_by === undefined || (row.expires_at !== null && row.expires_at <= guard.expired_by)) &&
         (guard.approved_after === undefined ||
           (row.approved_until !== null && row.approved_until > guard.approved_after));
-      if (holds) t.actions.set(id, copyRow({ ...row, ...given(change) }));
+      if (holds) t.actions.set(id, copyRow({ ...row, ...omitUndefined(change) }));
       return holds;
     },
     eraseAction(id: string, at: number) {
@@ -140,7 +135,7 @@ function actionWrites(t: Tables) {
   };
 }
 
-function idempotencyWrites(t: Tables) {
+function createIdempotencyWrites(t: Tables) {
   return {
     insertIdempotency(row: IdempotencyRow) {
       insert(t.idempotency, compositeKey(row.key_id, row.route, row.idempotency_key), row);
@@ -155,7 +150,7 @@ function idempotencyWrites(t: Tables) {
 }
 
 /** Writes of keys and agents. */
-function identityWrites(t: Tables) {
+function createIdentityWrites(t: Tables) {
   return {
     insertKey(row: KeyRow) {
       insert(t.keys, row.id, row, (other) => other.hash === row.hash);
@@ -176,20 +171,20 @@ function identityWrites(t: Tables) {
     updateAgent(id: string, version: number, change: AgentChange) {
       const row = t.agents.get(id);
       if (row === undefined || row.version !== version) return false;
-      t.agents.set(id, copyRow({ ...row, ...given(change), version: version + 1 }));
+      t.agents.set(id, copyRow({ ...row, ...omitUndefined(change), version: version + 1 }));
       return true;
     },
   };
 }
 
-function policyWrites(t: Tables) {
+function createPolicyWrites(t: Tables) {
   return {
     insertPolicy(row: PolicyRow) {
       insert(t.policies, row.id, row, (other) => other.name === row.name);
     },
     updatePolicy(id: string, change: Partial<PolicyRow>) {
       const row = t.policies.get(id);
-      if (row !== undefined) t.policies.set(id, copyRow({ ...row, ...given(change) }));
+      if (row !== undefined) t.policies.set(id, copyRow({ ...row, ...omitUndefined(change) }));
       return row !== undefined;
     },
     insertPolicyVersion(row: PolicyVersionRow) {

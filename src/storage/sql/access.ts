@@ -2,32 +2,30 @@
 import { StorageError } from "../../contract/storage.ts";
 import { retryConflicts } from "./conflicts.ts";
 import type { SqlDialect } from "./dialect.ts";
-import { statementsOf, type Statements } from "./dialect-statements.ts";
+import { getDialectStatements, type DialectStatements } from "./dialect-statements.ts";
 import type { SqlEngine, SqlPurpose, SqlQuery } from "./engine.ts";
 import { createPrefetchedRows, listLockReads } from "./lock-reads.ts";
 import { TransactionScope } from "./scope.ts";
-import { bindValues, type SqlExecutor, type Statement } from "./statement.ts";
-
-export type Reader = Pick<SqlExecutor, "all">;
+import { bindValues, type SqlExecutor, type SqlReader, type Statement } from "./statement.ts";
 
 export class StoreAccess {
   state: "closed" | "open" | "read only" = "closed";
   readonly engine: SqlEngine;
   readonly dialect: SqlDialect;
-  readonly statements: Statements;
+  readonly statements: DialectStatements;
   /** Runs reads outside transactions. */
-  readonly outside: Reader;
+  readonly outside: SqlReader;
   private last: Promise<unknown> = Promise.resolve();
 
   constructor(engine: SqlEngine, dialect: SqlDialect) {
     this.engine = engine;
     this.dialect = dialect;
-    this.statements = statementsOf(dialect);
+    this.statements = getDialectStatements(dialect);
     const unchecked = this.readerOver((text, values) => engine.query(text, values));
     this.outside = { all: (statement, values) => this.read(() => unchecked.all(statement, values)) };
   }
 
-  readerOver(query: SqlQuery): Reader {
+  readerOver(query: SqlQuery): SqlReader {
     const isPacked = this.dialect.types.packed !== null;
     return {
       all: (statement: Statement, values: object) => query(statement.sql, bindValues(statement, values, isPacked)),
@@ -59,7 +57,8 @@ export class StoreAccess {
   }
 
   /**
-   * Runs a transaction that does not write the ledger's head. While it waits for a retry, other transactions can run.
+   * Runs a transaction that does not write the ledger's head. Retries it after a conflict; other transactions can run
+   * before the retry.
    */
   aside<T>(work: (db: SqlExecutor) => Promise<T>): Promise<T> {
     return retryConflicts(() => this.enqueue(() => this.transact("aside", work)));

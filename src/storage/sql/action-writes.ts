@@ -88,7 +88,7 @@ export function createActionWriter(
   };
 }
 
-/** Columns that can change after the decision. */
+/** Columns that `updateAction` can change. */
 export const CHANGEABLE_COLUMNS = [
   "status",
   "updated_at",

@@ -5,12 +5,15 @@ import type { SqlDialect } from "./dialect.ts";
 import { toStoredActionId } from "./packed-columns.ts";
 import { joinGivenRows } from "./join-each.ts";
 import { ACTION_COLUMNS, type Tables } from "./table-schema.ts";
-import { encodeRowsParameter, param, toPlainRow, prepare, type SqlExecutor } from "./statement.ts";
+import { encodeRowsParameter, param, prepare, readRows, type SqlReader } from "./statement.ts";
 
 /** A name that no column of a table has, so that it is unambiguous in the join. */
 const ID = { wanted: "text" } as const;
 
-export function prepareActionsById(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "types" | "expectsRows">) {
+export function prepareActionsById(
+  db: Kysely<Tables>,
+  dialect: Pick<SqlDialect, "given" | "types" | "usesGenericPlans">,
+) {
   const given = dialect.given(param("ids"), ID) as never;
   const isWanted = sql<boolean>`actions.id = ${toStoredActionId(dialect.types, "given.wanted")}`;
   return {
@@ -22,14 +25,12 @@ export function prepareActionsById(db: Kysely<Tables>, dialect: Pick<SqlDialect,
 
 export function createActionsByIdReader(
   { actionsById }: ReturnType<typeof prepareActionsById>,
-  db: Pick<SqlExecutor, "all">,
+  db: SqlReader,
 ): Pick<ActionReads, "actionsById"> {
   return {
     actionsById: async (ids) => {
       const rows = [...new Set(ids)].map((wanted) => ({ wanted }));
-      return (await db.all(actionsById, { ids: encodeRowsParameter(Object.keys(ID), rows) })).map((row) =>
-        toPlainRow<ActionRow>(row),
-      );
+      return readRows<ActionRow>(db, actionsById, { ids: encodeRowsParameter(Object.keys(ID), rows) });
     },
   };
 }

@@ -4,18 +4,18 @@ import { FOLLOWED_TYPES } from "../../domain/entries.ts";
 import { equalBytes } from "../../domain/hash.ts";
 import { TILE_WIDTH } from "../../domain/tiles.ts";
 import { encodeBundle } from "./bundles.ts";
-import type { Reads } from "./queries.ts";
-import { toPlainRow, type SqlExecutor } from "./statement.ts";
-import type { Writes } from "./writes.ts";
+import type { ReadStatements } from "./queries.ts";
+import { readRows, toPlainRow, type SqlExecutor, type SqlReader } from "./statement.ts";
+import type { WriteStatements } from "./writes.ts";
 
 const NO_BYTES = new Uint8Array(0);
 /** Number of bundles that the audit reads at once. */
 const PAGE = 16;
 
 interface BundlerOptions {
-  reads: Reads;
-  writes: Writes;
-  reader: Pick<SqlExecutor, "all">;
+  reads: ReadStatements;
+  writes: WriteStatements;
+  reader: SqlReader;
   /** Runs the work in a transaction that does not write the ledger's head. */
   aside(work: (db: SqlExecutor) => Promise<void>): Promise<void>;
   /** Number of the newest entries that keep their bytes in their rows. */
@@ -49,9 +49,7 @@ export function createBundler({
   }
 
   async function encodeAt(start: number): Promise<EncodedBundle> {
-    const rows = (await reader.all(reads.entries, { from: start, to: start + TILE_WIDTH })).map((row) =>
-      toPlainRow<EntryRow>(row),
-    );
+    const rows = await readRows<EntryRow>(reader, reads.entries, { from: start, to: start + TILE_WIDTH });
     return {
       start,
       bytes: await encodeBundle(start, rows),
@@ -110,12 +108,10 @@ function changed(from: number, to: number): StorageError {
 }
 
 /** Returns faults of bundles that reads of entries cannot detect: bundles without a complete tile of entries. */
-export async function findBundleFaults(reads: Reads, db: Pick<SqlExecutor, "all">): Promise<string[]> {
+export async function findBundleFaults(reads: ReadStatements, db: SqlReader): Promise<string[]> {
   const faults: string[] = [];
   for (let after = -1; ;) {
-    const rows = (await db.all(reads.bundledEntries, { after, limit: PAGE })).map((row) =>
-      toPlainRow<{ start: number; n: number }>(row),
-    );
+    const rows: { start: number; n: number }[] = await readRows(db, reads.bundledEntries, { after, limit: PAGE });
     for (const { start, n } of rows)
       if (start % TILE_WIDTH !== 0 || n !== TILE_WIDTH)
         faults.push(`there is a bundle at ${start}, but only ${n} of its ${TILE_WIDTH} entries are stored correctly`);

@@ -1,7 +1,7 @@
 /**
  * Stores the bytes of old entries in bundles of 256. If an entry's row has no bytes, they are in the bundle of its tile
- * (C2SP tlog-tiles layout, gzip). Every read compares the bytes with the entry's leaf hash, so a lost or damaged bundle
- * cannot change an entry unnoticed.
+ * (C2SP tlog-tiles layout, gzip). Every read compares bytes from a bundle with the entry's leaf hash, so a lost or
+ * damaged bundle cannot change an entry unnoticed.
  *
  * Measured with 100,003 decisions on SQLite: an entry's row and its share of a bundle use 272 bytes instead of 1,172.
  */
@@ -13,7 +13,7 @@ import { equalBytes } from "../../domain/hash.ts";
 import { hashLeaf } from "../../domain/merkle.ts";
 import { decodeEntryBundle, encodeEntryBundle, TILE_WIDTH } from "../../domain/tiles.ts";
 import type { Tables } from "./table-schema.ts";
-import { param, prepare, type SqlExecutor } from "./statement.ts";
+import { param, prepare, type SqlReader } from "./statement.ts";
 
 /**
  * Number of the newest entries that keep their bytes in their rows, because most reads of an action come soon after its
@@ -39,23 +39,21 @@ export interface EntryBytes {
   bytes: Uint8Array;
 }
 
-export interface Bundles {
+export interface BundleReader {
   /**
    * Returns the rows. Adds the bytes from bundles to rows without bytes. Throws `StorageError` of kind "corrupt" if
    * bytes do not match their leaf hash. The transaction stays usable, because no statement has failed.
    */
-  withBytes<Row extends EntryBytes>(db: EntryReads, rows: Row[]): Promise<Row[]>;
+  withBytes<Row extends EntryBytes>(db: SqlReader, rows: Row[]): Promise<Row[]>;
 }
-
-export type EntryReads = Pick<SqlExecutor, "all">;
 
 export function prepareBundleReads(db: Kysely<Tables>) {
   return {
     bundle: prepare(db.selectFrom("entry_bundles").select("bytes").where("start", "=", param("start"))),
     lastBundle: prepare(db.selectFrom("entry_bundles").select((eb) => eb.fn.max("start").as("start"))),
     /**
-     * Reads bundles. Counts, for each bundle, the entries (of 256) that are stored correctly: their rows have bytes if
-     * and only if their type requires that.
+     * Reads bundles, each with the number of its 256 entries that are stored correctly. A row must have bytes if its
+     * type is in `UNBUNDLED_TYPES`, and no bytes otherwise.
      */
     bundledEntries: prepare(
       db
@@ -119,12 +117,12 @@ const hasHash = (bytes: Uint8Array | undefined, leafHash: Uint8Array): bytes is 
 /**
  * Creates a reader of the bytes of entries. It verifies the bytes and caches bundles.
  * @example
- * const reader = createReader(reads, executor, createBundles(reads));
+ * const reader = createReader(reads, executor, createBundleReader(reads));
  */
-export function createBundles(reads: Pick<ReturnType<typeof prepareBundleReads>, "bundle">): Bundles {
+export function createBundleReader(reads: Pick<ReturnType<typeof prepareBundleReads>, "bundle">): BundleReader {
   const cache = createBundleCache();
 
-  async function readBundle(db: EntryReads, seq: number): Promise<Uint8Array[]> {
+  async function readBundle(db: SqlReader, seq: number): Promise<Uint8Array[]> {
     const start = tileStart(seq);
     const subject = `entry ${seq} was altered: the bundle of entries ${start} to ${start + TILE_WIDTH - 1}`;
     const row = (await db.all(reads.bundle, { start }))[0];
@@ -138,7 +136,7 @@ export function createBundles(reads: Pick<ReturnType<typeof prepareBundleReads>,
     }
   }
 
-  async function bytesOf(db: EntryReads, { seq, leaf_hash }: EntryBytes): Promise<Uint8Array> {
+  async function bytesOf(db: SqlReader, { seq, leaf_hash }: EntryBytes): Promise<Uint8Array> {
     const start = tileStart(seq);
     const cached = cache.get(start)?.[seq - start];
     // Return a copy, so that a caller cannot change the cached bundle or keep all of it in memory.
@@ -158,7 +156,7 @@ export function createBundles(reads: Pick<ReturnType<typeof prepareBundleReads>,
   };
 }
 
-/** Caches the most recently decoded bundles, up to `CACHE_BYTES`. */
+/** Caches decoded bundles, up to `CACHE_BYTES`. Evicts the bundle that was decoded first. */
 function createBundleCache() {
   const bundles = new Map<number, { entries: Uint8Array[]; size: number }>();
   return {

@@ -3,7 +3,7 @@ import { StorageError } from "../../contract/storage.ts";
 
 const MAX_RETRIES = 8;
 /** Maximum pause before the first retry. It doubles with each retry. Milliseconds. */
-const FIRST_PAUSE_MS = 10;
+const FIRST_PAUSE_MS = 20;
 
 /**
  * Runs a read or a whole transaction. Retries it up to eight times after conflicts.
@@ -15,7 +15,7 @@ export async function retryConflicts<T>(work: () => Promise<T>): Promise<T> {
       return await work();
     } catch (error) {
       if (!(error instanceof StorageError) || error.kind !== "conflict" || conflicts > MAX_RETRIES) throw error;
-      await new Promise((resolve) => setTimeout(resolve, Math.random() * FIRST_PAUSE_MS * 2 ** conflicts));
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * FIRST_PAUSE_MS * 2 ** (conflicts - 1)));
     }
   }
 }

@@ -10,8 +10,8 @@ export type ContainsDialect = Pick<SqlDialect, "ignoreCaseLike">;
 const REQUESTS = { request: "contained", effective: "contained_before_salt" } as const;
 const NAMES = ["agent_id", "tool", "operation"] as const;
 /**
- * A longer request is not compared but counts as containing the text, because a comparison takes as long as the request
- * times the text, and nothing else runs meanwhile. Characters.
+ * A request with more characters than this counts as a match without a comparison. The time of a comparison grows with
+ * the product of both lengths, and SQLite blocks the process meanwhile.
  */
 const MAX_COMPARED = 2048;
 

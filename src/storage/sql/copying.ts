@@ -7,12 +7,12 @@ import {
   type LedgerHead,
   type StorageCopying,
 } from "../../contract/storage.ts";
-import type { Bundles, EntryBytes } from "./bundles.ts";
+import type { BundleReader, EntryBytes } from "./bundles.ts";
 import { PACKED_COLUMNS } from "./packed-columns.ts";
 import { foldAgentName } from "./open-actions.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
-import { param, params, toPlainRow, prepare, type SqlExecutor, type Statement } from "./statement.ts";
+import { param, params, prepare, readRows, type SqlExecutor, type SqlReader, type Statement } from "./statement.ts";
 import { joinHashes } from "./writes.ts";
 
 interface Shape {
@@ -92,7 +92,7 @@ function statementsOf(
   const forms = PACKED_COLUMNS[table] ?? {};
   const rows = db.selectFrom(table as "meta").select(columns as never) as ReturnType<typeof selected>;
   const ordered = key.reduce((query, column) => query.orderBy(column as never), rows);
-  // Compare the columns individually, in the order of the primary key.
+  // A row-value comparison selects the rows that follow `after` in the order of the primary key.
   const left = sql.join(key.map((column) => sql.ref(column)));
   const right = sql.join(key.map((column) => sql`${param(`after_${column}`, forms[column])}`));
   const behind = sql<boolean>`(${left}) > (${right})`;
@@ -117,12 +117,12 @@ function statementsOf(
 /** Creates the methods that copy a store. `write` runs its work in one durable transaction. */
 export function createStorageCopying(
   statements: CopyStatements,
-  reader: Pick<SqlExecutor, "all">,
-  bundles: Bundles,
+  reader: SqlReader,
+  bundles: BundleReader,
   write: (work: (db: SqlExecutor) => Promise<void>) => Promise<void>,
 ): StorageCopying {
   async function rowsOf(table: CopiedTable, statement: Statement, values: object): Promise<CopiedRow[]> {
-    const rows = (await reader.all(statement, values)).map((row) => toPlainRow<CopiedRow>(row));
+    const rows = await readRows<CopiedRow>(reader, statement, values);
     if (table === "entries") await bundles.withBytes(reader, rows as unknown as EntryBytes[]);
     return rows;
   }

@@ -4,7 +4,7 @@
  */
 import type { ActionCounts, AnalyticsQuery, SeriesCounts } from "../../contract/storage.ts";
 import type { StoredVisibility } from "../../domain/visibility.ts";
-import { toPlainRow, type SqlExecutor, type Statement } from "./statement.ts";
+import { toPlainRow, type SqlReader, type Statement } from "./statement.ts";
 import {
   DIMENSIONS,
   ALL_GRAINS,
@@ -17,12 +17,12 @@ import {
 import { toDimensionValues, parseCounts } from "./sums.ts";
 
 /**
- * Reads the counts. Starts all statements in one turn of the event loop, so that synchronous reads return the same
- * state; for other reads, `db` is a snapshot.
+ * Reads the counts. Starts all statements in one turn of the event loop, so that the reads of a synchronous database
+ * return the same state. For other databases, `db` must be a snapshot.
  */
 export async function readCounts(
   statements: SumStatements,
-  db: Pick<SqlExecutor, "all">,
+  db: SqlReader,
   query: AnalyticsQuery,
 ): Promise<ActionCounts> {
   const { visibility } = query;
@@ -125,7 +125,7 @@ function visibilityKind(visibility: StoredVisibility): "all" | "agent_id" | "key
   return "all" in visibility ? "all" : "agent_id" in visibility ? "agent_id" : "key_id";
 }
 
-/** Removes zeros, which remain when all actions of a bucket have changed their status. */
+/** Removes values whose count is zero: a bucket can have a status that none of its actions has any more. */
 function dropZeros(counts: Record<string, number>): void {
   for (const [value, count] of Object.entries(counts)) if (count === 0) delete counts[value];
 }

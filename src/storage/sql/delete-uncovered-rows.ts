@@ -10,15 +10,15 @@ import { isCoreEntry, decodeEntry, type EntryBody } from "../../domain/entries.t
 import { toHex } from "../../domain/hash.ts";
 import { findFactsByCommitment, encodeSaltedFacts } from "../../domain/salted-facts.ts";
 import { TILE_WIDTH } from "../../domain/tiles.ts";
-import type { Bundles } from "./bundles.ts";
+import type { BundleReader } from "./bundles.ts";
 import { CHANGEABLE_COLUMNS } from "./action-writes.ts";
 import type { SqlDialect } from "./dialect.ts";
 import { createLedgerReader } from "./ledger-reads.ts";
-import { MOVED_TO_TIME } from "./past-actions.ts";
-import type { Reads } from "./queries.ts";
+import { TIME_ASSIGNMENTS } from "./past-actions.ts";
+import type { ReadStatements } from "./queries.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
-import { param, params, toPlainRow, prepare, type SqlExecutor, type Statement } from "./statement.ts";
+import { param, params, prepare, readRows, toPlainRow, type SqlExecutor, type Statement } from "./statement.ts";
 
 type DeletionStatements = ReturnType<typeof prepareUncoveredRowStatements>;
 
@@ -60,7 +60,7 @@ export function prepareUncoveredRowStatements(db: Kysely<Tables>) {
       db.updateTable("actions").set(params<object>(CHANGEABLE_COLUMNS)).where("id", "=", param("id", "uuid")),
     ),
     setPastActions: prepare(
-      db.updateTable("past_actions").set(MOVED_TO_TIME).where("action_id", "=", param("action_id")),
+      db.updateTable("past_actions").set(TIME_ASSIGNMENTS).where("action_id", "=", param("action_id")),
     ),
     deleteTotals: prepare(db.deleteFrom("limit_totals")),
     deleteSums: prepare(db.deleteFrom("action_sums")),
@@ -82,8 +82,8 @@ const TILE_LEVELS = 7;
  */
 export async function deleteUncoveredRows(
   statements: DeletionStatements,
-  reads: Reads,
-  bundles: Bundles,
+  reads: ReadStatements,
+  bundles: BundleReader,
   dialect: SqlDialect,
   db: SqlExecutor,
   keep: (rows: readonly RemovedRow[]) => Promise<void>,
@@ -102,7 +102,7 @@ export async function deleteUncoveredRows(
     { find, remove }: UncoveredRowStatements,
     values: object,
   ): Promise<CopiedRow[]> {
-    const rows = (await db.all(find, values)).map((row) => toPlainRow<CopiedRow>(row));
+    const rows = await readRows<CopiedRow>(db, find, values);
     if (rows.length > 0) removals.push([remove, values]);
     collected.push(...rows.map((row) => ({ table, row })));
     return rows;
@@ -146,8 +146,8 @@ export async function deleteUncoveredRows(
 /** Restores an action to the state that results from its remaining entries. */
 async function restoreAction(
   statements: DeletionStatements,
-  reads: Reads,
-  bundles: Bundles,
+  reads: ReadStatements,
+  bundles: BundleReader,
   db: SqlExecutor,
   id: string,
 ): Promise<void> {

@@ -12,7 +12,7 @@ import type { SqlDialect } from "./dialect.ts";
 import { toStoredActionId } from "./packed-columns.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
-import { param, params, toPlainRow, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
+import { param, params, prepare, readRows, type SqlExecutor, type SqlReader, type Statement } from "./statement.ts";
 
 type Reads = ReturnType<typeof prepareDeliveryReads>;
 type Writes = ReturnType<typeof prepareDeliveryWrites>;
@@ -97,9 +97,8 @@ function deliveryLists(db: Kysely<Tables>): (filter: DeliveryFilter) => Statemen
   };
 }
 
-export function createDeliveryReader(reads: Reads, db: Pick<SqlExecutor, "all">): ReadMethods {
-  const many = async (statement: Statement, values: object): Promise<DeliveryRow[]> =>
-    (await db.all(statement, values)).map((row) => toPlainRow<DeliveryRow>(row));
+export function createDeliveryReader(reads: Reads, db: SqlReader): ReadMethods {
+  const many = (statement: Statement, values: object): Promise<DeliveryRow[]> => readRows(db, statement, values);
   return {
     delivery: async (id) => (await many(reads.delivery, { id }))[0] ?? null,
     deliveries: (filter) => many(reads.deliveryLists(filter), { ...filter, offset: filter.offset ?? 0 }),
@@ -107,7 +106,7 @@ export function createDeliveryReader(reads: Reads, db: Pick<SqlExecutor, "all">)
     dueDeliveries: (now, limit) => many(reads.dueDeliveries, { now, limit }),
     async deliveryBacklog() {
       const readBacklog = async (statement: Statement): Promise<DeliveryBacklog> =>
-        toPlainRow<DeliveryBacklog & SqlRow>((await db.all(statement, {}))[0] as SqlRow);
+        (await readRows<DeliveryBacklog>(db, statement, {}))[0] as DeliveryBacklog;
       const { scheduled, waiting, dead } = reads.deliveryBacklog;
       return {
         scheduled: await readBacklog(scheduled),
@@ -162,7 +161,7 @@ export function prepareDeliveryWrites(db: Kysely<Tables>, dialect: Pick<SqlDiale
         .where("destination", "=", param("destination"))
         .where("id", "!=", param("except"))
         .where("next_at", "<", until)
-        // This condition lets the planner use the index.
+        // Implied by the condition above, but lets the planner use the index over `next_at`.
         .where("next_at", "<", param("latest")),
     ),
     hastenDeliveries: prepare(

@@ -10,10 +10,10 @@ import { prepare } from "./statement.ts";
 import type { Tables } from "./table-schema.ts";
 import { prepareWrites } from "./writes.ts";
 
-export type Statements = ReturnType<typeof prepareAll>;
-const prepared = new WeakMap<SqlDialect, Statements>();
+export type DialectStatements = ReturnType<typeof prepareAll>;
+const prepared = new WeakMap<SqlDialect, DialectStatements>();
 
-export function statementsOf(dialect: SqlDialect): Statements {
+export function getDialectStatements(dialect: SqlDialect): DialectStatements {
   const statements = prepared.get(dialect) ?? prepareAll(dialect.db as unknown as Kysely<Tables>, dialect);
   prepared.set(dialect, statements);
   return statements;
@@ -24,7 +24,7 @@ function prepareAll(db: Kysely<Tables>, dialect: SqlDialect) {
     reads: prepareReads(db, dialect),
     writes: prepareWrites(db, dialect),
     copies: prepareStorageCopying(db),
-    cuts: prepareUncoveredRowStatements(db),
+    uncoveredRows: prepareUncoveredRowStatements(db),
     countPing: prepare(
       db
         .updateTable("liveness")

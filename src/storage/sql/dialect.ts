@@ -3,9 +3,9 @@ import type { PackedSql } from "./packed-columns.ts";
 import type { SqlValue, Statement } from "./statement.ts";
 
 /** A statement that inserts one row into one table. */
-export type Insert = Statement & { readonly into: string };
+export type InsertStatement = Statement & { readonly into: string };
 
-/** Error message of the trigger that refuses a bundle. */
+/** End of the error message of the trigger that refuses a bundle. */
 export const INVALID_BUNDLE_MESSAGE = "a bundle follows the last one, is covered by the head, and is not empty";
 
 /** Columns of an entry that do not change when its bytes are moved to a bundle. */
@@ -24,7 +24,7 @@ export interface SqlTypes {
   readonly bytes: string;
   /** Type for integers up to 2^53. */
   readonly integer: string;
-  /** Type for strings. Compares by code unit, so that the order does not depend on the machine's locale. */
+  /** Type for strings. Compares UTF-8 bytes, so that the order does not depend on the machine's locale. */
   readonly text: string;
   /** SQL that stores columns of type `uuid` and `hash` as bytes (packed-columns.ts). If null, they are stored as strings. */
   readonly packed: PackedSql | null;
@@ -54,10 +54,10 @@ export interface SqlDialect {
   /** The current time by the database's clock. Milliseconds since the epoch. */
   readonly now: RawBuilder<number>;
   /**
-   * Whether the planner estimates row counts before it knows the parameters. If so, statements have a form that lets
-   * the planner use only the right index.
+   * Whether the planner can plan a statement before it knows the parameters (a generic plan of Postgres). If so,
+   * statements have a form for which the planner can use only the right index.
    */
-  readonly expectsRows: boolean;
+  readonly usesGenericPlans: boolean;
   /** The LIKE operator that ignores the case of ASCII letters. */
   readonly ignoreCaseLike: "like" | "ilike";
   /** Returns a query that has a row if the store has the table. */
@@ -70,8 +70,8 @@ export interface SqlDialect {
   protect(table: string, rule: TableRule): string[];
   /**
    * Returns the statements that follow the creation of all tables.
-   * - They permit setting the bytes of an entry to null only if processes do not follow entries of its type, a bundle
-   *   exists for its tile, the head covers the tile, and all other columns are unchanged.
+   * - They permit emptying the bytes of an entry only if processes do not follow entries of its type, a bundle   exists
+   *   for its tile, the head covers the tile, and all other columns are unchanged.
    * - They permit inserting a bundle only directly after the last bundle, and only if the head covers its tile.
    * - In a database that can run a statement outside its transaction after the connection was lost, they refuse every
    *   change to the `guarded` tables outside a transaction that `SqlEngine.begin` began. They then also refuse an entry
@@ -89,5 +89,5 @@ export interface SqlDialect {
    * Prepares one statement that inserts several rows. The values of each row are in the order of `insert.names`. A dialect
    * without this method inserts rows one at a time.
    */
-  insertRows?(insert: Insert, rows: readonly (readonly SqlValue[])[]): { sql: string; values: SqlValue[] };
+  insertRows?(insert: InsertStatement, rows: readonly (readonly SqlValue[])[]): { sql: string; values: SqlValue[] };
 }

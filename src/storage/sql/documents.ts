@@ -2,7 +2,7 @@
 import { sql, type Kysely } from "kysely";
 import type { DocumentFilter, DocumentReads, DocumentRow, DocumentWrites } from "../../contract/storage.ts";
 import { DOCUMENT_COLUMNS, type Tables } from "./table-schema.ts";
-import { param, params, toPlainRow, prepare, type SqlExecutor, type Statement } from "./statement.ts";
+import { param, params, prepare, readRows, type SqlExecutor, type SqlReader, type Statement } from "./statement.ts";
 
 type Reads = ReturnType<typeof prepareDocumentReads>;
 type Writes = ReturnType<typeof prepareDocumentWrites>;
@@ -12,7 +12,7 @@ export function prepareDocumentReads(db: Kysely<Tables>) {
   return { document: prepare(rows.where("key", "=", param("key"))), documentLists: documentLists(db) };
 }
 
-/** Returns a function that returns the list statement for a combination of bounds. Each is prepared on first use. */
+/** Returns the statement for a combination of bounds. Prepares it on first use. */
 function documentLists(db: Kysely<Tables>): (bounds: { after: boolean; to: boolean }) => Statement {
   const statements = new Map<string, Statement>();
   return ({ after, to }) => {
@@ -35,9 +35,8 @@ function documentLists(db: Kysely<Tables>): (bounds: { after: boolean; to: boole
   };
 }
 
-export function createDocumentReader(reads: Reads, db: Pick<SqlExecutor, "all">): DocumentReads {
-  const many = async (statement: Statement, values: object): Promise<DocumentRow[]> =>
-    (await db.all(statement, values)).map((row) => toPlainRow<DocumentRow>(row));
+export function createDocumentReader(reads: Reads, db: SqlReader): DocumentReads {
+  const many = (statement: Statement, values: object): Promise<DocumentRow[]> => readRows(db, statement, values);
   return {
     document: async (plugin, key) => (await many(reads.document, { plugin, key }))[0] ?? null,
     documents(filter: DocumentFilter) {

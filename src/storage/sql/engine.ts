@@ -12,7 +12,8 @@ export interface SqlRead {
 
 /**
  * Purpose of a transaction. `write`: can write the ledger's head. `copy`: fills an empty store, and writes entries
- * before the head that covers them. `aside`: leases and probes. `migrate`: changes the schema.
+ * before the head that covers them. `aside`: changes rows that are not decisions, such as leases and bundles.
+ * `migrate`: changes the schema.
  */
 export type SqlPurpose = "write" | "copy" | "aside" | "migrate";
 

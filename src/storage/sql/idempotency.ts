@@ -7,10 +7,11 @@ import { IDEMPOTENCY_COLUMNS, type Tables } from "./table-schema.ts";
 import {
   encodeRowsParameter,
   param,
-  toPlainRow,
   prepare,
   prepareInsert,
+  readRows,
   type SqlExecutor,
+  type SqlReader,
   type Statement,
 } from "./statement.ts";
 
@@ -19,7 +20,7 @@ type Writes = ReturnType<typeof prepareIdempotencyWrites>;
 
 const NAME = { key_id: "text", route: "text", idempotency_key: "text" } as const;
 
-export function prepareIdempotencyReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "expectsRows">) {
+export function prepareIdempotencyReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "usesGenericPlans">) {
   const rows = db.selectFrom("idempotency").select(IDEMPOTENCY_COLUMNS);
   const names = db.selectFrom(dialect.given(param("names"), NAME) as never);
   const isOfName = sameColumnsAsGiven("idempotency", Object.keys(NAME));
@@ -65,10 +66,9 @@ export function prepareIdempotencyWrites(db: Kysely<Tables>) {
 
 export function createIdempotencyReader(
   reads: Reads,
-  db: Pick<SqlExecutor, "all">,
+  db: SqlReader,
 ): Pick<ActionReads, "idempotency" | "idempotencies" | "idempotencyBefore"> {
-  const many = async (statement: Statement, values: object): Promise<IdempotencyRow[]> =>
-    (await db.all(statement, values)).map((row) => toPlainRow<IdempotencyRow>(row));
+  const many = (statement: Statement, values: object): Promise<IdempotencyRow[]> => readRows(db, statement, values);
   return {
     idempotency: async (key_id, route, idempotency_key) =>
       (await many(reads.idempotency, { key_id, route, idempotency_key }))[0] ?? null,

@@ -23,8 +23,8 @@ export const sameColumnsAsGiven = (table: keyof Tables, columns: readonly string
 
 /**
  * Joins each row of "given" (`SqlDialect.given`), from which `query` selects, with the matching rows of a table. If the
- * planner estimates row counts, the form of the statement forces one lookup for each row. Otherwise a plan that was
- * made while the table was small would read the whole table for each batch, under the ledger's lock, until the table is
+ * planner uses generic plans, the form of the statement forces one lookup for each row. Otherwise a plan that was made
+ * while the table was small would read the whole table for each batch, under the ledger's lock, until the table is
  * analyzed again.
  */
 export function joinGivenRows<Query>(
@@ -32,11 +32,11 @@ export function joinGivenRows<Query>(
   kind: "inner" | "left",
   table: keyof Tables,
   on: RawBuilder<boolean>,
-  { expectsRows }: Pick<SqlDialect, "expectsRows">,
+  { usesGenericPlans }: Pick<SqlDialect, "usesGenericPlans">,
 ): Query {
   // Kysely cannot type the columns of "given".
   const joins = query as Joins;
-  const joined = expectsRows
+  const joined = usesGenericPlans
     ? joins[`${kind}JoinLateral`](sql`(select * from ${sql.table(table)} where ${on} offset 0)`.as(table), (join) =>
         join.onTrue(),
       )

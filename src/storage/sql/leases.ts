@@ -1,12 +1,9 @@
-/**
- * Leases of background jobs, and the list of running processes. They use only the database's clock, because the clocks
- * of processes differ.
- */
+/** Leases of background jobs. They use only the database's clock, because the clocks of processes differ. */
 import { sql, type Kysely, type RawBuilder } from "kysely";
 import type { Tables } from "./table-schema.ts";
-import { param, toPlainRow, prepare, type SqlExecutor } from "./statement.ts";
+import { param, prepare, readRows, type SqlReader } from "./statement.ts";
 
-/** Leases that expired longer ago than this are deleted. Milliseconds. */
+/** Leases that expired longer ago than this, or expire later than this, are deleted. Milliseconds. */
 const DAY = 86_400_000;
 
 type LeaseStatements = ReturnType<typeof prepareLeases>;
@@ -18,7 +15,7 @@ export function prepareLeases(db: Kysely<Tables>, now: RawBuilder<number>) {
   // terms, because another process can have acquired the lease after `now` was read.
   const beyond = sql<number>`${now} + 2 * ${term}`;
   return {
-    take: prepare(
+    acquire: prepare(
       db
         .insertInto("leases")
         .values({ name: param("name"), holder: param("holder"), until: end })
@@ -36,7 +33,7 @@ export function prepareLeases(db: Kysely<Tables>, now: RawBuilder<number>) {
         ),
     ),
     release: prepare(db.deleteFrom("leases").where("name", "=", param("name")).where("holder", "=", param("holder"))),
-    lasting: prepare(
+    active: prepare(
       db
         .selectFrom("leases")
         .select(["name", "holder"])
@@ -46,7 +43,7 @@ export function prepareLeases(db: Kysely<Tables>, now: RawBuilder<number>) {
     ),
     // Deletes leases that expired long ago, for example leases of jobs that are no longer configured. Also deletes
     // leases that expire far in the future, which can exist if the clock was set back after they were written.
-    forget: prepare(
+    deleteStale: prepare(
       db
         .deleteFrom("leases")
         .where((eb) =>
@@ -59,10 +56,10 @@ export function prepareLeases(db: Kysely<Tables>, now: RawBuilder<number>) {
   };
 }
 
-export async function readLastingLeases(
-  { lasting }: LeaseStatements,
-  db: Pick<SqlExecutor, "all">,
+export function readActiveLeases(
+  { active }: LeaseStatements,
+  db: SqlReader,
   ms: number,
 ): Promise<{ name: string; holder: string }[]> {
-  return (await db.all(lasting, { ms })).map((row) => toPlainRow<{ name: string; holder: string }>(row));
+  return readRows(db, active, { ms });
 }

@@ -2,11 +2,11 @@
 import { sql, type Kysely } from "kysely";
 import type { EntryRow, LedgerReads, TileRow } from "../../contract/storage.ts";
 import { type EntryType, type FollowedType, FOLLOWED_TYPES } from "../../domain/entries.ts";
-import { prepareBundleReads, type Bundles, type EntryReads } from "./bundles.ts";
+import { prepareBundleReads, type BundleReader } from "./bundles.ts";
 import { prepareEntriesOfType } from "./lists.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
-import { param, toPlainRow, prepare, type Statement } from "./statement.ts";
+import { param, prepare, readRows, type SqlReader, type Statement } from "./statement.ts";
 
 /** Use a literal, so that the planner can use the partial index. */
 const DECISION = sql.lit<EntryType>("decision");
@@ -70,14 +70,11 @@ type Reads = Omit<LedgerReads, "head" | "checkpoint">;
 
 export function createLedgerReader(
   reads: ReturnType<typeof prepareLedgerReads>,
-  db: EntryReads,
-  bundles: Bundles,
+  db: SqlReader,
+  bundles: BundleReader,
 ): Reads {
-  async function rows<T>(statement: Statement, values: object): Promise<T[]> {
-    return (await db.all(statement, values)).map((row) => toPlainRow<T>(row));
-  }
   async function entries(statement: Statement, values: object): Promise<EntryRow[]> {
-    return bundles.withBytes(db, await rows<EntryRow>(statement, values));
+    return bundles.withBytes(db, await readRows<EntryRow>(db, statement, values));
   }
   return {
     entries: (from, to) => entries(reads.entries, { from, to }),
@@ -85,9 +82,9 @@ export function createLedgerReader(
     entriesOfAction: (action_id) => entries(reads.entriesOfAction, { action_id }),
     entriesOfType: (type, from, limit) => entries(reads.entriesOfType[type], { from, limit }),
     leafHashes: async (from, to) =>
-      (await rows<{ leaf_hash: Uint8Array }>(reads.leafHashes, { from, to })).map((row) => row.leaf_hash),
-    tile: async (level, index) => (await rows<TileRow>(reads.tile, { level, index }))[0] ?? null,
+      (await readRows<{ leaf_hash: Uint8Array }>(db, reads.leafHashes, { from, to })).map((row) => row.leaf_hash),
+    tile: async (level, index) => (await readRows<TileRow>(db, reads.tile, { level, index }))[0] ?? null,
     tileRoots: async (level, from, to) =>
-      (await rows<{ root: Uint8Array }>(reads.tileRoots, { level, from, to })).map((row) => row.root),
+      (await readRows<{ root: Uint8Array }>(db, reads.tileRoots, { level, from, to })).map((row) => row.root),
   };
 }

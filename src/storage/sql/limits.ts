@@ -17,15 +17,17 @@ import {
   toPlainRow,
   prepare,
   prepareInsert,
+  readRows,
   type SqlExecutor,
+  type SqlReader,
   type SqlRow,
 } from "./statement.ts";
 
-/** Maximum number of uses in one total. */
+/** Maximum number of uses in a new total. Uses of the same millisecond are never split, so they can exceed it. */
 export const MAX_USES_PER_TOTAL = 512;
 /** If a read finds more uses without a total than this, its transaction creates totals for them. */
 const LOOSE = 3 * MAX_USES_PER_TOTAL;
-/** Maximum number of uses for which one transaction creates totals. */
+/** Maximum number of uses of a limit and subject for which one transaction creates totals. */
 const AT_ONCE = 16 * MAX_USES_PER_TOTAL;
 
 // Add as doubles, which are exact up to 2^53 and do not overflow. In SQLite, an integer sum above 2^63 is an error.
@@ -38,7 +40,6 @@ type Key = Pick<LimitUseRow, (typeof KEY)[number]>;
 const KEY_COLUMNS = { policy: "text", limit_name: "text", subject: "text" } as const;
 const SPAN = { n: "integer", ...KEY_COLUMNS, since: "integer" } as const;
 const CHANGE = { ...KEY_COLUMNS, at: "integer", uses: "integer", amount: "integer" } as const;
-const columnsOf = (given: object): string[] => Object.keys(given);
 
 const isOf = (table: "limit_uses" | "limit_totals") => sameColumnsAsGiven(table, KEY);
 /** Selects an aggregate over the totals that begin in the span. */
@@ -47,7 +48,7 @@ const aggregateTotals = (what: string) =>
     `(select ${what} from limit_totals as t where ${KEY.map((name) => `t.${name} = given.${name}`).join(" and ")} and t.from_at >= given.since)`,
   );
 
-export function prepareLimitReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "expectsRows">) {
+export function prepareLimitReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "usesGenericPlans">) {
   const spans = () => db.selectFrom(dialect.given(param("spans"), SPAN) as never);
   const uses = (between: ReturnType<typeof sql<boolean>>) =>
     joinGivenRows(spans(), "inner", "limit_uses", sql<boolean>`${isOf("limit_uses")} and ${between}`, dialect).select([
@@ -110,23 +111,21 @@ interface MeasuredUsage {
 
 async function readUsed(
   { limitsUsed }: Pick<ReturnType<typeof prepareLimitReads>, "limitsUsed">,
-  db: Pick<SqlExecutor, "all">,
+  db: SqlReader,
   spans: readonly LimitSpan[],
 ): Promise<MeasuredUsage[]> {
   const given = encodeRowsParameter(
-    columnsOf(SPAN),
+    Object.keys(SPAN),
     spans.map((span, n) => ({ ...span, n })),
   );
-  const rows = (await db.all(limitsUsed, { spans: given })).map((row) =>
-    toPlainRow<MeasuredUsage & { n: number }>(row),
-  );
+  const rows = await readRows<MeasuredUsage & { n: number }>(db, limitsUsed, { spans: given });
   const used = new Map(rows.map(({ n, count, sum, loose }) => [Number(n), { count, sum, loose }]));
   return spans.map((_, n) => used.get(n) ?? { count: 0, sum: 0, loose: 0 });
 }
 
 export function createLimitReader(
   reads: Pick<ReturnType<typeof prepareLimitReads>, "limitsUsed">,
-  db: Pick<SqlExecutor, "all">,
+  db: SqlReader,
 ): LimitReads {
   return {
     limitsUsed: async (spans) => (await readUsed(reads, db, spans)).map(({ count, sum }) => ({ count, sum })),
@@ -142,17 +141,15 @@ export function createLimitReader(
 /** Returns the faults of running totals, for the audit. */
 export async function findLimitTotalFaults(
   reads: ReturnType<typeof prepareLimitReads>,
-  db: Pick<SqlExecutor, "all">,
+  db: SqlReader,
 ): Promise<string[]> {
-  return (await db.all(reads.faultyTotals, {}))
-    .map((row) => toPlainRow<Key>(row))
-    .map(
-      ({ policy, limit_name, subject }) =>
-        `a total of what "${subject}" used of the limit "${limit_name}" of "${policy}" differs from the sum of its uses`,
-    );
+  return (await readRows<Key>(db, reads.faultyTotals, {})).map(
+    ({ policy, limit_name, subject }) =>
+      `a total of the limit "${limit_name}" of "${policy}" for "${subject}" differs from the sum of its uses`,
+  );
 }
 
-export function prepareLimitWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "expectsRows">) {
+export function prepareLimitWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "given" | "usesGenericPlans">) {
   const keys = [...KEY, "at", "action_id"] as const;
   const past = db
     .selectFrom("limit_uses")
@@ -245,7 +242,7 @@ export function createLimitAccess(
 
   async function changeTotals(): Promise<void> {
     if (changes.length === 0) return;
-    const given = encodeRowsParameter(columnsOf(CHANGE), changes);
+    const given = encodeRowsParameter(Object.keys(CHANGE), changes);
     changes = [];
     await db.send(writes.changeTotals, { changes: given });
   }
@@ -261,8 +258,8 @@ export function createLimitAccess(
 
   async function makeTotals(key: Key): Promise<void> {
     const last = (await db.all(writes.endOfTotals, key))[0]?.["at"] ?? null;
-    const rows = await db.all(writes.usesFrom, { ...key, from: last ?? 0, limit: AT_ONCE });
-    const uses = rows.map((row) => toPlainRow<{ at: number; amount: number }>(row));
+    const values = { ...key, from: last ?? 0, limit: AT_ONCE };
+    const uses = await readRows<{ at: number; amount: number }>(db, writes.usesFrom, values);
     for (const total of computeLimitTotals(uses, last === null ? null : Number(last)))
       await db.send(writes.insertTotal, { ...key, ...total });
   }
@@ -314,8 +311,8 @@ export function createLimitAccess(
  * millisecond are in the same total. No total exceeds 2^53 - 1.
  * @param uses the uses in order of time
  * @param from the start of the first total; null to start at the first use
- * @example computeLimitTotals(uses, null)[0] // { from_at: 1735689600000, to_at: 1735689601250, uses: 512, amount:
- * 51200000000 }
+ * @example
+ * computeLimitTotals(uses, null)[0] // { from_at: 1735689600000, to_at: 1735689601250, uses: 512, amount: 51200000000 }
  */
 export function computeLimitTotals(
   uses: readonly { at: number; amount: number }[],

@@ -50,8 +50,8 @@ export function prepareActionLists(db: Kysely<Tables>, dialect: ContainsDialect)
     let statement = statements.get(shape);
     if (statement === undefined) {
       const newest = db.selectFrom("actions").orderBy("decision_seq", "desc");
-      // Prevent the use of other indexes. Only few actions have the same hash, grant or plan, or are the first action
-      // of a plan.
+      // Prevent the use of indexes over other columns, because few actions have the same hash, grant or plan, or are
+      // the first action of a plan.
       const hashed = (["request_hash", "grant_id", "plan_id", "first_of_plan"] as const).some(
         (name) => filter[name] !== undefined,
       );
@@ -101,8 +101,8 @@ export function prepareActionLists(db: Kysely<Tables>, dialect: ContainsDialect)
 export type StoredDecision = DecisionInput & { leaf_hash: Uint8Array };
 
 /**
- * Reads decisions by sequence number, with their actions. `+ 0` prevents the planner from using the index over the
- * time.
+ * Prepares the list of decisions with their actions, newest first. `+ 0` prevents the planner from using the index over
+ * the time.
  */
 export function prepareDecisionLists(db: Kysely<Tables>, visible: "all" | "agent_id" | "key_id"): Statement {
   const rows = db
@@ -130,7 +130,10 @@ export function prepareDecisionLists(db: Kysely<Tables>, visible: "all" | "agent
   return prepare(rows);
 }
 
-/** Prepares the list of pending actions, sorted by expiry. */
+/**
+ * Prepares the list of pending actions sorted by expiry (`page`), the same list with a text filter (`found`), and their
+ * number (`count`).
+ */
 export function preparePendingLists(
   db: Kysely<Tables>,
   dialect: ContainsDialect,
@@ -150,8 +153,8 @@ export function preparePendingLists(
   return {
     page: prepare(page),
     found: prepare(page.where(containsText(dialect))),
-    // This count runs for every request of a key, under the ledger's lock, so an index contains all columns that it
-    // reads.
+    // The count of one key runs for every action that the key submits, under the ledger's lock, so an index contains
+    // all columns that it reads.
     count: prepare(
       visible === "key_id"
         ? counted(db.selectFrom("actions").where(isPendingCondition))
@@ -196,10 +199,10 @@ export function prepareApprovedList(db: Kysely<Tables>): Statement {
  */
 export function prepareOpenLists(
   db: Kysely<Tables>,
-  { expectsRows }: Pick<SqlDialect, "expectsRows">,
+  { usesGenericPlans }: Pick<SqlDialect, "usesGenericPlans">,
 ): { startable: Statement; waiting: Statement } {
   const actions = db.selectFrom("actions").select(schema.ACTION_COLUMNS);
-  const list = expectsRows ? lastOfRange : lastOfRequest;
+  const list = usesGenericPlans ? lastOfRange : lastOfRequest;
   return {
     startable: list(actions.where(startable), "approved_until", []),
     waiting: list(actions.where(isPendingCondition), "expires_at", ["status"]),

@@ -1,7 +1,7 @@
 /**
  * Reads that are sent directly after the statement that locks the ledger's head, before its response arrives. They
- * return the entries that other processes appended after this process's last batch. The transaction then reads these
- * rows from memory.
+ * return the newest entry, and the leaf hashes that other processes appended after this process's last batch. The
+ * transaction then reads these rows from memory.
  */
 import { sql, type Kysely } from "kysely";
 import type { SqlRead, SqlTransaction } from "./engine.ts";
@@ -9,7 +9,7 @@ import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
 import { bindValues, param, prepare, type SqlRow, type Statement } from "./statement.ts";
 
-/** Maximum number of prefetched leaf hashes. If there are more, the transaction reads them again. */
+/** Maximum number of prefetched leaf hashes. A transaction that needs more reads all of them from the database. */
 const MOST_HASHES = 1_000;
 
 type LockReadStatements = ReturnType<typeof prepareLockReads>;
@@ -52,7 +52,8 @@ export function listLockReads({ hashes, newest }: LockReadStatements, from: numb
 export type FindPrefetchedRows = (statement: Statement, values: object) => SqlRow[] | null;
 
 /**
- * Stores the results of the lock and of the reads after it. They are valid until the transaction appends entries.
+ * Returns a lookup in the rows that the lock and the reads after it returned. These rows are valid until the
+ * transaction appends entries.
  * @param from the argument of `listLockReads`; null if nothing was prefetched
  */
 export function createPrefetchedRows(

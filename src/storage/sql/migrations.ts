@@ -4,7 +4,7 @@
  * which also writes the row that records it.
  */
 import type { SqlDialect } from "./dialect.ts";
-import { initial } from "./migrations/initial.ts";
+import { initialSchema } from "./migrations/initial.ts";
 
 export interface Migration {
   /** Version of the schema. Versions start at 1 and have no gaps. */
@@ -14,4 +14,4 @@ export interface Migration {
   statements(dialect: SqlDialect): string[];
 }
 
-export const MIGRATIONS: readonly Migration[] = [{ version: 1, name: "schema of 0.1.0", statements: initial }];
+export const MIGRATIONS: readonly Migration[] = [{ version: 1, name: "schema of 0.1.0", statements: initialSchema }];

@@ -1,9 +1,9 @@
 /** Finds the open actions of an agent or a key, with two indexes that contain only open actions. */
 import { sql, type Kysely } from "kysely";
 import { foldName } from "../../domain/names.ts";
-import { IS_OPEN, NAME_OF_AGENT, OPEN_UNTIL } from "./migrations/initial.ts";
+import { IS_OPEN, FOLDED_AGENT_NAME, OPEN_UNTIL } from "./migrations/initial.ts";
 import { ACTION_COLUMNS, type Tables } from "./table-schema.ts";
-import { param, toPlainRow, prepare, type SqlExecutor, type Statement } from "./statement.ts";
+import { param, prepare, readRows, type SqlReader, type Statement } from "./statement.ts";
 
 export function prepareOpenActions(db: Kysely<Tables>): Record<"agent_id" | "key_id", Statement> {
   const open = db
@@ -13,7 +13,7 @@ export function prepareOpenActions(db: Kysely<Tables>): Record<"agent_id" | "key
     .where(sql<boolean>`${sql.raw(OPEN_UNTIL)} > ${param("now")}`)
     .limit(param<number>("limit"));
   return {
-    agent_id: prepare(open.where(sql<boolean>`${sql.raw(NAME_OF_AGENT)} = ${param("owner")}`)),
+    agent_id: prepare(open.where(sql<boolean>`${sql.raw(FOLDED_AGENT_NAME)} = ${param("owner")}`)),
     key_id: prepare(open.where("submitted_by", "=", param("owner", "uuid"))),
   };
 }
@@ -32,9 +32,8 @@ export function prepareAgentNames(db: Kysely<Tables>): Statement {
  * Finds actions with a wrong case-folded agent name. A suspension of the agent would not find these actions. For the
  * audit.
  */
-export async function findAgentFoldMismatches(names: Statement, db: Pick<SqlExecutor, "all">): Promise<string[]> {
-  return (await db.all(names, {}))
-    .map((row) => toPlainRow<{ agent_id: string; agent_fold: string | null }>(row))
+export async function findAgentFoldMismatches(names: Statement, db: SqlReader): Promise<string[]> {
+  return (await readRows<{ agent_id: string; agent_fold: string | null }>(db, names, {}))
     .filter(({ agent_id, agent_fold }) => foldAgentName(agent_id) !== agent_fold)
     .map(({ agent_id }) => `the column agent_fold of actions of the agent "${agent_id}" was altered`);
 }

@@ -10,7 +10,7 @@ import type { SqlDialect } from "./dialect.ts";
 import { toStoredActionId } from "./packed-columns.ts";
 import { joinGivenRows } from "./join-each.ts";
 import { PAST_ACTION_COLUMNS, type Tables } from "./table-schema.ts";
-import { param, prepare, prepareInsert, toPlainRow, type SqlExecutor } from "./statement.ts";
+import { param, prepare, prepareInsert, readRows, type SqlExecutor, type SqlReader } from "./statement.ts";
 
 const COLUMNS = [
   "id",
@@ -28,10 +28,10 @@ const COLUMNS = [
 
 const LONGEST = sql.lit(MAX_PAST_REQUEST);
 
-/** Sets the time of a row to `at`, and moves `until` by the same difference. */
-export const MOVED_TO_TIME = { at: param<number>("at"), until: sql<number>`until + ${param("at")} - at` };
+/** Assignments of an update that sets the time of a row to `at`, and moves `until` by the same difference. */
+export const TIME_ASSIGNMENTS = { at: param<number>("at"), until: sql<number>`until + ${param("at")} - at` };
 
-export function preparePastActionReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "types" | "expectsRows">) {
+export function preparePastActionReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, "types" | "usesGenericPlans">) {
   // Use names that no column of a table has, so that they are unambiguous in the join.
   const found = db
     .selectFrom("past_actions")
@@ -63,13 +63,11 @@ export function preparePastActionReads(db: Kysely<Tables>, dialect: Pick<SqlDial
 
 export function createPastActionReader(
   { pastActions }: ReturnType<typeof preparePastActionReads>,
-  db: Pick<SqlExecutor, "all">,
+  db: SqlReader,
 ): PastActionReads {
   return {
-    pastActions: async ({ policy, basis, subject, since, limit }) =>
-      (await db.all(pastActions, { policy, basis, subject, since, limit })).map((row) =>
-        toPlainRow<PastActionRow>(row),
-      ),
+    pastActions: ({ policy, basis, subject, since, limit }) =>
+      readRows<PastActionRow>(db, pastActions, { policy, basis, subject, since, limit }),
   };
 }
 
@@ -87,7 +85,7 @@ export function preparePastActionWrites(db: Kysely<Tables>) {
     movePastAction: prepare(
       db
         .updateTable("past_actions")
-        .set(MOVED_TO_TIME)
+        .set(TIME_ASSIGNMENTS)
         .where("action_id", "=", param("action_id"))
         .where("at", "<", param<number>("at")),
     ),

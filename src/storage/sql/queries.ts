@@ -40,21 +40,21 @@ import {
   prepareApprovedList,
   type StoredDecision,
 } from "./lists.ts";
-import type { Bundles, EntryReads } from "./bundles.ts";
+import type { BundleReader } from "./bundles.ts";
 import { prepareLedgerReads, createLedgerReader } from "./ledger-reads.ts";
 import { prepareSums } from "./sum-statements.ts";
 import type { Tables } from "./table-schema.ts";
-import { param, toPlainRow, prepare, type SqlExecutor, type SqlRow, type Statement } from "./statement.ts";
+import { param, toPlainRow, prepare, type SqlReader, type SqlRow, type Statement } from "./statement.ts";
 
 export const HASH_BYTES = 32;
 
 /** All compiled reads of a dialect. */
-export type Reads = ReturnType<typeof prepareReads>;
+export type ReadStatements = ReturnType<typeof prepareReads>;
 
 /**
  * Compiles every read of the contract for a dialect. Call it once.
  * @example
- * const reads = prepareReads(db, postgresDialect);
+ * const reads = prepareReads(postgresSqlBuilder, postgresDialect);
  */
 export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
   const actions = db.selectFrom("actions").select(schema.ACTION_COLUMNS);
@@ -186,17 +186,17 @@ function preparePolicyReads(db: Kysely<Tables>) {
  * `snapshot` runs reads on one snapshot. Absent if statements that start in the same turn of the event loop read the
  * same snapshot.
  */
-interface Readable extends EntryReads {
-  snapshot?<T>(work: (db: Pick<SqlExecutor, "all">) => Promise<T>): Promise<T>;
+interface Readable extends SqlReader {
+  snapshot?<T>(work: (db: SqlReader) => Promise<T>): Promise<T>;
 }
 
 /**
  * Creates the reads of the contract.
  * @param bundles a reader of the bytes of entries
  * @example
- * const head = await createReader(reads, executor, createBundles(reads)).head();
+ * const head = await createReader(reads, executor, createBundleReader(reads)).head();
  */
-export function createReader(reads: Reads, db: Readable, bundles: Bundles): StorageReader {
+export function createReader(reads: ReadStatements, db: Readable, bundles: BundleReader): StorageReader {
   async function one<T>(
     statement: Statement,
     values: object,
@@ -311,7 +311,7 @@ function visibleTo(visibility: StoredVisibility): { visible_agent: string | null
   };
 }
 
-function pendingOf(reads: Reads, visibility: StoredVisibility): ReturnType<typeof preparePendingLists> {
+function pendingOf(reads: ReadStatements, visibility: StoredVisibility): ReturnType<typeof preparePendingLists> {
   if ("all" in visibility) return reads.pendingActions.all;
   return "agent_id" in visibility ? reads.pendingActions.agent_id : reads.pendingActions.key_id;
 }

@@ -95,8 +95,8 @@ export function listSchemaStatements(dialect: SqlDialect, migrations: readonly M
 }
 
 async function apply(tx: SqlTransaction, dialect: SqlDialect, { name, version, statements }: Migration): Promise<void> {
-  // The first statement acquires a lock. Another process that runs the same migration waits here, and then finds it
-  // applied.
+  // Another process that runs the same migration waits here for this row. Its insert then fails because the version
+  // exists, and `migrateOnce` finds the migration applied.
   await tx.query(
     `insert into schema_migrations (version, name, applied_at) values (${version}, '${name.replaceAll("'", "''")}', ${Date.now()})`,
     [],

@@ -10,9 +10,9 @@ export interface SchemaObject {
 /**
  * Returns one sentence for each object that is missing, altered or extra.
  * @example
- * const faults = schemaDifferences(readSchema(emptyStore), readSchema(store));
+ * const faults = compareSchemas(readSchema(emptyStore), readSchema(store));
  */
-export function schemaDifferences(expected: readonly SchemaObject[], stored: readonly SchemaObject[]): string[] {
+export function compareSchemas(expected: readonly SchemaObject[], stored: readonly SchemaObject[]): string[] {
   const [expectedDefinition, found] = [expected, stored].map(
     (objects) => new Map(objects.map(({ name, definition }) => [name, definition])),
   ) as [Map<string, string>, Map<string, string>];

@@ -1,6 +1,6 @@
 /** The executor of one transaction. It rejects every statement after the transaction ended or a statement failed. */
 import { StorageError } from "../../contract/storage.ts";
-import type { Insert, SqlDialect } from "./dialect.ts";
+import type { InsertStatement, SqlDialect } from "./dialect.ts";
 import type { SqlEngine, SqlTransaction } from "./engine.ts";
 import type { WrittenHead } from "./statement.ts";
 import type { FindPrefetchedRows } from "./lock-reads.ts";
@@ -12,7 +12,7 @@ const MOST_AT_ONCE = 4_000_000;
 const OVER = "the transaction has ended; await everything within the work of `write`";
 
 /**
- * Creates the executor of a transaction.
+ * Runs the statements of one transaction.
  * @param own the statements that write the head, and the statements that erase data
  * @param known the rows that were read together with the lock
  */
@@ -32,7 +32,7 @@ export class TransactionScope implements SqlExecutor {
   /** The statement that was accepted last; null if none was accepted. */
   private last: Promise<void> | null = null;
   /** Buffered rows. All rows of a table are inserted together before the next statement. */
-  private held = new Map<Insert, SqlValue[][]>();
+  private held = new Map<InsertStatement, SqlValue[][]>();
 
   constructor(
     engine: Pick<SqlEngine, "pipelined" | "toStorageError">,
@@ -151,8 +151,8 @@ export class TransactionScope implements SqlExecutor {
     });
   }
 
-  /** Buffers a row. Buffered rows of one table are inserted together before the next statement. */
-  private hold(insert: Insert, values: object, last?: SqlValue): void {
+  /** Adds a row to `held`. */
+  private hold(insert: InsertStatement, values: object, last?: SqlValue): void {
     if (this.over) throw new StorageError("unavailable", OVER);
     if (this.failure !== null) throw this.failure;
     const row = this.bound(insert, values, last);
@@ -237,7 +237,7 @@ export class TransactionScope implements SqlExecutor {
     }
   }
 
-  private async insertAll(insert: Insert, rows: readonly SqlValue[][]): Promise<void> {
+  private async insertAll(insert: InsertStatement, rows: readonly SqlValue[][]): Promise<void> {
     const { insertRows } = this.dialect;
     if (insertRows === undefined || rows.length === 1) {
       await this.everyOne(rows, (row) => this.query(insert.sql, row));
@@ -262,7 +262,7 @@ export class TransactionScope implements SqlExecutor {
 
 const copyOfBytes = (value: SqlValue): SqlValue => (value instanceof Uint8Array ? value.slice() : value);
 
-const isInsert = (statement: Statement): statement is Insert => statement.into !== undefined;
+const isInsert = (statement: Statement): statement is InsertStatement => statement.into !== undefined;
 
 /** Splits the rows into parts that are small enough for one statement. */
 function parts(rows: readonly SqlValue[][]): SqlValue[][][] {

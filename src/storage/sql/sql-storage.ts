@@ -10,21 +10,21 @@ import {
   type StorageTransaction,
 } from "../../contract/storage.ts";
 import { TILE_WIDTH } from "../../domain/tiles.ts";
-import { StoreAccess, type Reader } from "./access.ts";
-import { createBundles, UNBUNDLED_ENTRIES, type Bundles } from "./bundles.ts";
+import { StoreAccess } from "./access.ts";
+import { createBundleReader, UNBUNDLED_ENTRIES, type BundleReader } from "./bundles.ts";
 import { retryConflicts } from "./conflicts.ts";
 import { createStorageCopying } from "./copying.ts";
 import { deleteUncoveredRows } from "./delete-uncovered-rows.ts";
 import type { SqlDialect } from "./dialect.ts";
 import type { SqlEngine } from "./engine.ts";
-import { readLastingLeases } from "./leases.ts";
+import { readActiveLeases } from "./leases.ts";
 import { createLimitAccess, findLimitTotalFaults } from "./limits.ts";
 import { migrate, listSchemaStatements, readStoredVersion } from "./run-migrations.ts";
 import { MIGRATIONS, type Migration } from "./migrations.ts";
 import { findAgentFoldMismatches } from "./open-actions.ts";
 import { createReader } from "./queries.ts";
 import { addActionsToSums, createStatusChangeCollector } from "./sums.ts";
-import type { SqlExecutor } from "./statement.ts";
+import type { SqlExecutor, SqlReader } from "./statement.ts";
 import { findBundleFaults, createBundler } from "./bundler.ts";
 import { createTransaction } from "./writes.ts";
 
@@ -92,16 +92,16 @@ class SqlStore {
   readonly access: StoreAccess;
   readonly reader: StorageReader;
   private readonly migrations: readonly Migration[];
-  private readonly bundles: Bundles;
+  private readonly bundles: BundleReader;
   private readonly makeBundles: (most: number) => Promise<boolean>;
-  /** The pending write of all waiting calls of `ping`. */
+  /** The write that all waiting calls of `ping` share. */
   private pinging: Promise<void> | null = null;
 
   constructor(access: StoreAccess, migrations: readonly Migration[], unbundledEntries: number) {
     const { reads, writes } = access.statements;
     this.access = access;
     this.migrations = migrations;
-    this.bundles = createBundles(reads);
+    this.bundles = createBundleReader(reads);
     this.reader = createReader(reads, { ...access.outside, ...snapshotOf(access) }, this.bundles);
     this.makeBundles = createBundler({
       reads,
@@ -135,7 +135,7 @@ class SqlStore {
       // Write now, so that a database that cannot be written is detected at startup instead of the first decision.
       await access.transact("aside", async (db) => {
         await db.run(statements.countPing, {});
-        await db.run(statements.leases.forget, {});
+        await db.run(statements.leases.deleteStale, {});
       });
     } catch (error) {
       access.state = "closed";
@@ -188,12 +188,12 @@ class SqlStore {
   }
 
   leases(ms: number): ReturnType<Storage["leases"]> {
-    return readLastingLeases(this.access.statements.leases, this.access.outside, ms);
+    return readActiveLeases(this.access.statements.leases, this.access.outside, ms);
   }
 
   lease(name: string, holder: string, ms: number): Promise<boolean> {
-    const { take } = this.access.statements.leases;
-    return this.access.aside(async (db) => (await db.run(take, { name, holder, ms })) === 1);
+    const { acquire } = this.access.statements.leases;
+    return this.access.aside(async (db) => (await db.run(acquire, { name, holder, ms })) === 1);
   }
 
   release(name: string, holder: string): Promise<void> {
@@ -250,10 +250,10 @@ class SqlStore {
     keep: Parameters<NonNullable<Storage["deleteUncoveredRows"]>>[0],
   ): ReturnType<NonNullable<Storage["deleteUncoveredRows"]>> {
     const { access, bundles } = this;
-    const { cuts, reads, writes } = access.statements;
+    const { uncoveredRows, reads, writes } = access.statements;
     return access.enqueue(() =>
       access.transact("write", (db) =>
-        deleteUncoveredRows(cuts, reads, bundles, access.dialect, db, (rows) =>
+        deleteUncoveredRows(uncoveredRows, reads, bundles, access.dialect, db, (rows) =>
           keep(rows, createTransaction(reads, writes, db, bundles)),
         ),
       ),
@@ -262,7 +262,7 @@ class SqlStore {
 }
 
 /** Returns the method that runs reads on a single snapshot, or `{}` if the engine does not support snapshots. */
-function snapshotOf(access: StoreAccess): { snapshot?<T>(work: (db: Reader) => Promise<T>): Promise<T> } {
+function snapshotOf(access: StoreAccess): { snapshot?<T>(work: (db: SqlReader) => Promise<T>): Promise<T> } {
   const { engine } = access;
   const snapshot = engine.snapshot?.bind(engine);
   if (snapshot === undefined) return {};

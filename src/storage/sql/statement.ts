@@ -52,6 +52,9 @@ export interface SqlExecutor {
   fail(error: Error): never;
 }
 
+/** Runs reads. */
+export type SqlReader = Pick<SqlExecutor, "all">;
+
 class Param {
   readonly name: string;
   readonly form: PackedForm | undefined;
@@ -166,6 +169,11 @@ export function toPlainRow<T>(row: SqlRow): T {
     else out[name] = value instanceof Uint8Array ? (unpack(name, value) ?? value) : value;
   }
   return out as T;
+}
+
+/** Runs a read, and returns its rows as plain objects. */
+export async function readRows<T>(db: SqlReader, statement: Statement, values: object): Promise<T[]> {
+  return (await db.all(statement, values)).map((row) => toPlainRow<T>(row));
 }
 
 function unescapeText(value: string): string {

@@ -9,11 +9,11 @@ import { toStoredActionId } from "./packed-columns.ts";
 import type { Tables } from "./table-schema.ts";
 import { param, prepare, unindexed } from "./statement.ts";
 
-export const HOUR = 3_600_000;
-export const DAY = 86_400_000;
+const HOUR = 3_600_000;
+const DAY = 86_400_000;
 /**
- * Bucket size of the time series, in milliseconds. UTC offsets are multiples of 15 minutes, so these buckets add up to
- * local hours in every time zone.
+ * Smallest bucket size of the time series, in milliseconds. UTC offsets are multiples of 15 minutes, so these buckets
+ * add up to local hours in every time zone.
  */
 const QUARTER_HOUR = 900_000;
 export const DIMENSIONS = ["status", "decision", "tool", "agent", "rule"] as const;
@@ -29,7 +29,6 @@ const QUARTER_OF = sql<number>`(created_at - created_at % ${sql.lit(QUARTER_HOUR
 
 export const BUCKET_COLUMNS = { grain: "integer", visible: "text", dimension: "text", start: "integer" } as const;
 export const COUNT_COLUMNS = { ...BUCKET_COLUMNS, counts: "text" } as const;
-export const columnNames = (given: object): string[] => Object.keys(given);
 
 /** Sequence number of the last action that the sums include. */
 const FOLDED = sql<number>`(select folded from sums_state where id = 1)`;
@@ -59,18 +58,18 @@ function prepareBuckets(db: Kysely<Tables>, dialect: SqlDialect) {
         db.selectFrom(given(param("buckets"), BUCKET_COLUMNS) as never),
         "inner",
         "action_sums",
-        sameColumnsAsGiven("action_sums", columnNames(BUCKET_COLUMNS)),
+        sameColumnsAsGiven("action_sums", Object.keys(BUCKET_COLUMNS)),
         dialect,
-      ).select([...columnNames(BUCKET_COLUMNS), "counts"].map((name) => `action_sums.${name}`) as never),
+      ).select([...Object.keys(BUCKET_COLUMNS), "counts"].map((name) => `action_sums.${name}`) as never),
     ),
     putBuckets: prepare(
       db
         .insertInto("action_sums")
-        .columns(columnNames(COUNT_COLUMNS) as never)
+        .columns(Object.keys(COUNT_COLUMNS) as never)
         .expression(
           db
             .selectFrom(given(param("buckets"), COUNT_COLUMNS) as never)
-            .select(columnNames(COUNT_COLUMNS) as never)
+            .select(Object.keys(COUNT_COLUMNS) as never)
             // Without a `where`, SQLite parses "on conflict" as part of a join.
             .where(sql<boolean>`1 = 1`),
         )
@@ -87,7 +86,7 @@ function prepareBuckets(db: Kysely<Tables>, dialect: SqlDialect) {
 function prepareRowCounts(db: Kysely<Tables>) {
   const seen = {
     all: sql<boolean>`1 = 1`,
-    // Prevents the planner from using the index over agents or keys instead of the index over the time.
+    // `unindexed` makes the planner use the index over the time instead of an index over agents or keys.
     agent_id: sql<boolean>`${unindexed("agent_id")} = ${param("visible_agent")}`,
     key_id: sql<boolean>`${unindexed("submitted_by")} = ${param("visible_key", "uuid")}`,
   };

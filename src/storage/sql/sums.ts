@@ -2,14 +2,13 @@
  * Maintains sums over actions, so that analytics do not have to read every row. Actions are added to the sums in
  * ascending order of decision_seq; `folded` is the decision_seq of the last action that was added. Actions that have
  * not been added yet, and parts of a time range that do not fill a bucket, are counted from rows, so the result is
- * always exact. Sums are additive over decision_seq, so clock changes do not matter.
+ * always exact. The sums advance by decision_seq instead of by time, so clock changes do not matter.
  */
 import { encodeRowsParameter, toPlainRow, type SqlExecutor, type SqlRow } from "./statement.ts";
 import {
   ALL_GRAINS,
   BUCKET_COLUMNS,
   COARSE_GRAINS,
-  columnNames,
   COUNT_COLUMNS,
   DIMENSIONS,
   SERIES_DIMENSIONS,
@@ -96,7 +95,7 @@ function bucketChanges() {
       if (buckets.length === 0) return;
       const stored = new Map<string, string>();
       for (const row of await db.all(statements.bucketsOf, {
-        buckets: encodeRowsParameter(columnNames(BUCKET_COLUMNS), buckets),
+        buckets: encodeRowsParameter(Object.keys(BUCKET_COLUMNS), buckets),
       })) {
         const { counts, ...bucket } = toPlainRow<Omit<Bucket, "counts"> & { counts: string }>(row);
         stored.set(keyOf(bucket), counts);
@@ -107,12 +106,15 @@ function bucketChanges() {
         for (const [value, n] of bucket.counts) count(counts, value, n);
         return { ...bucket, counts: JSON.stringify(Object.fromEntries(counts)) };
       });
-      await db.run(statements.putBuckets, { buckets: encodeRowsParameter(columnNames(COUNT_COLUMNS), rows) });
+      await db.run(statements.putBuckets, { buckets: encodeRowsParameter(Object.keys(COUNT_COLUMNS), rows) });
     },
   };
 }
 
-/** Collects the status changes of one transaction. At its end, updates the sums that include the changed actions. */
+/**
+ * Collects the status changes of one transaction. `apply` updates the sums that include the changed actions; call it
+ * before the commit.
+ */
 export interface StatusChangeCollector {
   add(id: string, from: string, to: string): void;
   apply(): Promise<void>;

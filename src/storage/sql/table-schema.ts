@@ -1,5 +1,6 @@
 /**
- * Types of the tables' rows in statements. The tables are defined in migrations/; packed-columns.ts describes packed columns.
+ * Types and column names of the tables, for statements. The migrations define the tables. Rows that are read have
+ * strings in packed columns (packed-columns.ts).
  */
 import { Kysely, type DialectAdapter, type QueryCompiler } from "kysely";
 import { DummyDriver, SqliteIntrospector } from "kysely";
@@ -96,7 +97,7 @@ export function createSqlBuilder(adapter: DialectAdapter, compiler: QueryCompile
   });
 }
 
-/** Lists every member of T exactly once: a missing column is a compile error. */
+/** Returns the names of the columns of T. A missing column is a compile error. */
 function columnsOf<T>(columns: { readonly [K in keyof Required<T>]: true }): (keyof T & string)[] {
   return Object.keys(columns) as (keyof T & string)[];
 }

@@ -8,26 +8,26 @@ import {
   type StorageTransaction,
 } from "../../contract/storage.ts";
 import { prepareActionWrites, createActionWriter } from "./action-writes.ts";
-import { prepareBundleWrites, type Bundles } from "./bundles.ts";
+import { prepareBundleWrites, type BundleReader } from "./bundles.ts";
 import { prepareDeliveryWrites, createDeliveryWriter } from "./deliveries.ts";
 import { prepareDocumentWrites, createDocumentWriter } from "./documents.ts";
 import { createLimitAccess, prepareLimitWrites, type LimitAccess } from "./limits.ts";
 import { prepareIdempotencyWrites, createIdempotencyWriter } from "./idempotency.ts";
 import type { SqlDialect } from "./dialect.ts";
 import { createPastActionWriter, preparePastActionWrites } from "./past-actions.ts";
-import { createReader, HASH_BYTES, type Reads } from "./queries.ts";
+import { createReader, HASH_BYTES, type ReadStatements } from "./queries.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
 import { param, params, prepare, prepareInsert, type SqlExecutor, type Statement } from "./statement.ts";
 import { createStatusChangeCollector, type StatusChangeCollector } from "./sums.ts";
 
-export type Writes = ReturnType<typeof prepareWrites>;
+export type WriteStatements = ReturnType<typeof prepareWrites>;
 
-export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "types" | "given" | "expectsRows">) {
+export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "types" | "given" | "usesGenericPlans">) {
   return {
     insertEntry: prepareInsert(db, "entries", schema.ENTRY_COLUMNS),
     insertTile: prepareInsert(db, "tiles", schema.TILE_COLUMNS),
-    // Also compare the old size, so that the update does not change a row if another transaction has written the head.
+    // Also compare the old size, so that the update changes no row if another transaction has written the head.
     moveHead: prepare(
       db
         .updateTable("ledger_head")
@@ -146,10 +146,10 @@ type Parts = ReturnType<typeof createReader> &
 
 /** Creates the transaction. The caller must apply `moves` and `limits` before the commit. */
 export function createTransaction(
-  reads: Reads,
-  writes: Writes,
+  reads: ReadStatements,
+  writes: WriteStatements,
   db: SqlExecutor,
-  bundles: Bundles,
+  bundles: BundleReader,
   moves: StatusChangeCollector = createStatusChangeCollector(reads.sums, db),
   limits: LimitAccess = createLimitAccess(reads, writes, db),
 ): StorageTransaction {

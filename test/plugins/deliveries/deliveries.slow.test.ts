@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import type { ApprovalMessage, ClosedMessage, EventMessage } from "../../../src/contract/notifier.ts";
 import { NotifierError } from "../../../src/contract/notifier.ts";
-import { retryDelay } from "../../../src/delivery/courier.ts";
+import { computeRetryDelay } from "../../../src/delivery/courier.ts";
 import { makeToken } from "../../../src/domain/tokens.ts";
 import { voteByLink } from "../../support/link-vote.ts";
 import { testNotifier, type TestNotifier } from "../../support/notifier.ts";
@@ -399,10 +399,10 @@ describe("delivering", () => {
   test("retry delays double from seconds to an hour, with jitter", async () => {
     await start();
     assert.deepEqual(
-      [1, 2, 3, 11, 12, 99].map((n) => retryDelay(n, 0.5)),
+      [1, 2, 3, 11, 12, 99].map((n) => computeRetryDelay(n, 0.5)),
       [5_000, 10_000, 20_000, 3_600_000, 3_600_000, 3_600_000],
     );
-    assert.deepEqual([retryDelay(1, 0), retryDelay(1, 1)], [3_750, 6_250]);
+    assert.deepEqual([computeRetryDelay(1, 0), computeRetryDelay(1, 1)], [3_750, 6_250]);
   });
 
   test("messages that were queued when the service stopped are delivered after the next start", async () => {

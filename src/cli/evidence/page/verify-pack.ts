@@ -2,7 +2,7 @@
 import type { ActionEntry } from "../../../domain/action-history.ts";
 import { canonicalBytes } from "../../../domain/canonical.ts";
 import { verifyCosignatures } from "../../../domain/cosignature.ts";
-import type { Actor, ApprovalEntry, KeyEntry, LogKeyEntry, UserEntry } from "../../../domain/entries.ts";
+import type { Actor, ApprovalEntry, ApiKeyEntry, LogKeyEntry, UserEntry } from "../../../domain/entries.ts";
 import { findGestureFault } from "../../../domain/gesture.ts";
 import { sha256Hex, utf8 } from "../../../domain/hash.ts";
 import { appendLogKey, currentVkey, listVkeys, openLogCheckpoint, type LogKeys } from "../../../domain/log-keys.ts";
@@ -270,7 +270,7 @@ function createEntryReader(
     if (type === "log_key")
       keys = appendLogKey(keys, entry as LogKeyEntry & { seq: number }, signatures.ed25519(`the key in entry ${seq}`));
     else if (type === "user") users.set(entry.user.id, entry.user);
-    else if (type === "api_key") keyNames.set((entry as KeyEntry).key.id, (entry as KeyEntry).key.name);
+    else if (type === "api_key") keyNames.set((entry as ApiKeyEntry).key.id, (entry as ApiKeyEntry).key.name);
     else if (type === "decision" || type === "redecision" || (type === "policy_set" && seq >= first && seq < end)) {
       if (entry.policy_set !== null) policySets.add(entry.policy_set);
     }

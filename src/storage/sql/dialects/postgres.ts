@@ -6,7 +6,7 @@ import { FOLLOWED_TYPES } from "../../../domain/entries.ts";
 import { COLUMNS_UNCHANGED_BY_BUNDLING, INVALID_BUNDLE_MESSAGE } from "../dialect.ts";
 import { createSqlBuilder } from "../table-schema.ts";
 
-export const db = createSqlBuilder(new PostgresAdapter(), new PostgresQueryCompiler());
+export const postgresSqlBuilder = createSqlBuilder(new PostgresAdapter(), new PostgresQueryCompiler());
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
@@ -32,8 +32,8 @@ function guardOf(table: string, each: "statement" | "row"): string {
 }
 
 /**
- * Returns the statements of `SqlDialect.finishSchema` that protect bundles. Table names include the schema, because a
- * temporary table of the same name would take precedence.
+ * Returns the statements of `SqlDialect.finishSchema` that protect bundles. The trigger functions qualify table names
+ * with the schema, because a temporary table of the same name would take precedence.
  */
 const bundleRules = (): string[] => [
   `create or replace function "entries_no_update"() returns trigger language plpgsql as $$ declare may boolean; begin
@@ -54,7 +54,10 @@ const bundleRules = (): string[] => [
   `create trigger "entry_bundles_in_line" before insert on "entry_bundles" for each row execute function "entry_bundles_in_line"()`,
 ];
 
-/** Returns the statements of `SqlDialect.finishSchema` that refuse changes outside a transaction. */
+/**
+ * Returns the statements of `SqlDialect.finishSchema` that refuse changes outside a transaction, an entry that the head
+ * does not cover, and a head without its entries.
+ */
 const guardRules = (tables: readonly string[], each: "statement" | "row"): string[] => [
   raising("assent_no_transaction", "25P01", "a change outside a transaction of the service is refused"),
   ...tables.map((table) => guardOf(table, each)),
@@ -95,7 +98,7 @@ const oneRow = (table: string, column: string, each: "statement" | "row"): strin
 ];
 
 const dialectWith = (each: "statement" | "row"): SqlDialect => ({
-  db: db as unknown as Kysely<never>,
+  db: postgresSqlBuilder as unknown as Kysely<never>,
   types: {
     bytes: "bytea",
     integer: "bigint",
@@ -111,7 +114,7 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
   },
   // Do not use now(), which is the time at which the transaction started, before it waited for locks.
   now: sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`,
-  expectsRows: true,
+  usesGenericPlans: true,
   ignoreCaseLike: "ilike",
   hasTable: (name) => `select 1 as there where to_regclass('${name}') is not null`,
   given: (json, columns) =>
@@ -120,8 +123,8 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
         .map(([name, type]) => `"${name}" ${type === "text" ? "text" : "bigint"}`)
         .join(", "),
     )})`,
-  // Pass the rows as JSON. A separate array for each column would be far slower on the client, and a separate statement
-  // for each row would be slower on the client and on the server.
+  // Pass the rows as JSON. Separate arrays for the columns are far slower on the client. Separate statements for the
+  // rows are slower on both sides.
   insertRows({ into, names }, rows) {
     const columns = names.map((name) => `"${name}"`).join(", ");
     const objects = rows.map((row) => {

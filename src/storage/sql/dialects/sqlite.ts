@@ -6,7 +6,7 @@ import { COLUMNS_UNCHANGED_BY_BUNDLING, INVALID_BUNDLE_MESSAGE } from "../dialec
 import type { PackedForm } from "../packed-columns.ts";
 import { createSqlBuilder } from "../table-schema.ts";
 
-export const db = createSqlBuilder(new SqliteAdapter(), new SqliteQueryCompiler());
+export const sqliteSqlBuilder = createSqlBuilder(new SqliteAdapter(), new SqliteQueryCompiler());
 
 /** Returns an SQL condition that is true if the string is a lowercase hash or UUID, depending on `form`. */
 function isOf(form: PackedForm, text: string): string {
@@ -34,7 +34,7 @@ const oneRow = (table: string, column: string): string[] => [
 ];
 
 export const sqliteDialect: SqlDialect = {
-  db: db as unknown as Kysely<never>,
+  db: sqliteSqlBuilder as unknown as Kysely<never>,
   types: {
     bytes: "blob",
     integer: "integer",
@@ -49,7 +49,7 @@ export const sqliteDialect: SqlDialect = {
   },
   now: sql<number>`cast((julianday('now') - 2440587.5) * 86400000 as integer)`,
   server: null,
-  expectsRows: false,
+  usesGenericPlans: false,
   ignoreCaseLike: "like",
   hasTable: (name) => `select 1 as there from sqlite_schema where type = 'table' and name = '${name}'`,
   given: (json, columns) =>

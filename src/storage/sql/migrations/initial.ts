@@ -9,8 +9,8 @@ const EMPTY_ROOT = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852
 // expressions.
 export const IS_OPEN = "status in ('pending_approval', 'allowed', 'approved')";
 export const OPEN_UNTIL = "(case status when 'pending_approval' then expires_at else approved_until end)";
-/** The form in which names of agents are compared. */
-export const NAME_OF_AGENT = "(coalesce(agent_fold, agent_id))";
+/** The case-folded name of the agent. Lookups by name compare this expression. */
+export const FOLDED_AGENT_NAME = "(coalesce(agent_fold, agent_id))";
 
 const LEDGER: Readonly<Record<string, Table>> = {
   entries: {
@@ -28,7 +28,7 @@ const LEDGER: Readonly<Record<string, Table>> = {
     primaryKey: ["seq"],
     indexes: {
       entries_by_leaf_hash: "leaf_hash",
-      // Excludes decisions, which are found through `decision_seq`.
+      // Excludes decisions. Reads find the decision of an action through `actions.decision_seq`.
       entries_of_action: ["action_id, seq", "type <> 'decision' and action_id is not null"],
       // The type comes first. Otherwise the planner would scan all entries by sequence number.
       entries_api_key: ["type, seq", "type = 'api_key'"],
@@ -131,8 +131,9 @@ const ACTIONS: Readonly<Record<string, Table>> = {
       actions_by_operation: "operation, decision_seq",
       actions_by_request: "request_hash, decision_seq",
       actions_by_time: "created_at",
-      // Partial indexes do not contain actions that are decided immediately, so these actions do not need index writes.
-      // The status comes first, because otherwise the planner would use the index over all statuses and sort.
+      // Partial indexes. An action that is decided at once is never pending, so it needs no write to the indexes over
+      // pending actions. Their first column is the status. Otherwise the planner would use the index over all statuses
+      // and sort.
       actions_pending: ["status, expires_at, decision_seq", "status = 'pending_approval'"],
       actions_open_waiting: [
         "status, submitted_by, request_hash, expires_at, decision_seq",
@@ -144,7 +145,7 @@ const ACTIONS: Readonly<Record<string, Table>> = {
         "submitted_by, request_hash, approved_until, decision_seq",
         "status in ('allowed', 'approved')",
       ],
-      actions_open_of_agent: [`${NAME_OF_AGENT}, ${OPEN_UNTIL}`, IS_OPEN],
+      actions_open_of_agent: [`${FOLDED_AGENT_NAME}, ${OPEN_UNTIL}`, IS_OPEN],
       actions_open_of_key: [`submitted_by, ${OPEN_UNTIL}`, IS_OPEN],
       actions_rejected: ["request_hash, rejection_until", "rejection_until is not null"],
       actions_rejected_edits: [
@@ -340,7 +341,7 @@ const DELIVERIES: Readonly<Record<string, Table>> = {
     unique: { deliveries_id: ["id"] },
     indexes: {
       deliveries_waiting: ["destination, position", "state = 'waiting'"],
-      // This index is sufficient to find the most urgent delivery of a destination.
+      // Contains every column of the query for the most urgent delivery of a destination (a covering index).
       deliveries_urgent: ["destination, give_up_at, position, next_at, attempts, kind", "state = 'waiting'"],
       deliveries_next: ["destination, next_at", "state = 'waiting'"],
       deliveries_scheduled: ["next_at", "state = 'scheduled'"],
@@ -392,7 +393,7 @@ const TABLES: Readonly<Record<string, Table>> = {
   ...HOUSEKEEPING,
 };
 
-export function initial(dialect: SqlDialect): string[] {
+export function initialSchema(dialect: SqlDialect): string[] {
   const guarded = Object.keys(TABLES).filter((name) => TABLES[name]?.unguarded !== true);
   return [
     ...Object.entries(TABLES).flatMap(([name, table]) => createTable(name, table, dialect)),

@@ -16,7 +16,7 @@ const NotifierName = Type.Optional(
 
 const TimeOfDay = (description: string) => Type.String({ pattern: "^([01][0-9]|2[0-3]):[0-5][0-9]$", description });
 
-export const Channel = Type.Object(
+export const ChannelSchema = Type.Object(
   {
     notifier: NotifierName,
     people: Type.Optional(
