@@ -1,4 +1,4 @@
-/** Closes the review of an emergency approval. The reviewer must be another person, and must comment. */
+/** Closes the review of an emergency approval. The reviewer must be another person and give a comment. */
 import {
   type BreakGlassUse,
   canSee,

@@ -55,8 +55,8 @@ import {
 import { findLinkedAction, verifyLinkVoter, verifyVoter, type Vote, type VoteProof, type Voter } from "./voter.ts";
 
 /**
- * Who votes, with the proof: the token of an approval link and the digest of what its page displayed (`shown`), or a
- * credential with the action's id and a vote proof.
+ * The voter and the proof: either the token of an approval link with the digest of the content that its page displayed
+ * (`shown`), or a credential with the action's id and a vote proof.
  */
 type Ballot = { link: string; shown: string } | { credential: Credential; id: string; proof: VoteProof };
 
@@ -124,7 +124,7 @@ function assertShownByLink(
 
 /** A vote that passed all checks. */
 export interface PreparedVote extends VoteOutcome {
-  /** Earlier votes that count together with this one. */
+  /** Earlier votes that count together with this vote. */
   votes: readonly ApprovalRow[];
   /** Whether earlier votes are void because they approved a different list of the plan's actions. */
   isFirstOnList: boolean;

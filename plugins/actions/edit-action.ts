@@ -86,6 +86,7 @@ function assertMayEdit(
   { actor, self, groups, session }: Voter,
 ): void {
   const requirement = history.requirement ?? { approvers: [], since: tx.now };
+  // Omit `signature`, because an edit is not signed.
   assertMayConfirm(
     { self, gesture: null },
     requirement.approvers.map(({ exclude_requester_groups, mode, stages }) => ({

@@ -48,7 +48,7 @@ export async function createHoldFinder(
   return (row) => checks.find(({ covers }) => covers(row))?.hold ?? null;
 }
 
-/** Whether an active hold on a person exists whose identifier cannot be read, so that nothing can be erased. */
+/** Whether the identifier of a person under an active hold cannot be read. Nothing can then be erased. */
 export async function hasUnreadableHold({
   legalHolds,
   documents,

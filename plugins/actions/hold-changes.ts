@@ -32,7 +32,7 @@ import { visibleAction } from "./visible-action.ts";
 
 type Tx = Parameters<UrgentJob<unknown>>[0];
 
-/** Exactly one of the scopes is not null. */
+/** A hold on one action, one agent or one person: exactly one of `action`, `agent` and `subject` is not null. */
 interface RequestedHold {
   action: string | null;
   agent: string | null;

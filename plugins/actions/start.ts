@@ -173,7 +173,7 @@ function assertRunsEffective(row: ActionRow, requestHash: string | null): void {
 }
 
 /**
- * Whether the recorded start came from the same key, with the same `attempt` and the same permit, or also without a
+ * Whether the caller repeats the recorded start: the same key sends the same `attempt`, and the same permit or again no
  * permit.
  */
 function isSameStart(
@@ -191,7 +191,8 @@ function isSameStart(
 }
 
 /**
- * Whether a redecision that is still in effect refused an earlier start by this key. A retry gets the same response.
+ * Whether the action's newest decision refused an earlier start by this key, and is still in effect. A retry then gets
+ * the same response.
  */
 function wasRefusedEarlier(
   row: ActionRow,

@@ -79,10 +79,7 @@ const JOIN = Type.Object(
   { additionalProperties: false },
 );
 
-/**
- * Response headers that distinguish an existing action from a new action. The response for a new action has none of
- * them.
- */
+/** Response headers that tell an existing action from a new action. A new action has no such header. */
 const ORIGIN_HEADERS = { created: {}, replayed: REPLAYED_HEADERS, joined: { "Action-Joined": "true" } } as const;
 
 const JOINED = { "Action-Joined": "`true` if `join=open` returned an existing action." };

@@ -36,8 +36,8 @@ export interface Voter {
   groups: readonly string[];
   gesture: Gesture | null;
   /**
-   * Commitment to the preview that the voter saw; null if there was none. For a vote by link, set after the vote was
-   * checked.
+   * Commitment to the preview that the voter saw; null if there was none. For a vote by link, `prepareVote` sets it
+   * later.
    */
   preview: string | null;
   /** The session of a signed-in user; null for a key or a link. */
@@ -118,7 +118,7 @@ function assertApprovalToken(
   assertToken(checkToken("approval", token, claims, approvalMac(host)));
 }
 
-/** What the approver was shown: the action's entries, and the policies that render its preview. */
+/** The content that the approver saw: from the action's entries, and the policies that render its preview. */
 interface ShownAction {
   history: Pick<VerifiedHistory, "askedHash" | "commitment" | "questions">;
   set: CompiledPolicySet;
@@ -176,8 +176,9 @@ function assertSigned(
 }
 
 /**
- * Verifies a link token. It is valid while its recipient is in a configured channel of the decision, unless
- * the recipient is a deactivated user.
+ * Verifies a link token. Throws TOKEN_INVALID if the token is forged, if its recipient is no longer in a channel of the
+ * decision, or if the recipient is a deactivated user. Throws APPROVER_NOT_ELIGIBLE or SELF_APPROVAL if the recipient
+ * may not vote on the action.
  */
 export async function verifyLinkVoter(
   host: CoreHost,
@@ -222,8 +223,8 @@ export async function readLink(
 }
 
 /**
- * Throws the same error for an unknown action as for a forged token, so that the error does not reveal which actions
- * exist.
+ * Returns the action that a link token names. Throws the same error for an unknown action as for a forged token, so
+ * that the error does not reveal which actions exist.
  */
 export async function findLinkedAction(tx: Pick<StorageReader, "action">, token: string): Promise<ActionRow> {
   const row = await tx.action(readClaims(token).action_id);

@@ -18,7 +18,7 @@ export interface ActionWaits {
   waitWhilePending(row: ActionRow, ms: number, caller: WaitingRequest): Promise<ActionRow | null>;
   /** Whether another request with this credential may wait. */
   hasCapacity(caller: Credential): boolean;
-  /** Throws TOO_MANY_WAITS. */
+  /** Throws TOO_MANY_WAITS if no other request with this credential may wait. */
   assertCapacity(caller: Credential): void;
   /** Returns the wait in milliseconds that the service grants for the requested seconds. */
   grantedMs(seconds: number): number;
