@@ -72,7 +72,7 @@ export async function renderPolicy(
   };
 }
 
-/** Finds names of channels, reviewers and fact sources that the configuration does not define. */
+/** Returns a warning for each channel, reviewer and fact source that the policies name and the configuration lacks. */
 export function findUnconfiguredNames(host: CoreHost, documents: readonly PolicyDocument[]): { message: string }[] {
   return [
     ...findUnknownChannels(documents, host.channels.names()),

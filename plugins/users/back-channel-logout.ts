@@ -9,7 +9,7 @@ import type { Sessions } from "./sessions.ts";
 const EVENT = "http://schemas.openid.net/event/backchannel-logout";
 
 /**
- * Ends the sessions in a logout token. Throws USERS_LOGOUT_INVALID if the token is not valid or was used before,
+ * Ends the sessions that a logout token identifies. Throws USERS_LOGOUT_INVALID if the token is not valid or was used before,
  * and USERS_PROVIDER_UNAVAILABLE if it cannot be verified now.
  * @param form body of the request: `logout_token=…`
  */

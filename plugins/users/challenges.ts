@@ -1,7 +1,7 @@
 /**
- * Challenges of WebAuthn ceremonies. A challenge consists of random bytes, an expiry, and a MAC over both and a
- * purpose. Therefore issuing a challenge does not write to the store, and a challenge is valid only for its own kind of
- * ceremony. A successful ceremony records that its challenge was used.
+ * Challenges of WebAuthn ceremonies and sign-ins at a provider. A challenge consists of random bytes, an expiry, and a
+ * MAC over both and a purpose. Therefore issuing a challenge does not write to the store, and a challenge is valid only
+ * for its purpose. A successful ceremony records that its challenge was used.
  */
 import { randomBytes } from "node:crypto";
 import { Refusal } from "../../src/plugin.ts";
@@ -69,7 +69,7 @@ export async function markValueUsed(
   expiresAt: number,
 ): Promise<boolean> {
   const documents = host.documents.within(tx);
-  // Keys sort by expiry, so the first keys are the oldest and can be removed.
+  // Keys sort by expiry, so the first keys of the list below are the oldest.
   const key = `used/${String(expiresAt).padStart(15, "0")}/${value}`;
   if ((await documents.get(key)) !== null) return false;
   await documents.put(key, null, null);

@@ -1,7 +1,7 @@
 /**
  * Changes a user's own passkeys and recovery codes. A session alone is not enough, because it can be stolen: the user
- * confirms each change with one of their passkeys. A user of an identity provider who has no passkey yet confirms with
- * a new sign-in there.
+ * confirms each change with one of their passkeys. A user of an identity provider who has no passkey for this site
+ * confirms with a new sign-in there.
  */
 import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
 import {
@@ -29,7 +29,10 @@ import {
 } from "./user-changes.ts";
 import { ERRORS } from "./user-errors.ts";
 
-/** Grace period after a sign-in at a provider in which the user can add a first passkey. Milliseconds. */
+/**
+ * Time after a sign-in at a provider in which the user can confirm a change without a passkey for this site.
+ * Milliseconds.
+ */
 const RECENT_MS = 5 * 60_000;
 
 /** The session of a user who changes their own account. */
@@ -170,7 +173,8 @@ function assertHasRoom({ passkeys }: User): void {
 }
 
 /**
- * Returns the user with another passkey. Throws USERS_TOO_MANY_PASSKEYS, or USERS_PASSKEY_INVALID if it is enrolled.
+ * Returns the user with the passkey added. Throws USERS_TOO_MANY_PASSKEYS, or USERS_PASSKEY_INVALID if the passkey is
+ * already enrolled.
  */
 export function withPasskey(tx: LedgerTransaction, before: User, passkey: Passkey): User {
   assertHasRoom(before);

@@ -36,7 +36,8 @@ export async function gestureOptions(
 }
 
 /**
- * Verifies an assertion. Returns null if there is none; `useGesture` accepts that only from a user without a passkey.
+ * Verifies an assertion. Returns null if there is none, which `useGesture` accepts only from a user without a passkey
+ * for this site.
  * Throws USERS_CHALLENGE_INVALID, or USERS_PASSKEY_INVALID for a passkey of another user or another site.
  */
 export async function verifyGesture(

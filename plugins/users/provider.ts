@@ -13,7 +13,7 @@ import type { ProviderOptions } from "./user-options.ts";
 const TIMEOUT = 10;
 /** Maximum difference between the clocks of the provider and the service. Seconds. */
 const CLOCK_TOLERANCE = 300;
-/** Discovery documents that are older than this are read again. Milliseconds. */
+/** Age at which the discovery document is read again. Milliseconds. */
 const FRESH_MS = 3_600_000;
 
 /** Maximum age of a logout token. Seconds. */
@@ -97,7 +97,7 @@ export class Provider {
 
   /**
    * Asks the provider whether the person still has access. Returns the refresh token for the next check; null if the
-   * provider refuses. Throws USERS_PROVIDER_UNAVAILABLE if it does not respond.
+   * provider refuses or its response is not valid. Throws USERS_PROVIDER_UNAVAILABLE if it does not respond.
    */
   async refresh(refreshToken: string): Promise<string | null> {
     const { refreshTokenGrant } = await import("./openid.ts");

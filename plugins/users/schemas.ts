@@ -304,7 +304,10 @@ export function renderSession(session: StoredSession, current: string | null): S
   };
 }
 
-/** Returns the scopes of a user's roles, for `GET /v1/session`. */
+/**
+ * Returns the scopes of a user's roles, for `GET /v1/session`.
+ * @param all every scope of the service, which admins have
+ */
 export function listScopes(user: User, all: readonly string[]): string[] {
   const scopes = scopesOfRoles(user.roles);
   return scopes.includes("admin") ? [...all] : scopes;

@@ -36,7 +36,7 @@ import type { Sessions } from "./sessions.ts";
 
 export const MAX_PASSKEYS = 20;
 const RECOVERY_CODES = 10;
-/** Alphabet without letters and digits that look alike. */
+/** Alphabet without 0, 1, I, L, O and U, which people misread. */
 const CODE_ALPHABET = "ABCDEFGHJKMNPQRSTVWXYZ23456789";
 const CODE_LENGTH = 20;
 
@@ -81,7 +81,7 @@ export function createUser(
   });
 }
 
-/** Changes the name, roles or groups. Records nothing if they stay the same. */
+/** Changes the user's name, roles or groups. Records nothing if they stay the same. */
 export function changeUser(
   host: CoreHost,
   credential: Credential,
@@ -100,7 +100,7 @@ export function changeUser(
   });
 }
 
-/** Creates a one-time link that adds a passkey. It replaces an earlier link. */
+/** Creates a one-time link with which the user adds a passkey. It replaces an earlier link. */
 export function createLink(host: CoreHost, credential: Credential, id: string): Promise<{ user: User; token: string }> {
   const token = newToken();
   return host.ledger.transact(async (tx) => {
@@ -314,7 +314,7 @@ async function assertNotLastAdmin(host: CoreHost, tx: LedgerTransaction, user: U
 
 /**
  * Returns a function that selects the user's keys: keys that the user made, keys whose owner is the user under any past
- * or present name, and keys that were made with such a key.
+ * or present name, and keys that were made with one of these keys.
  * @param user the user with the current name, which the directory might not have yet
  * @param rows all keys, including those that the same batch created, which are not in the directory yet
  */

@@ -58,7 +58,7 @@ function derivePoint(vault: Pick<CoreHost["vault"], "mac">): { point: Uint8Array
     try {
       pair.setPrivateKey(scalar);
     } catch {
-      // Skip a number that is not below the order of the curve, which happens for one in 2^32 secrets.
+      // Skip a number that is not below the order of the curve. This happens for one in 2^32 secrets.
       continue;
     }
     return { point: new Uint8Array(pair.getPublicKey()), scalar };

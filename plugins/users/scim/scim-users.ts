@@ -76,8 +76,9 @@ export class ScimUsers {
   }
 
   /**
-   * Creates a user, takes over one who signed in before SCIM was configured, or reactivates one whom SCIM deactivated.
-   * Throws USERS_SCIM_CONFLICT if the client has already created the user, or an admin deactivated them.
+   * Creates a user. If the user signed in before SCIM was configured, takes the user over. If the client deleted the user
+   * earlier, restores and reactivates the user. Throws USERS_SCIM_CONFLICT if the client has already created the user,
+   * or an admin deactivated them.
    */
   async create(credential: Credential, change: UserChange): Promise<ScimUser> {
     const { external_id: subject, user_name } = change;
@@ -197,7 +198,7 @@ export class ScimUsers {
   }
 }
 
-/** Limits that keep a user's entry small. */
+/** Maximum number of groups of a user, so that the user's entry stays small. */
 const MAX_GROUPS = 64;
 const MAX_TEXT = 200;
 
