@@ -217,7 +217,7 @@ function readContent(row: ActionRow, displayed: ActionRow): Content | null {
       questions: renderQuestions(row),
       proposed: renderOriginalRequest(displayed),
       request_hash: row.erased_at === null ? effectiveRequestHash(row) : null,
-      result: resultOf(row),
+      result: renderResult(row),
     };
   } catch {
     return null;
@@ -228,7 +228,7 @@ function readContent(row: ActionRow, displayed: ActionRow): Content | null {
  * Returns the row with the requests that the credential may see. Redacted parameters are only visible to the key that
  * submitted the action and to the key that started it.
  */
-async function displayTo({ key }: Pick<Credential, "key">, host: CoreHost, row: ActionRow): Promise<ActionRow> {
+async function redactFor({ key }: Pick<Credential, "key">, host: CoreHost, row: ActionRow): Promise<ActionRow> {
   const runs = key.id === row.submitted_by || key.id === row.started_by;
   return runs ? row : redactRow((await host.policies.current()).compiled, row);
 }
@@ -306,7 +306,7 @@ function renderAction(
  * Returns the result, or null if none has been reported. Ignores a value in the column of an action without a reported
  * result: someone altered the store, which the audit reports.
  */
-function resultOf({ status, result }: ActionRow): ActionRecord["result"] {
+function renderResult({ status, result }: ActionRow): ActionRecord["result"] {
   const isReported = status === "succeeded" || status === "failed";
   return isReported && result !== null ? (JSON.parse(result) as ActionRecord["result"]) : null;
 }
@@ -388,7 +388,7 @@ export async function readActionRecord(
   // write to it.
   const set = options.set ?? (await readPendingPolicySet(host, current.row));
   // No one can vote on a request that cannot be read.
-  const displayed = await displayTo(credential, host, current.row);
+  const displayed = await redactFor(credential, host, current.row);
   const mayVote = options.token && readContent(current.row, displayed) !== null;
   const voting = mayVote ? await readVoting(host, current.row, current.votes, history, credential, set) : null;
   const record = renderAction(host, current.row, displayed, current.votes, rejection, voting, { ...options, set });

@@ -120,7 +120,7 @@ function isIndependent(
  * @param self the voter's relation to the submitter; null if the voter is someone else
  * @param gesture the verified signature of this vote
  */
-export function assertMayConfirm(
+export function assertMeetsOversightMode(
   { self, gesture }: { self: SelfRelation | null; gesture: Gesture | null },
   plans: readonly ApproverPlan[],
 ): void {

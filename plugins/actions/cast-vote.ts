@@ -35,7 +35,7 @@ import {
   type Redecision,
 } from "./redecision.ts";
 import { commitPreview, digestShownRequest } from "./action-record.ts";
-import { assertMayConfirm, toCountedVotes } from "./approver-plans.ts";
+import { assertMeetsOversightMode, toCountedVotes } from "./approver-plans.ts";
 import { assertBreakGlassForm, assertMayBreakGlass, recordBreakGlass } from "./break-glass.ts";
 import { readGrantTerms, recordGrantWithVote } from "./grant-create.ts";
 import { endGrantsOnRejection } from "./grant-end.ts";
@@ -166,7 +166,7 @@ export async function prepareVote(
         );
   if (vote.break_glass === true) assertMayBreakGlass("link" in by ? null : by.caller, row, voter);
   assertApprovesPlan(row, vote);
-  assertMayConfirm(voter, verified.requirement?.approvers ?? []);
+  assertMeetsOversightMode(voter, verified.requirement?.approvers ?? []);
   const isFirstOnList = vote.list !== undefined && verified.approvals.some(({ plan }) => plan !== vote.list);
   const votes = isFirstOnList ? [] : stored;
   const history = isFirstOnList ? { ...verified, approvals: [] } : verified;
@@ -297,7 +297,7 @@ async function countApproval(
   const isStricter = !areSamePlans(approvers, recorded);
   const requirement = { approvers, since: isStricter ? tx.now : (history.requirement?.since ?? tx.now) };
   // The policies may have changed since the decision, so the current policies must also allow a self-confirmation.
-  assertMayConfirm({ self, gesture }, approvers);
+  assertMeetsOversightMode({ self, gesture }, approvers);
   const now = excludeEditor(host, history, findVotingCapacities(host, row, toProspectiveVoter(voter), approvers, tx));
   // An emergency approval never uses a delegation.
   const capacities = break_glass ? now.capacities.filter(({ delegation }) => delegation === null) : now.capacities;

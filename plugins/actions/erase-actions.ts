@@ -16,7 +16,7 @@ import {
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import type { ContentFilter } from "./content-filter.ts";
-import { actionHeld, createHoldFinder } from "./held-actions.ts";
+import { actionHeldError, createHoldFinder } from "./held-actions.ts";
 import { verifyAgainstLedger, verifyStoredContent } from "./verify-record.ts";
 import { contentByteLength, rereadAction, visibleAction } from "./visible-action.ts";
 
@@ -147,7 +147,7 @@ export function eraseAction(host: CoreHost, credential: Credential, id: string, 
     if (row.erased_at === null) verifyStoredContent(row, await verifyAgainstLedger(host, tx, row));
     const by = toActor(current.key, current.principal);
     const { holds } = await eraseActions(host, tx, [id], { cause: "asked", reason, by });
-    if (holds[0] !== undefined) throw actionHeld(id, holds[0]);
+    if (holds[0] !== undefined) throw actionHeldError(id, holds[0]);
     return rereadAction(tx, id);
   });
 }

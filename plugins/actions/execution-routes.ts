@@ -6,7 +6,7 @@ import type { ExpiryTask } from "./expiry.ts";
 import { isDeniedByRedecision, noLongerAllowedError } from "./redecision.ts";
 import { grantPermit } from "./grant-permit.ts";
 import { buildActionReply, ACTION_RESPONSE, renderRedecision } from "./action-record.ts";
-import { askForAgent } from "./read-inputs.ts";
+import { createFactReadingHost } from "./read-inputs.ts";
 import { settleOutcome } from "./unknown-outcome.ts";
 import * as schema from "./schemas.ts";
 import { tracedAction, tracedExecution } from "./traced-action.ts";
@@ -48,7 +48,7 @@ function permitRoute(host: CoreHost, tag: string, expiry: ExpiryTask): Route {
     ],
     async handle(context) {
       const { credential, params } = context;
-      const granted = await grantPermit(askForAgent(host, context), credential, params.id);
+      const granted = await grantPermit(createFactReadingHost(host, context), credential, params.id);
       const { row, permit } = granted;
       if (isDeniedByRedecision(row)) throw noLongerAllowedError(row);
       const reply = await buildActionReply(host, row, credential, { permit, redecision: renderRedecision(granted) });
@@ -98,8 +98,8 @@ function startRoute(host: CoreHost, tag: string): Route {
     ],
     async handle(context) {
       const { credential, params, body, releaseQueueSlot } = context;
-      const asking = askForAgent(host, context);
-      const { row, isRetry, issued } = await startAction(asking, credential, params.id, body, releaseQueueSlot);
+      const factHost = createFactReadingHost(host, context);
+      const { row, isRetry, issued } = await startAction(factHost, credential, params.id, body, releaseQueueSlot);
       return buildActionReply(host, row, credential, { issued, ...(isRetry ? { headers: REPLAYED_HEADERS } : {}) });
     },
   });

@@ -64,7 +64,7 @@ function readSubject(hold: LegalHold, stored: Awaited<ReturnType<DocumentReader[
   return readVerifiedSubject(hold, stored.find(({ key }) => key === HELD_SUBJECTS.key(hold.id))?.value);
 }
 
-export function actionHeld(id: string, hold: string): Refusal {
+export function actionHeldError(id: string, hold: string): Refusal {
   return new Refusal(
     "ACTION_HELD",
     `the action ${id} is under the legal hold ${hold} and was not erased; it can be erased once the hold is released`,

@@ -68,7 +68,7 @@ export async function prefetchFacts({ factSources }: Sources, evaluations: reado
  * cannot prevent other agents and approvers from reading facts. A read releases the queue slot of its request, so that
  * a slow source delays only the requests that need it.
  */
-export function askForAgent(
+export function createFactReadingHost(
   host: CoreHost,
   { credential, withoutQueueSlot }: Pick<RequestContext, "withoutQueueSlot"> & { credential: Credential },
 ): CoreHost {

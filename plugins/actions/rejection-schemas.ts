@@ -2,7 +2,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { closed, DENIED_BY, orNull, textSchema, timeSchema } from "../../src/core.ts";
 
-export const LiftBody = Type.Object(
+export const LiftRejectionBody = Type.Object(
   { reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger." })) },
   closed,
 );

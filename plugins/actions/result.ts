@@ -15,7 +15,7 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import { endGrantOnFailure } from "./grant-end.ts";
 import { countSuggestedResult } from "./suggested-rule-results.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
-import { assertNotErased, actionNotFound } from "./visible-action.ts";
+import { assertNotErased, actionNotFoundError } from "./visible-action.ts";
 
 /** A request to record a result. */
 interface ResultCall {
@@ -44,7 +44,7 @@ export async function recordResult(
 ): Promise<ReportedResult> {
   const row = await tx.action(id);
   const isStarter = row !== null && row.started_by === caller.key.id;
-  if (row === null || !(canSee(caller.visibility, row) || isStarter)) throw actionNotFound(id);
+  if (row === null || !(canSee(caller.visibility, row) || isStarter)) throw actionNotFoundError(id);
   assertNotErased(row);
   const { start, result: reported, first, newest } = await verifyAgainstLedger(host, tx, row);
   const matchesStart = isStarter && attempt !== null && start?.attempt === attempt;

@@ -32,7 +32,7 @@ import {
 import { assertBeforeStartDeadline, assertStartable, findPermitFault } from "./grant-permit.ts";
 import { readApprovalsForStart } from "./plan-state.ts";
 import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
-import { assertNotErased, isOverdue, actionNotFound } from "./visible-action.ts";
+import { assertNotErased, isOverdue, actionNotFoundError } from "./visible-action.ts";
 
 /** A request to start an action. */
 interface StartCall {
@@ -76,7 +76,7 @@ export async function recordStart(
   const row = await tx.action(id);
   const fault = row === null || permit === null ? null : findPermitFault(host, row, permit, tx.now);
   if (row === null || !canAccessAction(caller, row, permit !== null && isPermitGenuine(fault)))
-    throw actionNotFound(id);
+    throw actionNotFoundError(id);
   assertNotErased(row);
   const votes = row.quorum === null ? [] : await tx.approvals(id);
   const history = await verifyAgainstLedger(host, tx, row, votes);

@@ -110,7 +110,7 @@ export async function verifyAgainstLedger(
   row: ActionRow,
   votes?: readonly ApprovalRow[],
 ): Promise<VerifiedHistory> {
-  const { recorded, altered } = await alteredIn(tx, row, votes);
+  const { recorded, altered } = await compareWithLedger(tx, row, votes);
   if (altered.length === 0 && recorded !== null) return recorded;
   host.log.error("an action in the store differs from the ledger; run assent audit", {
     action: row.id,
@@ -178,7 +178,7 @@ export function hasRecordedRequest({ request, request_hash }: Pick<ActionRow, "r
  * missing, damaged or contradict each other.
  */
 export async function readVerifiedHistory(reader: Reader, row: ActionRow): Promise<VerifiedHistory | null> {
-  return (await alteredIn(reader, row)).recorded;
+  return (await compareWithLedger(reader, row)).recorded;
 }
 
 export function recordAlteredError({ id }: Pick<ActionRow, "id">, altered: readonly string[]): Refusal {
@@ -195,19 +195,27 @@ interface RecordComparison {
   altered: string[];
 }
 
-async function alteredIn(tx: Reader, row: ActionRow, votes?: readonly ApprovalRow[]): Promise<RecordComparison> {
+async function compareWithLedger(
+  tx: Reader,
+  row: ActionRow,
+  votes?: readonly ApprovalRow[],
+): Promise<RecordComparison> {
   // Damaged entries affect this action only, not the others of the batch.
   const entries = await nullIfCorrupt(tx.entriesOfAction(row.id));
   if (entries === null) return { recorded: null, altered: ["entries"] };
   try {
-    return compared(entries, row, votes);
+    return compareEntries(entries, row, votes);
   } catch {
     // The service's own entries can always be parsed, so someone altered these.
     return { recorded: null, altered: ["entries"] };
   }
 }
 
-function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly ApprovalRow[]): RecordComparison {
+function compareEntries(
+  entries: readonly EntryRow[],
+  row: ActionRow,
+  votes?: readonly ApprovalRow[],
+): RecordComparison {
   const [head] = entries;
   const hashesMatch = entries.every(({ bytes, leaf_hash }) => equalBytes(hashLeaf(bytes), leaf_hash));
   // Entries of plugins do not change the action.
@@ -230,7 +238,7 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
     ...findPermitGrounds(opened, hashes),
     newest: findLatestRedecision(opened) ?? first,
     start: findStart(opened),
-    rejection: rejectionIn(opened),
+    rejection: findRejection(opened),
     requirement: history.requirement,
     approvals: history.approvals,
     questions: history.questions,
@@ -265,7 +273,7 @@ function findLatestRedecision(entries: readonly ActionEntry[]): RedecisionEntry 
   return entries.findLast((entry) => entry.type === "redecision") ?? null;
 }
 
-function rejectionIn(entries: readonly ActionEntry[]): RecordedRejection | null {
+function findRejection(entries: readonly ActionEntry[]): RecordedRejection | null {
   for (const entry of entries) {
     if ((entry.type !== "approval" && entry.type !== "review") || entry.status !== "denied") continue;
     const { comment, at } = entry;

@@ -20,7 +20,7 @@ import {
   type Users,
   type VoteStatement,
 } from "../../src/core.ts";
-import { assertMayConfirm } from "./approver-plans.ts";
+import { assertMeetsOversightMode } from "./approver-plans.ts";
 import { readGrantTerms } from "./grant-create.ts";
 import type { GrantTermsBody } from "./grant-schemas.ts";
 import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
@@ -76,7 +76,7 @@ export function verifyVoter(
   const self = findSelfApproval(host, row, caller);
   const gesture = "gesture" in proof ? proof.gesture : null;
   // Check this first, so that the person behind the agent gets this refusal instead of a refusal of the token.
-  assertMayConfirm({ self, gesture }, history.requirement?.approvers ?? []);
+  assertMeetsOversightMode({ self, gesture }, history.requirement?.approvers ?? []);
   // The token and the signature both cover the current preview.
   const preview = commitPreview(row, set);
   if ("token" in proof) assertApprovalToken(host, row, caller, proof.token, { history, set });

@@ -36,7 +36,7 @@ export async function refreshCredential(host: Pick<CoreHost, "keys">, credential
   );
 }
 
-export function createActionWaits(host: CoreHost, maxPerKey: number, asks: WaitTracker): ActionWaits {
+export function createActionWaits(host: CoreHost, maxPerKey: number, tracker: WaitTracker): ActionWaits {
   const waiting = new Map<string, Set<() => void>>();
   const perKey = new Map<string, number>();
   // Use one listener for all waits, because joining each request's signal with this long-lived signal leaks memory in
@@ -104,7 +104,7 @@ export function createActionWaits(host: CoreHost, maxPerKey: number, asks: WaitT
       let pending = true;
       const isAgent = isAgentOfAction(pendingRow, credential);
       const mustAnswer = (row: ActionRow): boolean => isAgent && hasOpenQuestion(row.questions);
-      const end = ms > 0 && isAgent ? asks.begin(pendingRow, host.clock() + ms) : null;
+      const end = ms > 0 && isAgent ? tracker.begin(pendingRow, host.clock() + ms) : null;
       const timer = setTimeout(() => {
         timedOut = true;
         wake();

@@ -12,7 +12,7 @@ import {
   parseRfc3339,
 } from "../../src/core.ts";
 import { defineRoute, type Reply, type Route } from "../../src/plugin.ts";
-import { DEFINITION, Nullable } from "./schemas.ts";
+import { EXAMPLE_DEFINITION, Nullable } from "./schemas.ts";
 
 const SampleAction = Type.Object(
   {
@@ -49,7 +49,7 @@ const DryRunBody = Type.Object(
     additionalProperties: false,
     examples: [
       {
-        policy: DEFINITION,
+        policy: EXAMPLE_DEFINITION,
         actions: [{ agent_id: "support-bot", tool: "stripe", operation: "refund", params: { amount: 120 } }],
       },
     ],

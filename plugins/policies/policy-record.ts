@@ -29,7 +29,7 @@ export async function policyReply(
 }
 
 /** Renders the policy. `mode` is always the mode of the active version. */
-async function head(host: CoreHost, row: PolicyRow, version: PolicyVersionRow) {
+async function renderHead(host: CoreHost, row: PolicyRow, version: PolicyVersionRow) {
   const { id, name, active_version, latest_version } = row;
   const effective =
     (active_version ?? latest_version) === version.version
@@ -66,7 +66,7 @@ export async function renderPolicy(
   version: PolicyVersionRow,
 ): Promise<schema.PolicyRecord> {
   return {
-    ...(await head(host, row, version)),
+    ...(await renderHead(host, row, version)),
     ...renderVersion(version),
     warnings: listWarnings(host, [parseStoredDocument(version)]),
   };
@@ -92,5 +92,5 @@ export async function renderSummary(
   row: PolicyRow,
   version: PolicyVersionRow,
 ): Promise<schema.PolicySummary> {
-  return { ...(await head(host, row, version)), rules: parseStoredDocument(version).rules.length };
+  return { ...(await renderHead(host, row, version)), rules: parseStoredDocument(version).rules.length };
 }

@@ -11,7 +11,7 @@ const Version = Type.Integer({
   description: "Number of the version. Every change creates a new version, and versions are immutable.",
 });
 
-export const DEFINITION = {
+export const EXAMPLE_DEFINITION = {
   policy: "refunds",
   description: "Refunds above 1,000 require approval.",
   rules: [
@@ -38,7 +38,7 @@ const { $id: _, ...policyOptions } = PolicySchema;
 export const PolicyBody = {
   ...policyOptions,
   title: "PolicyDefinition",
-  examples: [DEFINITION],
+  examples: [EXAMPLE_DEFINITION],
 } as typeof PolicySchema;
 
 export const PolicyParams = Type.Object(
@@ -133,7 +133,7 @@ const HEAD = {
 };
 const BODY = {
   version: 2,
-  definition: DEFINITION,
+  definition: EXAMPLE_DEFINITION,
   yaml: null,
   digest: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
   created_by: ID,
@@ -170,7 +170,7 @@ export const VersionList = Type.Object(
 );
 
 /** One difference between two versions. */
-export const Change = Type.Object(
+export const VersionChange = Type.Object(
   {
     kind: Type.Union(
       [
@@ -203,7 +203,7 @@ export const Diff = Type.Object(
     policy: Type.String(),
     from: Type.Integer(),
     to: Type.Integer(),
-    changes: Type.Array(Change),
+    changes: Type.Array(VersionChange),
   },
   {
     additionalProperties: false,
@@ -227,7 +227,7 @@ export const Diff = Type.Object(
   },
 );
 
-export const Imported = Type.Object(
+export const ImportResult = Type.Object(
   {
     policies: Type.Array(
       Type.Object(

@@ -79,14 +79,14 @@ export async function markValueUsed(
 }
 
 function split(challenge: string): { head: Uint8Array; mac: Uint8Array } {
-  const bytes = decodeOrNull(challenge);
+  const bytes = decodeBase64UrlOrNull(challenge);
   if (bytes?.length !== RANDOM_BYTES + EXPIRY_BYTES + MAC_BYTES)
     throw new Refusal(ERRORS.CHALLENGE_INVALID, "this service did not issue the challenge; start again");
   return { head: bytes.subarray(0, -MAC_BYTES), mac: bytes.subarray(-MAC_BYTES) };
 }
 
 /** Decodes base64url. Returns null if the string is not base64url. */
-export function decodeOrNull(text: string): Uint8Array | null {
+export function decodeBase64UrlOrNull(text: string): Uint8Array | null {
   try {
     return fromBase64Url(text);
   } catch {

@@ -15,7 +15,7 @@ import {
 } from "../../src/core.ts";
 import { useChallenge } from "./challenges.ts";
 import { copiedPasskeyError, writePasskeyCounter } from "./passkey-counters.ts";
-import { gestureOptions, passkeysAt, useGesture, verifyGesture } from "./passkey-gesture.ts";
+import { gestureOptions, passkeysForSite, useGesture, verifyGesture } from "./passkey-gesture.ts";
 import { type NewPasskey, registrationOptions, verifyRegistration } from "./passkeys.ts";
 import type { Sessions } from "./sessions.ts";
 import type { Site } from "./site.ts";
@@ -130,7 +130,7 @@ export class PasskeyChanges {
       const caller = await tx.confirm(own.credential);
       const session = requireSession(caller);
       const user = work.next(session.user, tx);
-      if (passkeysAt(session.user, own.site).length === 0) await this.assertRecentSignIn(own.site, session, tx);
+      if (passkeysForSite(session.user, own.site).length === 0) await this.assertRecentSignIn(own.site, session, tx);
       const used = await useGesture(host, tx, own.site, session.user, gesture);
       if (used === "copied") return null;
       await work.write?.(tx);
@@ -197,7 +197,7 @@ function withoutPasskey(before: User, site: Site, passkeyId: string): User {
   const user = { ...before, passkeys: before.passkeys.filter(({ id }) => id !== passkeyId) };
   if (user.passkeys.length === before.passkeys.length)
     throw new Refusal(ERRORS.PASSKEY_NOT_FOUND, "you have no such passkey");
-  if (passkeysAt(user, site).length === 0 && before.identities.length === 0)
+  if (passkeysForSite(user, site).length === 0 && before.identities.length === 0)
     throw new Refusal(ERRORS.LAST_PASSKEY, `this is your last passkey for ${site.rpId}; add another one first`);
   return user;
 }

@@ -17,11 +17,11 @@ const CLOCK_TOLERANCE = 300;
 const FRESH_MS = 3_600_000;
 
 /** Maximum age of a logout token. Seconds. */
-export const LOGOUT_SECONDS = 600;
+export const MAX_LOGOUT_TOKEN_SECONDS = 600;
 const SIGNATURE_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 
 /** Values that bind a callback to the browser and the request that started the sign-in. */
-export interface Binding {
+export interface CallbackBinding {
   state: string;
   nonce: string;
   /** PKCE code verifier. */
@@ -53,7 +53,7 @@ export class Provider {
   }
 
   /** Returns the authorization URL. Throws USERS_PROVIDER_UNAVAILABLE if the provider cannot be reached. */
-  async authorizationUrl(origin: string, { state, nonce, verifier }: Binding): Promise<string> {
+  async authorizationUrl(origin: string, { state, nonce, verifier }: CallbackBinding): Promise<string> {
     const { buildAuthorizationUrl, calculatePKCECodeChallenge } = await import("./openid.ts");
     return this.translated(async () =>
       buildAuthorizationUrl(await this.configuration(), {
@@ -72,7 +72,7 @@ export class Provider {
    * Throws USERS_PROVIDER_UNAVAILABLE, USERS_PROVIDER_REFUSED or USERS_PROVIDER_INVALID.
    * @param search query of the callback
    */
-  async finish(origin: string, search: string, { state, nonce, verifier }: Binding): Promise<Arrival> {
+  async finish(origin: string, search: string, { state, nonce, verifier }: CallbackBinding): Promise<Arrival> {
     const { authorizationCodeGrant, fetchUserInfo } = await import("./openid.ts");
     return this.translated(async () => {
       const configuration = await this.configuration();
@@ -127,7 +127,7 @@ export class Provider {
         audience: this.options.client_id,
         algorithms: SIGNATURE_ALGORITHMS,
         clockTolerance: CLOCK_TOLERANCE,
-        maxTokenAge: LOGOUT_SECONDS,
+        maxTokenAge: MAX_LOGOUT_TOKEN_SECONDS,
         currentDate: new Date(this.host.clock()),
         requiredClaims: ["jti"],
       });

@@ -23,15 +23,15 @@ const Groups = Type.Array(Type.String({ minLength: 1, maxLength: 100, pattern: "
   maxItems: 200,
 });
 
-export const CreateBody = Type.Object(
+export const CreateUserBody = Type.Object(
   { name: Name, roles: Type.Optional(Roles), groups: Type.Optional(Groups) },
   { ...closed, examples: [{ name: "Ada Lovelace", roles: ["approver"] }] },
 );
-export const ChangeBody = Type.Object(
+export const ChangeUserBody = Type.Object(
   { name: Type.Optional(Name), roles: Type.Optional(Roles), groups: Type.Optional(Groups) },
   { ...closed, minProperties: 1 },
 );
-export const EndBody = Type.Object(
+export const EndUserBody = Type.Object(
   { reason: Type.Optional(Type.String({ minLength: 1, maxLength: 1000, description: "Recorded in the ledger." })) },
   closed,
 );

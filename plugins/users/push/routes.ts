@@ -1,7 +1,7 @@
 /** Routes with which users manage the devices on which they are notified. */
 import { closed, type CoreHost, timeSchema } from "../../../src/core.ts";
 import { defineRoute, parseTargetUrl, Refusal, type Route, type Static, toRfc3339, Type } from "../../../src/plugin.ts";
-import { decodeOrNull } from "../challenges.ts";
+import { decodeBase64UrlOrNull } from "../challenges.ts";
 import { UserParams } from "../schemas.ts";
 import { readBrowserName, OPENAPI_TAG } from "../session-routes.ts";
 import { requireOwnUser } from "../user-changes.ts";
@@ -172,10 +172,10 @@ async function assertAddress({ endpoint, keys }: SubscriptionAddress, allowPriva
   } catch (error) {
     throw new Refusal(ERRORS.DEVICE_INVALID, error instanceof Error ? error.message : String(error));
   }
-  const auth = decodeOrNull(keys.auth);
+  const auth = decodeBase64UrlOrNull(keys.auth);
   if (auth?.length !== AUTH_BYTES)
     throw new Refusal(ERRORS.DEVICE_INVALID, "`keys.auth` must be the base64url of 16 bytes");
-  const point = decodeOrNull(keys.p256dh);
+  const point = decodeBase64UrlOrNull(keys.p256dh);
   const isPoint = point !== null && (await importReceiverKey(point).then(Boolean, () => false));
   if (!isPoint)
     throw new Refusal(ERRORS.DEVICE_INVALID, "`keys.p256dh` must be the base64url of an uncompressed point on P-256");
