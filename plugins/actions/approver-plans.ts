@@ -46,7 +46,7 @@ export function principalsOfVote(
 }
 
 /** An approver: the principal of the vote, the key or user, and the groups. */
-export interface Approver {
+interface Approver {
   principal: string;
   key_id: string;
   groups: readonly string[];

@@ -318,8 +318,8 @@ async function countApproval(
   };
 }
 
-/** Returns the shorter of the approval periods of the decision and of the current policies. */
-function approvalPeriodMs(terms: readonly Decision["approval"][]): number {
+/** Returns the shortest of the approval periods. Milliseconds. */
+export function approvalPeriodMs(terms: readonly Decision["approval"][]): number {
   return Math.min(...terms.filter((each) => each !== null).map(approvalValidityMs));
 }
 

@@ -57,7 +57,7 @@ const Strikes = Type.Array(Type.Object({ position: Position, reason: Type.Option
 });
 
 /** An approver's vote on a plan. */
-export const PlanVoteFields = {
+const PlanVoteFields = {
   approve: Type.Boolean({ description: "False rejects every pending action of the plan." }),
   reason: Type.Optional(Reason),
   strikes: Type.Optional(Strikes),

@@ -13,7 +13,7 @@ import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 
 /** Usage of a key that makes its last allowed request for approval in this hour. */
-export interface ThrottledUsage {
+interface ThrottledUsage {
   requests: number;
   usual: RequestRate;
 }

@@ -10,7 +10,7 @@ import type { Site } from "./site.ts";
 import { ERRORS } from "./user-errors.ts";
 
 /** A verified WebAuthn assertion. Its challenge has not been marked as used yet; `useGesture` does that. */
-export interface Gesture {
+interface Gesture {
   passkey_id: string;
   counter: number;
   challenge: string;

@@ -1,9 +1,8 @@
 /** Schemas of the requests and responses of the user and session routes. */
 import { PAGE_QUERY, type Static, toRfc3339, Type } from "../../src/plugin.ts";
-import { type Role, ROLE_NAMES, scopesOfRoles, type User } from "../../src/core.ts";
+import { closed, type Role, ROLE_NAMES, scopesOfRoles, type User } from "../../src/core.ts";
 import type { StoredSession } from "./sessions.ts";
 
-const closed = { additionalProperties: false } as const;
 const Nullable = Type.Union([Type.String(), Type.Null()]);
 const Time = Type.String({ format: "date-time" });
 

@@ -1,12 +1,11 @@
 /** `GET /v1/access-review`. */
-import type { CoreHost } from "../../../src/core.ts";
+import { closed, type CoreHost } from "../../../src/core.ts";
 import { defineRoute, type Route, Type } from "../../../src/plugin.ts";
 import { OPENAPI_TAG } from "../session-routes.ts";
 import type { Sessions } from "../sessions.ts";
 import { renderCsv } from "./csv.ts";
 import { reviewAccess } from "./review.ts";
 
-const closed = { additionalProperties: false } as const;
 const Text = Type.String();
 const Nullable = Type.Union([Text, Type.Null()]);
 const Texts = Type.Array(Text);

@@ -11,7 +11,7 @@ const COORDINATE_BYTES = 32;
 /** Lifetime of the signed header. Push services accept at most 24 hours. Seconds. */
 const VALID_SECONDS = 12 * 3600;
 
-export interface SenderKey {
+interface SenderKey {
   /** Uncompressed point in base64url, the `applicationServerKey` of browsers. */
   publicKey: string;
   privateKey: CryptoKey;
