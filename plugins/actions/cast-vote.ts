@@ -444,7 +444,10 @@ export async function cancelVisibleAction(
 ): Promise<ActionRow> {
   const { id } = row;
   if (!isSubmitter(host, row, caller) && !caller.hasScope("admin")) {
-    throw new Refusal("NOT_THE_SUBMITTER", `only the key that submitted the action, or an admin, can cancel it`);
+    throw new Refusal(
+      "NOT_THE_SUBMITTER",
+      "only the submitter (the key that submitted the action, or a key of the same agent or owner) or an admin can cancel it",
+    );
   }
   if (isOverdue(row, tx.now)) return expirePending(tx, row);
   // A startable action may already have run, and its cancellation frees its limits, so only an admin may cancel it.

@@ -72,7 +72,7 @@ function startRoute(host: CoreHost, tag: string): Route {
     confirmsCredential: true,
     bodyLimit: 16_384,
     description:
-      "The key that submitted the action needs no permit, and may send an empty body; any other key must send one. The current policies, agent and key are evaluated first. If they deny the action, it is denied; if they require more approvals, it is pending again. If the response is lost, repeat the request with the same `attempt`. It gets the same response, with `Idempotency-Replayed: true`, while the action may still start. Any other start is rejected. If a credential issuer of the configuration covers the action, the response has a `credential`, and the key needs the scope `credentials:receive`.",
+      "The key that submitted the action needs no permit, and may send an empty body; any other key must send a permit. The current policies, agent and key are evaluated first. If they deny the action, it is denied; if they require more approvals, it is pending again. If the response is lost, repeat the request with the same `attempt`. It gets the same response, with `Idempotency-Replayed: true`, while the action may still start. Any other start is rejected. If a credential issuer of the configuration covers the action, the response has a `credential`, and the key needs the scope `credentials:receive`.",
     responses: {
       200: {
         ...ACTION_RESPONSE,

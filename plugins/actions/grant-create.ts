@@ -148,7 +148,7 @@ function assertMayGrant(caller: Credential, { agent_id, tool }: GrantTarget): vo
   if (caller.key.agent_id !== null)
     throw new Refusal(
       "AGENT_MISMATCH",
-      `the key "${caller.key.name}" is bound to the agent "${caller.key.agent_id}"; grant with a key that is bound to none`,
+      `the key "${caller.key.name}" is bound to the agent "${caller.key.agent_id}"; create grants with a key that is bound to no agent`,
     );
   if (!canSee(caller.session?.visibility ?? caller.visibility, { agent_id, tool, submitted_by: null }))
     throw new Refusal("APPROVER_NOT_ELIGIBLE", "your groups do not cover this agent and tool");

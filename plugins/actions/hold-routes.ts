@@ -70,7 +70,7 @@ const HoldRecord = Type.Object(
     ),
     reason: Type.String(),
     placed_at: timeSchema("When it was placed."),
-    placed_by: Type.String({ description: "Principal." }),
+    placed_by: Type.String({ description: "Principal of the user or key that placed the hold." }),
     release: Type.Object(
       {
         needed: Type.Integer({ description: "Number of people who must request to release the hold." }),
@@ -89,7 +89,7 @@ const HoldRecord = Type.Object(
       closed,
     ),
     released_at: orNull(timeSchema("When it was released.")),
-    seq: Type.Integer({ description: "Ledger entry that placed it." }),
+    seq: Type.Integer({ description: "Sequence number of the ledger entry that placed the hold." }),
   },
   { title: "LegalHold", ...closed },
 );

@@ -52,7 +52,7 @@ export const LinkResponse = Type.Object(
     }),
     grants: orNull(
       Type.Object(
-        { count: countSchema("Maximum number of uses."), for_seconds: countSchema("Maximum time.") },
+        { count: countSchema("Maximum number of uses."), for_seconds: countSchema("Maximum duration in seconds.") },
         {
           additionalProperties: false,
           description: "The largest grant that the rules allow with an approval; null if none. A link cannot grant.",

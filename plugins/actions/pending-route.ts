@@ -61,7 +61,7 @@ export function pendingRoute(host: CoreHost, tag: string): Route {
     scope: ["actions:read", "actions:read_own"],
     query: Query,
     description:
-      "Pending actions that have not expired. An action submitted while you read the pages appears on a later page if it expires after the cursor.",
+      "Pending actions that have not expired. In the order by deadline, an action that is submitted while you read the pages appears on a later page if it expires after the cursor.",
     responses: { 200: { description: "A page.", schema: Answer } },
     errors: ["INVALID_CURSOR"],
     async handle({ query, credential, reserveResponseBytes }) {

@@ -85,8 +85,8 @@ export const PlanSummary = Type.Object(
     agent_id: Type.String(),
     ordered: Ordered,
     stop_on_failure: StopOnFailure,
-    submitted_by: textSchema("Key."),
-    created_at: timeSchema("When it was submitted."),
+    submitted_by: textSchema("Id of the key that submitted the plan."),
+    created_at: timeSchema("When the plan was submitted."),
     actions: Type.Array(
       Type.Object(
         { id: Type.String(), tool: Type.String(), operation: Type.String(), status: ActionRecord.properties.status },
@@ -116,8 +116,8 @@ export const PlanRecord = Type.Object(
         { ...closed, description: "The action at which the plan stopped; null if it has not stopped." },
       ),
     ),
-    submitted_by: textSchema("Key."),
-    created_at: timeSchema("When it was submitted."),
+    submitted_by: textSchema("Id of the key that submitted the plan."),
+    created_at: timeSchema("When the plan was submitted."),
     actions: Type.Array(ActionRecord, { description: "In order." }),
     approval_token: Type.Optional(
       Type.String({ description: "Only for a credential that may vote, while an action of the plan is pending." }),

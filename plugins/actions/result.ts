@@ -52,7 +52,7 @@ export async function recordResult(
   // Compare with the commitment in the ledger, because the result in the row could have been altered.
   if (matchesStart && reported === commitment) return { row: { ...row, result: canonicalText(result) }, isRetry: true };
   if (row.status !== "executing" && row.status !== "unknown") {
-    const advice = reported === null ? "start it first" : "its result was already reported";
+    const advice = reported === null ? "only a started action can have a result" : "its result was already reported";
     throw new Refusal("ACTION_NOT_STARTED", `the action is ${row.status}; ${advice}`);
   }
   if (!isStarter)

@@ -76,7 +76,7 @@ export const ApprovalBody = Type.Object(
       maxLength: 4096,
       description: "The action's `approval_token`, as returned to this credential.",
     }),
-    approve: Type.Boolean({ description: "False denies." }),
+    approve: Type.Boolean({ description: "true approves; false rejects." }),
     reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger." })),
     grant: Type.Optional(GrantTermsBody),
     break_glass: BreakGlass,
@@ -105,7 +105,7 @@ export const StartBody = Type.Object(
       }),
     ),
     attempt: Attempt(
-      "Random string for this start. If the response is lost, repeat the start with the same `attempt`. It gets the same response while the action may still start.",
+      "Random string for this start. If the response is lost, repeat the start with the same `attempt`. The repeated start gets the same response while the action may still start.",
     ),
   },
   { additionalProperties: false },
@@ -122,7 +122,7 @@ export const ResultBody = Type.Object(
       Type.Record(Type.String(), Type.Unknown(), { description: "Details of the result: ids, amounts, durations." }),
     ),
     attempt: Attempt(
-      "`attempt` of the start that this result belongs to. The result of any other start is then rejected, even from the same key.",
+      "`attempt` of the start that this result belongs to. The result is rejected if another start, even by the same key, started the action.",
     ),
   },
   { additionalProperties: false },
@@ -312,7 +312,7 @@ const ReviewRecord = Type.Object(
     ),
     reason: orNull(Type.String()),
     latency_ms: Type.Integer(),
-    created_at: timeSchema("When it was recorded."),
+    created_at: timeSchema("When the answer was recorded."),
   },
   {
     additionalProperties: false,
@@ -339,7 +339,7 @@ const ApprovalTerms = Type.Object(
       Type.Object(
         {
           count: Type.Integer({ description: "Maximum number of uses." }),
-          for_seconds: Type.Integer({ description: "Maximum time." }),
+          for_seconds: Type.Integer({ description: "Maximum duration in seconds." }),
         },
         {
           additionalProperties: false,
@@ -403,7 +403,7 @@ const DiffersFrom = orNull(
     {
       additionalProperties: false,
       description:
-        "For an approver of a pending action: what differs from the agent's last action with the same tool and operation; null if the compared actions include none.",
+        "For an approver of a pending action: what differs from the agent's last action with the same tool and operation; null if there is none among the compared actions.",
     },
   ),
 );
@@ -417,7 +417,8 @@ export const ActionRecord = Type.Object(
     params: Json,
     context: Json,
     meta: Type.Record(Type.String(), Type.Unknown(), {
-      description: "`meta` of the submission, with the request's `traceparent`; `{}` if there was none.",
+      description:
+        "`meta` of the submission, with the `traceparent` of the request or of the service's own trace; `{}` if there was none.",
     }),
     questions: Type.Array(QuestionRecord, {
       description: `Questions of approvers to the agent, in order. At most ${MAX_QUESTIONS}. The agent answers with POST …/answers. Render the strings like \`params\`, because they can contain hidden characters.`,
@@ -454,7 +455,7 @@ export const ActionRecord = Type.Object(
     request_hash: orNull(Type.String({ description: "SHA-256 of the canonical request, hex; null if it was erased." })),
     decision_hash: Type.String({ description: "Leaf hash of the decision's ledger entry, hex." }),
     provenance_id: Type.String({ description: "Same as `decision_hash`." }),
-    submitted_by: Type.String({ description: "Key." }),
+    submitted_by: Type.String({ description: "Id of the key that submitted the action." }),
     grant: orNull(Type.String({ description: "Grant that covered the action when it was decided; else null." })),
     plan: orNull(
       Type.Object(
@@ -464,7 +465,7 @@ export const ActionRecord = Type.Object(
         },
         {
           additionalProperties: false,
-          description: "The plan that it was submitted with, which people approve as a whole; null if none.",
+          description: "The plan that contains the action, which people approve as a whole; null if there is none.",
         },
       ),
     ),
@@ -507,13 +508,13 @@ export const ActionRecord = Type.Object(
       description:
         "Whether the action's agent waits now, with `Prefer: wait` or `?wait`: the key that submitted the action, or a key bound to the agent.",
     }),
-    asked_at: timeSchema("When it was last submitted, joined or waited for."),
+    asked_at: timeSchema("When the action was last submitted, joined or waited for."),
     erased_at: orNull(
       timeSchema(
         "When `params`, `context`, `meta` and `result` were erased, or null. After an erasure these members are empty; all others are unchanged.",
       ),
     ),
-    created_at: timeSchema("When it was decided."),
+    created_at: timeSchema("When the action was submitted and decided."),
     updated_at: timeSchema("Last change of status."),
     preview: Type.Optional(
       orNull(
@@ -555,7 +556,7 @@ export const ActionRecord = Type.Object(
     ),
     compared_with: Type.Optional(
       Type.Integer({
-        description: `Number of earlier actions of the agent with which the request was compared: the newest ones that the approver may see, at most ${MAX_COMPARED_ACTIONS}.`,
+        description: `Number of earlier actions of the agent with which the request was compared: of the newest ${MAX_COMPARED_ACTIONS}, those that the approver may see.`,
       }),
     ),
     altered: Type.Optional(

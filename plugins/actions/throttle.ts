@@ -39,7 +39,7 @@ export async function checkRequestRate(
   if (requests >= limit)
     throw new Refusal(
       "AGENT_THROTTLED",
-      `the key "${key.name}" made ${requests} requests for approval in this hour; it usually makes ${Math.round(usual.requests / usual.hours)}. Wait until ${toRfc3339(hour + HOUR_MS)}; actions that need no approval are still decided`,
+      `the key "${key.name}" made ${requests} requests for approval in this hour; it usually makes ${Math.round(usual.requests / usual.hours)} per hour. Wait until ${toRfc3339(hour + HOUR_MS)}; actions that need no approval are still decided`,
       { headers: { "Retry-After": String(Math.ceil((hour + HOUR_MS - tx.now) / 1000)) } },
     );
   return requests + 1 === limit ? { requests: limit, usual } : null;

@@ -192,7 +192,7 @@ export async function verifyLinkVoter(
   if (!host.channels.notifiesPerson(await readChannels(tx, row), owner)) {
     throw new Refusal(
       "TOKEN_INVALID",
-      `the link was sent to ${principal}, who is no longer in a channel of this decision; decide with a key, or ask the operator`,
+      `the link was sent to ${principal}, who is no longer in a channel of this decision; vote with a key, or ask the operator`,
     );
   }
   if (host.keys.isEndedOwner(owner, tx.users))

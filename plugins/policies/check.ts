@@ -141,7 +141,10 @@ const Vocabulary = Type.Object(
     reviewers: Type.Array(Type.String(), { description: "Configured machine reviewers." }),
     fact_sources: Type.Array(
       Type.Object(
-        { name: Type.String(), inputs: Type.Array(Type.String(), { description: "What a read takes." }) },
+        {
+          name: Type.String(),
+          inputs: Type.Array(Type.String(), { description: "Names of the inputs that a read needs." }),
+        },
         closed,
       ),
       { description: "Configured fact sources." },

@@ -110,7 +110,9 @@ const body = {
     }),
   ),
   digest: Type.String({ description: "SHA-256 of the definition's canonical JSON, hex." }),
-  created_by: orNull(Type.String({ description: "Key that created the version; null if a policy source did." })),
+  created_by: orNull(
+    Type.String({ description: "Id of the key that created the version; null if a policy source did." }),
+  ),
 };
 /** Warnings. The policy is accepted, but probably does not have the effect that its author intended. */
 const warnings = Type.Array(Type.String(), {

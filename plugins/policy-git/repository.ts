@@ -206,7 +206,7 @@ class GitRepository implements Repository {
         throw error;
       }
     }
-    throw new RemoteError("nothing is followed");
+    throw new RemoteError("there is no ref to fetch");
   }
 
   /** Resolves to the sizes of the files in bytes. Fetches files that the partial clone does not have yet. */

@@ -196,7 +196,7 @@ export async function recordRegistrationUse(
 function withoutPasskey(before: User, site: Site, passkeyId: string): User {
   const user = { ...before, passkeys: before.passkeys.filter(({ id }) => id !== passkeyId) };
   if (user.passkeys.length === before.passkeys.length)
-    throw new Refusal(ERRORS.PASSKEY_NOT_FOUND, "you have no such passkey");
+    throw new Refusal(ERRORS.PASSKEY_NOT_FOUND, "you have no passkey with this id");
   if (passkeysForSite(user, site).length === 0 && before.identities.length === 0)
     throw new Refusal(ERRORS.LAST_PASSKEY, `this is your last passkey for ${site.rpId}; add another one first`);
   return user;

@@ -466,7 +466,7 @@ function assertTerminalMay(request: Request): void {
   if (!TERMINAL_REQUESTS.some((allowed) => allowed.test(name)))
     throw new Refusal(
       "INSUFFICIENT_SCOPE",
-      "a terminal session can only vote and ask questions; do this in the console",
+      "a terminal session can only read, vote and ask questions; do this in the console",
     );
 }
 

@@ -113,7 +113,7 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
       tag: OPENAPI_TAG,
       summary: "Create a link to enrol a passkey",
       description:
-        "It replaces an earlier link. The first person who opens it can sign in as this user. A session creates no link for its own user.",
+        "It replaces an earlier link. The first person who opens it can sign in as this user. Users cannot create links for themselves, neither in a session nor with their keys.",
       scope: "users:manage",
       params: schema.UserParams,
       responses: { 201: { description: "The link, this once.", schema: schema.InvitedUser } },

@@ -71,7 +71,9 @@ const Row = Type.Object(
     approval_rate: Type.Union([Type.Number(), Type.Null()], { description: "Share of approvals among the votes." }),
     median_seconds: Type.Union([Count, Type.Null()], { description: "Median time from submission to vote." }),
     last_used_at: Nullable,
-    unused: Type.Boolean({ description: "Whether the key is live, older than the period, and was not used in it." }),
+    unused: Type.Boolean({
+      description: "Whether the user or key is active, was created before the period and was not used in it.",
+    }),
     ended_at: Nullable,
   },
   closed,

@@ -106,7 +106,7 @@ export function pushRoutes(host: CoreHost, options: PushOptions, send: SendPush)
       path: "/v1/users/:id/devices",
       tag: OPENAPI_TAG,
       summary: "Notify the user on this device",
-      description: `${description} Repeat it when the user opens the console on the device, so that it lasts as long as the current session.`,
+      description: `${description} Repeat the request when the user opens the console on the device: the device is removed with the session that last sent the request, and expires after 30 days.`,
       scope: host.scopes,
       params: UserParams,
       body: Body,
