@@ -225,7 +225,7 @@ const toProspectiveVoter = ({ actor: { principal, key_id }, groups, session, sel
 interface VoteOutcome extends Pick<VotingCapacity, "groups" | "independent" | "delegation"> {
   /** The action before the vote. */
   row: ActionRow;
-  /** The current requirement, if it is stricter than the earlier requirement; else null. */
+  /** Set if the current policies require more than before: their redecision, and the earlier requirement. */
   stricter: { redecision: Redecision; requirement: VerifiedHistory["requirement"] } | null;
   /** Digest of the questions so far. */
   questions: string | null;
@@ -288,7 +288,7 @@ async function countApproval(
   const earlier = toCountedVotes(host, history.approvals);
   const terms = { self: self !== null, signed: gesture !== null, break_glass, at: tx.now };
   const recorded = history.requirement?.approvers ?? [];
-  // No one can vote twice, even if one of the votes is on behalf of another user.
+  // No one can approve twice, even if one of the votes is on behalf of another user.
   const before = excludeEditor(host, history, findVotingCapacities(host, row, toProspectiveVoter(voter), recorded, tx));
   assertPersonHasNotVoted(earlier, before);
   const redecision = await reevaluateAction(host, tx, row, history.basis);
@@ -325,7 +325,7 @@ export function approvalPeriodMs(terms: readonly Decision["approval"][]): number
 
 /**
  * Returns the largest grant that the approver can create. Null if another approver is required in addition, or if the
- * vote uses a delegation.
+ * vote uses a delegation or break-glass.
  */
 function largestGrant(
   approval: Decision["approval"],

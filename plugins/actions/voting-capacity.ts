@@ -1,6 +1,6 @@
 /**
- * Chooses whether an approver votes only for themselves, or also on behalf of a user who delegated to them. A vote with
- * a delegation counts for the groups of both users, and neither of them can vote on the action again.
+ * Chooses whether an approver votes only for themselves, or also on behalf of a user who delegated to them. An approval
+ * with a delegation counts for the groups of both users, and neither of them can approve the action again.
  */
 import {
   type ApprovalRequirement,
