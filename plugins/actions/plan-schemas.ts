@@ -10,7 +10,7 @@ const Ordered = Type.Boolean({
 });
 const StopOnFailure = Type.Boolean({
   description:
-    "No action can start after another action has failed, has an unknown outcome, was denied or cancelled, or has expired, unless people approved the list without that action. Default: false.",
+    "No action can start after another action has failed or has an unknown outcome. The same applies if another action was denied or cancelled or has expired, unless people have since approved the list without it. Default: false.",
 });
 
 export const PlanBody = Type.Object(

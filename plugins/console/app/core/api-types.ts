@@ -1750,7 +1750,7 @@ export interface Plan {
   agent_id: string;
   /** Each action can start only when all earlier actions have ended. Default: false. */
   ordered: boolean;
-  /** No action can start after another action has failed, has an unknown outcome, was denied or cancelled, or has expired, unless people approved the list without that action. Default: false. */
+  /** No action can start after another action has failed or has an unknown outcome. The same applies if another action was denied or cancelled or has expired, unless people have since approved the list without it. Default: false. */
   stop_on_failure: boolean;
   /** Digest of the remaining actions, which were not denied or cancelled and have not expired. Each vote contains it. A change of the digest voids earlier votes. */
   digest: string;
@@ -1778,7 +1778,7 @@ export interface PlanSummary {
   agent_id: string;
   /** Each action can start only when all earlier actions have ended. Default: false. */
   ordered: boolean;
-  /** No action can start after another action has failed, has an unknown outcome, was denied or cancelled, or has expired, unless people approved the list without that action. Default: false. */
+  /** No action can start after another action has failed or has an unknown outcome. The same applies if another action was denied or cancelled or has expired, unless people have since approved the list without it. Default: false. */
   stop_on_failure: boolean;
   /** Id of the key that submitted the plan. */
   submitted_by: string;
@@ -3551,7 +3551,7 @@ export interface Api {
       })[];
       /** Each action can start only when all earlier actions have ended. Default: false. */
       ordered?: boolean | undefined;
-      /** No action can start after another action has failed, has an unknown outcome, was denied or cancelled, or has expired, unless people approved the list without that action. Default: false. */
+      /** No action can start after another action has failed or has an unknown outcome. The same applies if another action was denied or cancelled or has expired, unless people have since approved the list without it. Default: false. */
       stop_on_failure?: boolean | undefined;
     };
     response: Plan;
