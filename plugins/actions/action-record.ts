@@ -49,8 +49,9 @@ interface ShownDigests {
 }
 
 /**
- * @param shown digests of what the approver sees; null for the token of a link, whose page always displays the current
- * state
+ * Returns the claims of the token with which the principal votes on the action.
+ * @param shown digests of what the approver sees; null for the token of a link, because a vote by link contains a
+ * digest of what its page displayed
  */
 export function approvalTokenClaims(row: ActionRow, principal: string, shown: ShownDigests | null): TokenClaims {
   const { id, expires_at } = row;
@@ -98,8 +99,9 @@ export function digestShownRequest(row: ActionRow, { questions, preview }: Shown
 }
 
 /**
- * Returns what the credential can do about the approval of a pending action: the terms, and the token if it can vote.
- * Null if the action is not pending, or the credential cannot vote on actions at all.
+ * Returns the approval terms of a pending action. For a credential that can vote, adds the token for its vote and a
+ * comparison with earlier actions. Returns null if the action is not pending, if its entries cannot be read, or if the
+ * credential can neither vote nor read all actions.
  */
 async function readVoting(
   host: CoreHost,
@@ -168,6 +170,7 @@ export function renderGrantLimits(
 const time = (ms: number | null): string | null => (ms === null ? null : toRfc3339(ms));
 
 interface RecordOptions {
+  /** Whether to add reviews, the approval terms and the approval token, which lists omit. */
   token: boolean;
   permit?: Permit | null;
   /** The credential that the start issued. */
@@ -214,7 +217,7 @@ function readContent(row: ActionRow, displayed: ActionRow): Content | null {
       questions: renderQuestions(row),
       proposed: renderOriginalRequest(displayed),
       request_hash: row.erased_at === null ? effectiveRequestHash(row) : null,
-      result: resultOf(row),
+      result: renderResult(row),
     };
   } catch {
     return null;
@@ -225,7 +228,7 @@ function readContent(row: ActionRow, displayed: ActionRow): Content | null {
  * Returns the row with the requests that the credential may see. Redacted parameters are only visible to the key that
  * submitted the action and to the key that started it.
  */
-async function displayTo({ key }: Pick<Credential, "key">, host: CoreHost, row: ActionRow): Promise<ActionRow> {
+async function redactFor({ key }: Pick<Credential, "key">, host: CoreHost, row: ActionRow): Promise<ActionRow> {
   const runs = key.id === row.submitted_by || key.id === row.started_by;
   return runs ? row : redactRow((await host.policies.current()).compiled, row);
 }
@@ -303,12 +306,15 @@ function renderAction(
  * Returns the result, or null if none has been reported. Ignores a value in the column of an action without a reported
  * result: someone altered the store, which the audit reports.
  */
-function resultOf({ status, result }: ActionRow): ActionRecord["result"] {
+function renderResult({ status, result }: ActionRow): ActionRecord["result"] {
   const isReported = status === "succeeded" || status === "failed";
   return isReported && result !== null ? (JSON.parse(result) as ActionRecord["result"]) : null;
 }
 
-/** Returns what the agent submitted, if an approver changed it. Throws SyntaxError if someone altered the store. */
+/**
+ * Returns the agent's original request if an approver or the policies changed it; else null. Throws SyntaxError if
+ * someone altered the store.
+ */
 export function renderOriginalRequest(row: ActionRow): ActionRecord["proposed"] {
   const edit = decodeEdit(row.effective);
   const request = edit === null ? null : parseCompleteRequest(row);
@@ -349,9 +355,8 @@ function renderReview(entry: ReviewEntry): NonNullable<ActionRecord["reviews"]>[
 }
 
 /**
- * Returns the action with its votes as of one moment. The votes are read after the row, so a vote cast between the two
- * reads would appear on an action that is still pending. The row of a pending action is therefore read again after the
- * votes.
+ * Returns the action and its votes as of one moment. Reads the row of a pending action again after its votes, because
+ * the row could be older than a vote that was cast between the two reads.
  */
 export async function readRowWithVotes(
   { storage }: Pick<CoreHost, "storage">,
@@ -367,7 +372,7 @@ export async function readRowWithVotes(
   }
 }
 
-/** Reads the votes and the rejection of an action, and renders it. */
+/** Reads the votes and the rejection of an action, and renders the action for the credential. */
 export async function readActionRecord(
   host: CoreHost,
   row: ActionRow,
@@ -383,7 +388,7 @@ export async function readActionRecord(
   // write to it.
   const set = options.set ?? (await readPendingPolicySet(host, current.row));
   // No one can vote on a request that cannot be read.
-  const displayed = await displayTo(credential, host, current.row);
+  const displayed = await redactFor(credential, host, current.row);
   const mayVote = options.token && readContent(current.row, displayed) !== null;
   const voting = mayVote ? await readVoting(host, current.row, current.votes, history, credential, set) : null;
   const record = renderAction(host, current.row, displayed, current.votes, rejection, voting, { ...options, set });

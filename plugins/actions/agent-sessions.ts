@@ -60,8 +60,9 @@ const SessionRecord = Type.Object(
 );
 
 /**
- * Returns the session that a request carries; null if it has none. Throws INVALID_SESSION_TOKEN. Ignores the header of
- * a signed-in user: pages send it with every change as protection against CSRF, without a token.
+ * Returns the session that a request carries; null if it has none. Throws INVALID_SESSION_TOKEN if the token is forged,
+ * has expired or was issued for another key. Ignores the header of a signed-in user: pages send it with every change as
+ * protection against CSRF, without a token.
  */
 export function readSession(host: CoreHost, headers: Headers, credential: Credential): SessionFact | null {
   const token = headers.get(SESSION_HEADER);

@@ -25,7 +25,7 @@ import {
 } from "../../src/core.ts";
 import type { SubmittedAction } from "./self-approval.ts";
 
-/** Adds to each vote the principals of its approver, and of the user on whose behalf the approver voted. */
+/** Adds to each vote the principals that share it: those of its approver and of the user who delegated to them. */
 export function toCountedVotes(host: CoreHost, approvals: readonly RecordedApproval[]): CountedVote[] {
   return approvals.map((vote) => ({ ...vote, principals: principalsOfVote(host, vote, vote.on_behalf_of) }));
 }
@@ -46,7 +46,7 @@ export function principalsOfVote(
 }
 
 /** An approver: the principal of the vote, the key or user, and the groups. */
-export interface Approver {
+interface Approver {
   principal: string;
   key_id: string;
   groups: readonly string[];
@@ -56,10 +56,10 @@ export interface Approver {
 export type VoteMoment = Pick<LedgerTransaction, "now" | "users">;
 
 /**
- * Returns the approver's groups and rotas for which a vote on this action can count, and whether the requester is
- * outside all of these groups.
- * @param moment decides who is on call
- * @param only groups and rotas that count; null for all
+ * Returns the approver's groups and rotas for which a vote on this action can count, and whether the requester is in
+ * none of the approver's groups.
+ * @param moment the time, which determines who is on call, and the users at that time
+ * @param only restricts the returned groups and rotas; null for all
  */
 export function readApproverEligibility(
   host: CoreHost,
@@ -89,9 +89,9 @@ function rotasOf(host: CoreHost, { principal, key_id }: Approver, at: number): s
 }
 
 /**
- * Returns true if the requester is outside all of the groups. The requester's groups are those of the key's owner, of
- * the people who made the key, and of users who have or had the owner's name. Returns false if the submitting key has
- * no owner, because the requester is then unknown.
+ * Whether the requester is in none of the groups. The requester's groups are those of the key's owner, of users who
+ * have or had the owner's name, and of the people who made the key (unless `approvals.trust_key_makers` is set).
+ * Returns false if the submitting key has no owner, because the requester is then unknown.
  */
 function isIndependent(
   host: CoreHost,
@@ -114,12 +114,13 @@ function isIndependent(
 }
 
 /**
- * Throws SELF_APPROVAL for a vote by the agent or by the person behind it, with one exception: the person may sign the
- * vote with a passkey if every rule has the mode `self_confirm`. The agent's own key can never approve. Throws
- * VOTE_SIGNATURE_REQUIRED if a rule requires a signature and there is none.
+ * Throws SELF_APPROVAL for a vote by the agent, by the person behind the agent, or by someone who might be that person.
+ * There is one exception: if every rule has the mode `self_confirm`, the person behind the agent may vote with a passkey
+ * signature. Throws VOTE_SIGNATURE_REQUIRED if a rule requires a signature and the vote has none.
+ * @param self the voter's relation to the submitter; null if the voter is someone else
  * @param gesture the verified signature of this vote
  */
-export function assertMayConfirm(
+export function assertMeetsOversightMode(
   { self, gesture }: { self: SelfRelation | null; gesture: Gesture | null },
   plans: readonly ApproverPlan[],
 ): void {

@@ -23,8 +23,9 @@ import { approvalExpiredError, assertPending } from "./cast-vote.ts";
 import { assertNotErased, isOverdue, rereadAction, visibleAction } from "./visible-action.ts";
 
 /**
- * Asks the agent a question. Repeating a question that has no answer yet changes nothing and returns the action.
- * Throws TOO_MANY_QUESTIONS above MAX_QUESTIONS.
+ * Asks the agent a question. If the approver repeats a question that has no answer yet, changes nothing and returns the
+ * action. Throws TOO_MANY_QUESTIONS above MAX_QUESTIONS; for the person behind the agent, above
+ * MAX_QUESTIONS_BEFORE_OWNER.
  */
 export function askQuestion(host: CoreHost, credential: Credential, id: string, text: string): Promise<ActionRow> {
   return host.ledger.transact(async (tx) => {
@@ -57,7 +58,8 @@ export function askQuestion(host: CoreHost, credential: Credential, id: string, 
 
 /**
  * Answers a question, by default the first question without an answer. Repeating an answer changes nothing and returns
- * the action. Throws NOT_THE_SUBMITTER for other agents, and QUESTION_NOT_OPEN.
+ * the action. Throws NOT_THE_SUBMITTER for a key of another agent, and QUESTION_NOT_OPEN if the question does not exist
+ * or has another answer.
  */
 export function answerQuestion(
   host: CoreHost,

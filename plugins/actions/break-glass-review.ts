@@ -1,4 +1,4 @@
-/** Closes the review of an emergency approval. The reviewer must be another person, and must comment. */
+/** Closes the review of an emergency approval. The reviewer must be another person and give a comment. */
 import {
   type BreakGlassUse,
   canSee,
@@ -31,7 +31,7 @@ export function reviewBreakGlass(
     if (use.review !== null)
       throw new Refusal(
         "BREAK_GLASS_REVIEWED",
-        `${use.review.by.principal} reviewed it at ${toRfc3339(use.review.at)}`,
+        `${use.review.by.principal} already reviewed this emergency approval, at ${toRfc3339(use.review.at)}`,
       );
     const row = await tx.action(use.action_id);
     if (row === null) throw notFound(id);

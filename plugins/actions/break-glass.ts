@@ -7,10 +7,7 @@ import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import type { Vote, Voter } from "./voter.ts";
 
-/**
- * Throws VALIDATION_FAILED if a break-glass vote denies the action, has no reason, or contains a grant. Ignores other
- * votes.
- */
+/** Throws VALIDATION_FAILED if a break-glass vote denies the action, has no reason, or contains a grant. */
 export function assertBreakGlassForm({ approve, reason = "", grant, break_glass = false }: Vote): void {
   if (!break_glass) return;
   const fault = !approve

@@ -35,7 +35,7 @@ import {
   type Redecision,
 } from "./redecision.ts";
 import { commitPreview, digestShownRequest } from "./action-record.ts";
-import { assertMayConfirm, toCountedVotes } from "./approver-plans.ts";
+import { assertMeetsOversightMode, toCountedVotes } from "./approver-plans.ts";
 import { assertBreakGlassForm, assertMayBreakGlass, recordBreakGlass } from "./break-glass.ts";
 import { readGrantTerms, recordGrantWithVote } from "./grant-create.ts";
 import { endGrantsOnRejection } from "./grant-end.ts";
@@ -55,8 +55,8 @@ import {
 import { findLinkedAction, verifyLinkVoter, verifyVoter, type Vote, type VoteProof, type Voter } from "./voter.ts";
 
 /**
- * Who votes, with the proof: the token of an approval link and the digest of what its page displayed (`shown`), or a
- * credential with the action's id and a vote proof.
+ * The voter and the proof: either the token of an approval link with the digest of the content that its page displayed
+ * (`shown`), or a credential with the action's id and a vote proof.
  */
 type Ballot = { link: string; shown: string } | { credential: Credential; id: string; proof: VoteProof };
 
@@ -124,7 +124,7 @@ function assertShownByLink(
 
 /** A vote that passed all checks. */
 export interface PreparedVote extends VoteOutcome {
-  /** Earlier votes that count together with this one. */
+  /** Earlier votes that count together with this vote. */
   votes: readonly ApprovalRow[];
   /** Whether earlier votes are void because they approved a different list of the plan's actions. */
   isFirstOnList: boolean;
@@ -166,7 +166,7 @@ export async function prepareVote(
         );
   if (vote.break_glass === true) assertMayBreakGlass("link" in by ? null : by.caller, row, voter);
   assertApprovesPlan(row, vote);
-  assertMayConfirm(voter, verified.requirement?.approvers ?? []);
+  assertMeetsOversightMode(voter, verified.requirement?.approvers ?? []);
   const isFirstOnList = vote.list !== undefined && verified.approvals.some(({ plan }) => plan !== vote.list);
   const votes = isFirstOnList ? [] : stored;
   const history = isFirstOnList ? { ...verified, approvals: [] } : verified;
@@ -225,7 +225,7 @@ const toProspectiveVoter = ({ actor: { principal, key_id }, groups, session, sel
 interface VoteOutcome extends Pick<VotingCapacity, "groups" | "independent" | "delegation"> {
   /** The action before the vote. */
   row: ActionRow;
-  /** The current requirement, if it is stricter than the earlier requirement; else null. */
+  /** Set if the current policies require more than before: their redecision, and the earlier requirement. */
   stricter: { redecision: Redecision; requirement: VerifiedHistory["requirement"] } | null;
   /** Digest of the questions so far. */
   questions: string | null;
@@ -288,7 +288,7 @@ async function countApproval(
   const earlier = toCountedVotes(host, history.approvals);
   const terms = { self: self !== null, signed: gesture !== null, break_glass, at: tx.now };
   const recorded = history.requirement?.approvers ?? [];
-  // No one can vote twice, even if one of the votes is on behalf of another user.
+  // No one can approve twice, even if one of the votes is on behalf of another user.
   const before = excludeEditor(host, history, findVotingCapacities(host, row, toProspectiveVoter(voter), recorded, tx));
   assertPersonHasNotVoted(earlier, before);
   const redecision = await reevaluateAction(host, tx, row, history.basis);
@@ -297,7 +297,7 @@ async function countApproval(
   const isStricter = !areSamePlans(approvers, recorded);
   const requirement = { approvers, since: isStricter ? tx.now : (history.requirement?.since ?? tx.now) };
   // The policies may have changed since the decision, so the current policies must also allow a self-confirmation.
-  assertMayConfirm({ self, gesture }, approvers);
+  assertMeetsOversightMode({ self, gesture }, approvers);
   const now = excludeEditor(host, history, findVotingCapacities(host, row, toProspectiveVoter(voter), approvers, tx));
   // An emergency approval never uses a delegation.
   const capacities = break_glass ? now.capacities.filter(({ delegation }) => delegation === null) : now.capacities;
@@ -318,14 +318,14 @@ async function countApproval(
   };
 }
 
-/** Returns the shorter of the approval periods of the decision and of the current policies. */
-function approvalPeriodMs(terms: readonly Decision["approval"][]): number {
+/** Returns the shortest of the approval periods. Milliseconds. */
+export function approvalPeriodMs(terms: readonly Decision["approval"][]): number {
   return Math.min(...terms.filter((each) => each !== null).map(approvalValidityMs));
 }
 
 /**
  * Returns the largest grant that the approver can create. Null if another approver is required in addition, or if the
- * vote uses a delegation.
+ * vote uses a delegation or break-glass.
  */
 function largestGrant(
   approval: Decision["approval"],
@@ -444,7 +444,10 @@ export async function cancelVisibleAction(
 ): Promise<ActionRow> {
   const { id } = row;
   if (!isSubmitter(host, row, caller) && !caller.hasScope("admin")) {
-    throw new Refusal("NOT_THE_SUBMITTER", `only the key that submitted the action, or an admin, can cancel it`);
+    throw new Refusal(
+      "NOT_THE_SUBMITTER",
+      "only the submitter (the key that submitted the action, or a key of the same agent or owner) or an admin can cancel it",
+    );
   }
   if (isOverdue(row, tx.now)) return expirePending(tx, row);
   // A startable action may already have run, and its cancellation frees its limits, so only an admin may cancel it.

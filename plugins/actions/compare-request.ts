@@ -27,8 +27,8 @@ const PAGE = 50;
 const MAX_VOTED = 5;
 
 /**
- * Compares a pending action with the newest earlier actions of its agent that the credential may see. Returns null if
- * its request cannot be read.
+ * Compares a pending action with earlier actions: of the newest earlier actions of its agent, those that the credential
+ * may see. Returns null if the request cannot be read, or if the credential sees only its own submissions.
  */
 export async function compareRequest(
   host: CoreHost,

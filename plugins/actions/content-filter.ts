@@ -1,4 +1,4 @@
-/** Selects actions to erase by the content of their request and result. */
+/** Selects actions, for erasures and legal holds, by the content of their request, result and other stored data. */
 import {
   decodeEdit,
   decodeMeta,
@@ -19,7 +19,8 @@ const ROOTS = ["params", "context", "result"];
 
 /**
  * Returns a filter for actions that contain exactly this value, at an RFC 6901 pointer or anywhere. Throws
- * VALIDATION_FAILED for a value that nearly every action contains, and for an invalid pointer.
+ * VALIDATION_FAILED for an invalid pointer. Without a pointer, throws VALIDATION_FAILED for null, booleans and the empty
+ * string, which nearly every action contains.
  */
 export function createContentFilter(value: Scalar, pointer?: string): ContentFilter {
   if (pointer === undefined) {
@@ -45,7 +46,7 @@ function orUnreadable(selects: ContentFilter): ContentFilter {
   };
 }
 
-/** A shorter identifier would match actions of other people. */
+/** Minimum length of a person's identifier. A shorter identifier would match actions of other people. */
 const MIN_SUBJECT_LENGTH = 3;
 
 /**
@@ -57,8 +58,8 @@ const MIN_SUBJECT_LENGTH = 3;
 export const createSubjectFilter = (subject: string): ContentFilter => filterMentions(subject, isInsideWord);
 
 /**
- * The same for an erasure, which is irreversible: does not match an e-mail address that is part of a longer one. A legal
- * hold matches it, because holding too much loses nothing.
+ * Returns the filter for an erasure. Unlike `createSubjectFilter`, it does not match an e-mail address that is part of a
+ * longer address, because an erasure is irreversible. A legal hold may match too much, because it loses no data.
  */
 export const createErasureSubjectFilter = (subject: string): ContentFilter =>
   filterMentions(subject, subject.includes("@") ? isInsideAddress : isInsideWord);
@@ -87,7 +88,7 @@ function filterMentions(subject: string, isPart: PartTest): ContentFilter {
   );
 }
 
-/** Returns null if someone altered the store. The audit reports such a row; the search continues with the next row. */
+/** Returns null if someone altered the data, so that the other data of the row is still searched. */
 function readUnlessAltered(read: () => JsonValue): JsonValue {
   try {
     return read();
@@ -126,8 +127,8 @@ const decodePercent = (text: string): string =>
   });
 
 /**
- * Returns the submitted request, the request after an approver's change, and the data that the action's decisions read.
- * Throws Error for a row that someone altered.
+ * Returns the submitted request and the changed request, each with the result, and the data that the action's decisions
+ * read. Throws SyntaxError if someone altered the row.
  */
 function contentsOf(row: ActionRow): JsonObject[] {
   const requests = [parseStoredRequest(row), decodeEdit(row.effective)?.request ?? null];
@@ -150,7 +151,10 @@ function containsValue(content: JsonValue, value: Scalar): boolean {
   return someScalar(content, (one) => one === value);
 }
 
-/** Iterates instead of recursing, because values may be nested deeply. */
+/**
+ * Whether a scalar in the value passes the test, or a member name if `names` is given. Iterates instead of recursing,
+ * because values may be nested deeply.
+ */
 function someScalar(content: JsonValue, test: (value: JsonValue) => boolean, names?: "names too"): boolean {
   const open: JsonValue[] = [content];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {

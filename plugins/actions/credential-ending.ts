@@ -1,7 +1,8 @@
 /**
  * Background task that ends credentials. A credential ends when its action has a result or an unknown outcome, when it
- * expires, at a stop, when the agent is suspended, and when the starting key is revoked. One process per store runs
- * this task. It retries each revocation until the issuer confirms it, because the credential may still work.
+ * expires, at a stop, when the agent is suspended, and when the key that submitted or started the action loses its
+ * rights. One process per store runs this task. It retries a failed revocation, because the credential may still work,
+ * until `GIVE_UP_AFTER` has passed since the credential expired.
  */
 import {
   type CoreHost,
@@ -25,7 +26,7 @@ import {
 
 const PAGE = 100;
 const EVERY_MS = 5_000;
-/** Retry period after the expiry of a credential whose issuer is missing or fails. Milliseconds. */
+/** Time after a credential's expiry in which a failed revocation is retried. Milliseconds. */
 const GIVE_UP_AFTER = 7 * 86_400_000;
 /** Types of entries that can require a credential to end immediately. */
 const CAUSES = new Set(["execution", "stop", "agent", "api_key", "user"]);
@@ -39,16 +40,13 @@ export function createCredentialEndingTask(host: CoreHost): CredentialEndingTask
   let stopped = false;
   let unsubscribe: (() => void) | null = null;
   let lease: LeaderLease | null = null;
-  /** Whether entries arrived that the running sweep may have missed. */
+  /** Whether entries have arrived that the running sweep may have missed. */
   let isStale = false;
-  /**
-   * The running work for each issuer. Sweeps do not await it, so that an issuer that does not respond does not delay
-   * the others.
-   */
+  /** Running revocations, keyed by issuer. Sweeps do not await them, so that a slow issuer does not delay the others. */
   const ending = new Map<string, Promise<void>>();
   /**
-   * Position of the last failed revocation of each document among all failures. Credentials that never failed come
-   * first, then those that failed least recently, because a holder can cause failures to keep the others alive.
+   * Maps a document's key to the number of its last failed revocation, counted over all failures. Credentials that
+   * failed least recently are tried first, so that a holder who causes failures cannot keep other credentials alive.
    */
   const failures = new Map<string, number>();
   let failureCount = 0;
@@ -87,8 +85,8 @@ export function createCredentialEndingTask(host: CoreHost): CredentialEndingTask
   }
 
   /**
-   * Ends credentials of one issuer. Resolves to false at the first failure and leaves the rest for a later sweep,
-   * because each call of a failing issuer can take long. Never rejects.
+   * Ends credentials of one issuer. At the first failure, resolves to false and leaves the remaining credentials to a
+   * later sweep, because each call of a failing issuer can take long. Never rejects.
    */
   async function endAll(due: readonly DueCredential[]): Promise<boolean> {
     const ordered = [...due].sort((a, b) => lastFailure(a) - lastFailure(b));
@@ -113,10 +111,7 @@ export function createCredentialEndingTask(host: CoreHost): CredentialEndingTask
     onFailure: (error) =>
       host.log.warn("could not look for credentials that have to end; retrying", { error: String(error) }),
   });
-  /**
-   * Runs a sweep that includes the latest change. A running sweep may have missed the change, so another sweep follows
-   * it.
-   */
+  /** Runs a sweep that includes the latest change. A running sweep may have missed it, so another sweep follows. */
   async function sweepSoon(): Promise<void> {
     isStale = true;
     await rounds.run();
@@ -212,7 +207,8 @@ async function hasLostAccess(host: CoreHost, row: ActionRow): Promise<boolean> {
 }
 
 /**
- * Revokes the credential and records its end. Resolves to false if the issuer failed; the credential then stays open.
+ * Revokes the credential and records its end. Resolves to false if the revocation failed and is to be retried. A
+ * credential that cannot be revoked is recorded as ended, although it works until it expires.
  */
 async function endCredential(
   host: CoreHost,

@@ -22,10 +22,10 @@ export const CREDENTIAL_ENTRIES: NonNullable<Plugin["entries"]> = {
       ...ISSUED,
       cause: Type.Union(
         CREDENTIAL_ENDS.map((cause) => Type.Literal(cause)),
-        { description: "Why it ended." },
+        { description: "Why the credential ended." },
       ),
       revoked: Type.Boolean({
-        description: "Whether the issuer revoked it. If false, the credential ended by expiring.",
+        description: "Whether the issuer revoked it. If false, the credential works until it expires.",
       }),
     },
     closed,

@@ -27,7 +27,12 @@ import {
 } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { assertMayConfirm, toCountedVotes, findVoteIneligibility, readApproverEligibility } from "./approver-plans.ts";
+import {
+  assertMeetsOversightMode,
+  toCountedVotes,
+  findVoteIneligibility,
+  readApproverEligibility,
+} from "./approver-plans.ts";
 import { approvalExpiredError, assertPending } from "./cast-vote.ts";
 import { readLimitUses, writeLimitUses } from "./limit-usage.ts";
 import { writePastAction } from "./past-actions.ts";
@@ -86,7 +91,8 @@ function assertMayEdit(
   { actor, self, groups, session }: Voter,
 ): void {
   const requirement = history.requirement ?? { approvers: [], since: tx.now };
-  assertMayConfirm(
+  // Omit `signature`, because an edit is not signed.
+  assertMeetsOversightMode(
     { self, gesture: null },
     requirement.approvers.map(({ exclude_requester_groups, mode, stages }) => ({
       exclude_requester_groups,

@@ -16,11 +16,11 @@ import {
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import type { ContentFilter } from "./content-filter.ts";
-import { actionHeld, createHoldFinder } from "./held-actions.ts";
+import { actionHeldError, createHoldFinder } from "./held-actions.ts";
 import { verifyAgainstLedger, verifyStoredContent } from "./verify-record.ts";
 import { contentByteLength, rereadAction, visibleAction } from "./visible-action.ts";
 
-/** Rows held in memory at a time. Each may be as large as a request. */
+/** Number of rows in memory at a time. Each can be as large as the largest request. */
 const PAGE = 50;
 /** Limits of one HTTP request. The response contains the cursor for the next request. */
 const MAX_SCANNED = 5000;
@@ -30,7 +30,7 @@ const MAX_MS = 5000;
  * holds the ledger's lock.
  */
 const MAX_BYTES_PER_TRANSACTION = 1_000_000;
-/** Searching a request with at least this many characters takes a millisecond or more. */
+/** Searching a request with more than this number of characters can take a millisecond or more. */
 const LARGE = 50_000;
 
 type ErasureCause = Pick<ErasureEntry, "cause" | "reason" | "by">;
@@ -45,7 +45,7 @@ export interface ErasureResult {
   holds: string[];
 }
 
-/** Splits actions into groups that one transaction can search. */
+/** Splits actions into groups, each small enough for one transaction. A larger action is a group of its own. */
 export function* groupBySize<T extends ActionRow>(rows: readonly T[]): Iterable<T[]> {
   let group: T[] = [];
   let size = 0;
@@ -70,7 +70,7 @@ export function addErasureResult(total: ErasureResult, { erased, altered, held, 
 }
 
 /**
- * Finds the actions that can be erased. Omits actions that are open, unknown, erased, altered or under a legal hold.
+ * Finds the actions that can be erased. Omits actions that are missing, open, erased, altered or under a legal hold.
  * Reads the holds under the ledger's lock, so that a hold that another process has just placed prevents the erasure.
  */
 async function findErasable(
@@ -99,7 +99,7 @@ async function findErasable(
   return { erasable, result };
 }
 
-/** Erases the actions in one transaction. */
+/** Erases those of the actions that can be erased, within a ledger transaction. */
 export async function eraseActions(
   host: CoreHost,
   tx: LedgerTransaction,
@@ -117,7 +117,7 @@ export async function eraseActions(
   return { ...result, erased: erasable.length };
 }
 
-/** Erases some parts of the actions (such as the results) in one transaction, but not their requests. */
+/** Erases one part of the actions, such as the results, within a ledger transaction. Keeps their requests. */
 export async function eraseActionParts(
   host: CoreHost,
   tx: LedgerTransaction,
@@ -147,7 +147,7 @@ export function eraseAction(host: CoreHost, credential: Credential, id: string, 
     if (row.erased_at === null) verifyStoredContent(row, await verifyAgainstLedger(host, tx, row));
     const by = toActor(current.key, current.principal);
     const { holds } = await eraseActions(host, tx, [id], { cause: "asked", reason, by });
-    if (holds[0] !== undefined) throw actionHeld(id, holds[0]);
+    if (holds[0] !== undefined) throw actionHeldError(id, holds[0]);
     return rereadAction(tx, id);
   });
 }

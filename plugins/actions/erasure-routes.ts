@@ -56,7 +56,7 @@ const ErasuresAnswer = Type.Object(
     matched: Type.Integer({ description: "Matching actions that had not been erased before." }),
     open: Type.Integer({
       description:
-        "Matching actions that are open: pending, startable, or started within the last day. They are not erased.",
+        "Matching actions that are open: pending, startable, or started within the last day without a result. They are not erased.",
     }),
     altered: Type.Integer({
       description: "Matching actions that differ from the ledger. They are not erased; run `assent audit`.",

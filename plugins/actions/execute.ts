@@ -17,7 +17,11 @@ import {
   type StartResult,
 } from "./start.ts";
 
-/** @param releaseQueueSlot called before a call to an issuer, which can take seconds */
+/**
+ * Starts the action. Throws NO_LONGER_ALLOWED or MORE_APPROVALS_NEEDED after it has recorded that the current policies
+ * prevent the start.
+ * @param releaseQueueSlot called before a call to an issuer, which can take seconds
+ */
 export async function startAction(
   host: CoreHost,
   credential: Credential,

@@ -6,7 +6,7 @@ import type { ExpiryTask } from "./expiry.ts";
 import { isDeniedByRedecision, noLongerAllowedError } from "./redecision.ts";
 import { grantPermit } from "./grant-permit.ts";
 import { buildActionReply, ACTION_RESPONSE, renderRedecision } from "./action-record.ts";
-import { askForAgent } from "./read-inputs.ts";
+import { createFactReadingHost } from "./read-inputs.ts";
 import { settleOutcome } from "./unknown-outcome.ts";
 import * as schema from "./schemas.ts";
 import { tracedAction, tracedExecution } from "./traced-action.ts";
@@ -48,7 +48,7 @@ function permitRoute(host: CoreHost, tag: string, expiry: ExpiryTask): Route {
     ],
     async handle(context) {
       const { credential, params } = context;
-      const granted = await grantPermit(askForAgent(host, context), credential, params.id);
+      const granted = await grantPermit(createFactReadingHost(host, context), credential, params.id);
       const { row, permit } = granted;
       if (isDeniedByRedecision(row)) throw noLongerAllowedError(row);
       const reply = await buildActionReply(host, row, credential, { permit, redecision: renderRedecision(granted) });
@@ -72,7 +72,7 @@ function startRoute(host: CoreHost, tag: string): Route {
     confirmsCredential: true,
     bodyLimit: 16_384,
     description:
-      "The key that submitted the action needs no permit, and may send an empty body; any other key must send one. The current policies, agent and key are evaluated first. If they deny the action, it is denied; if they require more approvals, it is pending again. If the response is lost, repeat the request with the same `attempt`. It gets the same response, with `Idempotency-Replayed: true`, while the action may still start. Any other start is rejected. If a credential issuer of the configuration covers the action, the response has a `credential`, and the key needs the scope `credentials:receive`.",
+      "The key that submitted the action needs no permit, and may send an empty body; any other key must send a permit. The current policies, agent and key are evaluated first. If they deny the action, it is denied; if they require more approvals, it is pending again. If the response is lost, repeat the request with the same `attempt`. It gets the same response, with `Idempotency-Replayed: true`, while the action may still start. Any other start is rejected. If a credential issuer of the configuration covers the action, the response has a `credential`, and the key needs the scope `credentials:receive`.",
     responses: {
       200: {
         ...ACTION_RESPONSE,
@@ -98,8 +98,8 @@ function startRoute(host: CoreHost, tag: string): Route {
     ],
     async handle(context) {
       const { credential, params, body, releaseQueueSlot } = context;
-      const asking = askForAgent(host, context);
-      const { row, isRetry, issued } = await startAction(asking, credential, params.id, body, releaseQueueSlot);
+      const factHost = createFactReadingHost(host, context);
+      const { row, isRetry, issued } = await startAction(factHost, credential, params.id, body, releaseQueueSlot);
       return buildActionReply(host, row, credential, { issued, ...(isRetry ? { headers: REPLAYED_HEADERS } : {}) });
     },
   });

@@ -22,7 +22,7 @@ export interface ExpiryTask {
   start(): Promise<void>;
   /** Schedules a sweep at the time `at`. Milliseconds since the epoch. */
   plan(at: number): void;
-  /** Schedules a sweep soon, without delaying the read. Called when a read finds an overdue action. */
+  /** Schedules a sweep soon, without delaying the caller. Called when a read finds an overdue action. */
   notice(): void;
   stop(): Promise<void>;
 }

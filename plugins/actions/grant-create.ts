@@ -148,7 +148,7 @@ function assertMayGrant(caller: Credential, { agent_id, tool }: GrantTarget): vo
   if (caller.key.agent_id !== null)
     throw new Refusal(
       "AGENT_MISMATCH",
-      `the key "${caller.key.name}" is bound to the agent "${caller.key.agent_id}"; grant with a key that is bound to none`,
+      `the key "${caller.key.name}" is bound to the agent "${caller.key.agent_id}"; create grants with a key that is bound to no agent`,
     );
   if (!canSee(caller.session?.visibility ?? caller.visibility, { agent_id, tool, submitted_by: null }))
     throw new Refusal("APPROVER_NOT_ELIGIBLE", "your groups do not cover this agent and tool");
@@ -182,8 +182,8 @@ function invalidTerms(pointer: string, detail: string): Refusal {
 }
 
 /**
- * Throws SELF_APPROVAL if a live key of the agent belongs to the caller. This check only reports the error early: each
- * use of the grant is checked against the key that submits it.
+ * Throws SELF_APPROVAL if a live key of the agent belongs, or might belong, to the caller. This check only reports the
+ * error early: each use of the grant is checked against the key that submits it.
  */
 async function assertNotOwnAgent(host: CoreHost, caller: Credential, target: GrantTarget): Promise<void> {
   const { agent_id, tool, operation } = target;

@@ -58,7 +58,7 @@ export interface Permit {
 
 /**
  * Evaluates the policies again for an action, records the redecision and issues a permit if the action may still start.
- * Throws `TOO_MANY_PERMITS`, `START_EXPIRED` or `ACTION_NOT_STARTABLE`. The permit is signed after the commit.
+ * Throws for example ACTION_NOT_STARTABLE, START_EXPIRED or TOO_MANY_PERMITS. The permit is signed after the commit.
  */
 export async function grantPermit(host: CoreHost, credential: Credential, id: string): Promise<PermitOutcome> {
   await prefetchRedecision(host, [id], (row) => canSee(credential.visibility, row));

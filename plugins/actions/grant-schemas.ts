@@ -12,7 +12,7 @@ const Comment = Type.Optional(Type.String({ maxLength: 500, description: "Record
 /** The terms of a grant, whether it is created with a vote or without a vote. */
 const TERMS = {
   for: Type.String({ maxLength: 40, description: "Time from now to the end of the grant, such as 30m or 8h." }),
-  count: Type.Integer({ minimum: 1, maximum: 10_000, description: "Number of actions that it covers." }),
+  count: Type.Integer({ minimum: 1, maximum: 10_000, description: "Maximum number of actions that the grant covers." }),
   scope: Type.Optional(
     Expression(
       500,
@@ -25,7 +25,7 @@ const TERMS = {
         of: Expression(200, "CEL expression with a number as its value, such as `params.amount`."),
         at_most: Type.Number({ minimum: 0, maximum: 1_000_000_000, description: "Maximum sum over all uses." }),
       },
-      { ...closed, description: "Default: no such cap." },
+      { ...closed, description: "Default: no cap on a sum." },
     ),
   ),
   ends_on_failure: Type.Optional(
@@ -112,7 +112,7 @@ export const GrantRecord = Type.Object(
       description:
         "Whether the grantor signed it with a passkey, together with a vote. While the grantor has this passkey, the grant can cover the grantor's own agent if the rules have `mode: self_confirm`.",
     }),
-    granted_by: textSchema("Principal."),
+    granted_by: textSchema("Principal of the grantor."),
     granted_at: timeSchema("When it was granted."),
     granted_with: orNull(textSchema("The action that was approved together with the grant.")),
     comment: orNull(textSchema("Comment of the grantor.")),

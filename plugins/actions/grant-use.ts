@@ -52,8 +52,8 @@ export async function findGrantedDecision(
 
 /**
  * Evaluates an action again that a grant covered. Returns null unless the same grant still covers it. Uses the grant's
- * usage from the first decision, because the current usage already includes this action.
- * @param first the facts of its first decision
+ * usage from the recorded facts, because the current usage already includes this action.
+ * @param first the facts of the decision that counted the action against limits and the grant
  */
 export function redecideWithGrant(
   host: CoreHost,

@@ -48,7 +48,7 @@ export async function createHoldFinder(
   return (row) => checks.find(({ covers }) => covers(row))?.hold ?? null;
 }
 
-/** Whether an active hold on a person exists whose identifier cannot be read, so that nothing can be erased. */
+/** Whether the identifier of a person under an active hold cannot be read. Nothing can then be erased. */
 export async function hasUnreadableHold({
   legalHolds,
   documents,
@@ -64,7 +64,7 @@ function readSubject(hold: LegalHold, stored: Awaited<ReturnType<DocumentReader[
   return readVerifiedSubject(hold, stored.find(({ key }) => key === HELD_SUBJECTS.key(hold.id))?.value);
 }
 
-export function actionHeld(id: string, hold: string): Refusal {
+export function actionHeldError(id: string, hold: string): Refusal {
   return new Refusal(
     "ACTION_HELD",
     `the action ${id} is under the legal hold ${hold} and was not erased; it can be erased once the hold is released`,

@@ -32,7 +32,7 @@ import { visibleAction } from "./visible-action.ts";
 
 type Tx = Parameters<UrgentJob<unknown>>[0];
 
-/** Exactly one of the scopes is not null. */
+/** A hold on one action, one agent or one person: exactly one of `action`, `agent` and `subject` is not null. */
 interface RequestedHold {
   action: string | null;
   agent: string | null;
@@ -106,7 +106,7 @@ export function releaseHold(host: CoreHost, credential: Credential, id: string, 
     const change = isReleased ? "released" : "release_asked";
     record(tx, { change, hold: recordedHoldTerms(before), comment, approvals, needed, by });
     if (isReleased) {
-      await forgetSubject(host, tx, id);
+      await deleteSubject(host, tx, id);
       await restartRetentionSweep(host.documents.within(tx));
     }
     return findHold(tx.legalHolds, id);
@@ -149,7 +149,7 @@ async function isKnownAgent(host: CoreHost, tx: Tx, agent: string): Promise<bool
   return (await tx.actions({ visibility: { all: true }, agent_id: agent, limit: 1 })).length > 0;
 }
 
-async function forgetSubject(host: CoreHost, tx: Tx, id: string): Promise<void> {
+async function deleteSubject(host: CoreHost, tx: Tx, id: string): Promise<void> {
   const documents = host.documents.within(tx);
   const stored = await documents.get(HELD_SUBJECTS.key(id));
   if (stored !== null) await documents.delete(stored.key, stored.version);

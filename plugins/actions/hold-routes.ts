@@ -1,11 +1,14 @@
 /** Routes that place, list and release legal holds. */
-import { Type, type Static, type TString } from "@sinclair/typebox";
+import { Type, type Static } from "@sinclair/typebox";
 import {
+  closed,
   type CoreHost,
   type LegalHold,
   listActiveHolds,
+  orNull,
   readIdempotencyKey,
   REPLAYED_HEADERS,
+  timeSchema,
 } from "../../src/core.ts";
 import { type Credential, defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { findHold, placeHold, readSubject, releaseHold } from "./hold-changes.ts";
@@ -14,9 +17,6 @@ import { validationError } from "./content-filter.ts";
 /** Scopes of people who place holds, erase and audit. Agents cannot read holds. */
 const READERS = ["holds:write", "actions:erase", "provenance:read"] as const;
 const ROUTE = "POST /v1/holds";
-const closed = { additionalProperties: false } as const;
-const nullable = <T extends TString>(schema: T) => Type.Union([schema, Type.Null()]);
-const Time = (description: string) => Type.String({ format: "date-time", description });
 const Reason = Type.String({
   minLength: 1,
   maxLength: 500,
@@ -61,22 +61,26 @@ const HoldRecord = Type.Object(
     id: Type.String(),
     status: Type.Union([Type.Literal("active"), Type.Literal("released")]),
     scope: Type.Union([Type.Literal("action"), Type.Literal("agent"), Type.Literal("subject")]),
-    action: nullable(Type.String({ description: "The action that is kept." })),
-    agent: nullable(Type.String({ description: "The agent whose actions are kept." })),
-    subject: nullable(
+    action: orNull(Type.String({ description: "The action that is kept." })),
+    agent: orNull(Type.String({ description: "The agent whose actions are kept." })),
+    subject: orNull(
       Type.String({
         description: "The person's identifier, for keys with `holds:write`; null once the hold is released.",
       }),
     ),
     reason: Type.String(),
-    placed_at: Time("When it was placed."),
-    placed_by: Type.String({ description: "Principal." }),
+    placed_at: timeSchema("When it was placed."),
+    placed_by: Type.String({ description: "Principal of the user or key that placed the hold." }),
     release: Type.Object(
       {
         needed: Type.Integer({ description: "Number of people who must request to release the hold." }),
         asked: Type.Array(
           Type.Object(
-            { by: Type.String({ description: "Principal." }), at: Time("Time of the request."), reason: Type.String() },
+            {
+              by: Type.String({ description: "Principal." }),
+              at: timeSchema("Time of the request."),
+              reason: Type.String(),
+            },
             closed,
           ),
           { description: "People who requested the release, in order." },
@@ -84,8 +88,8 @@ const HoldRecord = Type.Object(
       },
       closed,
     ),
-    released_at: nullable(Time("When it was released.")),
-    seq: Type.Integer({ description: "Ledger entry that placed it." }),
+    released_at: orNull(timeSchema("When it was released.")),
+    seq: Type.Integer({ description: "Sequence number of the ledger entry that placed the hold." }),
   },
   { title: "LegalHold", ...closed },
 );

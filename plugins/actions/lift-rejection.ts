@@ -16,7 +16,8 @@ import { findSelfApproval } from "./self-approval.ts";
 import { assertNotSelf } from "./voter.ts";
 
 /**
- * Lifts the rejection. The same request then requires approval again. Anyone who can vote on the action can lift it.
+ * Lifts the rejection, so that the policies decide again on the same request. Available to everyone who can vote on the
+ * action.
  */
 export function liftRejection(
   host: CoreHost,

@@ -11,10 +11,7 @@ import {
 } from "../../src/core.ts";
 import { type ActionRow, type LimitSpan, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 
-/**
- * Maximum number of outdated uses that one batch of transactions removes. Higher than the number that a batch adds, so
- * that outdated uses do not accumulate.
- */
+/** Maximum number of outdated uses that are removed at a time, because the ledger's lock is held meanwhile. */
 const PRUNE_LIMIT = 1024;
 
 interface LimitUses {
@@ -52,7 +49,7 @@ export const limitSpan = ({ policy, limit, subject, since }: MatchedLimit): Limi
   since,
 });
 
-/** Transactions that have already removed outdated uses. */
+/** Transaction objects that have already removed outdated uses. The jobs of a batch usually share one object. */
 const pruned = new WeakSet<LedgerTransaction>();
 
 export async function writeLimitUses(
@@ -71,7 +68,8 @@ export async function writeLimitUses(
 }
 
 /**
- * Releases the limit uses of an action that ended without being started. An action that may have run still counts.
+ * Releases the limit uses of an action that ended while it was pending. Keeps them if the action may have run before it
+ * returned to pending.
  * @param row the row before the action ended
  */
 export async function releaseLimitUses(tx: LedgerTransaction, row: ActionRow): Promise<void> {

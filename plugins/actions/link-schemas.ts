@@ -1,7 +1,7 @@
 /** Schemas of the routes that people use to vote by link. */
 import { Type, type Static } from "@sinclair/typebox";
 import { countSchema, orNull } from "../../src/core.ts";
-import { ActionRecord, ApprovalBody, Nullable } from "./schemas.ts";
+import { ActionRecord, ApprovalBody } from "./schemas.ts";
 
 export const LinkBody = Type.Object(
   {
@@ -42,7 +42,7 @@ export const LinkResponse = Type.Object(
       }),
     ),
     approver: Type.String({ description: "Principal that the link was sent to." }),
-    refusal: Nullable(
+    refusal: orNull(
       Type.String({
         description: "Why this approver cannot vote, apart from earlier votes; null if they may.",
       }),
@@ -52,7 +52,7 @@ export const LinkResponse = Type.Object(
     }),
     grants: orNull(
       Type.Object(
-        { count: countSchema("Maximum number of uses."), for_seconds: countSchema("Maximum time.") },
+        { count: countSchema("Maximum number of uses."), for_seconds: countSchema("Maximum duration in seconds.") },
         {
           additionalProperties: false,
           description: "The largest grant that the rules allow with an approval; null if none. A link cannot grant.",

@@ -2,12 +2,12 @@
 import { type CompiledPolicySet, decodeEdit, redactRow } from "../../src/core.ts";
 import type { ActionRow, ContainedText } from "../../src/storage/index.ts";
 
-/** A shorter word would match the hexadecimal ids of many actions. */
+/** Minimum length of a word that is compared with ids. A shorter word would match the ids of many actions. */
 const MIN_ID_PREFIX = 8;
-/** Everything except ASCII characters that JSON writes unchanged inside a string, and that are not JSON syntax. */
+/** Matches whitespace, non-ASCII characters, and characters that JSON escapes in strings or uses as syntax. */
 const OUTSIDE_STRINGS = /[^\w!#$%&'()*+./;<=>?@^`|~-]+/;
 
-/** A longer text would take the store long to compare with a request that repeats its beginning. */
+/** Maximum length of the text for the store. Requests that repeat the start of a long text would slow the search down. */
 const MAX_TEXT = 16;
 
 /** Splits the words of a search, in lowercase. Returns an empty list without a search. */
@@ -19,7 +19,7 @@ export function splitWords(q: string | undefined): readonly string[] {
 }
 
 /**
- * Returns true if every word occurs in the action's names, in its request, or as the beginning of its id. Values that the
+ * Whether every word occurs in the action's names, in its request, or as the beginning of its id. Values that the
  * policies redact match nothing.
  */
 export function matchesWords(words: readonly string[], row: ActionRow, policies: CompiledPolicySet): boolean {
@@ -30,8 +30,8 @@ export function matchesWords(words: readonly string[], row: ActionRow, policies:
 }
 
 /**
- * Returns the changed request as JSON. Its column also has a salt, which readers must not find out: it protects the
- * commitment to the request after an erasure.
+ * Returns the changed request as JSON, without the salt that its column also contains. A search must not reveal the
+ * salt, which protects the commitment to the request after an erasure.
  */
 function changedText(effective: string | null): string {
   if (effective === null) return "";
@@ -47,9 +47,10 @@ function changedText(effective: string | null): string {
 const inJson = (word: string): string => JSON.stringify(word).slice(1, -1);
 
 /**
- * Returns text that all actions with these words contain, so that the store can omit most other actions; undefined if
- * there is none, or if the policies redact anything, because the time that a search takes would confirm a guess of a
- * redacted value. The text is part of one JSON string or number, because rows can have the members in another order.
+ * Returns text that all actions with these words contain, so that the store can omit most other actions. Returns
+ * undefined if there is no such text. Also returns undefined if the policies redact anything, because the duration of a
+ * search would confirm a guess of a redacted value. The text is part of one JSON string or number, because rows can
+ * have members in different orders.
  */
 export function findContainedText(words: readonly string[], policies: CompiledPolicySet): ContainedText | undefined {
   if (policies.redacts) return undefined;
@@ -58,7 +59,8 @@ export function findContainedText(words: readonly string[], policies: CompiledPo
       .split(OUTSIDE_STRINGS)
       .filter((part) => part !== "")
       .map((part) => ({
-        // In lowercase, the letters U+0130 and U+212A contain an i and a k.
+        // Replace i and k by `_`, which matches any character. `toLowerCase` turns U+0130 and U+212A into an i and a k,
+        // but the store might not.
         text: part.slice(0, MAX_TEXT).replace(/[ik]/g, "_"),
         id_prefix: word.length >= MIN_ID_PREFIX && /^[\da-f-]+$/.test(word) ? word : "",
       })),

@@ -11,10 +11,7 @@ import {
 } from "../../src/core.ts";
 import type { HistorySpan, StorageReader } from "../../src/storage/index.ts";
 
-/**
- * Maximum number of outdated rows that one batch of transactions removes. Higher than the number that a batch adds, so
- * that outdated rows do not accumulate.
- */
+/** Maximum number of outdated rows that are removed at a time, because the ledger's lock is held meanwhile. */
 const PRUNE_LIMIT = 1024;
 
 /**
@@ -39,7 +36,7 @@ export function historySpans(evaluation: Evaluation): HistorySpan[] {
   return findHistoryReads(evaluation).flatMap(({ span }) => span ?? []);
 }
 
-/** Transactions that have already removed outdated rows. */
+/** Transaction objects that have already removed outdated rows. The jobs of a batch usually share one object. */
 const pruned = new WeakSet<LedgerTransaction>();
 
 /** Adds an action to the histories that it belongs to. */

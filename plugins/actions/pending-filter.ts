@@ -1,6 +1,6 @@
 /**
- * Filters, searches and sorts the pending actions for the approvers' inbox. The store can sort them only by deadline,
- * so this reads them in slices, between which decisions run.
+ * Filters, searches and sorts the pending actions for the approvers' inbox. The store can sort pending actions only by
+ * deadline, so this module reads all of them, in slices. Decisions run between two slices.
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { canSee, type CoreHost, invalidCursor } from "../../src/core.ts";
@@ -117,7 +117,7 @@ export async function findMatchingActions(
   const { compiled: set } = await host.policies.current();
   // A group member's search must not take longer because of actions that the member cannot see.
   const text = "within" in credential.visibility ? undefined : findContainedText(words, set);
-  // The store looks for the text in all pending actions at once, which must not be more than this request may read.
+  // The store searches all pending actions for the text at once. Use that only if this request may read all of them.
   const isBounded = text !== undefined && (await host.storage.pendingCount({ all: true }, now)) <= MAX_READ;
   const contained = isBounded ? text : undefined;
   for (let read = 0; read < MAX_READ; read += SLICE) {

@@ -61,7 +61,7 @@ export function pendingRoute(host: CoreHost, tag: string): Route {
     scope: ["actions:read", "actions:read_own"],
     query: Query,
     description:
-      "Pending actions that have not expired. An action submitted while you read the pages appears on a later page if it expires after the cursor.",
+      "Pending actions that have not expired. In the order by deadline, an action that is submitted while you read the pages appears on a later page if it expires after the cursor.",
     responses: { 200: { description: "A page.", schema: Answer } },
     errors: ["INVALID_CURSOR"],
     async handle({ query, credential, reserveResponseBytes }) {
@@ -92,7 +92,7 @@ export function pendingRoute(host: CoreHost, tag: string): Route {
   });
 }
 
-/** How one request reads its page. */
+/** The reads of one request: its page, and the number of all matching actions. */
 interface PendingRead {
   page(last: ActionRow | null, limit: number): Promise<ActionRow[]>;
   /** Returns the position to store in the next cursor. */
@@ -152,8 +152,8 @@ async function readMatches(host: CoreHost, query: Query, credential: Credential)
 }
 
 /**
- * Returns the user, with the delegations that apply to their sessions. Throws VALIDATION_FAILED for an unknown user or
- * a view other than `mine`, and INSUFFICIENT_SCOPE if the caller may not read users.
+ * Returns the user, with the delegations that apply to their sessions. Throws VALIDATION_FAILED for an unknown or
+ * deactivated user and for a view other than `mine`, and INSUFFICIENT_SCOPE if the caller may not read users.
  */
 async function readUser(host: CoreHost, query: Query, id: string, caller: Credential): Promise<PendingApprover> {
   const fault = (detail: string): Refusal =>

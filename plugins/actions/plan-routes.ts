@@ -17,7 +17,7 @@ import { PLAN_RESPONSE, buildPlanReply } from "./plan-record.ts";
 import * as schema from "./plan-schemas.ts";
 import { readVisiblePlanRows, verifyPlan } from "./plan-state.ts";
 import { type PlanVote, listPlannedVotes, voteOnPlan } from "./plan-vote.ts";
-import { askForAgent } from "./read-inputs.ts";
+import { createFactReadingHost } from "./read-inputs.ts";
 import { CancelBody, SESSION_HEADER } from "./schemas.ts";
 import { readVoteStatement, requireVoteSigner } from "./signed-vote-routes.ts";
 import { VoteChallenge } from "./signed-vote-schemas.ts";
@@ -77,7 +77,7 @@ export function planRoutes(host: CoreHost, tag: string, expiry: ExpiryTask): Rou
       async handle(context) {
         const { body, credential, headers } = context;
         const call = { headers, idempotencyKey: readIdempotencyKey(headers) };
-        const { rows, origin } = await submitPlan(askForAgent(host, context), credential, body, call);
+        const { rows, origin } = await submitPlan(createFactReadingHost(host, context), credential, body, call);
         for (const { status, expires_at } of rows)
           if (status === "pending_approval" && expires_at !== null) expiry.plan(expires_at);
         const reply = await buildPlanReply(host, rows, credential, origin === "replayed" ? REPLAYED_HEADERS : {});

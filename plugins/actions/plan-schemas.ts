@@ -10,7 +10,7 @@ const Ordered = Type.Boolean({
 });
 const StopOnFailure = Type.Boolean({
   description:
-    "No action can start after another action has failed, has an unknown outcome, was denied or cancelled, or has expired, unless people approved the list without that action. Default: false.",
+    "No action can start after another action has failed or has an unknown outcome. The same applies if another action was denied or cancelled or has expired, unless people have since approved the list without it. Default: false.",
 });
 
 export const PlanBody = Type.Object(
@@ -57,7 +57,7 @@ const Strikes = Type.Array(Type.Object({ position: Position, reason: Type.Option
 });
 
 /** An approver's vote on a plan. */
-export const PlanVoteFields = {
+const PlanVoteFields = {
   approve: Type.Boolean({ description: "False rejects every pending action of the plan." }),
   reason: Type.Optional(Reason),
   strikes: Type.Optional(Strikes),
@@ -85,8 +85,8 @@ export const PlanSummary = Type.Object(
     agent_id: Type.String(),
     ordered: Ordered,
     stop_on_failure: StopOnFailure,
-    submitted_by: textSchema("Key."),
-    created_at: timeSchema("When it was submitted."),
+    submitted_by: textSchema("Id of the key that submitted the plan."),
+    created_at: timeSchema("When the plan was submitted."),
     actions: Type.Array(
       Type.Object(
         { id: Type.String(), tool: Type.String(), operation: Type.String(), status: ActionRecord.properties.status },
@@ -116,8 +116,8 @@ export const PlanRecord = Type.Object(
         { ...closed, description: "The action at which the plan stopped; null if it has not stopped." },
       ),
     ),
-    submitted_by: textSchema("Key."),
-    created_at: timeSchema("When it was submitted."),
+    submitted_by: textSchema("Id of the key that submitted the plan."),
+    created_at: timeSchema("When the plan was submitted."),
     actions: Type.Array(ActionRecord, { description: "In order." }),
     approval_token: Type.Optional(
       Type.String({ description: "Only for a credential that may vote, while an action of the plan is pending." }),

@@ -81,7 +81,11 @@ export async function verifyPlan(
   return { entry, terms, rows, histories, members, digest: actionListDigest(terms, members) };
 }
 
-/** Reads the entry of a plan, which precedes the decision on its first action. Throws RECORD_ALTERED. */
+/**
+ * Reads the entry of a plan, which directly precedes the decision on its first action. Throws RECORD_ALTERED if the
+ * entry is missing, damaged or of another plan.
+ * @param row the plan's first action
+ */
 export async function readPlanEntry(reader: Pick<StorageReader, "entries">, row: ActionRow): Promise<PlanEntry> {
   const seq = row.decision_seq - 1;
   const [stored] = (await nullIfCorrupt(reader.entries(seq, seq + 1))) ?? [];

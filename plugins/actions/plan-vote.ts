@@ -39,7 +39,7 @@ export interface PlanVote {
   strikes?: readonly { position: number; reason?: string }[];
 }
 
-/** Proof of what the approver saw: the token of the plan, or a verified signature. */
+/** Proof that the approver saw the plan: its token, or a verified signature for each of its actions. */
 type PlanProof = { token: string } | { gestureFor: (actionId: string) => Gesture };
 
 /** A vote on one action of the plan. */
@@ -53,7 +53,7 @@ interface PlannedVote {
 /** A vote on a plan creates neither a grant nor a break-glass use. */
 const NO_IDS = { grant: "", breakGlass: "" };
 
-/** Errors that reject only this voter's approval of an action, so that other approvers can still approve it. */
+/** Errors of a voter who cannot approve an action that others can still approve. The action stays pending. */
 const LEFT_TO_OTHERS = ["APPROVER_NOT_ELIGIBLE", "ALREADY_VOTED"];
 
 /**
@@ -88,9 +88,8 @@ function digestOf(digests: readonly (string | null)[]): string | null {
 }
 
 /**
- * Returns the votes on single actions of which an approver's vote on the plan consists: first the rejections of actions
- * that were struck out, then the other votes. Throws ACTION_NOT_PENDING if there is nothing to vote on, or if an action
- * that was struck out is not pending.
+ * Splits an approver's vote on the plan into votes on its pending actions. Rejections come first. Throws
+ * ACTION_NOT_PENDING if no action is pending, or if an action that was struck out is not pending.
  */
 export function listPlannedVotes({ terms, members, rows }: VerifiedPlan, answer: PlanVote): PlannedVote[] {
   const { approve, reason, strikes = [] } = answer;

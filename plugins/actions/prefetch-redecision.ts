@@ -10,7 +10,7 @@ import { submitterFacts } from "./submit.ts";
 /**
  * Prefetches the facts that the latest policies need for these actions. The transaction evaluates the actions again. If
  * it needs other facts, for example because an input depends on the claims of a token, the service reads them when the
- * transaction requests them. Rejects only with OVERLOADED, or if the store fails.
+ * transaction requests them. Rejects with OVERLOADED if too many reads wait, or with the error of the store.
  * @param isReachable whether the caller may act on the action; facts of other actions are not read
  */
 export async function prefetchRedecision(

@@ -1,4 +1,4 @@
-/** Reads what conditions need besides the request: past actions, and values of fact sources. */
+/** Reads the inputs of conditions that are not part of the request: past actions, and values of fact sources. */
 import {
   type CoreHost,
   Evaluation,
@@ -17,10 +17,10 @@ type Sources = Pick<CoreHost, "factSources">;
 
 /**
  * Returns the evaluation and the facts, extended with the past actions and the values of fact sources that the
- * conditions read. Returns both unchanged if no condition reads any. Under the ledger's lock, uses only values that
- * were prefetched: if one is missing, throws PreparationRequired, so that the service reads it and runs the transaction
- * again.
+ * conditions read. Returns both unchanged if no condition reads any.
  * @param actionId id of the action that is being decided
+ * @param lookUp reads the values of fact sources. Default, for use under the ledger's lock: takes cached values, and
+ * throws PreparationRequired if a value is not cached. The service then reads the value and runs the transaction again
  */
 export async function readEvaluationInputs(
   host: Sources,
@@ -55,8 +55,8 @@ function takeRecent({ factSources }: Sources, calls: readonly FactCall[]): FactR
 
 /**
  * Prefetches the facts for the actions of one transaction before the lock is acquired, so that the transaction usually
- * finds them in the cache. Reads all of them with one call, which caches failures until a moment after the last read.
- * With separate calls, the failure of a fast source could expire while a slow source is read.
+ * finds them in the cache. Reads all of them with one call, because `read` renews expired failures in the cache after
+ * its last read. With separate calls, the failure of a fast source could expire while a slow source is read.
  */
 export async function prefetchFacts({ factSources }: Sources, evaluations: readonly Evaluation[]): Promise<void> {
   const calls = evaluations.flatMap((evaluation) => findFactReads(evaluation).flatMap(({ call }) => call ?? []));
@@ -64,11 +64,11 @@ export async function prefetchFacts({ factSources }: Sources, evaluations: reado
 }
 
 /**
- * Returns a host that reads facts on behalf of the caller's key. Keys take turns, so that one agent cannot prevent
- * other agents and approvers from reading facts. A read releases the queue slot of its request, so that a slow source
- * delays only requests that need it, and not the queue of all decisions.
+ * Returns a host that reads facts on behalf of the caller's key. Fact sources serve keys in turn, so that one agent
+ * cannot prevent other agents and approvers from reading facts. A read releases the queue slot of its request, so that
+ * a slow source delays only the requests that need it.
  */
-export function askForAgent(
+export function createFactReadingHost(
   host: CoreHost,
   { credential, withoutQueueSlot }: Pick<RequestContext, "withoutQueueSlot"> & { credential: Credential },
 ): CoreHost {

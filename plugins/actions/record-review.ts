@@ -4,7 +4,6 @@
  */
 import {
   actionEntryFields,
-  approvalValidityMs,
   commitDigest,
   type CoreHost,
   findOutstandingReviewers,
@@ -17,6 +16,7 @@ import {
 } from "../../src/core.ts";
 import { Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { approvalPeriodMs } from "./cast-vote.ts";
 import { releaseLimitUses } from "./limit-usage.ts";
 import { recordDenial, reevaluateAction, type Redecision } from "./redecision.ts";
 import type { ReviewOutcome } from "./review-calls.ts";
@@ -119,8 +119,7 @@ async function applyApproval(
   { decision }: Redecision,
 ): Promise<void> {
   // Use the shorter approval period of the decision and the current policies.
-  const terms = [newest.decision.approval ?? first.decision.approval, decision.approval];
-  const validForMs = Math.min(...terms.filter((each) => each !== null).map(approvalValidityMs));
+  const validForMs = approvalPeriodMs([newest.decision.approval ?? first.decision.approval, decision.approval]);
   const approved_until = tx.now + validForMs;
   recordEntry(tx, row, review, { status: "approved", approved_until });
   await moveAction(tx, row, { status: "approved", approved_until });

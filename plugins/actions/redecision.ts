@@ -1,6 +1,6 @@
 /**
- * Evaluates the policies again for an open action: at every approving vote, at its start and before a permit is issued.
- * The policies, the agent and the key may have changed since the first decision.
+ * Evaluates the policies again for an open action, for example at every approving vote, at its start and before a
+ * permit is issued. The policies, the agent and the key may have changed since the first decision.
  */
 import {
   actionEntryFields,
@@ -54,9 +54,11 @@ type RedecisionOutcome = "denied" | "pending_approval" | "confirmed";
 
 /**
  * Decides with the current policies, agent and key. Records nothing. Throws STOPPED while a stop applies to the action,
- * and FACTS_UNAVAILABLE if the policies deny only because a fact source does not respond. Limits use the counts of the
- * first decision, because the current counts already include the action. A grant that covered the action must still
- * cover it. Histories are read again, because newer actions can matter.
+ * and FACTS_UNAVAILABLE if the policies deny only because a fact source does not respond.
+ *
+ * A limit uses the count that `basis` recorded, because the current count already includes the action. A limit that
+ * `basis` did not record uses its current count. A grant that covered the action must still cover it. Histories are
+ * read again, because newer actions can matter.
  * @param basis the decision that counted the action against limits, from its entry
  */
 export async function reevaluateAction(
@@ -152,7 +154,7 @@ export function resolveRedecision(
 ): RedecisionOutcome {
   if (decision.effect === "deny") return "denied";
   if (decision.approval === null) return "confirmed";
-  // If one person changed the request, another person must approve it.
+  // If a person changed the request, another person must approve it, so reviewers do not suffice.
   if ((edit === null || edit.by === null) && reviewsApprove(decision.approval.reviewers ?? [], asked?.reviews ?? []))
     return "confirmed";
   const isApproved = satisfiesPlans(decision.approval.approvers, votes, requirement?.since ?? now, now);
@@ -279,7 +281,7 @@ async function recordRedecision(
   return hash;
 }
 
-/** Throw this after the commit. Within the transaction it would roll the entry back. */
+/** Returns the error to throw after the commit. Within the transaction, it would roll the denial's entry back. */
 export function noLongerAllowedError(row: ActionRow): Refusal {
   return new Refusal(
     "NO_LONGER_ALLOWED",
@@ -287,7 +289,7 @@ export function noLongerAllowedError(row: ActionRow): Refusal {
   );
 }
 
-/** Throw this after the commit. Within the transaction it would roll the entry back. */
+/** Returns the error to throw after the commit. Within the transaction, it would roll the redecision's entry back. */
 export function moreApprovalsNeededError(row: ActionRow): Refusal {
   return new Refusal(
     "MORE_APPROVALS_NEEDED",

@@ -2,7 +2,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { closed, DENIED_BY, orNull, textSchema, timeSchema } from "../../src/core.ts";
 
-export const LiftBody = Type.Object(
+export const LiftRejectionBody = Type.Object(
   { reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger." })) },
   closed,
 );
@@ -12,7 +12,7 @@ const Rejection = Type.Object(
     action_id: textSchema("The action that was rejected: this one, or an earlier one."),
     approver: textSchema("Principal: `owner:<owner>` or `key:<id>`; `reviewer:<name>` for a machine reviewer."),
     reason: orNull(textSchema("What the approver wrote, as one line of at most 500 characters.")),
-    rejected_at: timeSchema("When it was rejected."),
+    rejected_at: timeSchema("When the action was rejected."),
     holds_until: orNull(
       timeSchema(
         "End of the time in which the same request is denied, unless an approver lifts the rejection. Null if it can be submitted again.",

@@ -30,9 +30,9 @@ const MAX_COMMENT = 500;
 type Reader = Pick<StorageReader, "rejectedAction" | "entriesOfAction">;
 
 /**
- * Returns the recorded rejection that denies this request now. It rejected an action that was submitted with this
- * request, or that an approver changed to this request. Makes three indexed reads. Throws RECORD_ALTERED if the store
- * has a rejection that the ledger does not contain.
+ * Returns the recorded rejection that denies this request now; null if there is none. The rejected action was submitted
+ * with this request, or changed to it by an approver or the policies. Makes at most three indexed reads. Throws
+ * RECORD_ALTERED if the rejected action differs from the ledger.
  */
 export async function findActiveRejection(
   host: Pick<CoreHost, "log">,

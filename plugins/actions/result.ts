@@ -15,7 +15,7 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import { endGrantOnFailure } from "./grant-end.ts";
 import { countSuggestedResult } from "./suggested-rule-results.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
-import { assertNotErased, actionNotFound } from "./visible-action.ts";
+import { assertNotErased, actionNotFoundError } from "./visible-action.ts";
 
 /** A request to record a result. */
 interface ResultCall {
@@ -44,7 +44,7 @@ export async function recordResult(
 ): Promise<ReportedResult> {
   const row = await tx.action(id);
   const isStarter = row !== null && row.started_by === caller.key.id;
-  if (row === null || !(canSee(caller.visibility, row) || isStarter)) throw actionNotFound(id);
+  if (row === null || !(canSee(caller.visibility, row) || isStarter)) throw actionNotFoundError(id);
   assertNotErased(row);
   const { start, result: reported, first, newest } = await verifyAgainstLedger(host, tx, row);
   const matchesStart = isStarter && attempt !== null && start?.attempt === attempt;
@@ -52,7 +52,7 @@ export async function recordResult(
   // Compare with the commitment in the ledger, because the result in the row could have been altered.
   if (matchesStart && reported === commitment) return { row: { ...row, result: canonicalText(result) }, isRetry: true };
   if (row.status !== "executing" && row.status !== "unknown") {
-    const advice = reported === null ? "start it first" : "its result was already reported";
+    const advice = reported === null ? "only a started action can have a result" : "its result was already reported";
     throw new Refusal("ACTION_NOT_STARTED", `the action is ${row.status}; ${advice}`);
   }
   if (!isStarter)

@@ -22,7 +22,7 @@ const DAY = 86_400_000;
 const PAGE = 64;
 const INTERVAL = 600_000;
 const AFTER_FAILURE = 30_000;
-/** Limit uses removed per transaction. */
+/** Maximum number of outdated limit uses, and of outdated past actions, that one transaction removes. */
 const PRUNE_LIMIT = 500;
 
 /** Kinds of data, each with its retention period. `request` means the whole content of an action. */
@@ -122,8 +122,8 @@ class RetentionSweeps implements Retention {
     const done: ErasureResult = { erased: 0, altered: 0, held: 0, holds: [] };
     let position = passed;
     /**
-     * Sequence number at which the next sweep must continue, because an action from there on is not due, is open or was
-     * altered. Infinity if there is no such action.
+     * Sequence number at which the next sweep must continue: the first action that is not due or is open, or the page of
+     * an altered action. Infinity if this sweep found none of them.
      */
     let firstRemaining = Infinity;
     while (position < size && !this.stopped && (await this.isLeader())) {
@@ -157,8 +157,8 @@ class RetentionSweeps implements Retention {
   }
 
   /**
-   * Altered and held actions count as closed, so that they do not block the actions after them in this sweep. The
-   * release of a hold starts the scan again.
+   * Whether the action can still run or get a result, so that a later sweep must erase it. Does not consider legal
+   * holds, because the release of a hold starts the scan again.
    */
   private async isOpen(id: string): Promise<boolean> {
     const row = await this.host.storage.action(id);

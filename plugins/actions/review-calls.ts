@@ -1,4 +1,4 @@
-/** Calls machine reviewers, with a timeout per call and a maximum number of calls that hang. */
+/** Calls machine reviewers, with a timeout per call. Limits the number of calls that still run after their timeout. */
 import {
   DEFAULT_REVIEW_TIMEOUT_MS,
   MAX_REVIEW_TIMEOUT_MS,

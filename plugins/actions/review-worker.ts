@@ -22,13 +22,11 @@ import { isOverdue } from "./visible-action.ts";
 import { hasRecordedRequest, matchesLedger, readVerifiedHistory } from "./verify-record.ts";
 
 const PAGE = 100;
-/** Actions under review at a time. */
+/** Maximum number of actions under review at a time. */
 const MAX_CONCURRENT = 16;
 /** Interval at which the worker renews its lease, and other processes try to take it over. Milliseconds. */
 const LEASE_INTERVAL_MS = 2_000;
-/**
- * Delay before a review that could not be recorded is repeated. Long, because a call can be expensive. Milliseconds.
- */
+/** Delay before a review that could not be recorded is repeated. Long, because calls can be expensive. Milliseconds. */
 const RETRY_MS = 30_000;
 
 interface ReviewWorker {
@@ -123,7 +121,7 @@ class LedgerReviewWorker implements ReviewWorker {
     this.fill();
   }
 
-  /** Starts reviews while there are slots. An action stays in the queue until its review has ended. */
+  /** Starts reviews while there are slots. An action under review that is queued again waits until its review has ended. */
   private fill(): void {
     for (const id of this.queue) {
       if (this.stopping.signal.aborted || this.running.size >= MAX_CONCURRENT) return;

@@ -13,6 +13,7 @@ import {
   orNull,
   REVIEW_ANSWERS,
   REVIEWER_FAILURES,
+  timeSchema,
 } from "../../src/core.ts";
 import { PAGE_QUERY } from "../../src/plugin.ts";
 import { GrantRecord, GrantTermsBody } from "./grant-schemas.ts";
@@ -21,9 +22,6 @@ import { DENIAL_RESPONSE_FIELDS } from "./rejection-schemas.ts";
 /** Names are compared, displayed and logged, so the format `name` excludes invisible and ambiguous characters. */
 const Name = (description: string) => Type.String({ minLength: 1, maxLength: 256, format: "name", description });
 const Json = Type.Record(Type.String(), Type.Unknown());
-export const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) =>
-  Type.Union([schema, Type.Null()]);
-const Time = (description: string) => Type.String({ format: "date-time", description });
 
 /** Header that carries the token of the agent's session. */
 export const SESSION_HEADER = "Assent-Session";
@@ -78,7 +76,7 @@ export const ApprovalBody = Type.Object(
       maxLength: 4096,
       description: "The action's `approval_token`, as returned to this credential.",
     }),
-    approve: Type.Boolean({ description: "False denies." }),
+    approve: Type.Boolean({ description: "true approves; false rejects." }),
     reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger." })),
     grant: Type.Optional(GrantTermsBody),
     break_glass: BreakGlass,
@@ -107,7 +105,7 @@ export const StartBody = Type.Object(
       }),
     ),
     attempt: Attempt(
-      "Random string for this start. If the response is lost, repeat the start with the same `attempt`. It gets the same response while the action may still start.",
+      "Random string for this start. If the response is lost, repeat the start with the same `attempt`. The repeated start gets the same response while the action may still start.",
     ),
   },
   { additionalProperties: false },
@@ -119,12 +117,12 @@ export const PermitBody = Type.Object({}, { additionalProperties: false });
 export const ResultBody = Type.Object(
   {
     success: Type.Boolean(),
-    error: Type.Optional(Nullable(Type.String({ maxLength: 10_000, description: "What went wrong." }))),
+    error: Type.Optional(orNull(Type.String({ maxLength: 10_000, description: "What went wrong." }))),
     meta: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), { description: "Details of the result: ids, amounts, durations." }),
     ),
     attempt: Attempt(
-      "`attempt` of the start that this result belongs to. The result of any other start is then rejected, even from the same key.",
+      "`attempt` of the start that this result belongs to. The result is rejected if another start, even by the same key, started the action.",
     ),
   },
   { additionalProperties: false },
@@ -174,8 +172,8 @@ export const ListQuery = Type.Object(
       Type.String({ pattern: "^[0-9a-f]{64}$", description: "`request_hash` of a record: 64 lowercase hex digits." }),
     ),
     grant_id: Type.Optional(Type.String({ maxLength: 64, description: "Actions that this grant covered." })),
-    since: Type.Optional(Time("Created at or after.")),
-    until: Type.Optional(Time("Created before.")),
+    since: Type.Optional(timeSchema("Created at or after.")),
+    until: Type.Optional(timeSchema("Created before.")),
     decision: Type.Optional(Effect),
     policy: Type.Optional(Type.String({ maxLength: 64, description: "Name of the policy that decided." })),
     rule: Type.Optional(Type.String({ maxLength: 256, description: "Rule or limit that decided." })),
@@ -231,15 +229,15 @@ const ApprovalRecord = Type.Object(
     approver: Type.String({ description: "Principal: `owner:<owner>` or `key:<id>`." }),
     key_id: Type.String(),
     approve: Type.Boolean(),
-    reason: Nullable(Type.String()),
+    reason: orNull(Type.String()),
     self_approval: Type.Boolean(),
-    on_behalf_of: Nullable(
+    on_behalf_of: orNull(
       Type.String({ description: "Principal of the user on whose behalf the approver voted, by a delegation." }),
     ),
     break_glass: Type.Boolean({
       description: "Whether the approver approved in an emergency without other approvers (break-glass).",
     }),
-    created_at: Time("Time of the vote."),
+    created_at: timeSchema("Time of the vote."),
   },
   { additionalProperties: false },
 );
@@ -248,10 +246,10 @@ const QuestionRecord = Type.Object(
   {
     number: Type.Integer({ description: "Number of the question within the action, starting at 1." }),
     asked_by: Type.String({ description: "Principal of the approver." }),
-    asked_at: Time("When the question was asked."),
+    asked_at: timeSchema("When the question was asked."),
     question: Type.String(),
-    answered_at: Nullable(Time("Time at which the question was answered; null until then.")),
-    answer: Nullable(Type.String({ description: "The agent's answer; null until it answers." })),
+    answered_at: orNull(timeSchema("Time at which the question was answered; null until then.")),
+    answer: orNull(Type.String({ description: "The agent's answer; null until it answers." })),
   },
   { additionalProperties: false },
 );
@@ -304,7 +302,7 @@ export const AnswerBody = Type.Object(
 const ReviewRecord = Type.Object(
   {
     reviewer: Type.String(),
-    version: Nullable(Type.String()),
+    version: orNull(Type.String()),
     answer: orNull(Type.Union(REVIEW_ANSWERS.map((answer) => Type.Literal(answer)))),
     fault: orNull(
       Type.Union(
@@ -312,9 +310,9 @@ const ReviewRecord = Type.Object(
         { description: "Why there is no answer; null if there is one." },
       ),
     ),
-    reason: Nullable(Type.String()),
+    reason: orNull(Type.String()),
     latency_ms: Type.Integer(),
-    created_at: Time("When it was recorded."),
+    created_at: timeSchema("When the answer was recorded."),
   },
   {
     additionalProperties: false,
@@ -322,7 +320,7 @@ const ReviewRecord = Type.Object(
   },
 );
 
-const OpenGroups = Type.Array(Nullable(Type.String()), {
+const OpenGroups = Type.Array(orNull(Type.String()), {
   description: "Groups from which another approval would count now; null for anyone.",
 });
 const ApprovalTerms = Type.Object(
@@ -333,7 +331,7 @@ const ApprovalTerms = Type.Object(
     }),
     approvers: ApproverPlans,
     open_groups: OpenGroups,
-    since: Time("When the first stage opened."),
+    since: timeSchema("When the first stage opened."),
     editable: Type.Array(EditableParameter, {
       description: "Parameters that an approver can change now, with POST …/edit.",
     }),
@@ -341,7 +339,7 @@ const ApprovalTerms = Type.Object(
       Type.Object(
         {
           count: Type.Integer({ description: "Maximum number of uses." }),
-          for_seconds: Type.Integer({ description: "Maximum time." }),
+          for_seconds: Type.Integer({ description: "Maximum duration in seconds." }),
         },
         {
           additionalProperties: false,
@@ -355,7 +353,7 @@ const ApprovalTerms = Type.Object(
         { additionalProperties: false, description: "Why this credential cannot approve the action now." },
       ),
     ),
-    on_behalf_of: Nullable(
+    on_behalf_of: orNull(
       Type.String({ description: "Principal of the user on whose behalf this credential would approve." }),
     ),
     may_break_glass: Type.Boolean({
@@ -370,12 +368,12 @@ const Redecision = Type.Object(
     effect: Effect,
     reason: Type.String(),
     reason_code: Type.String(),
-    risk_level: Nullable(Type.String()),
-    policy: Nullable(Type.String()),
-    rule: Nullable(Type.String()),
-    policy_version: Nullable(Type.Integer()),
-    policy_hash: Nullable(Type.String({ description: "Digest of the active policy set." })),
-    approvals_needed: Nullable(Type.Integer({ description: "Quorum that the active policies require." })),
+    risk_level: orNull(Type.String()),
+    policy: orNull(Type.String()),
+    rule: orNull(Type.String()),
+    policy_version: orNull(Type.Integer()),
+    policy_hash: orNull(Type.String({ description: "Digest of the active policy set." })),
+    approvals_needed: orNull(Type.Integer({ description: "Quorum that the active policies require." })),
     changed: Type.Array(Type.String(), {
       description: "Members that differ from the previous decision.",
     }),
@@ -405,7 +403,7 @@ const DiffersFrom = orNull(
     {
       additionalProperties: false,
       description:
-        "For an approver of a pending action: what differs from the agent's last action with the same tool and operation; null if the compared actions include none.",
+        "For an approver of a pending action: what differs from the agent's last action with the same tool and operation; null if there is none among the compared actions.",
     },
   ),
 );
@@ -419,7 +417,8 @@ export const ActionRecord = Type.Object(
     params: Json,
     context: Json,
     meta: Type.Record(Type.String(), Type.Unknown(), {
-      description: "`meta` of the submission, with the request's `traceparent`; `{}` if there was none.",
+      description:
+        "`meta` of the submission, with the `traceparent` of the request or of the service's own trace; `{}` if there was none.",
     }),
     questions: Type.Array(QuestionRecord, {
       description: `Questions of approvers to the agent, in order. At most ${MAX_QUESTIONS}. The agent answers with POST …/answers. Render the strings like \`params\`, because they can contain hidden characters.`,
@@ -432,8 +431,8 @@ export const ActionRecord = Type.Object(
           edited_by: Type.String({
             description: "Principal of the approver; `policies` if obligations of rules changed it.",
           }),
-          edited_at: Time("When it was changed."),
-          reason: Nullable(Type.String()),
+          edited_at: timeSchema("When it was changed."),
+          reason: orNull(Type.String()),
         },
         {
           additionalProperties: false,
@@ -448,18 +447,16 @@ export const ActionRecord = Type.Object(
     reason: Type.String(),
     reason_code: Type.String({ description: "Stable; see docs/policies.md." }),
     ...DENIAL_RESPONSE_FIELDS,
-    risk_level: Nullable(Type.String()),
-    policy: Nullable(Type.String()),
-    rule: Nullable(Type.String()),
-    policy_hash: Nullable(Type.String({ description: "Digest of the policy set of the decision." })),
-    policy_version: Nullable(Type.Integer()),
-    request_hash: Nullable(
-      Type.String({ description: "SHA-256 of the canonical request, hex; null if it was erased." }),
-    ),
+    risk_level: orNull(Type.String()),
+    policy: orNull(Type.String()),
+    rule: orNull(Type.String()),
+    policy_hash: orNull(Type.String({ description: "Digest of the policy set of the decision." })),
+    policy_version: orNull(Type.Integer()),
+    request_hash: orNull(Type.String({ description: "SHA-256 of the canonical request, hex; null if it was erased." })),
     decision_hash: Type.String({ description: "Leaf hash of the decision's ledger entry, hex." }),
     provenance_id: Type.String({ description: "Same as `decision_hash`." }),
-    submitted_by: Type.String({ description: "Key." }),
-    grant: Nullable(Type.String({ description: "Grant that covered the action when it was decided; else null." })),
+    submitted_by: Type.String({ description: "Id of the key that submitted the action." }),
+    grant: orNull(Type.String({ description: "Grant that covered the action when it was decided; else null." })),
     plan: orNull(
       Type.Object(
         {
@@ -468,26 +465,26 @@ export const ActionRecord = Type.Object(
         },
         {
           additionalProperties: false,
-          description: "The plan that it was submitted with, which people approve as a whole; null if none.",
+          description: "The plan that contains the action, which people approve as a whole; null if there is none.",
         },
       ),
     ),
     approvals: Type.Array(ApprovalRecord),
     reviews: Type.Optional(Type.Array(ReviewRecord)),
-    approvals_needed: Nullable(Type.Integer({ description: "Quorum; null if no approval was required." })),
-    approved_until: Nullable(Time("Deadline of the start; null unless it was allowed or approved.")),
-    permit: Nullable(
+    approvals_needed: orNull(Type.Integer({ description: "Quorum; null if no approval was required." })),
+    approved_until: orNull(timeSchema("Deadline of the start; null unless it was allowed or approved.")),
+    permit: orNull(
       Type.String({
         description:
           "Signed statement that the action may run. Only in the response to `POST …/permit`, or to a submission with `Prefer: permit`; else null.",
       }),
     ),
-    permit_expires_at: Nullable(Time("Expiry of the permit.")),
+    permit_expires_at: orNull(timeSchema("Expiry of the permit.")),
     credential: Type.Optional(
       Type.Object(
         {
           issuer: Type.String(),
-          expires_at: Time("When it expires, unless it is revoked earlier."),
+          expires_at: timeSchema("When it expires, unless it is revoked earlier."),
           secret: Type.Record(Type.String(), Type.Unknown(), {
             description: "The secret with which the tool signs in. Not stored.",
           }),
@@ -499,10 +496,10 @@ export const ActionRecord = Type.Object(
         },
       ),
     ),
-    expires_at: Nullable(Time("Deadline of the approval.")),
+    expires_at: orNull(timeSchema("Deadline of the approval.")),
     result: Type.Union([
       Type.Object(
-        { success: Type.Boolean(), error: Nullable(Type.String()), meta: Json },
+        { success: Type.Boolean(), error: orNull(Type.String()), meta: Json },
         { additionalProperties: false },
       ),
       Type.Null(),
@@ -511,16 +508,16 @@ export const ActionRecord = Type.Object(
       description:
         "Whether the action's agent waits now, with `Prefer: wait` or `?wait`: the key that submitted the action, or a key bound to the agent.",
     }),
-    asked_at: Time("When it was last submitted, joined or waited for."),
-    erased_at: Nullable(
-      Time(
+    asked_at: timeSchema("When the action was last submitted, joined or waited for."),
+    erased_at: orNull(
+      timeSchema(
         "When `params`, `context`, `meta` and `result` were erased, or null. After an erasure these members are empty; all others are unchanged.",
       ),
     ),
-    created_at: Time("When it was decided."),
-    updated_at: Time("Last change of status."),
+    created_at: timeSchema("When the action was submitted and decided."),
+    updated_at: timeSchema("Last change of status."),
     preview: Type.Optional(
-      Nullable(
+      orNull(
         Type.String({
           description:
             "For a pending action: what it does, in the policy's words (`approval.preview`), with quoted and shortened values; null if the rule has no preview.",
@@ -546,8 +543,8 @@ export const ActionRecord = Type.Object(
             action_id: Type.String({ format: "uuid" }),
             approver: Type.String(),
             approve: Type.Boolean(),
-            reason: Nullable(Type.String()),
-            created_at: Time("Time of the vote."),
+            reason: orNull(Type.String()),
+            created_at: timeSchema("Time of the vote."),
           },
           { additionalProperties: false },
         ),
@@ -559,7 +556,7 @@ export const ActionRecord = Type.Object(
     ),
     compared_with: Type.Optional(
       Type.Integer({
-        description: `Number of earlier actions of the agent with which the request was compared: the newest ones that the approver may see, at most ${MAX_COMPARED_ACTIONS}.`,
+        description: `Number of earlier actions of the agent with which the request was compared: of the newest ${MAX_COMPARED_ACTIONS}, those that the approver may see.`,
       }),
     ),
     altered: Type.Optional(
@@ -578,7 +575,7 @@ export const ActionRecord = Type.Object(
 export type ActionRecord = Static<typeof ActionRecord>;
 
 export const ActionList = Type.Object(
-  { actions: Type.Array(ActionRecord), next_cursor: Nullable(Type.String()) },
+  { actions: Type.Array(ActionRecord), next_cursor: orNull(Type.String()) },
   { additionalProperties: false },
 );
 
@@ -590,8 +587,8 @@ export const EventList = Type.Object(
           seq: Type.Integer(),
           hash: Type.String(),
           type: Type.String(),
-          at: Time("Time of the entry."),
-          action_id: Nullable(Type.String({ format: "uuid" })),
+          at: timeSchema("Time of the entry."),
+          action_id: orNull(Type.String({ format: "uuid" })),
           entry: LedgerEntry,
         },
         { additionalProperties: false },
@@ -618,7 +615,7 @@ export const GateResponse = Type.Object(
     is_permission: Type.Literal(false, {
       description: "Always false: this response does not permit the action to run. Submit the action and start it.",
     }),
-    action_id: Nullable(Type.String({ format: "uuid", description: "With `record=true`: the new action." })),
+    action_id: orNull(Type.String({ format: "uuid", description: "With `record=true`: the new action." })),
     outcome: Outcome,
     decision: Type.Union([Effect, Type.Null()], {
       description:
@@ -626,11 +623,11 @@ export const GateResponse = Type.Object(
     }),
     reason: Type.String(),
     reason_code: Type.String(),
-    risk_level: Nullable(Type.String()),
-    policy: Nullable(Type.String()),
-    rule: Nullable(Type.String()),
-    policy_hash: Nullable(Type.String()),
-    policy_version: Nullable(Type.Integer()),
+    risk_level: orNull(Type.String()),
+    policy: orNull(Type.String()),
+    rule: orNull(Type.String()),
+    policy_hash: orNull(Type.String()),
+    policy_version: orNull(Type.Integer()),
     request_hash: Type.String(),
     never_allowed: Type.Boolean({
       description: "Whether the active rules deny this operation for all parameters and contexts.",

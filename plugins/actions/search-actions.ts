@@ -7,16 +7,16 @@ import type { ActionFilter, ActionRow, ContainedText } from "../../src/storage/i
 import { findContainedText, matchesWords, splitWords } from "./match-words.ts";
 import type { ListQuery } from "./schemas.ts";
 
-/** Actions that one request searches. */
+/** Maximum number of actions that one request searches. */
 const MAX_SEARCHED = 20_000;
 /** Maximum number of actions that the store returns at once. */
 const SLICE = 200;
-/** Actions that the store filters at once. */
+/** Number of actions that the store tests at once. */
 const PREFILTERED_SLICE = 2000;
 
 type Filter = Omit<Parameters<CoreHost["storage"]["actions"]>[0], "limit" | "offset">;
 
-/** Conditions that the store tests only in a slice. */
+/** Conditions that the store tests without an index, so each read is limited to `PREFILTERED_SLICE` actions. */
 type Prefilter = Pick<ActionFilter, "decision" | "policy" | "rule" | "contains">;
 
 interface Slice {
@@ -26,10 +26,10 @@ interface Slice {
   end: number | null;
 }
 
-/** What the store cannot filter by. */
+/** Filters for which the store has no index, so they require a search. */
 type SearchFilter = Pick<ListQuery, "q" | "decision" | "policy" | "rule" | "has_rule" | "answer">;
 
-/** Returns whether the query has a filter that the store cannot apply. */
+/** Whether the query has a filter that requires a search. */
 export function isSearch({ q, decision, policy, rule, has_rule, answer }: SearchFilter): boolean {
   return [q, decision, policy, rule, has_rule, answer].some((value) => value !== undefined);
 }
@@ -48,10 +48,10 @@ export function createActionSearch(host: CoreHost, filter: Filter, searched: Sea
   const words = splitWords(searched.q);
   let read = 0;
   let cut: number | null = null;
-  /** The actions that the store filters, until all that can match are read. */
+  /** The slice that the store tests now; null between two slices. One slice can need several reads. */
   let range: { from_seq: number; end: number | null } | null = null;
 
-  /** Reads the next actions that can match. `end`: the last searched action; null at the end of the list. */
+  /** Reads the next actions that can match. `end` is the last searched action, or null at the end of the list. */
   async function readSlice(before: number | undefined, set: CompiledPolicySet): Promise<Slice> {
     const older = before === undefined ? filter : { ...filter, before_seq: before };
     const prefilter = createPrefilter(filter, searched, findContainedText(words, set));
@@ -103,8 +103,9 @@ export function createActionSearch(host: CoreHost, filter: Filter, searched: Sea
 const seqOf = (row: ActionRow | undefined): number | null => row?.decision_seq ?? null;
 
 /**
- * Returns conditions that all matching actions fulfill, for the store; null if there are none. A group member's
- * actions are selected from pages of all actions, so a slice of theirs could be the whole store.
+ * Returns conditions that all matching actions meet, so that the store can omit other actions; null if there are none.
+ * Returns null for a group member: the store selects their actions from pages of all actions, so a slice with 2,000 of
+ * their actions could span the whole store.
  */
 function createPrefilter(
   { visibility }: Filter,
@@ -124,7 +125,7 @@ function matches({ decision, policy, rule, has_rule, answer }: SearchFilter, row
   return answer === undefined || isAnswer(answer, row);
 }
 
-/** Returns whether approvers gave this answer to the action. Agrees with the counts of `waits` in analytics. */
+/** Whether approvers gave this answer to the action. Agrees with the counts of `waits` in analytics. */
 function isAnswer(answer: NonNullable<ListQuery["answer"]>, { waited_ms, approved_until }: ActionRow): boolean {
   if (waited_ms === null) return false;
   return answer === "any" || (answer === "approved") === (approved_until !== null);

@@ -34,9 +34,8 @@ export function findSelfApproval(
 }
 
 /**
- * Returns `unknown_owner` if the voter might be the submitter's owner, else null. The two might be the same person if
- * only one of the two owners is a user, or if the voting key has no owner although users exist: then anyone could be
- * using the key.
+ * Returns `unknown_owner` if the voter might be the owner of the submitting key, else null. Once users exist, the two
+ * might be the same person in two cases: only one of the two owners is a user, or the voting key has no owner.
  */
 function relationToUnknown(host: CoreHost, row: SubmittedAction, owner: string | null): SelfRelation | null {
   if (row.submitted_owner === null) return null;
@@ -73,7 +72,7 @@ export function findSelfApprovalByLink(host: CoreHost, row: ActionRow, owner: st
   return relationOfKey(host, row, { id: "", agent_id: null, owner }) ?? relationToUnknown(host, row, owner);
 }
 
-/** Whether the key has the same id, agent or owner as the submitting key. */
+/** Whether the key submitted the action, is bound to its agent, or has the same owner as the submitting key. */
 export function isSubmitter(host: CoreHost, row: ActionRow, { key }: Credential): boolean {
   return relationOfKey(host, row, key) !== null;
 }

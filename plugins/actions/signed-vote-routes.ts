@@ -1,6 +1,6 @@
 /**
- * Routes for votes that a user signs with a passkey: the first issues the challenge for an ordered list of votes, and
- * the second accepts the votes.
+ * Routes for votes that a user signs with a passkey. `/v1/votes/challenge` returns the challenge for an ordered list of
+ * votes, and `/v1/votes` accepts the signed votes.
  */
 import type { Static } from "@sinclair/typebox";
 import {
@@ -87,7 +87,7 @@ export function signedVoteRoutes(host: CoreHost, tag: string): Route[] {
   ];
 }
 
-/** Throws VOTE_SIGNATURE_REQUIRED for callers without a session. */
+/** Returns the signed-in user and their passkeys. Throws VOTE_SIGNATURE_REQUIRED for callers without a session. */
 export function requireVoteSigner(host: CoreHost, credential: Credential) {
   const passkeys: SessionPasskeys | null = host.users.passkeys(credential);
   const user = credential.session?.user;

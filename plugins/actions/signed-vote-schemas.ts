@@ -16,7 +16,7 @@ const Votes = Type.Array(
   Type.Object(
     {
       action_id: Type.String({ format: "uuid" }),
-      approve: Type.Boolean({ description: "False denies." }),
+      approve: Type.Boolean({ description: "true approves; false rejects." }),
       reason: Type.Optional(Type.String({ maxLength: 2000, description: "Recorded in the ledger, and signed." })),
       break_glass: BreakGlass,
       grant: Type.Optional(GrantTermsBody),
@@ -69,7 +69,7 @@ export const VoteChallenge = Type.Object(
           grant: orNull(
             Type.Object(VOTED_GRANT, {
               ...closed,
-              description: "The grant that was created with the vote; null if there is none.",
+              description: "The grant to create with the vote; null if there is none.",
             }),
           ),
           nonce: textSchema("The nonce."),
@@ -105,7 +105,7 @@ export const SignedVotesResult = Type.Object(
         {
           action_id: Type.String({ format: "uuid" }),
           status: orNull(Type.Union(ACTION_STATUSES.map((status) => Type.Literal(status)))),
-          grant_id: orNull(textSchema("The grant that the vote gave.")),
+          grant_id: orNull(textSchema("The grant that the vote created.")),
           error: orNull(
             Type.Object(
               { code: Type.String(), detail: Type.String() },

@@ -32,7 +32,7 @@ import {
 import { assertBeforeStartDeadline, assertStartable, findPermitFault } from "./grant-permit.ts";
 import { readApprovalsForStart } from "./plan-state.ts";
 import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
-import { assertNotErased, isOverdue, actionNotFound } from "./visible-action.ts";
+import { assertNotErased, isOverdue, actionNotFoundError } from "./visible-action.ts";
 
 /** A request to start an action. */
 interface StartCall {
@@ -76,7 +76,7 @@ export async function recordStart(
   const row = await tx.action(id);
   const fault = row === null || permit === null ? null : findPermitFault(host, row, permit, tx.now);
   if (row === null || !canAccessAction(caller, row, permit !== null && isPermitGenuine(fault)))
-    throw actionNotFound(id);
+    throw actionNotFoundError(id);
   assertNotErased(row);
   const votes = row.quorum === null ? [] : await tx.approvals(id);
   const history = await verifyAgainstLedger(host, tx, row, votes);
@@ -173,7 +173,7 @@ function assertRunsEffective(row: ActionRow, requestHash: string | null): void {
 }
 
 /**
- * Whether the recorded start came from the same key, with the same `attempt` and the same permit, or also without a
+ * Whether the caller repeats the recorded start: the same key sends the same `attempt`, and the same permit or again no
  * permit.
  */
 function isSameStart(
@@ -191,7 +191,8 @@ function isSameStart(
 }
 
 /**
- * Whether a redecision that is still in effect refused an earlier start by this key. A retry gets the same response.
+ * Whether the action's newest decision refused an earlier start by this key, and is still in effect. A retry then gets
+ * the same response.
  */
 function wasRefusedEarlier(
   row: ActionRow,

@@ -35,7 +35,7 @@ import { withCurrentStatus } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
 import { SESSION_HEADER } from "./schemas.ts";
 import { readSession } from "./agent-sessions.ts";
-import { askForAgent, readEvaluationInputs } from "./read-inputs.ts";
+import { createFactReadingHost, readEvaluationInputs } from "./read-inputs.ts";
 import {
   assertAgentBinding,
   recordSubmission,
@@ -79,10 +79,7 @@ const JOIN = Type.Object(
   { additionalProperties: false },
 );
 
-/**
- * Response headers that distinguish an existing action from a new action. The response for a new action has none of
- * them.
- */
+/** Response headers that tell an existing action from a new action. A new action has no such header. */
 const ORIGIN_HEADERS = { created: {}, replayed: REPLAYED_HEADERS, joined: { "Action-Joined": "true" } } as const;
 
 const JOINED = { "Action-Joined": "`true` if `join=open` returned an existing action." };
@@ -129,17 +126,17 @@ function submitRoute(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: A
     errors: SUBMISSION_ERRORS,
     async handle(context) {
       const { body, credential, headers, query } = context;
-      const asking = askForAgent(host, context);
+      const factHost = createFactReadingHost(host, context);
       const submission = prepareSubmission(host, body, {
         meta: readMeta(body, headers, host.trace()),
         idempotencyKey: readIdempotencyKey(headers),
         join: query.join === "open",
         session: readSession(host, headers, credential),
       });
-      const result = await submitAction(asking, expiry, credential, submission);
+      const result = await submitAction(factHost, expiry, credential, submission);
       const waited = await waitIfPreferred(host, waiters, result.row, context);
       const isNew = result.origin === "created" && waited.row === result.row;
-      const { row, permit } = await permitIfPreferred(asking, waited, headers, isNew);
+      const { row, permit } = await permitIfPreferred(factHost, waited, headers, isNew);
       const shown = withCurrentStatus(row, host.clock());
       const applied = [
         ...(waited.grantedMs === null ? [] : [`wait=${waited.grantedMs / 1000}`]),
@@ -174,12 +171,12 @@ function gateRoute(host: CoreHost, tag: string, expiry: ExpiryTask): Route {
     errors: SUBMISSION_ERRORS,
     async handle(context) {
       const { body, credential, headers, query } = context;
-      const asking = askForAgent(host, context);
+      const factHost = createFactReadingHost(host, context);
       const request = requestFromBody(body);
       const meta = readMeta(body, headers, host.trace());
       assertAgentBinding(host, credential, request.agent_id);
       const session = readSession(host, headers, credential);
-      const preview = await prepareEvaluation(asking, credential, request, session);
+      const preview = await prepareEvaluation(factHost, credential, request, session);
       if (query.record !== true) return previewDecision(host, preview, request);
       const submission = prepareSubmission(host, body, {
         meta,
@@ -187,7 +184,7 @@ function gateRoute(host: CoreHost, tag: string, expiry: ExpiryTask): Route {
         join: false,
         session,
       });
-      const { row, origin } = await submitAction(asking, expiry, credential, submission);
+      const { row, origin } = await submitAction(factHost, expiry, credential, submission);
       const reply = gateReply(row, {
         action_id: row.id,
         policy_hash: row.policy_hash,

@@ -44,9 +44,7 @@ interface SealedPlan {
   call: IdempotentCall | null;
 }
 
-/**
- * Submits a plan. If an action cannot be submitted, records nothing and throws the refusal of the first such action.
- */
+/** Submits a plan. If an action cannot be submitted, records nothing and throws the refusal of that action. */
 export async function submitPlan(
   host: CoreHost,
   credential: Credential,
@@ -144,8 +142,8 @@ async function readEarlier(
 }
 
 /**
- * Runs `work`, and adds the position of the action to the refusals that it throws.
- * @param i index of the action
+ * Runs `work`. If it throws a refusal, adds the position of the action to the refusal.
+ * @param i index of the action in the plan
  */
 export function withActionPosition<T>(i: number, work: () => T): T {
   try {

@@ -133,7 +133,7 @@ async function assertPendingLimit(host: CoreHost, tx: LedgerTransaction, { key }
   if ((await tx.pendingCount({ key_id: key.id }, tx.now)) < limit) return;
   throw new Refusal(
     "TOO_MANY_PENDING",
-    `${limit} actions of the key "${key.name}" already wait for approval, which is the limit; wait until some are settled, or cancel some`,
+    `${limit} actions of the key "${key.name}" already wait for approval, which is the limit; wait until approvers have voted on some of them, or cancel some`,
     { headers: { "Retry-After": "60" } },
   );
 }

@@ -11,9 +11,7 @@ import {
 import type { ActionRow } from "../../src/storage/index.ts";
 import type { VerifiedHistory } from "./verify-record.ts";
 
-/**
- * Returns the names of the suggested policies that allowed the action in its first decision or its newest redecision.
- */
+/** Returns the names of the suggested policies that allowed the action in its first or its newest decision. */
 export function suggestedPoliciesOf({ first, newest }: Pick<VerifiedHistory, "first" | "newest">): string[] {
   return [...new Set([...(first.facts.suggested ?? []), ...(newest.facts.suggested ?? [])])];
 }

@@ -151,7 +151,7 @@ export function suggestedRuleRoutes(host: CoreHost, tag: string): Route[] {
           if (caller.key.agent_id !== null)
             throw new Refusal(
               "AGENT_MISMATCH",
-              `the key "${caller.key.name}" is bound to the agent "${caller.key.agent_id}"; a person restores a rule, with a key that is bound to none`,
+              `the key "${caller.key.name}" is bound to the agent "${caller.key.agent_id}"; restore the rule in a session, or with a key that is bound to no agent`,
             );
           const before = findRule(tx.suggestedRules, policy, caller);
           if (before.reverted === null)

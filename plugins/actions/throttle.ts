@@ -13,7 +13,7 @@ import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 
 /** Usage of a key that makes its last allowed request for approval in this hour. */
-export interface ThrottledUsage {
+interface ThrottledUsage {
   requests: number;
   usual: RequestRate;
 }
@@ -39,7 +39,7 @@ export async function checkRequestRate(
   if (requests >= limit)
     throw new Refusal(
       "AGENT_THROTTLED",
-      `the key "${key.name}" made ${requests} requests for approval in this hour; it usually makes ${Math.round(usual.requests / usual.hours)}. Wait until ${toRfc3339(hour + HOUR_MS)}; actions that need no approval are still decided`,
+      `the key "${key.name}" made ${requests} requests for approval in this hour; it usually makes ${Math.round(usual.requests / usual.hours)} per hour. Wait until ${toRfc3339(hour + HOUR_MS)}; actions that need no approval are still decided`,
       { headers: { "Retry-After": String(Math.ceil((hour + HOUR_MS - tx.now) / 1000)) } },
     );
   return requests + 1 === limit ? { requests: limit, usual } : null;

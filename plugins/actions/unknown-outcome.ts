@@ -30,8 +30,8 @@ const AFTER_FAILURE_MS = 5_000;
 interface UnknownOutcomes {
   start(): void;
   /**
-   * Records every outcome that has become unknown. Resolves to the number of recorded outcomes. Rejects if the store
-   * fails.
+   * Records every outcome that has become unknown, if this process is the leader. Resolves to the number of recorded
+   * outcomes. Rejects if the store fails.
    */
   sweep(): Promise<number>;
   stop(): Promise<void>;
@@ -123,10 +123,10 @@ async function markUnknown(
   return marked;
 }
 
-/** The finding of a person or a script about an unknown outcome. */
+/** What a person or a probe found out about an unknown outcome. */
 interface Settlement {
   success: boolean;
-  /** How the person or script knows the outcome. Stored in the ledger forever. */
+  /** How the person or probe knows the outcome. Stored in the ledger forever. */
   reason: string;
   meta: JsonObject;
 }

@@ -48,7 +48,9 @@ interface RecordedRejection {
   at: string;
 }
 
-/** Content of an action's ledger entries that its row does not have. */
+/**
+ * State of an action, computed from its ledger entries. The leaf hash of each entry has been verified.
+ */
 export interface VerifiedHistory {
   /** The decision on the submission. */
   first: DecisionEntry;
@@ -80,7 +82,7 @@ export interface VerifiedHistory {
   asked: RequestForReview | null;
   /** The answers of machine reviewers to all requests for approval of the action. */
   reviews: readonly ReviewEntry[];
-  /** Who has to approve; null unless approval was required. */
+  /** The approvers that are required; null if approval was never required. */
   requirement: ApprovalRequirement | null;
   /** The approving votes. */
   approvals: readonly RecordedApproval[];
@@ -99,7 +101,8 @@ type Reader = Pick<StorageReader, "entriesOfAction">;
 /**
  * Reads the action's entries once and compares them with the row and the votes. Throws RECORD_ALTERED if they differ.
  * Call it under the ledger's lock.
- * @param votes votes to compare; if absent, neither the votes nor the content of the request are compared
+ * @param votes votes to compare; if absent, the votes and the texts of the request, `meta` and the questions are not
+ * compared
  */
 export async function verifyAgainstLedger(
   host: Pick<CoreHost, "log">,
@@ -107,7 +110,7 @@ export async function verifyAgainstLedger(
   row: ActionRow,
   votes?: readonly ApprovalRow[],
 ): Promise<VerifiedHistory> {
-  const { recorded, altered } = await alteredIn(tx, row, votes);
+  const { recorded, altered } = await compareWithLedger(tx, row, votes);
   if (altered.length === 0 && recorded !== null) return recorded;
   host.log.error("an action in the store differs from the ledger; run assent audit", {
     action: row.id,
@@ -148,8 +151,8 @@ function hasRecordedResult({ result, salt }: ActionRow, commitment: string | nul
 }
 
 /**
- * Whether the row matches its ledger entries. The caller does not change the status of an altered row, because it is
- * evidence.
+ * Whether the columns of the row match its ledger entries. Background tasks skip a row that does not match, because an
+ * altered row is evidence.
  */
 export async function matchesLedger(host: Pick<CoreHost, "log">, tx: Reader, row: ActionRow): Promise<boolean> {
   try {
@@ -170,9 +173,12 @@ export function hasRecordedRequest({ request, request_hash }: Pick<ActionRow, "r
   }
 }
 
-/** Returns the content of the action's entries, for its record; null if they cannot be read. */
+/**
+ * Returns the state of the action according to its entries, without comparing it with the row. Null if the entries are
+ * missing, damaged or contradict each other.
+ */
 export async function readVerifiedHistory(reader: Reader, row: ActionRow): Promise<VerifiedHistory | null> {
-  return (await alteredIn(reader, row)).recorded;
+  return (await compareWithLedger(reader, row)).recorded;
 }
 
 export function recordAlteredError({ id }: Pick<ActionRow, "id">, altered: readonly string[]): Refusal {
@@ -189,19 +195,27 @@ interface RecordComparison {
   altered: string[];
 }
 
-async function alteredIn(tx: Reader, row: ActionRow, votes?: readonly ApprovalRow[]): Promise<RecordComparison> {
+async function compareWithLedger(
+  tx: Reader,
+  row: ActionRow,
+  votes?: readonly ApprovalRow[],
+): Promise<RecordComparison> {
   // Damaged entries affect this action only, not the others of the batch.
   const entries = await nullIfCorrupt(tx.entriesOfAction(row.id));
   if (entries === null) return { recorded: null, altered: ["entries"] };
   try {
-    return compared(entries, row, votes);
+    return compareEntries(entries, row, votes);
   } catch {
     // The service's own entries can always be parsed, so someone altered these.
     return { recorded: null, altered: ["entries"] };
   }
 }
 
-function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly ApprovalRow[]): RecordComparison {
+function compareEntries(
+  entries: readonly EntryRow[],
+  row: ActionRow,
+  votes?: readonly ApprovalRow[],
+): RecordComparison {
   const [head] = entries;
   const hashesMatch = entries.every(({ bytes, leaf_hash }) => equalBytes(hashLeaf(bytes), leaf_hash));
   // Entries of plugins do not change the action.
@@ -224,7 +238,7 @@ function compared(entries: readonly EntryRow[], row: ActionRow, votes?: readonly
     ...findPermitGrounds(opened, hashes),
     newest: findLatestRedecision(opened) ?? first,
     start: findStart(opened),
-    rejection: rejectionIn(opened),
+    rejection: findRejection(opened),
     requirement: history.requirement,
     approvals: history.approvals,
     questions: history.questions,
@@ -259,7 +273,7 @@ function findLatestRedecision(entries: readonly ActionEntry[]): RedecisionEntry 
   return entries.findLast((entry) => entry.type === "redecision") ?? null;
 }
 
-function rejectionIn(entries: readonly ActionEntry[]): RecordedRejection | null {
+function findRejection(entries: readonly ActionEntry[]): RecordedRejection | null {
   for (const entry of entries) {
     if ((entry.type !== "approval" && entry.type !== "review") || entry.status !== "denied") continue;
     const { comment, at } = entry;

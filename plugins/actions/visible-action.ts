@@ -7,7 +7,7 @@ type Reader = Pick<StorageReader, "action">;
 
 export async function visibleAction(reader: Reader, id: string, credential: Credential): Promise<ActionRow> {
   const row = await reader.action(id);
-  if (row === null || !canSee(credential.visibility, row)) throw actionNotFound(id);
+  if (row === null || !canSee(credential.visibility, row)) throw actionNotFoundError(id);
   return row;
 }
 
@@ -34,7 +34,7 @@ export function contentByteLength(row: ActionRow): number {
   );
 }
 
-export function actionNotFound(id: string): Refusal {
+export function actionNotFoundError(id: string): Refusal {
   return new Refusal("ACTION_NOT_FOUND", `there is no action ${id} that this key may see`);
 }
 

@@ -10,7 +10,7 @@ import { renderGrant } from "./grant-routes.ts";
 import { questionRoutes } from "./question-routes.ts";
 import { editRoute } from "./edit-route.ts";
 import { liftRejection } from "./lift-rejection.ts";
-import { LiftBody } from "./rejection-schemas.ts";
+import { LiftRejectionBody } from "./rejection-schemas.ts";
 import * as schema from "./schemas.ts";
 
 export function voteRoutes(host: CoreHost, tag: string): Route[] {
@@ -65,7 +65,7 @@ export function voteRoutes(host: CoreHost, tag: string): Route[] {
         "Ends the period in which the rejection of this action denies the same request. The action stays denied. Available to anyone who may vote on the action.",
       scope: "approvals:decide",
       params: schema.IdParams,
-      body: LiftBody,
+      body: LiftRejectionBody,
       bodyLimit: 32_768,
       responses: { 200: ACTION_RESPONSE },
       errors: ["ACTION_NOT_FOUND", "SELF_APPROVAL", "REJECTION_NOT_HELD", "ACTION_ERASED", "RECORD_ALTERED"],

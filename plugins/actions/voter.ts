@@ -20,7 +20,7 @@ import {
   type Users,
   type VoteStatement,
 } from "../../src/core.ts";
-import { assertMayConfirm } from "./approver-plans.ts";
+import { assertMeetsOversightMode } from "./approver-plans.ts";
 import { readGrantTerms } from "./grant-create.ts";
 import type { GrantTermsBody } from "./grant-schemas.ts";
 import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
@@ -36,8 +36,8 @@ export interface Voter {
   groups: readonly string[];
   gesture: Gesture | null;
   /**
-   * Commitment to the preview that the voter saw; null if there was none. For a vote by link, set after the vote was
-   * checked.
+   * Commitment to the preview that the voter saw; null if there was none. For a vote by link, `prepareVote` sets it
+   * later.
    */
   preview: string | null;
   /** The session of a signed-in user; null for a key or a link. */
@@ -76,7 +76,7 @@ export function verifyVoter(
   const self = findSelfApproval(host, row, caller);
   const gesture = "gesture" in proof ? proof.gesture : null;
   // Check this first, so that the person behind the agent gets this refusal instead of a refusal of the token.
-  assertMayConfirm({ self, gesture }, history.requirement?.approvers ?? []);
+  assertMeetsOversightMode({ self, gesture }, history.requirement?.approvers ?? []);
   // The token and the signature both cover the current preview.
   const preview = commitPreview(row, set);
   if ("token" in proof) assertApprovalToken(host, row, caller, proof.token, { history, set });
@@ -118,7 +118,7 @@ function assertApprovalToken(
   assertToken(checkToken("approval", token, claims, createApprovalMac(host)));
 }
 
-/** What the approver was shown: the action's entries, and the policies that render its preview. */
+/** The content that the approver saw: from the action's entries, and the policies that render its preview. */
 interface ShownAction {
   history: Pick<VerifiedHistory, "askedHash" | "commitment" | "questions">;
   set: CompiledPolicySet;
@@ -176,8 +176,9 @@ function assertSigned(
 }
 
 /**
- * Verifies a link token. It is valid while its recipient is in a configured channel of the decision, unless
- * the recipient is a deactivated user.
+ * Verifies a link token. Throws TOKEN_INVALID if the token is forged, if its recipient is no longer in a channel of the
+ * decision, or if the recipient is a deactivated user. Throws APPROVER_NOT_ELIGIBLE or SELF_APPROVAL if the recipient
+ * may not vote on the action.
  */
 export async function verifyLinkVoter(
   host: CoreHost,
@@ -191,7 +192,7 @@ export async function verifyLinkVoter(
   if (!host.channels.notifiesPerson(await readChannels(tx, row), owner)) {
     throw new Refusal(
       "TOKEN_INVALID",
-      `the link was sent to ${principal}, who is no longer in a channel of this decision; decide with a key, or ask the operator`,
+      `the link was sent to ${principal}, who is no longer in a channel of this decision; vote with a key, or ask the operator`,
     );
   }
   if (host.keys.isEndedOwner(owner, tx.users))
@@ -222,8 +223,8 @@ export async function readLink(
 }
 
 /**
- * Throws the same error for an unknown action as for a forged token, so that the error does not reveal which actions
- * exist.
+ * Returns the action that a link token names. Throws the same error for an unknown action as for a forged token, so
+ * that the error does not reveal which actions exist.
  */
 export async function findLinkedAction(tx: Pick<StorageReader, "action">, token: string): Promise<ActionRow> {
   const row = await tx.action(readClaims(token).action_id);

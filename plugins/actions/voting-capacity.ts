@@ -1,6 +1,6 @@
 /**
- * Chooses whether an approver votes only for themselves, or also on behalf of a user who delegated to them. A vote with
- * a delegation counts for the groups of both users, and neither of them can vote on the action again.
+ * Chooses whether an approver votes only for themselves, or also on behalf of a user who delegated to them. An approval
+ * with a delegation counts for the groups of both users, and neither of them can approve the action again.
  */
 import {
   type ApprovalRequirement,
@@ -48,7 +48,7 @@ export interface VotingCapacity extends Pick<CountedVote, "groups" | "independen
 
 /** All capacities in which a vote can count, and the reasons why delegations do not apply. */
 interface VotingCapacities {
-  /** The capacity without a delegation comes first, then the others by the age of the delegation. */
+  /** The capacity without a delegation comes first. */
   capacities: VotingCapacity[];
   /** The reasons, as sentences for the approver. */
   excluded: string[];
@@ -63,8 +63,8 @@ function prospectiveVoterOf(
 }
 
 /**
- * Returns the capacities in which a vote can count. The person behind the agent can neither use delegations nor give them for
- * this action.
+ * Returns the capacities in which a vote can count. For this action, the person behind the agent can neither vote by a
+ * delegation nor delegate to someone else.
  */
 export function findVotingCapacities(
   host: CoreHost,
@@ -101,7 +101,7 @@ export function findVotingCapacities(
   return { capacities, excluded };
 }
 
-/** Leaves out capacities that include the person who changed the request, because another person has to approve it. */
+/** Omits capacities that include the person who changed the request, because another person has to approve it. */
 export function excludeEditor(
   host: CoreHost,
   { edit }: { edit: RecordedEdit | null },

@@ -24,8 +24,8 @@ export interface WaitTracker {
 }
 
 /**
- * Whether the credential acts for the action's agent. Only the agent's waits are tracked, although approvers can also
- * wait for an action.
+ * Whether the credential submitted the action, or is bound to its agent. Approvers can also wait for an action, but only
+ * the agent's waits are tracked.
  */
 export function isAgentOfAction(row: ActionRow, { key }: Credential): boolean {
   return key.id === row.submitted_by || key.agent_id === row.agent_id;

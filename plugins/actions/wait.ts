@@ -18,7 +18,7 @@ export interface ActionWaits {
   waitWhilePending(row: ActionRow, ms: number, caller: WaitingRequest): Promise<ActionRow | null>;
   /** Whether another request with this credential may wait. */
   hasCapacity(caller: Credential): boolean;
-  /** Throws TOO_MANY_WAITS. */
+  /** Throws TOO_MANY_WAITS if no other request with this credential may wait. */
   assertCapacity(caller: Credential): void;
   /** Returns the wait in milliseconds that the service grants for the requested seconds. */
   grantedMs(seconds: number): number;
@@ -36,7 +36,7 @@ export async function refreshCredential(host: Pick<CoreHost, "keys">, credential
   );
 }
 
-export function createActionWaits(host: CoreHost, maxPerKey: number, asks: WaitTracker): ActionWaits {
+export function createActionWaits(host: CoreHost, maxPerKey: number, tracker: WaitTracker): ActionWaits {
   const waiting = new Map<string, Set<() => void>>();
   const perKey = new Map<string, number>();
   // Use one listener for all waits, because joining each request's signal with this long-lived signal leaks memory in
@@ -104,7 +104,7 @@ export function createActionWaits(host: CoreHost, maxPerKey: number, asks: WaitT
       let pending = true;
       const isAgent = isAgentOfAction(pendingRow, credential);
       const mustAnswer = (row: ActionRow): boolean => isAgent && hasOpenQuestion(row.questions);
-      const end = ms > 0 && isAgent ? asks.begin(pendingRow, host.clock() + ms) : null;
+      const end = ms > 0 && isAgent ? tracker.begin(pendingRow, host.clock() + ms) : null;
       const timer = setTimeout(() => {
         timedOut = true;
         wake();

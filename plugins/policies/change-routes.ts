@@ -63,7 +63,7 @@ export function importRoute(host: CoreHost, tag: string, bodyLimit: number): Rou
     bodyLimit,
     description:
       "Stores all policies or none. An existing name gets a new version, unless it is unchanged. Errors have a line and column.",
-    responses: { 200: { description: "The outcome for each policy.", schema: schema.Imported } },
+    responses: { 200: { description: "The outcome for each policy.", schema: schema.ImportResult } },
     errors: [...PARSE_ERRORS, "SUGGESTED_RULE_UNTRIED", "POLICY_MANAGED"],
     async handle({ query, body, credential, signal }) {
       const activate = query.activate === true;

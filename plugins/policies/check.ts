@@ -16,7 +16,7 @@ import {
 } from "../../src/core.ts";
 import { defineRoute, type Route } from "../../src/plugin.ts";
 import { findUnconfiguredNames } from "./policy-record.ts";
-import { Change } from "./schemas.ts";
+import { VersionChange } from "./schemas.ts";
 import { findVersion, parseStoredDocument } from "./stored-policies.ts";
 
 /** Maximum number of changes in a response. Low, because clients send requests while a person types. */
@@ -92,7 +92,7 @@ const Checked = Type.Object(
               description: "The active version, or the newest if none is active; null for a new policy.",
             }),
           ),
-          changes: Type.Array(Change, { description: `At most ${MAX_CHANGES}.` }),
+          changes: Type.Array(VersionChange, { description: `At most ${MAX_CHANGES}.` }),
           more_changes: countSchema("Changes that are not listed."),
         },
         closed,
@@ -141,7 +141,10 @@ const Vocabulary = Type.Object(
     reviewers: Type.Array(Type.String(), { description: "Configured machine reviewers." }),
     fact_sources: Type.Array(
       Type.Object(
-        { name: Type.String(), inputs: Type.Array(Type.String(), { description: "What a read takes." }) },
+        {
+          name: Type.String(),
+          inputs: Type.Array(Type.String(), { description: "Names of the inputs that a read needs." }),
+        },
         closed,
       ),
       { description: "Configured fact sources." },

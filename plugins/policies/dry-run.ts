@@ -8,11 +8,12 @@ import {
   GivenPrincipal,
   givenRequesterFacts,
   type JsonObject,
+  orNull,
   parseCandidates,
   parseRfc3339,
 } from "../../src/core.ts";
 import { defineRoute, type Reply, type Route } from "../../src/plugin.ts";
-import { DEFINITION, Nullable } from "./schemas.ts";
+import { EXAMPLE_DEFINITION } from "./schemas.ts";
 
 const SampleAction = Type.Object(
   {
@@ -49,7 +50,7 @@ const DryRunBody = Type.Object(
     additionalProperties: false,
     examples: [
       {
-        policy: DEFINITION,
+        policy: EXAMPLE_DEFINITION,
         actions: [{ agent_id: "support-bot", tool: "stripe", operation: "refund", params: { amount: 120 } }],
       },
     ],
@@ -72,7 +73,7 @@ const DECISION = {
 
 const DryRun = Type.Object(
   {
-    policy_set: Nullable(Type.String({ description: "Digest of the set that includes the candidates." })),
+    policy_set: orNull(Type.String({ description: "Digest of the set that includes the candidates." })),
     results: Type.Array(
       Type.Object(
         {

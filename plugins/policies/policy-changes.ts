@@ -50,7 +50,7 @@ function assertCanActivate(caller: Credential): void {
     );
 }
 
-/** Throws if the edits contain a suggested policy that must not be activated. */
+/** Throws SUGGESTED_RULE_UNTRIED or POLICY_MANAGED for a suggested policy that must not be activated. */
 async function assertMayActivate(
   host: CoreHost,
   tx: LedgerTransaction,
@@ -77,7 +77,10 @@ async function assertKeepsBaseline(
   }
 }
 
-/** Throws SUGGESTED_RULE_UNTRIED if a suggested policy would be enforced that is not active in shadow mode. */
+/**
+ * Throws SUGGESTED_RULE_UNTRIED if a suggested policy would be enforced that is not active yet. Its first activation must
+ * be in shadow mode.
+ */
 function assertTriedInShadow(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit>): void {
   const active = tx.activePolicies.compiled.document.policies;
   for (const [name, { definition }] of edits) {

@@ -29,7 +29,7 @@ export async function policyReply(
 }
 
 /** Renders the policy. `mode` is always the mode of the active version. */
-async function head(host: CoreHost, row: PolicyRow, version: PolicyVersionRow) {
+async function renderHead(host: CoreHost, row: PolicyRow, version: PolicyVersionRow) {
   const { id, name, active_version, latest_version } = row;
   const effective =
     (active_version ?? latest_version) === version.version
@@ -66,13 +66,13 @@ export async function renderPolicy(
   version: PolicyVersionRow,
 ): Promise<schema.PolicyRecord> {
   return {
-    ...(await head(host, row, version)),
+    ...(await renderHead(host, row, version)),
     ...renderVersion(version),
     warnings: listWarnings(host, [parseStoredDocument(version)]),
   };
 }
 
-/** Finds names of channels, reviewers and fact sources that the configuration does not define. */
+/** Returns a warning for each channel, reviewer and fact source that the policies name and the configuration lacks. */
 export function findUnconfiguredNames(host: CoreHost, documents: readonly PolicyDocument[]): { message: string }[] {
   return [
     ...findUnknownChannels(documents, host.channels.names()),
@@ -92,5 +92,5 @@ export async function renderSummary(
   row: PolicyRow,
   version: PolicyVersionRow,
 ): Promise<schema.PolicySummary> {
-  return { ...(await head(host, row, version)), rules: parseStoredDocument(version).rules.length };
+  return { ...(await renderHead(host, row, version)), rules: parseStoredDocument(version).rules.length };
 }

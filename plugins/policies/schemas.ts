@@ -1,9 +1,7 @@
 import { Type, type Static } from "@sinclair/typebox";
-import { PolicySchema } from "../../src/core.ts";
+import { orNull, PolicySchema } from "../../src/core.ts";
 import { PAGE_QUERY } from "../../src/plugin.ts";
 
-export const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) =>
-  Type.Union([schema, Type.Null()]);
 const Time = Type.String({ format: "date-time" });
 const Version = Type.Integer({
   minimum: 1,
@@ -11,7 +9,7 @@ const Version = Type.Integer({
   description: "Number of the version. Every change creates a new version, and versions are immutable.",
 });
 
-export const DEFINITION = {
+export const EXAMPLE_DEFINITION = {
   policy: "refunds",
   description: "Refunds above 1,000 require approval.",
   rules: [
@@ -38,7 +36,7 @@ const { $id: _, ...policyOptions } = PolicySchema;
 export const PolicyBody = {
   ...policyOptions,
   title: "PolicyDefinition",
-  examples: [DEFINITION],
+  examples: [EXAMPLE_DEFINITION],
 } as typeof PolicySchema;
 
 export const PolicyParams = Type.Object(
@@ -86,16 +84,16 @@ export type ImportBody = Static<typeof ImportBody>;
 const head = {
   id: Type.String({ format: "uuid" }),
   name: Type.String(),
-  description: Nullable(Type.String()),
+  description: orNull(Type.String()),
   mode: Type.Union([Type.Literal("enforce"), Type.Literal("shadow")], {
     description: "Mode of the active version, or of the newest if none is active.",
   }),
-  managed_by: Nullable(Type.String({ description: "Policy source that manages it; null if the API does." })),
+  managed_by: orNull(Type.String({ description: "Policy source that manages it; null if the API does." })),
   baseline: Type.Boolean({
     description: "Whether it is part of the baseline, whose rules no other policy can replace.",
   }),
   status: Type.Union([Type.Literal("active"), Type.Literal("inactive")]),
-  active_version: Nullable(Type.Integer()),
+  active_version: orNull(Type.Integer()),
   latest_version: Type.Integer(),
   created_at: Time,
   updated_at: Time,
@@ -105,14 +103,16 @@ const body = {
   definition: Type.Record(Type.String(), Type.Unknown(), {
     description: "The policy as JSON, with the members that it has in YAML.",
   }),
-  yaml: Nullable(
+  yaml: orNull(
     Type.String({
       description:
         "The policy as its author wrote it, byte for byte. Null if it was sent as JSON or together with other policies, or comes from a policy source.",
     }),
   ),
   digest: Type.String({ description: "SHA-256 of the definition's canonical JSON, hex." }),
-  created_by: Nullable(Type.String({ description: "Key that created the version; null if a policy source did." })),
+  created_by: orNull(
+    Type.String({ description: "Id of the key that created the version; null if a policy source did." }),
+  ),
 };
 /** Warnings. The policy is accepted, but probably does not have the effect that its author intended. */
 const warnings = Type.Array(Type.String(), {
@@ -133,7 +133,7 @@ const HEAD = {
 };
 const BODY = {
   version: 2,
-  definition: DEFINITION,
+  definition: EXAMPLE_DEFINITION,
   yaml: null,
   digest: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
   created_by: ID,
@@ -152,7 +152,7 @@ const PolicySummary = Type.Object(
 export type PolicySummary = Static<typeof PolicySummary>;
 
 export const PolicyList = Type.Object(
-  { policies: Type.Array(PolicySummary), next_cursor: Nullable(Type.String()) },
+  { policies: Type.Array(PolicySummary), next_cursor: orNull(Type.String()) },
   { additionalProperties: false, examples: [{ policies: [{ ...HEAD, rules: 2 }], next_cursor: null }] },
 );
 
@@ -161,7 +161,7 @@ export const VersionList = Type.Object(
     versions: Type.Array(
       Type.Object({ ...body, active: Type.Boolean(), created_at: Time }, { additionalProperties: false }),
     ),
-    next_cursor: Nullable(Type.String()),
+    next_cursor: orNull(Type.String()),
   },
   {
     additionalProperties: false,
@@ -170,7 +170,7 @@ export const VersionList = Type.Object(
 );
 
 /** One difference between two versions. */
-export const Change = Type.Object(
+export const VersionChange = Type.Object(
   {
     kind: Type.Union(
       [
@@ -184,9 +184,9 @@ export const Change = Type.Object(
         "rule_moved",
       ].map((kind) => Type.Literal(kind)),
     ),
-    rule: Nullable(Type.String()),
-    before: Nullable(Type.Integer({ description: "Position among the rules, from 1." })),
-    after: Nullable(Type.Integer({ description: "Position among the rules, from 1." })),
+    rule: orNull(Type.String()),
+    before: orNull(Type.Integer({ description: "Position among the rules, from 1." })),
+    after: orNull(Type.Integer({ description: "Position among the rules, from 1." })),
     fields: Type.Array(
       Type.Object(
         { field: Type.String(), before: Type.Unknown(), after: Type.Unknown() },
@@ -203,7 +203,7 @@ export const Diff = Type.Object(
     policy: Type.String(),
     from: Type.Integer(),
     to: Type.Integer(),
-    changes: Type.Array(Change),
+    changes: Type.Array(VersionChange),
   },
   {
     additionalProperties: false,
@@ -227,7 +227,7 @@ export const Diff = Type.Object(
   },
 );
 
-export const Imported = Type.Object(
+export const ImportResult = Type.Object(
   {
     policies: Type.Array(
       Type.Object(
@@ -241,7 +241,7 @@ export const Imported = Type.Object(
         { additionalProperties: false },
       ),
     ),
-    policy_set: Nullable(Type.String({ description: "Digest of the active set after the import." })),
+    policy_set: orNull(Type.String({ description: "Digest of the active set after the import." })),
     warnings,
   },
   {

@@ -23,12 +23,12 @@ export async function findVersion(reader: Reader, row: PolicyRow, version: numbe
   return versionRow;
 }
 
-/** Returns the configured source that manages the policy; null if its source is no longer configured. */
+/** Returns the configured source that manages the policy; null if there is none, or it is no longer configured. */
 export function findManagingSource({ managed_by }: PolicyRow, sources: readonly string[]): string | null {
   return managed_by !== null && sources.includes(managed_by) ? managed_by : null;
 }
 
-/** Throws POLICY_MANAGED for a policy from a source, because the next load from the source would undo a change. */
+/** Throws POLICY_MANAGED for an active policy of a source, because the next load of the source would undo a change. */
 export function assertNotManaged(row: PolicyRow, sources: readonly string[]): void {
   if (row.active_version === null || findManagingSource(row, sources) === null) return;
   throw new Refusal(
@@ -46,7 +46,7 @@ export interface PlannedPolicySave {
   row: PolicyRow | null;
 }
 
-/** Plans how to save a policy. Writes nothing. Throws POLICY_MANAGED. */
+/** Plans how to save a policy. Writes nothing. Throws POLICY_MANAGED if a source manages the policy. */
 export async function planPolicySave(
   tx: LedgerTransaction,
   read: ParsedPolicy,

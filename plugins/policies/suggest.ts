@@ -62,11 +62,11 @@ const Evidence = Type.Object(
       "Approvals with a vote within three seconds, of the person's own action, or in an emergency. They do not count.",
     ),
     people: countSchema("People behind the approvals that count."),
-    approvers: Type.Array(Type.String(), { description: "Their principals, at most 20." }),
-    agents: countSchema("Agents behind them."),
-    days: countSchema("Days on which they were submitted."),
-    first_at: timeSchema("The first of the approvals."),
-    last_at: timeSchema("The last of them."),
+    approvers: Type.Array(Type.String(), { description: "Principals of these people, at most 20." }),
+    agents: countSchema("Agents that submitted the approved actions."),
+    days: countSchema("Different days on which the approved actions were submitted."),
+    first_at: timeSchema("Time of the first of these approvals."),
+    last_at: timeSchema("Time of the last of these approvals."),
     median_vote_ms: countSchema("Median time of a vote, from the request or from the same approver's previous vote."),
     outcomes: Type.Object(
       {
@@ -130,7 +130,7 @@ const Suggestion = Type.Object(
     when: textSchema("Condition in CEL."),
     conditions: Type.Array(
       Type.Object({ kind: Type.String(), param: orNull(Type.String()), text: Type.String() }, closed),
-      { description: "Its parts." },
+      { description: "Parts of the condition." },
     ),
     yaml: textSchema("The policy in shadow mode."),
     tests: textSchema("Tests made from real actions, for the folder of the policies."),

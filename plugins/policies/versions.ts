@@ -46,7 +46,7 @@ export function versionRoutes(host: CoreHost, tag: string): Route[] {
       params: schema.PolicyParams,
       query: schema.DiffQuery,
       description:
-        "Compares rules and effects. Default: from the active version, or from the previous one, to the latest.",
+        "Compares rules and effects. Default: from the active version to the latest version. If these are the same, or no version is active, from the version before.",
       responses: { 200: { description: "The changes.", schema: schema.Diff } },
       errors: ["POLICY_NOT_FOUND", "POLICY_VERSION_NOT_FOUND"],
       async handle({ params, query }) {

@@ -15,15 +15,16 @@ interface Watching {
 }
 
 /**
- * Returns a signature of the folder's content: names, sizes, times and inodes, following links. Equal signatures mean
- * equal content, as far as the file system reports. Never rejects: a missing folder also has a signature.
+ * Returns a signature of the folder: names, sizes, times and inodes of its policy files, following links. Equal
+ * signatures mean equal content, unless the file system reports a change wrongly. Never rejects: a missing folder also
+ * has a signature.
  */
 export async function folderSignature(path: string, recursive: boolean): Promise<string> {
   try {
     const lines = [await realpath(path)];
     const visit = async (folder: string, above: readonly string[]): Promise<void> => {
       const real = await realpath(folder);
-      // The entry links to a parent folder. The load of the folder reports that as an error.
+      // The entry links to a parent folder. `checkPolicyFolder` reports that as a fault.
       if (above.includes(real)) return;
       const names = (await readdir(folder)).filter((name) => !name.startsWith(".")).sort();
       for (const name of names) {
@@ -45,7 +46,7 @@ export async function folderSignature(path: string, recursive: boolean): Promise
   }
 }
 
-/** Calls `changed` once for each new state of the folder, after the folder has not changed for a moment. */
+/** Calls `changed` once for each state of the folder that was not loaded, when the folder has settled. */
 export function watchFolder(
   path: string,
   options: { recursive: boolean; pollMs: number; log: Logger; loaded(): string | null },

@@ -27,7 +27,7 @@ export class GitSource implements PolicySource {
   readonly location: Readonly<Record<string, string>>;
   /** The last loaded commit, whether it was accepted or not; null if the last load did not reach the remote. */
   private seen: string | null = null;
-  /** The running git command. Only one command at a time uses the mirror. */
+  /** The running operation on the mirror. Operations run one at a time. */
   private working: Promise<unknown> = Promise.resolve();
   /** Null unless the source is being watched. */
   private poller: Poller | null = null;
@@ -136,8 +136,8 @@ export class GitSource implements PolicySource {
   }
 
   /**
-   * Resolves to the last commit that any process accepted; null if the configuration now refers to another branch or
-   * repository.
+   * Resolves to the last commit that any process accepted, from which `commit` must descend. Null without `signed_by`,
+   * for the commit in `accept`, and if the configuration now refers to another branch or repository.
    */
   private async acceptedBefore(commit: string): Promise<string | null> {
     const { signed_by, accept, ref } = this.options;

@@ -22,7 +22,7 @@ export class GithubClient {
   /** Throws an error if the options contradict each other or would send the token unencrypted. */
   constructor(options: GithubOptions) {
     if ((options.token === undefined) === (options.token_file === undefined))
-      throw new Error('option "github": give either token or token_file');
+      throw new Error('option "github": set exactly one of token and token_file');
     const { protocol, hostname } = new URL(options.api_url);
     if (protocol !== "https:" && !["127.0.0.1", "localhost", "[::1]"].includes(hostname))
       throw new Error('option "github.api_url": the token is sent only to https addresses, or to this machine');

@@ -17,7 +17,8 @@ export default defineCorePlugin({
     );
     const names = sources.map(({ name }) => name);
     const repeated = names.find((name, i) => names.indexOf(name) !== i);
-    if (repeated !== undefined) throw new Error(`option "repositories": two of them have the name of "${repeated}"`);
+    if (repeated !== undefined)
+      throw new Error(`option "repositories": two repositories have the source name "${repeated}"`);
     if (sources.length === 0) return {};
     const pollAll = (): void => {
       for (const source of sources) source.pollNow();

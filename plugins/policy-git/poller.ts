@@ -15,9 +15,9 @@ interface PollerOptions {
   fetch(): Promise<string>;
   /** Returns the last loaded commit; null if the last load failed. */
   loaded(): string | null;
-  /** Called when there is a different commit. */
+  /** Called when there is a new commit, when the remote cannot be read, and when it can be read again. */
   changed(): void;
-  /** Called when a poll failed for a reason other than the remote. */
+  /** Called when a poll failed with an error other than RemoteError. */
   failed(error: unknown): void;
 }
 

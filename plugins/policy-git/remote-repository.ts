@@ -23,12 +23,12 @@ export function readRemote(options: RepositoryOptions, given: string): RemoteRep
   const { url, username, password } = withoutCredentials(given);
   if (url.startsWith("-") || /^ext::/i.test(url)) throw new Error(`"${url}" is not the address of a repository`);
   if (options.password !== undefined && options.password_file !== undefined)
-    throw new Error('option "password_file": give either password or password_file');
+    throw new Error('option "password_file": set either password or password_file, not both');
   const http = /^https?:\/\//i.test(url);
   if ((options.password !== undefined || options.password_file !== undefined) && !http)
-    throw new Error('option "password": only http and https take one; ssh takes ssh_key_file');
+    throw new Error('option "password": only for http and https URLs; for ssh, set ssh_key_file');
   if (options.ssh_key_file !== undefined && !SSH_ONLY.test(url))
-    throw new Error('option "ssh_key_file": only ssh takes one');
+    throw new Error('option "ssh_key_file": only for ssh URLs');
   return { url, folder: posix.normalize(`/${options.folder}`).slice(1).replace(/\/$/, ""), username, password };
 }
 

@@ -27,7 +27,7 @@ interface RepositoryOptions {
   signers: readonly string[] | null;
 }
 
-/** The remote is unreachable or unusable, or does not have the branch or tag. */
+/** The remote cannot be reached or read, it lacks the branch or tag, or its commit lacks the required signature. */
 export class RemoteError extends Error {}
 
 export interface Repository {
@@ -206,7 +206,7 @@ class GitRepository implements Repository {
         throw error;
       }
     }
-    throw new RemoteError("nothing is followed");
+    throw new RemoteError("there is no ref to fetch");
   }
 
   /** Resolves to the sizes of the files in bytes. Fetches files that the partial clone does not have yet. */

@@ -3,7 +3,7 @@ import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { Type } from "@sinclair/typebox";
 import { defineRoute, Refusal, type Route } from "../../src/plugin.ts";
 
-export function createWebhookRoute(secret: string, look: () => void): Route {
+export function createWebhookRoute(secret: string, poll: () => void): Route {
   return defineRoute({
     method: "POST",
     path: "/v1/policy-sources/git/webhook",
@@ -36,7 +36,7 @@ export function createWebhookRoute(secret: string, look: () => void): Route {
           "the webhook is not signed with this service's secret: send X-Hub-Signature-256 or X-Gitlab-Token",
         );
       }
-      look();
+      poll();
       return { status: 202, json: { accepted: true } };
     },
   });

@@ -3,13 +3,13 @@ import { type CoreHost, isJsonObject, type JsonValue, sha256Hex, utf8 } from "..
 import { Refusal } from "../../src/plugin.ts";
 import { markValueUsed } from "./challenges.ts";
 import { ERRORS } from "./user-errors.ts";
-import { LOGOUT_SECONDS, type Provider } from "./provider.ts";
+import { MAX_LOGOUT_TOKEN_SECONDS, type Provider } from "./provider.ts";
 import type { Sessions } from "./sessions.ts";
 
 const EVENT = "http://schemas.openid.net/event/backchannel-logout";
 
 /**
- * Ends the sessions in a logout token. Throws USERS_LOGOUT_INVALID if the token is not valid or was used before,
+ * Ends the sessions that a logout token identifies. Throws USERS_LOGOUT_INVALID if the token is not valid or was used before,
  * and USERS_PROVIDER_UNAVAILABLE if it cannot be verified now.
  * @param form body of the request: `logout_token=…`
  */
@@ -33,7 +33,7 @@ export async function endSessionsByLogoutToken(
   if (sub === null && sid === null) throw invalid("the token has neither sub nor sid");
   const used = `logout-${sha256Hex(utf8(JSON.stringify([provider.options.issuer, jti])))}`;
   const isNew = await host.ledger.transact(async (tx) => {
-    const isFirst = await markValueUsed(host, tx, used, (iat + LOGOUT_SECONDS) * 1000);
+    const isFirst = await markValueUsed(host, tx, used, (iat + MAX_LOGOUT_TOKEN_SECONDS) * 1000);
     if (isFirst) await sessions.endLogin(tx, provider.options.id, { sub, sid });
     return isFirst;
   });

@@ -1,7 +1,7 @@
 /**
- * Challenges of WebAuthn ceremonies. A challenge consists of random bytes, an expiry, and a MAC over both and a
- * purpose. Therefore issuing a challenge does not write to the store, and a challenge is valid only for its own kind of
- * ceremony. A successful ceremony records that its challenge was used.
+ * Challenges of WebAuthn ceremonies and sign-ins at a provider. A challenge consists of random bytes, an expiry, and a
+ * MAC over both and a purpose. Therefore issuing a challenge does not write to the store, and a challenge is valid only
+ * for its purpose. A successful ceremony records that its challenge was used.
  */
 import { randomBytes } from "node:crypto";
 import { Refusal } from "../../src/plugin.ts";
@@ -69,7 +69,7 @@ export async function markValueUsed(
   expiresAt: number,
 ): Promise<boolean> {
   const documents = host.documents.within(tx);
-  // Keys sort by expiry, so the first keys are the oldest and can be removed.
+  // Keys sort by expiry, so the first keys of the list below are the oldest.
   const key = `used/${String(expiresAt).padStart(15, "0")}/${value}`;
   if ((await documents.get(key)) !== null) return false;
   await documents.put(key, null, null);
@@ -79,14 +79,14 @@ export async function markValueUsed(
 }
 
 function split(challenge: string): { head: Uint8Array; mac: Uint8Array } {
-  const bytes = decodeOrNull(challenge);
+  const bytes = decodeBase64UrlOrNull(challenge);
   if (bytes?.length !== RANDOM_BYTES + EXPIRY_BYTES + MAC_BYTES)
     throw new Refusal(ERRORS.CHALLENGE_INVALID, "this service did not issue the challenge; start again");
   return { head: bytes.subarray(0, -MAC_BYTES), mac: bytes.subarray(-MAC_BYTES) };
 }
 
 /** Decodes base64url. Returns null if the string is not base64url. */
-export function decodeOrNull(text: string): Uint8Array | null {
+export function decodeBase64UrlOrNull(text: string): Uint8Array | null {
   try {
     return fromBase64Url(text);
   } catch {

@@ -16,8 +16,8 @@ export interface Profile {
 
 /**
  * Maps the claims of a user. A group in the claim counts only if the configuration maps it, so that a provider cannot
- * assign groups or roles that the operator did not configure. Throws USERS_PROVIDER_INVALID if the claim is neither a
- * string nor a list of strings, or if the provider sent a reference instead of a long list.
+ * assign groups or roles that the operator did not configure. Throws USERS_PROVIDER_INVALID if the groups claim is
+ * neither a string nor a list of strings, or if the provider sent a reference instead of a long list.
  *
  * @example
  * readProfile({ ...provider, roles: { boss: ["admin"] } }, { sub: "1", name: "Ada", groups: ["boss"] })
@@ -57,7 +57,7 @@ function namesIn({ name, groups_claim }: ProviderOptions, claims: Claims): strin
   });
 }
 
-/** Returns the string without control characters; null if nothing remains. */
+/** Returns at most 100 characters of the string, without control and format characters; null if nothing remains. */
 export function cleanDisplayName(value: unknown): string | null {
   if (typeof value !== "string") return null;
   const text = Array.from(value.replaceAll(/\p{C}/gu, "").trim()).slice(0, MAX_NAME).join("");

@@ -67,8 +67,8 @@ const DelegationRecord = Type.Object(
     groups: Patterns,
     agents: Patterns,
     tools: Patterns,
-    starts_at: timeSchema("Start of its time."),
-    until: timeSchema("End of its time."),
+    starts_at: timeSchema("Start of the delegation."),
+    until: timeSchema("End of the delegation."),
     comment: orNull(Type.String()),
     created_at: timeSchema("When it was created."),
     ended: orNull(

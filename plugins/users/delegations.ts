@@ -15,7 +15,7 @@ import {
 } from "../../src/core.ts";
 import { ERRORS } from "./user-errors.ts";
 import { recordDelegation, recordDelegationEnd } from "./delegation-entries.ts";
-import { requireActiveUser, sessionRequired } from "./user-changes.ts";
+import { requireActiveUser, sessionRequiredError } from "./user-changes.ts";
 
 /** Maximum number of open delegations from a user, and to a user, because a vote tries each of them. */
 const MAX_OPEN = 20;
@@ -46,7 +46,7 @@ export function createDelegation(
   const id = host.newId();
   return host.ledger.transact(async (tx) => {
     const caller = await tx.confirm(credential);
-    if (caller.session?.user.id !== from) throw sessionRequired();
+    if (caller.session?.user.id !== from) throw sessionRequiredError();
     if (!caller.hasScope("approvals:decide"))
       throw new Refusal("INSUFFICIENT_SCOPE", "you cannot approve, so there is nothing to delegate");
     const { to, groups = null, agents = null, tools = null, comment = null } = terms;

@@ -1,7 +1,7 @@
 /**
  * Changes a user's own passkeys and recovery codes. A session alone is not enough, because it can be stolen: the user
- * confirms each change with one of their passkeys. A user of an identity provider who has no passkey yet confirms with
- * a new sign-in there.
+ * confirms each change with one of their passkeys. A user of an identity provider who has no passkey for this site
+ * confirms with a new sign-in there.
  */
 import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
 import {
@@ -15,7 +15,7 @@ import {
 } from "../../src/core.ts";
 import { useChallenge } from "./challenges.ts";
 import { copiedPasskeyError, writePasskeyCounter } from "./passkey-counters.ts";
-import { gestureOptions, passkeysAt, useGesture, verifyGesture } from "./passkey-gesture.ts";
+import { gestureOptions, passkeysForSite, useGesture, verifyGesture } from "./passkey-gesture.ts";
 import { type NewPasskey, registrationOptions, verifyRegistration } from "./passkeys.ts";
 import type { Sessions } from "./sessions.ts";
 import type { Site } from "./site.ts";
@@ -29,7 +29,10 @@ import {
 } from "./user-changes.ts";
 import { ERRORS } from "./user-errors.ts";
 
-/** Grace period after a sign-in at a provider in which the user can add a first passkey. Milliseconds. */
+/**
+ * Time after a sign-in at a provider in which the user can confirm a change without a passkey for this site.
+ * Milliseconds.
+ */
 const RECENT_MS = 5 * 60_000;
 
 /** The session of a user who changes their own account. */
@@ -127,7 +130,7 @@ export class PasskeyChanges {
       const caller = await tx.confirm(own.credential);
       const session = requireSession(caller);
       const user = work.next(session.user, tx);
-      if (passkeysAt(session.user, own.site).length === 0) await this.assertRecentSignIn(own.site, session, tx);
+      if (passkeysForSite(session.user, own.site).length === 0) await this.assertRecentSignIn(own.site, session, tx);
       const used = await useGesture(host, tx, own.site, session.user, gesture);
       if (used === "copied") return null;
       await work.write?.(tx);
@@ -170,7 +173,8 @@ function assertHasRoom({ passkeys }: User): void {
 }
 
 /**
- * Returns the user with another passkey. Throws USERS_TOO_MANY_PASSKEYS, or USERS_PASSKEY_INVALID if it is enrolled.
+ * Returns the user with the passkey added. Throws USERS_TOO_MANY_PASSKEYS, or USERS_PASSKEY_INVALID if the passkey is
+ * already enrolled.
  */
 export function withPasskey(tx: LedgerTransaction, before: User, passkey: Passkey): User {
   assertHasRoom(before);
@@ -192,8 +196,8 @@ export async function recordRegistrationUse(
 function withoutPasskey(before: User, site: Site, passkeyId: string): User {
   const user = { ...before, passkeys: before.passkeys.filter(({ id }) => id !== passkeyId) };
   if (user.passkeys.length === before.passkeys.length)
-    throw new Refusal(ERRORS.PASSKEY_NOT_FOUND, "you have no such passkey");
-  if (passkeysAt(user, site).length === 0 && before.identities.length === 0)
+    throw new Refusal(ERRORS.PASSKEY_NOT_FOUND, "you have no passkey with this id");
+  if (passkeysForSite(user, site).length === 0 && before.identities.length === 0)
     throw new Refusal(ERRORS.LAST_PASSKEY, `this is your last passkey for ${site.rpId}; add another one first`);
   return user;
 }

@@ -10,14 +10,14 @@ import type { Site } from "./site.ts";
 import { ERRORS } from "./user-errors.ts";
 
 /** A verified WebAuthn assertion. Its challenge has not been marked as used yet; `useGesture` does that. */
-export interface Gesture {
+interface Gesture {
   passkey_id: string;
   counter: number;
   challenge: string;
 }
 
 /** Returns the user's passkeys for this site. */
-export function passkeysAt(user: User | undefined, site: Site): readonly Passkey[] {
+export function passkeysForSite(user: User | undefined, site: Site): readonly Passkey[] {
   return (user?.passkeys ?? []).filter(({ rp_id }) => rp_id === site.rpId);
 }
 
@@ -31,12 +31,13 @@ export async function gestureOptions(
   userId: string,
   purpose: string,
 ): Promise<Record<string, unknown> | null> {
-  const passkeys = passkeysAt((await host.users.list()).get(userId), site);
+  const passkeys = passkeysForSite((await host.users.list()).get(userId), site);
   return passkeys.length === 0 ? null : { ...(await assertionOptions(host, site, purpose, passkeys)) };
 }
 
 /**
- * Verifies an assertion. Returns null if there is none; `useGesture` accepts that only from a user without a passkey.
+ * Verifies an assertion. Returns null if there is none, which `useGesture` accepts only from a user without a passkey
+ * for this site.
  * Throws USERS_CHALLENGE_INVALID, or USERS_PASSKEY_INVALID for a passkey of another user or another site.
  */
 export async function verifyGesture(
@@ -48,7 +49,7 @@ export async function verifyGesture(
 ): Promise<Gesture | null> {
   if (response === undefined) return null;
   const user = (await host.users.list()).get(userId);
-  const passkey = passkeysAt(user, site).find(({ id }) => id === readPasskeyId(response));
+  const passkey = passkeysForSite(user, site).find(({ id }) => id === readPasskeyId(response));
   if (user === undefined || passkey === undefined) throw notConfirmed();
   const { counter, challenge } = await verifyAssertion(host, site, response, user, passkey, purpose);
   return { passkey_id: passkey.id, counter, challenge };
@@ -70,7 +71,7 @@ export async function useGesture(
   user: User,
   gesture: Gesture | null,
 ): Promise<{ passkey_id: string | null } | "copied"> {
-  const passkeys = passkeysAt(user, site);
+  const passkeys = passkeysForSite(user, site);
   if (passkeys.length === 0 && gesture === null) return { passkey_id: null };
   if (gesture === null || !passkeys.some(({ id }) => id === gesture.passkey_id)) throw notConfirmed();
   const { passkey_id: id, counter, challenge } = gesture;

@@ -107,7 +107,7 @@ export function readPasskeyId(response: unknown): string {
   return (response as AuthenticationResponseJSON).id;
 }
 
-export interface Assertion {
+interface Assertion {
   /** Signature counter of the authenticator; 0 if it has none. */
   counter: number;
   challenge: string;

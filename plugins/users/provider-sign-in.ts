@@ -20,9 +20,9 @@ import { recordUser } from "./user-changes.ts";
 import { type Claims, type Profile, readProfile } from "./claims.ts";
 import { readCookie, setCookie, cookieName } from "./cookies.ts";
 import { ERRORS } from "./user-errors.ts";
-import type { Binding, Provider } from "./provider.ts";
+import type { CallbackBinding, Provider } from "./provider.ts";
 import type { Sessions } from "./sessions.ts";
-import type { SignedIn } from "./sign-in.ts";
+import type { SignInResult } from "./sign-in.ts";
 import type { Site } from "./site.ts";
 
 const COOKIE = "assent_sign_in";
@@ -57,7 +57,7 @@ export async function finishProviderSignIn(
   host: CoreHost,
   sessions: Sessions,
   { provider, site, request, browser }: { provider: Provider; site: Site; request: Request; browser: string },
-): Promise<SignedIn & { return_to: string }> {
+): Promise<SignInResult & { return_to: string }> {
   const { search, searchParams } = new URL(request.url);
   const value = readCookie(request, cookieName(COOKIE, site));
   if (value === null)
@@ -113,7 +113,7 @@ function purposeOf({ options: { id, issuer, client_id } }: Provider, cookie: str
   return `oidc:${sha256Hex(utf8(JSON.stringify([id, issuer, client_id, cookie])))}`;
 }
 
-function bindingOf(host: CoreHost, state: string): Binding {
+function bindingOf(host: CoreHost, state: string): CallbackBinding {
   const derive = (what: string): string => toBase64Url(host.vault.mac(`users/oidc-${what}`, utf8(state)));
   return { state, nonce: derive("nonce"), verifier: derive("verifier") };
 }

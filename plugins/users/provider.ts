@@ -13,15 +13,15 @@ import type { ProviderOptions } from "./user-options.ts";
 const TIMEOUT = 10;
 /** Maximum difference between the clocks of the provider and the service. Seconds. */
 const CLOCK_TOLERANCE = 300;
-/** Discovery documents that are older than this are read again. Milliseconds. */
+/** Age at which the discovery document is read again. Milliseconds. */
 const FRESH_MS = 3_600_000;
 
 /** Maximum age of a logout token. Seconds. */
-export const LOGOUT_SECONDS = 600;
+export const MAX_LOGOUT_TOKEN_SECONDS = 600;
 const SIGNATURE_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 
 /** Values that bind a callback to the browser and the request that started the sign-in. */
-export interface Binding {
+export interface CallbackBinding {
   state: string;
   nonce: string;
   /** PKCE code verifier. */
@@ -53,7 +53,7 @@ export class Provider {
   }
 
   /** Returns the authorization URL. Throws USERS_PROVIDER_UNAVAILABLE if the provider cannot be reached. */
-  async authorizationUrl(origin: string, { state, nonce, verifier }: Binding): Promise<string> {
+  async authorizationUrl(origin: string, { state, nonce, verifier }: CallbackBinding): Promise<string> {
     const { buildAuthorizationUrl, calculatePKCECodeChallenge } = await import("./openid.ts");
     return this.translated(async () =>
       buildAuthorizationUrl(await this.configuration(), {
@@ -72,7 +72,7 @@ export class Provider {
    * Throws USERS_PROVIDER_UNAVAILABLE, USERS_PROVIDER_REFUSED or USERS_PROVIDER_INVALID.
    * @param search query of the callback
    */
-  async finish(origin: string, search: string, { state, nonce, verifier }: Binding): Promise<Arrival> {
+  async finish(origin: string, search: string, { state, nonce, verifier }: CallbackBinding): Promise<Arrival> {
     const { authorizationCodeGrant, fetchUserInfo } = await import("./openid.ts");
     return this.translated(async () => {
       const configuration = await this.configuration();
@@ -97,7 +97,7 @@ export class Provider {
 
   /**
    * Asks the provider whether the person still has access. Returns the refresh token for the next check; null if the
-   * provider refuses. Throws USERS_PROVIDER_UNAVAILABLE if it does not respond.
+   * provider refuses or its response is not valid. Throws USERS_PROVIDER_UNAVAILABLE if it does not respond.
    */
   async refresh(refreshToken: string): Promise<string | null> {
     const { refreshTokenGrant } = await import("./openid.ts");
@@ -127,7 +127,7 @@ export class Provider {
         audience: this.options.client_id,
         algorithms: SIGNATURE_ALGORITHMS,
         clockTolerance: CLOCK_TOLERANCE,
-        maxTokenAge: LOGOUT_SECONDS,
+        maxTokenAge: MAX_LOGOUT_TOKEN_SECONDS,
         currentDate: new Date(this.host.clock()),
         requiredClaims: ["jti"],
       });

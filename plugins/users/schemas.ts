@@ -1,9 +1,8 @@
 /** Schemas of the requests and responses of the user and session routes. */
 import { PAGE_QUERY, type Static, toRfc3339, Type } from "../../src/plugin.ts";
-import { type Role, ROLE_NAMES, scopesOfRoles, type User } from "../../src/core.ts";
+import { closed, type Role, ROLE_NAMES, scopesOfRoles, type User } from "../../src/core.ts";
 import type { StoredSession } from "./sessions.ts";
 
-const closed = { additionalProperties: false } as const;
 const Nullable = Type.Union([Type.String(), Type.Null()]);
 const Time = Type.String({ format: "date-time" });
 
@@ -23,15 +22,15 @@ const Groups = Type.Array(Type.String({ minLength: 1, maxLength: 100, pattern: "
   maxItems: 200,
 });
 
-export const CreateBody = Type.Object(
+export const CreateUserBody = Type.Object(
   { name: Name, roles: Type.Optional(Roles), groups: Type.Optional(Groups) },
   { ...closed, examples: [{ name: "Ada Lovelace", roles: ["approver"] }] },
 );
-export const ChangeBody = Type.Object(
+export const ChangeUserBody = Type.Object(
   { name: Type.Optional(Name), roles: Type.Optional(Roles), groups: Type.Optional(Groups) },
   { ...closed, minProperties: 1 },
 );
-export const EndBody = Type.Object(
+export const EndUserBody = Type.Object(
   { reason: Type.Optional(Type.String({ minLength: 1, maxLength: 1000, description: "Recorded in the ledger." })) },
   closed,
 );
@@ -304,7 +303,10 @@ export function renderSession(session: StoredSession, current: string | null): S
   };
 }
 
-/** Returns the scopes of a user's roles, for `GET /v1/session`. */
+/**
+ * Returns the scopes of a user's roles, for `GET /v1/session`.
+ * @param all every scope of the service, which admins have
+ */
 export function listScopes(user: User, all: readonly string[]): string[] {
   const scopes = scopesOfRoles(user.roles);
   return scopes.includes("admin") ? [...all] : scopes;

@@ -42,11 +42,11 @@ const ROTATE_AFTER = 15 * 60_000;
  * to processes whose clocks differ by minutes. Milliseconds.
  */
 const GRACE = 5 * 60_000;
-/** Delay before a provider that did not respond is asked again. Milliseconds. */
+/** Delay before the next check of a session whose provider did not respond. Milliseconds. */
 const RETRY_AFTER = 60_000;
 /** `seen_at` is updated only if it is older than this. Milliseconds. */
 const TOUCH_AFTER = 60_000;
-/** Maximum number of sessions of one user. A new session beyond that ends the oldest sessions. */
+/** Maximum number of sessions of one user, including expired ones. A new session above it ends the oldest session. */
 const MAX_SESSIONS = 50;
 
 /** A session in its stored form. Times are milliseconds. */
@@ -126,9 +126,9 @@ export class Sessions {
   }
 
   /**
-   * Returns the caller's credential; null if the request has no session cookie. Throws MISSING_CREDENTIAL if the
-   * session has ended, and USERS_CROSS_SITE if a request that changes something did not come from a page of this
-   * service.
+   * Returns the caller's credential; null if the request has no session cookie. Throws MISSING_CREDENTIAL if the cookie
+   * is not valid or the session has ended, and USERS_CROSS_SITE if a request that changes something did not come from a
+   * page of this service. Throws INSUFFICIENT_SCOPE for a request that a terminal's session may not send.
    */
   async identify(request: Request): Promise<IdentifiedSession | null> {
     if (!hasSessionCookie(request)) return null;
@@ -245,8 +245,8 @@ export class Sessions {
 
   /**
    * If a check is due, asks the session's provider whether the login is still valid. Returns the stored session after
-   * the check; null if the provider refused, which ends the session. If the provider does not respond, the session
-   * continues.
+   * the check. Ends the session and returns null if the provider refuses, or is no longer in the configuration. If the
+   * provider does not respond, the session continues.
    */
   private async checkAtProvider(stored: StoredVersion): Promise<StoredVersion | null> {
     const { session } = stored;
@@ -313,8 +313,8 @@ export class Sessions {
   }
 
   /**
-   * Returns the user's sessions, newest first. Includes expired sessions until the next sign-in, but not ended
-   * sessions.
+   * Returns the user's sessions, newest first. Includes expired sessions, which are stored until the user has more than
+   * `MAX_SESSIONS` sessions, but not ended sessions.
    */
   async list(userId: string, reader: DocumentReader = this.host.documents): Promise<StoredSession[]> {
     const documents = await reader.list({ prefix: keyOf(userId), limit: 1000 });
@@ -419,7 +419,8 @@ export class Sessions {
   }
 
   /**
-   * Returns a MAC. A hash would not suffice, because a row that someone inserts into the database would give access.
+   * Returns the MAC of a session's secret. A hash would not suffice: someone who can insert rows into the database could
+   * then create a session.
    */
   private macOf({ user_id, id, started_at }: StoredSession, secret: string): string {
     return toHex(this.host.vault.mac("users/session", utf8(canonicalText([user_id, id, started_at, secret]))));
@@ -465,7 +466,7 @@ function assertTerminalMay(request: Request): void {
   if (!TERMINAL_REQUESTS.some((allowed) => allowed.test(name)))
     throw new Refusal(
       "INSUFFICIENT_SCOPE",
-      "a terminal session can only vote and ask questions; do this in the console",
+      "a terminal session can only read, vote and ask questions; do this in the console",
     );
 }
 

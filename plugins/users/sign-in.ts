@@ -10,7 +10,7 @@ import { readPasskeyId, SIGN_IN_PURPOSE, verifyAssertion, verifyRegistration } f
 import type { Sessions } from "./sessions.ts";
 import type { Site } from "./site.ts";
 
-export interface SignedIn {
+export interface SignInResult {
   user: User;
   session_id: string;
   cookie: string;
@@ -23,7 +23,7 @@ export async function signInWithPasskey(
   site: Site,
   response: unknown,
   browser: string,
-): Promise<SignedIn> {
+): Promise<SignInResult> {
   const id = readPasskeyId(response);
   const found = findUserByPasskey(await host.users.list(), id);
   const passkey = found?.passkeys.find((each) => each.id === id);
@@ -58,7 +58,7 @@ export async function enrolUser(
   site: Site,
   answer: { token: string; response: unknown; name: string },
   browser: string,
-): Promise<SignedIn & { recovery_codes: string[] | null }> {
+): Promise<SignInResult & { recovery_codes: string[] | null }> {
   findEnrolment(await host.users.list(), answer.token, host.clock());
   const added = await verifyRegistration(host, site, answer, enrolmentChallengePurpose(answer.token));
   const codes = newRecoveryCodes();

@@ -9,7 +9,7 @@ import { copiedPasskeyError } from "./passkey-counters.ts";
 import { gestureOptions, useGesture, verifyGesture } from "./passkey-gesture.ts";
 import { ERRORS } from "./user-errors.ts";
 import type { Sessions, StoredSession } from "./sessions.ts";
-import type { SignedIn } from "./sign-in.ts";
+import type { SignInResult } from "./sign-in.ts";
 import type { Site } from "./site.ts";
 
 const PREFIX = "terminal/";
@@ -92,7 +92,7 @@ export async function signInTerminal(
   site: Site,
   verifier: string,
   browser: string,
-): Promise<SignedIn> {
+): Promise<SignInResult> {
   const key = PREFIX + terminalChallenge(verifier);
   if ((await host.documents.get(key)) === null) throw unconfirmed();
   return host.ledger.transact(async (tx) => {

@@ -36,7 +36,7 @@ import type { Sessions } from "./sessions.ts";
 
 export const MAX_PASSKEYS = 20;
 const RECOVERY_CODES = 10;
-/** Alphabet without letters and digits that look alike. */
+/** Alphabet without 0, 1, I, L, O and U, which people misread. */
 const CODE_ALPHABET = "ABCDEFGHJKMNPQRSTVWXYZ23456789";
 const CODE_LENGTH = 20;
 
@@ -81,7 +81,7 @@ export function createUser(
   });
 }
 
-/** Changes the name, roles or groups. Records nothing if they stay the same. */
+/** Changes the user's name, roles or groups. Records nothing if they stay the same. */
 export function changeUser(
   host: CoreHost,
   credential: Credential,
@@ -100,8 +100,12 @@ export function changeUser(
   });
 }
 
-/** Creates a one-time link that adds a passkey. It replaces an earlier link. */
-export function createLink(host: CoreHost, credential: Credential, id: string): Promise<{ user: User; token: string }> {
+/** Creates a one-time link with which the user adds a passkey. It replaces an earlier link. */
+export function createEnrolmentLink(
+  host: CoreHost,
+  credential: Credential,
+  id: string,
+): Promise<{ user: User; token: string }> {
   const token = newToken();
   return host.ledger.transact(async (tx) => {
     const caller = await confirmCredential(tx, credential, "users:manage");
@@ -139,7 +143,7 @@ export async function deactivateUser(
     const by = toActor(caller.key, caller.principal);
     return { by, ...(await deactivateUserWithin(host, sessions, tx, before, by, reason)) };
   });
-  await cancelOpen(host, [id, ...done.revoked_keys], done.by, done.user);
+  await cancelOpenActions(host, [id, ...done.revoked_keys], done.by, done.user);
   return { user: done.user, revoked_keys: done.revoked_keys };
 }
 
@@ -183,7 +187,12 @@ function endGrantsOf(tx: LedgerTransaction, { id, name }: User, keys: readonly s
 }
 
 /** Cancels the open actions that these keys submitted, in as many transactions as needed. */
-export async function cancelOpen(host: CoreHost, keys: readonly string[], by: Actor | null, user: User): Promise<void> {
+export async function cancelOpenActions(
+  host: CoreHost,
+  keys: readonly string[],
+  by: Actor | null,
+  user: User,
+): Promise<void> {
   // Entries after a user's deactivation must not have the user as their author.
   const author = by?.key_id === user.id ? null : by;
   const why = { by: author, comment: `the user "${user.name}", whose key submitted it, was deactivated` };
@@ -193,7 +202,7 @@ export async function cancelOpen(host: CoreHost, keys: readonly string[], by: Ac
 }
 
 /** Reactivates a deactivated user, who can then sign in again. Does not restore their sessions and keys. */
-export function resumeUser(host: CoreHost, credential: Credential, id: string): Promise<User> {
+export function reactivateUser(host: CoreHost, credential: Credential, id: string): Promise<User> {
   return host.ledger.transact(async (tx) => {
     const caller = await confirmCredential(tx, credential, "users:manage");
     const before = requireUser(tx.users, id);
@@ -255,19 +264,19 @@ export function hashRecoveryCode(code: string): string {
   return sha256Hex(utf8(`recovery:${code.toUpperCase().replaceAll(/[^A-Z0-9]/g, "")}`));
 }
 
-export function sessionRequired(): Refusal {
+export function sessionRequiredError(): Refusal {
   return new Refusal(ERRORS.SESSION_REQUIRED, "sign in to do this; an API key cannot");
 }
 
 /** Returns the credential's session. Throws USERS_SESSION_REQUIRED. */
 export function requireSession({ session }: Credential): Session {
-  if (session === undefined) throw sessionRequired();
+  if (session === undefined) throw sessionRequiredError();
   return session;
 }
 
 /** Returns the user of the credential's session. Throws USERS_SESSION_REQUIRED unless it is the user with this id. */
 export function requireOwnUser({ session }: Credential, id: string): User {
-  if (session?.user.id !== id) throw sessionRequired();
+  if (session?.user.id !== id) throw sessionRequiredError();
   return session.user;
 }
 
@@ -314,7 +323,7 @@ async function assertNotLastAdmin(host: CoreHost, tx: LedgerTransaction, user: U
 
 /**
  * Returns a function that selects the user's keys: keys that the user made, keys whose owner is the user under any past
- * or present name, and keys that were made with such a key.
+ * or present name, and keys that were made with one of these keys.
  * @param user the user with the current name, which the directory might not have yet
  * @param rows all keys, including those that the same batch created, which are not in the directory yet
  */

@@ -1,8 +1,6 @@
 /** Options of the plugin in `assent.yaml`. */
 import { Type, type Static } from "../../src/plugin.ts";
-import { type Role, ROLE_NAMES } from "../../src/core.ts";
-
-const closed = { additionalProperties: false } as const;
+import { closed, type Role, ROLE_NAMES } from "../../src/core.ts";
 
 const Roles = Type.Array(Type.Union(ROLE_NAMES.map((name) => Type.Literal(name as Role))), { uniqueItems: true });
 

@@ -1,7 +1,14 @@
 /** Routes that list and change users, their sessions and their passkeys. */
 import { type Credential, defineRoute, nextLink, Refusal, type Route, slicePage } from "../../src/plugin.ts";
 import { confirmCredential, type CoreHost, toActor, parseRfc3339, type User } from "../../src/core.ts";
-import { changeUser, createLink, createUser, deactivateUser, requireUser, resumeUser } from "./user-changes.ts";
+import {
+  changeUser,
+  createEnrolmentLink,
+  createUser,
+  deactivateUser,
+  requireUser,
+  reactivateUser,
+} from "./user-changes.ts";
 import { describeRights, listDelegators } from "./access-review/review.ts";
 import { RightsRecord } from "./access-review/routes.ts";
 import { ERRORS } from "./user-errors.ts";
@@ -52,7 +59,7 @@ function listRoutes(host: CoreHost, sessions: Sessions): Route[] {
       tag: OPENAPI_TAG,
       summary: "Create a user, with a link to enrol a passkey",
       scope: "users:manage",
-      body: schema.CreateBody,
+      body: schema.CreateUserBody,
       responses: {
         201: { description: "The user, with the link, which is returned only once.", schema: schema.InvitedUser },
       },
@@ -92,7 +99,7 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
       summary: "Change a user's name, roles or groups",
       scope: "users:manage",
       params: schema.UserParams,
-      body: schema.ChangeBody,
+      body: schema.ChangeUserBody,
       responses: { 200: one },
       errors: [...changeErrors, ERRORS.LAST_ADMIN],
       handle: async ({ params, body, credential }) => ({
@@ -106,14 +113,14 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
       tag: OPENAPI_TAG,
       summary: "Create a link to enrol a passkey",
       description:
-        "It replaces an earlier link. The first person who opens it can sign in as this user. A session creates no link for its own user.",
+        "It replaces an earlier link. The first person who opens it can sign in as this user. Users cannot create links for themselves, neither in a session nor with their keys.",
       scope: "users:manage",
       params: schema.UserParams,
       responses: { 201: { description: "The link, this once.", schema: schema.InvitedUser } },
       errors: [...changeErrors, ERRORS.INSECURE, ERRORS.OWN_LINK],
       async handle({ params, credential, request }) {
         const origin = originOf(host, request);
-        const { user, token } = await createLink(host, credential, params.id);
+        const { user, token } = await createEnrolmentLink(host, credential, params.id);
         return { status: 201, json: invited(user, token, origin) };
       },
     }),
@@ -126,7 +133,7 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
         "Takes effect in every process before the response is sent. Revokes the keys that the user created or owns, and cancels what was submitted with them and has not started.",
       scope: "users:manage",
       params: schema.UserParams,
-      body: schema.EndBody,
+      body: schema.EndUserBody,
       responses: { 200: { description: "The user and the revoked keys.", schema: schema.EndedUser } },
       errors: [...changeErrors, ERRORS.LAST_ADMIN],
       async handle({ params, body, credential }) {
@@ -146,7 +153,7 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
       errors: [ERRORS.NOT_FOUND, ERRORS.NOT_ENDED, "SCOPE_ESCALATION"],
       handle: async ({ params, credential }) => ({
         status: 200,
-        json: schema.renderUser(await resumeUser(host, credential, params.id)),
+        json: schema.renderUser(await reactivateUser(host, credential, params.id)),
       }),
     }),
   ];

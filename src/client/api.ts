@@ -11,7 +11,7 @@ export interface Action {
   operation: string;
   params: Record<string, unknown>;
   context: Record<string, unknown>;
-  /** `meta` of the submission, with the request's `traceparent`; `{}` if there was none. */
+  /** `meta` of the submission, with the `traceparent` of the request or of the service's own trace; `{}` if there was none. */
   meta: Record<string, unknown>;
   /** Questions of approvers to the agent, in order. At most 5. The agent answers with POST …/answers. Render the strings like `params`, because they can contain hidden characters. */
   questions: ({
@@ -54,7 +54,7 @@ export interface Action {
     approver: string;
     /** What the approver wrote, as one line of at most 500 characters. */
     reason: string | null;
-    /** When it was rejected. */
+    /** When the action was rejected. */
     rejected_at: string;
     /** End of the time in which the same request is denied, unless an approver lifts the rejection. Null if it can be submitted again. */
     holds_until: string | null;
@@ -71,11 +71,11 @@ export interface Action {
   decision_hash: string;
   /** Same as `decision_hash`. */
   provenance_id: string;
-  /** Key. */
+  /** Id of the key that submitted the action. */
   submitted_by: string;
   /** Grant that covered the action when it was decided; else null. */
   grant: string | null;
-  /** The plan that it was submitted with, which people approve as a whole; null if none. */
+  /** The plan that contains the action, which people approve as a whole; null if there is none. */
   plan: {
     id: string;
     /** Position in the plan, from 1. */
@@ -103,7 +103,7 @@ export interface Action {
     fault: "timeout" | "error" | "malformed" | "not_configured" | null;
     reason: string | null;
     latency_ms: number;
-    /** When it was recorded. */
+    /** When the answer was recorded. */
     created_at: string;
   })[];
   /** Quorum; null if no approval was required. */
@@ -131,11 +131,11 @@ export interface Action {
   } | null;
   /** Whether the action's agent waits now, with `Prefer: wait` or `?wait`: the key that submitted the action, or a key bound to the agent. */
   waiting: boolean;
-  /** When it was last submitted, joined or waited for. */
+  /** When the action was last submitted, joined or waited for. */
   asked_at: string;
   /** When `params`, `context`, `meta` and `result` were erased, or null. After an erasure these members are empty; all others are unchanged. */
   erased_at: string | null;
-  /** When it was decided. */
+  /** When the action was submitted and decided. */
   created_at: string;
   /** Last change of status. */
   updated_at: string;
@@ -145,7 +145,7 @@ export interface Action {
   shown_first?: string[];
   /** For an approver of a pending action: what is unusual about it, as sentences that are safe to display. Names a tool, operation, recipient or value that the agent did not use before, and an amount above the 99th percentile of earlier ones. At most 8. Compared with at most 300 earlier actions of the agent. Never affects a decision. */
   unusual?: string[];
-  /** For an approver of a pending action: what differs from the agent's last action with the same tool and operation; null if the compared actions include none. */
+  /** For an approver of a pending action: what differs from the agent's last action with the same tool and operation; null if there is none among the compared actions. */
   differs_from?: {
     action_id: string;
     /** At most 16. Long values are shortened. */
@@ -167,7 +167,7 @@ export interface Action {
     /** Time of the vote. */
     created_at: string;
   })[];
-  /** Number of earlier actions of the agent with which the request was compared: the newest ones that the approver may see, at most 300. */
+  /** Number of earlier actions of the agent with which the request was compared: of the newest 300, those that the approver may see. */
   compared_with?: number;
   /** In lists: the stored request, `meta` or result cannot be read, because someone altered the store. These members are empty, and the action's own routes return RECORD_ALTERED. */
   altered?: true;
@@ -226,7 +226,7 @@ export interface Action {
     grants: {
       /** Maximum number of uses. */
       count: number;
-      /** Maximum time. */
+      /** Maximum duration in seconds. */
       for_seconds: number;
     } | null;
     /** Why this credential cannot approve the action now. */
@@ -250,7 +250,7 @@ export interface Plan {
   agent_id: string;
   /** Each action can start only when all earlier actions have ended. Default: false. */
   ordered: boolean;
-  /** No action can start after another action has failed, has an unknown outcome, was denied or cancelled, or has expired, unless people approved the list without that action. Default: false. */
+  /** No action can start after another action has failed or has an unknown outcome. The same applies if another action was denied or cancelled or has expired, unless people have since approved the list without it. Default: false. */
   stop_on_failure: boolean;
   /** Digest of the remaining actions, which were not denied or cancelled and have not expired. Each vote contains it. A change of the digest voids earlier votes. */
   digest: string;
@@ -261,9 +261,9 @@ export interface Plan {
     /** Status of that action. */
     status: string;
   } | null;
-  /** Key. */
+  /** Id of the key that submitted the plan. */
   submitted_by: string;
-  /** When it was submitted. */
+  /** When the plan was submitted. */
   created_at: string;
   /** In order. */
   actions: Action[];
@@ -278,11 +278,11 @@ export interface ListedPlan {
   agent_id: string;
   /** Each action can start only when all earlier actions have ended. Default: false. */
   ordered: boolean;
-  /** No action can start after another action has failed, has an unknown outcome, was denied or cancelled, or has expired, unless people approved the list without that action. Default: false. */
+  /** No action can start after another action has failed or has an unknown outcome. The same applies if another action was denied or cancelled or has expired, unless people have since approved the list without it. Default: false. */
   stop_on_failure: boolean;
-  /** Key. */
+  /** Id of the key that submitted the plan. */
   submitted_by: string;
-  /** When it was submitted. */
+  /** When the plan was submitted. */
   created_at: string;
   /** In order. */
   actions: ({
@@ -319,7 +319,7 @@ export interface Result {
   error?: string | null | undefined;
   /** Details of the result: ids, amounts, durations. */
   meta?: Record<string, unknown> | undefined;
-  /** `attempt` of the start that this result belongs to. The result of any other start is then rejected, even from the same key. */
+  /** `attempt` of the start that this result belongs to. The result is rejected if another start, even by the same key, started the action. */
   attempt?: string | undefined;
 }
 

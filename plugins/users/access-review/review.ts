@@ -24,8 +24,8 @@ interface Patterns {
 }
 
 /**
- * A limit. `also` contains the patterns of other limits that apply in addition, such as the limits of a delegation or
- * of the user who made the key.
+ * A limit on the agents and tools of actions. An action must also match the patterns in `also`, such as the limits of a
+ * delegation or of the user who made the key.
  */
 type ReviewLimit = Patterns & { also: Patterns[] };
 
@@ -38,7 +38,10 @@ export interface ReviewRow {
   roles: string[];
   groups: string[];
   may_approve: boolean;
-  /** What the user or key can see and approve: at least one of these limits must match. Null means all actions. */
+  /**
+   * An action must match at least one of these limits. Null if the user or key can approve all actions, or none (see
+   * `may_approve`).
+   */
   limits: ReviewLimit[] | null;
   /** The agent that the key is bound to. */
   agent_id: string | null;
@@ -53,7 +56,7 @@ export interface ReviewRow {
   /** Median number of seconds from submission to vote; null if there are no votes. */
   median_seconds: number | null;
   last_used_at: string | null;
-  /** Whether an active user or key is older than the period and was not used in it. */
+  /** Whether the user or key is active, was created before the period and was not used in it. */
   unused: boolean;
   ended_at: string | null;
 }
@@ -162,7 +165,7 @@ function describeLimits(visibility: Visibility): ReviewRow["limits"] {
   return "key_id" in visibility ? [] : null;
 }
 
-/** Returns the patterns of a limit, without duplicates. All of them must match. */
+/** Returns the patterns of a limit, without duplicates. An action must match all of them. */
 function listPatterns({ agents, tools, agent_id, also }: GroupLimits): Patterns[] {
   const ownPatterns = { agents: agents === null ? null : [...agents], tools: tools === null ? null : [...tools] };
   const bound =

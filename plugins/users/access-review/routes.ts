@@ -1,12 +1,11 @@
 /** `GET /v1/access-review`. */
-import type { CoreHost } from "../../../src/core.ts";
+import { closed, type CoreHost } from "../../../src/core.ts";
 import { defineRoute, type Route, Type } from "../../../src/plugin.ts";
 import { OPENAPI_TAG } from "../session-routes.ts";
 import type { Sessions } from "../sessions.ts";
 import { renderCsv } from "./csv.ts";
 import { reviewAccess } from "./review.ts";
 
-const closed = { additionalProperties: false } as const;
 const Text = Type.String();
 const Nullable = Type.Union([Text, Type.Null()]);
 const Texts = Type.Array(Text);
@@ -72,7 +71,9 @@ const Row = Type.Object(
     approval_rate: Type.Union([Type.Number(), Type.Null()], { description: "Share of approvals among the votes." }),
     median_seconds: Type.Union([Count, Type.Null()], { description: "Median time from submission to vote." }),
     last_used_at: Nullable,
-    unused: Type.Boolean({ description: "Whether the key is live, older than the period, and was not used in it." }),
+    unused: Type.Boolean({
+      description: "Whether the user or key is active, was created before the period and was not used in it.",
+    }),
     ended_at: Nullable,
   },
   closed,

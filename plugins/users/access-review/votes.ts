@@ -13,7 +13,7 @@ export interface Votes {
   waits: number[];
 }
 
-export interface VotingActivity {
+interface VotingActivity {
   /** Votes, keyed by principal. */
   votes: Map<string, Votes>;
   /** Maps a user id to the time of the newest entry that the user caused. Milliseconds. */

@@ -5,7 +5,7 @@
 import type { AssertionResponse, Confirmation, PasskeyCeremony, UserRecord } from "../schemas.ts";
 import { call } from "./calls.ts";
 import { answerWithPasskey, createPasskey } from "./ceremonies.ts";
-import { announce, element, onClick, show } from "./elements.ts";
+import { announce, element, onClick, showSection } from "./elements.ts";
 
 /** Shows the user's passkeys, with a button to remove each. */
 export function showAccount(user: UserRecord): void {
@@ -52,7 +52,7 @@ export function listenToAccount(readUser: () => Promise<UserRecord>, showCodes: 
     // might have to connect another device.
     confirmed = { user: id, options, ...(await confirm(confirmation)) };
     announce("");
-    show("new-passkey");
+    showSection("new-passkey");
   });
   onClick(element("create-another", HTMLButtonElement), async () => {
     if (confirmed === null) return;

@@ -4,11 +4,11 @@
  */
 
 /** Challenge of the terminal that opened this page; null if no terminal opened it. */
-export const terminal: string | null = /^#terminal=([A-Za-z0-9_-]{43})$/.exec(location.hash)?.[1] ?? null;
+export const terminalChallenge: string | null = /^#terminal=([A-Za-z0-9_-]{43})$/.exec(location.hash)?.[1] ?? null;
 
-/** Returns the path to open after the sign-in. It is always a path of this service, never of another site. */
+/** Returns the path of this service to open after the sign-in. Returns `/` if the address names another site. */
 export function returnPath(): string {
-  if (terminal !== null) return `/sign-in#terminal=${terminal}`;
+  if (terminalChallenge !== null) return `/sign-in#terminal=${terminalChallenge}`;
   const wanted = new URLSearchParams(location.search).get("return_to") ?? "/";
   const url = new URL(wanted, location.origin);
   return url.origin === location.origin && wanted.startsWith("/") ? url.pathname + url.search + url.hash : "/";

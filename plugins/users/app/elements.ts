@@ -11,12 +11,12 @@ const SECTIONS = ["sign-in", "enrol", "codes", "terminal", "signed-in", "new-pas
 type Section = (typeof SECTIONS)[number];
 
 /** Shows one section and hides the others. */
-export function show(section: Section | null): void {
+export function showSection(section: Section | null): void {
   for (const id of SECTIONS) element(id, HTMLElement).hidden = id !== section;
 }
 
 /** Shows an error; null removes it. */
-export function report(error: unknown): void {
+export function showError(error: unknown): void {
   const box = element("error", HTMLElement);
   box.hidden = error === null;
   box.textContent =
@@ -31,10 +31,10 @@ export function announce(text: string): void {
 /** Runs an action when a button is clicked, and shows its error. */
 export function onClick(button: HTMLButtonElement, action: () => Promise<void>): void {
   button.addEventListener("click", () => {
-    report(null);
+    showError(null);
     button.disabled = true;
     action()
-      .catch(report)
+      .catch(showError)
       .finally(() => (button.disabled = false));
   });
 }
@@ -43,7 +43,7 @@ export function onClick(button: HTMLButtonElement, action: () => Promise<void>):
 export function onSubmit(form: string, field: string, action: (text: string) => Promise<void>): void {
   element(form, HTMLFormElement).addEventListener("submit", (event) => {
     event.preventDefault();
-    report(null);
-    action(element(field, HTMLInputElement).value).catch(report);
+    showError(null);
+    action(element(field, HTMLInputElement).value).catch(showError);
   });
 }

@@ -3,8 +3,8 @@ import type { SignInMethods, UserRecord } from "../schemas.ts";
 import { listenToAccount, showAccount } from "./account.ts";
 import { call, CallError } from "./calls.ts";
 import { answerWithPasskey, createPasskey } from "./ceremonies.ts";
-import { failureInAddress, returnPath, terminal } from "./destination.ts";
-import { announce, element, onClick, onSubmit, report, show } from "./elements.ts";
+import { failureInAddress, returnPath, terminalChallenge } from "./destination.ts";
+import { announce, element, onClick, onSubmit, showError, showSection } from "./elements.ts";
 
 /** Token of the enrolment link or recovery code that the person uses; empty if there is none. */
 let token = "";
@@ -13,7 +13,7 @@ async function startEnrolment(value: string): Promise<void> {
   token = value;
   const { user } = await call("POST /v1/enrolment/options", { body: { token } });
   element("name", HTMLElement).textContent = user;
-  show("enrol");
+  showSection("enrol");
 }
 
 /** Tells the console that this browser has a session, because scripts cannot read the cookie. */
@@ -26,7 +26,7 @@ async function showSession(): Promise<UserRecord> {
   element("terminal-user", HTMLElement).textContent = user.name;
   element("open", HTMLAnchorElement).href = returnPath();
   showAccount(user);
-  show(terminal === null ? "signed-in" : "terminal");
+  showSection(terminalChallenge === null ? "signed-in" : "terminal");
   return user;
 }
 
@@ -34,16 +34,16 @@ function showCodes(codes: readonly string[]): void {
   element("list", HTMLUListElement).replaceChildren(
     ...codes.map((code) => Object.assign(document.createElement("li"), { textContent: code })),
   );
-  show("codes");
+  showSection("codes");
 }
 
 /** Confirms the terminal, with a passkey if the user has one. */
 async function confirmTerminal(code: string): Promise<void> {
-  const about = { challenge: terminal ?? "", code };
+  const about = { challenge: terminalChallenge ?? "", code };
   const { options } = await call("POST /v1/session/terminal/confirm/options", { body: about });
   const signed = options === null ? {} : { response: await answerWithPasskey(options) };
   await call("POST /v1/session/terminal/confirm", { body: { ...about, ...signed } });
-  show(null);
+  showSection(null);
   announce("The terminal is signed in. You can close this page.");
 }
 
@@ -57,7 +57,8 @@ async function continueSession(): Promise<void> {
     if (error instanceof CallError && error.status === 401) return;
     throw error;
   }
-  if (terminal === null && new URLSearchParams(location.search).has("continue")) location.replace(returnPath());
+  if (terminalChallenge === null && new URLSearchParams(location.search).has("continue"))
+    location.replace(returnPath());
 }
 
 function showProviders(providers: SignInMethods["providers"]): void {
@@ -80,7 +81,7 @@ function listen(): void {
     const { options } = await call("POST /v1/session/passkey/options", {});
     await call("POST /v1/session/passkey", { body: { response: await answerWithPasskey(options) } });
     rememberSession();
-    if (terminal === null) location.assign(returnPath());
+    if (terminalChallenge === null) location.assign(returnPath());
     else await showSession();
   });
   onClick(element("create", HTMLButtonElement), async () => {
@@ -95,7 +96,7 @@ function listen(): void {
   onClick(element("sign-out", HTMLButtonElement), async () => {
     await call("DELETE /v1/session", {});
     if (localStorage.getItem("assent.key") === "cookie") localStorage.removeItem("assent.key");
-    show("sign-in");
+    showSection("sign-in");
   });
   onSubmit("recovery", "code", (code) => startEnrolment(code.trim()));
   onSubmit("terminal-form", "terminal-code", confirmTerminal);
@@ -114,15 +115,15 @@ async function start(): Promise<void> {
   const { passkey, providers } = await call("GET /v1/sign-in-methods", {});
   element("passkey", HTMLButtonElement).disabled = !passkey.available;
   showProviders(providers);
-  show("sign-in");
+  showSection("sign-in");
   const failure = failureInAddress();
-  if (failure !== null) report(failure);
-  else if (!passkey.available) report(passkey.reason);
+  if (failure !== null) showError(failure);
+  else if (!passkey.available) showError(passkey.reason);
   else await continueSession();
 }
 
 listen();
 start().catch((error: unknown) => {
-  show("sign-in");
-  report(error);
+  showSection("sign-in");
+  showError(error);
 });

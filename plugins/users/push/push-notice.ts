@@ -1,7 +1,6 @@
 /**
- * The text of a notification on a device. The device displays it even while locked, and the push service sees when it
- * was sent. It therefore contains no parameters, preview, reasons or tokens. The console displays them to a signed-in
- * person.
+ * The text of a notification on a device. A device displays it even while it is locked. The text therefore contains no
+ * parameters, preview, reasons or tokens. The console displays them to a signed-in person.
  */
 import { utf8 } from "../../../src/core.ts";
 import {

@@ -56,8 +56,8 @@ function messageHeaders(
 }
 
 /**
- * Throws NotifierError if no device was notified. Does not throw if at least one device was notified, because each
- * retry would notify that device again.
+ * Throws NotifierError if no device was notified. If at least one device was notified, only logs the failures of others,
+ * because each retry would notify that device again.
  */
 function judge(host: CoreHost, user: User, outcomes: readonly PushOutcome[]): void {
   const failures = outcomes.flatMap((outcome) => describeFailure(outcome) ?? []);

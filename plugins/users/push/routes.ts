@@ -1,7 +1,7 @@
 /** Routes with which users manage the devices on which they are notified. */
 import { closed, type CoreHost, timeSchema } from "../../../src/core.ts";
 import { defineRoute, parseTargetUrl, Refusal, type Route, type Static, toRfc3339, Type } from "../../../src/plugin.ts";
-import { decodeOrNull } from "../challenges.ts";
+import { decodeBase64UrlOrNull } from "../challenges.ts";
 import { UserParams } from "../schemas.ts";
 import { readBrowserName, OPENAPI_TAG } from "../session-routes.ts";
 import { requireOwnUser } from "../user-changes.ts";
@@ -106,7 +106,7 @@ export function pushRoutes(host: CoreHost, options: PushOptions, send: SendPush)
       path: "/v1/users/:id/devices",
       tag: OPENAPI_TAG,
       summary: "Notify the user on this device",
-      description: `${description} Repeat it when the user opens the console on the device, so that it lasts as long as the current session.`,
+      description: `${description} Repeat the request when the user opens the console on the device: the device is removed with the session that last sent the request, and expires after 30 days.`,
       scope: host.scopes,
       params: UserParams,
       body: Body,
@@ -172,10 +172,10 @@ async function assertAddress({ endpoint, keys }: SubscriptionAddress, allowPriva
   } catch (error) {
     throw new Refusal(ERRORS.DEVICE_INVALID, error instanceof Error ? error.message : String(error));
   }
-  const auth = decodeOrNull(keys.auth);
+  const auth = decodeBase64UrlOrNull(keys.auth);
   if (auth?.length !== AUTH_BYTES)
     throw new Refusal(ERRORS.DEVICE_INVALID, "`keys.auth` must be the base64url of 16 bytes");
-  const point = decodeOrNull(keys.p256dh);
+  const point = decodeBase64UrlOrNull(keys.p256dh);
   const isPoint = point !== null && (await importReceiverKey(point).then(Boolean, () => false));
   if (!isPoint)
     throw new Refusal(ERRORS.DEVICE_INVALID, "`keys.p256dh` must be the base64url of an uncompressed point on P-256");

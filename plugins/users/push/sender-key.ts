@@ -11,7 +11,7 @@ const COORDINATE_BYTES = 32;
 /** Lifetime of the signed header. Push services accept at most 24 hours. Seconds. */
 const VALID_SECONDS = 12 * 3600;
 
-export interface SenderKey {
+interface SenderKey {
   /** Uncompressed point in base64url, the `applicationServerKey` of browsers. */
   publicKey: string;
   privateKey: CryptoKey;
@@ -58,7 +58,7 @@ function derivePoint(vault: Pick<CoreHost["vault"], "mac">): { point: Uint8Array
     try {
       pair.setPrivateKey(scalar);
     } catch {
-      // Skip a number that is not below the order of the curve, which happens for one in 2^32 secrets.
+      // Skip a number that is not below the order of the curve. This happens for one in 2^32 secrets.
       continue;
     }
     return { point: new Uint8Array(pair.getPublicKey()), scalar };

@@ -15,7 +15,7 @@ const KEEP_SECONDS = 60;
 /** Maximum number of characters to quote from the push service's response. */
 const MAX_REASON = 200;
 
-export interface TestOutcome {
+interface TestOutcome {
   /**
    * `accepted`: the push service accepted the message. `ended`: the subscription has ended, and the device was removed.
    */

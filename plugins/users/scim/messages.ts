@@ -117,7 +117,7 @@ export function readMemberIds(value: JsonValue | undefined): string[] {
   );
 }
 
-export interface Filter {
+interface Filter {
   attribute: string;
   value: string;
 }
@@ -142,7 +142,7 @@ export function parseFilter(text: string, attributes: readonly string[]): Filter
 }
 
 /** Returns the path in lowercase and without the URN of its schema. */
-export function normalizeAttributePath(path: string): string {
+function normalizeAttributePath(path: string): string {
   return path
     .trim()
     .toLowerCase()

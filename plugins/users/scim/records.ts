@@ -16,7 +16,7 @@ import { type DocumentReader, Refusal } from "../../../src/plugin.ts";
 import { ERRORS } from "../user-errors.ts";
 import type { ProviderOptions } from "../user-options.ts";
 
-export interface UserRecord {
+export interface ScimUserRecord {
   user_name: string;
   /**
    * `ended_at` of a user whom a SCIM client deactivated; else null. SCIM can reactivate the user only if this is set.
@@ -41,15 +41,15 @@ export class ScimRecords {
   }
 
   /** Returns the record of a user; null if there is none, or it was altered in the store. */
-  async read(id: string, reader: DocumentReader = this.host.documents): Promise<UserRecord | null> {
+  async read(id: string, reader: DocumentReader = this.host.documents): Promise<ScimUserRecord | null> {
     const document = await reader.get(userKey(this.provider, id));
     return document === null ? null : this.verified(id, document.value);
   }
 
   /** Returns all records, keyed by user id. */
-  async readAll(): Promise<Map<string, UserRecord>> {
+  async readAll(): Promise<Map<string, ScimUserRecord>> {
     const prefix = userKey(this.provider, "");
-    const records = new Map<string, UserRecord>();
+    const records = new Map<string, ScimUserRecord>();
     for (let after = prefix; ;) {
       const page = await this.host.documents.list({ prefix, after, limit: PAGE });
       for (const { key, value } of page) {
@@ -62,7 +62,7 @@ export class ScimRecords {
   }
 
   /** Writes the record. Throws USERS_SCIM_CONFLICT if another user has the name. */
-  async write(tx: LedgerTransaction, { id }: User, record: UserRecord): Promise<void> {
+  async write(tx: LedgerTransaction, { id }: User, record: ScimUserRecord): Promise<void> {
     const documents = this.host.documents.within(tx);
     const before = await this.read(id, documents);
     const key = nameKey(this.provider, record.user_name);
@@ -81,14 +81,14 @@ export class ScimRecords {
     await documents.put(userKey(this.provider, id), value, stored?.version ?? null);
   }
 
-  private verified(id: string, value: unknown): UserRecord | null {
-    const { mac, ...record } = value as UserRecord & { mac: string };
+  private verified(id: string, value: unknown): ScimUserRecord | null {
+    const { mac, ...record } = value as ScimUserRecord & { mac: string };
     if (equalBytes(utf8(String(mac)), utf8(this.macOf(id, record)))) return record;
     this.host.log.error("the SCIM record of a user was altered in the store and is ignored", { user: id });
     return null;
   }
 
-  private macOf(id: string, { user_name, deactivated_at, deleted }: UserRecord): string {
+  private macOf(id: string, { user_name, deactivated_at, deleted }: ScimUserRecord): string {
     const text = canonicalText([this.provider, id, user_name, deactivated_at, deleted]);
     return toHex(this.host.vault.mac("users/scim", utf8(text)));
   }

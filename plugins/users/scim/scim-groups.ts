@@ -1,6 +1,6 @@
 /**
  * Groups of a SCIM client. Each user lists the names of its groups (`provider_groups`), so the document of a group has no
- * members. It has only the name, the external id, and an id that is a hash of the SCIM client's id and the name.
+ * members. It has only the name, the external id, and an id that is a hash of the provider's id and the name.
  */
 import {
   confirmCredential,

@@ -13,14 +13,14 @@ import {
   type Users,
 } from "../../../src/core.ts";
 import { type Credential, Refusal } from "../../../src/plugin.ts";
-import { cancelOpen, deactivateUserWithin, recordUser } from "../user-changes.ts";
+import { cancelOpenActions, deactivateUserWithin, recordUser } from "../user-changes.ts";
 import { cleanDisplayName, mapProviderGroups } from "../claims.ts";
 import { ERRORS } from "../user-errors.ts";
 import type { ProviderOptions } from "../user-options.ts";
 import { SCOPES } from "../user-scopes.ts";
 import type { Sessions } from "../sessions.ts";
 import { findAttribute, type PatchOperation, readActive, readText } from "./messages.ts";
-import { ScimRecords, type UserRecord } from "./records.ts";
+import { ScimRecords, type ScimUserRecord } from "./records.ts";
 
 /** The attributes of a SCIM user that the plugin reads. An absent attribute leaves the value unchanged. */
 interface UserChange {
@@ -33,7 +33,7 @@ interface UserChange {
 /** A user of the provider, from the ledger, with the SCIM record. */
 export interface ScimUser {
   user: User;
-  record: UserRecord;
+  record: ScimUserRecord;
   /** Ids of keys that this change revoked, because it deactivated the user. */
   revoked_keys?: readonly string[];
 }
@@ -76,8 +76,9 @@ export class ScimUsers {
   }
 
   /**
-   * Creates a user, takes over one who signed in before SCIM was configured, or reactivates one whom SCIM deactivated.
-   * Throws USERS_SCIM_CONFLICT if the client has already created the user, or an admin deactivated them.
+   * Creates a user. If the user signed in before SCIM was configured, takes the user over. If the client deleted the user
+   * earlier, restores and reactivates the user. Throws USERS_SCIM_CONFLICT if the client has already created the user,
+   * or an admin deactivated them.
    */
   async create(credential: Credential, change: UserChange): Promise<ScimUser> {
     const { external_id: subject, user_name } = change;
@@ -90,7 +91,7 @@ export class ScimUsers {
     return this.run(credential, async (tx, by) => {
       const { issuer, id: provider } = this.options;
       const existingUser = findUserByIdentity(tx.users, issuer, subject);
-      const record: UserRecord = { user_name, deactivated_at: null, deleted: false };
+      const record: ScimUserRecord = { user_name, deactivated_at: null, deleted: false };
       const profile = { name: change.name ?? "User", ...mapProviderGroups(this.options, []) };
       const managed = { ...profile, managed_by: `scim:${provider}`, provider_groups: [] };
       if (existingUser === null) {
@@ -192,12 +193,12 @@ export class ScimUsers {
       return { by, done: await work(tx, by) };
     });
     const { user, revoked_keys = [] } = done;
-    if (user.ended_at !== null) await cancelOpen(this.host, [user.id, ...revoked_keys], by, user);
+    if (user.ended_at !== null) await cancelOpenActions(this.host, [user.id, ...revoked_keys], by, user);
     return done;
   }
 }
 
-/** Limits that keep a user's entry small. */
+/** Maximum number of groups of a user, so that the user's entry stays small. */
 const MAX_GROUPS = 64;
 const MAX_TEXT = 200;
 

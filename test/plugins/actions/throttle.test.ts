@@ -73,7 +73,10 @@ describe("one process", () => {
     const refused = answers.find(({ status }) => status === 429) as Answer;
     const wait = Number(refused.headers.get("retry-after"));
     assert.ok(wait > 0 && wait <= 3600, String(wait));
-    assert.match(refused.body.detail, /made 4 requests for approval in this hour; it usually makes 2\. Wait until 20/);
+    assert.match(
+      refused.body.detail,
+      /made 4 requests for approval in this hour; it usually makes 2 per hour\. Wait until 20/,
+    );
     const [entry, ...more] = (await throttlings(service)).filter(({ submitted_by }) => submitted_by.key_id === id);
     assert.deepEqual(
       [entry?.requests, entry?.usual, entry?.times, entry?.minimum, more],

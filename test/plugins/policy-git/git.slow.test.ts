@@ -428,11 +428,11 @@ describe("policy-git", () => {
     for (const [options, message] of [
       [{ url: "ext::sh -c touch% x" }, /is not the address of a repository/],
       [{ url: "--upload-pack=x" }, /is not the address of a repository/],
-      [{ url: "file:///x", password: "p" }, /option "password": only http and https take one/],
-      [{ url: "https://x.example/y", ssh_key_file: "/k" }, /option "ssh_key_file": only ssh takes one/],
+      [{ url: "file:///x", password: "p" }, /option "password": only for http and https URLs/],
+      [{ url: "https://x.example/y", ssh_key_file: "/k" }, /option "ssh_key_file": only for ssh URLs/],
       [{ url: "file:///x", ref: "--exec=x" }, /option "ref"/],
       [{ url: "file:///x", branch: "main" }, /option "branch"/],
-      [{ url: "file:///x", github: { repository: "a/b" } }, /option "github": give either token or token_file/],
+      [{ url: "file:///x", github: { repository: "a/b" } }, /option "github": set exactly one of token and token_file/],
       [
         { url: "file:///x", github: { repository: "a/b", token: "t", api_url: "http://example.com" } },
         /option "github.api_url"/,

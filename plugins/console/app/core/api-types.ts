@@ -33,7 +33,7 @@ export interface Grant {
   ends_on_failure: boolean;
   /** Whether the grantor signed it with a passkey, together with a vote. While the grantor has this passkey, the grant can cover the grantor's own agent if the rules have `mode: self_confirm`. */
   signed: boolean;
-  /** Principal. */
+  /** Principal of the grantor. */
   granted_by: string;
   /** When it was granted. */
   granted_at: string;
@@ -62,7 +62,7 @@ export interface Action {
   operation: string;
   params: Record<string, unknown>;
   context: Record<string, unknown>;
-  /** `meta` of the submission, with the request's `traceparent`; `{}` if there was none. */
+  /** `meta` of the submission, with the `traceparent` of the request or of the service's own trace; `{}` if there was none. */
   meta: Record<string, unknown>;
   /** Questions of approvers to the agent, in order. At most 5. The agent answers with POST …/answers. Render the strings like `params`, because they can contain hidden characters. */
   questions: ({
@@ -105,7 +105,7 @@ export interface Action {
     approver: string;
     /** What the approver wrote, as one line of at most 500 characters. */
     reason: string | null;
-    /** When it was rejected. */
+    /** When the action was rejected. */
     rejected_at: string;
     /** End of the time in which the same request is denied, unless an approver lifts the rejection. Null if it can be submitted again. */
     holds_until: string | null;
@@ -122,11 +122,11 @@ export interface Action {
   decision_hash: string;
   /** Same as `decision_hash`. */
   provenance_id: string;
-  /** Key. */
+  /** Id of the key that submitted the action. */
   submitted_by: string;
   /** Grant that covered the action when it was decided; else null. */
   grant: string | null;
-  /** The plan that it was submitted with, which people approve as a whole; null if none. */
+  /** The plan that contains the action, which people approve as a whole; null if there is none. */
   plan: {
     id: string;
     /** Position in the plan, from 1. */
@@ -154,7 +154,7 @@ export interface Action {
     fault: "timeout" | "error" | "malformed" | "not_configured" | null;
     reason: string | null;
     latency_ms: number;
-    /** When it was recorded. */
+    /** When the answer was recorded. */
     created_at: string;
   })[];
   /** Quorum; null if no approval was required. */
@@ -182,11 +182,11 @@ export interface Action {
   } | null;
   /** Whether the action's agent waits now, with `Prefer: wait` or `?wait`: the key that submitted the action, or a key bound to the agent. */
   waiting: boolean;
-  /** When it was last submitted, joined or waited for. */
+  /** When the action was last submitted, joined or waited for. */
   asked_at: string;
   /** When `params`, `context`, `meta` and `result` were erased, or null. After an erasure these members are empty; all others are unchanged. */
   erased_at: string | null;
-  /** When it was decided. */
+  /** When the action was submitted and decided. */
   created_at: string;
   /** Last change of status. */
   updated_at: string;
@@ -196,7 +196,7 @@ export interface Action {
   shown_first?: string[];
   /** For an approver of a pending action: what is unusual about it, as sentences that are safe to display. Names a tool, operation, recipient or value that the agent did not use before, and an amount above the 99th percentile of earlier ones. At most 8. Compared with at most 300 earlier actions of the agent. Never affects a decision. */
   unusual?: string[];
-  /** For an approver of a pending action: what differs from the agent's last action with the same tool and operation; null if the compared actions include none. */
+  /** For an approver of a pending action: what differs from the agent's last action with the same tool and operation; null if there is none among the compared actions. */
   differs_from?: {
     action_id: string;
     /** At most 16. Long values are shortened. */
@@ -218,7 +218,7 @@ export interface Action {
     /** Time of the vote. */
     created_at: string;
   })[];
-  /** Number of earlier actions of the agent with which the request was compared: the newest ones that the approver may see, at most 300. */
+  /** Number of earlier actions of the agent with which the request was compared: of the newest 300, those that the approver may see. */
   compared_with?: number;
   /** In lists: the stored request, `meta` or result cannot be read, because someone altered the store. These members are empty, and the action's own routes return RECORD_ALTERED. */
   altered?: true;
@@ -277,7 +277,7 @@ export interface Action {
     grants: {
       /** Maximum number of uses. */
       count: number;
-      /** Maximum time. */
+      /** Maximum duration in seconds. */
       for_seconds: number;
     } | null;
     /** Why this credential cannot approve the action now. */
@@ -1400,7 +1400,7 @@ export interface LinkedAction {
   shown_first?: string[];
   /** For an approver of a pending action: what is unusual about it, as sentences that are safe to display. Names a tool, operation, recipient or value that the agent did not use before, and an amount above the 99th percentile of earlier ones. At most 8. Compared with at most 300 earlier actions of the agent. Never affects a decision. */
   unusual?: string[];
-  /** For an approver of a pending action: what differs from the agent's last action with the same tool and operation; null if the compared actions include none. */
+  /** For an approver of a pending action: what differs from the agent's last action with the same tool and operation; null if there is none among the compared actions. */
   differs_from?: {
     action_id: string;
     /** At most 16. Long values are shortened. */
@@ -1422,7 +1422,7 @@ export interface LinkedAction {
     /** Time of the vote. */
     created_at: string;
   })[];
-  /** Number of earlier actions of the agent with which the request was compared: the newest ones that the approver may see, at most 300. */
+  /** Number of earlier actions of the agent with which the request was compared: of the newest 300, those that the approver may see. */
   compared_with?: number;
   /** SHA-256 of the canonical request, hex; null if it was erased. */
   request_hash: string | null;
@@ -1444,7 +1444,7 @@ export interface LinkedAction {
   approvals_needed: number | null;
   /** Deadline of the approval. */
   expires_at: string | null;
-  /** When it was decided. */
+  /** When the action was submitted and decided. */
   created_at: string;
 }
 
@@ -1461,7 +1461,7 @@ export interface LinkAnswer {
   grants: {
     /** Maximum number of uses. */
     count: number;
-    /** Maximum time. */
+    /** Maximum duration in seconds. */
     for_seconds: number;
   } | null;
   action: LinkedAction;
@@ -1601,9 +1601,9 @@ export interface Delegation {
   groups: string[] | null;
   agents: string[] | null;
   tools: string[] | null;
-  /** Start of its time. */
+  /** Start of the delegation. */
   starts_at: string;
-  /** End of its time. */
+  /** End of the delegation. */
   until: string;
   comment: string | null;
   /** When it was created. */
@@ -1711,7 +1711,7 @@ export interface LegalHold {
   reason: string;
   /** When it was placed. */
   placed_at: string;
-  /** Principal. */
+  /** Principal of the user or key that placed the hold. */
   placed_by: string;
   release: {
     /** Number of people who must request to release the hold. */
@@ -1727,7 +1727,7 @@ export interface LegalHold {
   };
   /** When it was released. */
   released_at: string | null;
-  /** Ledger entry that placed it. */
+  /** Sequence number of the ledger entry that placed the hold. */
   seq: number;
 }
 
@@ -1750,7 +1750,7 @@ export interface Plan {
   agent_id: string;
   /** Each action can start only when all earlier actions have ended. Default: false. */
   ordered: boolean;
-  /** No action can start after another action has failed, has an unknown outcome, was denied or cancelled, or has expired, unless people approved the list without that action. Default: false. */
+  /** No action can start after another action has failed or has an unknown outcome. The same applies if another action was denied or cancelled or has expired, unless people have since approved the list without it. Default: false. */
   stop_on_failure: boolean;
   /** Digest of the remaining actions, which were not denied or cancelled and have not expired. Each vote contains it. A change of the digest voids earlier votes. */
   digest: string;
@@ -1761,9 +1761,9 @@ export interface Plan {
     /** Status of that action. */
     status: string;
   } | null;
-  /** Key. */
+  /** Id of the key that submitted the plan. */
   submitted_by: string;
-  /** When it was submitted. */
+  /** When the plan was submitted. */
   created_at: string;
   /** In order. */
   actions: Action[];
@@ -1778,11 +1778,11 @@ export interface PlanSummary {
   agent_id: string;
   /** Each action can start only when all earlier actions have ended. Default: false. */
   ordered: boolean;
-  /** No action can start after another action has failed, has an unknown outcome, was denied or cancelled, or has expired, unless people approved the list without that action. Default: false. */
+  /** No action can start after another action has failed or has an unknown outcome. The same applies if another action was denied or cancelled or has expired, unless people have since approved the list without it. Default: false. */
   stop_on_failure: boolean;
-  /** Key. */
+  /** Id of the key that submitted the plan. */
   submitted_by: string;
-  /** When it was submitted. */
+  /** When the plan was submitted. */
   created_at: string;
   /** In order. */
   actions: ({
@@ -2070,7 +2070,7 @@ export interface Policy {
   yaml: string | null;
   /** SHA-256 of the definition's canonical JSON, hex. */
   digest: string;
-  /** Key that created the version; null if a policy source did. */
+  /** Id of the key that created the version; null if a policy source did. */
   created_by: string | null;
   /** Warnings about probable mistakes, such as channels that the configuration does not define. */
   warnings: string[];
@@ -2091,7 +2091,7 @@ export interface Suggestion {
   agents: string[];
   /** Condition in CEL. */
   when: string;
-  /** Its parts. */
+  /** Parts of the condition. */
   conditions: ({
     kind: string;
     param: string | null;
@@ -2110,15 +2110,15 @@ export interface Suggestion {
     weak: number;
     /** People behind the approvals that count. */
     people: number;
-    /** Their principals, at most 20. */
+    /** Principals of these people, at most 20. */
     approvers: string[];
-    /** Agents behind them. */
+    /** Agents that submitted the approved actions. */
     agents: number;
-    /** Days on which they were submitted. */
+    /** Different days on which the approved actions were submitted. */
     days: number;
-    /** The first of the approvals. */
+    /** Time of the first of these approvals. */
     first_at: string;
-    /** The last of them. */
+    /** Time of the last of these approvals. */
     last_at: string;
     /** Median time of a vote, from the request or from the same approver's previous vote. */
     median_vote_ms: number;
@@ -2597,7 +2597,7 @@ export interface Api {
         /** Median time from submission to vote. */
         median_seconds: number | null;
         last_used_at: string | null;
-        /** Whether the key is live, older than the period, and was not used in it. */
+        /** Whether the user or key is active, was created before the period and was not used in it. */
         unused: boolean;
         ended_at: string | null;
       })[];
@@ -2687,7 +2687,7 @@ export interface Api {
     body: {
       /** The action's `approval_token`, as returned to this credential. */
       token: string;
-      /** False denies. */
+      /** true approves; false rejects. */
       approve: boolean;
       /** Recorded in the ledger. */
       reason?: string | undefined;
@@ -2695,11 +2695,11 @@ export interface Api {
       grant?: {
         /** Time from now to the end of the grant, such as 30m or 8h. */
         for: string;
-        /** Number of actions that it covers. */
+        /** Maximum number of actions that the grant covers. */
         count: number;
         /** Condition in CEL over what policies can read, such as `params.repo == "web"`. Absent: covers every request. Stays in the ledger forever. */
         scope?: string | undefined;
-        /** Default: no such cap. */
+        /** Default: no cap on a sum. */
         sum?: {
           /** CEL expression with a number as its value, such as `params.amount`. */
           of: string;
@@ -2813,7 +2813,7 @@ export interface Api {
       error?: string | null | undefined;
       /** Details of the result: ids, amounts, durations. */
       meta?: Record<string, unknown> | undefined;
-      /** `attempt` of the start that this result belongs to. The result of any other start is then rejected, even from the same key. */
+      /** `attempt` of the start that this result belongs to. The result is rejected if another start, even by the same key, started the action. */
       attempt?: string | undefined;
     };
     response: Action;
@@ -2837,7 +2837,7 @@ export interface Api {
       permit?: string | undefined;
       /** `request_hash` of the record that the caller is about to run. Required if an approver or the policies changed the request, so that no caller runs the proposed parameters. */
       request_hash?: string | undefined;
-      /** Random string for this start. If the response is lost, repeat the start with the same `attempt`. It gets the same response while the action may still start. */
+      /** Random string for this start. If the response is lost, repeat the start with the same `attempt`. The repeated start gets the same response while the action may still start. */
       attempt?: string | undefined;
     };
     response: Action;
@@ -3040,7 +3040,7 @@ export interface Api {
   "POST /v1/approval-link/verdict": {
     query: never;
     body: {
-      /** False denies. */
+      /** true approves; false rejects. */
       approve: boolean;
       /** Recorded in the ledger. */
       reason?: string | undefined;
@@ -3336,7 +3336,7 @@ export interface Api {
       looked_at: number;
       /** Matching actions that had not been erased before. */
       matched: number;
-      /** Matching actions that are open: pending, startable, or started within the last day. They are not erased. */
+      /** Matching actions that are open: pending, startable, or started within the last day without a result. They are not erased. */
       open: number;
       /** Matching actions that differ from the ledger. They are not erased; run `assent audit`. */
       altered: number;
@@ -3450,11 +3450,11 @@ export interface Api {
       operation: string;
       /** Time from now to the end of the grant, such as 30m or 8h. */
       for: string;
-      /** Number of actions that it covers. */
+      /** Maximum number of actions that the grant covers. */
       count: number;
       /** Condition in CEL over what policies can read, such as `params.repo == "web"`. Absent: covers every request. Stays in the ledger forever. */
       scope?: string | undefined;
-      /** Default: no such cap. */
+      /** Default: no cap on a sum. */
       sum?: {
         /** CEL expression with a number as its value, such as `params.amount`. */
         of: string;
@@ -3551,7 +3551,7 @@ export interface Api {
       })[];
       /** Each action can start only when all earlier actions have ended. Default: false. */
       ordered?: boolean | undefined;
-      /** No action can start after another action has failed, has an unknown outcome, was denied or cancelled, or has expired, unless people approved the list without that action. Default: false. */
+      /** No action can start after another action has failed or has an unknown outcome. The same applies if another action was denied or cancelled or has expired, unless people have since approved the list without it. Default: false. */
       stop_on_failure?: boolean | undefined;
     };
     response: Plan;
@@ -3630,7 +3630,7 @@ export interface Api {
         commitment: string;
         /** Leaf hash of the entry that made the action pending. */
         decision: string;
-        /** The grant that was created with the vote; null if there is none. */
+        /** The grant to create with the vote; null if there is none. */
         grant: {
           /** Number of uses. */
           count: number;
@@ -3883,7 +3883,7 @@ export interface Api {
         yaml: string | null;
         /** SHA-256 of the definition's canonical JSON, hex. */
         digest: string;
-        /** Key that created the version; null if a policy source did. */
+        /** Id of the key that created the version; null if a policy source did. */
         created_by: string | null;
         active: boolean;
         created_at: string;
@@ -4125,7 +4125,7 @@ export interface Api {
       /** Configured fact sources. */
       fact_sources: {
         name: string;
-        /** What a read takes. */
+        /** Names of the inputs that a read needs. */
         inputs: string[];
       }[];
     };
@@ -4806,7 +4806,7 @@ export interface Api {
       /** In the order in which the approver sees them. */
       votes: ({
         action_id: string;
-        /** False denies. */
+        /** true approves; false rejects. */
         approve: boolean;
         /** Recorded in the ledger, and signed. */
         reason?: string | undefined;
@@ -4816,11 +4816,11 @@ export interface Api {
         grant?: {
           /** Time from now to the end of the grant, such as 30m or 8h. */
           for: string;
-          /** Number of actions that it covers. */
+          /** Maximum number of actions that the grant covers. */
           count: number;
           /** Condition in CEL over what policies can read, such as `params.repo == "web"`. Absent: covers every request. Stays in the ledger forever. */
           scope?: string | undefined;
-          /** Default: no such cap. */
+          /** Default: no cap on a sum. */
           sum?: {
             /** CEL expression with a number as its value, such as `params.amount`. */
             of: string;
@@ -4846,7 +4846,7 @@ export interface Api {
       results: ({
         action_id: string;
         status: "allowed" | "denied" | "pending_approval" | "approved" | "expired" | "cancelled" | "executing" | "unknown" | "succeeded" | "failed" | null;
-        /** The grant that the vote gave. */
+        /** The grant that the vote created. */
         grant_id: string | null;
         /** Why it was refused. */
         error: {
@@ -4862,7 +4862,7 @@ export interface Api {
       /** In the order in which the approver sees them. */
       votes: ({
         action_id: string;
-        /** False denies. */
+        /** true approves; false rejects. */
         approve: boolean;
         /** Recorded in the ledger, and signed. */
         reason?: string | undefined;
@@ -4872,11 +4872,11 @@ export interface Api {
         grant?: {
           /** Time from now to the end of the grant, such as 30m or 8h. */
           for: string;
-          /** Number of actions that it covers. */
+          /** Maximum number of actions that the grant covers. */
           count: number;
           /** Condition in CEL over what policies can read, such as `params.repo == "web"`. Absent: covers every request. Stays in the ledger forever. */
           scope?: string | undefined;
-          /** Default: no such cap. */
+          /** Default: no cap on a sum. */
           sum?: {
             /** CEL expression with a number as its value, such as `params.amount`. */
             of: string;
@@ -4900,7 +4900,7 @@ export interface Api {
         commitment: string;
         /** Leaf hash of the entry that made the action pending. */
         decision: string;
-        /** The grant that was created with the vote; null if there is none. */
+        /** The grant to create with the vote; null if there is none. */
         grant: {
           /** Number of uses. */
           count: number;
