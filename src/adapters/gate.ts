@@ -75,7 +75,7 @@ export class ToolNotRunError extends Error {
   }
 }
 
-/** Evaluates the tool's own `needsApproval`, which the gate must not weaken. */
+/** Evaluates the `needsApproval` that the tool's author set. The adapter requests approval if it returns true. */
 export async function evaluateNeedsApproval(ownNeedsApproval: unknown, ...given: unknown[]): Promise<boolean> {
   return Boolean(
     typeof ownNeedsApproval === "function"
@@ -84,7 +84,10 @@ export async function evaluateNeedsApproval(ownNeedsApproval: unknown, ...given:
   );
 }
 
-/** @param more additional options, set by the adapter */
+/**
+ * Creates the functions with which an adapter requests decisions on tool calls and runs the tools.
+ * @param more names of the options that only this adapter has
+ */
 export function createGate(options: GateOptions, more: Readonly<Record<string, true>> = {}) {
   refuseUnknownOptions("the adapter", options, { ...OPTIONS, ...more });
   if (typeof options.tool !== "string" && typeof options.tool !== "function")
@@ -133,8 +136,8 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
 
   /**
    * Submits the calls that the model made in one turn as a plan, so that people decide on all of them together. Each
-   * call then runs as one action of the plan. If the plan cannot be submitted, each call is submitted separately and
-   * gets a separate refusal.
+   * call then runs as one action of the plan. If the plan cannot be submitted, each call is submitted separately when it
+   * runs.
    * @param idempotencyKey a key that stays the same for these calls whenever the run is resumed
    */
   async function plan(calls: readonly FrameworkCall[], idempotencyKey: string): Promise<void> {

@@ -1,4 +1,4 @@
-/** Submits a request, waits for approval and starts the action. Every governed action passes through `admit`. */
+/** Submits a request, waits for approval and starts the action. `govern` and all adapters use it. */
 import { newAttempt } from "./action-calls.ts";
 import type { Assent } from "./client.ts";
 import { RequestRefused, timeoutError } from "./client-errors.ts";
@@ -42,8 +42,8 @@ const LONGEST_WAIT = 30;
 const DEFAULT_APPROVAL_TIMEOUT = 30;
 
 /**
- * Submits `request` or joins an open duplicate, waits for approval, and starts the action. Throws AssentError if the
- * service does not respond, and the reason of an aborted signal. In both cases the action must not run.
+ * Submits `request` or joins an open duplicate, waits for approval, and starts the action. Throws AssentError if a call
+ * fails, and the reason of an aborted signal. In both cases the action must not run.
  * @example
  * const { state, action, message } = await admit(assent, request, { approvalTimeout: 60 });
  * if (state !== "started") return message;

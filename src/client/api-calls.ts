@@ -8,7 +8,10 @@ const SESSION_TOKEN_AGE = 3_600_000;
 
 export type ApiCalls = ReturnType<typeof createApiCalls>;
 
-/** Returns functions that send the requests. They send the token of the agent's session, if `options` has a session. */
+/**
+ * Returns the functions that send requests. `sessionHeader` returns the header with the session token, which the caller
+ * adds to requests that belong to the agent's session.
+ */
 export function createApiCalls(
   transport: Transport,
   { session: name, sessionToken: token }: { session?: string | undefined; sessionToken?: string | undefined },

@@ -1,6 +1,6 @@
 /**
- * Errors of the client, one class for each possible reaction of a caller. An aborted call throws its signal's reason
- * instead.
+ * Errors of the client. Each class requires a different reaction: retry, replace the key, or change the request. An
+ * aborted call throws its signal's reason instead.
  */
 
 /** An RFC 9457 problem document from the service; empty if the response was not a problem document. */
@@ -25,7 +25,7 @@ interface Facts {
   cause?: unknown;
 }
 
-/** Base class of all failed calls. After a failure the action must not run. */
+/** Base class of the errors of API calls. If submitting or starting an action fails, the action must not run. */
 export abstract class AssentError extends Error {
   readonly status: number;
   readonly code: string;
@@ -51,7 +51,10 @@ export class ServiceUnavailable extends AssentError {}
 /** Thrown if the API key is missing, invalid or not authorized: 401, and 403 if the key is the reason. */
 export class Unauthorized extends AssentError {}
 
-/** Thrown if the service rejected the request: every other 4xx. A retry gets the same response. */
+/**
+ * Thrown if the service rejected the request: every other 4xx. A retry usually gets the same response. The client also
+ * throws it for a missing approval token (`NO_TOKEN`) and for a key without an agent (`AGENT_UNBOUND`).
+ */
 export class RequestRefused extends AssentError {}
 
 /** Thrown if a proof cannot be verified with the log's pinned key. */

@@ -54,7 +54,8 @@ const OPTIONS: Readonly<Record<keyof AssentOptions, true>> = {
 export type Assent = ReturnType<typeof createAssent>;
 
 /**
- * Creates a client for one service and one key. Every call throws AssentError, or the reason of an aborted signal.
+ * Creates a client for one service and one key. A failed call throws AssentError, or the reason of an aborted signal.
+ * `proof` can also throw ProofInvalid.
  * @example
  * const assent = createAssent({ url: "https://assent.example.com", apiKey: process.env.ASSENT_API_KEY });
  * const action = await assent.submit({ agent_id: "bot", tool: "stripe", operation: "refund", params: { amount: 5 } });

@@ -45,7 +45,7 @@ type Json = Record<string, unknown>;
 export interface GovernedCallOptions {
   /** Seconds to wait for approval before the call returns Pending. */
   approvalTimeout?: number | undefined;
-  /** Metadata that is stored and displayed: session, tool call. */
+  /** Metadata that is stored and displayed, for example the session and the tool call. */
   meta?: Json | undefined;
   signal?: AbortSignal | undefined;
 }
@@ -169,8 +169,8 @@ export async function runAdmitted<T>(
 }
 
 /**
- * Converts an error to a string of at most 9,000 characters without lone surrogates, because the service rejects longer
- * or invalid strings.
+ * Converts an error to a string of at most 9,000 characters without lone surrogates. The service rejects lone
+ * surrogates, and more than 10,000 characters.
  */
 export function errorText(error: unknown): string {
   let text = "it threw a value that is not readable";

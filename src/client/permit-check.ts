@@ -25,10 +25,7 @@ const FORM_FAULTS = {
   wrong_algorithm: "permits are signed with Ed25519, but this one is not",
   wrong_type: `the permit's type is not ${PERMIT_TYPE}`,
 } as const;
-/**
- * Maximum age of cached keys of the service, in milliseconds. The response that contains the keys allows caching for
- * this long.
- */
+/** Maximum age of cached keys of the service, in milliseconds. The service sends the same value as `max-age`. */
 const MAX_AGE = 60_000;
 /** Minimum time between reloads for an unknown key. Milliseconds. */
 const COOLDOWN = 5_000;

@@ -1,6 +1,6 @@
 import type { ActionRequest } from "./action-types.ts";
 
-/** The request that the tool is about to run, as submitted, without `context`. */
+/** The request that the tool is about to run, without `context`. If an approver changed it, the changed request. */
 export type PermittedRequest = Pick<ActionRequest, "agent_id" | "tool" | "operation" | "params">;
 
 /** A JSON Web Key Set (RFC 7517). */

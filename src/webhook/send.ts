@@ -50,7 +50,7 @@ const resolveName: ResolveName = async (name) => (await lookup(name, { all: true
 
 /**
  * Sends a POST. Rejects with Error if there is no response, and with NotifierError if an address of the name is not
- * public.
+ * public and the target does not allow private addresses.
  * @example
  * const { status, body } = await post(target, { "content-type": "application/json" }, "{}", signal);
  */
