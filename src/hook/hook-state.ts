@@ -6,7 +6,7 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path";
 import type { Host } from "./hosts/answers.ts";
 
-/** How long the action of a call is stored if no event reports the end of the call. */
+/** Minimum time for which the action of a call is stored if no event reports the end of the call. */
 const CALL_RETENTION_MS = 24 * 3_600_000;
 const SESSION_RETENTION_MS = 7 * 24 * 3_600_000;
 
@@ -16,9 +16,7 @@ export function stateFolder(env: Readonly<Record<string, string | undefined>>): 
   return folder === null ? null : join(folder, "assent", "hook");
 }
 
-/**
- * Session id that `assent hook doctor` uses. It is not recorded, because it does not prove that a host calls the hook.
- */
+/** Session id of the test calls of `assent hook`. It is not recorded, because it does not prove that a host calls the hook. */
 export const DOCTOR_SESSION = "assent-doctor";
 
 interface SessionRecord {

@@ -66,7 +66,7 @@ export async function runHook(args: readonly string[]): Promise<void> {
   const denyOnFailure = (): void => deny("the hook failed");
   process.on("uncaughtException", denyOnFailure);
   process.on("unhandledRejection", denyOnFailure);
-  // Otherwise, the process could exit without an answer.
+  // Without this handler, the process could exit without an answer.
   process.once("beforeExit", denyOnFailure);
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => deny("the hook was stopped"));
   const limit = setTimeout(() => deny("the call did not arrive completely"), INPUT_TIMEOUT_MS);

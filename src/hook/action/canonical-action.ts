@@ -80,7 +80,7 @@ interface CallLocation {
    */
   isFolderCertain(): Promise<boolean>;
   home: string | null;
-  /** Workspace with links resolved. Null if it is unknown, or if it would contain the home folder. */
+  /** Workspace with links resolved. Null if it is unknown, if it is `/`, or if it contains the home folder. */
   workspace: string | null;
   paths: LinkFollower;
   /** Whether the host types commands into the user's own terminal. */
@@ -195,8 +195,8 @@ async function parseCommand(text: string, cwd: string, location: CallLocation): 
 }
 
 /**
- * Returns the path's target, and every path that is passed while links are resolved. If a path contains invisible
- * characters, also returns it without them, because some file systems ignore them.
+ * Returns the path's target, and the names that the path had before its links were resolved. If one of them contains
+ * invisible characters, also returns it without them, because some file systems ignore them.
  */
 async function allNamesOf(path: string, { paths, workspace }: CallLocation): Promise<string[]> {
   const { target: end, names } = await paths.follow(path);

@@ -1,7 +1,4 @@
-/**
- * Checks that the hook can reach the service and may submit actions, before a host uses the hook, and when a user
- * diagnoses it.
- */
+/** Checks that the hook can reach the service and submit actions. Used by the commands that install or diagnose hooks. */
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AssentError, createAssent, type Assent } from "../../client/index.ts";
@@ -20,7 +17,7 @@ interface ConfigCheck {
   config: HookConfig | null;
   /** The agent for which the hook submits; null if a fault makes it unknown. */
   agent: string | null;
-  /** Reasons why the service would refuse each call. */
+  /** Faults of the configuration and of the key; empty if the hook can use them. */
   faults: string[];
 }
 

@@ -27,7 +27,7 @@ interface Finding {
   text: string;
 }
 
-/** What each host does if its hook does not answer. docs/hooks.md states for which hosts this was tested. */
+/** Behaviour of each host if its hook does not answer. docs/hooks.md states for which hosts this was tested. */
 const BEHAVIOR_WITHOUT_ANSWER: Readonly<Record<Host, string>> = {
   "claude-code":
     'runs the call when the hook is killed, missing or too slow; from 2.1.295 on not with "onFailure": "block", which install writes for those',
@@ -42,7 +42,7 @@ const BEHAVIOR_WITHOUT_ANSWER: Readonly<Record<Host, string>> = {
   opencode: "stops the call, as its plugin throws; without the plugin file it runs",
 };
 
-/** @param command the hook's command line, if the settings do not contain it */
+/** @param command command line of the hook, to find in the settings; also run if the settings do not contain the hook */
 export async function diagnoseHook(
   host: Host,
   command: string,

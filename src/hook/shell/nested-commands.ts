@@ -24,7 +24,7 @@ const STATE_BUILTINS = new Set(
 const DECLARATION_BUILTINS = new Set("export declare typeset local readonly".split(" "));
 const FIND_EXEC_OPTIONS = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
 
-/** The members of the line's reader that nested commands use. */
+/** The members of `ShellReader` (parse-command.ts) that nested commands use. */
 interface CommandReader {
   readonly workingFolders: WorkingFolders;
   note(reason: UnclearReason): void;
