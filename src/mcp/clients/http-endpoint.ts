@@ -177,8 +177,8 @@ export class HttpEndpoint {
 
   private async paramMismatch(headers: Headers, message: RpcRequest): Promise<string | null> {
     if (message.method !== "tools/call") return null;
-    // If the server cannot be reached, the header rules of its tool are unknown. That is safe, because the policy
-    // decides on the body.
+    // If the server cannot be reached, the header rules of its tool are unknown, so do not check the headers. That is
+    // safe, because the policy decides on the body.
     const tool = await this.modern.findTool(message).catch(() => undefined);
     const given = message.params?.["arguments"];
     return paramHeaderMismatch(headers, tool?.item["inputSchema"], isObject(given) ? given : {});

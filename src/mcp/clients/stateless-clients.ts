@@ -29,8 +29,8 @@ import type { ClientInfo } from "../upstreams/upstream.ts";
 const ROUND_TIMEOUT_MS = 10 * 60_000;
 
 /**
- * Methods whose results need cache members. The proxy forbids caching, because its results are valid only for one
- * client at one moment.
+ * Methods whose results must contain cache members. The proxy forbids caching, because its results are valid only for
+ * one client at one moment.
  */
 const CACHEABLE_METHODS = new Set([
   "tools/list",

@@ -24,7 +24,7 @@ interface CallMeta {
   recorded: JsonObject;
 }
 
-/** @param keys patterns from the configuration; empty for methods that require no decision */
+/** @param keys patterns from the configuration; empty for methods that never require a decision */
 export function readCallMeta(meta: JsonObject, keys: readonly string[]): CallMeta {
   const members = Object.entries(meta).filter(([key]) => !isProxyKey(key));
   const { traceparent: parent } = meta;

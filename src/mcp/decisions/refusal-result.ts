@@ -24,7 +24,7 @@ export interface ToolRefusal {
     /** Seconds until a retry; null if a retry cannot succeed. */
     retry_after: number | null;
     code: string | null;
-    /** Present if a person rejected the call: the approver and the comment. */
+    /** Present if a person or a machine reviewer rejected the call: the approver and the comment. */
     rejection?: ActionRecord["rejection"];
     /** The approver's question about the pending call. */
     question?: { number: number; text: string };

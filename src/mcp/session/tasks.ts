@@ -13,7 +13,7 @@ export const TASKS_CAPABILITY: JsonObject = { list: {}, cancel: {}, requests: { 
 const RELATED_TASK_KEY = "io.modelcontextprotocol/related-task";
 const IMMEDIATE_RESPONSE_KEY = "io.modelcontextprotocol/model-immediate-response";
 
-/** Maximum number of concurrent tasks in one session. */
+/** Maximum number of tasks in one session. A finished task also counts until its lifetime ends. */
 const MAX_TASKS = 200;
 /** Default lifetime of a task. Milliseconds. */
 const DEFAULT_TTL_MS = 3_600_000;

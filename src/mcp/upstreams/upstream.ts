@@ -155,7 +155,7 @@ function erasToTry({ era }: ServerConfig, client: ClientInfo): [Upstream["era"],
   return client.version === MODERN_VERSION ? ["modern", "legacy"] : ["legacy", "modern"];
 }
 
-/** Thrown if the server does not support this revision. */
+/** Thrown if the server rejects the initialization in this revision. */
 class OtherEraError extends Error {}
 
 /** Whether the other revision should be tried after this error. */
