@@ -117,7 +117,7 @@ examples:
  */
 const UNSIGNED_AFTER_MS = 60_000;
 
-/** Returns a warning if entries that the newest checkpoint does not cover are too old; otherwise an empty list. */
+/** Returns a warning if entries have been unsigned for longer than `UNSIGNED_AFTER_MS`; otherwise an empty list. */
 async function unsignedWarning(storage: Storage, { signedSize, size }: StoreAuditReport): Promise<string[]> {
   if (signedSize === null || signedSize >= size) return [];
   const [first] = (await nullIfCorrupt(storage.entries(signedSize, signedSize + 1))) ?? [];

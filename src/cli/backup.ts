@@ -16,7 +16,10 @@ import { CommandError, EXIT_CODES, parseArguments, printJson, usageError, type C
 import { loadServeConfig } from "./serve.ts";
 import { withStore } from "./with-store.ts";
 
-/** Files of the data folder that a restored store needs to sign entries and permits and to verify approval links. */
+/**
+ * Files of the data folder that a backup includes: the secret of approval tokens, and the keys that sign permits. The
+ * backup also includes the log's keys, which `isLogKeyFile` finds.
+ */
 const SECRET_FILES: readonly string[] = ["secret", ...PERMIT_KEY_FILES];
 
 export const backup: Command = {

@@ -139,7 +139,6 @@ async function showSuggestions(io: Output, action: string, json: boolean): Promi
   }
 }
 
-/** Prints a grant. */
 export function showGrant(io: Output, grant: GrantView, json: boolean): void {
   if (json) return printJson(io, grant);
   const { status, sum, used, ended } = grant;
@@ -160,7 +159,7 @@ export function showGrant(io: Output, grant: GrantView, json: boolean): void {
   for (const [name, value] of lines) if (value !== null) io.out(`  ${name.padEnd(9)} ${toPrintable(value)}`);
 }
 
-/** Options of `assent approve` that create a grant, in the form that `parse` expects. */
+/** Options of `assent approve` that create a grant, in the form that `parseArguments` expects. */
 export const GRANT_OPTIONS = {
   for: { type: "string" },
   count: { type: "string" },

@@ -109,7 +109,7 @@ async function setUp(
     ...wanted
   }: { host: Host; scope: Scope; command: string | undefined; agent: string | null; owner: string | null },
 ): Promise<number> {
-  // Check this before anything is created. It fails for a program in a temporary cache, and for unreadable settings.
+  // Fail before anything is created if the program is in a temporary cache, or if the settings are unreadable.
   planInstall(host, scope, command);
 
   const env = withoutCredentials(process.env);

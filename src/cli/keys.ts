@@ -117,7 +117,7 @@ async function create(args: string[], io: Output): Promise<number> {
   return EXIT_CODES.ok;
 }
 
-/** Creates an admin key directly in the ledger. The lock of the store ensures that no service is running. */
+/** Creates an admin key directly in the store. The lock of an embedded store ensures that no service is running. */
 async function createLocalAdminKey(name: string, file: string | undefined): Promise<KeyView> {
   const config = loadServeConfig(process.env, file);
   const runtime = await startRuntime(() => createRuntime({ ...config, log: { level: "error" } }));

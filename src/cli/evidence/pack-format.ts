@@ -53,7 +53,7 @@ export interface OpenedAction {
   agent_id: string;
   tool: string;
   operation: string;
-  /** Time of the erasure. If it is not null, every other member is null or empty. */
+  /** Time of the erasure. If it is not null, all members below are null or empty. */
   erased_at: string | null;
   request: ActionRequest | null;
   salt: string | null;

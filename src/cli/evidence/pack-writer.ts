@@ -9,7 +9,7 @@ import type { Manifest } from "./pack-format.ts";
 interface PackWriter {
   /** Writes one file from pieces of text. Waits for the disk between the pieces, so that memory use stays bounded. */
   write(name: string, pieces: AsyncIterable<string> | Iterable<string>): Promise<void>;
-  /** Returns the files that were written so far, keyed by name. */
+  /** Returns the files that were written so far, sorted by name. */
   files(): Manifest["files"];
 }
 

@@ -1,4 +1,4 @@
-/** The policy sets that decisions of a pack refer to, with their changes. */
+/** Collects the policy sets that decisions of a pack refer to, and computes the changes between them. */
 import type { StorageReader } from "../../contract/storage.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { canonicalText } from "../../domain/canonical.ts";

@@ -323,7 +323,7 @@ function describeVote(vote: Vote, action: OpenedAction, state: ActionState | und
   const stated = shown?.preview ?? null;
   const commitment = stated === null ? null : commitDigest(action.salt ?? "", sha256Hex(utf8(stated)));
   const isPreviewSigned = vote.isSigned && stated !== null && vote.signedPreview === commitment;
-  // The preview is of the newest request, so it is not what someone saw who voted before the last change.
+  // The preview describes the newest request. An approver who voted before the last change saw an earlier request.
   const isNewest = vote.effective === (state?.commitments.effective ?? null);
   vote.seen = {
     preview: isPreviewSigned || isNewest ? stated : null,
