@@ -15,6 +15,9 @@ import { StatelessEndpoint } from "./stateless-clients.ts";
 import { Peer, type Channel, type IncomingRequest } from "../transport/peer.ts";
 import { ClientSession, type SessionOptions } from "../session/client-session.ts";
 
+/** Reason with which a connection closes if the client closed it. */
+export const CLIENT_CLOSED = "the client closed the connection";
+
 export interface ClientConnection {
   /** Resolves when the connection closes, to the reason (a sentence). */
   readonly closed: Promise<string>;

@@ -17,7 +17,7 @@ import {
   originValidationResponse,
   readRequestBody,
 } from "@modelcontextprotocol/server";
-import { connectClient, type ClientConnection } from "./connection.ts";
+import { CLIENT_CLOSED, connectClient, type ClientConnection } from "./connection.ts";
 import {
   ERROR_CODE,
   META_KEY,
@@ -328,7 +328,7 @@ function toChannel(transport: ServerTransport): Channel {
   const markClosed = (): void => {
     if (closed) return;
     closed = true;
-    channel.onclose("the client closed the connection");
+    channel.onclose(CLIENT_CLOSED);
   };
   transport.onmessage = (message: unknown) => channel.onmessage(message as Message);
   transport.onclose = markClosed;
