@@ -1,7 +1,7 @@
 /** Turns a framework's tool call into a request to the service. All adapters use this. */
-import { runAdmitted } from "../client/govern.ts";
+import { runStarted } from "../client/govern.ts";
 import {
-  admit,
+  submitAndStart,
   AssentError,
   createAssent,
   type ActionRecord,
@@ -114,7 +114,7 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
   async function start(call: FrameworkCall, appliesEdits = false): Promise<{ action: ActionRecord; params: Json }> {
     try {
       const request = await requestOf(call);
-      const { state, action, outcome, message } = await admit(assent, request, {
+      const { state, action, outcome, message } = await submitAndStart(assent, request, {
         meta: copyJsonObject(call.meta, "meta"),
         approvalTimeout: options.approvalTimeout ?? call.approvalTimeout,
         appliesEdits,
@@ -179,7 +179,7 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
      */
     async run<T>(call: FrameworkCall, run: (params: Json) => T | Promise<T>): Promise<T> {
       const { action, params } = await start(call, true);
-      return await runAdmitted(assent, action, {}, () => run(params));
+      return await runStarted(assent, action, {}, () => run(params));
     },
   };
 }

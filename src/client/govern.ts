@@ -1,5 +1,5 @@
 /** Wraps a function so that it runs only after a decision permits it. */
-import { admit, type Admission } from "./admit.ts";
+import { submitAndStart, type StartOutcome } from "./submit-and-start.ts";
 import { createAssent, type Assent } from "./client.ts";
 import { refuseUnknownOptions } from "./unknown-options.ts";
 import type { RefusalOutcome } from "./refusal.ts";
@@ -32,7 +32,7 @@ export class Pending<T> {
    */
   readonly resume: (how?: GovernedCallOptions) => Promise<T | Pending<T>>;
 
-  constructor({ action, message }: Admission, resume: Pending<T>["resume"]) {
+  constructor({ action, message }: StartOutcome, resume: Pending<T>["resume"]) {
     this.action = action;
     this.message = message;
     this.resume = resume;
@@ -116,20 +116,20 @@ export function govern<P extends object, T>(
     };
     const call = async (callOptions: GovernedCallOptions): Promise<T | Pending<T>> => {
       const signal = callOptions.signal ?? options.signal;
-      const admission = await admit(assent, request, {
+      const submission = await submitAndStart(assent, request, {
         meta: copyJsonObject({ ...options.meta, ...callOptions.meta }, "meta"),
         approvalTimeout: callOptions.approvalTimeout ?? options.approvalTimeout,
         appliesEdits: true,
         signal,
       });
-      if (admission.state === "pending")
-        return new Pending<T>(admission, (later = {}) => call({ ...callOptions, ...later }));
-      const { action, outcome, message } = admission;
+      if (submission.state === "pending")
+        return new Pending<T>(submission, (later = {}) => call({ ...callOptions, ...later }));
+      const { action, outcome, message } = submission;
       if (outcome !== null) throw new ActionRefused(action, outcome, message);
       // Run with the parameters that an approver changed, not with the proposed parameters.
       const decided = action.proposed == null ? params : action.params;
-      return await runAdmitted(assent, admission.action, options, () =>
-        run(copyOf<P>(decided), { action: admission.action, signal }),
+      return await runStarted(assent, submission.action, options, () =>
+        run(copyOf<P>(decided), { action: submission.action, signal }),
       );
     };
     return await call(how);
@@ -140,7 +140,7 @@ export function govern<P extends object, T>(
 const copyOf = <P>(params: Json): P => structuredClone(params) as P;
 
 /** Runs a started action and reports the result. */
-export async function runAdmitted<T>(
+export async function runStarted<T>(
   assent: Assent,
   action: ActionRecord,
   { record, onUnreported }: Pick<GovernOptions<never, T>, "record" | "onUnreported">,

@@ -9,7 +9,7 @@ export {
   Unauthorized,
   type Problem,
 } from "./client-errors.ts";
-export { admit, type Admission, type AdmitOptions } from "./admit.ts";
+export { submitAndStart, type StartOutcome, type SubmitAndStartOptions } from "./submit-and-start.ts";
 export {
   ActionRefused,
   govern,
