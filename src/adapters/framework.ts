@@ -3,7 +3,7 @@
  * peer dependencies, because npm would then change or reject their versions in projects that do not use an adapter.
  */
 
-export interface SupportedVersions {
+interface SupportedVersions {
   /** Oldest version that the adapter works with. */
   oldest: string;
   /** First major version that is not known to work. */

@@ -47,7 +47,7 @@ const OPTIONS: Readonly<Record<keyof GateOptions, true>> = {
  * A tool call of the framework. The ids of the run, the thread and the call go into `meta`, which is not part of the
  * request.
  */
-export interface FrameworkCall {
+interface FrameworkCall {
   name: string;
   args: unknown;
   meta?: Json | undefined;

@@ -11,7 +11,7 @@ import {
   type Command,
   type Output,
 } from "./command.ts";
-import { actionExitCode, createClient, createPrivilegedClient, withServiceErrors } from "./remote.ts";
+import { actionExitCode, createClient, createPrivilegedClient, textFlag, withServiceErrors } from "./remote.ts";
 
 export const plan: Command = {
   summary: "submit several actions as a plan, list and show plans, vote on them and cancel them",
@@ -95,7 +95,7 @@ async function submitFile(path: string, idempotencyKey: string | undefined): Pro
 }
 
 async function readPlanFile(path: string): Promise<PlanFile> {
-  const text = path === "-" ? await readStandardInput() : await readFile(path, "utf8").catch(() => null);
+  const text = path === "-" ? await textFlag("-", (value) => value) : await readFile(path, "utf8").catch(() => null);
   if (text === null) throw usageError(`the file ${path} cannot be read`);
   let file: unknown;
   try {
@@ -109,12 +109,6 @@ async function readPlanFile(path: string): Promise<PlanFile> {
     throw usageError(`${path} has the unknown member "${name}"; it can have actions, ordered and stop_on_failure`);
   if (!Array.isArray(actions)) throw usageError(`${path} must have an array "actions"`);
   return { actions, ordered, stop_on_failure } as PlanFile;
-}
-
-async function readStandardInput(): Promise<string> {
-  const parts: Buffer[] = [];
-  for await (const part of process.stdin) parts.push(part as Buffer);
-  return Buffer.concat(parts).toString("utf8");
 }
 
 function toStrike(text: string): { position: number; reason?: string } {

@@ -8,7 +8,7 @@ import { verifyEd25519 } from "../identity/vault.ts";
 import { createWitness, witnessFolder, type Witness } from "../ledger/witness/witness.ts";
 import { stopOnSignals, serve as serveHttp } from "../serve/index.ts";
 import { listen } from "./listen.ts";
-import { CommandError, EXIT_CODES, parseArguments, usageError, type Command } from "./command.ts";
+import { CommandError, EXIT_CODES, parseArguments, parsePort, usageError, type Command } from "./command.ts";
 import { textFlag } from "./remote.ts";
 
 /** Maximum size of a request in bytes. A proof has at most 63 lines, and a checkpoint a few signatures. */
@@ -51,9 +51,7 @@ examples:
         throw usageError((error as Error).message);
       }
     }
-    const port = Number(values.port ?? 8001);
-    if (!Number.isInteger(port) || port < 0 || port > 65_535)
-      throw usageError(`--port must be from 0 to 65535; got "${values.port}"`);
+    const port = parsePort(values.port ?? "8001");
     mkdirSync(data, { recursive: true, mode: 0o700 });
     const unlock = lock(data);
     try {

@@ -33,9 +33,7 @@ const DRAIN_TIMEOUT_MS = 5_000;
 const HOOKD_TIMEOUT_MS = 4_000;
 /** Seconds that are added to `--wait` for everything except the wait. The host's limit applies if the sum is higher. */
 const WAIT_OVERHEAD = 15;
-/**
- * The same list as in hookd-protocol.ts. This file cannot import hookd-protocol.ts, which loads the code that decides.
- */
+/** Environment variables that the deciding process receives with each request. */
 const FORWARDED_VARIABLES =
   "HOME USERPROFILE XDG_CONFIG_HOME XDG_STATE_HOME ASSENT_URL ASSENT_API_KEY ASSENT_AGENT".split(" ");
 

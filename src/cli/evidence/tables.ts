@@ -8,7 +8,7 @@ import { readEntries } from "./entries.ts";
 type Person = UserEntry["user"];
 type Key = KeyEntry["key"] & { created_at: string; ended_at: string | null };
 
-export interface UsersAndKeys {
+interface UsersAndKeys {
   users: ReadonlyMap<string, Person>;
   keys: ReadonlyMap<string, Key>;
 }

@@ -2,8 +2,7 @@
  * Finds builtins that evaluate their arguments as variable names or expressions, which can assign variables and run
  * commands.
  */
-import type { ShellArgument } from "./shell-types.ts";
-import type { UnclearReason } from "./shell-types.ts";
+import type { ShellArgument, UnclearReason } from "./shell-types.ts";
 
 const NUMBER = /^[-+]?[0-9]*$/;
 /**

@@ -1,7 +1,6 @@
 /** Tracks the folders in which a shell line may run, and resolves file arguments. Pure; POSIX paths. */
 import { dirname, isAbsolute, normalize, resolve } from "node:path/posix";
-import type { ShellArgument } from "./shell-types.ts";
-import type { ShellContext, UnclearReason } from "./shell-types.ts";
+import type { ShellArgument, ShellContext, UnclearReason } from "./shell-types.ts";
 import { SYSTEM_FOLDERS } from "./command-tables.ts";
 
 const MAX_FOLDERS = 8;

@@ -86,7 +86,6 @@ export function createDefinitionStore(folder: string) {
     return stat === undefined ? null : `${stat.ino} ${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}`;
   };
   return {
-    folder,
     /**
      * Returns the accepted definitions; null if there are none yet.
      * @throws Error whose message can be shown to the user, if the file cannot be read

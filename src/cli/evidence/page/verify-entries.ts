@@ -1,6 +1,6 @@
 /** Verifies that the entries of a pack hash to the root of the checkpoint, and that the window has no gap. */
 import type { EntryBody } from "../../../domain/entries.ts";
-import { equalBytes, fromHex, utf8 } from "../../../domain/hash.ts";
+import { fromHex, utf8 } from "../../../domain/hash.ts";
 import { EMPTY_ROOT, hashLeaf, hashNode } from "../../../domain/merkle.ts";
 import type { Manifest } from "../pack-format.ts";
 import { parseLine, type PackFile, readLines } from "./read-lines.ts";
@@ -84,8 +84,4 @@ function append(edge: Subtree[], subtree: Subtree): Subtree[] {
 function rootOf(edge: readonly Subtree[]): Uint8Array {
   if (edge.length === 0) return EMPTY_ROOT;
   return edge.map(({ hash }) => hash).reduceRight((right, left) => hashNode(left, right));
-}
-
-export function isSameRoot(a: Uint8Array, b: Uint8Array): boolean {
-  return equalBytes(a, b);
 }

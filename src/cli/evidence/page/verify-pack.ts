@@ -4,7 +4,7 @@ import { canonicalBytes } from "../../../domain/canonical.ts";
 import { verifyCosignatures } from "../../../domain/cosignature.ts";
 import type { Actor, ApprovalEntry, KeyEntry, LogKeyEntry, UserEntry } from "../../../domain/entries.ts";
 import { findGestureFault } from "../../../domain/gesture.ts";
-import { sha256Hex, utf8 } from "../../../domain/hash.ts";
+import { equalBytes, sha256Hex, utf8 } from "../../../domain/hash.ts";
 import { appendLogKey, currentVkey, listVkeys, openLogCheckpoint, type LogKeys } from "../../../domain/log-keys.ts";
 import { userOfPrincipal } from "../../../domain/owner.ts";
 import type { Decision } from "../../../domain/policy/policy-types.ts";
@@ -13,7 +13,7 @@ import { FORMAT, type Control, type Manifest, type OpenedAction, type PolicySetL
 import { digestFile, parseLine, type PackFile, readLines, readText } from "./read-lines.ts";
 import { createSignatureQueue } from "./signature-queue.ts";
 import { addCommitments, type Commitments, findActionFault } from "./verify-actions.ts";
-import { type PackEntry, isSameRoot, verifyEntries } from "./verify-entries.ts";
+import { type PackEntry, verifyEntries } from "./verify-entries.ts";
 
 /** One vote, for display. */
 export interface Vote {
@@ -163,7 +163,7 @@ async function verifyContents(
   const checkpoint = openLogCheckpoint(note, entries.keys(), signatures.ed25519("the checkpoint"));
   if (checkpoint.origin !== manifest.origin) fault(`the checkpoint is of the log ${checkpoint.origin}`);
   report.isWindowOpen = manifest.end === size;
-  if (checkpoint.size !== size || !isSameRoot(checkpoint.root, root))
+  if (checkpoint.size !== size || !equalBytes(checkpoint.root, root))
     fault("the entries are not the ones that were signed");
   report.vkey = currentVkey(entries.keys());
   report.vkeys = listVkeys(entries.keys());
