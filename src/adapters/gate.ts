@@ -91,7 +91,7 @@ export async function evaluateNeedsApproval(ownNeedsApproval: unknown, ...given:
 export function createGate(options: GateOptions, more: Readonly<Record<string, true>> = {}) {
   refuseUnknownOptions("the adapter", options, { ...OPTIONS, ...more });
   if (typeof options.tool !== "string" && typeof options.tool !== "function")
-    throw new TypeError("the adapter needs a tool: policies know the tools by it");
+    throw new TypeError("the adapter needs the option `tool`, which policies match");
   const assent = options.assent ?? createAssent();
 
   async function requestOf({ name, args, signal }: FrameworkCall) {
@@ -129,7 +129,7 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
       if (error instanceof ToolNotRunError) throw error;
       call.signal?.throwIfAborted();
       const why =
-        error instanceof AssentError ? `the approval service said nothing usable (${error.code})` : String(error);
+        error instanceof AssentError ? `the approval service gave no usable response (${error.code})` : String(error);
       throw new ToolNotRunError("unavailable", `Not run: ${why}. It was not refused; try again later.`, {}, error);
     }
   }

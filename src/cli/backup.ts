@@ -47,7 +47,7 @@ examples:
         throw new CommandError(
           `${storage.name} cannot be backed up by this command: use the database's own tools, as docs/operations.md describes`,
         );
-      makeEmpty(folder);
+      createEmptyFolder(folder);
       // Rename the file only when it is complete, so that an interrupted backup does not look like a complete backup.
       const part = join(folder, "assent.db.part");
       await storage.backup(part);
@@ -72,7 +72,7 @@ examples:
   },
 };
 
-function makeEmpty(folder: string): void {
+function createEmptyFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     if (readdirSync(folder).length > 0) throw new CommandError(`the folder ${folder} is not empty; give a new one`);

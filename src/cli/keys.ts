@@ -57,7 +57,7 @@ export const keys: Command = {
 rotate-permit replaces the key that signs permits. It opens the store directly, so stop the service on an embedded store
 first. Permits of the old key stay valid for one day; by then all of them have expired.
 
-rotate-log does the same for the key that signs checkpoints. Where ledger.key is configured, give the new key to every
+rotate-log replaces the key that signs checkpoints. Where ledger.key is configured, give the new key to every
 process as ledger.next_key first. "assent verify" accepts the old pinned key and prints the new one.
 
 examples:

@@ -62,7 +62,7 @@ export function createApiCalls(
       const { approval_token: token, status } = await action(id, { signal });
       if (token !== undefined) return token;
       throw new RequestRefused(
-        `this key gets no approval token for ${id}: it is ${status}, or the key may not decide on it, or it has already`,
+        `this key cannot vote on ${id}: the action is ${status}, the key is not an approver of it, or the key has already voted`,
         { status: 403, code: "NO_TOKEN" },
       );
     },

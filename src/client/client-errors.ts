@@ -69,19 +69,19 @@ const ABOUT_THE_KEY = new Set(["INSUFFICIENT_SCOPE", "AGENT_MISMATCH", "AGENT_UN
 
 export function errorFromResponse(status: number, problem: Problem, retryAfter: number | null): AssentError {
   const code = typeof problem.code === "string" ? problem.code : "UNKNOWN";
-  const message = typeof problem.detail === "string" ? problem.detail : `the service answered ${status}`;
+  const message = typeof problem.detail === "string" ? problem.detail : `the service responded with status ${status}`;
   const facts = { status, code, retryAfter, problem };
   if (status === 429 || status >= 500) return new ServiceUnavailable(message, facts);
   if (status === 401 || (status === 403 && ABOUT_THE_KEY.has(code))) return new Unauthorized(message, facts);
   if (status >= 400) return new RequestRefused(message, facts);
-  return unreadableResponse(status, "it is neither a success nor a refusal");
+  return unreadableResponse(status, "its status is neither a success nor an error");
 }
 
 export function unreadableResponse(status: number, why: string): ServiceUnavailable {
-  return new ServiceUnavailable(
-    `the answer (${status}) cannot be read as the service's: ${why}; does something else answer at this address?`,
-    { status, code: "UNREADABLE_ANSWER" },
-  );
+  return new ServiceUnavailable(`the response (status ${status}) is not from Assent: ${why}; check the service's URL`, {
+    status,
+    code: "UNREADABLE_ANSWER",
+  });
 }
 
 export function timeoutError(message: string): ServiceUnavailable {

@@ -63,7 +63,7 @@ export type Assent = ReturnType<typeof createAssent>;
 export function createAssent(options: AssentOptions = {}) {
   refuseUnknownOptions("createAssent", options, OPTIONS);
   const url = options.url ?? (environment("ASSENT_URL") || "http://127.0.0.1:8000");
-  if (!isHttpUrl(url)) throw new TypeError(`the service's address is an http or https URL, not "${url}"`);
+  if (!isHttpUrl(url)) throw new TypeError(`url (or ASSENT_URL) must be an http or https URL; got "${url}"`);
   const transport = createTransport({
     url,
     apiKey: options.apiKey === undefined ? environment("ASSENT_API_KEY") || null : options.apiKey,

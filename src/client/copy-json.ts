@@ -64,5 +64,5 @@ export function equalJson(a: unknown, b: unknown): boolean {
 }
 
 function notJson(where: string, why: string): TypeError {
-  return new TypeError(`${where} ${why}: what is approved and what runs could differ, so nothing is asked`);
+  return new TypeError(`${where} ${why}, which JSON cannot represent exactly; nothing was submitted`);
 }

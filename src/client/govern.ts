@@ -101,7 +101,7 @@ export function govern<P extends object, T>(
 ): (params: P, how?: GovernedCallOptions) => Promise<T | Pending<T>> {
   refuseUnknownOptions("govern", options, OPTIONS);
   if (typeof options.tool !== "string" || typeof options.operation !== "string")
-    throw new TypeError("govern needs a tool and an operation: policies know the function by them");
+    throw new TypeError("govern needs the options `tool` and `operation`, which policies match");
   let shared: Assent | undefined;
   return async function governed(given, how = {}) {
     const assent = options.assent ?? (shared ??= createAssent());

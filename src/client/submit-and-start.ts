@@ -98,7 +98,7 @@ async function start(
   }
   const late = Math.max(Date.now() - sent.wall, performance.now() - sent.steady) > LIVE * 1000;
   if (!late && signal?.aborted !== true) return { state: "started", action, outcome: null, message: "may run" };
-  const why = late ? "the answer to the start came too late" : "the caller left before it could run";
+  const why = late ? "the response to the start arrived too late" : "the caller aborted before the action could run";
   await reportNotRun(why);
   signal?.throwIfAborted();
   throw timeoutError(`${why}; nothing was run`);

@@ -78,7 +78,7 @@ export async function decideHookCall(question: HookRequest, dependencies: Decisi
 function denyReason(error: unknown): string {
   if (error instanceof PayloadError) return `Not run: ${error.message}, so it cannot be decided.`;
   if (error instanceof HookConfigError)
-    return `Not run: ${error.message}. Tell the user; "assent hook doctor" says more.`;
+    return `Not run: ${error.message}. Tell the user; "assent hook doctor" finds the cause.`;
   return serviceFailureText(error);
 }
 

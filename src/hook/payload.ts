@@ -82,12 +82,12 @@ const AMBIGUITY_REASONS: Partial<Record<JsonFaultCode, string>> = {
  * Rejects JSON that the host may parse differently from JSON.parse, because of duplicate members, inexact numbers or
  * lone surrogates. Numbers and strings in members that do not influence the decision, such as a tool's output, are not
  * checked.
- * @param isAsked whether the event needs a decision; for other events, only top-level members must be unique
+ * @param mustDecide whether the event needs a decision; for other events, only top-level members must be unique
  * @throws PayloadError
  */
-export function rejectAmbiguousJson(text: string, isAsked: boolean): void {
+export function rejectAmbiguousJson(text: string, mustDecide: boolean): void {
   checkExactJson(text, (code, member, depth) =>
-    code === "DUPLICATE_KEY" ? !isAsked && depth > 1 : !isAsked || !DECIDED_MEMBERS.has(member),
+    code === "DUPLICATE_KEY" ? !mustDecide && depth > 1 : !mustDecide || !DECIDED_MEMBERS.has(member),
   );
 }
 

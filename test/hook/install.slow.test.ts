@@ -368,7 +368,7 @@ test("assent hook doctor tests a denial and reports faults; status lists session
   await runHook("claude-code", JSON.stringify({ ...event, hook_event_name: "PreToolUse" }), env);
   const { out } = await assent(["hook", "status"], { env });
   assert.match(out, /claude-code\ts-1\t-\t\S+\t1/);
-  assert.match(out, /claude-code\ts-2\t\S+\t-\tnever asked/);
+  assert.match(out, /claude-code\ts-2\t\S+\t-\tnone/);
 });
 
 test("without a name the hook acts as the agent of its key, and doctor reports the agent and its rights", async (t) => {
@@ -394,7 +394,7 @@ test("without a name the hook acts as the agent of its key, and doctor reports t
       env: { ...env, ...more },
     });
   const well = await doctor({});
-  assert.match(well.out, /ok .* takes the key, for the agent coder$/m);
+  assert.match(well.out, /ok .* accepts the key, for the agent coder$/m);
   assert.match((await doctor({ ASSENT_AGENT: "other" })).out, /wrong the key is bound to coder, not to other/);
   const admin = await doctor({ ASSENT_API_KEY: hooks.service.admin, ASSENT_AGENT: "coder" });
   assert.match(admin.out, /wrong the key may do more than submit/);

@@ -13,7 +13,7 @@ const MAX_COMPILED = 8;
 
 export interface PolicySets {
   /** Records that a decision refers to the set. */
-  see(digest: string | null): void;
+  addUsed(digest: string | null): void;
   compiled(digest: string | null): Promise<CompiledPolicySet>;
   /** Yields a line for each set that was recorded, in the order of activation. */
   render(): AsyncIterable<string>;
@@ -30,7 +30,7 @@ export function createPolicySets(store: StorageReader): PolicySets {
   }
 
   return {
-    see(digest) {
+    addUsed(digest) {
       if (digest !== null) seen.add(digest);
     },
     async compiled(digest) {

@@ -147,7 +147,7 @@ async function* renderActions(
   for await (const row of readEntries(store, first, end)) {
     listeners.onEntry(row);
     if (row.type === "policy_set" || row.type === "decision")
-      sets.see(decodeEntry<{ policy_set: string | null } & Record<string, JsonValue>>(row.bytes).policy_set);
+      sets.addUsed(decodeEntry<{ policy_set: string | null } & Record<string, JsonValue>>(row.bytes).policy_set);
     if (row.action_id === null || (row.type !== "decision" && earlier.has(row.action_id))) continue;
     if (row.type === "decision") page.push(row.action_id);
     else {
@@ -180,7 +180,7 @@ async function* renderPage(
     for (const entry of entries) {
       if (entry.seq < first || entry.seq >= end) onOutside(entry);
       if (entry.type === "decision" || entry.type === "redecision")
-        sets.see(decodeEntry<{ policy_set: string | null } & Record<string, JsonValue>>(entry.bytes).policy_set);
+        sets.addUsed(decodeEntry<{ policy_set: string | null } & Record<string, JsonValue>>(entry.bytes).policy_set);
     }
     onAction();
     yield `${canonicalText((await openAction(row, entries, sets.compiled)) as unknown as JsonValue)}\n`;

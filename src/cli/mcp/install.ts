@@ -84,7 +84,9 @@ export function uninstall(args: string[], io: Output): Promise<number> {
 export function parseClient(value: string | undefined): Client {
   const client = CLIENTS.find((name) => name === value);
   if (client === undefined)
-    throw usageError(`--client takes one of ${CLIENTS.join(", ")}; docs/mcp.md has the lines for others`);
+    throw usageError(
+      `--client must be one of ${CLIENTS.join(", ")}${value === undefined ? "" : `; got "${value}"`}. docs/mcp.md describes other clients`,
+    );
   return client;
 }
 

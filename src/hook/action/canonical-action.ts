@@ -88,7 +88,7 @@ interface CallLocation {
 }
 
 async function locateCall(event: HookEvent, { home, codexProgram: program }: HookEnvironment): Promise<CallLocation> {
-  if (!event.cwd.startsWith("/")) throw new PayloadError("the call does not name one folder in which it runs");
+  if (!event.cwd.startsWith("/")) throw new PayloadError("the call's working folder is not an absolute path");
   const folder = event.workspace ?? event.cwd;
   const workspace = folder.startsWith("/") ? await orPayloadError(realPath(folder)) : null;
   const all =
@@ -141,7 +141,7 @@ async function commandParams(input: JsonObject, location: CallLocation): Promise
   const named = [cwd, workdir, directory, dir_path, working_directory, workingDirectory];
   const folders = named.filter((value) => value !== undefined && value !== null && value !== "");
   if (folders.length > 1 || folders.some((value) => typeof value !== "string"))
-    throw new PayloadError("the call does not name one folder in which it runs");
+    throw new PayloadError("the call has more than one working folder, or one that is not a string");
   const text = commandText(command ?? cmd);
   const folder = await orPayloadError(
     realPath(toAbsolute((folders[0] as string | undefined) ?? location.cwd, location.cwd, location.home)),

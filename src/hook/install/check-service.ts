@@ -52,14 +52,14 @@ export async function checkKey({
   const faults: string[] = [];
   const bound = typeof me.key?.agent_id === "string" ? me.key.agent_id : null;
   if (bound === null && agent === null)
-    faults.push("the key is bound to no agent, and the configuration names none (agent)");
+    faults.push("the key is not bound to an agent; set `agent` in the hook's configuration");
   if (bound !== null && agent !== null && bound !== agent) faults.push(`the key is bound to ${bound}, not to ${agent}`);
   const scopes = Array.isArray(me.scopes) ? me.scopes.map(String) : [];
   if (sessions && !scopes.includes(SESSION_SCOPE))
     faults.push(`\`sessions\` is true, and the key lacks the scope ${SESSION_SCOPE}, so every call would be denied`);
   if (selectPrivileges(scopes).some((scope) => !sessions || scope !== SESSION_SCOPE))
     faults.push(
-      "the key may do more than submit: an agent that reads it could approve its own calls or receive credentials; make one with --preset agent",
+      "the key may do more than submit: an agent that reads it could approve its own calls or receive credentials; create a key with --preset agent",
     );
   return { agent: faults.length === 0 ? (bound ?? agent) : null, faults };
 }

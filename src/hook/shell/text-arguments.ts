@@ -104,9 +104,9 @@ function patternIndex({ flags, values, long }: Options, args: readonly ShellArgu
       if (first < 0) continue;
       const letter = letters[first] as string;
       const value = Object.hasOwn(values, letter) ? values[letter] : undefined;
-      const behind = letters.slice(first + 1).join("");
-      const next = behind === "" ? args[++at] : undefined;
-      if (next?.isLiteral === false || value?.test(next?.text ?? behind) !== true) return null;
+      const attachedValue = letters.slice(first + 1).join("");
+      const next = attachedValue === "" ? args[++at] : undefined;
+      if (next?.isLiteral === false || value?.test(next?.text ?? attachedValue) !== true) return null;
     } else if (!long.test(text)) return null;
   }
   return pattern;

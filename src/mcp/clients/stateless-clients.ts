@@ -80,7 +80,10 @@ export class StatelessEndpoint {
         requested: version ?? null,
       });
     if (!isObject(info) || !isObject(capabilities))
-      return errorReply(ERROR_CODE.invalidParams, `_meta has ${META_KEY.client} and ${META_KEY.capabilities}`);
+      return errorReply(
+        ERROR_CODE.invalidParams,
+        `_meta must contain the objects ${META_KEY.client} and ${META_KEY.capabilities}`,
+      );
     let session: ClientSession;
     try {
       session = await this.openSession({ version: MODERN_VERSION, info, capabilities });

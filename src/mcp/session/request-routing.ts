@@ -40,7 +40,7 @@ interface RoutingDependencies {
   listChanged(kind: string): void;
   log(line: string): void;
   /** Resolves to true if lists must omit the tool, because policies always deny it. */
-  isHidden(callTool: Tool, signal: AbortSignal): Promise<boolean>;
+  isHidden(tool: Tool, signal: AbortSignal): Promise<boolean>;
   toolCatalog: ToolCatalog;
   /** Null if the client does not support tasks. */
   tasks(): TaskStore | null;

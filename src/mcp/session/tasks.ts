@@ -46,7 +46,7 @@ export class TaskStore {
   /** Starts `work` in the background and returns the new task. */
   begin(options: JsonObject, caller: Caller, work: (caller: Caller) => Promise<Reply>): Reply {
     if (this.tasks.size >= MAX_TASKS)
-      return errorReply(ERROR_CODE.internal, "too many tasks; wait until one has finished");
+      return errorReply(ERROR_CODE.internal, "too many tasks; wait until the lifetime of one has ended");
     this.markClientPresent();
     const { ttl: requestedTtl } = options;
     const ttl = Math.min(
