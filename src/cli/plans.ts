@@ -1,7 +1,7 @@
 /** Commands for plans, which are lists of actions that are submitted together and approved with one vote. */
 import { readFile } from "node:fs/promises";
 import type { ActionRequest, PlanQuery, PlanRecord, PlanSummary } from "../client/index.ts";
-import { parseJson } from "../domain/json.ts";
+import { isJsonObject, parseJson } from "../domain/json.ts";
 import {
   EXIT_CODES,
   parseArguments,
@@ -103,12 +103,13 @@ async function readPlanFile(path: string): Promise<PlanFile> {
   } catch (error) {
     throw usageError(`${path} is not JSON: ${error instanceof Error ? error.message : String(error)}`);
   }
-  const { actions, ordered, stop_on_failure, ...unknown } = file as Record<string, unknown>;
+  if (!isJsonObject(file)) throw usageError(`${path} must be a JSON object with an array "actions"`);
+  const { actions, ordered, stop_on_failure, ...unknown } = file;
   const [name] = Object.keys(unknown);
   if (name !== undefined)
     throw usageError(`${path} has the unknown member "${name}"; it can have actions, ordered and stop_on_failure`);
   if (!Array.isArray(actions)) throw usageError(`${path} must have an array "actions"`);
-  return { actions, ordered, stop_on_failure } as PlanFile;
+  return { actions, ordered, stop_on_failure } as unknown as PlanFile;
 }
 
 function toStrike(text: string): { position: number; reason?: string } {
