@@ -94,8 +94,8 @@ function patternIndex({ flags, values, long }: Options, args: readonly ShellArgu
   let pattern: number | null = null;
   let ended = false;
   for (let at = 0; at < args.length; at++) {
-    const { text, isLiteral: clear } = args[at] as ShellArgument;
-    if (!clear) return null;
+    const { text, isLiteral } = args[at] as ShellArgument;
+    if (!isLiteral) return null;
     if (ended || !/^-./.test(text)) pattern ??= at;
     else if (text === "--") ended = true;
     else if (!text.startsWith("--")) {

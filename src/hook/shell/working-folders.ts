@@ -78,8 +78,8 @@ export class WorkingFolders {
   }
 
   /** Returns the name of a command: `rm` for `/bin/rm`. Leaves paths outside the system's folders unchanged. */
-  commandName({ text, isLiteral: clear }: ShellArgument): string {
-    return clear && text.startsWith("/") && SYSTEM_FOLDERS.has(dirname(normalize(text)))
+  commandName({ text, isLiteral }: ShellArgument): string {
+    return isLiteral && text.startsWith("/") && SYSTEM_FOLDERS.has(dirname(normalize(text)))
       ? normalize(text).slice(dirname(normalize(text)).length + 1)
       : text;
   }
