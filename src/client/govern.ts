@@ -84,13 +84,18 @@ export interface RunContext {
 }
 
 /**
- * Wraps `run`. Each call submits a request, waits `approvalTimeout` seconds for approval, starts the action, calls
- * `run` with a copy of the arguments that were decided, and reports the result. Returns the result of `run`, or
+ * Wraps `run`. Each call submits a request, waits `approvalTimeout` seconds for approval, and starts the action. It then
+ * calls `run` with a copy of the arguments that were decided, and reports the result. Returns the result of `run`, or
  * Pending.
  *
- * Throws ActionRefused if the action must not run, AssentError if the service does not respond, TypeError for arguments
- * that JSON cannot express, and the reason of an aborted signal. `run` was not called in these cases. Also throws any
- * error of `run`, and TypeError if `run` returns a generator, whose body has then not run.
+ * In these cases, throws without calling `run`:
+ *
+ * - ActionRefused if the action must not run
+ * - AssentError if a request to the service fails
+ * - TypeError for arguments that JSON cannot express
+ * - the reason of an aborted signal
+ *
+ * Also throws any error of `run`, and TypeError if `run` returns a generator, whose body has then not run.
  * @example
  * const refund = govern(({ charge, amount }: Refund) => stripe.refund(charge, amount), { tool: "stripe", operation: "refund" });
  * const result = await refund({ charge: "ch_1", amount: 5 });

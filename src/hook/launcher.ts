@@ -166,8 +166,8 @@ function readInput(): Promise<Buffer | null> {
 }
 
 /**
- * Reads the rest of the input before the process exits. Otherwise, a host that cannot write all of it considers the
- * hook failed, and might run the call.
+ * Reads the rest of the input before the process exits, because a host that cannot write all of it considers the hook
+ * failed, and might run the call.
  * @param timeoutMs time limit in milliseconds
  */
 function drainInput(timeoutMs: number, onDrained: () => void): void {

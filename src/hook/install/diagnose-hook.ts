@@ -22,7 +22,7 @@ import {
 type Variables = Readonly<Record<string, string | undefined>>;
 
 interface Finding {
-  /** `info` describes behaviour of the host that cannot be changed here. */
+  /** `info` is a fact that is not a fault, for example how the host behaves without an answer. */
   kind: "ok" | "wrong" | "info";
   text: string;
 }
@@ -150,8 +150,8 @@ function hookCommandsIn(host: Host, scope: Scope, folders: SettingsFolders, comm
 }
 
 /**
- * Runs the command in the same way as the host. Resolves to null if the service denied the call, otherwise to the
- * output.
+ * Sends a call of a tool that no policy names through the hook, as the host does. Resolves to null if the service denied
+ * the call, otherwise to the hook's output.
  */
 async function runCanary(
   host: Host,

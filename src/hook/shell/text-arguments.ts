@@ -6,8 +6,8 @@ import type { ShellArgument } from "./shell-types.ts";
 
 /**
  * Matches a `sed -n` script that only prints lines, selected by number or by pattern. Patterns must be plain ASCII
- * without "/", "\" and "[", because versions of sed disagree on where other patterns end, and the text after the end
- * may be a command. The pack "coding-agents" has the same pattern.
+ * without "/", "\" and "[". Versions of sed disagree on where other patterns end, and the text after the end may be a
+ * command. The pack "coding-agents" has the same regular expression.
  */
 const ADDRESS = String.raw`([0-9]+|[$]|/[ -.0-Z\]-~]+/)`;
 const SED_PRINT_SCRIPT = new RegExp(`^${ADDRESS}(,${ADDRESS})?p(;${ADDRESS}(,${ADDRESS})?[pq])*$`);
@@ -67,8 +67,8 @@ const SCRIPT_RUNNERS = new Set(["npm", "pnpm", "yarn", "bun", "go", "cargo", "py
 const MESSAGE_OPTION = /^(-[a-z]*m|--message)$/;
 
 /**
- * Returns the arguments that are text for this command. Another command on the line may still read them as file names
- * (`echo .env | xargs cat`), so the caller must treat them as file names unless the whole line is clear.
+ * Returns the arguments that are text for this command. Another command on the line may read them as file names
+ * (`echo .env | xargs cat`). If `unclear` is not empty, the caller must therefore treat them as file names.
  */
 export function textArguments(name: string, args: readonly ShellArgument[]): readonly ShellArgument[] {
   if (name === "echo" || name === "printf") return args;

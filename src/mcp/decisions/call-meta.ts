@@ -1,6 +1,6 @@
 /**
- * Splits the `_meta` of a call. A server may act on `_meta` (for example on a tenant's name), so the server receives
- * only members that the policy has evaluated, and the trace context.
+ * Splits the `_meta` of a call. A server may act on `_meta`, for example on a tenant's name. The server therefore
+ * receives only the members that the configuration shows to policies, and the trace context.
  */
 import { isTraceparent } from "../../domain/meta.ts";
 import { matchesAny } from "../../domain/policy/compile/glob.ts";

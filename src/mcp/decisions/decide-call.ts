@@ -79,8 +79,8 @@ export class CallGate {
   }
 
   /**
-   * Resolves to true if the policies deny the tool whatever its arguments are. If the service does not respond,
-   * resolves to false. This is safe, because each call still requires a decision before it runs.
+   * Resolves to true if the policies deny the tool with any arguments. If the service does not respond, resolves to
+   * false. This is safe, because each call still requires a decision before it runs.
    */
   async isNeverAllowed(tool: string, operation: string, signal: AbortSignal): Promise<boolean> {
     try {

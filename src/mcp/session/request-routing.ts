@@ -46,7 +46,7 @@ interface RoutingDependencies {
   tasks(): TaskStore | null;
   send(call: UpstreamCall, caller: Caller): Promise<Reply>;
   setLevel(params: JsonObject, live: readonly Upstream[]): Promise<Reply>;
-  /** Runs a tool call. A tool call always requires a decision, whatever `open` contains. */
+  /** Runs a tool call. A tool call always requires a decision; `open` has no effect on it. */
   tool(call: UpstreamCall, tool: Tool, caller: Caller): Promise<Reply>;
   /** Whether clients see the proxy's tool for answering approvers. */
   offersAnswers(): boolean;

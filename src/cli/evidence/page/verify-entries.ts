@@ -17,8 +17,11 @@ interface Subtree {
 
 /**
  * Calls `onEntry` for each entry in order. Returns the size and the root of the tree that the lines hash to. Throws
- * RangeError or SyntaxError if the lines cannot come from a log, if the window has a gap, or if the entries next to the
- * window do not prove that it begins and ends there.
+ * RangeError or SyntaxError in these cases:
+ *
+ * - the lines cannot come from a log
+ * - an entry of the window is missing
+ * - the entries next to the window do not prove where the window begins and ends
  */
 export async function verifyEntries(
   file: PackFile,
