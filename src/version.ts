@@ -10,5 +10,5 @@ function read(path: string): string | null {
   }
 }
 
-/** Version of Assent, or "unknown". Relative to the built code, package.json is one folder higher than for the source. */
+/** Version of Assent, or "unknown". For the built code, package.json is one folder higher than for the source. */
 export const VERSION: string = read("../package.json") ?? read("../../package.json") ?? "unknown";

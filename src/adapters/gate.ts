@@ -136,8 +136,8 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
 
   /**
    * Submits the calls that the model made in one turn as a plan, so that people decide on all of them together. Each
-   * call then runs as one action of the plan. If the plan cannot be submitted, each call is submitted separately when it
-   * runs.
+   * call then runs as one action of the plan. If the plan cannot be submitted, each call is submitted separately when
+   * it runs.
    * @param idempotencyKey a key that stays the same for these calls whenever the run is resumed
    */
   async function plan(calls: readonly FrameworkCall[], idempotencyKey: string): Promise<void> {

@@ -34,8 +34,8 @@ export function submissionCalls({ call, record, listOf, sessionHeader }: ApiCall
   return {
     /**
      * Submits an action. Retries only a call with `join` or `idempotencyKey`, because another retry could create a
-     * second action. Throws ServiceUnavailable if the response is about a different request, because an intermediary can
-     * mix up responses.
+     * second action. Throws ServiceUnavailable if the response is about a different request, because an intermediary
+     * can mix up responses.
      */
     async submit({ agent_id, tool, operation, params, context }: ActionRequest, how: SubmitOptions = {}) {
       const { join, meta, wait, permit, idempotencyKey, signal } = how;

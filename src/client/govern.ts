@@ -84,9 +84,9 @@ export interface RunContext {
 }
 
 /**
- * Wraps `run`. Each call submits a request, waits `approvalTimeout` seconds for approval, and starts the action. It then
- * calls `run` with a copy of the arguments that were decided, and reports the result. Returns the result of `run`, or
- * Pending.
+ * Wraps `run`. Each call submits a request, waits `approvalTimeout` seconds for approval, and starts the action. It
+ * then calls `run` with a copy of the arguments that were decided, and reports the result. Returns the result of `run`,
+ * or Pending.
  *
  * In these cases, throws without calling `run`:
  *

@@ -21,8 +21,8 @@ export interface SubmitAndStartOptions {
 }
 
 /**
- * Result of `submitAndStart`. If `state` is `started`, run the action now, once, and report the result. Otherwise the action
- * must not run.
+ * Result of `submitAndStart`. If `state` is `started`, run the action now, once, and report the result. Otherwise the
+ * action must not run.
  */
 export interface StartOutcome {
   state: "started" | "pending" | "refused";

@@ -115,7 +115,7 @@ export function createTransport(options: TransportOptions) {
   };
 }
 
-/** Returns the seconds before the next attempt: Retry-After or an exponential back-off with jitter, if that is longer. */
+/** Returns the seconds before the next attempt: the longer of Retry-After and an exponential back-off with jitter. */
 export function computeBackoff(attempt: number, retryAfter: number | null): number {
   const backoff = Math.min(LONGEST_PAUSE, 0.1 * 2 ** attempt);
   return Math.max(retryAfter ?? 0, backoff * (0.5 + Math.random() / 2));

@@ -16,7 +16,7 @@ export function stateFolder(env: Readonly<Record<string, string | undefined>>): 
   return folder === null ? null : join(folder, "assent", "hook");
 }
 
-/** Session id of the test calls of `assent hook`. It is not recorded, because it does not prove that a host calls the hook. */
+/** Session id of test calls. It is not recorded, because a test call does not prove that a host calls the hook. */
 export const DOCTOR_SESSION = "assent-doctor";
 
 interface SessionRecord {

@@ -1,4 +1,4 @@
-/** Checks that the hook can reach the service and submit actions. Used by the commands that install or diagnose hooks. */
+/** Checks that the hook can reach the service and submit actions. Used to install and to diagnose hooks. */
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AssentError, createAssent, type Assent } from "../../client/index.ts";

@@ -43,7 +43,7 @@ const BEHAVIOR_WITHOUT_ANSWER: Readonly<Record<Host, string>> = {
   opencode: "stops the call, because its plugin throws; without the plugin file, the call runs",
 };
 
-/** @param command command line of the hook, to find in the settings; also run if the settings do not contain the hook */
+/** @param command command line of the hook: searched for in the settings, and run if the settings have no hook */
 export async function diagnoseHook(
   host: Host,
   command: string,
@@ -150,8 +150,8 @@ function hookCommandsIn(host: Host, scope: Scope, folders: SettingsFolders, comm
 }
 
 /**
- * Sends a call of a tool that no policy names through the hook, as the host does. Resolves to null if the service denied
- * the call, otherwise to the hook's output.
+ * Sends a call of a tool that no policy names through the hook, as the host does. Resolves to null if the service
+ * denied the call, otherwise to the hook's output.
  */
 async function runCanary(
   host: Host,

@@ -97,8 +97,8 @@ export function findActionFault(action: OpenedAction, committed: Commitments): s
 }
 
 /**
- * Returns the fault of an action that is marked as erased; null if it has none. The action must have no content, because
- * erased content cannot be verified.
+ * Returns the fault of an action that is marked as erased; null if it has none. The action must have no content,
+ * because erased content cannot be verified.
  */
 function findErasureFault(action: OpenedAction, { erasedAt }: Commitments): string | null {
   if (erasedAt === null) return "it is marked as erased, and no entry says so";
