@@ -53,8 +53,8 @@ export interface Contributions {
 export interface Plugin<Options extends TObject = TObject> {
   name: string;
   /**
-   * True if `setup` needs the privileged host. `defineCorePlugin` in `assent/core` sets it. Such a plugin is loaded
-   * only if the operator sets `core: true` for it in `assent.yaml`.
+   * True if `setup` needs the privileged host. `defineCorePlugin` in `assent/core` sets it. A third-party plugin then
+   * loads only if the operator sets `core: true` for it in `assent.yaml`.
    */
   core?: true;
   /** Schema of the options, validated before `setup`. Unknown keys are rejected. Default: the plugin has no options. */

@@ -17,7 +17,10 @@ export interface Problem {
 interface Facts {
   /** HTTP status; 0 if there was no response. */
   status: number;
-  /** A code of docs/errors.md, or the client's own UNREACHABLE, TIMEOUT or UNREADABLE_ANSWER. */
+  /**
+   * A code of docs/errors.md, UNKNOWN if the response has no code, or a code of the client: UNREACHABLE, TIMEOUT,
+   * UNREADABLE_ANSWER or NO_TOKEN.
+   */
   code: string;
   /** Seconds from Retry-After; null if the service sent none. */
   retryAfter?: number | null;

@@ -13,9 +13,7 @@ interface PackWriter {
   files(): Manifest["files"];
 }
 
-/**
- * Creates the folder. Throws CommandError if it is not empty, so that files of two packs are never mixed.
- */
+/** Creates the folder, and a writer for it. Throws CommandError if the folder is not empty, so that packs never mix. */
 export function createPackWriter(folder: string): PackWriter {
   mkdirSync(folder, { recursive: true });
   if (readdirSync(folder).length > 0)

@@ -10,7 +10,7 @@ const NUMBER = /^[-+]?[0-9]*$/;
  * operators.
  */
 const NUMERIC_OPERATOR = /^-(t|eq|ne|lt|le|gt|ge)$/;
-/** Conversions that are not for text. They parse numbers or set a variable (`%n`). */
+/** Matches a conversion of `printf` that parses a number or sets a variable (`%n`): all except %s, %b, %q and %c. */
 const NUMERIC_CONVERSION = /%[-+ #0-9.']*[^-+ #0-9.'sbcq]/;
 /** zsh replaces these escapes before it searches for conversions. */
 const ESCAPED_PERCENT = /\\(0*45|x25|u0*25)/i;

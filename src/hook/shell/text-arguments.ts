@@ -5,11 +5,11 @@
 import type { ShellArgument } from "./shell-types.ts";
 
 /**
- * Matches a `sed -n` script that only prints lines, selected by number or by pattern. Patterns must be plain ASCII
- * without "/", "\" and "[". Versions of sed disagree on where other patterns end, and the text after the end may be a
- * command. The pack "coding-agents" has the same regular expression.
+ * A line address of sed: a number, "$", or a pattern. Patterns must be plain ASCII without "/", "\" and "[". Versions of
+ * sed disagree on where other patterns end, and the text after the end may be a command.
  */
 const ADDRESS = String.raw`([0-9]+|[$]|/[ -.0-Z\]-~]+/)`;
+/** Matches a `sed -n` script that only prints lines. The pack "coding-agents" has the same regular expression. */
 const SED_PRINT_SCRIPT = new RegExp(`^${ADDRESS}(,${ADDRESS})?p(;${ADDRESS}(,${ADDRESS})?[pq])*$`);
 
 interface Options {
