@@ -63,7 +63,7 @@ export interface OpenedAction {
   meta: JsonObject | null;
   past: SaltedFacts[];
   questions: { question: SaltedText; answer: SaltedText | null }[];
-  /** What approvers saw first, computed from the policy set and the request. Null if no approval was requested. */
+  /** What approvers saw first, computed from the policy set and the request. Null without an approval request. */
   shown: { policy_set: string | null; preview: string | null; shown_first: string[] } | null;
 }
 
