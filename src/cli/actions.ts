@@ -9,12 +9,12 @@ import {
   printJson,
   type Command,
 } from "./command.ts";
-import { GRANT_OPTIONS, grantTerms, type GrantView, showGrant } from "./grants.ts";
+import { GRANT_OPTIONS, parseGrantTerms, type GrantView, showGrant } from "./grants.ts";
 import {
   createClient,
   createPrivilegedClient,
   actionExitCode,
-  jsonFlag,
+  readJsonFlag,
   withServiceErrors,
   printAction,
 } from "./remote.ts";
@@ -57,8 +57,8 @@ examples:
     const { agent, tool, operation, wait } = values;
     if (tool === undefined || operation === undefined) throw usageError("--tool and --operation are needed");
     const seconds = wait === undefined ? undefined : parseSeconds("--wait", wait, MAX_WAIT);
-    const params = await jsonFlag("params", values.params);
-    const context = await jsonFlag("context", values.context);
+    const params = await readJsonFlag("params", values.params);
+    const context = await readJsonFlag("context", values.context);
     const key = values["idempotency-key"];
     const service = await createClient();
     const action = await withServiceErrors(async () =>
@@ -104,7 +104,7 @@ ${approve ? EXAMPLE_WITH_GRANT : ""}`,
         json: { type: "boolean" },
         ...(approve ? GRANT_OPTIONS : {}),
       });
-      const grant = approve ? grantTerms(values) : undefined;
+      const grant = approve ? parseGrantTerms(values) : undefined;
       const service = await createPrivilegedClient();
       const text = onlyId(positionals, verb);
       const shown = await showForVote(service, await withServiceErrors(() => completeId(service, text)), io);

@@ -172,7 +172,7 @@ export const GRANT_OPTIONS = {
 type GrantFlags = { [name in keyof typeof GRANT_OPTIONS]?: string | boolean | undefined };
 
 /** Returns the terms that the flags specify; undefined if there are no flags. Throws CommandError. */
-export function grantTerms(flags: GrantFlags): GrantTerms | undefined {
+export function parseGrantTerms(flags: GrantFlags): GrantTerms | undefined {
   const given = Object.keys(GRANT_OPTIONS).filter((name) => flags[name as keyof GrantFlags] !== undefined);
   if (given.length === 0) return undefined;
   const { for: duration, count, scope, sum, "at-most": atMost } = flags;

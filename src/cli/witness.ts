@@ -9,7 +9,7 @@ import { createWitness, witnessFolder, type Witness } from "../ledger/witness/wi
 import { stopOnSignals, serve as serveHttp } from "../serve/index.ts";
 import { listen } from "./listen.ts";
 import { CommandError, EXIT_CODES, parseArguments, parsePort, usageError, type Command } from "./command.ts";
-import { textFlag } from "./remote.ts";
+import { readTextFlag } from "./remote.ts";
 
 /** Maximum size of a request in bytes. A proof has at most 63 lines, and a checkpoint a few signatures. */
 const MAX_REQUEST_BYTES = 65_536;
@@ -42,7 +42,7 @@ examples:
     if (positionals.length > 0) throw usageError("assent witness takes no arguments");
     const { name, host = "127.0.0.1", data = "witness" } = values;
     if (name === undefined || !isNoteName(name)) throw usageError('--name is needed: a name without spaces and "+"');
-    const logs = await Promise.all((values.log ?? []).map((log) => textFlag(log, (key) => key.trim())));
+    const logs = await Promise.all((values.log ?? []).map((log) => readTextFlag(log, (key) => key.trim())));
     if (logs.length === 0) throw usageError("--log is needed: the verifier key of a log to witness");
     for (const vkey of logs) {
       try {

@@ -28,14 +28,14 @@ export class MissingApiKeyError extends HookConfigError {}
 export const MANAGED_CONFIG_FILE = "/etc/assent/hook.json";
 
 /** Returns the folder of the user's files; null if the home folder is unknown. */
-export function userFolder(env: Readonly<Record<string, string | undefined>>): string | null {
+export function userConfigFolder(env: Readonly<Record<string, string | undefined>>): string | null {
   const home = env["HOME"] || env["USERPROFILE"];
   const folder = env["XDG_CONFIG_HOME"] || (home ? join(home, ".config") : null);
   return folder === null ? null : join(folder, "assent");
 }
 
 export function userConfigFile(env: Readonly<Record<string, string | undefined>>): string | null {
-  const folder = userFolder(env);
+  const folder = userConfigFolder(env);
   return folder === null ? null : join(folder, "hook.json");
 }
 

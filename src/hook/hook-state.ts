@@ -17,7 +17,7 @@ export function stateFolder(env: Readonly<Record<string, string | undefined>>): 
 }
 
 /** Session id of test calls. It is not recorded, because a test call does not prove that a host calls the hook. */
-export const DOCTOR_SESSION = "assent-doctor";
+export const TEST_SESSION = "assent-doctor";
 
 interface SessionRecord {
   host: Host;
@@ -58,7 +58,7 @@ export class HookState {
 
   async recordSession(host: Host, session: string | null, event: "start" | "call"): Promise<void> {
     const path = await this.pathFor("sessions", [host, session]);
-    if (path === null || session === null || session === DOCTOR_SESSION) return;
+    if (path === null || session === null || session === TEST_SESSION) return;
     const previous = await readSession(path);
     const now = Date.now();
     const next: SessionRecord = {

@@ -16,7 +16,7 @@ import { join } from "node:path";
 import { after, before, describe, test, type TestContext } from "node:test";
 import { HOSTS } from "../../src/hook/hosts/answers.ts";
 import { lineDiff } from "../../src/hook/install/settings-files.ts";
-import { DOCTOR_SESSION, HookState, stateFolder } from "../../src/hook/hook-state.ts";
+import { TEST_SESSION, HookState, stateFolder } from "../../src/hook/hook-state.ts";
 import { hookCommand } from "../../src/hook/install/hook-program.ts";
 import {
   hasHook,
@@ -231,7 +231,7 @@ test("status reports that no host has called the hook, and ignores the canary se
   const folder = folderWith(t, {});
   const env = { HOME: folder, XDG_STATE_HOME: folder };
   const state = new HookState(stateFolder(env));
-  await state.recordSession("claude-code", DOCTOR_SESSION, "call");
+  await state.recordSession("claude-code", TEST_SESSION, "call");
   const none = await assent(["hook", "status"], { env });
   assert.deepEqual([none.code, none.out], [0, ""]);
   assert.match(none.err, /^no host of this user has called the hook/);

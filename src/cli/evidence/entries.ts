@@ -23,7 +23,7 @@ export async function* readEntries(store: StorageReader, from: number, to: numbe
  * Returns the sequence numbers of the entries before `first` whose types are in `FOLLOWED_TYPES`, for example users,
  * keys, stops and grants. These entries determine what was in force at the start of the window.
  */
-export async function findContext(store: StorageReader, first: number): Promise<number[]> {
+export async function findContextEntries(store: StorageReader, first: number): Promise<number[]> {
   const found: number[] = [];
   for (const type of FOLLOWED_TYPES)
     for (let from = 0; ;) {

@@ -3,10 +3,10 @@ import type { SaltedFacts } from "../../domain/salted-facts.ts";
 import type { ActionRequest } from "../../domain/actions.ts";
 import type { JsonObject } from "../../domain/json.ts";
 
-export const FORMAT = "assent-evidence/1";
+export const PACK_FORMAT = "assent-evidence/1";
 
 export interface Manifest {
-  format: typeof FORMAT;
+  format: typeof PACK_FORMAT;
   /** Origin of the log. */
   origin: string;
   /** Start of the window (inclusive). `to` is its end (exclusive). RFC 3339. */

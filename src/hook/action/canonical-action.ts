@@ -7,12 +7,12 @@ import type { ActionRequest } from "../../client/index.ts";
 import { limitArguments } from "./argument-limits.ts";
 import { codexReportsFolder } from "./codex-version.ts";
 import type { HookEnvironment, HookEvent } from "../hook-event.ts";
-import { patternBaseFolders, PATH_MEMBERS, nestedPaths, pathSpellings } from "./file-arguments.ts";
+import { patternBaseFolders, PATH_MEMBERS, otherMemberPaths, pathSpellings } from "./file-arguments.ts";
 import { PayloadError, type JsonObject } from "../payload.ts";
 import { readPatchPaths } from "./patch-paths.ts";
 import { toAbsolute, isInside, LinkFollower, realPath } from "./followed-paths.ts";
 import { shellQuote } from "../shell/quote.ts";
-import { usesWorkspaceGitSettings, readsUntrackedFiles, hasFolderArgument } from "./git-repository.ts";
+import { usesWorkspaceGitSettings, readsFilesOutsideRepository, hasFolderArgument } from "./git-repository.ts";
 import type { ParsedShell } from "../shell/shell-types.ts";
 import { CANONICAL_NAMES, searchesFileNames, toolKind, parseMcpToolName, type ToolKind } from "./canonical-tools.ts";
 
@@ -187,7 +187,7 @@ async function parseCommand(text: string, cwd: string, location: CallLocation): 
   const { reads, writes, paths } = parsed;
   const files = { reads: await followed(reads), writes: await followed(writes), paths: await followed(paths) };
   for (const command of parsed.commands) {
-    if (command.name === "git" && readsUntrackedFiles(command, folders, [...paths, ...files.paths]))
+    if (command.name === "git" && readsFilesOutsideRepository(command, folders, [...paths, ...files.paths]))
       unclear.add("repository");
     if (command.name === "diff" && hasFolderArgument(command, folders, location.home)) unclear.add("folder");
   }
@@ -217,7 +217,7 @@ async function fileParams(
 ): Promise<JsonObject> {
   const named = PATH_MEMBERS.filter((name) => input[name] !== undefined);
   const rest = Object.fromEntries(Object.entries(input).filter(([name]) => !named.includes(name)));
-  const paths = [...named.map((name) => input[name]), ...nestedPaths(rest)];
+  const paths = [...named.map((name) => input[name]), ...otherMemberPaths(rest)];
   if (paths.some((path) => typeof path !== "string" || path === ""))
     throw new PayloadError("a path of the call is not a string");
   if (new Set(named.map((name) => input[name])).size > 1) throw new PayloadError("the call has two different paths");

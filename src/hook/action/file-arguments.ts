@@ -24,13 +24,13 @@ const PATH_MEMBER_ENDING = /(^|_)(paths?|files?|dirs?|director(y|ies)|folders?|c
  * Finds paths in a call's other members: `operations: [{ path }]` (Kiro), `replacements: [{ filePath }]` (VS Code),
  * `include` (Gemini), `paths` (others).
  */
-export function nestedPaths(rest: JsonObject): unknown[] {
+export function otherMemberPaths(rest: JsonObject): unknown[] {
   return Object.entries(rest).flatMap(([name, value]) => {
     const values = Array.isArray(value) ? (value as unknown[]) : [value];
     const words = name.replace(/([a-z])([A-Z])/g, "$1_$2").toLowerCase();
     const isNamed = PATH_MEMBER_ENDING.test(words) || (name === "include" && Array.isArray(value));
     return values.flatMap((each) => {
-      if (isObject(each)) return Array.isArray(value) ? nestedPaths(each) : [];
+      if (isObject(each)) return Array.isArray(value) ? otherMemberPaths(each) : [];
       const isText = typeof each === "string" ? each !== "" : Array.isArray(value);
       return PATH_MEMBERS.includes(name) || (isNamed && isText) ? [each] : [];
     });

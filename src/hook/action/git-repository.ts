@@ -54,7 +54,7 @@ function pathExists(path: string): boolean {
  * Whether git would read files outside the repository. `git diff` with two operands and `git grep` do so if there is no
  * repository, or if it belongs to another user. `git diff` also does so for paths outside the repository.
  */
-export function readsUntrackedFiles(
+export function readsFilesOutsideRepository(
   { args: [verb, ...args] }: ShellCommand,
   folders: readonly string[],
   paths: readonly string[],

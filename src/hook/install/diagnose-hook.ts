@@ -5,7 +5,7 @@ import { statSync } from "node:fs";
 import { configFiles, loadConfig, MANAGED_CONFIG_FILE, type HookConfig } from "../hook-config.ts";
 import { HOST_DIALECTS, type Host } from "../hosts/answers.ts";
 import type { JsonObject } from "../payload.ts";
-import { DOCTOR_SESSION, HookState, stateFolder } from "../hook-state.ts";
+import { TEST_SESSION, HookState, stateFolder } from "../hook-state.ts";
 import { evaluateTypicalCalls, checkConfig, createCheckClient } from "./check-service.ts";
 import { readSettings } from "./settings-files.ts";
 import { searchPath } from "./hook-program.ts";
@@ -186,7 +186,7 @@ export async function testInstalledHook(
     { ...env, PATH: searchPath(env) },
     folder,
   );
-  const action = await new HookState(stateFolder(env)).takeAction(host, DOCTOR_SESSION, id).catch(() => null);
+  const action = await new HookState(stateFolder(env)).takeAction(host, TEST_SESSION, id).catch(() => null);
   if (action !== null) {
     const { url, apiKey } = loadConfig(env);
     const outcome = { success: false, error: 'not run: "assent hook setup" only tests the hook' };
@@ -202,14 +202,14 @@ export async function testInstalledHook(
 /** Returns the payload that the host would send before a call. */
 function hostPayload(host: Host, tool: string, input: JsonObject, folder: string, id: string): JsonObject {
   if (host === "copilot")
-    return { sessionId: DOCTOR_SESSION, cwd: folder, toolName: tool, toolArgs: JSON.stringify(input) };
+    return { sessionId: TEST_SESSION, cwd: folder, toolName: tool, toolArgs: JSON.stringify(input) };
   return {
-    session_id: DOCTOR_SESSION,
+    session_id: TEST_SESSION,
     cwd: folder,
     tool_use_id: id,
     ...(host === "opencode" ? { opencode: 1 } : {}),
     ...(host === "cursor" ? { cursor_version: "0", workspace_roots: [folder] } : {}),
-    ...(host === "codex" ? { turn_id: DOCTOR_SESSION } : {}),
+    ...(host === "codex" ? { turn_id: TEST_SESSION } : {}),
     hook_event_name: host === "gemini" ? "BeforeTool" : "PreToolUse",
     tool_name: tool,
     tool_input: input,

@@ -9,7 +9,7 @@ import { appendLogKey, currentVkey, listVkeys, openLogCheckpoint, type LogKeys }
 import { userOfPrincipal } from "../../../domain/owner.ts";
 import type { Decision } from "../../../domain/policy/policy-types.ts";
 import { commitDigest, encodeRequest } from "../../../domain/request.ts";
-import { FORMAT, type Control, type Manifest, type OpenedAction, type PolicySetLine } from "../pack-format.ts";
+import { PACK_FORMAT, type Control, type Manifest, type OpenedAction, type PolicySetLine } from "../pack-format.ts";
 import { digestFile, parseLine, type PackFile, readLines, readText } from "./read-lines.ts";
 import { createSignatureQueue } from "./signature-queue.ts";
 import { addCommitments, type Commitments, findActionFault } from "./verify-actions.ts";
@@ -126,7 +126,8 @@ async function verifyFiles(
   if ((await readText(stated)) !== `${report.digest}  manifest.json\n`) fault("manifest.json was changed");
   const manifest = JSON.parse(text) as Manifest;
   const format: string = manifest.format;
-  if (format !== FORMAT) throw new SyntaxError(`the pack has the format ${format}; this page reads ${FORMAT}`);
+  if (format !== PACK_FORMAT)
+    throw new SyntaxError(`the pack has the format ${format}; this page reads ${PACK_FORMAT}`);
   report.manifest = manifest;
   const names = new Set(manifest.files.map(({ name }) => name));
   for (const name of files.keys())
