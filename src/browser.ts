@@ -1,6 +1,6 @@
 /**
- * `assent/browser`: pure functions for pages that show requests to people, as the console does. They run in browsers,
- * have no side effects, and do not use other parts of the service.
+ * `assent/browser`: functions for web pages that display requests to approvers, as the console does. They run in
+ * browsers and have no side effects.
  *
  *   import { encodeRequest, markText, outline } from "assent/browser";
  *

@@ -1,8 +1,8 @@
 /**
  * `assent/core`: what the product's own plugins use in addition to `assent/plugin`. Prefer `assent/plugin`.
  * `defineCorePlugin` gives a plugin the `CoreHost`, which can change actions, keys, policies and entries, and so can
- * break the guarantees of the ledger. The operator has to grant this privilege with `core: true` in `assent.yaml`. All
- * other exports are pure functions, or need a host to reach the service.
+ * break the guarantees of the ledger. The operator has to grant this privilege with `core: true` in `assent.yaml`.
+ * Without a host, no export can reach the service.
  */
 import type { Static, TObject } from "@sinclair/typebox";
 import type { CoreHost } from "./contract/core-host.ts";
@@ -14,8 +14,8 @@ export interface CorePlugin<Options extends TObject> extends Omit<Plugin<Options
 }
 
 /**
- * Defines a plugin that receives the privileged host. The service does not start with such a plugin unless the
- * operator grants the privilege in `assent.yaml`.
+ * Defines a plugin that receives the privileged host. For a third-party plugin, the operator must grant the privilege
+ * in `assent.yaml`; otherwise the service does not start.
  * @example
  * // assent.yaml:  plugins: [built-in, { name: ./ledger-size.ts, core: true }]
  * export default defineCorePlugin({

@@ -24,10 +24,12 @@ import type { PluginEntryType } from "./domain/entries.ts";
 import type { PluginScope } from "./domain/scopes.ts";
 
 /**
- * Everything that a plugin can contribute. New kinds require a change to the core. `start` and `stop` are members of
- * this object instead of the plugin, so that two runtimes in one process do not share state. `start` runs after the
- * store has been opened, in the order of the configuration. `stop` runs in reverse order, even if a later plugin failed
- * to start, and must be idempotent.
+ * Objects and callbacks that a plugin's `setup` adds to one runtime. The set of kinds is closed: a new kind requires a
+ * change to the core.
+ *
+ * `start` runs after the store has been opened, in the order of the configuration. `stop` runs in reverse order, even
+ * if a later plugin failed to start, and must be idempotent. Both are members of this object instead of the plugin, so
+ * that two runtimes in one process do not share state.
  */
 export interface Contributions {
   routes?: Route[];
@@ -51,8 +53,8 @@ export interface Contributions {
 export interface Plugin<Options extends TObject = TObject> {
   name: string;
   /**
-   * True if `setup` needs the privileged host. `defineCorePlugin` in `assent/core` sets it. Such a plugin is loaded
-   * only if the operator sets `core: true` for it in `assent.yaml`.
+   * True if `setup` needs the privileged host. `defineCorePlugin` in `assent/core` sets it. A third-party plugin then
+   * loads only if the operator sets `core: true` for it in `assent.yaml`.
    */
   core?: true;
   /** Schema of the options, validated before `setup`. Unknown keys are rejected. Default: the plugin has no options. */

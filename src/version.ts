@@ -1,4 +1,4 @@
-/** The version of Assent. */
+/** Reads the version of Assent from package.json. */
 import { readFileSync } from "node:fs";
 
 function read(path: string): string | null {
@@ -10,5 +10,5 @@ function read(path: string): string | null {
   }
 }
 
-/** The version in package.json, which is one more folder up for the built code. */
+/** Version of Assent, or "unknown". For the built code, package.json is one folder higher than for the source. */
 export const VERSION: string = read("../package.json") ?? read("../../package.json") ?? "unknown";

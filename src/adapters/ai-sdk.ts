@@ -20,9 +20,10 @@ interface SdkTool {
 
 /**
  * Returns the tools, wrapped so that each call needs a decision. A call that requires approval ends the run with a
- * tool-approval-request. To resume, append a tool-approval-response and generate again: the tool is evaluated again,
- * whatever the response says. The SDK's own `toolApproval` is not sufficient, because it accepts an approval in the
- * message history, which a client can write. Throws TypeError for tools without `execute`, because they run elsewhere.
+ * tool-approval-request. To resume, append a tool-approval-response and generate again. The adapter then requests a
+ * decision again and ignores the response's value. The SDK's own `toolApproval` is not sufficient, because it accepts
+ * an approval in the message history, which a client can write. Throws TypeError for tools without `execute`, because
+ * they run elsewhere.
  * @example
  * const tools = governTools({ refund, search }, { tool: "stripe" });
  * const result = await generateText({ model, tools, messages });

@@ -40,7 +40,7 @@ export function assentHooks(options: GateOptions) {
     const answer = { hookEventName: "PreToolUse" as const };
     try {
       if (input.tool_name === undefined || input.tool_input === undefined || input.tool_input === null)
-        throw new TypeError("Not run: the hook was not told which tool is called, or with what.");
+        throw new TypeError("Not run: the hook's input does not contain the tool's name and arguments.");
       const meta = { framework: "claude-agent-sdk", tool_call_id: call, session: input.session_id ?? "" };
       const { action } = await gate.start({
         name: input.tool_name,

@@ -2,7 +2,8 @@
  * Checks, when an adapter is imported, that it supports the installed version of its framework. The frameworks are not
  * peer dependencies, because npm would then change or reject their versions in projects that do not use an adapter.
  */
-export interface SupportedVersions {
+
+interface SupportedVersions {
   /** Oldest version that the adapter works with. */
   oldest: string;
   /** First major version that is not known to work. */

@@ -1,7 +1,7 @@
 /** Turns a framework's tool call into a request to the service. All adapters use this. */
-import { runAdmitted } from "../client/govern.ts";
+import { runStarted } from "../client/govern.ts";
 import {
-  admit,
+  submitAndStart,
   AssentError,
   createAssent,
   type ActionRecord,
@@ -47,7 +47,7 @@ const OPTIONS: Readonly<Record<keyof GateOptions, true>> = {
  * A tool call of the framework. The ids of the run, the thread and the call go into `meta`, which is not part of the
  * request.
  */
-export interface FrameworkCall {
+interface FrameworkCall {
   name: string;
   args: unknown;
   meta?: Json | undefined;
@@ -75,7 +75,7 @@ export class ToolNotRunError extends Error {
   }
 }
 
-/** Evaluates the tool's own `needsApproval`, which the gate must not weaken. */
+/** Evaluates the `needsApproval` that the tool's author set. The adapter requests approval if it returns true. */
 export async function evaluateNeedsApproval(ownNeedsApproval: unknown, ...given: unknown[]): Promise<boolean> {
   return Boolean(
     typeof ownNeedsApproval === "function"
@@ -84,11 +84,14 @@ export async function evaluateNeedsApproval(ownNeedsApproval: unknown, ...given:
   );
 }
 
-/** @param more additional options, set by the adapter */
+/**
+ * Creates the functions with which an adapter requests decisions on tool calls and runs the tools.
+ * @param more names of the options that only this adapter has
+ */
 export function createGate(options: GateOptions, more: Readonly<Record<string, true>> = {}) {
   refuseUnknownOptions("the adapter", options, { ...OPTIONS, ...more });
   if (typeof options.tool !== "string" && typeof options.tool !== "function")
-    throw new TypeError("the adapter needs a tool: policies know the tools by it");
+    throw new TypeError("the adapter needs the option `tool`, which policies match");
   const assent = options.assent ?? createAssent();
 
   async function requestOf({ name, args, signal }: FrameworkCall) {
@@ -111,7 +114,7 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
   async function start(call: FrameworkCall, appliesEdits = false): Promise<{ action: ActionRecord; params: Json }> {
     try {
       const request = await requestOf(call);
-      const { state, action, outcome, message } = await admit(assent, request, {
+      const { state, action, outcome, message } = await submitAndStart(assent, request, {
         meta: copyJsonObject(call.meta, "meta"),
         approvalTimeout: options.approvalTimeout ?? call.approvalTimeout,
         appliesEdits,
@@ -126,15 +129,15 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
       if (error instanceof ToolNotRunError) throw error;
       call.signal?.throwIfAborted();
       const why =
-        error instanceof AssentError ? `the approval service said nothing usable (${error.code})` : String(error);
+        error instanceof AssentError ? `the approval service gave no usable response (${error.code})` : String(error);
       throw new ToolNotRunError("unavailable", `Not run: ${why}. It was not refused; try again later.`, {}, error);
     }
   }
 
   /**
    * Submits the calls that the model made in one turn as a plan, so that people decide on all of them together. Each
-   * call then runs as one action of the plan. If the plan cannot be submitted, each call is submitted separately and
-   * gets a separate refusal.
+   * call then runs as one action of the plan. If the plan cannot be submitted, each call is submitted separately when
+   * it runs.
    * @param idempotencyKey a key that stays the same for these calls whenever the run is resumed
    */
   async function plan(calls: readonly FrameworkCall[], idempotencyKey: string): Promise<void> {
@@ -176,7 +179,7 @@ export function createGate(options: GateOptions, more: Readonly<Record<string, t
      */
     async run<T>(call: FrameworkCall, run: (params: Json) => T | Promise<T>): Promise<T> {
       const { action, params } = await start(call, true);
-      return await runAdmitted(assent, action, {}, () => run(params));
+      return await runStarted(assent, action, {}, () => run(params));
     },
   };
 }

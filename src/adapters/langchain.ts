@@ -22,9 +22,9 @@ export interface LangChainOptions<Message> extends GateOptions {
   /** Creates the refusal message with your LangChain's class: `(fields) => new ToolMessage(fields)`. */
   message: (fields: { tool_call_id: string; name: string; status: "error"; content: string }) => Message;
   /**
-   * LangGraph's `interrupt`, which requires a checkpointer. A call that requires approval stops the graph, and resuming
-   * it requests a decision again, whatever the resume value. Without `interrupt`, the model gets a message to retry
-   * later.
+   * LangGraph's `interrupt`, which requires a checkpointer. A call that requires approval stops the graph. Resuming the
+   * graph requests a decision again and ignores the resume value. Without `interrupt`, the model gets a message to
+   * retry later.
    */
   interrupt?: ((value: { action_id: string; message: string }) => unknown) | undefined;
   /**

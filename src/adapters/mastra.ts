@@ -20,9 +20,9 @@ interface ExecutionContext {
 /**
  * Returns the definition of a tool, wrapped so that each call needs a decision.
  * Use as `createTool(governTool({ id, description, inputSchema, execute }, gate))`. A call that requires approval
- * suspends its run. `resumeStream` and `resumeGenerate` request a decision again, whatever the resume data. Throws an
- * Error with a message for the model if the call comes from outside an agent, or if the tool has no `suspendSchema` or
- * storage for the suspended run.
+ * suspends its run. `resumeStream` and `resumeGenerate` request a decision again and ignore the resume data. The run
+ * cannot be suspended outside an agent, or without a `suspendSchema` and storage. Then the call throws an Error with a
+ * message for the model.
  * @example
  * const refund = createTool(governTool({ id: "refund", description, inputSchema, execute }, { tool: "stripe" }));
  */

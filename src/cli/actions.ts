@@ -9,12 +9,12 @@ import {
   printJson,
   type Command,
 } from "./command.ts";
-import { GRANT_OPTIONS, grantTerms, type GrantView, showGrant } from "./grants.ts";
+import { GRANT_OPTIONS, parseGrantTerms, type GrantView, showGrant } from "./grants.ts";
 import {
   createClient,
   createPrivilegedClient,
   actionExitCode,
-  jsonFlag,
+  readJsonFlag,
   withServiceErrors,
   printAction,
 } from "./remote.ts";
@@ -57,8 +57,8 @@ examples:
     const { agent, tool, operation, wait } = values;
     if (tool === undefined || operation === undefined) throw usageError("--tool and --operation are needed");
     const seconds = wait === undefined ? undefined : parseSeconds("--wait", wait, MAX_WAIT);
-    const params = await jsonFlag("params", values.params);
-    const context = await jsonFlag("context", values.context);
+    const params = await readJsonFlag("params", values.params);
+    const context = await readJsonFlag("context", values.context);
     const key = values["idempotency-key"];
     const service = await createClient();
     const action = await withServiceErrors(async () =>
@@ -87,8 +87,7 @@ function voteCommand(approve: boolean): Command {
     summary: `${verb} a pending action`,
     help: `usage: assent ${verb} ID [--reason TEXT] ${approve ? "[--for DURATION --count N [--scope CEL] ...] " : ""}[--yes] [--json]
 
-Prints who asks for what and why, and on a terminal asks whether to ${verb} it. The vote is only valid for the request that was
-printed. Votes with the key in ASSENT_API_KEY, or asks for it on the terminal. The vote counts for the owner of that key. ID can
+Prints the request, and on a terminal asks whether to ${verb} it. The vote is only valid for the request that was printed. Votes with the key in ASSENT_API_KEY, or asks for it on the terminal. The vote counts for the owner of that key. ID can
 be the beginning of the id of one pending action, of 8 characters or more. "assent watch" votes with your own session.
 
   --reason TEXT        recorded with the vote
@@ -105,7 +104,7 @@ ${approve ? EXAMPLE_WITH_GRANT : ""}`,
         json: { type: "boolean" },
         ...(approve ? GRANT_OPTIONS : {}),
       });
-      const grant = approve ? grantTerms(values) : undefined;
+      const grant = approve ? parseGrantTerms(values) : undefined;
       const service = await createPrivilegedClient();
       const text = onlyId(positionals, verb);
       const shown = await showForVote(service, await withServiceErrors(() => completeId(service, text)), io);
@@ -178,7 +177,7 @@ export const ask: Command = {
   summary: "ask the agent of a pending action a question",
   help: `usage: assent ask ID QUESTION [--json]
 
-The agent is told the question when it next submits or waits for the action. "assent actions ID" shows its answer.
+The agent receives the question when it next submits or waits for the action. "assent actions ID" shows its answer.
 ID can be the beginning of the id of one pending action, of 8 characters or more.
 
 examples:
@@ -218,12 +217,13 @@ examples:
   },
 };
 
-export const liftRejectionCommand: Command = {
+export const liftRejection: Command = {
   summary: "lift the rejection of an action",
   help: `usage: assent lift ID [--reason TEXT] [--json]
 
-After a person has rejected an action, the same request is refused for a time (approval.rejection_holds). From now on it
-requires approval again. The action itself stays denied. The key in ASSENT_API_KEY must be one that may approve it.
+After a person has rejected an action, the same request is refused for a time (approval.rejection_holds). This command ends
+that time, so that the same request requires approval again. The action itself stays denied. The key in ASSENT_API_KEY must
+be one that may approve it.
 
 examples:
   assent lift 019346a0-0000-7000-8000-000000000000 --reason "rejected by mistake"
@@ -282,8 +282,8 @@ function row(action: ActionRecord): string[] {
 }
 
 /**
- * Returns the id of the only pending action whose id begins with `prefix`. Throws if there are several, because a vote
- * must be for exactly one action.
+ * Returns the id of the only pending action whose id begins with `prefix`. Throws CommandError unless there is exactly
+ * one. Returns a full id, and a prefix of fewer than 8 characters, unchanged.
  */
 async function completeId(service: Awaited<ReturnType<typeof createClient>>, prefix: string): Promise<string> {
   if (!/^[0-9a-f]{8}[0-9a-f-]{0,27}$/.test(prefix)) return prefix;

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import type { Config } from "../config/index.ts";
 import { nullIfCorrupt, type Storage } from "../contract/storage.ts";
 import { vkeyAtSize } from "../domain/log-keys.ts";
@@ -14,10 +13,10 @@ import {
 } from "../ledger/sign/checkpoint-file.ts";
 import { createProofReader } from "../ledger/reader.ts";
 import { LedgerTampered } from "../ledger/tampered.ts";
-import { EXIT_CODES, parseArguments, usageError, CommandError, printJson, type Command } from "./command.ts";
+import { EXIT_CODES, parseArguments, usageError, printJson, type Command } from "./command.ts";
 import { loadServeConfig } from "./serve.ts";
 import { readRepairs, repairStore, formatRepair } from "./repair.ts";
-import { assertCurrentSchema, createProgressReporter, withStore } from "./with-store.ts";
+import { assertCurrentSchema, createProgressReporter, readCheckpointFlag, withStore } from "./with-store.ts";
 
 export const audit: Command = {
   summary: "check a whole store against its ledger",
@@ -50,7 +49,7 @@ examples:
       copy: { type: "string" },
     });
     if (positionals.length > 0) throw usageError("assent audit takes no arguments");
-    const note = values.checkpoint === undefined ? null : read(values.checkpoint);
+    const note = values.checkpoint === undefined ? null : readCheckpointFlag(values.checkpoint);
     if (values.copy !== undefined && values.repair !== true) throw usageError("--copy needs --repair");
     const config = loadServeConfig(process.env, values.config);
     if (values.repair === true) {
@@ -117,7 +116,7 @@ examples:
  */
 const UNSIGNED_AFTER_MS = 60_000;
 
-/** Returns a warning if entries that the newest checkpoint does not cover are too old; otherwise an empty list. */
+/** Returns a warning if entries have been unsigned for longer than `UNSIGNED_AFTER_MS`; otherwise an empty list. */
 async function unsignedWarning(storage: Storage, { signedSize, size }: StoreAuditReport): Promise<string[]> {
   if (signedSize === null || signedSize >= size) return [];
   const [first] = (await nullIfCorrupt(storage.entries(signedSize, signedSize + 1))) ?? [];
@@ -176,14 +175,4 @@ async function compareSavedCheckpoints(
     }
   }
   return contained;
-}
-
-function read(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    throw new CommandError(
-      `the checkpoint "${path}" cannot be read: ${error instanceof Error ? error.message : String(error)}`,
-    );
-  }
 }

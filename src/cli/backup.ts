@@ -16,7 +16,10 @@ import { CommandError, EXIT_CODES, parseArguments, printJson, usageError, type C
 import { loadServeConfig } from "./serve.ts";
 import { withStore } from "./with-store.ts";
 
-/** Files of the data folder that a restored store needs to sign entries and permits and to verify approval links. */
+/**
+ * Files of the data folder that a backup includes: the secret of approval tokens, and the keys that sign permits. The
+ * backup also includes the log's keys, which `isLogKeyFile` finds.
+ */
 const SECRET_FILES: readonly string[] = ["secret", ...PERMIT_KEY_FILES];
 
 export const backup: Command = {
@@ -44,7 +47,7 @@ examples:
         throw new CommandError(
           `${storage.name} cannot be backed up by this command: use the database's own tools, as docs/operations.md describes`,
         );
-      makeEmpty(folder);
+      createEmptyFolder(folder);
       // Rename the file only when it is complete, so that an interrupted backup does not look like a complete backup.
       const part = join(folder, "assent.db.part");
       await storage.backup(part);
@@ -69,7 +72,7 @@ examples:
   },
 };
 
-function makeEmpty(folder: string): void {
+function createEmptyFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     if (readdirSync(folder).length > 0) throw new CommandError(`the folder ${folder} is not empty; give a new one`);

@@ -50,8 +50,8 @@ type Options = NonNullable<ParseArgsConfig["options"]>;
 type Parsed<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true; args: string[] }>>;
 
 /**
- * Parses options like `util.parseArgs`. For an unknown option, throws CommandError with `EXIT_CODES.usage` and suggests
- * a similar option.
+ * Parses options like `util.parseArgs`. Throws CommandError with `EXIT_CODES.usage` for invalid options. For an unknown
+ * option, the message suggests a similar option.
  */
 export function parseArguments<T extends Options>(args: string[], options: T): Parsed<T> {
   try {

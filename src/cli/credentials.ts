@@ -6,7 +6,7 @@ import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isHttpUrl } from "../client/url.ts";
 import { isObject } from "../hook/payload.ts";
-import { userFolder } from "../hook/hook-config.ts";
+import { userConfigFolder } from "../hook/hook-config.ts";
 import { readSettings, writeSettings } from "../hook/install/settings-files.ts";
 import { CommandError, toPrintable, usageError } from "./command.ts";
 import { readSecret } from "./secret-input.ts";
@@ -22,7 +22,7 @@ interface StoredLogin {
 
 /** Path of the file that `assent login` writes; null if the home folder is unknown. */
 function loginFile(env: Variables = process.env): string | null {
-  const folder = userFolder(env);
+  const folder = userConfigFolder(env);
   return folder === null ? null : join(folder, "login.json");
 }
 

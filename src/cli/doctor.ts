@@ -32,7 +32,7 @@ const EXPIRES_SOON_MS = 7 * 86_400_000;
 
 interface Finding {
   check: string;
-  /** `note` means that the check passed, but that the operator should know about something. */
+  /** `note` is information that is not a problem, for example that a check was skipped. */
   state: "ok" | "problem" | "note";
   text: string;
   /** Advice on how to fix the problem. */

@@ -82,7 +82,7 @@ examples:
       if (!yes && !json) io.err("nothing was erased; add --yes to erase its parameters, context and result");
       return EXIT_CODES.ok;
     }
-    const conditions = await selection(which);
+    const conditions = await parseSelection(which);
     const count = await eraseAll({ ...conditions, ...(yes ? { dry_run: false, reason } : {}) }, io);
     if (json) printJson(io, { dry_run: !yes, ...count });
     else io.out(describeCount(count, yes));
@@ -90,7 +90,7 @@ examples:
   },
 };
 
-async function selection(given: Record<string, string | undefined>): Promise<Record<string, unknown>> {
+async function parseSelection(given: Record<string, string | undefined>): Promise<Record<string, unknown>> {
   const { "older-than": age, until, agent, value, number, at, subject } = given;
   if (age !== undefined && until !== undefined) throw usageError("give either --older-than or --until");
   if (value !== undefined && number !== undefined) throw usageError("give either --value or --number");

@@ -139,7 +139,6 @@ async function showSuggestions(io: Output, action: string, json: boolean): Promi
   }
 }
 
-/** Prints a grant. */
 export function showGrant(io: Output, grant: GrantView, json: boolean): void {
   if (json) return printJson(io, grant);
   const { status, sum, used, ended } = grant;
@@ -160,7 +159,7 @@ export function showGrant(io: Output, grant: GrantView, json: boolean): void {
   for (const [name, value] of lines) if (value !== null) io.out(`  ${name.padEnd(9)} ${toPrintable(value)}`);
 }
 
-/** Options of `assent approve` that create a grant, in the form that `parse` expects. */
+/** Options of `assent approve` that create a grant, in the form that `parseArguments` expects. */
 export const GRANT_OPTIONS = {
   for: { type: "string" },
   count: { type: "string" },
@@ -173,7 +172,7 @@ export const GRANT_OPTIONS = {
 type GrantFlags = { [name in keyof typeof GRANT_OPTIONS]?: string | boolean | undefined };
 
 /** Returns the terms that the flags specify; undefined if there are no flags. Throws CommandError. */
-export function grantTerms(flags: GrantFlags): GrantTerms | undefined {
+export function parseGrantTerms(flags: GrantFlags): GrantTerms | undefined {
   const given = Object.keys(GRANT_OPTIONS).filter((name) => flags[name as keyof GrantFlags] !== undefined);
   if (given.length === 0) return undefined;
   const { for: duration, count, scope, sum, "at-most": atMost } = flags;

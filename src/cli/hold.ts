@@ -39,7 +39,7 @@ period. A hold on an agent or a person also covers later actions.
                    standard input. The ledger contains only a salted commitment to it
   --reason TEXT    recorded permanently: use a case number, nothing personal
   --list           list the active holds
-  --release ID     release a hold; if the configuration requires several people, this is one request of them
+  --release ID     release a hold; if the configuration requires several people, each of them must run this command
   --json           print JSON
 
 The key needs the scope holds:write; to list, actions:erase or provenance:read is enough. Exits 4 if the hold is still active

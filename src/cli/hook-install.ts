@@ -60,7 +60,8 @@ function commandFor(scope: Scope): string {
 }
 
 export function parseHost(value: string | undefined): Host {
-  if (!isHost(value)) throw usageError(`--host takes one of ${HOSTS.join(", ")}`);
+  if (!isHost(value))
+    throw usageError(`--host must be one of ${HOSTS.join(", ")}${value === undefined ? "" : `; got "${value}"`}`);
   return value;
 }
 

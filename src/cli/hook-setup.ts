@@ -109,7 +109,7 @@ async function setUp(
     ...wanted
   }: { host: Host; scope: Scope; command: string | undefined; agent: string | null; owner: string | null },
 ): Promise<number> {
-  // Check this before anything is created. It fails for a program in a temporary cache, and for unreadable settings.
+  // Fail before anything is created if the program is in a temporary cache, or if the settings are unreadable.
   planInstall(host, scope, command);
 
   const env = withoutCredentials(process.env);
@@ -118,7 +118,7 @@ async function setUp(
   const change = planInstall(host, scope, command);
   const isChanged = applyChange(io, change);
   try {
-    await prove(io, host, scope, command, env);
+    await testHook(io, host, scope, command, env);
   } catch (error) {
     // Restore the settings, because a hook that does not work denies every call.
     if (isChanged) writeSettings(change.path, change.after, change.before);
@@ -290,7 +290,13 @@ async function preparePolicies(io: Output, config: HookConfig, agent: string, ho
 }
 
 /** Sends typical calls through the hook. Starts the hook with the command line in the host's settings. */
-async function prove(io: Output, host: Host, scope: Scope, command: string | undefined, env: Variables): Promise<void> {
+async function testHook(
+  io: Output,
+  host: Host,
+  scope: Scope,
+  command: string | undefined,
+  env: Variables,
+): Promise<void> {
   const [line] = installedCommands(readSettings(settingsFile(host, scope, settingsFolders()) as string), host, command);
   if (line === undefined) throw new CommandError("the hook is not in the settings that were written");
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "assent-hook-")));

@@ -62,8 +62,8 @@ const status: Subcommand = {
   summary: "list sessions, including those that never called the hook",
   help: `usage: assent hook status [--json]
 
-Lists the sessions of this user's hosts in the last seven days. If a session started but never asked, its start hook works and
-the hook for its calls does not.
+Lists the sessions of this user's hosts in the last seven days. If a session has no calls, the host runs the hook at the start
+of a session, but not for tool calls.
 
 examples:
   assent hook status
@@ -88,7 +88,7 @@ examples:
         toPrintable(session),
         time(started),
         time(last),
-        calls === 0 ? "never asked" : String(calls),
+        calls === 0 ? "none" : String(calls),
       ]),
     );
     return EXIT_CODES.ok;

@@ -57,7 +57,7 @@ export const keys: Command = {
 rotate-permit replaces the key that signs permits. It opens the store directly, so stop the service on an embedded store
 first. Permits of the old key stay valid for one day; by then all of them have expired.
 
-rotate-log does the same for the key that signs checkpoints. Where ledger.key is configured, give the new key to every
+rotate-log replaces the key that signs checkpoints. Where ledger.key is configured, give the new key to every
 process as ledger.next_key first. "assent verify" accepts the old pinned key and prints the new one.
 
 examples:
@@ -117,7 +117,7 @@ async function create(args: string[], io: Output): Promise<number> {
   return EXIT_CODES.ok;
 }
 
-/** Creates an admin key directly in the ledger. The lock of the store ensures that no service is running. */
+/** Creates an admin key directly in the store. The lock of an embedded store ensures that no service is running. */
 async function createLocalAdminKey(name: string, file: string | undefined): Promise<KeyView> {
   const config = loadServeConfig(process.env, file);
   const runtime = await startRuntime(() => createRuntime({ ...config, log: { level: "error" } }));

@@ -22,7 +22,7 @@ const COMMANDS: Readonly<Record<CoreCommand, () => Promise<Command>>> = {
   edit: async () => (await import("./actions.ts")).edit,
   ask: async () => (await import("./actions.ts")).ask,
   answer: async () => (await import("./actions.ts")).answer,
-  lift: async () => (await import("./actions.ts")).liftRejectionCommand,
+  lift: async () => (await import("./actions.ts")).liftRejection,
   actions: async () => (await import("./actions.ts")).actions,
   grants: async () => (await import("./grants.ts")).grants,
   delegations: async () => (await import("./delegations.ts")).delegations,

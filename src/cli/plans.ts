@@ -1,7 +1,7 @@
 /** Commands for plans, which are lists of actions that are submitted together and approved with one vote. */
 import { readFile } from "node:fs/promises";
 import type { ActionRequest, PlanQuery, PlanRecord, PlanSummary } from "../client/index.ts";
-import { parseJson } from "../domain/json.ts";
+import { isJsonObject, parseJson } from "../domain/json.ts";
 import {
   EXIT_CODES,
   parseArguments,
@@ -11,7 +11,7 @@ import {
   type Command,
   type Output,
 } from "./command.ts";
-import { actionExitCode, createClient, createPrivilegedClient, withServiceErrors } from "./remote.ts";
+import { actionExitCode, createClient, createPrivilegedClient, readTextFlag, withServiceErrors } from "./remote.ts";
 
 export const plan: Command = {
   summary: "submit several actions as a plan, list and show plans, vote on them and cancel them",
@@ -95,7 +95,8 @@ async function submitFile(path: string, idempotencyKey: string | undefined): Pro
 }
 
 async function readPlanFile(path: string): Promise<PlanFile> {
-  const text = path === "-" ? await readStandardInput() : await readFile(path, "utf8").catch(() => null);
+  const text =
+    path === "-" ? await readTextFlag("-", (value) => value) : await readFile(path, "utf8").catch(() => null);
   if (text === null) throw usageError(`the file ${path} cannot be read`);
   let file: unknown;
   try {
@@ -103,18 +104,13 @@ async function readPlanFile(path: string): Promise<PlanFile> {
   } catch (error) {
     throw usageError(`${path} is not JSON: ${error instanceof Error ? error.message : String(error)}`);
   }
-  const { actions, ordered, stop_on_failure, ...unknown } = file as Record<string, unknown>;
+  if (!isJsonObject(file)) throw usageError(`${path} must be a JSON object with an array "actions"`);
+  const { actions, ordered, stop_on_failure, ...unknown } = file;
   const [name] = Object.keys(unknown);
   if (name !== undefined)
     throw usageError(`${path} has the unknown member "${name}"; it can have actions, ordered and stop_on_failure`);
   if (!Array.isArray(actions)) throw usageError(`${path} must have an array "actions"`);
-  return { actions, ordered, stop_on_failure } as PlanFile;
-}
-
-async function readStandardInput(): Promise<string> {
-  const parts: Buffer[] = [];
-  for await (const part of process.stdin) parts.push(part as Buffer);
-  return Buffer.concat(parts).toString("utf8");
+  return { actions, ordered, stop_on_failure } as unknown as PlanFile;
 }
 
 function toStrike(text: string): { position: number; reason?: string } {

@@ -1,4 +1,4 @@
-/** The readiness of a running service, as `assent status` and `assent doctor` display it. */
+/** Reads the readiness of a running service, which `assent status` and `assent doctor` display. */
 import { AssentError, type Assent } from "../client/index.ts";
 import { isJsonObject } from "../domain/json.ts";
 

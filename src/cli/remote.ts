@@ -132,12 +132,15 @@ function rejectionLines({ action_id, approver, reason, rejected_at, holds_until 
  * Parses a flag's value as a JSON object: the value, the file for `@file`, or standard input for `-`. Throws
  * CommandError.
  */
-export async function jsonFlag(name: string, value: string | undefined): Promise<Record<string, unknown> | undefined> {
+export async function readJsonFlag(
+  name: string,
+  value: string | undefined,
+): Promise<Record<string, unknown> | undefined> {
   if (value === undefined) return undefined;
   let parsed: unknown;
   try {
     // Use the strict parser, because parsers disagree on the value of duplicate keys.
-    parsed = parseJson(await textFlag(value, (text) => text));
+    parsed = parseJson(await readTextFlag(value, (text) => text));
   } catch (error) {
     throw usageError(
       `--${name} takes a JSON object, @file or -: ${error instanceof Error ? error.message : String(error)}`,
@@ -149,7 +152,7 @@ export async function jsonFlag(name: string, value: string | undefined): Promise
 }
 
 /** Returns the content of standard input for `-`, or of the file for `@file`. Passes any other value to `plain`. */
-export async function textFlag(value: string, plain: (value: string) => string | Promise<string>): Promise<string> {
+export async function readTextFlag(value: string, plain: (value: string) => string | Promise<string>): Promise<string> {
   const { readFile } = await import("node:fs/promises");
   if (value === "-") {
     const chunks: Buffer[] = [];
@@ -164,6 +167,6 @@ export async function textFlag(value: string, plain: (value: string) => string |
 
 /** Reads a secret, which can be given as `@file` or `-`. Removes the newline at the end of a file. */
 export async function readSecretFlag(given: string): Promise<string> {
-  const text = await textFlag(given, (plain) => plain);
+  const text = await readTextFlag(given, (plain) => plain);
   return text === given ? text : text.replace(/\r?\n$/, "");
 }

@@ -1,6 +1,6 @@
 /**
- * `assent audit --repair` deletes rows after the head. In an earlier version, a lost connection could leave such rows
- * behind.
+ * `assent audit --repair` deletes rows after the head. In an earlier version, a lost connection could leave these rows
+ * in the store.
  */
 import { closeSync, fsyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";

@@ -22,7 +22,7 @@ export function requestSummary(action: ActionRecord): string {
 }
 
 /**
- * Returns the command, the files or the URLs; null if there are none, or if `shown_first` contains other parameters.
+ * Returns the command, the files or the URLs; null if there are none, or if `shown_first` lists only other parameters.
  * Also returns null if the request contains an amount, because an agent could otherwise hide the amount by adding a
  * command.
  */

@@ -14,8 +14,9 @@ export const status: Command = {
   summary: "show the service, the key, and what waits for approval",
   help: `usage: assent status [--json]
 
-Asks the service at ASSENT_URL whether it is ready, and which policies each source has offered and which are applied. With a key, from "assent login" or ASSENT_API_KEY, it also shows what the
-key is and may do, and how many actions that the key can see wait for approval.
+Shows whether the service at ASSENT_URL is ready, which policies each source has offered, and which are applied. With a key
+from "assent login" or ASSENT_API_KEY, also shows the key's name and scopes, and how many of the actions that the key can see
+wait for approval.
 
 If the service is not ready, it shows why, and the policies.
 

@@ -42,7 +42,7 @@ Permits that were already issued, and that a tool verifies offline, cannot be re
   --until TIME      end the stop at this time, such as 2026-01-31T00:00:00Z, or 2h from now
   --for DURATION    end the stop after this duration: 30m, 12h, 7d
   --list            list the active stops
-  --lift ID         lift a stop; if the configuration requires several people, this is one request of them
+  --lift ID         lift a stop; if the configuration requires several people, each of them must run this command
   --json            print JSON
 
 The key needs the scope stop:write. Exits 4 if the stop is still active after --lift, because more people must request it.

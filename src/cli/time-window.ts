@@ -1,4 +1,4 @@
-/** The flags --from and --to, which select a time window. */
+/** Parses the flags --from and --to, which select a time window. */
 import { usageError } from "./command.ts";
 import { parsePast } from "./times.ts";
 

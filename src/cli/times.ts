@@ -1,4 +1,4 @@
-/** Times and durations in options: `2026-01-31`, `2026-01-31T09:00:00Z`, `2h`, `90`. */
+/** Parses times and durations in options: `2026-01-31`, `2026-01-31T09:00:00Z`, `2h`, `90`. */
 import { parseDuration, parseRfc3339 } from "../domain/time.ts";
 import { usageError } from "./command.ts";
 

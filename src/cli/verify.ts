@@ -24,7 +24,7 @@ import {
   printJson,
   type Command,
 } from "./command.ts";
-import { textFlag } from "./remote.ts";
+import { readTextFlag } from "./remote.ts";
 
 interface Verified {
   leaf_hash: string;
@@ -82,10 +82,10 @@ examples:
     const [file, ...more] = positionals;
     if (file === undefined || more.length > 0) throw usageError("assent verify takes one proof file, or -");
     if (values.key === undefined) throw usageError("--key is required: without a pinned key, a proof shows nothing");
-    const vkey = (await textFlag(values.key, (key) => key)).trim();
-    const proof = await textFlag(file === "-" ? "-" : `@${file}`, (text) => text);
+    const vkey = (await readTextFlag(values.key, (key) => key)).trim();
+    const proof = await readTextFlag(file === "-" ? "-" : `@${file}`, (text) => text);
     const entry = values.entry === undefined ? null : await entryIn(values.entry);
-    const witnesses = await Promise.all((values.witness ?? []).map((given) => textFlag(given, (key) => key)));
+    const witnesses = await Promise.all((values.witness ?? []).map((given) => readTextFlag(given, (key) => key)));
     const verified = verifyProofText(
       proof,
       vkey,
@@ -123,7 +123,7 @@ async function checkVote(verified: Verified, enrolment: string | undefined, vkey
   }
   if (enrolment === undefined)
     return `the vote has a signature of the passkey ${entry.gesture.credential_id}, which was not checked; give --enrolment`;
-  const { entry: user } = verifyProofText(await textFlag(`@${enrolment}`, (text) => text), vkey, null);
+  const { entry: user } = verifyProofText(await readTextFlag(`@${enrolment}`, (text) => text), vkey, null);
   const passkey = findEnrolledPasskey(user as (UserEntry & { seq: number }) | null, entry.by.principal, entry);
   const fault = findGestureFault(
     verified.origin,

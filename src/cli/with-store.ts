@@ -1,4 +1,5 @@
 /** Helpers for commands that open the store directly. */
+import { readFileSync } from "node:fs";
 import type { Config } from "../config/index.ts";
 import { StorageError, type Storage } from "../contract/storage.ts";
 import { createLogger } from "../serve/log.ts";
@@ -63,6 +64,15 @@ export async function assertCurrentSchema(storage: Storage): Promise<void> {
     throw new CommandError(
       `the store was migrated by a newer version (schema ${applied}, this one knows ${newest}); run that version`,
     );
+}
+
+/** Returns the checkpoint in the file that `--checkpoint` names. Throws CommandError if the file cannot be read. */
+export function readCheckpointFlag(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new CommandError(`the checkpoint "${path}" cannot be read: ${(error as Error).message}`);
+  }
 }
 
 /**

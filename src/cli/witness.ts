@@ -8,8 +8,8 @@ import { verifyEd25519 } from "../identity/vault.ts";
 import { createWitness, createWitnessStateStore, type Witness } from "../ledger/witness/witness.ts";
 import { stopOnSignals, serve as serveHttp } from "../serve/index.ts";
 import { listen } from "./listen.ts";
-import { CommandError, EXIT_CODES, parseArguments, usageError, type Command } from "./command.ts";
-import { textFlag } from "./remote.ts";
+import { CommandError, EXIT_CODES, parseArguments, parsePort, usageError, type Command } from "./command.ts";
+import { readTextFlag } from "./remote.ts";
 
 /** Maximum size of a request in bytes. A proof has at most 63 lines, and a checkpoint a few signatures. */
 const MAX_REQUEST_BYTES = 65_536;
@@ -42,7 +42,7 @@ examples:
     if (positionals.length > 0) throw usageError("assent witness takes no arguments");
     const { name, host = "127.0.0.1", data = "witness" } = values;
     if (name === undefined || !isNoteName(name)) throw usageError('--name is needed: a name without spaces and "+"');
-    const logs = await Promise.all((values.log ?? []).map((log) => textFlag(log, (key) => key.trim())));
+    const logs = await Promise.all((values.log ?? []).map((log) => readTextFlag(log, (key) => key.trim())));
     if (logs.length === 0) throw usageError("--log is needed: the verifier key of a log to witness");
     for (const vkey of logs) {
       try {
@@ -51,9 +51,7 @@ examples:
         throw usageError((error as Error).message);
       }
     }
-    const port = Number(values.port ?? 8001);
-    if (!Number.isInteger(port) || port < 0 || port > 65_535)
-      throw usageError(`--port must be from 0 to 65535; got "${values.port}"`);
+    const port = parsePort(values.port ?? "8001");
     mkdirSync(data, { recursive: true, mode: 0o700 });
     const unlock = lock(data);
     try {

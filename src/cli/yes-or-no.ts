@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline/promises";
 import type { Output } from "./command.ts";
 
-/** Whether a person can answer, because standard input and standard error are a terminal. */
+/** Whether a person can answer: standard input and standard error must be terminals. */
 export function canAsk(io: Output): boolean {
   return process.stdin.isTTY === true && io.watched;
 }

@@ -33,9 +33,9 @@ const START_AGAIN = 20;
 export function submissionCalls({ call, record, listOf, sessionHeader }: ApiCalls) {
   return {
     /**
-     * Submits an action. Retries if the response is missing and the call has `join` or `idempotencyKey`, so that it
-     * cannot create two actions. Throws ServiceUnavailable if the response is about a different request, because an
-     * intermediary can mix up responses.
+     * Submits an action. Retries only a call with `join` or `idempotencyKey`, because another retry could create a
+     * second action. Throws ServiceUnavailable if the response is about a different request, because an intermediary
+     * can mix up responses.
      */
     async submit({ agent_id, tool, operation, params, context }: ActionRequest, how: SubmitOptions = {}) {
       const { join, meta, wait, permit, idempotencyKey, signal } = how;
@@ -122,8 +122,8 @@ export function executionCalls({ record, action, transport }: ApiCalls) {
     permit: (id: string, { signal }: CallOptions = {}) =>
       record(id, "POST", "/permit", { body: {}, signal, repeatable: true }),
     /**
-     * Starts the action for this call only. Retries if the response is missing. A caller that gets no response must not
-     * run the action.
+     * Starts the action, so that no other caller can run it. Retries if the response is missing. A caller that gets no
+     * response must not run the action.
      */
     async start(
       id: string,

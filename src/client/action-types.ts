@@ -51,7 +51,7 @@ export interface PlanQuery {
 export interface SubmitPlanOptions extends CallOptions {
   /** Whether each action can start only when all earlier actions have ended. */
   ordered?: boolean | undefined;
-  /** Whether no action can start after another action has failed. */
+  /** Whether the plan stops when one of its actions fails, is denied, is cancelled or expires. */
   stopOnFailure?: boolean | undefined;
   /** `meta` for every action of the plan. */
   meta?: Record<string, unknown> | undefined;
@@ -96,7 +96,7 @@ export interface VoteOptions extends CallOptions {
   reason?: string | undefined;
 }
 
-/** Terms of a grant, which allows later actions of the same agent, tool and operation in advance. */
+/** Terms of a grant, which approves later actions of the same agent, tool and operation in advance. */
 export interface GrantTerms {
   /** Duration of the grant from now, such as `8h`. */
   for: string;

@@ -8,7 +8,10 @@ const SESSION_TOKEN_AGE = 3_600_000;
 
 export type ApiCalls = ReturnType<typeof createApiCalls>;
 
-/** Returns functions that send the requests. They send the token of the agent's session, if `options` has a session. */
+/**
+ * Returns the functions that send requests. `sessionHeader` returns the header with the session token, which the caller
+ * adds to requests that belong to the agent's session.
+ */
 export function createApiCalls(
   transport: Transport,
   { session: name, sessionToken: token }: { session?: string | undefined; sessionToken?: string | undefined },
@@ -59,7 +62,7 @@ export function createApiCalls(
       const { approval_token: token, status } = await action(id, { signal });
       if (token !== undefined) return token;
       throw new RequestRefused(
-        `this key gets no approval token for ${id}: it is ${status}, or the key may not decide on it, or it has already`,
+        `this key cannot vote on ${id}: the action is ${status}, the key is not an approver of it, or the key has already voted`,
         { status: 403, code: "NO_TOKEN" },
       );
     },

@@ -1,6 +1,6 @@
 /**
- * Errors of the client, one class for each possible reaction of a caller. An aborted call throws its signal's reason
- * instead.
+ * Errors of the client. Each class requires a different reaction: retry, replace the key, or change the request. An
+ * aborted call throws its signal's reason instead.
  */
 
 /** An RFC 9457 problem document from the service; empty if the response was not a problem document. */
@@ -17,7 +17,10 @@ export interface Problem {
 interface Facts {
   /** HTTP status; 0 if there was no response. */
   status: number;
-  /** A code of docs/errors.md, or the client's own UNREACHABLE, TIMEOUT or UNREADABLE_ANSWER. */
+  /**
+   * A code of docs/errors.md, UNKNOWN if the response has no code, or a code of the client: UNREACHABLE, TIMEOUT,
+   * UNREADABLE_ANSWER or NO_TOKEN.
+   */
   code: string;
   /** Seconds from Retry-After; null if the service sent none. */
   retryAfter?: number | null;
@@ -25,7 +28,7 @@ interface Facts {
   cause?: unknown;
 }
 
-/** Base class of all failed calls. After a failure the action must not run. */
+/** Base class of the errors of API calls. If submitting or starting an action fails, the action must not run. */
 export abstract class AssentError extends Error {
   readonly status: number;
   readonly code: string;
@@ -51,7 +54,10 @@ export class ServiceUnavailable extends AssentError {}
 /** Thrown if the API key is missing, invalid or not authorized: 401, and 403 if the key is the reason. */
 export class Unauthorized extends AssentError {}
 
-/** Thrown if the service rejected the request: every other 4xx. A retry gets the same response. */
+/**
+ * Thrown if the service rejected the request: every other 4xx. A retry usually gets the same response. The client also
+ * throws it for a missing approval token (`NO_TOKEN`) and for a key without an agent (`AGENT_UNBOUND`).
+ */
 export class RequestRefused extends AssentError {}
 
 /** Thrown if a proof cannot be verified with the log's pinned key. */
@@ -66,19 +72,19 @@ const ABOUT_THE_KEY = new Set(["INSUFFICIENT_SCOPE", "AGENT_MISMATCH", "AGENT_UN
 
 export function errorFromResponse(status: number, problem: Problem, retryAfter: number | null): AssentError {
   const code = typeof problem.code === "string" ? problem.code : "UNKNOWN";
-  const message = typeof problem.detail === "string" ? problem.detail : `the service answered ${status}`;
+  const message = typeof problem.detail === "string" ? problem.detail : `the service responded with status ${status}`;
   const facts = { status, code, retryAfter, problem };
   if (status === 429 || status >= 500) return new ServiceUnavailable(message, facts);
   if (status === 401 || (status === 403 && ABOUT_THE_KEY.has(code))) return new Unauthorized(message, facts);
   if (status >= 400) return new RequestRefused(message, facts);
-  return unreadableResponse(status, "it is neither a success nor a refusal");
+  return unreadableResponse(status, "its status is neither a success nor an error");
 }
 
 export function unreadableResponse(status: number, why: string): ServiceUnavailable {
-  return new ServiceUnavailable(
-    `the answer (${status}) cannot be read as the service's: ${why}; does something else answer at this address?`,
-    { status, code: "UNREADABLE_ANSWER" },
-  );
+  return new ServiceUnavailable(`the response (status ${status}) is not from Assent: ${why}; check the service's URL`, {
+    status,
+    code: "UNREADABLE_ANSWER",
+  });
 }
 
 export function timeoutError(message: string): ServiceUnavailable {

@@ -54,7 +54,8 @@ const OPTIONS: Readonly<Record<keyof AssentOptions, true>> = {
 export type Assent = ReturnType<typeof createAssent>;
 
 /**
- * Creates a client for one service and one key. Every call throws AssentError, or the reason of an aborted signal.
+ * Creates a client for one service and one key. A failed call throws AssentError, or the reason of an aborted signal.
+ * `proof` can also throw ProofInvalid.
  * @example
  * const assent = createAssent({ url: "https://assent.example.com", apiKey: process.env.ASSENT_API_KEY });
  * const action = await assent.submit({ agent_id: "bot", tool: "stripe", operation: "refund", params: { amount: 5 } });
@@ -62,7 +63,7 @@ export type Assent = ReturnType<typeof createAssent>;
 export function createAssent(options: AssentOptions = {}) {
   refuseUnknownOptions("createAssent", options, OPTIONS);
   const url = options.url ?? (environment("ASSENT_URL") || "http://127.0.0.1:8000");
-  if (!isHttpUrl(url)) throw new TypeError(`the service's address is an http or https URL, not "${url}"`);
+  if (!isHttpUrl(url)) throw new TypeError(`url (or ASSENT_URL) must be an http or https URL; got "${url}"`);
   const transport = createTransport({
     url,
     apiKey: options.apiKey === undefined ? environment("ASSENT_API_KEY") || null : options.apiKey,

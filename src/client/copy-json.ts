@@ -8,7 +8,7 @@ const DEEPEST = 200;
  * Throws TypeError for values that JSON would change: dates, maps, class instances, functions, bigints, NaN, holes,
  * lone surrogates, circular values.
  */
-export function copyJson(value: unknown, where = "the arguments", depth = 0): unknown {
+function copyJson(value: unknown, where = "the arguments", depth = 0): unknown {
   if (value === null || typeof value === "boolean") return value;
   if (typeof value === "string") {
     if (/\p{Surrogate}/u.test(value)) throw notJson(where, "holds half of a surrogate pair");
@@ -64,5 +64,5 @@ export function equalJson(a: unknown, b: unknown): boolean {
 }
 
 function notJson(where: string, why: string): TypeError {
-  return new TypeError(`${where} ${why}: what is approved and what runs could differ, so nothing is asked`);
+  return new TypeError(`${where} ${why}, which JSON cannot represent exactly; nothing was submitted`);
 }

@@ -5,7 +5,7 @@ import type { EventQuery, LedgerEvent } from "./action-types.ts";
 
 /** Seconds without data after which a connection counts as lost. The service sends a comment every 15 seconds. */
 const SILENCE = 60;
-/** Maximum number of characters of one event. The service rejects requests that would produce a larger event. */
+/** Maximum number of characters of one line of the stream. The service's events are much shorter. */
 const LARGEST = 32 * 1024 * 1024;
 
 /**

@@ -1,5 +1,5 @@
 /** Wraps a function so that it runs only after a decision permits it. */
-import { admit, type Admission } from "./admit.ts";
+import { submitAndStart, type StartOutcome } from "./submit-and-start.ts";
 import { createAssent, type Assent } from "./client.ts";
 import { refuseUnknownOptions } from "./unknown-options.ts";
 import type { RefusalOutcome } from "./refusal.ts";
@@ -32,7 +32,7 @@ export class Pending<T> {
    */
   readonly resume: (how?: GovernedCallOptions) => Promise<T | Pending<T>>;
 
-  constructor({ action, message }: Admission, resume: Pending<T>["resume"]) {
+  constructor({ action, message }: StartOutcome, resume: Pending<T>["resume"]) {
     this.action = action;
     this.message = message;
     this.resume = resume;
@@ -45,7 +45,7 @@ type Json = Record<string, unknown>;
 export interface GovernedCallOptions {
   /** Seconds to wait for approval before the call returns Pending. */
   approvalTimeout?: number | undefined;
-  /** Metadata that is stored and displayed: session, tool call. */
+  /** Metadata that is stored and displayed, for example the session and the tool call. */
   meta?: Json | undefined;
   signal?: AbortSignal | undefined;
 }
@@ -84,13 +84,18 @@ export interface RunContext {
 }
 
 /**
- * Wraps `run`. Each call submits a request, waits `approvalTimeout` seconds for approval, starts the action, calls
- * `run` with a copy of the arguments that were decided, and reports the result. Returns the result of `run`, or
- * Pending.
+ * Wraps `run`. Each call submits a request, waits `approvalTimeout` seconds for approval, and starts the action. It
+ * then calls `run` with a copy of the arguments that were decided, and reports the result. Returns the result of `run`,
+ * or Pending.
  *
- * Throws ActionRefused if the action must not run, AssentError if the service does not respond, TypeError for arguments
- * that JSON cannot express, and the reason of an aborted signal. `run` was not called in these cases. Also throws any
- * error of `run`, and TypeError if `run` returns a generator, whose body has then not run.
+ * In these cases, throws without calling `run`:
+ *
+ * - ActionRefused if the action must not run
+ * - AssentError if a request to the service fails
+ * - TypeError for arguments that JSON cannot express
+ * - the reason of an aborted signal
+ *
+ * Also throws any error of `run`, and TypeError if `run` returns a generator, whose body has then not run.
  * @example
  * const refund = govern(({ charge, amount }: Refund) => stripe.refund(charge, amount), { tool: "stripe", operation: "refund" });
  * const result = await refund({ charge: "ch_1", amount: 5 });
@@ -101,7 +106,7 @@ export function govern<P extends object, T>(
 ): (params: P, how?: GovernedCallOptions) => Promise<T | Pending<T>> {
   refuseUnknownOptions("govern", options, OPTIONS);
   if (typeof options.tool !== "string" || typeof options.operation !== "string")
-    throw new TypeError("govern needs a tool and an operation: policies know the function by them");
+    throw new TypeError("govern needs the options `tool` and `operation`, which policies match");
   let shared: Assent | undefined;
   return async function governed(given, how = {}) {
     const assent = options.assent ?? (shared ??= createAssent());
@@ -116,20 +121,20 @@ export function govern<P extends object, T>(
     };
     const call = async (callOptions: GovernedCallOptions): Promise<T | Pending<T>> => {
       const signal = callOptions.signal ?? options.signal;
-      const admission = await admit(assent, request, {
+      const submission = await submitAndStart(assent, request, {
         meta: copyJsonObject({ ...options.meta, ...callOptions.meta }, "meta"),
         approvalTimeout: callOptions.approvalTimeout ?? options.approvalTimeout,
         appliesEdits: true,
         signal,
       });
-      if (admission.state === "pending")
-        return new Pending<T>(admission, (later = {}) => call({ ...callOptions, ...later }));
-      const { action, outcome, message } = admission;
+      if (submission.state === "pending")
+        return new Pending<T>(submission, (later = {}) => call({ ...callOptions, ...later }));
+      const { action, outcome, message } = submission;
       if (outcome !== null) throw new ActionRefused(action, outcome, message);
       // Run with the parameters that an approver changed, not with the proposed parameters.
       const decided = action.proposed == null ? params : action.params;
-      return await runAdmitted(assent, admission.action, options, () =>
-        run(copyOf<P>(decided), { action: admission.action, signal }),
+      return await runStarted(assent, submission.action, options, () =>
+        run(copyOf<P>(decided), { action: submission.action, signal }),
       );
     };
     return await call(how);
@@ -140,7 +145,7 @@ export function govern<P extends object, T>(
 const copyOf = <P>(params: Json): P => structuredClone(params) as P;
 
 /** Runs a started action and reports the result. */
-export async function runAdmitted<T>(
+export async function runStarted<T>(
   assent: Assent,
   action: ActionRecord,
   { record, onUnreported }: Pick<GovernOptions<never, T>, "record" | "onUnreported">,
@@ -169,8 +174,8 @@ export async function runAdmitted<T>(
 }
 
 /**
- * Converts an error to a string of at most 9,000 characters without lone surrogates, because the service rejects longer
- * or invalid strings.
+ * Converts an error to a string of at most 9,000 characters without lone surrogates. The service rejects lone
+ * surrogates, and more than 10,000 characters.
  */
 export function errorText(error: unknown): string {
   let text = "it threw a value that is not readable";

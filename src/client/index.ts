@@ -1,4 +1,4 @@
-/** `assent/client`: the `/v1` API on the web's fetch, for any runtime. */
+/** `assent/client`: a client for the `/v1` API. It uses only web APIs such as `fetch`, so it runs on any runtime. */
 export { newAttempt } from "./action-calls.ts";
 export { createAssent, type Assent, type AssentOptions } from "./client.ts";
 export {
@@ -9,7 +9,7 @@ export {
   Unauthorized,
   type Problem,
 } from "./client-errors.ts";
-export { admit, type Admission, type AdmitOptions } from "./admit.ts";
+export { submitAndStart, type StartOutcome, type SubmitAndStartOptions } from "./submit-and-start.ts";
 export {
   ActionRefused,
   govern,

@@ -1,4 +1,4 @@
-/** Renders an approver's question about a pending action as text for the agent. */
+/** Finds an approver's question about a pending action, and renders it as text for the agent. */
 import { approverName, toSingleLine } from "./refusal.ts";
 import type { ActionRecord } from "./action-types.ts";
 

@@ -21,14 +21,11 @@ import {
 const TEXTS = ["iss", "sub", "aud", "jti", "agent_id", "operation"] as const;
 const DIGESTS = ["action_digest", "request_hash", "decision_hash"] as const;
 const FORM_FAULTS = {
-  malformed: "the permit's header, or its base64url, has another form than permits have",
+  malformed: "the permit's header or base64url encoding is malformed",
   wrong_algorithm: "permits are signed with Ed25519, but this one is not",
   wrong_type: `the permit's type is not ${PERMIT_TYPE}`,
 } as const;
-/**
- * Maximum age of cached keys of the service, in milliseconds. The response that contains the keys allows caching for
- * this long.
- */
+/** Maximum age of cached keys of the service, in milliseconds. The service sends the same value as `max-age`. */
 const MAX_AGE = 60_000;
 /** Minimum time between reloads for an unknown key. Milliseconds. */
 const COOLDOWN = 5_000;
@@ -72,7 +69,7 @@ export async function checkPermit(
   }
   const claims = claimsOf(payload);
   if (claims === null || claims.aud !== audience)
-    throw new PermitRefused("malformed", "the permit's claims have another form");
+    throw new PermitRefused("malformed", "the permit's claims are malformed");
   if (claims.exp * 1000 <= at)
     throw new PermitRefused("expired", `the permit ended at ${new Date(claims.exp * 1000).toISOString()}`);
   if (claims.iat * 1000 > at + clockTolerance * 1000)

@@ -1,6 +1,6 @@
 import type { ActionRequest } from "./action-types.ts";
 
-/** The request that the tool is about to run, as submitted, without `context`. */
+/** The request that the tool is about to run, without `context`. If an approver changed it, the changed request. */
 export type PermittedRequest = Pick<ActionRequest, "agent_id" | "tool" | "operation" | "params">;
 
 /** A JSON Web Key Set (RFC 7517). */
@@ -60,7 +60,7 @@ export type PermitRefusedReason =
   /** The keys could not be read; a retry can succeed. */
   | "keys_unavailable";
 
-/** Thrown if the permit is not valid for the request. The request must not run. */
+/** Thrown if the permit is not valid for the request, or cannot be verified. The request must not run. */
 export class PermitRefused extends Error {
   readonly reason: PermitRefusedReason;
   constructor(reason: PermitRefusedReason, message: string, options?: { cause?: unknown }) {

@@ -48,7 +48,7 @@ export async function submitPlan(
     context,
   ]);
   if (equalJson(requested, answered)) return plan;
-  throw unreadableResponse(200, `${plan.id} is not the plan that was asked for`);
+  throw unreadableResponse(200, `${plan.id} is not the requested plan`);
 }
 
 /** Reads a plan. */
@@ -72,10 +72,13 @@ export async function votePlan(
 ): Promise<PlanRecord> {
   const token = given ?? (await readPlanRecord(transport, id, signal)).approval_token;
   if (token === undefined)
-    throw new RequestRefused(`this key gets no approval token for ${id}: nothing is pending, or the key may not vote`, {
-      status: 403,
-      code: "NO_TOKEN",
-    });
+    throw new RequestRefused(
+      `this key cannot vote on ${id}: no action is pending, or the key is not an approver of it`,
+      {
+        status: 403,
+        code: "NO_TOKEN",
+      },
+    );
   const body = { token, approve, reason, strikes };
   return readPlan(await transport.send("POST", `/v1/plans/${encodeURIComponent(id)}/approval`, { body, signal }));
 }

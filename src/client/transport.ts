@@ -27,7 +27,7 @@ export interface TransportCall {
   signal?: AbortSignal | undefined;
   /** Seconds that the service may wait before it responds. */
   wait?: number | undefined;
-  /** Whether the call can be retried if its response is missing. Default: true for GET, else false. */
+  /** Whether the call is retried after ServiceUnavailable. Default: true for GET, else false. */
   repeatable?: boolean;
   /** Seconds after which the call is no longer retried. */
   repeatFor?: number;
@@ -115,7 +115,7 @@ export function createTransport(options: TransportOptions) {
   };
 }
 
-/** Returns the seconds before the next attempt: the service's Retry-After, or exponential back-off with jitter. */
+/** Returns the seconds before the next attempt: the longer of Retry-After and an exponential back-off with jitter. */
 export function computeBackoff(attempt: number, retryAfter: number | null): number {
   const backoff = Math.min(LONGEST_PAUSE, 0.1 * 2 ** attempt);
   return Math.max(retryAfter ?? 0, backoff * (0.5 + Math.random() / 2));
@@ -158,8 +158,8 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 type Signals = (AbortSignal | undefined)[];
 
 /**
- * Returns a signal that aborts after `seconds` or with the first of `signals`. Does not use AbortSignal.any, which
- * leaks memory on long-lived signals.
+ * Creates a timeout with a signal that aborts after `seconds` or with the first of `signals`. Does not use
+ * AbortSignal.any, which leaks memory on long-lived signals.
  */
 export function createTimeout(seconds: number, signals: Signals) {
   const controller = new AbortController();

@@ -5,7 +5,7 @@
 import { readFileSync, readlinkSync } from "node:fs";
 import { basename } from "node:path";
 
-/** Maximum number of shells between the host and its hook. */
+/** Maximum number of ancestors to inspect: Codex, and the shells between Codex and this hook. */
 const MAX_ANCESTORS = 6;
 const SHELL = /^(?:a|ba|c|da|fi|k|mk|tc|z)?sh$|^ksh93$|^busybox$/;
 
@@ -29,7 +29,7 @@ export function callingCodexPath(): string | null {
       pid = Number(/^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
     }
   } catch {
-    // The process belongs to a different user.
+    // The process has exited, or belongs to a different user.
   }
   return null;
 }

@@ -50,7 +50,7 @@ export async function decideHookCall(question: HookRequest, dependencies: Decisi
     const { text, value: payload } = readPayload(question.payload);
     host = detectHost(payload, question.flag);
     rejectAmbiguousJson(text, needsDecision(payload));
-    // Set this only after the check: ambiguous JSON does not determine the event, so it must be denied.
+    // Set this only after the check: ambiguous JSON does not determine the event, so the event must be denied.
     mustDecide = needsDecision(payload);
     const event = readEvent(host, payload, question.environment);
     const { allow, deny } = HOST_DIALECTS[host];
@@ -78,7 +78,7 @@ export async function decideHookCall(question: HookRequest, dependencies: Decisi
 function denyReason(error: unknown): string {
   if (error instanceof PayloadError) return `Not run: ${error.message}, so it cannot be decided.`;
   if (error instanceof HookConfigError)
-    return `Not run: ${error.message}. Tell the user; "assent hook doctor" says more.`;
+    return `Not run: ${error.message}. Tell the user; "assent hook doctor" finds the cause.`;
   return serviceFailureText(error);
 }
 
@@ -126,7 +126,7 @@ async function requestDecision(
   return "Not run: other calls used the same approval first. Try again.";
 }
 
-/** Starts the action. Resolves to false if another call has started it. */
+/** Starts the action. Resolves to false if it can no longer be started, for example because another call started it. */
 async function startAction(
   assent: Assent,
   action: ActionRecord,

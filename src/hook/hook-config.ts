@@ -21,27 +21,27 @@ export interface HookConfig {
 
 export class HookConfigError extends Error {}
 
-/** Thrown if the configuration is valid, except that it has no API key. */
+/** Thrown if no file and no variable contains an API key. */
 export class MissingApiKeyError extends HookConfigError {}
 
 /** Configuration that an administrator manages. Its values override those of the user and of projects. */
 export const MANAGED_CONFIG_FILE = "/etc/assent/hook.json";
 
 /** Returns the folder of the user's files; null if the home folder is unknown. */
-export function userFolder(env: Readonly<Record<string, string | undefined>>): string | null {
+export function userConfigFolder(env: Readonly<Record<string, string | undefined>>): string | null {
   const home = env["HOME"] || env["USERPROFILE"];
   const folder = env["XDG_CONFIG_HOME"] || (home ? join(home, ".config") : null);
   return folder === null ? null : join(folder, "assent");
 }
 
 export function userConfigFile(env: Readonly<Record<string, string | undefined>>): string | null {
-  const folder = userFolder(env);
+  const folder = userConfigFolder(env);
   return folder === null ? null : join(folder, "hook.json");
 }
 
 /**
- * Returns the configuration file in the account's home folder. It takes precedence over HOME and XDG_CONFIG_HOME,
- * because a repository may be able to set variables.
+ * Returns the configuration file in the account's home folder. It takes precedence over the file that HOME and
+ * XDG_CONFIG_HOME select, because a repository may be able to set variables.
  */
 function accountConfigFile(): string | null {
   try {
@@ -70,7 +70,7 @@ export function loadConfig(
   const layerOf = (name: string): number =>
     layers.findIndex((layer) => layer[name] !== undefined && layer[name] !== "");
   const value = (name: string): unknown => layers[layerOf(name)]?.[name];
-  // Otherwise, a variable could send the key in a file to another server, and that server would decide.
+  // Without this check, a variable could send the key in a file to another server, and that server would decide.
   if (layerOf("api_key") >= 0 && layerOf("url") > layerOf("api_key"))
     throw new HookConfigError(
       `${files[layerOf("api_key")]} has api_key but no url. Set url in the same file; a url from another source is not used with this key`,

@@ -6,7 +6,7 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path";
 import type { Host } from "./hosts/answers.ts";
 
-/** How long the action of a call is stored if no event reports the end of the call. */
+/** Minimum time for which the action of a call is stored if no event reports the end of the call. */
 const CALL_RETENTION_MS = 24 * 3_600_000;
 const SESSION_RETENTION_MS = 7 * 24 * 3_600_000;
 
@@ -16,10 +16,8 @@ export function stateFolder(env: Readonly<Record<string, string | undefined>>): 
   return folder === null ? null : join(folder, "assent", "hook");
 }
 
-/**
- * Session id that `assent hook doctor` uses. It is not recorded, because it does not prove that a host calls the hook.
- */
-export const DOCTOR_SESSION = "assent-doctor";
+/** Session id of test calls. It is not recorded, because a test call does not prove that a host calls the hook. */
+export const TEST_SESSION = "assent-doctor";
 
 interface SessionRecord {
   host: Host;
@@ -60,7 +58,7 @@ export class HookState {
 
   async recordSession(host: Host, session: string | null, event: "start" | "call"): Promise<void> {
     const path = await this.pathFor("sessions", [host, session]);
-    if (path === null || session === null || session === DOCTOR_SESSION) return;
+    if (path === null || session === null || session === TEST_SESSION) return;
     const previous = await readSession(path);
     const now = Date.now();
     const next: SessionRecord = {

@@ -5,17 +5,6 @@ import { isHost, type HookAnswer } from "./hosts/answers.ts";
 import { isObject, MAX_PAYLOAD_BYTES } from "./payload.ts";
 import { HookState, stateFolder } from "./hook-state.ts";
 
-/** Environment variables that the launcher forwards. */
-export const FORWARDED_VARIABLES = [
-  "HOME",
-  "USERPROFILE",
-  "XDG_CONFIG_HOME",
-  "XDG_STATE_HOME",
-  "ASSENT_URL",
-  "ASSENT_API_KEY",
-  "ASSENT_AGENT",
-] as const;
-
 /** The first line of a request, as JSON. */
 export interface RequestHeader {
   version: string;
@@ -27,6 +16,7 @@ export interface RequestHeader {
   deadline: number;
   /** Seconds that a call waits for approval; null to wait until the deadline. */
   maxWait: number | null;
+  /** Environment variables that determine the configuration and the state folder. */
   env: Record<string, string>;
 }
 

@@ -33,9 +33,7 @@ const DRAIN_TIMEOUT_MS = 5_000;
 const HOOKD_TIMEOUT_MS = 4_000;
 /** Seconds that are added to `--wait` for everything except the wait. The host's limit applies if the sum is higher. */
 const WAIT_OVERHEAD = 15;
-/**
- * The same list as in hookd-protocol.ts. This file cannot import hookd-protocol.ts, which loads the code that decides.
- */
+/** Environment variables that the deciding process receives with each request. */
 const FORWARDED_VARIABLES =
   "HOME USERPROFILE XDG_CONFIG_HOME XDG_STATE_HOME ASSENT_URL ASSENT_API_KEY ASSENT_AGENT".split(" ");
 
@@ -66,7 +64,7 @@ export async function runHook(args: readonly string[]): Promise<void> {
   const denyOnFailure = (): void => deny("the hook failed");
   process.on("uncaughtException", denyOnFailure);
   process.on("unhandledRejection", denyOnFailure);
-  // Otherwise, the process could exit without an answer.
+  // Without this handler, the process could exit without an answer.
   process.once("beforeExit", denyOnFailure);
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => deny("the hook was stopped"));
   const limit = setTimeout(() => deny("the call did not arrive completely"), INPUT_TIMEOUT_MS);
@@ -168,8 +166,8 @@ function readInput(): Promise<Buffer | null> {
 }
 
 /**
- * Reads the rest of the input before the process exits. Otherwise, a host that cannot write all of it considers the
- * hook failed, and might run the call.
+ * Reads the rest of the input before the process exits, because a host that cannot write all of it considers the hook
+ * failed, and might run the call.
  * @param timeoutMs time limit in milliseconds
  */
 function drainInput(timeoutMs: number, onDrained: () => void): void {

@@ -6,7 +6,10 @@ export type JsonObject = Record<string, unknown>;
 /** Maximum size of a payload. Bytes. */
 export const MAX_PAYLOAD_BYTES = 4 * 1024 * 1024;
 
-/** Thrown for a payload that cannot be parsed. The agent sees the message, so it contains no part of the payload. */
+/**
+ * Thrown if a call cannot be decided, for example because its payload is malformed. The agent sees the message, so it
+ * contains no part of the payload.
+ */
 export class PayloadError extends Error {}
 
 export function isObject(value: unknown): value is JsonObject {
@@ -76,14 +79,15 @@ const AMBIGUITY_REASONS: Partial<Record<JsonFaultCode, string>> = {
 };
 
 /**
- * Rejects JSON that the host may parse differently from JSON.parse, because of duplicate members or inexact numbers.
- * Members that do not influence the decision, such as a tool's output, may contain any number.
- * @param isAsked whether the event needs a decision; for other events, only the event name must be unambiguous
+ * Rejects JSON that the host may parse differently from JSON.parse, because of duplicate members, inexact numbers or
+ * lone surrogates. Numbers and strings in members that do not influence the decision, such as a tool's output, are not
+ * checked.
+ * @param mustDecide whether the event needs a decision; for other events, only top-level members must be unique
  * @throws PayloadError
  */
-export function rejectAmbiguousJson(text: string, isAsked: boolean): void {
+export function rejectAmbiguousJson(text: string, mustDecide: boolean): void {
   checkExactJson(text, (code, member, depth) =>
-    code === "DUPLICATE_KEY" ? !isAsked && depth > 1 : !isAsked || !DECIDED_MEMBERS.has(member),
+    code === "DUPLICATE_KEY" ? !mustDecide && depth > 1 : !mustDecide || !DECIDED_MEMBERS.has(member),
   );
 }
 

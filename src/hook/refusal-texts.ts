@@ -19,10 +19,10 @@ export function pendingText(action: ActionRecord, seconds: number): string {
 
 export function serviceFailureText(error: unknown): string {
   if (error instanceof Unauthorized)
-    return `Not run: the service does not accept this agent's key (${error.code}). Tell the user; "assent hook doctor" says more.`;
+    return `Not run: the service does not accept this agent's key (${error.code}). Tell the user; "assent hook doctor" finds the cause.`;
   if (error instanceof AssentError && error.status >= 400 && error.status < 500 && error.status !== 429)
     return `Not run: the service rejected the request (${error.code}): ${error.message}`;
   if (error instanceof AssentError)
     return `Not run: the service gave no decision (${error.code}). Tell the user; try again later.`;
-  return `Not run: the hook failed. Tell the user; "assent hook doctor" says more.`;
+  return `Not run: the hook failed. Tell the user; "assent hook doctor" finds the cause.`;
 }

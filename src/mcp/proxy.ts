@@ -6,7 +6,7 @@ import type { Readable, Writable } from "node:stream";
 import { createAssent } from "../client/index.ts";
 import { createAgentIdResolver } from "./decisions/agent-id.ts";
 import { approvalWaitFor, type ProxyConfig } from "./config/proxy-config.ts";
-import { connectClient, type ClientConnection } from "./clients/connection.ts";
+import { CLIENT_CLOSED, connectClient, type ClientConnection } from "./clients/connection.ts";
 import { createDefinitionStore } from "./tools/accepted-definitions.ts";
 import { CallGate } from "./decisions/decide-call.ts";
 import type { HttpEndpoint } from "./clients/http-endpoint.ts";
@@ -69,7 +69,7 @@ export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) 
         input,
         output,
         parse: parseMessage,
-        closeReason: () => "the client closed the connection",
+        closeReason: () => CLIENT_CLOSED,
         // Destroy the input, because it would otherwise keep the process alive.
         onClose: () => Promise.resolve(void input.destroy()),
         onInvalidMessage(fault, send) {

@@ -36,7 +36,10 @@ export function renderBacktestMarkdown({
     `${evaluated} decisions from ${since} to ${until}; ${otherwise} more would have the same effect by another rule or with other terms.`,
     ...(erased > 0 ? ["", `${erased} more cannot be replayed: their requests were erased.`] : []),
     ...(unrecorded > 0
-      ? ["", `${unrecorded} more cannot be replayed: they read no past actions and facts, or other ones.`]
+      ? [
+          "",
+          `${unrecorded} more cannot be replayed: the policies read past actions or facts that the decisions did not record.`,
+        ]
       : []),
     ...(altered > 0 ? ["", `${altered} more cannot be read: their rows were altered; run assent audit.`] : []),
     ...(flips.length === 0 ? [] : ["", "| decisions | from | to | examples |", "|---:|---|---|---|"]),

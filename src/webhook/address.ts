@@ -1,4 +1,4 @@
-/** Detects public IP addresses, so that a webhook cannot reach the internal network of the service. */
+/** Checks whether an IP address is public, so that a webhook cannot reach the internal network of the service. */
 import { isIP } from "node:net";
 
 /** IPv4 networks that are not globally reachable (IANA special-purpose registry), and multicast. */

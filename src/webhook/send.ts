@@ -1,7 +1,7 @@
 /**
- * Sends one request to a checked address. Resolves the name once and connects to the address that was checked, so that
- * a later change of the name to a private address (DNS rebinding) has no effect. Does not follow redirects and does not
- * use a proxy.
+ * Sends one request to a checked address. Resolves the name once and connects to the address that was checked. A later
+ * change of the name to a private address (DNS rebinding) therefore has no effect. Does not follow redirects and does
+ * not use a proxy.
  */
 import { rejectOnAbort } from "../cluster/reject-on-abort.ts";
 import { lookup } from "node:dns/promises";
@@ -49,8 +49,8 @@ export type ResolveName = (name: string) => Promise<string[]>;
 const resolveName: ResolveName = async (name) => (await lookup(name, { all: true })).map(({ address }) => address);
 
 /**
- * Sends a POST. Rejects with Error if there is no response, and with NotifierError if an address of the name is not
- * public.
+ * Sends a POST. Rejects with Error if there is no response. Rejects with NotifierError if an address of the name is not
+ * public, unless `allowPrivate` is set.
  * @example
  * const { status, body } = await post(target, { "content-type": "application/json" }, "{}", signal);
  */

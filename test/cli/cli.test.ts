@@ -345,6 +345,7 @@ describe("against a running service", () => {
     assert.match(cancelled.out, / {2}1 {2}cancelled[^]* {2}2 {2}denied[^]* {2}3 {2}cancelled/);
     for (const [args, expected, input] of [
       [["submit", "-"], /unknown member "action"/, '{"action":[]}'],
+      [["submit", "-"], /must be a JSON object with an array "actions"/, "null"],
       [["submit", "package.json"], /unknown member "name"/, ""],
       [["submit", "README.md"], /not JSON/, ""],
       [["submit", "nowhere.json"], /cannot be read/, ""],

@@ -35,7 +35,7 @@ test("the tool's name for policies is required when it is governed, not when it 
     () => loose(govern, run, { operation: "o" }),
     () => loose(governTools, {}, { assent }),
   ])
-    assert.throws(make, (error) => error instanceof TypeError && / needs a tool/.test(error.message));
+    assert.throws(make, (error) => error instanceof TypeError && / needs the options? `tool`/.test(error.message));
 });
 
 test("a call without a key names ASSENT_API_KEY if the service requires one", async () => {

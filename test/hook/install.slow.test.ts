@@ -16,7 +16,7 @@ import { join } from "node:path";
 import { after, before, describe, test, type TestContext } from "node:test";
 import { HOSTS } from "../../src/hook/hosts/answers.ts";
 import { lineDiff } from "../../src/hook/install/settings-files.ts";
-import { DOCTOR_SESSION, HookState, stateFolder } from "../../src/hook/hook-state.ts";
+import { TEST_SESSION, HookState, stateFolder } from "../../src/hook/hook-state.ts";
 import { hookCommand } from "../../src/hook/install/hook-program.ts";
 import {
   hasHook,
@@ -231,7 +231,7 @@ test("status reports that no host has called the hook, and ignores the canary se
   const folder = folderWith(t, {});
   const env = { HOME: folder, XDG_STATE_HOME: folder };
   const state = new HookState(stateFolder(env));
-  await state.recordSession("claude-code", DOCTOR_SESSION, "call");
+  await state.recordSession("claude-code", TEST_SESSION, "call");
   const none = await assent(["hook", "status"], { env });
   assert.deepEqual([none.code, none.out], [0, ""]);
   assert.match(none.err, /^no host of this user has called the hook/);
@@ -368,7 +368,7 @@ test("assent hook doctor tests a denial and reports faults; status lists session
   await runHook("claude-code", JSON.stringify({ ...event, hook_event_name: "PreToolUse" }), env);
   const { out } = await assent(["hook", "status"], { env });
   assert.match(out, /claude-code\ts-1\t-\t\S+\t1/);
-  assert.match(out, /claude-code\ts-2\t\S+\t-\tnever asked/);
+  assert.match(out, /claude-code\ts-2\t\S+\t-\tnone/);
 });
 
 test("without a name the hook acts as the agent of its key, and doctor reports the agent and its rights", async (t) => {
@@ -394,7 +394,7 @@ test("without a name the hook acts as the agent of its key, and doctor reports t
       env: { ...env, ...more },
     });
   const well = await doctor({});
-  assert.match(well.out, /ok .* takes the key, for the agent coder$/m);
+  assert.match(well.out, /ok .* accepts the key, for the agent coder$/m);
   assert.match((await doctor({ ASSENT_AGENT: "other" })).out, /wrong the key is bound to coder, not to other/);
   const admin = await doctor({ ASSENT_API_KEY: hooks.service.admin, ASSENT_AGENT: "coder" });
   assert.match(admin.out, /wrong the key may do more than submit/);

@@ -229,6 +229,16 @@ test("a proxy that is told to stop does so even if its client keeps it open", as
   }
 });
 
+test("a proxy whose client disconnects exits without a failure", async () => {
+  const setup = await setUp();
+  try {
+    const client = await rawClient(setup, ["--name", "notes"]);
+    assert.equal(await client.close(), 0);
+  } finally {
+    await setup.close();
+  }
+});
+
 describe("ambiguous messages", () => {
   let setup: Setup;
   before(async () => {

@@ -163,7 +163,8 @@ export interface RawClient {
   ask(method: string, params?: unknown): Promise<Answer>;
   /** Sends SIGTERM to the proxy while its input is open. Resolves to its exit code, or null if the signal killed it. */
   terminate(): Promise<number | null>;
-  close(): Promise<void>;
+  /** Ends the proxy's input. Resolves to the proxy's exit code, or null if a signal killed it. */
+  close(): Promise<number | null>;
 }
 
 /**
@@ -203,9 +204,9 @@ export async function rawClient(setup: Setup, flags: string[], capabilities: unk
       return code;
     },
     async close() {
-      const ended = new Promise((resolve) => child.once("close", resolve));
+      const ended = new Promise<number | null>((resolve) => child.once("close", (code) => resolve(code)));
       child.stdin.end();
-      await ended;
+      return ended;
     },
   };
 }

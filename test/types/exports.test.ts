@@ -10,7 +10,7 @@ const PROMISED: Record<string, string[]> = {
   ".": ["createRuntime", "defaultConfig", "loadConfig", "ConfigError", "definePlugin", "Refusal", "createLogger"],
   "./client": [
     "createAssent",
-    "admit",
+    "submitAndStart",
     "Pending",
     "ProofInvalid",
     "govern",

@@ -20,10 +20,10 @@ export async function* readEntries(store: StorageReader, from: number, to: numbe
 }
 
 /**
- * Returns the sequence numbers of earlier entries about users, keys, agents, stops, legal holds, grants, delegations
- * and signing keys. These entries determine what was in force at the start of the window.
+ * Returns the sequence numbers of the entries before `first` whose types are in `FOLLOWED_TYPES`, for example users,
+ * keys, stops and grants. These entries determine what was in force at the start of the window.
  */
-export async function findContext(store: StorageReader, first: number): Promise<number[]> {
+export async function findContextEntries(store: StorageReader, first: number): Promise<number[]> {
   const found: number[] = [];
   for (const type of FOLLOWED_TYPES)
     for (let from = 0; ;) {
@@ -36,9 +36,9 @@ export async function findContext(store: StorageReader, first: number): Promise<
 }
 
 /**
- * Yields the lines of the file: the bytes of each selected entry and, for the entries in each gap, the roots of the
- * largest perfect subtrees without a selected entry. All lines together hash to the root of the tree. The entries next
- * to the window are always there, because their times prove that no entry of the window is missing.
+ * Yields the lines of entries.jsonl: the bytes of each selected entry and, for the entries in each gap, the roots of
+ * the largest perfect subtrees without a selected entry. All lines together hash to the root of the tree. The lines
+ * include the entries directly before and after the window, whose times prove that no entry of the window is missing.
  * @param others sequence numbers of entries outside the window, sorted
  */
 export async function* renderEntries(

@@ -1,9 +1,8 @@
 /** `assent evidence` writes a pack that lets an auditor verify a time window of the ledger offline. */
-import { readFileSync } from "node:fs";
-import { CommandError, EXIT_CODES, parseArguments, usageError, printJson, type Command } from "../command.ts";
+import { EXIT_CODES, parseArguments, usageError, printJson, type Command } from "../command.ts";
 import { loadServeConfig } from "../serve.ts";
 import { parseTimeWindow } from "../time-window.ts";
-import { assertCurrentSchema, createProgressReporter, withStore } from "../with-store.ts";
+import { assertCurrentSchema, createProgressReporter, readCheckpointFlag, withStore } from "../with-store.ts";
 import { renderVerificationPage } from "./page/page.ts";
 import { writePack } from "./write-pack.ts";
 
@@ -38,7 +37,7 @@ examples:
     const { out } = values;
     if (out === undefined) throw usageError("--out is required");
     const { from, to } = parseTimeWindow(values);
-    const checkpoint = values.checkpoint === undefined ? null : readCheckpointFile(values.checkpoint);
+    const checkpoint = values.checkpoint === undefined ? null : readCheckpointFlag(values.checkpoint);
     const config = loadServeConfig(process.env, values.config);
     const report = createProgressReporter(io);
     const { manifest, digest, actions } = await withStore(config, { readOnly: true }, async (storage) => {
@@ -63,11 +62,3 @@ examples:
     return EXIT_CODES.ok;
   },
 };
-
-function readCheckpointFile(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    throw new CommandError(`the checkpoint "${path}" cannot be read: ${(error as Error).message}`);
-  }
-}

@@ -3,10 +3,10 @@ import type { SaltedFacts } from "../../domain/salted-facts.ts";
 import type { ActionRequest } from "../../domain/actions.ts";
 import type { JsonObject } from "../../domain/json.ts";
 
-export const FORMAT = "assent-evidence/1";
+export const PACK_FORMAT = "assent-evidence/1";
 
 export interface Manifest {
-  format: typeof FORMAT;
+  format: typeof PACK_FORMAT;
   /** Origin of the log. */
   origin: string;
   /** Start of the window (inclusive). `to` is its end (exclusive). RFC 3339. */
@@ -53,7 +53,7 @@ export interface OpenedAction {
   agent_id: string;
   tool: string;
   operation: string;
-  /** Time of the erasure. If it is not null, every other member is null or empty. */
+  /** Time of the erasure. If it is not null, all members below are null or empty. */
   erased_at: string | null;
   request: ActionRequest | null;
   salt: string | null;
@@ -63,7 +63,7 @@ export interface OpenedAction {
   meta: JsonObject | null;
   past: SaltedFacts[];
   questions: { question: SaltedText; answer: SaltedText | null }[];
-  /** What approvers saw first, computed from the policy set and the request. Null if no approval was requested. */
+  /** What approvers saw first, computed from the policy set and the request. Null without an approval request. */
   shown: { policy_set: string | null; preview: string | null; shown_first: string[] } | null;
 }
 

@@ -9,13 +9,11 @@ import type { Manifest } from "./pack-format.ts";
 interface PackWriter {
   /** Writes one file from pieces of text. Waits for the disk between the pieces, so that memory use stays bounded. */
   write(name: string, pieces: AsyncIterable<string> | Iterable<string>): Promise<void>;
-  /** Returns the files that were written so far, keyed by name. */
+  /** Returns the files that were written so far, sorted by name. */
   files(): Manifest["files"];
 }
 
-/**
- * Creates the folder. Throws CommandError if it is not empty, so that files of two packs are never mixed.
- */
+/** Creates the folder, and a writer for it. Throws CommandError if the folder is not empty, so that packs never mix. */
 export function createPackWriter(folder: string): PackWriter {
   mkdirSync(folder, { recursive: true });
   if (readdirSync(folder).length > 0)

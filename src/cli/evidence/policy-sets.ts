@@ -1,4 +1,4 @@
-/** The policy sets that decisions of a pack refer to, with their changes. */
+/** Collects the policy sets that decisions of a pack refer to, and computes the changes between them. */
 import type { StorageReader } from "../../contract/storage.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { canonicalText } from "../../domain/canonical.ts";
@@ -13,7 +13,7 @@ const MAX_COMPILED = 8;
 
 export interface PolicySets {
   /** Records that a decision refers to the set. */
-  see(digest: string | null): void;
+  addUsed(digest: string | null): void;
   compiled(digest: string | null): Promise<CompiledPolicySet>;
   /** Yields a line for each set that was recorded, in the order of activation. */
   render(): AsyncIterable<string>;
@@ -30,7 +30,7 @@ export function createPolicySets(store: StorageReader): PolicySets {
   }
 
   return {
-    see(digest) {
+    addUsed(digest) {
       if (digest !== null) seen.add(digest);
     },
     async compiled(digest) {

@@ -9,7 +9,7 @@ import { readEntries } from "./entries.ts";
 type Person = UserEntry["user"];
 type Key = ApiKeyEntry["key"] & { created_at: string; ended_at: string | null };
 
-export interface UsersAndKeys {
+interface UsersAndKeys {
   users: ReadonlyMap<string, Person>;
   keys: ReadonlyMap<string, Key>;
 }

@@ -9,9 +9,9 @@ import type { JsonValue } from "../../domain/json.ts";
 import { toRfc3339 } from "../../domain/time.ts";
 import { CommandError } from "../command.ts";
 import { CONTROLS } from "./controls.ts";
-import { findContext, readEntries, renderEntries } from "./entries.ts";
+import { findContextEntries, readEntries, renderEntries } from "./entries.ts";
 import { openAction, readActionEntries } from "./opened-actions.ts";
-import { FORMAT, type Control, type Manifest } from "./pack-format.ts";
+import { PACK_FORMAT, type Control, type Manifest } from "./pack-format.ts";
 import { createPackWriter } from "./pack-writer.ts";
 import { createPolicySets, type PolicySets } from "./policy-sets.ts";
 import { computePeople, renderPeople, renderVotes } from "./tables.ts";
@@ -51,7 +51,7 @@ export async function writePack(store: StorageReader, options: PackOptions): Pro
     );
   const writer = createPackWriter(options.folder);
   const sets = createPolicySets(store);
-  const extra = new Set(await findContext(store, first));
+  const extra = new Set(await findContextEntries(store, first));
   const counts = new Map<string, number>();
   let actions = 0;
   await writer.write(
@@ -93,7 +93,7 @@ export async function writePack(store: StorageReader, options: PackOptions): Pro
   await writer.write("controls.json", [`${canonicalText(controls as unknown as JsonValue)}\n`]);
   await writer.write("verify.html", [options.page]);
   const manifest: Manifest = {
-    format: FORMAT,
+    format: PACK_FORMAT,
     origin,
     from: toRfc3339(options.from),
     to: toRfc3339(options.to),
@@ -147,7 +147,7 @@ async function* renderActions(
   for await (const row of readEntries(store, first, end)) {
     listeners.onEntry(row);
     if (row.type === "policy_set" || row.type === "decision")
-      sets.see(decodeEntry<{ policy_set: string | null } & Record<string, JsonValue>>(row.bytes).policy_set);
+      sets.addUsed(decodeEntry<{ policy_set: string | null } & Record<string, JsonValue>>(row.bytes).policy_set);
     if (row.action_id === null || (row.type !== "decision" && earlier.has(row.action_id))) continue;
     if (row.type === "decision") page.push(row.action_id);
     else {
@@ -180,7 +180,7 @@ async function* renderPage(
     for (const entry of entries) {
       if (entry.seq < first || entry.seq >= end) onOutside(entry);
       if (entry.type === "decision" || entry.type === "redecision")
-        sets.see(decodeEntry<{ policy_set: string | null } & Record<string, JsonValue>>(entry.bytes).policy_set);
+        sets.addUsed(decodeEntry<{ policy_set: string | null } & Record<string, JsonValue>>(entry.bytes).policy_set);
     }
     onAction();
     yield `${canonicalText((await openAction(row, entries, sets.compiled)) as unknown as JsonValue)}\n`;

@@ -1,5 +1,5 @@
 /**
- * The MCP clients whose settings `assent mcp install` edits: where their servers are configured, and the entry of a
+ * Edits the settings of MCP clients for `assent mcp install`: where a client configures its servers, and the entry of a
  * server with and without the proxy.
  */
 import { join } from "node:path";

@@ -1,8 +1,7 @@
 /** `assent mcp install` puts the servers of an MCP client behind the proxy. `assent mcp uninstall` undoes that. */
 import { createHash } from "node:crypto";
 import { mkdirSync, rmSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
-import { stateFolder } from "../../config/index.ts";
+import { dirname, join } from "node:path";
 import { checkKey } from "../../hook/install/check-service.ts";
 import { lineDiff, readSettings, writeSettings } from "../../hook/install/settings-files.ts";
 import { SettingsError } from "../../hook/install/jsonc.ts";
@@ -30,6 +29,7 @@ import {
   type Client,
   type ClientScope,
 } from "./clients.ts";
+import { mcpStateFolder } from "./proxy-flags.ts";
 
 export async function install(args: string[], io: Output): Promise<number> {
   const { values, positionals } = parseArguments(args, {
@@ -84,7 +84,9 @@ export function uninstall(args: string[], io: Output): Promise<number> {
 export function parseClient(value: string | undefined): Client {
   const client = CLIENTS.find((name) => name === value);
   if (client === undefined)
-    throw usageError(`--client takes one of ${CLIENTS.join(", ")}; docs/mcp.md has the lines for others`);
+    throw usageError(
+      `--client must be one of ${CLIENTS.join(", ")}${value === undefined ? "" : `; got "${value}"`}. docs/mcp.md describes other clients`,
+    );
   return client;
 }
 
@@ -160,7 +162,7 @@ function writing<T>(work: () => T): T {
 
 /** Returns the path of the backup. The backup is outside the project, because it can contain secrets of servers. */
 function backupFile(path: string): string {
-  const state = process.env["ASSENT_STATE"] ? resolve(process.env["ASSENT_STATE"]) : stateFolder(process.env);
+  const state = mcpStateFolder();
   if (state === null) throw new CommandError("there is no folder for the backup: the home folder is unknown; set HOME");
   return join(state, "mcp-install", `${createHash("sha256").update(path).digest("hex").slice(0, 32)}.json`);
 }

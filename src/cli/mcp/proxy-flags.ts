@@ -131,6 +131,11 @@ function readConfigFile(path: string): ProxyConfig {
   }
 }
 
+/** Returns ASSENT_STATE, or else the default state folder; null if the home folder is unknown. */
+export function mcpStateFolder(): string | null {
+  return process.env["ASSENT_STATE"] ? resolve(process.env["ASSENT_STATE"]) : stateFolder(process.env);
+}
+
 /**
  * Returns the folder of accepted definitions. The default is not the working folder, because a client can start the
  * proxy in any folder.
@@ -138,7 +143,7 @@ function readConfigFile(path: string): ProxyConfig {
 function folderOf(flag: string | undefined, configured: string | undefined, base: string): string {
   if (flag !== undefined) return resolve(flag);
   if (configured !== undefined) return resolve(base, configured);
-  const state = process.env["ASSENT_STATE"] ? resolve(process.env["ASSENT_STATE"]) : stateFolder(process.env);
+  const state = mcpStateFolder();
   if (state === null) throw usageError("give --data FOLDER: there is no home folder to store accepted definitions in");
   return join(state, "mcp");
 }

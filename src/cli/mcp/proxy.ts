@@ -1,3 +1,4 @@
+import { CLIENT_CLOSED } from "../../mcp/clients/connection.ts";
 import { createProxy } from "../../mcp/proxy.ts";
 import { stopOnSignals, serve, type RunningServer } from "../../serve/index.ts";
 import { EXIT_CODES, parseArguments, usageError, type Output } from "../command.ts";
@@ -46,7 +47,7 @@ async function runOverStdio(
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => void connection.close());
   const why = await connection.closed;
   await connection.close();
-  const byClient = why === "closed" || why === "the client has ended";
+  const byClient = why === "closed" || why === CLIENT_CLOSED;
   if (!byClient) io.err(`assent mcp: ${why}`);
   return byClient ? EXIT_CODES.ok : EXIT_CODES.failure;
 }

@@ -36,7 +36,7 @@ export function renderBacktestText({
     ...(erased > 0 ? [`${String(erased).padStart(7)}  more cannot be replayed: their requests were erased`] : []),
     ...(unrecorded > 0
       ? [
-          `${String(unrecorded).padStart(7)}  more cannot be replayed: they read no past actions and facts, or other ones`,
+          `${String(unrecorded).padStart(7)}  more cannot be replayed: the policies read past actions or facts that the decisions did not record`,
         ]
       : []),
     ...(altered > 0

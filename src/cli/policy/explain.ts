@@ -29,7 +29,7 @@ import {
   type Output,
   type Subcommand,
 } from "../command.ts";
-import { textFlag } from "../remote.ts";
+import { readTextFlag } from "../remote.ts";
 import { parseFuture } from "../times.ts";
 import { assertNoFaults, FOLDER_OPTIONS, resolvePolicyFolder, folderOptions, printFaults } from "./folder-argument.ts";
 
@@ -100,7 +100,7 @@ examples:
 async function readAction(file: string, io: Output): Promise<SampleAction> {
   let content: string;
   try {
-    content = file === "-" ? await textFlag("-", (value) => value) : await readFile(file, "utf8");
+    content = file === "-" ? await readTextFlag("-", (value) => value) : await readFile(file, "utf8");
   } catch (error) {
     throw usageError(`--action: ${file} cannot be read: ${(error as Error).message}`);
   }

@@ -1,4 +1,4 @@
-/** `assent policy`: one file for each verb. Only `backtest` and `suggest` can need a running service. */
+/** `assent policy`: dispatches to its subcommands. Only `backtest` and `suggest` can need a running service. */
 import { findSimilarName as suggestName } from "../../domain/similar-name.ts";
 import { usageError, type Command, type Subcommand } from "../command.ts";
 import { backtest } from "./backtest.ts";

@@ -1,6 +1,6 @@
 /**
- * Test results as JUnit XML for CI systems, with one suite per file and one case per test case. JUnit XML has no
- * standard. The output is valid under the strictest schema in use, Jenkins' junit-10.xsd, so `testsuites` has no
+ * Renders test results as JUnit XML for CI systems, with one suite per file and one case per test case. JUnit XML has
+ * no standard. The output is valid under the strictest schema in use, Jenkins' junit-10.xsd, so `testsuites` has no
  * `skipped`.
  */
 import { join } from "node:path";

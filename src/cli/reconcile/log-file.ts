@@ -54,7 +54,7 @@ export async function readLogFile(
 }
 
 /**
- * Throws RangeError for an invalid time. An event with such a time would be outside every window and would not be
+ * Throws RangeError for an invalid time. Without this check, the event would be outside every window and would not be
  * reported.
  */
 function assertTime({ event }: SourceRecord): void {

@@ -160,7 +160,7 @@ function printingAbove(io: Output, lines: Interface, signal: AbortSignal): Outpu
     cursorTo(process.stdout, 0);
     clearScreenDown(process.stdout);
     print(text);
-    // Reset the rows. Otherwise, Node would move up by the rows of the line that it drew last, and would overwrite the
+    // Reset the rows, because Node would otherwise move up by the rows of the line that it drew last, and overwrite the
     // text.
     Object.assign(lines, { prevRows: 0 });
     lines.prompt(true);

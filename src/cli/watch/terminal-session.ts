@@ -51,8 +51,8 @@ export async function signInTerminal(
     anonymous.call<{ origin: string | null; passkey: { reason: string | null } }>("GET", "/v1/sign-in-methods"),
   );
   if (origin === null) throw new CommandError(toPrintable(passkey.reason ?? "people cannot sign in at this address"));
-  // Require the address at which people sign in. Otherwise, a relay at this address could sign in with the confirmation
-  // that the person gives at `origin`.
+  // Require the address at which people sign in. A relay at another address could otherwise sign in with the
+  // confirmation that the person gives at `origin`.
   if (new URL(base).origin !== origin)
     throw new CommandError(`people sign in at ${toPrintable(origin)}; set ASSENT_URL to it`);
   // Do not pass the signal, which would also abort the request that ends the session.

@@ -10,7 +10,10 @@ const MAX_ARGUMENT_BYTES = 48 * 1024;
 /** Members whose values are never shortened, because policies match their ends. */
 const NEVER_SHORTENED = new Set(["cwd", "workspace", "path", "paths", "deletes", "reads", "writes", "urls", "hosts"]);
 
-/** Shortens values until the arguments fit. Throws PayloadError if the shortest form is still too large. */
+/**
+ * Shortens strings longer than 16,384 characters. If the arguments are still too large, shortens more strings. Throws
+ * PayloadError if the shortest form is still too large.
+ */
 export function limitArguments(value: JsonObject): JsonObject {
   for (const maxLength of [16_384, 2_048, 256]) {
     const shortened = shortenMembers(value, maxLength);

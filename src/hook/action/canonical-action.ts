@@ -7,12 +7,12 @@ import type { ActionRequest } from "../../client/index.ts";
 import { limitArguments } from "./argument-limits.ts";
 import { codexReportsFolder } from "./codex-version.ts";
 import type { HookEnvironment, HookEvent } from "../hook-event.ts";
-import { patternBaseFolders, PATH_MEMBERS, nestedPaths, pathSpellings } from "./file-arguments.ts";
+import { patternBaseFolders, PATH_MEMBERS, otherMemberPaths, pathSpellings } from "./file-arguments.ts";
 import { PayloadError, type JsonObject } from "../payload.ts";
 import { readPatchPaths } from "./patch-paths.ts";
 import { toAbsolute, isInside, LinkFollower, realPath } from "./followed-paths.ts";
 import { shellQuote } from "../shell/quote.ts";
-import { usesWorkspaceGitSettings, readsUntrackedFiles, hasFolderArgument } from "./git-repository.ts";
+import { usesWorkspaceGitSettings, readsFilesOutsideRepository, hasFolderArgument } from "./git-repository.ts";
 import type { ParsedShell } from "../shell/shell-types.ts";
 import { CANONICAL_NAMES, searchesFileNames, toolKind, parseMcpToolName, type ToolKind } from "./canonical-tools.ts";
 
@@ -80,7 +80,7 @@ interface CallLocation {
    */
   isFolderCertain(): Promise<boolean>;
   home: string | null;
-  /** Workspace with links resolved. Null if it is unknown, or if it would contain the home folder. */
+  /** Workspace with links resolved. Null if it is unknown, if it is `/`, or if it contains the home folder. */
   workspace: string | null;
   paths: LinkFollower;
   /** Whether the host types commands into the user's own terminal. */
@@ -88,7 +88,7 @@ interface CallLocation {
 }
 
 async function locateCall(event: HookEvent, { home, codexProgram: program }: HookEnvironment): Promise<CallLocation> {
-  if (!event.cwd.startsWith("/")) throw new PayloadError("the call does not name one folder in which it runs");
+  if (!event.cwd.startsWith("/")) throw new PayloadError("the call's working folder is not an absolute path");
   const folder = event.workspace ?? event.cwd;
   const workspace = folder.startsWith("/") ? await orPayloadError(realPath(folder)) : null;
   const all =
@@ -141,7 +141,7 @@ async function commandParams(input: JsonObject, location: CallLocation): Promise
   const named = [cwd, workdir, directory, dir_path, working_directory, workingDirectory];
   const folders = named.filter((value) => value !== undefined && value !== null && value !== "");
   if (folders.length > 1 || folders.some((value) => typeof value !== "string"))
-    throw new PayloadError("the call does not name one folder in which it runs");
+    throw new PayloadError("the call has more than one working folder, or one that is not a string");
   const text = commandText(command ?? cmd);
   const folder = await orPayloadError(
     realPath(toAbsolute((folders[0] as string | undefined) ?? location.cwd, location.cwd, location.home)),
@@ -187,7 +187,7 @@ async function parseCommand(text: string, cwd: string, location: CallLocation): 
   const { reads, writes, paths } = parsed;
   const files = { reads: await followed(reads), writes: await followed(writes), paths: await followed(paths) };
   for (const command of parsed.commands) {
-    if (command.name === "git" && readsUntrackedFiles(command, folders, [...paths, ...files.paths]))
+    if (command.name === "git" && readsFilesOutsideRepository(command, folders, [...paths, ...files.paths]))
       unclear.add("repository");
     if (command.name === "diff" && hasFolderArgument(command, folders, location.home)) unclear.add("folder");
   }
@@ -195,8 +195,8 @@ async function parseCommand(text: string, cwd: string, location: CallLocation): 
 }
 
 /**
- * Returns the path's target, and every path that is passed while links are resolved. If a path contains invisible
- * characters, also returns it without them, because some file systems ignore them.
+ * Returns the path's target, and the names that the path had before its links were resolved. If one of them contains
+ * invisible characters, also returns it without them, because some file systems ignore them.
  */
 async function allNamesOf(path: string, { paths, workspace }: CallLocation): Promise<string[]> {
   const { target: end, names } = await paths.follow(path);
@@ -217,7 +217,7 @@ async function fileParams(
 ): Promise<JsonObject> {
   const named = PATH_MEMBERS.filter((name) => input[name] !== undefined);
   const rest = Object.fromEntries(Object.entries(input).filter(([name]) => !named.includes(name)));
-  const paths = [...named.map((name) => input[name]), ...nestedPaths(rest)];
+  const paths = [...named.map((name) => input[name]), ...otherMemberPaths(rest)];
   if (paths.some((path) => typeof path !== "string" || path === ""))
     throw new PayloadError("a path of the call is not a string");
   if (new Set(named.map((name) => input[name])).size > 1) throw new PayloadError("the call has two different paths");

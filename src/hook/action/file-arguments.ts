@@ -1,11 +1,11 @@
 /**
- * Finds the paths in the arguments of a file tool. Member names differ between hosts, so this may find too many paths,
- * but never too few.
+ * Finds the paths in the arguments of a file tool. Member names differ between hosts, so the search is broad and can
+ * return values that are not paths.
  */
 import { fileURLToPath } from "node:url";
 import { isObject, PayloadError, type JsonObject } from "../payload.ts";
 
-/** Members that contain the path of the file. A call has at most one of them. */
+/** Members that contain the path of the file. If a call has several of them, their values must be equal. */
 export const PATH_MEMBERS = [
   "file_path",
   "filePath",
@@ -21,23 +21,23 @@ export const PATH_MEMBERS = [
 const PATH_MEMBER_ENDING = /(^|_)(paths?|files?|dirs?|director(y|ies)|folders?|cwd|root|uris?)$/;
 
 /**
- * Finds paths in nested members: `operations: [{ path }]` (Kiro), `replacements: [{ filePath }]` (VS Code), `include`
- * (Gemini), `paths` (others).
+ * Finds paths in a call's other members: `operations: [{ path }]` (Kiro), `replacements: [{ filePath }]` (VS Code),
+ * `include` (Gemini), `paths` (others).
  */
-export function nestedPaths(rest: JsonObject): unknown[] {
+export function otherMemberPaths(rest: JsonObject): unknown[] {
   return Object.entries(rest).flatMap(([name, value]) => {
     const values = Array.isArray(value) ? (value as unknown[]) : [value];
     const words = name.replace(/([a-z])([A-Z])/g, "$1_$2").toLowerCase();
     const isNamed = PATH_MEMBER_ENDING.test(words) || (name === "include" && Array.isArray(value));
     return values.flatMap((each) => {
-      if (isObject(each)) return Array.isArray(value) ? nestedPaths(each) : [];
+      if (isObject(each)) return Array.isArray(value) ? otherMemberPaths(each) : [];
       const isText = typeof each === "string" ? each !== "" : Array.isArray(value);
       return PATH_MEMBERS.includes(name) || (isNamed && isText) ? [each] : [];
     });
   });
 }
 
-/** Returns the part of a pattern in front of its first wildcard. */
+/** Returns the part of a pattern before its first wildcard. */
 const literalPrefix = (pattern: string): string => pattern.slice(0, /[*?[{]|$/.exec(pattern)?.index);
 
 /** Returns the folders in which file name patterns start, which may be outside `folder`. */
@@ -66,8 +66,8 @@ function rejectParentSegments(pattern: string): void {
 }
 
 /**
- * Returns the paths that a host may read from a string: the path of a `file:` URL, and the string without surrounding
- * whitespace.
+ * Returns the paths that a host may read from a string. For a `file:` URL, this is its path. For other strings, this is
+ * the string with and without surrounding whitespace. Throws PayloadError for other URLs.
  */
 export function pathSpellings(path: string): string[] {
   rejectParentSegments(path);

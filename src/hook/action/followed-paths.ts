@@ -11,6 +11,7 @@ interface FollowedPath {
   target: string;
   /**
    * The names that the path had before each link was resolved: `/work/app/.env` for a link to `/work/app/env/local`.
+   * Omits links to folders that contain the workspace.
    */
   names: string[];
 }
@@ -26,7 +27,7 @@ export class LinkFollower {
 
   /**
    * Resolves an absolute path link by link, because ".." after a link is the parent of the link's target, not of the
-   * link. Throws if a link cannot be read.
+   * link. Throws if the path has too many segments or links, or if the file system fails.
    */
   async follow(path: string): Promise<FollowedPath> {
     const names: string[] = [];
@@ -50,9 +51,7 @@ export class LinkFollower {
     return { target: current, names };
   }
 
-  /**
-   * Whether the folder is above the workspace. Links there, such as /tmp on macOS, do not count as additional names.
-   */
+  /** Whether the folder contains the workspace. A link to it, such as /tmp on macOS, does not count as another name. */
   private async isAboveWorkspace(folder: string): Promise<boolean> {
     const { workspace } = this;
     return workspace !== null && isInside(workspace, await realPath(folder).catch(() => folder));

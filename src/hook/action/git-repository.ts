@@ -5,9 +5,8 @@ import { toAbsolute, isInside, realPath } from "./followed-paths.ts";
 import type { ShellCommand } from "../shell/shell-types.ts";
 
 /**
- * Whether git would use a configuration in the workspace that no policy protects by name: in a folder with the layout
- * of a bare repository, or in the target of a `.git` file or link. Such a configuration can contain commands that `git
- * status` runs.
+ * Whether git might use a configuration that no policy protects by name: in a folder with the layout of a bare
+ * repository, or in the target of a `.git` file or link. The configuration can contain commands that `git status` runs.
  */
 export async function usesWorkspaceGitSettings(folders: readonly string[], workspace: string | null): Promise<boolean> {
   for (const folder of folders)
@@ -25,7 +24,8 @@ export async function usesWorkspaceGitSettings(folders: readonly string[], works
 
 /**
  * Whether `.git` (a folder, link or gitfile) resolves to a git directory inside the workspace that is not in a `.git`
- * folder. Only folders named `.git` are write-protected, so an agent could edit the configuration there.
+ * folder. Policies protect only folders named `.git`, so an agent could edit the configuration in other folders. Also
+ * true if `.git` cannot be resolved.
  */
 async function isSettingsInWorkspace(gitPath: string, workspace: string | null): Promise<boolean> {
   try {
@@ -51,10 +51,10 @@ function pathExists(path: string): boolean {
 }
 
 /**
- * Whether git would read files outside the repository. `git diff` and `git grep` do so if there is no repository, if
- * the repository belongs to another user, and for paths outside the repository.
+ * Whether git would read files outside the repository. `git diff` with two operands and `git grep` do so if there is no
+ * repository, or if it belongs to another user. `git diff` also does so for paths outside the repository.
  */
-export function readsUntrackedFiles(
+export function readsFilesOutsideRepository(
   { args: [verb, ...args] }: ShellCommand,
   folders: readonly string[],
   paths: readonly string[],

@@ -86,7 +86,7 @@ export function isHost(name: string | undefined): name is Host {
   return (HOSTS as readonly string[]).includes(name ?? "");
 }
 
-/** Returns the event name in lowercase; undefined for Copilot, which does not send an event name. */
+/** Returns the event name in lowercase; undefined if the payload has no event name, as in Copilot. */
 export function eventName(payload: Readonly<Record<string, unknown>>): string | undefined {
   return firstNonEmptyString(payload, "hook_event_name", "hookEventName", "hookName", "event")?.toLowerCase();
 }

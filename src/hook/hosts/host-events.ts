@@ -59,11 +59,11 @@ function eventKind(host: Host, payload: JsonObject): HookEvent["kind"] {
   if (BEFORE_EVENTS.has(event)) return "before";
   if (AFTER_EVENTS.has(event)) return "after";
   if (event === "sessionstart" || event === "agentspawn") return "session";
-  // Ignore a permission request, because it follows a call that was already decided.
   if (IGNORED_EVENTS.has(event)) return "ignored";
   throw new PayloadError("the event is unknown");
 }
 
+/** Events that are not about a tool call. */
 const IGNORED_EVENTS = new Set(
   "sessionend stop subagentstart subagentstop userpromptsubmit notification precompact postcompact".split(" "),
 );

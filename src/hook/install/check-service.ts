@@ -1,7 +1,4 @@
-/**
- * Checks that the hook can reach the service and may submit actions, before a host uses the hook, and when a user
- * diagnoses it.
- */
+/** Checks that the hook can reach the service and submit actions. Used to install and to diagnose hooks. */
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AssentError, createAssent, type Assent } from "../../client/index.ts";
@@ -20,7 +17,7 @@ interface ConfigCheck {
   config: HookConfig | null;
   /** The agent for which the hook submits; null if a fault makes it unknown. */
   agent: string | null;
-  /** Reasons why the service would refuse each call. */
+  /** Faults of the configuration and of the key; empty if the hook can use them. */
   faults: string[];
 }
 
@@ -55,14 +52,14 @@ export async function checkKey({
   const faults: string[] = [];
   const bound = typeof me.key?.agent_id === "string" ? me.key.agent_id : null;
   if (bound === null && agent === null)
-    faults.push("the key is bound to no agent, and the configuration names none (agent)");
+    faults.push("the key is not bound to an agent; set `agent` in the hook's configuration");
   if (bound !== null && agent !== null && bound !== agent) faults.push(`the key is bound to ${bound}, not to ${agent}`);
   const scopes = Array.isArray(me.scopes) ? me.scopes.map(String) : [];
   if (sessions && !scopes.includes(SESSION_SCOPE))
     faults.push(`\`sessions\` is true, and the key lacks the scope ${SESSION_SCOPE}, so every call would be denied`);
   if (selectPrivileges(scopes).some((scope) => !sessions || scope !== SESSION_SCOPE))
     faults.push(
-      "the key may do more than submit: an agent that reads it could approve its own calls or receive credentials; make one with --preset agent",
+      "the key may do more than submit: an agent that reads it could approve its own calls or receive credentials; create a key with --preset agent",
     );
   return { agent: faults.length === 0 ? (bound ?? agent) : null, faults };
 }

@@ -5,7 +5,7 @@ import { statSync } from "node:fs";
 import { configFiles, loadConfig, MANAGED_CONFIG_FILE, type HookConfig } from "../hook-config.ts";
 import { HOST_DIALECTS, type Host } from "../hosts/answers.ts";
 import type { JsonObject } from "../payload.ts";
-import { DOCTOR_SESSION, HookState, stateFolder } from "../hook-state.ts";
+import { TEST_SESSION, HookState, stateFolder } from "../hook-state.ts";
 import { evaluateTypicalCalls, checkConfig, createCheckClient } from "./check-service.ts";
 import { readSettings } from "./settings-files.ts";
 import { searchPath } from "./hook-program.ts";
@@ -22,27 +22,28 @@ import {
 type Variables = Readonly<Record<string, string | undefined>>;
 
 interface Finding {
-  /** `info` describes behaviour of the host that cannot be changed here. */
+  /** `info` is a fact that is not a fault, for example how the host behaves without an answer. */
   kind: "ok" | "wrong" | "info";
   text: string;
 }
 
-/** What each host does if its hook does not answer. docs/hooks.md states for which hosts this was tested. */
+/** Behaviour of each host if its hook does not answer. docs/hooks.md states for which hosts this was tested. */
 const BEHAVIOR_WITHOUT_ANSWER: Readonly<Record<Host, string>> = {
   "claude-code":
-    'runs the call when the hook is killed, missing or too slow; from 2.1.295 on not with "onFailure": "block", which install writes for those',
+    'runs the call when the hook is killed, missing or too slow; since 2.1.295, install sets "onFailure": "block", which stops the call instead',
   codex:
     "runs the call when the hook is killed, missing or too slow; hooks that are not managed run only once they are trusted",
   copilot: "runs the call when the hook is too slow; stops it when the hook fails otherwise",
   vscode:
     "runs the call when the hook fails with an exit code other than 2; its behaviour when the hook is too slow is unknown",
-  cursor: 'stops the call when the hook fails or is too slow, as "failClosed" is written; without that it runs',
+  cursor:
+    'stops the call when the hook fails or is too slow, because install sets "failClosed"; without it, the call runs',
   gemini: "runs the call when the hook is killed, missing or too slow",
   kiro: "runs the call when the hook ends with an exit code other than 2; its behaviour when the hook is too slow is unknown",
-  opencode: "stops the call, as its plugin throws; without the plugin file it runs",
+  opencode: "stops the call, because its plugin throws; without the plugin file, the call runs",
 };
 
-/** @param command the hook's command line, if the settings do not contain it */
+/** @param command command line of the hook: searched for in the settings, and run if the settings have no hook */
 export async function diagnoseHook(
   host: Host,
   command: string,
@@ -57,7 +58,7 @@ export async function diagnoseHook(
   for (const fault of faults) wrong(fault);
   for (const path of configFiles(env)) checkFileMode(path, wrong);
   if (config !== null && agent !== null) {
-    ok(`${config.url} takes the key, for the agent ${agent}`);
+    ok(`${config.url} accepts the key, for the agent ${agent}`);
     await checkEverydayCalls(config, agent, host, folders, findings);
   }
 
@@ -77,20 +78,21 @@ export async function diagnoseHook(
   }
   const disabled = findDisabledReason(host, folders, readTextOrNull, command);
   if (disabled !== null) wrong(disabled);
-  if (files.length > 1) wrong(`${files.length} settings files have the hook, so each call is asked about as often`);
+  if (files.length > 1)
+    wrong(
+      `${files.length} settings files have the hook, so the hook runs ${files.length} times for each call; keep it in one of them`,
+    );
   const others = host === "cursor" || host === "copilot" || host === "vscode";
   if (others && SCOPES.some((scope) => hookCommandsIn("claude-code", scope, folders).length > 0))
-    wrong(`${host} reads the settings of Claude Code too, which have the hook: each call may be asked about twice`);
+    wrong(
+      `${host} reads the settings of Claude Code too, which also have the hook: the hook may run twice for each call`,
+    );
 
   const commandLines = [...new Set([...installed.values()].flat())];
   for (const commandLine of commandLines.length === 0 ? [`${command} --host ${host}`] : commandLines) {
     const refused = await runCanary(host, commandLine, env, folders);
-    if (refused === null)
-      ok(`a call of a tool that no policy names came back as a deny in the host's words (${commandLine})`);
-    else
-      wrong(
-        `a call of a tool that no policy names did not come back as the service's deny (${commandLine}): ${refused}`,
-      );
+    if (refused === null) ok(`a call of a tool that no policy names was denied in the host's format (${commandLine})`);
+    else wrong(`a call of a tool that no policy names was not denied by the service (${commandLine}): ${refused}`);
   }
 
   findings.push({ kind: "info", text: `${host} ${BEHAVIOR_WITHOUT_ANSWER[host]}` });
@@ -127,7 +129,7 @@ async function checkEverydayCalls(
       if (decision === "allow") findings.push({ kind: "ok", text: `the policies allow ${call} in a workspace` });
       else if (call === "Read" && decision === "deny")
         findings.push({ kind: "wrong", text: `the policies deny every Read (${reason}): ${PACK_HINT}` });
-      else findings.push({ kind: "info", text: `the policies answer ${decision} to ${call} (${reason})` });
+      else findings.push({ kind: "info", text: `the policies decide ${decision} for ${call} (${reason})` });
     }
   } catch (error) {
     findings.push({ kind: "wrong", text: `the policies cannot be evaluated: ${String(error)}` });
@@ -148,8 +150,8 @@ function hookCommandsIn(host: Host, scope: Scope, folders: SettingsFolders, comm
 }
 
 /**
- * Runs the command in the same way as the host. Resolves to null if the service denied the call, otherwise to the
- * output.
+ * Sends a call of a tool that no policy names through the hook, as the host does. Resolves to null if the service
+ * denied the call, otherwise to the hook's output.
  */
 async function runCanary(
   host: Host,
@@ -184,7 +186,7 @@ export async function testInstalledHook(
     { ...env, PATH: searchPath(env) },
     folder,
   );
-  const action = await new HookState(stateFolder(env)).takeAction(host, DOCTOR_SESSION, id).catch(() => null);
+  const action = await new HookState(stateFolder(env)).takeAction(host, TEST_SESSION, id).catch(() => null);
   if (action !== null) {
     const { url, apiKey } = loadConfig(env);
     const outcome = { success: false, error: 'not run: "assent hook setup" only tests the hook' };
@@ -200,14 +202,14 @@ export async function testInstalledHook(
 /** Returns the payload that the host would send before a call. */
 function hostPayload(host: Host, tool: string, input: JsonObject, folder: string, id: string): JsonObject {
   if (host === "copilot")
-    return { sessionId: DOCTOR_SESSION, cwd: folder, toolName: tool, toolArgs: JSON.stringify(input) };
+    return { sessionId: TEST_SESSION, cwd: folder, toolName: tool, toolArgs: JSON.stringify(input) };
   return {
-    session_id: DOCTOR_SESSION,
+    session_id: TEST_SESSION,
     cwd: folder,
     tool_use_id: id,
     ...(host === "opencode" ? { opencode: 1 } : {}),
     ...(host === "cursor" ? { cursor_version: "0", workspace_roots: [folder] } : {}),
-    ...(host === "codex" ? { turn_id: DOCTOR_SESSION } : {}),
+    ...(host === "codex" ? { turn_id: TEST_SESSION } : {}),
     hook_event_name: host === "gemini" ? "BeforeTool" : "PreToolUse",
     tool_name: tool,
     tool_input: input,

@@ -1,4 +1,4 @@
-/** Adds the hook to a host's settings, and removes it. All functions are pure and map text to text. */
+/** Adds the hook to a host's settings, and removes it. All functions are pure: callers read and write the files. */
 import { isDeepStrictEqual } from "node:util";
 import { HOST_DIALECTS, type Host } from "../hosts/answers.ts";
 import { isObject, type JsonObject } from "../payload.ts";
@@ -89,8 +89,8 @@ const hookTimeout = (host: Host): number =>
   HOST_DIALECTS[host].deadline + (HOST_DIALECTS[host].deadline > 60 ? 60 : 20);
 
 /**
- * Returns the settings with exactly one hook of Assent, and with no other change. `text` is null if the file does not
- * exist yet.
+ * Returns the settings with one set of entries for Assent's hook, and with no other change. `text` is null if the file
+ * does not exist yet.
  * @throws SettingsError
  */
 export function addHook(text: string | null, installation: HookInstallation): string {

@@ -1,7 +1,7 @@
 /**
- * Edits the text of other programs' settings. Preserves comments, order, indentation and line ends. Uses jsonc-parser
- * to parse the text but not to edit it, because its edits reformat neighbouring lines, and a removal must restore the
- * text byte for byte.
+ * Edits the text of other programs' settings. Preserves comments, order, indentation and line ends. A removal must
+ * restore the text byte for byte. jsonc-parser therefore only parses the text, because its edits reformat neighbouring
+ * lines.
  */
 import { findNodeAtLocation, parseTree, visit, type Node } from "jsonc-parser";
 import { isDeepStrictEqual } from "node:util";

@@ -71,7 +71,7 @@ export const OTHER_SHELLS: ReadonlySet<string> = new Set(
   "fish csh tcsh nu pwsh powershell powershell.exe pwsh.exe cmd cmd.exe xonsh elvish rc es".split(" "),
 );
 
-/** Interpreters, with the options whose values are code. */
+/** Interpreters, with the arguments that make them run code from the command line or load a module. */
 export const INTERPRETERS: Readonly<Record<string, RegExp>> = {
   python: /^-[A-Za-z]*c/,
   perl: /^-[A-Za-z0-9]*[eE]/,

@@ -2,8 +2,7 @@
  * Finds builtins that evaluate their arguments as variable names or expressions, which can assign variables and run
  * commands.
  */
-import type { ShellArgument } from "./shell-types.ts";
-import type { UnclearReason } from "./shell-types.ts";
+import type { ShellArgument, UnclearReason } from "./shell-types.ts";
 
 const NUMBER = /^[-+]?[0-9]*$/;
 /**
@@ -11,7 +10,7 @@ const NUMBER = /^[-+]?[0-9]*$/;
  * operators.
  */
 const NUMERIC_OPERATOR = /^-(t|eq|ne|lt|le|gt|ge)$/;
-/** Conversions that are not for text. They parse numbers or set a variable (`%n`). */
+/** Matches a conversion of `printf` that parses a number or sets a variable (`%n`): all except %s, %b, %q and %c. */
 const NUMERIC_CONVERSION = /%[-+ #0-9.']*[^-+ #0-9.'sbcq]/;
 /** zsh replaces these escapes before it searches for conversions. */
 const ESCAPED_PERCENT = /\\(0*45|x25|u0*25)/i;

@@ -24,7 +24,7 @@ const STATE_BUILTINS = new Set(
 const DECLARATION_BUILTINS = new Set("export declare typeset local readonly".split(" "));
 const FIND_EXEC_OPTIONS = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
 
-/** The members of the line's reader that nested commands use. */
+/** The members of `ShellReader` (parse-command.ts) that nested commands use. */
 interface CommandReader {
   readonly workingFolders: WorkingFolders;
   note(reason: UnclearReason): void;
@@ -148,7 +148,7 @@ export class NestedCommands {
 
   /** Reads the arguments of a command that joins them and runs the result as a script. */
   private text(args: readonly ShellArgument[], via: readonly string[], depth: number): void {
-    if (!args.every(({ isLiteral: clear }) => clear)) return this.reader.note("expansion");
+    if (!args.every(({ isLiteral }) => isLiteral)) return this.reader.note("expansion");
     this.reader.readScript(args.map(({ text }) => text).join(" "), via, depth + 1);
   }
 
@@ -162,8 +162,8 @@ export class NestedCommands {
     let takesText = false;
     let index = 0;
     for (; index < args.length; index++) {
-      const { text, isLiteral: clear } = args[index] as ShellArgument;
-      if (!clear) break;
+      const { text, isLiteral } = args[index] as ShellArgument;
+      if (!isLiteral) break;
       if (text === "--" || text === "-") {
         index++;
         break;
@@ -220,8 +220,8 @@ export class NestedCommands {
     let positional = wrapper.positional ?? 0;
     let index = 0;
     for (; index < args.length; index++) {
-      const { text, isLiteral: clear } = args[index] as ShellArgument;
-      if (!clear) return null;
+      const { text, isLiteral } = args[index] as ShellArgument;
+      if (!isLiteral) return null;
       if (text === "--") continue;
       const long = /^--([a-z-]+)(=.*)?$/s.exec(text);
       if (long !== null) {

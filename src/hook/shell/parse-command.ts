@@ -207,10 +207,10 @@ class ShellReader {
     for (const each of node.redirects) this.readRedirect(each, via, depth, wordAfter(node, each.end));
     if (node.name === undefined) return;
     // This parser ignores a parenthesis after a word, but in zsh it starts a pattern that can contain "#".
-    const recordOpenedFile = /[ \t]*\(/y;
+    const openParenthesis = /[ \t]*\(/y;
     for (const { end } of [node, node.name, ...node.args]) {
-      recordOpenedFile.lastIndex = end;
-      if (recordOpenedFile.test(this.source)) this.note("syntax");
+      openParenthesis.lastIndex = end;
+      if (openParenthesis.test(this.source)) this.note("syntax");
     }
     const name = this.argument(node.name, via, depth);
     if (!name.isLiteral) this.note("name");

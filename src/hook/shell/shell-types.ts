@@ -1,6 +1,6 @@
 /** Types of a parsed shell command: `params.parsed` of `shell`/`run`. docs/hooks.md describes each member. */
 
-/** Reasons why the text does not determine what runs. Each of them requires approval. */
+/** Reasons why the text does not determine what runs. The pack "coding-agents" then requires approval or denies. */
 const UNCLEAR_REASONS = [
   /** A syntax error, or text that shells parse differently. */
   "syntax",
@@ -28,7 +28,7 @@ const UNCLEAR_REASONS = [
   "stdin",
   /** An argument contains code in another language. */
   "code",
-  /** A wrapper has an unknown option. */
+  /** A command such as `sudo` or `xargs` starts another command in a way that is not parsed. */
   "wrapper",
   /** The folder in which a command runs is unknown. */
   "directory",
@@ -60,7 +60,7 @@ export interface ParsedShell {
   /** Absolute paths of the files from which redirections read. */
   reads: string[];
   writes: string[];
-  /** Absolute paths to which the arguments may refer, and the targets of links among them. */
+  /** Absolute paths to which the arguments or redirections may refer, and the targets of links among them. */
   paths: string[];
   /** Reasons why the command is unclear. Sorted, without duplicates. If empty, `commands` is complete. */
   unclear: UnclearReason[];

@@ -5,11 +5,11 @@
 import type { ShellArgument } from "./shell-types.ts";
 
 /**
- * Matches a `sed -n` script that only prints lines, selected by number or by pattern. Patterns must be plain ASCII
- * without "/", "\" and "[", because versions of sed disagree on where other patterns end, and the text after the end
- * may be a command. The pack "coding-agents" has the same pattern.
+ * A line address of sed: a number, "$", or a pattern. Patterns must be plain ASCII without "/", "\" and "[". Versions of
+ * sed disagree on where other patterns end, and the text after the end may be a command.
  */
 const ADDRESS = String.raw`([0-9]+|[$]|/[ -.0-Z\]-~]+/)`;
+/** Matches a `sed -n` script that only prints lines. The pack "coding-agents" has the same regular expression. */
 const SED_PRINT_SCRIPT = new RegExp(`^${ADDRESS}(,${ADDRESS})?p(;${ADDRESS}(,${ADDRESS})?[pq])*$`);
 
 interface Options {
@@ -67,8 +67,8 @@ const SCRIPT_RUNNERS = new Set(["npm", "pnpm", "yarn", "bun", "go", "cargo", "py
 const MESSAGE_OPTION = /^(-[a-z]*m|--message)$/;
 
 /**
- * Returns the arguments that are text for this command. Another command on the line may still read them as file names
- * (`echo .env | xargs cat`), so the caller must treat them as file names unless the whole line is clear.
+ * Returns the arguments that are text for this command. Another command on the line may read them as file names
+ * (`echo .env | xargs cat`). If `unclear` is not empty, the caller must therefore treat them as file names.
  */
 export function textArguments(name: string, args: readonly ShellArgument[]): readonly ShellArgument[] {
   if (name === "echo" || name === "printf") return args;
@@ -94,8 +94,8 @@ function patternIndex({ flags, values, long }: Options, args: readonly ShellArgu
   let pattern: number | null = null;
   let ended = false;
   for (let at = 0; at < args.length; at++) {
-    const { text, isLiteral: clear } = args[at] as ShellArgument;
-    if (!clear) return null;
+    const { text, isLiteral } = args[at] as ShellArgument;
+    if (!isLiteral) return null;
     if (ended || !/^-./.test(text)) pattern ??= at;
     else if (text === "--") ended = true;
     else if (!text.startsWith("--")) {
@@ -104,9 +104,9 @@ function patternIndex({ flags, values, long }: Options, args: readonly ShellArgu
       if (first < 0) continue;
       const letter = letters[first] as string;
       const value = Object.hasOwn(values, letter) ? values[letter] : undefined;
-      const behind = letters.slice(first + 1).join("");
-      const next = behind === "" ? args[++at] : undefined;
-      if (next?.isLiteral === false || value?.test(next?.text ?? behind) !== true) return null;
+      const attachedValue = letters.slice(first + 1).join("");
+      const next = attachedValue === "" ? args[++at] : undefined;
+      if (next?.isLiteral === false || value?.test(next?.text ?? attachedValue) !== true) return null;
     } else if (!long.test(text)) return null;
   }
   return pattern;

@@ -32,8 +32,8 @@ function isMisread(raw: string): boolean {
 }
 
 /**
- * Like `isMisread`, but for double quotes and here-documents. zsh allows all letters in names, and "=", "^", "~" and
- * "+" in front of names.
+ * Whether the text contains `$` or a backtick that starts an expansion. Used for double quotes and here-documents, in
+ * which other operators have no meaning. zsh allows all letters in names, and "=", "^", "~" and "+" before names.
  */
 export function hasExpansion(raw: string): boolean {
   return /`|\$[\w({[@*#?$!=^~+\u0080-\uffff-]/.test(withoutEscapes(raw));

@@ -1,7 +1,6 @@
 /** Tracks the folders in which a shell line may run, and resolves file arguments. Pure; POSIX paths. */
 import { dirname, isAbsolute, normalize, resolve } from "node:path/posix";
-import type { ShellArgument } from "./shell-types.ts";
-import type { ShellContext, UnclearReason } from "./shell-types.ts";
+import type { ShellArgument, ShellContext, UnclearReason } from "./shell-types.ts";
 import { SYSTEM_FOLDERS } from "./command-tables.ts";
 
 const MAX_FOLDERS = 8;
@@ -79,8 +78,8 @@ export class WorkingFolders {
   }
 
   /** Returns the name of a command: `rm` for `/bin/rm`. Leaves paths outside the system's folders unchanged. */
-  commandName({ text, isLiteral: clear }: ShellArgument): string {
-    return clear && text.startsWith("/") && SYSTEM_FOLDERS.has(dirname(normalize(text)))
+  commandName({ text, isLiteral }: ShellArgument): string {
+    return isLiteral && text.startsWith("/") && SYSTEM_FOLDERS.has(dirname(normalize(text)))
       ? normalize(text).slice(dirname(normalize(text)).length + 1)
       : text;
   }

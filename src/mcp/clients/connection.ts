@@ -1,4 +1,4 @@
-/** Serves one client on one channel. The first message shows which protocol revision the client speaks. */
+/** Serves one client on one channel. Each request shows which protocol revision the client speaks. */
 import type { Caller } from "./caller.ts";
 import {
   ERROR_CODE,
@@ -15,10 +15,13 @@ import { StatelessEndpoint } from "./stateless-clients.ts";
 import { Peer, type Channel, type IncomingRequest } from "../transport/peer.ts";
 import { ClientSession, type SessionOptions } from "../session/client-session.ts";
 
+/** Reason with which a connection closes if the client closed it. */
+export const CLIENT_CLOSED = "the client closed the connection";
+
 export interface ClientConnection {
   /** Resolves when the connection closes, to the reason (a sentence). */
   readonly closed: Promise<string>;
-  /** Whether the client has sent `initialize`, even if the response has not been sent yet. */
+  /** Whether the client has sent `initialize`, and the initialization has not failed. */
   readonly isInitialized: boolean;
   close(): Promise<void>;
 }

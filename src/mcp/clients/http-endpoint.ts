@@ -17,7 +17,7 @@ import {
   originValidationResponse,
   readRequestBody,
 } from "@modelcontextprotocol/server";
-import { connectClient, type ClientConnection } from "./connection.ts";
+import { CLIENT_CLOSED, connectClient, type ClientConnection } from "./connection.ts";
 import {
   ERROR_CODE,
   META_KEY,
@@ -177,8 +177,8 @@ export class HttpEndpoint {
 
   private async paramMismatch(headers: Headers, message: RpcRequest): Promise<string | null> {
     if (message.method !== "tools/call") return null;
-    // If the server cannot be reached, the header rules of its tool are unknown. That is safe, because the policy
-    // decides on the body.
+    // If the server cannot be reached, the header rules of its tool are unknown, so do not check the headers. That is
+    // safe, because the policy decides on the body.
     const tool = await this.modern.findTool(message).catch(() => undefined);
     const given = message.params?.["arguments"];
     return paramHeaderMismatch(headers, tool?.item["inputSchema"], isObject(given) ? given : {});
@@ -328,7 +328,7 @@ function toChannel(transport: ServerTransport): Channel {
   const markClosed = (): void => {
     if (closed) return;
     closed = true;
-    channel.onclose("the client closed the connection");
+    channel.onclose(CLIENT_CLOSED);
   };
   transport.onmessage = (message: unknown) => channel.onmessage(message as Message);
   transport.onclose = markClosed;

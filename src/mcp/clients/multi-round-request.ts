@@ -66,8 +66,8 @@ export class MultiRoundRequest implements Caller {
     return new Promise((resolve, reject) => {
       this.connected = { notify, token, settle: resolve };
       const disconnect = (): void => {
-        // A client that received questions is expected to return. A client that left without questions has
-        // disconnected.
+        // After this round ended with questions or with the reply, the client may disconnect. Before that, a disconnect
+        // cancels the request.
         if (this.connected?.settle !== resolve) return;
         this.connected = null;
         this.disconnected.abort(signal.reason ?? new ResponseLostError("the client disconnected"));

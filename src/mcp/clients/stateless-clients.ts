@@ -1,7 +1,7 @@
 /**
- * Serves clients of protocol revision 2026-07-28. They do not send `initialize`, because each request contains
- * everything it needs. To ask such a client, the proxy returns a result of type `input_required`, and the client
- * repeats the request with its answers. The proxy stores the request in memory until then.
+ * Serves clients of protocol revision 2026-07-28. They do not send `initialize`: each request contains the client's
+ * information and capabilities. To ask the client for input, the proxy returns a result of type `input_required`. The
+ * client then repeats the request with its answers. The proxy stores the request in memory until then.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { canonicalText } from "../../domain/canonical.ts";
@@ -29,8 +29,8 @@ import type { ClientInfo } from "../upstreams/upstream.ts";
 const ROUND_TIMEOUT_MS = 10 * 60_000;
 
 /**
- * Methods whose results need cache members. The proxy forbids caching, because its results are valid only for one
- * client at one moment.
+ * Methods whose results must contain cache members. The proxy forbids caching, because its results are valid only for
+ * one client at one moment.
  */
 const CACHEABLE_METHODS = new Set([
   "tools/list",
@@ -53,7 +53,7 @@ export class StatelessEndpoint {
     this.onEnded = onEnded;
   }
 
-  /** Returns the tool of a call; undefined if there is no such tool, or it cannot be called. */
+  /** Returns the tool of a call; undefined if the tool does not exist, or cannot be called. */
   async findTool({ params }: Request): Promise<Tool | undefined> {
     const { [META_KEY.client]: info, [META_KEY.capabilities]: capabilities } = readMeta(params);
     const name = params?.["name"];
@@ -80,7 +80,10 @@ export class StatelessEndpoint {
         requested: version ?? null,
       });
     if (!isObject(info) || !isObject(capabilities))
-      return errorReply(ERROR_CODE.invalidParams, `_meta has ${META_KEY.client} and ${META_KEY.capabilities}`);
+      return errorReply(
+        ERROR_CODE.invalidParams,
+        `_meta must contain the objects ${META_KEY.client} and ${META_KEY.capabilities}`,
+      );
     let session: ClientSession;
     try {
       session = await this.openSession({ version: MODERN_VERSION, info, capabilities });

@@ -11,8 +11,7 @@ import {
   type Request,
 } from "../transport/rpc-message.ts";
 import type { IncomingRequest } from "../transport/peer.ts";
-
-type SendNotification = (method: string, params: JsonObject) => void;
+import type { SendNotification } from "./multi-round-request.ts";
 
 const LIST_CHANGE_FILTERS: Readonly<Record<string, [string, string]>> = {
   "notifications/tools/list_changed": ["toolsListChanged", "tools"],

@@ -1,4 +1,4 @@
-/** Reads `assent-mcp.yaml`, or the command-line flags that configure a single server. */
+/** Parses and validates `assent-mcp.yaml`, and derives defaults for servers and clients. */
 import { Type, type Static } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { parseDocument } from "yaml";
@@ -61,7 +61,7 @@ export interface ProxyConfig extends Omit<Static<typeof File>, "servers"> {
   token?: string;
 }
 
-/** Thrown for an invalid configuration. The message contains the name of the member and the reason. */
+/** Thrown for an invalid configuration. The message contains the path of each invalid member, or the YAML error. */
 export class ProxyConfigError extends Error {}
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -87,7 +87,7 @@ export function readProxyConfig(text: string, env: Environment): ProxyConfig {
   const serverByTool = new Map<string, string>();
   for (const { name, tool } of servers) {
     const other = serverByTool.get(foldName(tool));
-    // The actions of both servers would be equal, so an approval for one server could run on the other.
+    // With equal names, actions of both servers would be equal, so an approval for one server could run on the other.
     if (other !== undefined)
       throw new ProxyConfigError(
         `/servers/${name}/tool: "${tool}" is used by the server "${other}" already; choose another name`,

@@ -20,7 +20,7 @@ async function fetchBoundAgentId(assent: Assent): Promise<string> {
   const { key } = await assent.call<{ key?: { agent_id?: string | null } }>("GET", "/v1/me");
   const id = key?.agent_id;
   if (typeof id === "string") return id;
-  throw new RequestRefused("the key is not bound to an agent: use a key that is, or name the agent with --agent", {
+  throw new RequestRefused("the key is not bound to an agent: use a key that is bound to one, or set --agent", {
     status: 403,
     code: "AGENT_UNBOUND",
   });

@@ -1,6 +1,6 @@
 /**
- * Splits the `_meta` of a call. A server may act on `_meta` (for example on a tenant's name), so the server receives
- * only members that the policy has evaluated, and the trace context.
+ * Splits the `_meta` of a call. A server may act on `_meta`, for example on a tenant's name. The server therefore
+ * receives only the members that the configuration shows to policies, and the trace context.
  */
 import { isTraceparent } from "../../domain/meta.ts";
 import { matchesAny } from "../../domain/policy/compile/glob.ts";
@@ -24,7 +24,7 @@ interface CallMeta {
   recorded: JsonObject;
 }
 
-/** @param keys patterns from the configuration; empty for methods that require no decision */
+/** @param keys patterns from the configuration; empty for methods that never require a decision */
 export function readCallMeta(meta: JsonObject, keys: readonly string[]): CallMeta {
   const members = Object.entries(meta).filter(([key]) => !isProxyKey(key));
   const { traceparent: parent } = meta;

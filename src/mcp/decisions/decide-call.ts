@@ -40,7 +40,7 @@ type CallDecision =
 
 /**
  * Checks, immediately before the start, that the call still matches the decision. Resolves to null if it does,
- * otherwise to a refusal. `needsApproval` is true if a person approved the call.
+ * otherwise to a refusal. `needsApproval` is true if the action required approval.
  */
 export type RecheckCall = (needsApproval: boolean) => Promise<ToolRefusal | null>;
 
@@ -79,8 +79,8 @@ export class CallGate {
   }
 
   /**
-   * Resolves to true if the policies deny the tool whatever its arguments are. If the service does not respond,
-   * resolves to false. This is safe, because each call still requires a decision before it runs.
+   * Resolves to true if the policies deny the tool with any arguments. If the service does not respond, resolves to
+   * false. This is safe, because each call still requires a decision before it runs.
    */
   async isNeverAllowed(tool: string, operation: string, signal: AbortSignal): Promise<boolean> {
     try {
@@ -116,7 +116,10 @@ export class CallGate {
     };
   }
 
-  /** Waits until the action is decided, `deadline` passes, or the client disconnects. */
+  /**
+   * Waits until the action is decided, an approver asks a question, `deadline` passes, or the client disconnects. Sends
+   * progress to the client.
+   */
   private async waitForApproval(action: ActionRecord, caller: Caller, deadline: number): Promise<ActionRecord> {
     const startedAt = performance.now();
     const sendProgress = (): void => {
@@ -236,7 +239,7 @@ export class CallGate {
     };
   }
 
-  /** Sends the report in the background. The tool has run whether or not the report succeeds. */
+  /** Sends the report in the background. Logs a failure, which does not change what has run. */
   private report(id: string, attempt: string, success: boolean, error?: string): void {
     this.options.assent
       .result(id, { success, attempt, ...(error === undefined ? {} : { error: clipText(error, 9_999) }) })

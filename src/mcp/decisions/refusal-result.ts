@@ -24,7 +24,7 @@ export interface ToolRefusal {
     /** Seconds until a retry; null if a retry cannot succeed. */
     retry_after: number | null;
     code: string | null;
-    /** Present if a person rejected the call: the approver and the comment. */
+    /** Present if a person or a machine reviewer rejected the call: the approver and the comment. */
     rejection?: ActionRecord["rejection"];
     /** The approver's question about the pending call. */
     question?: { number: number; text: string };
@@ -106,7 +106,7 @@ export function proxyRefusal(why: string, code: string): ToolRefusal {
 export function withheldToolRefusal({ withheld: held, upstream }: Pick<Tool, "withheld" | "upstream">): ToolRefusal {
   const what = held === "new" ? "is new, and no one has accepted it yet" : "has changed since it was accepted";
   return proxyRefusal(
-    `The definition of this tool ${what}. Calling again will not help until a person has looked at it and run ` +
+    `The definition of this tool ${what}. Calling again will not help until a person has reviewed it and run ` +
       `"assent mcp accept ${upstream.config.name}"; tell the user.`,
     held === "new" ? "DEFINITION_NEW" : "DEFINITION_CHANGED",
   );
@@ -116,7 +116,7 @@ export function withheldToolRefusal({ withheld: held, upstream }: Pick<Tool, "wi
 export function serverDisconnectedRefusal(server: string, what: string): ToolRefusal {
   const { text, facts } = proxyRefusal(
     `The server "${server}" of this tool ${what}. It is not refused: the same call may go through when the server is ` +
-      `there again, not before ${RETRY_AFTER} seconds from now.`,
+      `connected again, not before ${RETRY_AFTER} seconds from now.`,
     "SERVER_GONE",
   );
   return { text, facts: { ...facts, status: "unavailable", retry_after: RETRY_AFTER } };

@@ -1,5 +1,4 @@
 /** A client's session with the servers behind the proxy. */
-import type { ServerInfo } from "../upstreams/merged-server-info.ts";
 import { readCallMeta } from "../decisions/call-meta.ts";
 import type { Caller } from "../clients/caller.ts";
 import {
@@ -31,7 +30,7 @@ import { RequestRouter } from "./request-routing.ts";
 import { TaskStore } from "./tasks.ts";
 import { ToolCatalog, type Tool } from "../tools/tool-catalog.ts";
 import type { SendToClient, ClientInfo, RequestFromServer, Upstream } from "../upstreams/upstream.ts";
-import { mergeServerInfo } from "../upstreams/merged-server-info.ts";
+import { mergeServerInfo, type ServerInfo } from "../upstreams/merged-server-info.ts";
 
 /** The session's client. Messages that belong to a request go to the request's `Caller` instead. */
 interface SessionClient {

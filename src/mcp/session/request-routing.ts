@@ -33,20 +33,20 @@ import { readTaskSupport, type TaskStore } from "./tasks.ts";
 import { toClientTool, type Tool, type ToolCatalog } from "../tools/tool-catalog.ts";
 import type { Upstream } from "../upstreams/upstream.ts";
 
-/** The parts of the session that the router needs. */
+/** The functions of `ClientSession` that the router calls. */
 interface RoutingDependencies {
   live(): Upstream[];
   /** Notifies the client that a list of this kind has changed. */
   listChanged(kind: string): void;
   log(line: string): void;
-  /** Resolves to true if policies always deny the tool, so that lists omit it. */
-  isHidden(callTool: Tool, signal: AbortSignal): Promise<boolean>;
+  /** Resolves to true if lists must omit the tool, because policies always deny it. */
+  isHidden(tool: Tool, signal: AbortSignal): Promise<boolean>;
   toolCatalog: ToolCatalog;
   /** Null if the client does not support tasks. */
   tasks(): TaskStore | null;
   send(call: UpstreamCall, caller: Caller): Promise<Reply>;
   setLevel(params: JsonObject, live: readonly Upstream[]): Promise<Reply>;
-  /** Runs a tool call. A tool call always requires a decision, whatever `open` contains. */
+  /** Runs a tool call. A tool call always requires a decision; `open` has no effect on it. */
   tool(call: UpstreamCall, tool: Tool, caller: Caller): Promise<Reply>;
   /** Whether clients see the proxy's tool for answering approvers. */
   offersAnswers(): boolean;
@@ -231,7 +231,8 @@ export class RequestRouter {
 
   /**
    * Returns the server of a resource: the server whose list contains the URI, or whose list has a template with the
-   * same beginning. Null if there is not exactly one such server.
+   * same beginning. Null unless exactly one server matches. If only one server has resources, returns it without a
+   * check.
    */
   private async findResourceServer(uri: string, of: Caller): Promise<Upstream | null> {
     const caller = withListTimeout(of);

@@ -13,7 +13,7 @@ export const TASKS_CAPABILITY: JsonObject = { list: {}, cancel: {}, requests: { 
 const RELATED_TASK_KEY = "io.modelcontextprotocol/related-task";
 const IMMEDIATE_RESPONSE_KEY = "io.modelcontextprotocol/model-immediate-response";
 
-/** Maximum number of concurrent tasks in one session. */
+/** Maximum number of tasks in one session. A finished task also counts until its lifetime ends. */
 const MAX_TASKS = 200;
 /** Default lifetime of a task. Milliseconds. */
 const DEFAULT_TTL_MS = 3_600_000;
@@ -46,7 +46,7 @@ export class TaskStore {
   /** Starts `work` in the background and returns the new task. */
   begin(options: JsonObject, caller: Caller, work: (caller: Caller) => Promise<Reply>): Reply {
     if (this.tasks.size >= MAX_TASKS)
-      return errorReply(ERROR_CODE.internal, "too many tasks; wait until one has finished");
+      return errorReply(ERROR_CODE.internal, "too many tasks; wait until the lifetime of one has ended");
     this.markClientPresent();
     const { ttl: requestedTtl } = options;
     const ttl = Math.min(

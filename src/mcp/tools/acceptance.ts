@@ -1,4 +1,4 @@
-/** Accepts the tool definitions of a server: shows the changes, and records who accepted them. */
+/** Accepts the tool definitions of a server: computes the changes, and records the acceptance as an action. */
 import type { ActionRecord, Assent } from "../../client/index.ts";
 import {
   diffDefinitions,
@@ -101,7 +101,7 @@ function serverLocation({ target: reach }: ServerConfig): string {
   return origin + pathname;
 }
 
-/** Returns the part of a definition that a model reads first. */
+/** Returns a tool's description, or a server's instructions; an empty string if the definition contains neither. */
 export function definitionText(definition: Definition | null): string {
   const { description, instructions } = definition?.definition ?? {};
   return typeof description === "string" ? description : typeof instructions === "string" ? instructions : "";

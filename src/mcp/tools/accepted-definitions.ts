@@ -1,6 +1,6 @@
 /**
- * Stores the tool definitions that were accepted. Models follow the descriptions that a server writes for its tools, so
- * a changed definition is hidden and cannot be called until it is accepted again.
+ * Stores the tool definitions that were accepted. Models follow the descriptions that a server writes for its tools.
+ * Clients therefore do not see a changed definition, and cannot call its tool, until someone accepts the definition.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
@@ -70,8 +70,8 @@ export function diffDefinitions(
 }
 
 /**
- * Stores one file per server. The file name contains a digest of the command or URL, so that a different server with
- * the same name starts without accepted definitions.
+ * Creates a store with one file per server. The file name contains a digest of the command or URL, so that a different
+ * server with the same name starts without accepted definitions.
  */
 export function createDefinitionStore(folder: string) {
   const fileOf = ({ name, target: reach }: ServerConfig): string => {
@@ -86,7 +86,6 @@ export function createDefinitionStore(folder: string) {
     return stat === undefined ? null : `${stat.ino} ${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}`;
   };
   return {
-    folder,
     /**
      * Returns the accepted definitions; null if there are none yet.
      * @throws Error whose message can be shown to the user, if the file cannot be read

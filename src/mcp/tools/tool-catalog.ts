@@ -90,7 +90,7 @@ export class ToolCatalog {
   }
 
   /**
-   * Returns the server that most recently had a tool with this name, even if the tool or the server no longer exists.
+   * Returns the name of the server that this tool name is assigned to, even if the tool or the server no longer exists.
    */
   serverOf(exposedName: string): string | undefined {
     return this.assignments.get(exposedName)?.server;

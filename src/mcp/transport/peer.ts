@@ -59,7 +59,10 @@ export interface RequestOptions {
   onprogress?: ((params: JsonObject) => void) | undefined;
 }
 
-/** Thrown if the other side disconnected or the request was cancelled. The request may have taken effect. */
+/**
+ * Thrown if a request gets no reply: the other side disconnected, the request was cancelled, or sending it failed. The
+ * request may have taken effect.
+ */
 export class ResponseLostError extends Error {}
 
 export class Peer {

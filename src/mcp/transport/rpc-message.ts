@@ -52,7 +52,6 @@ export const META_KEY = {
   capabilities: "io.modelcontextprotocol/clientCapabilities",
   server: "io.modelcontextprotocol/serverInfo",
   subscription: "io.modelcontextprotocol/subscriptionId",
-  log: "io.modelcontextprotocol/logLevel",
 } as const;
 
 export const isRequest = (message: Message): message is Request => "method" in message && "id" in message;

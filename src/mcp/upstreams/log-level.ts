@@ -19,8 +19,8 @@ export function createLogLevel(log: (line: string) => void) {
 
   return {
     /**
-     * Sends the level. Resolves to the first reply. With several servers, resolves to an error only if all replies that
-     * arrive in time are errors.
+     * Sends the level to all servers that support it. Resolves to an empty result, or to the first error if all replies
+     * that arrive in time are errors.
      */
     async set({ level }: JsonObject, live: readonly Upstream[]): Promise<Reply> {
       const params = { level: typeof level === "string" ? level : null };

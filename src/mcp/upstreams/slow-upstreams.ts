@@ -1,7 +1,7 @@
 /** Prevents a slow server from delaying the replies of other servers. */
 import type { Upstream } from "./upstream.ts";
 
-/** Maximum time that a list of several servers waits for each server. Milliseconds. */
+/** Default time limit for a server, when a reply depends on several servers. Milliseconds. */
 const SHARED_LIST_TIMEOUT_MS = 3000;
 /**
  * Maximum time that `initialize` waits for several servers. Servers that are installed on demand start slowly, and
@@ -29,8 +29,8 @@ export async function settlesWithin(work: Promise<unknown>, timeoutMs = SHARED_L
 }
 
 /**
- * Returns a function that resolves to a server's list. If the server is slow, it resolves to the previous list, which
- * is empty at first, and calls `changed` when the late list arrives and differs.
+ * Returns a function that resolves to a server's list. If the server is slow, the function resolves to the previous
+ * list, which is empty at first. It then calls `onChanged` if the late list differs.
  * @param textOf returns the text of an item, for the comparison
  */
 export function createListCache<T>(

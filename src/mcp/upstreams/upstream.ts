@@ -146,16 +146,16 @@ export async function connectUpstream(
 }
 
 /**
- * Returns the protocol revisions to try, in order. `auto` starts with the client's revision, because a server may behave
- * differently in the other revision. For example, servers of the Python SDK do not ask the user questions in revision
- * 2026-07-28.
+ * Returns the protocol revisions to try, in order. `auto` starts with the client's revision, because a server may
+ * behave differently in the other revision. For example, servers of the Python SDK do not ask the user questions in
+ * revision 2026-07-28.
  */
 function erasToTry({ era }: ServerConfig, client: ClientInfo): [Upstream["era"], Upstream["era"]?] {
   if (era !== "auto") return [era === MODERN_VERSION ? "modern" : "legacy"];
   return client.version === MODERN_VERSION ? ["modern", "legacy"] : ["legacy", "modern"];
 }
 
-/** Thrown if the server does not support this revision. */
+/** Thrown if the server rejects the initialization in this revision. */
 class OtherEraError extends Error {}
 
 /** Whether the other revision should be tried after this error. */

@@ -1,7 +1,7 @@
 /** Requests that an approver changes: what may be changed, who approves it, what may run, and what the record proves. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { admit, createAssent, govern } from "../../../src/client/index.ts";
+import { submitAndStart, createAssent, govern } from "../../../src/client/index.ts";
 import { auditStore } from "../../../src/testing/index.ts";
 import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, plainVotes, type Answer, type Service } from "../../support/service.ts";
@@ -266,7 +266,7 @@ test("a client that applies changes runs the changed parameters; one that cannot
   const pending = (await call()) as { action: { id: string } };
   await edit(pending.action.id, { "params.amount": 90 });
   await vote(pending.action.id, eve);
-  const refused = await admit(assent, request);
+  const refused = await submitAndStart(assent, request);
   assert.deepEqual([refused.state, refused.outcome], ["refused", "edited"]);
   assert.match(refused.message, /approved with other parameters: amount = 90/);
   await call();

@@ -1,7 +1,7 @@
 /** Obligations of rules in the service: what the submitter may run, what approvers see and sign, and what the record proves. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { admit, createAssent, govern } from "../../../src/client/index.ts";
+import { submitAndStart, createAssent, govern } from "../../../src/client/index.ts";
 import { auditStore } from "../../../src/testing/index.ts";
 import { addUser, startPeople } from "../../support/people.ts";
 import { makeKey, plainVotes, type Answer, type Service } from "../../support/service.ts";
@@ -122,7 +122,7 @@ test("clients that apply obligations run the changed parameters; other clients, 
   const pay = govern((params: { amount: number; currency: string }) => ran.push(params), options);
   await pay({ amount: 800, currency: "USD" });
   assert.deepEqual(ran, [{ amount: 500, currency: "EUR" }]);
-  const refused = await admit(assent, requestOf(800));
+  const refused = await submitAndStart(assent, requestOf(800));
   assert.deepEqual([refused.state, refused.outcome], ["refused", "edited"]);
   assert.match(refused.message, /allowed with other parameters: amount = 500, currency = "EUR"/);
   for (const query of ["", "?record=true"]) {

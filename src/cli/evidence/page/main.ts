@@ -8,7 +8,7 @@ const filesInput = document.querySelector<HTMLInputElement>("#files");
 const keyInput = document.querySelector<HTMLInputElement>("#vkey");
 const result = document.querySelector<HTMLElement>("#result");
 
-// Otherwise, browsers report no change if someone selects the same files again after they were altered.
+// Clear the selection. A browser does not report a change if someone selects the same files again after altering them.
 filesInput?.addEventListener("click", () => {
   filesInput.value = "";
   result?.replaceChildren();

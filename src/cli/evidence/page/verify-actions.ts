@@ -96,7 +96,10 @@ export function findActionFault(action: OpenedAction, committed: Commitments): s
   return JSON.stringify(texts) === JSON.stringify(expected) ? null : "a question or an answer was changed";
 }
 
-/** Returns why the action is not an erased one; null if it is. No content can be verified, so there must be none. */
+/**
+ * Returns the fault of an action that is marked as erased; null if it has none. The action must have no content,
+ * because erased content cannot be verified.
+ */
 function findErasureFault(action: OpenedAction, { erasedAt }: Commitments): string | null {
   if (erasedAt === null) return "it is marked as erased, and no entry says so";
   if (erasedAt !== action.erased_at) return "the time of its erasure was changed";

@@ -1,6 +1,6 @@
 /** Verifies that the entries of a pack hash to the root of the checkpoint, and that the window has no gap. */
 import type { EntryBody } from "../../../domain/entries.ts";
-import { equalBytes, fromHex, utf8 } from "../../../domain/hash.ts";
+import { fromHex, utf8 } from "../../../domain/hash.ts";
 import { EMPTY_ROOT, hashLeaf, hashNode } from "../../../domain/merkle.ts";
 import type { Manifest } from "../pack-format.ts";
 import { parseLine, type PackFile, readLines } from "./read-lines.ts";
@@ -17,8 +17,11 @@ interface Subtree {
 
 /**
  * Calls `onEntry` for each entry in order. Returns the size and the root of the tree that the lines hash to. Throws
- * RangeError or SyntaxError if the lines cannot come from a log, if the window has a gap, or if the entries next to the
- * window do not prove that it begins and ends there.
+ * RangeError or SyntaxError in these cases:
+ *
+ * - the lines cannot come from a log
+ * - an entry of the window is missing
+ * - the entries next to the window do not prove where the window begins and ends
  */
 export async function verifyEntries(
   file: PackFile,
@@ -84,8 +87,4 @@ function append(edge: Subtree[], subtree: Subtree): Subtree[] {
 function rootOf(edge: readonly Subtree[]): Uint8Array {
   if (edge.length === 0) return EMPTY_ROOT;
   return edge.map(({ hash }) => hash).reduceRight((right, left) => hashNode(left, right));
-}
-
-export function isSameRoot(a: Uint8Array, b: Uint8Array): boolean {
-  return equalBytes(a, b);
 }

@@ -4,16 +4,16 @@ import { canonicalBytes } from "../../../domain/canonical.ts";
 import { verifyCosignatures } from "../../../domain/cosignature.ts";
 import type { Actor, ApprovalEntry, ApiKeyEntry, LogKeyEntry, UserEntry } from "../../../domain/entries.ts";
 import { findGestureFault } from "../../../domain/gesture.ts";
-import { sha256Hex, utf8 } from "../../../domain/hash.ts";
+import { equalBytes, sha256Hex, utf8 } from "../../../domain/hash.ts";
 import { appendLogKey, currentVkey, listVkeys, openLogCheckpoint, type LogKeys } from "../../../domain/log-keys.ts";
 import { userOfPrincipal } from "../../../domain/owner.ts";
 import type { Decision } from "../../../domain/policy/policy-types.ts";
 import { commitDigest, encodeRequest } from "../../../domain/request.ts";
-import { FORMAT, type Control, type Manifest, type OpenedAction, type PolicySetLine } from "../pack-format.ts";
+import { PACK_FORMAT, type Control, type Manifest, type OpenedAction, type PolicySetLine } from "../pack-format.ts";
 import { digestFile, parseLine, type PackFile, readLines, readText } from "./read-lines.ts";
 import { createSignatureQueue } from "./signature-queue.ts";
 import { addCommitments, type Commitments, findActionFault } from "./verify-actions.ts";
-import { type PackEntry, isSameRoot, verifyEntries } from "./verify-entries.ts";
+import { type PackEntry, verifyEntries } from "./verify-entries.ts";
 
 /** One vote, for display. */
 export interface Vote {
@@ -126,7 +126,8 @@ async function verifyFiles(
   if ((await readText(stated)) !== `${report.digest}  manifest.json\n`) fault("manifest.json was changed");
   const manifest = JSON.parse(text) as Manifest;
   const format: string = manifest.format;
-  if (format !== FORMAT) throw new SyntaxError(`the pack has the format ${format}; this page reads ${FORMAT}`);
+  if (format !== PACK_FORMAT)
+    throw new SyntaxError(`the pack has the format ${format}; this page reads ${PACK_FORMAT}`);
   report.manifest = manifest;
   const names = new Set(manifest.files.map(({ name }) => name));
   for (const name of files.keys())
@@ -163,7 +164,7 @@ async function verifyContents(
   const checkpoint = openLogCheckpoint(note, entries.keys(), signatures.ed25519("the checkpoint"));
   if (checkpoint.origin !== manifest.origin) fault(`the checkpoint is of the log ${checkpoint.origin}`);
   report.isWindowOpen = manifest.end === size;
-  if (checkpoint.size !== size || !isSameRoot(checkpoint.root, root))
+  if (checkpoint.size !== size || !equalBytes(checkpoint.root, root))
     fault("the entries are not the ones that were signed");
   report.vkey = currentVkey(entries.keys());
   report.vkeys = listVkeys(entries.keys());
@@ -323,7 +324,7 @@ function describeVote(vote: Vote, action: OpenedAction, state: ActionState | und
   const stated = shown?.preview ?? null;
   const commitment = stated === null ? null : commitDigest(action.salt ?? "", sha256Hex(utf8(stated)));
   const isPreviewSigned = vote.isSigned && stated !== null && vote.signedPreview === commitment;
-  // The preview is of the newest request, so it is not what someone saw who voted before the last change.
+  // The preview describes the newest request. An approver who voted before the last change saw an earlier request.
   const isNewest = vote.effective === (state?.commitments.effective ?? null);
   vote.seen = {
     preview: isPreviewSigned || isNewest ? stated : null,

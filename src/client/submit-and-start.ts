@@ -1,4 +1,4 @@
-/** Submits a request, waits for approval and starts the action. Every governed action passes through `admit`. */
+/** Submits a request, waits for approval and starts the action. `govern` and all adapters use it. */
 import { newAttempt } from "./action-calls.ts";
 import type { Assent } from "./client.ts";
 import { RequestRefused, timeoutError } from "./client-errors.ts";
@@ -6,7 +6,7 @@ import { openQuestion, questionText } from "./open-question.ts";
 import { explainRefusal, type RefusalOutcome } from "./refusal.ts";
 import type { ActionRecord, ActionRequest } from "./action-types.ts";
 
-export interface AdmitOptions {
+export interface SubmitAndStartOptions {
   /** Metadata such as trace, session and tool call. Requests that differ only in metadata are duplicates. */
   meta?: Record<string, unknown> | undefined;
   /** Seconds to wait for an approval. Default 30. */
@@ -21,10 +21,10 @@ export interface AdmitOptions {
 }
 
 /**
- * Result of `admit`. If `state` is `started`, run the action now, once, and report the result. Otherwise the action
- * must not run.
+ * Result of `submitAndStart`. If `state` is `started`, run the action now, once, and report the result. Otherwise the
+ * action must not run.
  */
-export interface Admission {
+export interface StartOutcome {
   state: "started" | "pending" | "refused";
   action: ActionRecord;
   /** Kind of refusal; null unless `state` is "refused". */
@@ -42,17 +42,17 @@ const LONGEST_WAIT = 30;
 const DEFAULT_APPROVAL_TIMEOUT = 30;
 
 /**
- * Submits `request` or joins an open duplicate, waits for approval, and starts the action. Throws AssentError if the
- * service does not respond, and the reason of an aborted signal. In both cases the action must not run.
+ * Submits `request` or joins an open duplicate, waits for approval, and starts the action. Throws AssentError if a call
+ * fails, and the reason of an aborted signal. In both cases the action must not run.
  * @example
- * const { state, action, message } = await admit(assent, request, { approvalTimeout: 60 });
+ * const { state, action, message } = await submitAndStart(assent, request, { approvalTimeout: 60 });
  * if (state !== "started") return message;
  */
-export async function admit(
+export async function submitAndStart(
   assent: Assent,
   request: ActionRequest,
-  { meta, approvalTimeout = DEFAULT_APPROVAL_TIMEOUT, appliesEdits = false, signal }: AdmitOptions = {},
-): Promise<Admission> {
+  { meta, approvalTimeout = DEFAULT_APPROVAL_TIMEOUT, appliesEdits = false, signal }: SubmitAndStartOptions = {},
+): Promise<StartOutcome> {
   const end = performance.now() + approvalTimeout * 1000;
   const remainingSeconds = () => Math.max(0, (end - performance.now()) / 1000);
   const wait = Math.min(LONGEST_WAIT, Math.floor(approvalTimeout));
@@ -62,8 +62,8 @@ export async function admit(
       action = await assent.wait(action.id, { timeout: remainingSeconds(), signal });
     if (action.status === "pending_approval")
       return { state: "pending", action, outcome: null, message: pendingMessage(action) };
-    if (action.status !== "allowed" && action.status !== "approved") return refusedAdmission(action);
-    if (action.proposed != null && !appliesEdits) return refusedAdmission(action);
+    if (action.status !== "allowed" && action.status !== "approved") return refusedOutcome(action);
+    if (action.proposed != null && !appliesEdits) return refusedOutcome(action);
     const started = await start(assent, action, signal);
     if ("action" in started) return started;
     // The second decision, made at the start, requires more approvals.
@@ -76,7 +76,7 @@ async function start(
   assent: Assent,
   { id, proposed, request_hash: requestHash }: ActionRecord,
   signal: AbortSignal | undefined,
-): Promise<Admission | ActionRecord> {
+): Promise<StartOutcome | ActionRecord> {
   signal?.throwIfAborted();
   const sent = { wall: Date.now(), steady: performance.now() };
   const attempt = newAttempt();
@@ -94,18 +94,18 @@ async function start(
     }
     const now = await assent.action(id, { signal });
     if (now.status === "executing") await reportNotRun(error.message);
-    return now.status === "pending_approval" ? now : refusedAdmission(now, error);
+    return now.status === "pending_approval" ? now : refusedOutcome(now, error);
   }
   const late = Math.max(Date.now() - sent.wall, performance.now() - sent.steady) > LIVE * 1000;
   if (!late && signal?.aborted !== true) return { state: "started", action, outcome: null, message: "may run" };
-  const why = late ? "the answer to the start came too late" : "the caller left before it could run";
+  const why = late ? "the response to the start arrived too late" : "the caller aborted before the action could run";
   await reportNotRun(why);
   signal?.throwIfAborted();
   throw timeoutError(`${why}; nothing was run`);
 }
 
 /** @param error the reason why the service did not start the action */
-function refusedAdmission(action: ActionRecord, error?: RequestRefused): Admission {
+function refusedOutcome(action: ActionRecord, error?: RequestRefused): StartOutcome {
   const { id, tool, operation } = action;
   const { outcome, why, next } = explainRefusal(action, error);
   const message = `Not run: ${tool} ${operation} was ${why}. ${next} [action ${id}]`;
