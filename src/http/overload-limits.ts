@@ -1,6 +1,6 @@
 /**
- * Limits the total bytes of request bodies in memory, over all requests. A limit on the size of one body does not
- * protect against many slow senders.
+ * Limits the total bytes of request bodies in memory, and the number of agents' requests in the ledger's queue. A limit
+ * on the size of one body does not protect against many slow senders.
  */
 import { Refusal } from "../contract/errors.ts";
 
@@ -22,7 +22,10 @@ export interface RequestByteBudget {
   readonly bytes: number;
 }
 
-/** Larger bodies can use only half of the limit, so that there is always memory for small requests. Bytes. */
+/**
+ * Maximum size of a small body, in bytes. Larger bodies are refused once half of the limit is used, so that they leave
+ * memory for small bodies.
+ */
 const SMALL = 65_536;
 
 export function createRequestByteBudget(maxBytes: number): RequestByteBudget {
@@ -69,7 +72,7 @@ export interface RequestQueue {
   readonly length: number;
 }
 
-/** The place of one request in the queue. */
+/** The slot of one request in the queue. */
 export interface QueueSlot {
   /** Leaves the queue for good. Repeated calls do nothing. */
   leave(): void;

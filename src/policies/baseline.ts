@@ -39,7 +39,7 @@ function replacesRuleOf({ suggested }: PolicyDocument, policies: { has(name: str
   return suggested !== undefined && policies.has(suggested.in_place_of.policy);
 }
 
-/** Returns the digest and source of the bundle that was last accepted from a policy source by any process, as JSON. */
+/** Returns the `AcceptedBundle` of a policy source as JSON, accepted by any process; null if there is none. */
 export function readAcceptedBundle(reader: Pick<StorageReader, "meta">, sourceName: string): Promise<string | null> {
   return reader.meta(`policy_source:${sourceName}`);
 }

@@ -31,9 +31,7 @@ import { type AcceptedBundle, isAcceptedBaseline, readAcceptedBundle } from "./b
 import { validateBundle } from "./bundle.ts";
 import type { PolicySets } from "./policy-sets.ts";
 
-/**
- * Maximum number of times that a source is loaded, if other processes activate bundles of the source during the loads.
- */
+/** Maximum number of consecutive loads of a source during which another process activates a bundle of the source. */
 const OFFERS = 5;
 
 interface PoliciesOptions {

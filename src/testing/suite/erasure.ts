@@ -1,4 +1,4 @@
-/** Cases for erasure: only requests and results are removed. */
+/** Cases for erasure: it clears only the columns whose content the ledger commits to. */
 import assert from "node:assert/strict";
 import type { ActionStatus } from "../../domain/actions.ts";
 import { actionRow, appendEntries, BASE_TIME, type DefineCase } from "./rows.ts";

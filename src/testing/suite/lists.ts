@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { ActionFilter, ActionRow, DecisionFilter, StoredVisibility } from "../../contract/storage.ts";
 import { actionRow, appendEntries, leafHashHex, BASE_TIME, type DefineCase } from "./rows.ts";
 
-/** 48 actions in which every pair of members varies independently. Each creation time belongs to two actions. */
+/** 48 actions whose members repeat with different periods. Each creation time belongs to two actions. */
 const ROWS: ActionRow[] = Array.from({ length: 48 }, (_, n) =>
   actionRow(n, {
     agent_id: `agent-${n % 2}`,

@@ -1,4 +1,4 @@
-/** Cases for joining: a submission joins only an open action of the same key with the same request. */
+/** Cases for open actions, for rejections that are in force, and for the columns about duplicate requests. */
 import assert from "node:assert/strict";
 import type { ActionOwner, ActionRow } from "../../contract/storage.ts";
 import { actionRow, leafHashHex, BASE_TIME, type DefineCase } from "./rows.ts";

@@ -326,7 +326,7 @@ export function pastActionRow(n: number, over: Partial<PastActionRef> = {}): Pas
   return { ...history, action_id: `action-${n}`, at: BASE_TIME + n, until: BASE_TIME + n + 100, ...over };
 }
 
-/** Reads the head without the members that only this storage has. */
+/** Reads the head without `server`, which only stores that processes can share return. */
 export async function readBareHead(reader: Pick<StorageReader, "head">): Promise<LedgerHead> {
   const { server: _server, ...head } = await reader.head();
   return head;

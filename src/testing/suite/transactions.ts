@@ -1,4 +1,4 @@
-/** Cases for `write`, `open`, `close` and `ping` that do not depend on the kind of data. */
+/** Cases for transactions that do not depend on the kind of data. */
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
 import { StorageError, type StorageTransaction } from "../../contract/storage.ts";
