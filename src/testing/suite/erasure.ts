@@ -17,7 +17,7 @@ const ERASED = {
 };
 
 export function erasureCases(test: DefineCase): void {
-  test("an erased action keeps everything except the request, the usage and the result", async ({
+  test("an erasure clears the request, past data, meta, questions and result, and nothing else", async ({
     storage,
     reopen,
   }) => {

@@ -11,7 +11,7 @@ const mayStart = (n: number, end: number, over: Partial<ActionRow> = {}): Action
   row(n, { approved_until: end, ...over });
 
 export function openActionCases(test: DefineCase): void {
-  test("an open action is found until its deadline: startable before pending, and the last deadline first", async ({
+  test("openAction prefers startable over pending actions, then the latest deadline, until the deadline has passed", async ({
     storage,
   }) => {
     const rows = [

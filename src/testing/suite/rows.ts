@@ -1,22 +1,23 @@
 /** Rows for the storage suite. Rows of one kind differ in every member that must be unique. */
-import type {
-  ActionRow,
-  AgentRow,
-  ApprovalRow,
-  DeliveryRow,
-  EntryRow,
-  IdempotencyRow,
-  KeyRow,
-  LedgerHead,
-  LimitUseRow,
-  PastActionRef,
-  PolicyRow,
-  PolicySetRow,
-  PolicyVersionRow,
-  Storage,
-  StorageReader,
-  StorageTransaction,
-  TileRow,
+import {
+  StorageError,
+  type ActionRow,
+  type AgentRow,
+  type ApprovalRow,
+  type DeliveryRow,
+  type EntryRow,
+  type IdempotencyRow,
+  type KeyRow,
+  type LedgerHead,
+  type LimitUseRow,
+  type PastActionRef,
+  type PolicyRow,
+  type PolicySetRow,
+  type PolicyVersionRow,
+  type Storage,
+  type StorageReader,
+  type StorageTransaction,
+  type TileRow,
 } from "../../contract/storage.ts";
 import { hashLeaf } from "../../domain/merkle.ts";
 
@@ -33,6 +34,8 @@ interface Fixture {
 
 /** Declares one case, which runs on a new, open, empty store. */
 export type DefineCase = (name: string, fn: (fixture: Fixture) => Promise<void>) => void;
+
+export const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
 const encoder = new TextEncoder();
 
