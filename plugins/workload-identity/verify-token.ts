@@ -7,7 +7,7 @@ import type { IssuerOptions } from "./issuer-options.ts";
 
 const MAX_BYTES = 8192;
 /** Maximum difference between the clocks of the issuer and the service. Seconds. */
-export const CLOCK_TOLERANCE = 300;
+const CLOCK_TOLERANCE = 300;
 
 /**
  * The accepted values of `typ`, in lower case; null means that `typ` is absent. Tokens of other types are for other

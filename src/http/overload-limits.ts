@@ -26,12 +26,12 @@ export interface RequestByteBudget {
  * Maximum size of a small body, in bytes. Larger bodies are refused once half of the limit is used, so that they leave
  * memory for small bodies.
  */
-const SMALL = 65_536;
+const SMALL_BODY_BYTES = 65_536;
 
 export function createRequestByteBudget(maxBytes: number): RequestByteBudget {
   let bytes = 0;
   const assertRoom = (held: number, more: number): void => {
-    const room = held + more > SMALL ? maxBytes / 2 : maxBytes;
+    const room = held + more > SMALL_BODY_BYTES ? maxBytes / 2 : maxBytes;
     if (bytes + more > room) throw overloadedRefusal("the service has reached its limit of request bytes in memory");
   };
   return {

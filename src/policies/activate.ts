@@ -29,7 +29,7 @@ import { toRfc3339 } from "../domain/time.ts";
 import {
   type AcceptedBundle,
   assertBaselineLoaded,
-  findReplacedBySuggestions,
+  findSuggestionsReplacingRules,
   findUnloadedBaseline,
   isOwnedByOther,
   readAcceptedBundle,
@@ -233,7 +233,7 @@ export async function activateBundle(
   );
   const location = names.baselines.get(sourceName);
   const isBaseline = location !== undefined;
-  const replaced = isBaseline ? findReplacedBySuggestions(tx, bundle) : [];
+  const replaced = isBaseline ? findSuggestionsReplacingRules(tx, bundle) : [];
   const takenOver = isBaseline ? plan.filter(({ row }) => isOwnedByOther(row, sourceName, names.sources)) : [];
   const dropped = [...stored.values()].filter(
     (row) =>

@@ -14,7 +14,8 @@ import {
 } from "../domain/policy/decide/limit-facts.ts";
 import type { Effect, Facts } from "../domain/policy/policy-types.ts";
 
-const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
+/** Ranks effects by strictness. */
+export const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
 
 /** A limit that applies to a decision and has no recorded usage. */
 export interface UnrecordedLimit extends MatchedLimit {

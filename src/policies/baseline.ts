@@ -129,7 +129,7 @@ export function isOwnedByOther(
 }
 
 /** Returns the names of active suggested policies, from outside the bundle, that replace rules of a baseline bundle. */
-export function findReplacedBySuggestions(
+export function findSuggestionsReplacingRules(
   tx: Pick<LedgerTransaction, "activePolicies">,
   bundle: PolicyBundle,
 ): string[] {

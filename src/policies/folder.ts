@@ -231,7 +231,7 @@ interface FolderOptions {
   /** Environment that selects the values of shared data; null for no environment. */
   environment?: string | null;
   /** Called after each test, which is one document of a test file. */
-  progress?(done: number, files: number): void;
+  progress?(done: number, tests: number): void;
 }
 
 /**

@@ -16,7 +16,7 @@ import type { PolicySetDocument } from "../domain/policy/policy-types.ts";
 import { findSetSource } from "./activate.ts";
 
 /** Maximum number of cached compiled sets, including the active set. Replays of old decisions use the other sets. */
-const KEPT_SETS = 16;
+const MAX_CACHED_SETS = 16;
 
 export class PolicySets {
   private readonly storage: StorageReader;
@@ -82,7 +82,7 @@ export class PolicySets {
 
   private evictOldest(newest: string): void {
     for (const oldest of this.compiled.keys()) {
-      if (this.compiled.size <= KEPT_SETS) break;
+      if (this.compiled.size <= MAX_CACHED_SETS) break;
       if (oldest !== this.active.digest && oldest !== newest) this.compiled.delete(oldest);
     }
   }
