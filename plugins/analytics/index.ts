@@ -1,4 +1,6 @@
-/** Totals for a time range: decisions by effect, agent, tool and rule, and how long approvers took. */
+/**
+ * Counts the actions of a time range by status, decision, agent, tool and rule, and measures the time until answers.
+ */
 import { Type, type Static } from "@sinclair/typebox";
 import { ACTION_STATUSES, type CoreHost, defineCorePlugin, intersectLimits, type Visibility } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Reply, toRfc3339 } from "../../src/plugin.ts";
@@ -113,12 +115,12 @@ export default defineCorePlugin({
         method: "GET",
         path: "/v1/analytics",
         tag: "analytics",
-        summary: "Sums over a range",
+        summary: "Count actions over time",
         scope: "analytics:read",
         query: Query,
         description:
           "Counts the actions that were created in the range and that this key may see, by their current state.",
-        responses: { 200: { description: "The sums.", schema: Answer } },
+        responses: { 200: { description: "The counts.", schema: Answer } },
         errors: ["INVALID_RANGE", "AGENT_MISMATCH"],
         handle: ({ query, credential }) => analytics(host, query, credential),
       }),

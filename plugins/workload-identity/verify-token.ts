@@ -76,7 +76,7 @@ function readToken(token: string): ReadToken | null {
   }
 }
 
-/** Whether the string looks like a JOSE header. If not, the value could be an API key. */
+/** Returns true if the string has the form of a JOSE header. If not, the value could be an API key. */
 function isJoseHeader(text: string): boolean {
   try {
     const header: unknown = JSON.parse(Buffer.from(text.slice(0, MAX_BYTES), "base64url").toString());

@@ -239,8 +239,8 @@ export interface Notifier {
   readonly feeds?: readonly Feed[];
   /**
    * Validates a `to` of the configuration at startup. Returns an error message, or null if it is valid. If `person` is
-   * an owner, messages to this address contain a link that votes as that person, so no one else must be able to read
-   * the messages. `person` is null for an address that several people read.
+   * an owner, messages to this address contain a link that votes as that person. No one else must be able to read them.
+   * `person` is null for an address that several people read.
    */
   check?(to: string, person: string | null): string | null;
   /**

@@ -162,8 +162,10 @@ export async function readRefusedSource(
 
 /**
  * Records that a bundle of a source was rejected, and why. The active set does not change. Resolves to false, and
- * records nothing, in three cases: `source` is empty because the source could not be reached, the same rejection is
- * already recorded, or a different bundle than `basis` was accepted last, because the rejected bundle might be older.
+ * records nothing, in three cases:
+ * - `source` is empty, because the source could not be reached.
+ * - The same rejection is already recorded.
+ * - A different bundle than `basis` was accepted last. The rejected bundle might be older than it.
  */
 export async function recordRefusal(
   tx: LedgerTransaction,

@@ -1,6 +1,7 @@
 /**
- * Simulates limits whose usage was not recorded, for example because they are new. The backtest replays the decisions of its
- * range, oldest first, and counts each decision that the tested policies and limits do not deny towards the limit's usage.
+ * Simulates limits whose usage was not recorded, for example because they are new. The backtest replays the decisions
+ * of its range, oldest first, and counts each decision that the tested policies and limits do not deny towards the
+ * limit's usage.
  */
 import type { DecisionOutcome } from "../contract/backtest.ts";
 import type { ActionRequest } from "../domain/actions.ts";

@@ -36,7 +36,10 @@ export function renderBacktestMarkdown({
     `${evaluated} decisions from ${since} to ${until}; ${otherwise} more would have the same effect by another rule or with other terms.`,
     ...(erased > 0 ? ["", `${erased} more cannot be replayed: their requests were erased.`] : []),
     ...(unrecorded > 0
-      ? ["", `${unrecorded} more cannot be replayed: they read no past actions and facts, or other ones.`]
+      ? [
+          "",
+          `${unrecorded} more cannot be replayed: they did not record the past actions or facts that these policies read.`,
+        ]
       : []),
     ...(altered > 0 ? ["", `${altered} more cannot be read: their rows were altered; run assent audit.`] : []),
     ...(flips.length === 0 ? [] : ["", "| decisions | from | to | examples |", "|---:|---|---|---|"]),
@@ -46,6 +49,8 @@ export function renderBacktestMarkdown({
     ),
     ...(unlisted > 0 ? ["", `${unlisted} more flips of other kinds.`] : []),
     ...counted.flatMap((limit) => ["", `${unrecordedLimitText(limit, markdownCell)}.`]),
-    ...(next === null ? [] : ["", "The limit was reached: older decisions in the range were not evaluated."]),
+    ...(next === null
+      ? []
+      : ["", "The limit or the time limit was reached: older decisions in the range were not evaluated."]),
   ].join("\n");
 }

@@ -29,7 +29,7 @@ export function readIdempotencyKey(headers: Headers): string | null {
   const key = headers.get("idempotency-key");
   if (key === null) return null;
   if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
-    throw new Refusal("VALIDATION_FAILED", "the Idempotency-Key header takes 1 to 255 visible ASCII characters", {
+    throw new Refusal("VALIDATION_FAILED", "the Idempotency-Key header must have 1 to 255 visible ASCII characters", {
       errors: [{ parameter: "Idempotency-Key", detail: "1 to 255 visible ASCII characters" }],
     });
   }
