@@ -14,7 +14,11 @@ export default definePlugin({
     enabled
       ? {
           facades: [
-            createGatewayFacade({ path: PREFIX, includesSubpaths: true, title: "Envoy ext_authz" }, options, readOriginalRequest),
+            createGatewayFacade(
+              { path: PREFIX, includesSubpaths: true, title: "Envoy ext_authz" },
+              options,
+              readOriginalRequest,
+            ),
           ],
         }
       : {},
