@@ -11,7 +11,8 @@ const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null
 const Tools = () =>
   Type.Array(Name(128, "Glob: `*` matches any characters, `?` one character."), {
     maxItems: 100,
-    description: "Tools that the agent may use, without regard to case. Null allows every tool; an empty list, none.",
+    description:
+      "Tools that the agent may use, without regard to case. Null allows every tool; an empty list allows none.",
   });
 
 const changeable = {
@@ -57,7 +58,7 @@ export const SuspendBody = Type.Object(
 export type SuspendBody = Static<typeof SuspendBody>;
 
 export const AgentParams = Type.Object(
-  { id: Type.String({ minLength: 1, maxLength: 256, description: "Agent." }) },
+  { id: Type.String({ minLength: 1, maxLength: 256, description: "Id of the agent." }) },
   { additionalProperties: false },
 );
 
@@ -80,7 +81,7 @@ export const AgentRecord = Type.Object(
     suspended_at: Type.Union([Time, Type.Null()]),
     suspended_reason: nullable(Type.String()),
     version: Type.Integer({ description: "Increases with every change; also the `ETag`." }),
-    created_by: nullable(Type.String({ description: "Key." })),
+    created_by: nullable(Type.String({ description: "Id of the key or user that registered the agent." })),
     created_at: Time,
     updated_at: Time,
   },

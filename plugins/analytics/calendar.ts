@@ -1,10 +1,15 @@
 /** Computes where hours, days, weeks and months begin in a time zone. Instants are milliseconds since the epoch. */
-import { utcOffset } from "../../src/core.ts";
+import { parseRfc3339, utcOffset } from "../../src/core.ts";
 
 export type Interval = "hour" | "day" | "week" | "month";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
+
+/** Parses a time of a query; null if it is absent. */
+export function readInstant(text: string | undefined): number | null {
+  return text === undefined ? null : parseRfc3339(text);
+}
 
 interface Zone {
   readonly name: string;
@@ -13,7 +18,7 @@ interface Zone {
 }
 
 /** Returns null if the runtime's time zone data does not contain the name. */
-export function createZoneCalendar(name: string): Zone | null {
+export function findTimeZone(name: string): Zone | null {
   try {
     utcOffset(name, 0);
   } catch {

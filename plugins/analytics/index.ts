@@ -1,16 +1,11 @@
-/** Totals for a time range: decisions by effect, agent, tool and rule, and how long approvers took. */
+/**
+ * Counts the actions of a time range by status, decision, agent, tool and rule, and measures the time until answers.
+ */
 import { Type, type Static } from "@sinclair/typebox";
-import {
-  ACTION_STATUSES,
-  type CoreHost,
-  defineCorePlugin,
-  intersectLimits,
-  parseRfc3339,
-  type Visibility,
-} from "../../src/core.ts";
+import { ACTION_STATUSES, type CoreHost, defineCorePlugin, intersectLimits, type Visibility } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Reply, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionCounts } from "../../src/storage/index.ts";
-import { intervalBoundaries, createZoneCalendar, type Interval } from "./calendar.ts";
+import { findTimeZone, intervalBoundaries, type Interval, readInstant } from "./calendar.ts";
 import { oversightRoute } from "./oversight.ts";
 
 const HOUR = 3_600_000;
@@ -120,12 +115,12 @@ export default defineCorePlugin({
         method: "GET",
         path: "/v1/analytics",
         tag: "analytics",
-        summary: "Sums over a range",
+        summary: "Count actions over time",
         scope: "analytics:read",
         query: Query,
         description:
           "Counts the actions that were created in the range and that this key may see, by their current state.",
-        responses: { 200: { description: "The sums.", schema: Answer } },
+        responses: { 200: { description: "The counts.", schema: Answer } },
         errors: ["INVALID_RANGE", "AGENT_MISMATCH"],
         handle: ({ query, credential }) => analytics(host, query, credential),
       }),
@@ -136,13 +131,13 @@ export default defineCorePlugin({
 
 async function analytics(host: CoreHost, query: Query, { visibility }: Credential): Promise<Reply> {
   // Include actions that were decided in the current millisecond.
-  const until = instant(query.until) ?? host.clock() + 1;
-  const since = instant(query.since) ?? until - DAY;
+  const until = readInstant(query.until) ?? host.clock() + 1;
+  const since = readInstant(query.since) ?? until - DAY;
   if (since >= until)
     throw new Refusal("INVALID_RANGE", `since (${toRfc3339(since)}) must be earlier than until (${toRfc3339(until)})`, {
       errors: [{ parameter: "since", detail: "a time before `until`" }],
     });
-  const zone = createZoneCalendar(query.time_zone ?? "UTC");
+  const zone = findTimeZone(query.time_zone ?? "UTC");
   if (zone === null) {
     throw new Refusal(
       "VALIDATION_FAILED",
@@ -217,10 +212,6 @@ function seriesOf(counts: ActionCounts, boundaries: readonly number[]): Static<t
     by_status: filled(ACTION_STATUSES, status),
     by_decision: filled(EFFECTS, decision),
   }));
-}
-
-function instant(text: string | undefined): number | null {
-  return text === undefined ? null : parseRfc3339(text);
 }
 
 function intervalFor(range: number): Interval {

@@ -9,10 +9,12 @@ import {
   type CoreHost,
   type DecisionEntry,
   decodeEntry,
+  findFirstEntry,
   parseRfc3339,
 } from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { readInstant } from "./calendar.ts";
 
 const DAY = 24 * 3_600_000;
 const DEFAULT_DAYS = 30;
@@ -149,7 +151,10 @@ async function readEntries(
   until: number,
 ): Promise<{ requests: DecisionEntry[]; votes: ApprovalEntry[] }> {
   const { size } = await host.ledger.head();
-  const [first, end] = [await findFirst(host, since, size), await findFirst(host, until, size)];
+  const [first, end] = [
+    await findFirstEntry(host.storage, since, size),
+    await findFirstEntry(host.storage, until, size),
+  ];
   if (end - first > MAX_ENTRIES)
     throw invalidRange(
       `the range has ${end - first} entries, and at most ${MAX_ENTRIES} are read; choose a shorter one`,
@@ -169,18 +174,6 @@ async function readEntries(
     }
   }
   return { requests, votes };
-}
-
-/** Returns the sequence number of the first entry at or after `time`. Times of entries never decrease. */
-async function findFirst({ storage }: CoreHost, time: number, size: number): Promise<number> {
-  let [low, high] = [0, size];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    const [row] = await storage.entries(middle, middle + 1);
-    if (row === undefined || row.created_at >= time) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }
 
 /** Adds the rule and the submission time of each vote's action, and removes votes that the credential cannot see. */
@@ -224,10 +217,6 @@ function median(values: readonly number[]): number {
 }
 
 const round = (value: number): number => Math.round(value * 1000) / 1000;
-
-function readInstant(text: string | undefined): number | null {
-  return text === undefined ? null : parseRfc3339(text);
-}
 
 function invalidRange(detail: string): Refusal {
   return new Refusal("INVALID_RANGE", detail, { errors: [{ parameter: "since", detail: "choose a later time" }] });

@@ -6,14 +6,16 @@ import type { KeyRow } from "../../src/storage/index.ts";
 
 const TAG = "api-keys";
 const UUID = "[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}";
-/** Maximum number of ids per request: more than a page of any list contains. */
+/** Maximum number of ids in one request. */
 const MAX_IDS = 100;
 
 const NullableString = Type.Union([Type.String(), Type.Null()]);
 
 const Me = Type.Object(
   {
-    principal: Type.String({ description: "Principal of the key in records: `owner:<owner>` or `key:<id>`." }),
+    principal: Type.String({
+      description: "Principal of the caller in records: `owner:<owner>`, `key:<id>` or `user:<id>`.",
+    }),
     scopes: Type.Array(Type.String(), { description: "All scopes of this key, with presets and `admin` expanded." }),
     key: Type.Object(
       {
@@ -53,7 +55,7 @@ const Names = Type.Object(
   { additionalProperties: false },
 );
 
-/** A user in a session is represented like a key, by the user's id. */
+/** Returns the user in the form of a key, because records identify a session by the id of its user. */
 function renderAsKey(user: User | undefined): Pick<KeyRow, "id" | "name" | "owner" | "agent_id"> | null {
   return user === undefined ? null : { id: user.id, name: user.name, owner: user.name, agent_id: null };
 }

@@ -9,7 +9,7 @@ interface Decision {
 }
 
 interface EvaluationOptions {
-  /** URL for access requests. */
+  /** URL of the endpoint for access requests. */
   requests: string;
   /** `decision` omits the `context` of a response. */
   answers: "full" | "decision";

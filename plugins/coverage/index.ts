@@ -1,12 +1,5 @@
 /** Coverage statements, which compare the effects in other systems' logs with the ledger. */
-import {
-  type CoreHost,
-  COVERAGE_ENTRY,
-  CoverageStatement,
-  defineCorePlugin,
-  toBase64Url,
-  utf8,
-} from "../../src/core.ts";
+import { type CoreHost, COVERAGE_ENTRY, CoverageStatement, defineCorePlugin, encodeCursor } from "../../src/core.ts";
 import {
   type Credential,
   DEFAULT_LIMIT,
@@ -47,7 +40,7 @@ function routes(host: CoreHost): Route[] {
         assertSeesAll(credential);
         const { limit = DEFAULT_LIMIT, ...rest } = query;
         const { statements, last } = await listStatements(host, { limit, ...rest });
-        const next_cursor = last === null ? null : toBase64Url(utf8(`coverage:${last}`));
+        const next_cursor = last === null ? null : encodeCursor("coverage", last);
         return {
           status: 200,
           json: { statements, next_cursor },
@@ -86,7 +79,7 @@ function routes(host: CoreHost): Route[] {
           throw new Refusal("INSUFFICIENT_SCOPE", `the key "${credential.key.name}" lacks the scope actions:read`);
         const { limit = 500, ...rest } = query;
         const { executions, next } = await listExecutions(host, { limit, ...rest });
-        const next_cursor = next === null ? null : toBase64Url(utf8(`executions:${next}`));
+        const next_cursor = next === null ? null : encodeCursor("executions", next);
         return { status: 200, json: { executions, next_cursor } };
       },
     }),

@@ -8,7 +8,7 @@ const Nullable = <T extends ReturnType<typeof Type.String>>(schema: T) => Type.U
 
 const Execution = Type.Object(
   {
-    seq: Type.Integer({ description: "Ledger entry." }),
+    seq: Type.Integer({ description: "Sequence number of the ledger entry." }),
     action_id: Type.String(),
     phase: Type.Union([Type.Literal("start"), Type.Literal("no_result"), Type.Literal("result")]),
     at: Time,
@@ -24,9 +24,11 @@ const Execution = Type.Object(
 
 export const ExecutionQuery = Type.Object(
   {
-    since: Type.String({ format: "date-time", description: "Time of the entries, inclusive." }),
-    until: Type.String({ format: "date-time", description: "Time of the entries, exclusive." }),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: 500, description: "Maximum number." })),
+    since: Type.String({ format: "date-time", description: "Start of the range of entry times, inclusive." }),
+    until: Type.String({ format: "date-time", description: "End of the range of entry times, exclusive." }),
+    limit: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 1000, default: 500, description: "Maximum number of entries on a page." }),
+    ),
     cursor: Type.Optional(Type.String({ maxLength: 256, description: "`next_cursor` of the previous page." })),
   },
   closed,
@@ -40,7 +42,7 @@ export const ExecutionList = Type.Object(
 export const StatementRecord = Type.Object(
   {
     ...CoverageStatement.properties,
-    seq: Type.Integer({ description: "Ledger entry that records the statement." }),
+    seq: Type.Integer({ description: "Sequence number of the ledger entry that records the statement." }),
     hash: Type.String({ description: "Leaf hash of the entry." }),
     at: Time,
     by: Type.String({ description: "Principal that ran the comparison." }),

@@ -36,7 +36,10 @@ type StatementEntry = {
   by: { principal: string };
 };
 
-/** Records the statement. Throws VALIDATION_FAILED unless it accounts for every success in its window. */
+/**
+ * Records the statement. Throws VALIDATION_FAILED unless it is consistent, accounts for every success in its window,
+ * and its window ended at least a minute ago.
+ */
 export async function recordStatement(
   host: CoreHost,
   credential: Credential,

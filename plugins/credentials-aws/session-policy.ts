@@ -31,8 +31,8 @@ function hasPlaceholderKey(value: JsonValue): boolean {
 }
 
 /**
- * Returns the policy as JSON. Throws Error if a parameter is missing, is neither a string nor a whole number, or
- * contains characters other than letters, digits, `.`, `_`, `@`, `=` and `-`.
+ * Returns the policy as JSON. Throws Error if a parameter is missing, is neither a string nor a whole number, does not
+ * match `PLAIN_VALUE`, or contains `..`, and if the policy becomes too long.
  * @example
  * fillSessionPolicy({ Statement: [{ Resource: "arn:aws:s3:::{params.bucket}/*" }] }, { bucket: "reports" });
  */

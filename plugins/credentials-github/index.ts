@@ -114,7 +114,7 @@ interface InstallationToken {
   repositories?: { name?: unknown }[];
 }
 
-/** Whether the token is limited to exactly these repositories and permissions. */
+/** Returns true if the token reaches exactly these repositories, and has no other permissions. */
 function isLimited(
   { permissions: granted, repositories: reached = [] }: InstallationToken,
   repositories: readonly string[],
@@ -143,8 +143,8 @@ function readPrivateKey(name: string, pem: string): KeyObject {
 }
 
 /**
- * Returns the JWT that authenticates the app (RS256, at most ten minutes). It is backdated by a minute to allow for
- * clock drift.
+ * Returns the JWT that authenticates the app (RS256). It expires after five minutes, and is backdated by a minute to
+ * allow for clock drift.
  */
 function createAppToken(appId: string, key: KeyObject): string {
   const now = Math.floor(Date.now() / 1000);

@@ -40,9 +40,13 @@ export const DeliveryRecord = Type.Object(
     notifier: Type.String({ description: "Empty if a policy names a channel that is not configured." }),
     recipient: Type.String(),
     channel: Nullable(Type.String({ description: "Channel of a policy; null for feeds." })),
-    person: Nullable(Type.String({ description: "Owner who received a personal link; null for places and feeds." })),
+    person: Nullable(
+      Type.String({
+        description: "Owner for whom the message contains a personal link; null if the recipient is not one person.",
+      }),
+    ),
     action_id: Nullable(Type.String()),
-    seq: Type.Integer({ description: "Ledger entry that caused it." }),
+    seq: Type.Integer({ description: "Sequence number of the ledger entry that caused the delivery." }),
     attempts: Type.Integer(),
     next_attempt_at: Nullable(Time),
     give_up_at: Time,
@@ -75,6 +79,6 @@ export const DeliveryList = Type.Object(
   { additionalProperties: false },
 );
 export const DeliveryParams = Type.Object(
-  { id: Type.String({ minLength: 1, maxLength: 64, description: "Delivery." }) },
+  { id: Type.String({ minLength: 1, maxLength: 64, description: "Id of the delivery." }) },
   { additionalProperties: false },
 );

@@ -6,10 +6,10 @@
  */
 
 const HOLD = ["default-src 'none'", "img-src 'self' data:", "base-uri 'none'", "form-action 'none'"];
-/** Permissions of a frame: scripts, forms, downloads, and links that open as normal pages. */
+/** Sandbox permissions of a frame: scripts, forms, downloads, and links that open as normal pages. */
 const SANDBOX = "allow-scripts allow-forms allow-downloads allow-popups allow-popups-to-escape-sandbox";
 
-/** Headers of a page that contains a frame. */
+/** Response headers of a page that contains a frame, and of the page about errors. */
 export const DOC_PAGE_HEADERS: Readonly<Record<string, string>> = {
   "Content-Security-Policy": [
     ...HOLD,
@@ -22,7 +22,7 @@ export const DOC_PAGE_HEADERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Headers of a frame's document. They also apply if someone opens the document directly.
+ * Returns the response headers of a frame's document. The sandbox also applies if someone opens the document directly.
  * @param styles whether scripts may write style elements, which Redoc needs
  */
 export function frameHeaders({ styles = false }: { styles?: boolean } = {}): Record<string, string> {

@@ -1,6 +1,6 @@
 /**
- * Reads AWS CloudTrail logs: log files (`{"Records": […]}`), arrays, and JSON Lines. The session name of an assumed
- * role is the action's id, because `credentials-aws` sets it.
+ * Reads AWS CloudTrail logs: log files (`{"Records": […]}`), arrays, and JSON Lines. If `credentials-aws` issued the
+ * credential, the session name of the assumed role is the action's id.
  */
 import {
   createEffectSources,

@@ -130,7 +130,7 @@ function toEvent(line: LogLine, fields: string[]): NonNullable<SourceRecord["eve
     id: `${line.session_id}/${statementId}/${substatementId}`,
     at,
     event: `${statementClass}/${command}`,
-    // A background process has no user. A statement cannot list an effect without an identity.
+    // A background process has no user, but each effect of a coverage statement needs an actor.
     actor: line.user === "" ? "unknown" : line.user,
     // Prefer the user: the service chooses the name of a login role, but the agent chooses the application name.
     action_id: findRoleAction(line.user) ?? findActionId(line.application_name),

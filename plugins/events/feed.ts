@@ -1,11 +1,12 @@
 /**
- * Caches the newest ledger entries for all streams of this process, so that any number of subscribers needs at most one
- * read of the store. Older entries are read from the store.
+ * Caches the newest ledger entries for all streams of this process, so that the store is not read once for each stream.
+ * Older entries are read from the store.
  */
 import type { CoreHost } from "../../src/core.ts";
 import { type EntryRow, assertContiguous } from "../../src/storage/index.ts";
 
 export const ENTRIES_PER_PAGE = 256;
+/** Maximum number of cached entries. */
 const KEPT = 2048;
 
 export interface Feed {
@@ -15,8 +16,8 @@ export interface Feed {
    */
   page(seq: number): Promise<readonly EntryRow[]>;
   /**
-   * Resolves to true when a commit suggests that the entry `seq` exists, or to false after `ms` milliseconds or when
-   * `signal` aborts.
+   * Resolves to true if the cache contains the entry `seq`, or when entries are added to the cache. Resolves to false
+   * after `ms` milliseconds or when `signal` aborts.
    */
   wait(seq: number, ms: number, signal: AbortSignal): Promise<boolean>;
   /**

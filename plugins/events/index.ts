@@ -43,8 +43,8 @@ const Options = Type.Object(
 );
 
 const STREAM_DESCRIPTION = [
-  "Server-sent events. An event of the ledger has no `event` field; its `data` is an `Event`, and its `id` is the ledger sequence, so that `Last-Event-ID` resumes without a gap.",
-  'The first block, and one after a while in which the filter let nothing through, is `event: position` with the data `{"type":"position","seq":41}`: everything up to this sequence was there before, or was looked at. It carries the same `id`, so that a connection that is cut before its first event loses nothing. Silence is broken by comments.',
+  "Server-sent events. An event of the ledger has no `event` field. Its `data` is an `Event`, and its `id` is the sequence number in the ledger, so that `Last-Event-ID` resumes without a gap.",
+  'The stream begins with the block `event: position` and the data `{"type":"position","seq":41}`: events after this sequence number follow. The block is sent again if the filter matches no event for a heartbeat interval. Its `id` is the same number, so that a client whose connection is cut before the first event loses nothing. If there are no new entries, the service sends comments as heartbeats.',
 ].join("\n\n");
 
 export default defineCorePlugin({

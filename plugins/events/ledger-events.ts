@@ -111,7 +111,7 @@ export class LedgerEvents {
       held >= maxStreamsPerKey
         ? `the key "${key.name}" has ${held} open streams, which is the limit`
         : `this process has ${this.total} open streams, which is the limit`;
-    throw new Refusal("TOO_MANY_STREAMS", `${why}; close one, or read with Accept: application/json`, {
+    throw new Refusal("TOO_MANY_STREAMS", `${why}; close one, or poll GET /v1/events/page`, {
       headers: { "Retry-After": "5" },
     });
   }

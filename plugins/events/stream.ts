@@ -23,7 +23,7 @@ interface StreamOptions {
   ended(): void;
 }
 
-/** A batch is sent once its size exceeds this. Bytes. */
+/** Size in characters after which a batch is sent. The last event of the batch can exceed it. */
 const CHUNK = 256 * 1024;
 const encoder = new TextEncoder();
 
@@ -46,7 +46,7 @@ class EventStream {
   private readonly signal: AbortSignal;
   /** Next sequence number to read. */
   private next: number;
-  /** Sequence number of the last event that was sent to the client; null before the first. */
+  /** Sequence number of the last event or position that was sent to the client; null before the first. */
   private anchor: number | null = null;
   private credential: Credential;
   private sentAt = performance.now();
@@ -136,8 +136,8 @@ class EventStream {
 
   /**
    * Returns a named event with the current position, from which a client can resume. The event has data, because
-   * several clients dispatch an event for every block that ends in an empty line, even if the block has only an id or a
-   * comment.
+   * several clients dispatch an event for every block that ends in an empty line. For them, a block with only an id or
+   * a comment is an event without data.
    */
   private position(): string {
     this.anchor = this.next - 1;

@@ -14,18 +14,22 @@ export default definePlugin({
     enabled
       ? {
           facades: [
-            createGatewayFacade({ path: PREFIX, includesSubpaths: true, title: "Envoy ext_authz" }, options, seen),
+            createGatewayFacade(
+              { path: PREFIX, includesSubpaths: true, title: "Envoy ext_authz" },
+              options,
+              readOriginalRequest,
+            ),
           ],
         }
       : {},
 });
 
 /**
- * Envoy sends the original method and headers, and the body if it buffers it, to `path_prefix` plus the original path.
- * Returns the target as it was sent, because the upstream receives that target. The URL of the request is already
- * normalized.
+ * Returns the original request. Envoy sends the original method and headers, and the body if it buffers it, to
+ * `path_prefix` plus the original path. Uses the target as Envoy sent it, because the upstream receives that target,
+ * and the URL of the request is already normalized.
  */
-function seen({ request, target, body }: FacadeCall): GatewayRequest {
+function readOriginalRequest({ request, target, body }: FacadeCall): GatewayRequest {
   const { headers } = request;
   if (target === null)
     throw new UnreadableRequest("this server does not report the path as it was sent: run ext-authz on Node or Deno");

@@ -22,7 +22,7 @@ export default definePlugin({
       ? {
           facades: [
             createGatewayFacade({ path: "/forward-auth", title: "Forward authentication" }, options, (call) =>
-              seen(call, passes_body),
+              readOriginalRequest(call, passes_body),
             ),
           ],
         }
@@ -30,7 +30,7 @@ export default definePlugin({
 });
 
 /** Reads the original request from `X-Forwarded-Method`, `-Host` and `-Uri`, which the gateway sets. */
-function seen({ request: { headers }, body }: FacadeCall, passesBody: boolean): GatewayRequest {
+function readOriginalRequest({ request: { headers }, body }: FacadeCall, passesBody: boolean): GatewayRequest {
   return {
     method: headers.get("x-forwarded-method") ?? "",
     host: headers.get("x-forwarded-host") ?? "",

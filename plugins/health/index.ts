@@ -36,7 +36,7 @@ const Ready = Type.Object(
       {
         additionalProperties: false,
         description:
-          "Number of processes that share the store, including this one. A crashed process is counted for half a minute. Does not affect readiness.",
+          "Number of processes that share the store, including this one. A crashed process is counted for up to 15 seconds. Does not affect readiness.",
       },
     ),
     stops: Type.Object(
@@ -129,7 +129,7 @@ export default defineCorePlugin({
           scope: null,
           exemptFromRateLimit: true,
           description:
-            "Returns 503 while the store cannot be written, the ledger is halted, no policy is active, a baseline is not loaded, or the service stops. While it stops, the details are the same as for the last request.",
+            "Returns 503 while the store cannot be written, its migrations differ from those of this version, the ledger is halted, no policy is active, a baseline is not loaded, or the service stops. While it stops, the details are the same as for the last request.",
           responses: {
             200: { description: "Ready.", schema: Ready },
             503: { description: "Not ready.", schema: Ready },
@@ -286,7 +286,7 @@ function inside(file: string): string {
 }
 
 /**
- * Returns the kind and commit of a policy's source. Omits URLs and paths, which only the service's log output contains.
+ * Returns the kind and commit of the active set's source. Omits URLs and paths, which only the service's log contains.
  */
 function sourceOf({ source }: PolicyState): { kind: string; commit?: string } | null {
   const { kind, commit } = source ?? {};

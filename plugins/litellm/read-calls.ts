@@ -10,7 +10,7 @@ import {
   utf8,
 } from "../../src/core.ts";
 
-/** Maximum number of calls in one request: more than models make at once. Each is a separate action. */
+/** Maximum number of calls in one request. Each is a separate action. */
 const MAX_CALLS = 20;
 /** Members of LiteLLM's own key that identify the caller. The caller is part of the action. */
 const CALLER = ["hash", "alias", "user_id", "end_user_id", "team_id", "org_id"];

@@ -122,7 +122,10 @@ function requestOf({ name, args, more }: ToolCall, caller = {}): Pick<GateReques
   return { operation: name, params: args, ...(Object.keys(context).length === 0 ? {} : { context }) };
 }
 
-/** @param read returns null for a message that does not call a tool */
+/**
+ * Submits the call, and returns whether the gateway may forward it. Permits every message that does not call a tool.
+ * @param read a function that reads the call; it returns null for a message that does not call a tool
+ */
 async function answerTo(call: FacadeCall, wait: number, read: () => GateRequest | null): Promise<AnsweredCall> {
   let request: GateRequest | null;
   try {

@@ -26,7 +26,7 @@ export default defineCorePlugin({
     });
     const decisions = new Counter({
       name: "assent_decisions_total",
-      help: "Decisions among them.",
+      help: "Decisions that this process has recorded since it started. Add up the values of all processes.",
       labelNames: ["effect", "reason_code"],
       registers: [register],
     });
@@ -36,11 +36,12 @@ export default defineCorePlugin({
       buckets: [0.0005, ...SECONDS],
       registers: [register],
     });
-    gauges(host, register);
-    factSourceGauges(host, register);
+    addCoreGauges(host, register);
+    addPolicyGauges(host, register);
+    addFactSourceGauges(host, register);
     let unsubscribe: (() => void)[] = [];
 
-    function see(rows: readonly EntryRow[]): void {
+    function countEntries(rows: readonly EntryRow[]): void {
       for (const row of rows) {
         entries.inc({ type: row.type });
         if (row.type !== "decision") continue;
@@ -79,7 +80,10 @@ export default defineCorePlugin({
             async (gauge) => (await read()).forEach((each) => gauge.set(each.labels, each.value)),
             [...labels],
           );
-        unsubscribe = [host.ledger.onRecorded(see), host.ledger.onBatch((lockedMs) => locked.observe(lockedMs / 1000))];
+        unsubscribe = [
+          host.ledger.onRecorded(countEntries),
+          host.ledger.onBatch((lockedMs) => locked.observe(lockedMs / 1000)),
+        ];
       },
       async stop() {
         for (const stop of unsubscribe) stop();
@@ -117,7 +121,7 @@ function addGauge(
 }
 
 /** Registers the gauges of fact sources. */
-function factSourceGauges(host: CoreHost, register: Registry): void {
+function addFactSourceGauges(host: CoreHost, register: Registry): void {
   const gauge = addGauge.bind(null, register);
   gauge(
     "assent_fact_source_reads",
@@ -133,8 +137,45 @@ function factSourceGauges(host: CoreHost, register: Registry): void {
   );
 }
 
-/** Registers the gauges of the core. */
-function gauges(host: CoreHost, register: Registry): void {
+/** Registers the gauges of policies and their sources. */
+function addPolicyGauges(host: CoreHost, register: Registry): void {
+  const gauge = addGauge.bind(null, register);
+  gauge("assent_policies_active", "Policies in the active set.", async (metric) =>
+    metric.set((await host.policies.state()).count),
+  );
+  gauge(
+    "assent_policy_set_info",
+    "Digest of the active policy set, as a label.",
+    async (metric) => metric.set({ policy_set: (await host.policies.state()).digest ?? "none" }, 1),
+    ["policy_set"],
+  );
+  gauge(
+    "assent_policy_source_stale",
+    "1 while a policy source provides policies that cannot be accepted.",
+    async (metric) => metric.set((await host.policies.state()).stale_since === null ? 0 : 1),
+  );
+  gauge(
+    "assent_policy_source_stale_since_seconds",
+    "Unix time since which a policy source provides policies that cannot be accepted; absent if there is none.",
+    async (metric) => {
+      const since = (await host.policies.state()).stale_since;
+      if (since === null) metric.remove();
+      else metric.set(since / 1000);
+    },
+  );
+  gauge(
+    "assent_policy_source_fault",
+    "1 for each fault in policies that cannot be accepted.",
+    async (metric) => {
+      for (const { file, line, column } of (await host.policies.state()).faults.slice(0, 20))
+        metric.set({ file, line: line ?? "", column: column ?? "" }, 1);
+    },
+    ["file", "line", "column"],
+  );
+}
+
+/** Registers the gauges of requests, the ledger, approvals, deliveries and the process. */
+function addCoreGauges(host: CoreHost, register: Registry): void {
   const gauge = addGauge.bind(null, register);
   gauge("assent_http_body_bytes", "Bytes of request bodies in memory. Limit: server.max_bytes_in_flight.", (metric) =>
     metric.set(host.load.bodyBytes()),
@@ -196,38 +237,6 @@ function gauges(host: CoreHost, register: Registry): void {
         if (oldest !== null) metric.set({ state }, age(oldest));
     },
     ["state"],
-  );
-  gauge("assent_policies_active", "Policies in the active set.", async (metric) =>
-    metric.set((await host.policies.state()).count),
-  );
-  gauge(
-    "assent_policy_set_info",
-    "Digest of the active policy set, as a label.",
-    async (metric) => metric.set({ policy_set: (await host.policies.state()).digest ?? "none" }, 1),
-    ["policy_set"],
-  );
-  gauge(
-    "assent_policy_source_stale",
-    "1 while a policy source provides policies that cannot be accepted.",
-    async (metric) => metric.set((await host.policies.state()).stale_since === null ? 0 : 1),
-  );
-  gauge(
-    "assent_policy_source_stale_since_seconds",
-    "Unix time since which a policy source provides policies that cannot be accepted; absent if there is none.",
-    async (metric) => {
-      const since = (await host.policies.state()).stale_since;
-      if (since === null) metric.remove();
-      else metric.set(since / 1000);
-    },
-  );
-  gauge(
-    "assent_policy_source_fault",
-    "1 for each fault in such policies.",
-    async (metric) => {
-      for (const { file, line, column } of (await host.policies.state()).faults.slice(0, 20))
-        metric.set({ file, line: line ?? "", column: column ?? "" }, 1);
-    },
-    ["file", "line", "column"],
   );
   gauge("assent_process_resident_memory_bytes", "Resident memory of the process.", (metric) =>
     metric.set(process.memoryUsage().rss),

@@ -120,7 +120,7 @@ function readMailbox(option: string, text: string): { name: string; address: str
   return { name: name.trim().replace(/^"(.*)"$/, "$1"), address };
 }
 
-/** Whether the string is a message id that this plugin created. Other strings must not become headers. */
+/** Returns true if the string has the form of a message id. Other strings must not become headers. */
 function isMessageId(reference: string | null): reference is string {
   return reference !== null && /^<[^<>\s\p{Cc}]+>$/u.test(reference);
 }

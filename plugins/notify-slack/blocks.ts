@@ -34,8 +34,8 @@ export interface RenderedSlackMessage {
 }
 
 /**
- * Renders a message. With `brief`, it omits the request, which is only on the approval page. With `votes`, the message
- * to a person has buttons that open a form in Slack.
+ * Renders a message. With `brief`, omits parameters and context, which the approval page displays. With `votes`, adds
+ * buttons that open a form in Slack to a message to a person.
  */
 export function renderBlocks(
   message: ApprovalMessage | ClosedMessage | ThrottleMessage,

@@ -1,7 +1,7 @@
 /**
  * The endpoint that Slack calls when a person presses a button or submits the form. The vote counts as a vote by
- * approval link: the same rules apply, and the token of the link identifies the voter. Slack's signature proves that
- * the button was pressed by the person it was sent to.
+ * approval link: the same rules apply, and the token of the link identifies the voter. Slack's signature proves which
+ * user pressed the button, and only the user to whom the message was sent can vote.
  */
 import type { ApiResponse, Facade, FacadeCall, Reply } from "../../src/plugin.ts";
 import { isSignedBySlack } from "./request-signature.ts";

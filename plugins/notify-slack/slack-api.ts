@@ -51,9 +51,10 @@ export class SlackError extends NotifierError {
 export type SlackCall = (method: string, body: object, signal: AbortSignal) => Promise<Record<string, unknown>>;
 
 /**
- * Returns a function that calls a method of the API. It rejects with SlackError if Slack returns an error code, with
- * NotifierError for any HTTP status other than 200 (such as a rate limit), and with Error if the body is not a response
- * of Slack's API.
+ * Returns a function that calls a method of the API. The call rejects with one of three errors:
+ * - SlackError, if Slack returns an error code.
+ * - NotifierError, for any HTTP status other than 200, such as a rate limit.
+ * - Error, if the body is not a response of Slack's API.
  * @param apiUrl base URL without a trailing slash
  */
 export function createSlackCall(apiUrl: string, token: string): SlackCall {

@@ -16,7 +16,10 @@ import { findSimilarName } from "../../src/core.ts";
 import { renderCard } from "./card.ts";
 
 const TIMEOUT_MS = 10_000;
-/** Response statuses that a retry cannot change, because the workflow was removed or its address is wrong. */
+/**
+ * Response statuses that a retry cannot change, because the workflow was removed, its address is wrong, or it refuses
+ * the card.
+ */
 const PERMANENT = [400, 401, 403, 404, 410, 413];
 
 const Destination = Type.Object(

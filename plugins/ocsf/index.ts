@@ -36,7 +36,10 @@ const Options = Type.Object(
     exports: Type.Record(
       Type.String({ pattern: "^[a-z0-9][a-z0-9-]{0,62}$" }),
       Type.Union([FileExport, HttpExport, NatsExport]),
-      { default: {}, description: "By name. A new name starts at the first entry of the ledger." },
+      {
+        default: {},
+        description: "Exports, keyed by name. An export with a new name starts at the first entry of the ledger.",
+      },
     ),
   },
   { additionalProperties: false },

@@ -20,7 +20,7 @@ import {
   type Tracer,
 } from "../../src/plugin.ts";
 
-/** Returns the tracer of the service. Its spans start at the requests' `traceparent`. */
+/** Returns the tracer of the service. The span of a request is a child of the span in the request's `traceparent`. */
 export function createRequestTracer(spans: SpanTracer): Tracer {
   return {
     startRequest({ method, headers }) {

@@ -9,7 +9,7 @@ const Options = Type.Object(
     public: Type.Boolean({
       default: false,
       description:
-        "Checkpoint, consistency proofs, keys and tiles of hashes need no credential, so that witnesses can follow the log. Entries never become public.",
+        "Checkpoint, consistency proofs, keys and tiles of hashes need no credential, so that witnesses can follow the log. Only the entries that change the log's key become public.",
     }),
   },
   { additionalProperties: false },

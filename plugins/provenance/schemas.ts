@@ -72,7 +72,7 @@ export const Proof = Type.Object(
       ],
       {
         description:
-          "Opening of the commitment, if the entry is about an action and the key can read actions (`actions:read`); otherwise null.",
+          "Opening of the commitment; null if the entry is not about an action, or the key cannot read the action's parameters (`actions:read`, no redaction).",
       },
     ),
   },

@@ -3,7 +3,9 @@ import { concatBytes, type CoreHost, encodeEntryBundle, parseTilePath, TILE_WIDT
 import { type Credential, Refusal, type Reply } from "../../src/plugin.ts";
 import { StorageError, assertContiguous } from "../../src/storage/index.ts";
 
-/** Cache headers. Tiles are immutable, but shared caches must not store tiles that need a credential. */
+/**
+ * Returns the headers of a tile. Tiles are immutable, but shared caches must not store tiles that need a credential.
+ */
 const cacheHeaders = (open: boolean): Record<string, string> => ({
   "Content-Type": "application/octet-stream",
   "Cache-Control": `${open ? "public" : "private"}, max-age=31536000, immutable`,

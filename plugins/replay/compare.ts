@@ -1,5 +1,6 @@
 import { canonicalText, type JsonValue } from "../../src/core.ts";
 
+/** A member of a recorded decision or entry, compared with the replay. */
 export interface FieldComparison {
   field: string;
   recorded: unknown;

@@ -1,4 +1,4 @@
-/** Refuses candidates that could find out redacted values of past requests. */
+/** Rejects candidates that could reveal redacted values of past requests. */
 import type { CandidatePolicies, CompiledPolicySet, CoreHost } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 

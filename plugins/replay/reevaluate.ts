@@ -46,7 +46,7 @@ export interface Reevaluation {
   facts: Facts;
   clock: number;
   decision: Decision;
-  /** The recorded policies. */
+  /** The policy set that the entry names. */
   set: CompiledPolicySet;
   fields: FieldComparison[];
 }

@@ -110,7 +110,9 @@ export const ReplayAnswer = Type.Object(
     redecisions: Type.Array(
       Type.Object(
         {
-          occasion: Type.Union([Type.String(), Type.Null()], { description: "`vote`, `start` or `permit`." }),
+          occasion: Type.Union([Type.String(), Type.Null()], {
+            description: "`vote`, `start`, `permit`, `review` or `edit`.",
+          }),
           ...COMPARISON,
         },
         { additionalProperties: false },

@@ -4,7 +4,7 @@ import { decodeUtf8 } from "../../src/core.ts";
 
 /** Maximum size of standard output in bytes. */
 const MAX_OUTPUT = 65_536;
-/** Maximum number of bytes of standard error that the error message contains. */
+/** Maximum number of characters of standard error that the error message contains. */
 const MAX_ERRORS = 2_000;
 
 export interface Program {
@@ -14,14 +14,15 @@ export interface Program {
   environment: Readonly<Record<string, string>>;
 }
 
-/** Called with each chunk of standard output. Calls `finish` to end the program early. */
+/** Called after each chunk, with the complete standard output so far. Calls `finish` to end the program. */
 type OnOutput = (text: string, send: (line: string) => void, finish: () => void) => void;
 
 /**
  * Runs the program, writes `input` to its standard input and resolves to its standard output. Rejects if the program
- * exits with a non-zero code, if its output is larger than 64 KiB or not UTF-8, or if `signal` aborts. It then kills
- * the program and its children.
- * @param onOutput if given, standard input stays open, and this function decides when the program has finished
+ * exits with a non-zero code, if its output is larger than 64 KiB or not UTF-8, or if `signal` aborts. In all cases,
+ * kills what is left of the program and its children.
+ * @param onOutput if given, standard input stays open, and this function decides when the program has finished. Rejects
+ * if the program exits before that
  */
 export function runCommand(
   { command, environment }: Program,

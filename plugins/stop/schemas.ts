@@ -39,7 +39,7 @@ export const LiftBody = Type.Object(
 );
 
 export const StopParams = Type.Object(
-  { id: Type.String({ minLength: 1, maxLength: 64, description: "Stop." }) },
+  { id: Type.String({ minLength: 1, maxLength: 64, description: "Id of the stop." }) },
   { additionalProperties: false },
 );
 
@@ -64,20 +64,22 @@ export const StopRecord = Type.Object(
     policy: nullable(Type.String({ description: "Policy whose actions are stopped; null for all policies." })),
     until: nullable(Time("When it expires; null if never.")),
     placed_at: Time("When it was placed."),
-    reason: nullable(Type.String({ description: "Null for keys that see only what agents can see." })),
-    placed_by: nullable(Type.String({ description: "Principal; null for keys that see only what agents can see." })),
+    reason: nullable(Type.String({ description: "Null for keys that neither see all actions nor have `stop:write`." })),
+    placed_by: nullable(
+      Type.String({ description: "Principal; null for keys that neither see all actions nor have `stop:write`." }),
+    ),
     lift: Type.Object(
       {
         needed: Type.Integer({ description: "Number of people who must request to lift the stop." }),
         asked: Type.Array(Lift, {
           description:
-            "People who requested to lift the stop, in order; empty for keys that see only what agents can see.",
+            "Requests to lift the stop, in order; empty for keys that neither see all actions nor have `stop:write`.",
         }),
       },
       { additionalProperties: false },
     ),
     lifted_at: nullable(Time("When it was lifted.")),
-    seq: Type.Integer({ description: "Ledger entry that placed it." }),
+    seq: Type.Integer({ description: "Sequence number of the ledger entry that placed it." }),
   },
   {
     title: "Stop",

@@ -45,7 +45,7 @@ export function placeStop(
         "VALIDATION_FAILED",
         `until must be in the future; got ${body.until}, and the current time is ${toRfc3339(tx.now)}`,
         {
-          errors: [{ pointer: "/until", detail: "a time to come" }],
+          errors: [{ pointer: "/until", detail: "a time in the future" }],
         },
       );
     // Accept a stop that covers everything even if the maximum is reached.

@@ -33,7 +33,9 @@ const Configuration = Type.Object(
     jwks_uri: Type.String({
       description: "URL, or a reference relative to this document if no public URL is configured.",
     }),
-    api_base: Type.String({ description: "The same for the API." }),
+    api_base: Type.String({
+      description: "URL of the API, or a reference relative to this document if no public URL is configured.",
+    }),
     api_version: Type.Literal("v1"),
     permit_type: Type.Literal(PERMIT_TYPE, { description: "`typ` of permits." }),
     permit_algorithms: Type.Array(Type.String(), {

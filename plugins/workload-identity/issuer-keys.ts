@@ -10,9 +10,9 @@ import { Refusal } from "../../src/plugin.ts";
 import { ERRORS } from "./token-errors.ts";
 import type { JSONWebKeySet, JWTVerifyGetKey } from "./jose.ts";
 
-/** Reads keys again that are older than this. Milliseconds. */
+/** Age after which keys are read again. Milliseconds. */
 const FRESH_MS = 600_000;
-/** Uses keys up to this age if they cannot be read again. Milliseconds. */
+/** Age up to which keys are used if they cannot be read again. Milliseconds. */
 const USABLE_MS = 3_600_000;
 /** Minimum time between two reads. Milliseconds. */
 const COOLDOWN_MS = 30_000;

@@ -1,4 +1,7 @@
-/** Patterns of subjects. A pattern must match the whole subject, and `*` matches neither `/` nor `:`. */
+/**
+ * Patterns of subjects. A pattern must match the whole subject. `*` matches one or more characters other than `/`, `:`,
+ * spaces and control characters.
+ */
 
 /** Returns why the pattern is rejected, as the end of a sentence; null if it is accepted. */
 export function findSubjectFault(pattern: string): string | null {

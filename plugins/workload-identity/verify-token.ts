@@ -7,7 +7,7 @@ import type { IssuerOptions } from "./issuer-options.ts";
 
 const MAX_BYTES = 8192;
 /** Maximum difference between the clocks of the issuer and the service. Seconds. */
-export const CLOCK_TOLERANCE = 300;
+const CLOCK_TOLERANCE = 300;
 
 /**
  * The accepted values of `typ`, in lower case; null means that `typ` is absent. Tokens of other types are for other
@@ -76,7 +76,7 @@ function readToken(token: string): ReadToken | null {
   }
 }
 
-/** Whether the string looks like a JOSE header. If not, the value could be an API key. */
+/** Returns true if the string has the form of a JOSE header. If not, the value could be an API key. */
 function isJoseHeader(text: string): boolean {
   try {
     const header: unknown = JSON.parse(Buffer.from(text.slice(0, MAX_BYTES), "base64url").toString());

@@ -1,6 +1,6 @@
 /**
- * Keys that represent workloads. Each configured workload has an API key whose value no one knows, so that revocation,
- * rate limits, permits, audits and access reviews work as they do for every other key.
+ * Keys that represent workloads. Each configured workload has an API key whose value no one knows. Therefore
+ * revocation, rate limits, permits, audits and access reviews work as they do for every other key.
  */
 import { buildKeyEntry, type CoreHost, type LedgerTransaction, PRESETS, resolveOwner } from "../../src/core.ts";
 import type { IssuerOptions, WorkloadOptions } from "./issuer-options.ts";

@@ -10,7 +10,7 @@ export interface BacktestRange {
   until: number;
   /** Restricts the range to decisions with a smaller sequence number. Set it to the `next` of an earlier report. */
   before_seq?: number;
-  /** Maximum number of decisions. */
+  /** Maximum number of evaluated decisions. */
   limit: number;
   /** Time limit in milliseconds. */
   budgetMs: number;
@@ -52,11 +52,11 @@ export interface BacktestCounts {
   /** Number of decisions that were not evaluated because the request was erased. */
   erased: number;
   /**
-   * Number of decisions that were not evaluated because the new policies read past actions that the recorded decision
-   * did not read.
+   * Number of decisions that were not evaluated because the policies read past actions, facts or attributes that the
+   * recorded decision did not read.
    */
   unrecorded: number;
-  /** Number of decisions that were not evaluated because someone altered the stored row. */
+  /** Number of decisions that were not evaluated because the stored row was altered and cannot be evaluated. */
   altered: number;
 }
 

@@ -102,8 +102,7 @@ export interface RightsReader extends Pick<LedgerTransaction, "key" | "users"> {
 /** A lease on a background job, which only one of the processes that share the store runs at a time. */
 export interface LeaderLease {
   /**
-   * Acquires or renews the lease. Resolves to true if this process holds the lease for at least a few more seconds.
-   * Rejects with StorageError.
+   * Acquires or renews the lease. Resolves to true if this process now holds the lease. Rejects with StorageError.
    */
   isLeader(): Promise<boolean>;
   /** Ends the lease, so that another process can take over at once. */
@@ -233,7 +232,10 @@ export interface Reviewers {
   find(name: string): Reviewer | null;
 }
 
-/** Number of reads of a source since this process started, and how many failed or timed out in the queue. */
+/**
+ * Number of reads of a source since this process started, and number of failures. Failures include reads that got no
+ * slot within the timeout and were therefore not made.
+ */
 export interface FactSourceCounts {
   reads: number;
   failures: number;
@@ -258,10 +260,11 @@ export interface FactSources {
   counts(): readonly (FactSourceCounts & { source: string })[];
 }
 
-/** Signing operations for plugins. Plugins never see the secrets. */
+/** Computes MACs and verifies signatures for plugins. Plugins never see the secrets. */
 export interface Vault {
   /** Returns an HMAC-SHA256. Derives its key from the service's secret for this `purpose`. */
   mac(purpose: string, message: Uint8Array): Uint8Array;
+  /** Verifies an Ed25519 signature. */
   verify(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean;
 }
 
@@ -334,7 +337,7 @@ export interface CoreHost extends Host {
   readonly credentialIssuers: readonly ToolCredentialIssuer[];
   /** Gauges of all plugins. Available after start. */
   readonly gauges: readonly Gauge[];
-  /** Available after start. */
+  /** Empty until all plugins are set up. */
   readonly reviewers: Reviewers;
   /** Available after start. */
   readonly factSources: FactSources;

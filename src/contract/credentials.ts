@@ -35,7 +35,8 @@ export interface ToolCredentialIssuer {
   /** Unique among all issuers. Recorded with each credential. */
   readonly name: string;
   /**
-   * Case-insensitive patterns with the syntax of policies. An action must match one pattern of `tools` and one of `operations`.
+   * Case-insensitive patterns with the syntax of policies. An action must match one pattern of `tools` and one of
+   * `operations`.
    */
   readonly tools: readonly string[];
   readonly operations: readonly string[];
@@ -46,8 +47,8 @@ export interface ToolCredentialIssuer {
    */
   issue(action: ToolCredentialAction, signal: AbortSignal): Promise<IssuedToolCredential>;
   /**
-   * Revokes a credential. Called only for credentials with a `revocation`, and again until a call resolves, even after the
-   * credential has expired. Must be idempotent.
+   * Revokes a credential. Called only for credentials with a `revocation`. Called again until a call resolves, for up
+   * to seven days after the credential has expired. Must be idempotent.
    */
   revoke?(revocation: string, signal: AbortSignal): Promise<void>;
 }

@@ -19,8 +19,8 @@ export interface Logger {
 /** An authenticated API key, the session of a person, or the token of a workload. */
 export interface Credential {
   /**
-   * The API key. Sessions, and agents that act for a user, have a substitute that is not stored: `id` is the user's id,
-   * and `owner` the user's name.
+   * The API key. For sessions, and for agents that act for a user, this row is a substitute that is not stored. Its
+   * `id` is the user's id, and its `owner` is the user's name.
    */
   readonly key: KeyRow;
   /** The ledger's epoch when `key` was read, or an earlier epoch. */
@@ -160,7 +160,10 @@ export interface Transaction<Caller extends Credential | null = Credential | nul
   action(id: string): Promise<ActionRow>;
   /** The plugin's own documents. Writes commit with the transaction or not at all. */
   readonly documents: DocumentWriter;
-  /** Adds an entry to the ledger. Throws TypeError if the plugin does not declare the type or the data does not match it. */
+  /**
+   * Adds an entry to the ledger. Throws TypeError if the plugin does not declare the type or the data does not match
+   * it.
+   */
   record(entry: NewPluginEntry): AppendedEntry;
 }
 

@@ -92,14 +92,14 @@ export type Job<T> = (tx: LedgerTransaction) => Promise<T>;
 export type UrgentJob<T> = (tx: Omit<LedgerTransaction, "activePolicies">) => Promise<T>;
 
 /**
- * Thrown by a job that needs work that is too slow to do under the ledger's lock. `prepare` is called without the lock, and
- * the job runs again in a later batch, so that other jobs do not wait for it. If the job has written, its batch rolls back
- * and runs again.
+ * Thrown by a job that needs work that is too slow to do under the ledger's lock. `prepare` is called without the lock,
+ * and the job runs again in a later batch, so that other jobs do not wait for it. If the job has written, its batch
+ * rolls back and runs again.
  */
 export class PreparationRequired extends Error {
   readonly prepare: () => void | Promise<void>;
   constructor(what: string, prepare: () => void | Promise<void>) {
-    super(`${what} must be prepared before the ledger's lock is taken`);
+    super(`${what} must be prepared before the ledger's lock is acquired`);
     this.name = "PreparationRequired";
     this.prepare = prepare;
   }

@@ -1,8 +1,8 @@
 /**
  * The contract of notifiers, which send messages to people and feeds. The core writes messages to an outbox in the
- * transaction of the decision, and calls the notifier for each message until a call resolves. Each message is delivered
- * at least once, and each destination gets one message at a time. A notifier that throws, hangs or is slow delays only
- * its own destinations.
+ * transaction of the decision. It calls the notifier for each message until a call resolves or the message expires, so
+ * a message can arrive more than once. Each destination gets one message at a time. A notifier that throws, hangs or is
+ * slow delays only its own destinations.
  */
 import type { JsonObject } from "../domain/json.ts";
 import type { ActionStatus } from "../domain/actions.ts";
@@ -25,7 +25,10 @@ export interface MessageAction {
   /** Principal of the submitter. */
   submitted_by: string;
   request_hash: string;
-  /** What the action does, in the words of the policy, in one line that is safe to display; null if the rule has no preview. */
+  /**
+   * What the action does, in the words of the policy, in one line that is safe to display; null if the rule has no
+   * preview.
+   */
   preview: string | null;
   /** JSON pointers of the members of `params` and `context` to display first. */
   shown_first: readonly string[];
@@ -212,7 +215,7 @@ export type NoticeMessage = StopMessage | CoverageMessage;
 
 export type Message = ApprovalMessage | ClosedMessage | ThrottleMessage | NoticeMessage | EventMessage;
 
-/** Retry period of a delivery. Afterwards the delivery is marked as dead. Milliseconds. */
+/** Maximum retry period of a delivery. Afterwards the delivery is marked as dead. Milliseconds. */
 export const DELIVERY_RETRY_MS = 3 * 86_400_000;
 
 export interface DeliveryResult {
@@ -236,8 +239,8 @@ export interface Notifier {
   readonly feeds?: readonly Feed[];
   /**
    * Validates a `to` of the configuration at startup. Returns an error message, or null if it is valid. If `person` is
-   * an owner, messages to this address contain a link that votes as that person, so no one else must be able to read
-   * the messages. `person` is null for an address that several people read.
+   * an owner, messages to this address contain a link that votes as that person. No one else must be able to read them.
+   * `person` is null for an address that several people read.
    */
   check?(to: string, person: string | null): string | null;
   /**
@@ -251,7 +254,7 @@ export interface Notifier {
 export class NotifierError extends Error {
   /** True if a retry cannot succeed. */
   readonly permanent: boolean;
-  /** Minimum delay before the next attempt, in milliseconds. */
+  /** Minimum delay before the next attempt, in milliseconds. More than an hour counts as an hour. */
   readonly retryAfterMs: number | null;
   constructor(message: string, options: { permanent?: boolean; retryAfterMs?: number | null; cause?: unknown } = {}) {
     super(message, { cause: options.cause });

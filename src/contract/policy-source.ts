@@ -46,8 +46,8 @@ export interface PolicyOfferOutcome {
   previous: string | null;
   policy_set: string | null;
   /**
-   * Whether this process recorded the outcome. False if another process recorded it, or this process recorded it before
-   * a restart.
+   * Whether this call activated a new policy set, or recorded a rejection. False if the outcome was recorded before, by
+   * this or another process, or if the content changes no policy.
    */
   isNew: boolean;
 }
@@ -95,7 +95,10 @@ export interface PolicySource {
    * Resolves to null if another process handles this source.
    */
   load(): Promise<PolicyBundle | null>;
-  /** Calls `changed` when the content might have changed. Late or unnecessary calls are fine. Returns a function that stops watching. */
+  /**
+   * Calls `changed` when the content might have changed. Late or unnecessary calls are fine. Returns a function that
+   * stops watching.
+   */
   watch?(changed: () => void): () => Promise<void>;
   /** Called with the outcome of the content that `load` returned or failed to return. Must not throw. */
   settled?(outcome: PolicyOfferOutcome): void;

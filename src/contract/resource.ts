@@ -28,8 +28,8 @@ export interface RequestContext<
   readonly credential: Who;
   readonly headers: Headers;
   /**
-   * Aborts when the client disconnects or the service stops. Read this member only before a wait, because the first
-   * read creates the signal.
+   * Aborts when the client disconnects or the service stops. Read this member only before a wait, because each read
+   * creates a signal.
    */
   readonly signal: AbortSignal;
   /**
@@ -88,13 +88,13 @@ export interface Route {
   /** Request headers that the handler reads, for the documentation. The handler itself validates them. */
   headers?: TObject;
   /**
-   * Schema of the JSON body. An empty body counts as `{}` if the schema accepts `{}`. Without a schema, the route
-   * rejects every body.
+   * Schema of the JSON body. An empty body counts as `{}` if the schema accepts `{}`. Without `body` and `textBodies`,
+   * the route rejects every body.
    */
   body?: TSchema;
   /** Media types whose bodies the handler receives as a string instead of JSON, e.g. `application/yaml`. */
   textBodies?: readonly string[];
-  /** Exempts the route from rate limits, except if the key is invalid. For health probes. */
+  /** Exempts the route from rate limits, except if the key is invalid or lacks the scope. For health probes. */
   exemptFromRateLimit?: boolean;
   /**
    * Counts each request against `ledger.max_queue` until its response. While the queue is full, rejects requests with
@@ -116,7 +116,9 @@ export interface Route {
   /** Whether the handler reads the `Idempotency-Key` header. For the documentation. */
   idempotent?: boolean;
   responses: Record<number, ResponseSpec>;
-  /** Media type of the errors that the handler returns itself, in the form of another protocol. For the documentation. */
+  /**
+   * Media type of the errors that the handler returns itself, in the form of another protocol. For the documentation.
+   */
   errorContentType?: string;
   /** Errors of the handler, in addition to the core's errors (src/http/core-errors.ts). */
   errors?: readonly (ErrorCode | ErrorKind)[];

@@ -89,7 +89,7 @@ export function readReviewResponse(text: string): ReviewResponse {
   try {
     value = parseJson(text);
   } catch {
-    // Return the string; the service records the answer as malformed.
+    // Return null. The service records the answer as malformed.
   }
   return value as ReviewResponse;
 }

@@ -85,9 +85,13 @@ export interface RedactedRead {
 }
 
 /**
- * Each method rejects with TOO_MANY_TRIALS if this process's limit is reached, TRIAL_TOO_LONG if the call exceeds the
- * time limit of a request, TRIAL_LOST if the thread failed, and SHUTTING_DOWN if `signal` aborted. A failure is never a
- * decision.
+ * Each method rejects with one of these errors. A failure is never a decision.
+ * - TOO_MANY_TRIALS: the limit of this process is reached.
+ * - TRIAL_TOO_LONG: the call exceeds the time limit of a request.
+ * - TRIAL_LOST: the thread failed.
+ * - SHUTTING_DOWN: `signal` aborted.
+ *
+ * A running `backtest` instead returns a partial report at its time limit and when `signal` aborts.
  */
 export interface PolicyTrials {
   /** Parses at least one policy. Names must be unique. Rejects with POLICY_INVALID. */

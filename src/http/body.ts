@@ -1,4 +1,4 @@
-/** Reads and checks a request's body: type, size, bytes, JSON, schema, in this order. */
+/** Reads and validates a request's body, in this order: media type, size, UTF-8, JSON, schema. */
 import type { TSchema } from "@sinclair/typebox";
 import type { TypeCheck } from "@sinclair/typebox/compiler";
 import { Refusal, type FieldError } from "../contract/errors.ts";
@@ -12,8 +12,9 @@ import { createSchemaCheck } from "./schema-check.ts";
 
 const MAX_ERRORS = 20;
 /**
- * Maximum size in bytes of an oversized body to read and discard before the connection is closed. If the connection
- * were closed immediately, a proxy that is still sending would report a broken connection instead of the 413.
+ * Maximum number of bytes of an oversized body that are read and discarded before the connection is closed. If the
+ * connection were closed immediately, a proxy that is still sending would report a broken connection instead of the
+ * 413.
  */
 const DISCARD_BYTES = 4 * 1_048_576;
 /** Timeout for the next chunk while an oversized body is discarded. */
@@ -154,8 +155,8 @@ function isUnsent(request: Request, info: RequestInfo): boolean {
 }
 
 /**
- * Reads the body and counts its bytes, so that it uses at most `max` bytes of memory even if Content-Length is missing
- * or false.
+ * Reads the body and counts its bytes, so that it accepts at most `max` bytes even if Content-Length is missing or
+ * false. Throws BODY_TOO_LARGE.
  */
 export async function readBytes(
   request: Request,

@@ -1,8 +1,8 @@
 import { BodyTooLarge } from "./request-info.ts";
 
 /**
- * Collects a body in one buffer that grows with the received bytes, so that a false Content-Length or many small chunks
- * cannot use more memory than the body.
+ * Collects a body in one buffer, whose size doubles as bytes arrive. The memory depends on the received bytes, and not
+ * on Content-Length or the number of chunks.
  */
 interface Collector {
   /** Adds a chunk. Throws BodyTooLarge, or the error of `take`. */
@@ -12,7 +12,7 @@ interface Collector {
 
 /**
  * @param max the maximum number of bytes
- * @param take a function that is called with the number of bytes before they are stored
+ * @param take a function that is called before the buffer grows, with the number of bytes by which it grows
  */
 export function createCollector(max: number, take: (bytes: number) => void): Collector {
   /** Initially the first chunk itself. It is usually the whole body, which then does not have to be copied. */

@@ -27,10 +27,10 @@ export function listRouteErrors(route: Route): ErrorKind[] {
   return [...new Map(kinds.map((kind) => [kind.code, kind])).values()];
 }
 
-/** Returns the errors of the core for a route. Routes do not declare these errors themselves. */
+/** Returns the errors of the core for a route. Routes do not need to declare these errors. */
 export function listCoreErrors(route: Route): ErrorCode[] {
   return [
-    // Returned for an unexpected body, and for a path that is not percent-encoded.
+    // Returned for an unexpected or incomplete body, and for a path that is not percent-encoded, for example.
     "BAD_REQUEST",
     "VALIDATION_FAILED",
     ...(route.body === undefined && route.textBodies === undefined ? [] : BODY),

@@ -10,9 +10,9 @@ const EXPOSED_HEADERS =
 const PREFLIGHT_SECONDS = "600";
 
 export interface Cors {
-  /** Returns the headers of a response, null if the origin is not allowed. */
+  /** Returns the CORS headers of a response; null if there are none. */
   headers(request: Request): Record<string, string> | null;
-  /** Returns the additional headers of a response to a preflight request, null for any other request. */
+  /** Returns the additional headers for a preflight request of an allowed origin; null for any other request. */
   preflight(request: Request, methods: string): Record<string, string> | null;
 }
 

@@ -5,7 +5,7 @@ const UUID = "019346a0-0000-7000-8000-000000000000";
 const HASH = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 const TIME = "2026-01-31T12:00:00.000Z";
 
-/** @param name the name of the member, which is the example value of a string */
+/** @param name the name of the member, which is the example value of a string without a known format */
 export function buildExample(schema: TSchema, name = "value"): unknown {
   const given = schema["examples"] as unknown[] | undefined;
   if (given !== undefined) return given[0];

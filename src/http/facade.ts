@@ -17,8 +17,8 @@ export function readApiKey(
 }
 
 /**
- * Returns the password of Basic credentials, which follows the first colon (RFC 7617); null if the credentials are not
- * Base64.
+ * Returns the password of Basic credentials, which follows the first colon (RFC 7617); null if the credentials have no
+ * colon or are not Base64.
  */
 function passwordIn(credentials: string): string | null {
   try {
@@ -29,8 +29,8 @@ function passwordIn(credentials: string): string | null {
 }
 
 /**
- * Builds a request to the API. Copies only the key, the trace headers and the abort signal of the outer request,
- * because its other headers belong to the facade's protocol.
+ * Builds a request to the API. Copies only the key, `traceparent`, `X-Request-Id` and the abort signal of the outer
+ * request, because its other headers belong to the facade's protocol.
  */
 export function buildApiRequest(
   outer: Request,

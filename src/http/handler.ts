@@ -289,7 +289,7 @@ class RequestHandler {
       call.keyId = credential.key.id;
       return credential;
     } catch (error) {
-      // Also count a token that cannot be verified because the keys of its issuer cannot be read.
+      // A refusal also counts if a token cannot be verified because the keys of its issuer cannot be read.
       if (!(error instanceof Refusal)) throw error;
       call.rateLimit = this.limits.address(this.addressOf(request, info));
       if (error.code === "INVALID_CREDENTIAL") this.limits.badKey(this.addressOf(request, info));
@@ -297,7 +297,7 @@ class RequestHandler {
     }
   }
 
-  /** Authenticates a request without an API key, for example by a session. Facades accept only keys. */
+  /** Authenticates a request without an `Authorization` header, for example by a session. Not used by facades. */
   private async authenticateOtherwise(request: Request, call: Call, info: RequestInfo): Promise<Credential | null> {
     for (const authenticator of this.options.authenticators) {
       let found: AuthenticationResult | null;
@@ -345,7 +345,7 @@ class RequestHandler {
     );
   }
 
-  /** @param request the request, if it can be a GET or a HEAD */
+  /** @param request the request to a route, for which ETag, If-None-Match and HEAD apply */
   private respond(call: Call, reply: Reply, request?: Request): Response {
     const headers: Record<string, string> = {
       ...this.commonHeaders,

@@ -29,8 +29,8 @@ const FieldErrorSchema = Type.Object(
     pointer: Type.Optional(Type.String({ description: "RFC 6901 pointer into the body." })),
     parameter: Type.Optional(Type.String({ description: "Name of a query or path parameter, or of a header." })),
     detail: Type.String(),
-    line: Type.Optional(Type.Integer({ description: "Position in a YAML body, from 1." })),
-    column: Type.Optional(Type.Integer({ description: "Position in a YAML body, from 1." })),
+    line: Type.Optional(Type.Integer({ description: "Line in a YAML body, starting at 1." })),
+    column: Type.Optional(Type.Integer({ description: "Column in a YAML body, starting at 1." })),
   },
   { additionalProperties: false },
 );
@@ -39,13 +39,13 @@ const FieldErrorSchema = Type.Object(
 function problemSchema(pluginErrors: readonly ErrorKind[]): TSchema {
   return Type.Object(
     {
-      type: Type.String({ description: "Documentation of the code." }),
+      type: Type.String({ description: "Reference to the documentation of the code." }),
       title: Type.String(),
       status: Type.Integer(),
       detail: Type.String({ description: "What went wrong, and what to do." }),
       code: Type.Union(
         [...Object.keys(ERRORS), ...pluginErrors.map(({ code }) => code)].map((code) => Type.Literal(code)),
-        { description: "Stable; programs branch on it." },
+        { description: "Stable identifier of the error, for programs." },
       ),
       request_id: Type.String(),
       errors: Type.Optional(Type.Array(FieldErrorSchema)),

@@ -1,6 +1,6 @@
 /**
- * Limits the total bytes of request bodies in memory, over all requests. A limit on the size of one body does not
- * protect against many slow senders.
+ * Limits the total bytes of request bodies in memory, and the number of agents' requests in the ledger's queue. A limit
+ * on the size of one body does not protect against many slow senders.
  */
 import { Refusal } from "../contract/errors.ts";
 
@@ -22,13 +22,16 @@ export interface RequestByteBudget {
   readonly bytes: number;
 }
 
-/** Larger bodies can use only half of the limit, so that there is always memory for small requests. Bytes. */
-const SMALL = 65_536;
+/**
+ * Maximum size of a small body, in bytes. Larger bodies are refused once half of the limit is used, so that they leave
+ * memory for small bodies.
+ */
+const SMALL_BODY_BYTES = 65_536;
 
 export function createRequestByteBudget(maxBytes: number): RequestByteBudget {
   let bytes = 0;
   const assertRoom = (held: number, more: number): void => {
-    const room = held + more > SMALL ? maxBytes / 2 : maxBytes;
+    const room = held + more > SMALL_BODY_BYTES ? maxBytes / 2 : maxBytes;
     if (bytes + more > room) throw overloadedRefusal("the service has reached its limit of request bytes in memory");
   };
   return {
@@ -69,7 +72,7 @@ export interface RequestQueue {
   readonly length: number;
 }
 
-/** The place of one request in the queue. */
+/** The slot of one request in the queue. */
 export interface QueueSlot {
   /** Leaves the queue for good. Repeated calls do nothing. */
   leave(): void;

@@ -1,4 +1,4 @@
-/** Finds the target of a request from its path: a route for each method, a page or a facade. */
+/** Collects the targets of each path: a route for each method, a page or a facade. */
 import type { Facade } from "../contract/facade.ts";
 import type { Page } from "../contract/page.ts";
 import type { Method, Route } from "../contract/resource.ts";

@@ -35,7 +35,7 @@ export function toProblem(
     log.error("the store failed a request", { request_id: requestId, kind: error.kind, error: error.message });
     return answer(
       resolveErrorKind("STORAGE_UNAVAILABLE"),
-      "the store is unavailable, so nothing was recorded; send the request again, with the same Idempotency-Key if it had one",
+      "the store is unavailable, and the request might have been recorded; send it again, with the same Idempotency-Key if it had one",
       requestId,
       [],
       { "Retry-After": "1" },

@@ -57,7 +57,7 @@ export function createParameterReader(
 }
 
 /**
- * Converts a parameter to the type of its schema. Returns a string that cannot be converted unchanged, so that
+ * Converts a parameter to the type of its schema. If that is not possible, returns the string unchanged, so that
  * validation reports it.
  */
 function convert(schema: TSchema, text: string): unknown {

@@ -15,7 +15,7 @@ export interface RateLimits {
   badKey(address: string): void;
 }
 
-/** Maximum delay before the next attempt. Seconds. */
+/** Maximum `Retry-After` for invalid keys. Seconds. */
 const MAX_PENALTY = 64;
 const NO_HEADERS: RateLimitHeaders = {};
 
@@ -30,7 +30,7 @@ export function createRateLimits(limits: Config["rate_limits"]): RateLimits {
     badKey(address) {
       const uses = badKeys?.(address).uses ?? 0;
       if (uses <= maxBadKeys) return;
-      // The delay doubles with each attempt, so that a client in a loop soon has to wait for about a minute.
+      // `Retry-After` doubles with each attempt, so that it is soon about a minute for a client in a loop.
       const wait = Math.min(MAX_PENALTY, 2 ** Math.min(6, uses - maxBadKeys - 1));
       throw limited(
         `this address sent ${maxBadKeys} invalid API keys within a minute; check the key, and wait ${wait} s`,
@@ -41,8 +41,8 @@ export function createRateLimits(limits: Config["rate_limits"]): RateLimits {
 }
 
 /**
- * draft-ietf-httpapi-ratelimit-headers-10: `RateLimit-Policy` contains the limit, and `RateLimit` the remaining
- * requests.
+ * Returns a function that counts a request and returns the headers of draft-ietf-httpapi-ratelimit-headers-10:
+ * `RateLimit-Policy` with the limit, and `RateLimit` with the number of remaining requests.
  */
 function limit(
   name: string,

@@ -11,9 +11,9 @@ type ReadSlot = () => Promise<void>;
 const MAX_PAUSE_MS = 50;
 
 /**
- * Creates the function that assigns slots. While several readers wait, each slice is followed by a pause that is as
- * long as the slice. The event loop accepts one connection in each turn. Without pauses, a decision on a new connection
- * would wait for as many slices as there are connections ahead of it.
+ * Creates the function that assigns slots. While several readers wait, a pause follows each slice of at least 1 ms. The
+ * pause is as long as the slice, but at most 50 ms. The event loop accepts one connection in each turn. Without pauses,
+ * a decision on a new connection would wait for as many slices as there are connections ahead of it.
  */
 export function createReadSlots(
   now: () => number = () => performance.now(),

@@ -10,8 +10,8 @@ export interface RequestInfo {
   /** Returns path and query as the client sent them; null if the server has only the normalised form. */
   target?(): string | null;
   /**
-   * Reads the body faster than the Request. Calls `take` with the number of bytes before they are stored. Rejects with
-   * BodyTooLarge if the body exceeds `max` bytes, and with any error of `take`.
+   * Reads the body faster than the Request. Calls `take` before it uses more memory, with the number of bytes. Rejects
+   * with BodyTooLarge if the body exceeds `max` bytes, and with any error of `take`.
    */
   readBody?(max: number, take: (bytes: number) => void): Promise<Uint8Array>;
   /** Reads and discards the rest of a body. Stops after `maxBytes`, or when no data arrives for `timeoutMs`. */

@@ -8,7 +8,7 @@ import { overloadedRefusal } from "./overload-limits.ts";
 
 /** The bytes that one response occupies. */
 export interface ResponseByteShare {
-  /** Reserves bytes. Throws TOO_MANY_BYTES or OVERLOADED if the limit is reached. */
+  /** Reserves bytes. Throws TOO_MANY_BYTES at the limit of the key, and OVERLOADED at the limit of the process. */
   hold(bytes: number): void;
   /** Releases all reserved bytes. More calls have no effect. */
   release(): void;
@@ -20,7 +20,7 @@ export interface ResponseByteBudget {
   readonly bytes: number;
 }
 
-/** Smaller responses are never refused, because they use less memory than their request. */
+/** Maximum size of a response that is never refused, because it uses little memory. Bytes. */
 export const SMALL_RESPONSE_BYTES = 16_384;
 
 export function createResponseByteBudget(limits: { total: number; perKey: number }): ResponseByteBudget {

@@ -62,7 +62,7 @@ function readPath(url: string): string {
   return url.slice(start, end);
 }
 
-/** Sorts literal segments before parameters, regardless of the order of registration. */
+/** Compares two paths, so that literal segments sort before parameters, regardless of the order of registration. */
 function literalFirst(a: string, b: string): number {
   const left = a.split("/");
   const right = b.split("/");

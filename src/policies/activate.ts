@@ -29,7 +29,7 @@ import { toRfc3339 } from "../domain/time.ts";
 import {
   type AcceptedBundle,
   assertBaselineLoaded,
-  findReplacedBySuggestions,
+  findSuggestionsReplacingRules,
   findUnloadedBaseline,
   isOwnedByOther,
   readAcceptedBundle,
@@ -39,7 +39,8 @@ import {
 import { recordPolicySet } from "./record-policy-set.ts";
 
 /**
- * Returns the policy set after the edits, without storing it. An edit of null removes the policy. Throws PolicyCompileError.
+ * Returns the policy set after the edits, without storing it. An edit of null removes the policy. Throws
+ * PolicyCompileError, and PreparationRequired if the set is not compiled yet.
  * @param sourceOf name of the source that manages a policy after the edits; null for the API
  */
 function planPolicySet(
@@ -161,8 +162,10 @@ export async function readRefusedSource(
 
 /**
  * Records that a bundle of a source was rejected, and why. The active set does not change. Resolves to false, and
- * records nothing, in three cases: the bundle has no content, the same rejection is already recorded, or a different
- * bundle than `basis` was accepted last, because the rejected bundle might be older.
+ * records nothing, in three cases:
+ * - `source` is empty, because the source could not be reached.
+ * - The same rejection is already recorded.
+ * - A different bundle than `basis` was accepted last. The rejected bundle might be older than it.
  */
 export async function recordRefusal(
   tx: LedgerTransaction,
@@ -232,7 +235,7 @@ export async function activateBundle(
   );
   const location = names.baselines.get(sourceName);
   const isBaseline = location !== undefined;
-  const replaced = isBaseline ? findReplacedBySuggestions(tx, bundle) : [];
+  const replaced = isBaseline ? findSuggestionsReplacingRules(tx, bundle) : [];
   const takenOver = isBaseline ? plan.filter(({ row }) => isOwnedByOther(row, sourceName, names.sources)) : [];
   const dropped = [...stored.values()].filter(
     (row) =>

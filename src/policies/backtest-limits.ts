@@ -1,6 +1,7 @@
 /**
- * Simulates limits whose usage was not recorded, for example because they are new. The backtest replays the decisions of its
- * range, oldest first, and counts each decision that the tested policies and limits do not deny towards the limit's usage.
+ * Simulates limits whose usage was not recorded, for example because they are new. The backtest replays the decisions
+ * of its range, oldest first, and counts each decision that the tested policies and limits do not deny towards the
+ * limit's usage.
  */
 import type { DecisionOutcome } from "../contract/backtest.ts";
 import type { ActionRequest } from "../domain/actions.ts";
@@ -14,7 +15,8 @@ import {
 } from "../domain/policy/decide/limit-facts.ts";
 import type { Effect, Facts } from "../domain/policy/policy-types.ts";
 
-const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
+/** Ranks effects by strictness. */
+export const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
 
 /** A limit that applies to a decision and has no recorded usage. */
 export interface UnrecordedLimit extends MatchedLimit {

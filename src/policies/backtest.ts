@@ -21,9 +21,9 @@ import { Evaluation } from "../domain/policy/decide/evaluation.ts";
 import { hasUnrecordedInputs } from "../domain/policy/decide/unrecorded-inputs.ts";
 import { withAssumedActivation } from "../domain/policy/decide/limit-facts.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
-import type { Decision, Effect, Facts, ShadowOutcome } from "../domain/policy/policy-types.ts";
+import type { Decision, Facts, ShadowOutcome } from "../domain/policy/policy-types.ts";
 import { createYieldIfSlow, type YieldIfSlow } from "./yield-if-slow.ts";
-import { createLimitSimulation, findUnrecordedLimits, type UnrecordedLimit } from "./backtest-limits.ts";
+import { createLimitSimulation, findUnrecordedLimits, STRICTNESS, type UnrecordedLimit } from "./backtest-limits.ts";
 import { toHex } from "../domain/hash.ts";
 import { hashLeaf } from "../domain/merkle.ts";
 import { parseCompleteRequest } from "../domain/request.ts";
@@ -118,7 +118,6 @@ export function reportShadowPolicy(
   });
 }
 
-const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
 /**
  * Reason codes of decisions without a matching rule. If a shadow policy were enforced, it would replace such a
  * decision, whatever its effect.

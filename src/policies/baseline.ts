@@ -39,7 +39,7 @@ function replacesRuleOf({ suggested }: PolicyDocument, policies: { has(name: str
   return suggested !== undefined && policies.has(suggested.in_place_of.policy);
 }
 
-/** Returns the digest and source of the bundle that was last accepted from a policy source by any process, as JSON. */
+/** Returns the `AcceptedBundle` of a policy source as JSON, accepted by any process; null if there is none. */
 export function readAcceptedBundle(reader: Pick<StorageReader, "meta">, sourceName: string): Promise<string | null> {
   return reader.meta(`policy_source:${sourceName}`);
 }
@@ -129,7 +129,7 @@ export function isOwnedByOther(
 }
 
 /** Returns the names of active suggested policies, from outside the bundle, that replace rules of a baseline bundle. */
-export function findReplacedBySuggestions(
+export function findSuggestionsReplacingRules(
   tx: Pick<LedgerTransaction, "activePolicies">,
   bundle: PolicyBundle,
 ): string[] {

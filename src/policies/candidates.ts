@@ -29,7 +29,7 @@ function parseJsonPolicy(value: unknown, pointer: string): ParsedPolicy {
   return hashPolicy(document, null);
 }
 
-/** Parses at least one policy. Errors have line and column. */
+/** Parses and compiles at least one policy. Errors have line and column if known. */
 function parseYamlPolicies(yaml: string): ParsedPolicy[] {
   const { documents, faults } = readYamlPolicies(yaml);
   if (faults.length > 0) throw invalidPolicy(faults.slice(0, 20));
@@ -67,7 +67,7 @@ export function fieldError({
   return { detail: message, ...(line === null ? {} : { line }), ...(column === null ? {} : { column }) };
 }
 
-/** Returns faults that policies have only in combination. `index` is the policy's index in `documents`. */
+/** Compiles the policies, and returns the faults. `index` is the policy's index in `documents`. */
 function findCompileFaults(documents: readonly PolicyDocument[]): { message: string; index: number }[] {
   try {
     compilePolicySet(

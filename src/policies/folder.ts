@@ -48,7 +48,7 @@ export interface PolicyFolder {
   warnings: TextFault[];
   /** Names of the environments for which the shared data defines separate values, sorted. */
   environments: readonly string[];
-  /** Returns the same files with the shared data of a different environment. */
+  /** Returns the folder as parsed with the shared data of a different environment. */
   inEnvironment(name: string): PolicyFolder;
 }
 
@@ -230,8 +230,8 @@ interface FolderOptions {
   recursive?: boolean;
   /** Environment that selects the values of shared data; null for no environment. */
   environment?: string | null;
-  /** Called after each test file. */
-  progress?(done: number, files: number): void;
+  /** Called after each test, which is one document of a test file. */
+  progress?(done: number, tests: number): void;
 }
 
 /**
@@ -310,8 +310,9 @@ async function runTest(folder: PolicyFolder, test: PolicyTest, yieldIfSlow: Yiel
 }
 
 /**
- * Returns the relative paths of policy and test files in the folder, sorted by name. Follows links. Rejects if the
- * folder cannot be read; with `recursive`, also rejects for a broken link and for a link to a parent folder.
+ * Returns the relative paths of the YAML files in the folder: policies, tests and shared data. Sorts each folder by
+ * name, and follows links. Rejects if the folder cannot be read. With `recursive`, also rejects for a link to a parent
+ * folder, and for a broken link whose name is not that of a YAML file.
  */
 export async function listPolicyFiles(
   path: string,

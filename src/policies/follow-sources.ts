@@ -56,7 +56,7 @@ export async function followSources(
     for (const source of inOrder) await follow(source);
     await warnOfOrphans(policies, log);
   } catch (error) {
-    // Stop watching the earlier sources, because this would prevent the process from exiting.
+    // Stop watching the earlier sources, because their watchers would prevent the process from exiting.
     await stopAll();
     throw error;
   }

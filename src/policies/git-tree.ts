@@ -1,4 +1,7 @@
-/** Reads the policy files of a folder in a git commit, for the command line and the policy-git plugin, which run git differently. */
+/**
+ * Reads the policy files of a folder in a git commit, for the command line and the policy-git plugin, which run git
+ * differently.
+ */
 import type { TextFault } from "../domain/policy/parse/parse.ts";
 
 export type RunGit = (args: readonly string[], input?: string) => Promise<Uint8Array>;
@@ -13,9 +16,9 @@ export interface TreeFile {
 const SUBMODULE = "a submodule is not followed, so its policies would be missing; put them into this repository";
 
 /**
- * Lists the policy files of a tree. Does not follow submodules and symbolic links. With `recursive`, reports them as
- * faults, because they could contain policies: if a policy that denies actions were skipped, the actions would be
- * allowed.
+ * Lists the policy files of a tree. Does not follow submodules and symbolic links. A link with the name of a YAML file
+ * is a fault. With `recursive`, every submodule and link is a fault, because it could contain policies: if a policy
+ * that denies actions were skipped, the actions would be allowed.
  *
  * @param tree the tree, such as `<commit>:<folder>`; if it does not exist, rejects with the error of `run`
  * @param linkFault the message for a symbolic link

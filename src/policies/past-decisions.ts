@@ -1,5 +1,6 @@
 /**
- * Reads past decisions with their votes, for suggestions. Reads one page in each turn of the main thread's event loop.
+ * Reads past decisions with their votes, for suggestions. Runs on the main thread, which reads one page for each
+ * request of the thread for policy trials.
  */
 import type { PastDecision, PastDecisionPage, PastDecisionReader } from "../contract/suggestions.ts";
 import type { ActionRow, DecisionInput, EntryRow, StorageReader } from "../contract/storage.ts";
@@ -94,7 +95,7 @@ async function readDecision(
   }
 }
 
-/** Reads the votes on an action. Throws if an entry was altered. */
+/** Reads the votes on an action and its outcome. Throws if an entry was altered. */
 function readAnswers(
   rows: readonly EntryRow[],
   isFlagged: boolean,

@@ -1,6 +1,6 @@
 /**
- * Reads policy sets, and compiles each of them once. Sets and versions are immutable and never deleted, so that any
- * decision can be replayed.
+ * Reads and compiles policy sets, and caches the compiled sets. Sets and versions are immutable and never deleted, so
+ * that any decision can be replayed.
  */
 import type { ActivePolicies } from "../contract/active-policies.ts";
 import { PreparationRequired } from "../contract/ledger.ts";
@@ -15,8 +15,8 @@ import {
 import type { PolicySetDocument } from "../domain/policy/policy-types.ts";
 import { findSetSource } from "./activate.ts";
 
-/** Number of compiled sets that are cached in addition to the active set, for replays of old decisions. */
-const KEPT_SETS = 16;
+/** Maximum number of cached compiled sets, including the active set. Replays of old decisions use the other sets. */
+const MAX_CACHED_SETS = 16;
 
 export class PolicySets {
   private readonly storage: StorageReader;
@@ -30,7 +30,10 @@ export class PolicySets {
     this.head = head;
   }
 
-  /** Returns the active set under the lock, for the sequencer. Rejects with PreparationRequired. */
+  /**
+   * Returns the active set under the lock, for the sequencer. Rejects with PreparationRequired if the set is not
+   * compiled yet.
+   */
   within(tx: StorageReader, digest: string | null): Promise<ActivePolicies> {
     return this.activate(tx, digest, true);
   }
@@ -79,7 +82,7 @@ export class PolicySets {
 
   private evictOldest(newest: string): void {
     for (const oldest of this.compiled.keys()) {
-      if (this.compiled.size <= KEPT_SETS) break;
+      if (this.compiled.size <= MAX_CACHED_SETS) break;
       if (oldest !== this.active.digest && oldest !== newest) this.compiled.delete(oldest);
     }
   }

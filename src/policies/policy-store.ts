@@ -31,10 +31,8 @@ import { type AcceptedBundle, isAcceptedBaseline, readAcceptedBundle } from "./b
 import { validateBundle } from "./bundle.ts";
 import type { PolicySets } from "./policy-sets.ts";
 
-/**
- * Maximum number of times that a source is loaded, if other processes activate bundles of the source during the loads.
- */
-const OFFERS = 5;
+/** Maximum number of consecutive loads of a source during which another process activates a bundle of the source. */
+const MAX_LOADS = 5;
 
 interface PoliciesOptions {
   storage: StorageReader;
@@ -170,7 +168,7 @@ export class PolicyStore implements PolicyService {
   }
 
   private async syncNow(source: PolicySource): Promise<void> {
-    for (let offers = 1; offers <= OFFERS; offers++) {
+    for (let loads = 1; loads <= MAX_LOADS; loads++) {
       const basis = { value: await readAcceptedBundle(this.options.storage, source.name) };
       try {
         const offered = await this.offer(source, basis);
@@ -186,7 +184,7 @@ export class PolicyStore implements PolicyService {
     }
     throw new StorageError(
       "unavailable",
-      `other processes activated what the policy source "${source.name}" offers ${OFFERS} times in a row`,
+      `another process activated a bundle of the policy source "${source.name}" during each of ${MAX_LOADS} loads`,
     );
   }
 

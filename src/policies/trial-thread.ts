@@ -21,7 +21,7 @@ import type { MessageFromThread, JobName, Jobs, ReaderCall, MessageToThread } fr
 const TURN_MS = 20;
 /** Minimum interval between two reports that the same job is running. Milliseconds. */
 const REPORT_INTERVAL_MS = 250;
-const KEPT_SETS = 8;
+const MAX_CACHED_SETS = 8;
 
 if (parentPort === null) throw new Error("this file only runs as a worker thread of the service");
 const port = parentPort;
@@ -109,7 +109,7 @@ async function compileSet({ digest, text }: SerializedPolicySet, turn: Turn): Pr
   const set = compilePolicySet({ format, policies });
   compiled.set(digest, set);
   for (const oldest of compiled.keys()) {
-    if (compiled.size <= KEPT_SETS) break;
+    if (compiled.size <= MAX_CACHED_SETS) break;
     compiled.delete(oldest);
   }
   return set;

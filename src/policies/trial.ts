@@ -26,7 +26,7 @@ import type { MessageFromThread, JobName, Jobs, ReaderCall, MessageToThread } fr
 
 export interface TrialOptions {
   storage: BacktestReader;
-  /** Reads past decisions for suggestions. Default: nothing is suggested. */
+  /** Reads past decisions for suggestions. Default: `suggest` rejects. */
   pastDecisions?: PastDecisionReader;
   log: Logger;
   /** Maximum CPU time of a job, checked between its steps. Milliseconds. */
@@ -270,7 +270,10 @@ class ThreadedTrials implements TrialService {
     this.startIdling();
   }
 
-  /** Reads from the store for a backtest. The visibility comes from this thread's copy of the range, not from the message. */
+  /**
+   * Answers a read of the thread. For a backtest, uses the visibility of this thread's copy of the range instead of the
+   * visibility in the message.
+   */
   private async answerCall(id: number, call: number, readerCall: ReaderCall, job: RunningJob): Promise<void> {
     try {
       const value = await this.readStore(readerCall, job);
@@ -278,7 +281,7 @@ class ThreadedTrials implements TrialService {
     } catch (error) {
       this.jobs.delete(id);
       this.send({ kind: "abort", id });
-      // An empty result ends the backtest in the thread.
+      // An empty result ends the job in the thread.
       this.send({ kind: "answer", call, value: EMPTY_ANSWERS[readerCall.method] });
       this.startIdling();
       job.reject(error);

@@ -71,7 +71,7 @@ interface Doom {
 type AnyMethod = (...args: unknown[]) => Promise<unknown>;
 
 /**
- * Wraps a storage with fault injection. Without a planned fault it behaves exactly like the wrapped storage.
+ * Wraps a storage with fault injection. Without a planned fault, each call has the result of the wrapped storage.
  * @example
  * const storage = withFaults(sqliteStorage({ path }));
  * storage.faults.failNext("commit", "persisted");

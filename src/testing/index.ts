@@ -1,4 +1,7 @@
-/** Helpers for authors of storages and tests: the conformance suite, a storage in memory, and fault injection. */
+/**
+ * Helpers for authors of storages and tests: the conformance suite, a storage in memory, fault injection, and the
+ * audit.
+ */
 export { READER_METHODS, WRITER_METHODS } from "../contract/storage.ts";
 export { withFaults, type FaultMode, type FaultOptions, type Faults } from "./faults.ts";
 export { memoryStorage } from "./memory-storage.ts";

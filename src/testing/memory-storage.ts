@@ -3,7 +3,7 @@ import { StorageError, type Storage } from "../contract/storage.ts";
 import { createLoggedStorage, type LoggedChange } from "../storage/log/logged.ts";
 import { withFaults, type Faults } from "./faults.ts";
 
-export interface MemoryDisk {
+interface MemoryDisk {
   readonly kept: Map<string, LoggedChange>;
   /** Whether a storage has the disk open for writing. */
   locked: boolean;

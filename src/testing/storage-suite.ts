@@ -13,13 +13,13 @@ import { ledgerCases } from "./suite/ledger.ts";
 import { lifecycleCases } from "./suite/lifecycle.ts";
 import { listCases } from "./suite/lists.ts";
 import { openActionCases } from "./suite/open-actions.ts";
-import { permitCases } from "./suite/permits.ts";
+import { approvedActionCases } from "./suite/approved-actions.ts";
 import type { DefineCase } from "./suite/rows.ts";
 import { processCases } from "./suite/processes.ts";
 import { sharingCases } from "./suite/sharing.ts";
 import { transactionCases } from "./suite/transactions.ts";
 import { valueCases } from "./suite/values.ts";
-import { waitingCases } from "./suite/waiting.ts";
+import { pendingActionCases } from "./suite/pending-actions.ts";
 
 export interface StorageUnderTest {
   storage: Storage;
@@ -78,8 +78,8 @@ export function storageSuite({ test, create }: StorageSuiteOptions): void {
   erasureCases(testCase);
   valueCases(testCase);
   listCases(testCase);
-  waitingCases(testCase);
-  permitCases(testCase);
+  pendingActionCases(testCase);
+  approvedActionCases(testCase);
   openActionCases(testCase);
   analyticsCases(testCase);
   directoryCases(testCase);

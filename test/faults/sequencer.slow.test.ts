@@ -86,6 +86,7 @@ for (const { name, create } of stores) {
               "no verdict without a record",
             );
             assert.ok(!JSON.stringify(failed.body).includes("allow"), "a failed request must not carry a verdict");
+            assert.match(failed.body.detail, /might have been recorded/);
             // A retry with the same key finds the persisted action or records it now. In both cases it is recorded
             // once.
             const retried = await submit(service, "one");

@@ -5,7 +5,7 @@ import type { FrameMessage, RelayedResponse } from "./relayed.ts";
 const WITHOUT_BODY = [204, 205, 304];
 
 /** Sends a request like `fetch`, but through the page. */
-export function askService(
+export function fetchThroughPage(
   url: string | URL,
   { method = "GET", headers = {}, body }: { method?: string; headers?: Record<string, string>; body?: string } = {},
 ): Promise<Response> {

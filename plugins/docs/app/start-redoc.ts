@@ -1,5 +1,5 @@
 /** Starts Redoc in its frame. */
-import { askService, openLinksInTabs, reportSection } from "./frame.ts";
+import { fetchThroughPage, openLinksInTabs, reportSection } from "./frame.ts";
 
 /** Defined by redoc.standalone.js, which the document loads first. */
 declare const Redoc: {
@@ -8,6 +8,6 @@ declare const Redoc: {
 
 reportSection();
 openLinksInTabs();
-void askService("/openapi.json")
+void fetchThroughPage("/openapi.json")
   .then((response) => response.json())
   .then((description: unknown) => Redoc.init(description, { disableSearch: true }, document.getElementById("redoc")));

@@ -1,5 +1,5 @@
 /** Starts Swagger UI in its frame. */
-import { askService, openLinksInTabs, reportSection } from "./frame.ts";
+import { fetchThroughPage, openLinksInTabs, reportSection } from "./frame.ts";
 
 /** Defined by swagger-ui-bundle.js, which the document loads first. */
 declare const SwaggerUIBundle: (options: Readonly<Record<string, unknown>>) => unknown;
@@ -14,7 +14,7 @@ SwaggerUIBundle({
   defaultModelsExpandDepth: 0,
   displayRequestDuration: true,
   filter: true,
-  requestInterceptor: (request: object) => Object.assign(request, { userFetch: askService }),
+  requestInterceptor: (request: object) => Object.assign(request, { userFetch: fetchThroughPage }),
   // Forget a pasted key when the tab closes.
   persistAuthorization: false,
   // Disable the validator badge, which would send the document to another host.

@@ -78,7 +78,9 @@ export interface ActionGuard {
 
 export interface ApprovalRow {
   action_id: string;
-  /** Principal of the voter: the owner of the API key, or the key itself if it has no owner. Unique per action. */
+  /**
+   * Principal of the voter: `owner:<owner>`, `key:<id>` of a key without an owner, or `user:<id>`. Unique per action.
+   */
   principal: string;
   key_id: string;
   approve: boolean;
@@ -134,8 +136,8 @@ export interface ActionFilter {
   tool?: string;
   operation?: string;
   /**
-   * No index contains the values of `decision`, `policy`, `rule` and `contains`. Use these filters only with `from_seq`,
-   * because such a list reads all actions that match the other filters.
+   * No index contains the values of `decision`, `policy`, `rule` and `contains`. Use these filters only with
+   * `from_seq`, because such a list reads all actions that match the other filters.
    */
   decision?: ActionRow["decision"];
   policy?: string;
@@ -206,9 +208,9 @@ export interface ActionReads {
   /** Returns the actions with these ids that exist, once each, in any order. */
   actionsById(ids: readonly string[]): Promise<ActionRow[]>;
   /**
-   * Returns an open action that this key submitted with this request hash: allowed or approved with `approved_until >
-   * now`, or pending with `expires_at > now`. If there are several, returns the action that expires last; of actions
-   * with the same expiry, returns the newest.
+   * Returns an open action that this key submitted with this request hash. Prefers allowed and approved actions with
+   * `approved_until > now` over pending actions with `expires_at > now`. Of these, returns the action with the latest
+   * deadline; of actions with the same deadline, returns the newest.
    */
   openAction(submittedBy: string, requestHash: string, now: number): Promise<ActionRow | null>;
   /**
@@ -257,6 +259,7 @@ export interface ActionReads {
   oldestPending(now: number): Promise<number | null>;
   /** Returns the smallest `expires_at` of the pending actions. */
   nextExpiry(): Promise<number | null>;
+  /** Lists the votes on an action, in the order of the ledger. */
   approvals(actionId: string): Promise<ApprovalRow[]>;
   idempotency(keyId: string, route: string, idempotencyKey: string): Promise<IdempotencyRow | null>;
   /** Returns the rows of these keys that exist, in any order. */
@@ -274,10 +277,10 @@ export interface ActionWrites {
   /** Compare-and-set in one statement. Resolves to false and changes nothing if the guard does not match. */
   updateAction(id: string, guard: ActionGuard, change: ActionChange): Promise<boolean>;
   /**
-   * Clears request, request_hash and salt, and sets past, meta, questions, effective, effective_hash and result to
-   * null. Compare-and-set: resolves to false and changes nothing if the action does not exist, is pending or was
-   * erased. After the commit, the store must no longer contain the data, as far as it can control that. docs/erasure.md
-   * describes this for each store.
+   * Clears request, request_hash and salt, sets past, meta, questions, effective, effective_hash and result to null,
+   * and sets erased_at. Compare-and-set: resolves to false and changes nothing if the action does not exist, is pending
+   * or was erased. After the commit, the store must no longer contain the data, as far as it can control that.
+   * docs/erasure.md describes this for each store.
    */
   eraseAction(id: string, at: number): Promise<boolean>;
   /**

@@ -1,4 +1,5 @@
 /** Messages to approvers and feeds, and their delivery. */
+
 /**
  * Kind of a message. `approval_requested`, `approval_escalated` and `approval_reminder` request a vote;
  * `approval_closed` reports that a vote is no longer needed. `event` is a ledger entry for a feed.

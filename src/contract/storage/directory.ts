@@ -1,4 +1,6 @@
 /** API keys and registered agents. */
+
+/** A stored API key. */
 export interface KeyRow {
   id: string;
   name: string;

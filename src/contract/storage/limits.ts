@@ -1,4 +1,5 @@
 /** Recorded uses of policy limits. */
+
 /** One action that counted against a policy's limit. Unique by limit, subject and action. */
 export interface LimitUseRow {
   policy: string;

@@ -1,4 +1,6 @@
 /** Policies, their versions, and the sets of them that were ever active. */
+
+/** A policy of the API or of a policy source, without its definition. */
 export interface PolicyRow {
   id: string;
   name: string;

@@ -51,8 +51,8 @@ export interface Storage extends StorageReader {
   /** Rejects if the store cannot accept a write now. */
   ping(): Promise<void>;
   /**
-   * Runs `work` in one serialised write transaction that holds the head's lock from its first statement, and commits
-   * durably (a crash or power failure after `write` resolved loses nothing). If `work` throws, everything is rolled
+   * Runs `work` in one serialised write transaction, which holds the head's lock from its first statement. Commits
+   * durably: a crash or power failure after `write` resolved loses nothing. If `work` throws, everything is rolled
    * back and its error is rethrown unchanged. `work` runs at most once for each call. Calls run one at a time, in
    * order. `readFrom` announces that `work` will probably read the newest entry and the leaf hashes from this sequence
    * number. A remote store then reads them in the round trip that acquires the lock. The option never changes a result.
@@ -67,7 +67,10 @@ export interface Storage extends StorageReader {
   lease(name: string, holder: string, ms: number): Promise<boolean>;
   /** Releases the lease if this holder has it. */
   release(name: string, holder: string): Promise<void>;
-  /** Lists active leases that were acquired for at most `ms`, ordered by name. Leases that expired long ago may be deleted. */
+  /**
+   * Lists active leases that were acquired for at most `ms`, ordered by name. Leases that expired long ago may be
+   * deleted.
+   */
   leases(ms: number): Promise<{ name: string; holder: string }[]>;
   /**
    * Writes a consistent copy of the store to a new file, even during writes. Also works for a store that was opened

@@ -129,7 +129,7 @@ export const FlipFields = {
 export const BacktestResponse = Type.Object(
   {
     policy_set: Type.Union([Type.String(), Type.Null()], {
-      description: "Digest of the set that the decisions were made with.",
+      description: "Digest of the policy set that evaluated the decisions.",
     }),
     ...FlipFields,
   },

@@ -32,7 +32,7 @@ export const GrantSum = Type.Object(
 
 /** The members of a grant that is created with a vote. The vote's signature covers them. */
 export const VOTED_GRANT = {
-  count: countSchema("Number of uses."),
+  count: countSchema("Maximum number of uses."),
   ends_on_failure: Type.Boolean({ description: "Whether a failed result of a use ends the grant." }),
   for_ms: countSchema("Milliseconds from the vote to the end of the grant."),
   scope: orNull(textSchema("CEL over the request; null covers every request.")),
@@ -64,7 +64,7 @@ export const Facts = Type.Object(
     ),
     key_ended: Type.Optional(Type.Literal(true)),
     final_request: Type.Optional(
-      Type.Literal(true, { description: "Present if obligations may no longer change the request, and some apply." }),
+      Type.Literal(true, { description: "Present if obligations can no longer change the request, and some apply." }),
     ),
     policy_commit: Type.Optional(Type.String()),
     suggested: Type.Optional(Type.Array(Type.String())),
@@ -96,7 +96,7 @@ export const Facts = Type.Object(
           by: textSchema("Principal of the grantor."),
           granted_at: timeSchema("When it was granted."),
           until: timeSchema("When the grant ends."),
-          count: countSchema("Number of uses."),
+          count: countSchema("Maximum number of uses."),
           scope: orNull(textSchema("CEL over the request; null covers every request.")),
           sum: orNull(GrantSum),
           groups: Type.Array(Type.String(), { description: "Groups of the grantor that the rules name." }),

@@ -47,7 +47,7 @@ export interface GateAction extends ExplainedAction {
 type GateCall = Pick<FacadeCall, "callApi" | "request">;
 type Fault = Extract<GateOutcome, { kind: "fault" }>;
 
-/** Returns the agent that the caller's key is bound to; null for an unbound key. */
+/** Returns the agent that the caller's key is bound to, null for an unbound key, or the fault of the lookup. */
 async function boundAgent(call: GateCall): Promise<string | null | Fault> {
   const me = await call.callApi("GET", "/v1/me");
   return me.status === 200 ? (me.json as { key: { agent_id: string | null } }).key.agent_id : readApiFault(me);

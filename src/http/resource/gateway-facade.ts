@@ -125,7 +125,7 @@ function replyTo(outcome: GateOutcome): Reply {
 
 const passed = (id: string): Reply => ({ status: 200, headers: { "Assent-Action-Id": id }, text: "" });
 
-/** Gateways treat 403 as a deny. */
+/** Returns the response for a request that must not run. Gateways treat 403 as a deny. */
 function refused(code: string, detail: string, id?: string, retryAfter?: string): Reply {
   const about = id === undefined ? {} : { action_id: id };
   return {
@@ -140,8 +140,8 @@ function refused(code: string, detail: string, id?: string, retryAfter?: string)
 }
 
 /**
- * Responds that no decision was made. Also hides problems with the gateway's own key, because the gateway's client must
- * not get a 401 for them.
+ * Returns the response for a request without a decision. Also hides problems with the gateway's own key, because the
+ * gateway's client must not get a 401 for them.
  */
 function broken({ code }: Pick<FacadeFault, "code">, retryAfter: string | null = null): Reply {
   return {

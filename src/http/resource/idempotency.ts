@@ -29,7 +29,7 @@ export function readIdempotencyKey(headers: Headers): string | null {
   const key = headers.get("idempotency-key");
   if (key === null) return null;
   if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
-    throw new Refusal("VALIDATION_FAILED", "the Idempotency-Key header takes 1 to 255 visible ASCII characters", {
+    throw new Refusal("VALIDATION_FAILED", "the Idempotency-Key header must have 1 to 255 visible ASCII characters", {
       errors: [{ parameter: "Idempotency-Key", detail: "1 to 255 visible ASCII characters" }],
     });
   }
@@ -37,7 +37,7 @@ export function readIdempotencyKey(headers: Headers): string | null {
 }
 
 /**
- * Reads the header.
+ * Reads the header, and hashes the body. Returns null if the header is absent. Throws VALIDATION_FAILED.
  * @param body everything in the request that determines the created resource
  */
 export function readIdempotentCall(headers: Headers, route: string, body: unknown): IdempotentCall | null {
@@ -73,7 +73,10 @@ export function idempotencyConflict({ key }: IdempotentCall, created: string): R
   );
 }
 
-/** @param createdAt the creation time of the resource. Default: the time of this transaction */
+/**
+ * Stores the idempotency key with the id of the created resource. Does nothing for a request without a key.
+ * @param createdAt the creation time of the resource. Default: the time of this transaction
+ */
 export async function recordCreatedResource(
   tx: Pick<LedgerTransaction, "insertIdempotency" | "now">,
   credential: Credential,

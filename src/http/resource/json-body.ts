@@ -1,7 +1,10 @@
 /** Parses the bodies that a facade reads itself. */
 import { decodeUtf8, isJsonObject, parseJson, type JsonObject, type JsonValue } from "../../domain/json.ts";
 
-/** Thrown for a request that can be interpreted in different ways. There is no decision on such a request. */
+/**
+ * Thrown for a request that a facade cannot read, or that can be interpreted in different ways. There is no decision on
+ * such a request.
+ */
 export class UnreadableRequest extends Error {}
 
 /** Maximum number of values in a body that a facade parses. Lower than the default for the service's own routes. */

@@ -52,7 +52,7 @@ export function decodeCursor(list: string, cursor: string): string {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(fromBase64Url(cursor));
     if (text.startsWith(`${list}:`) && text.length > list.length + 1) return text.slice(list.length + 1);
   } catch {
-    // The check below reports the fault.
+    // The statement below throws the error.
   }
   throw invalidCursor(cursor);
 }

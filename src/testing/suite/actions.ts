@@ -2,10 +2,8 @@
 import assert from "node:assert/strict";
 import type { ActionStatus } from "../../domain/actions.ts";
 import { ACTION_STATUSES } from "../../domain/actions.ts";
-import { StorageError, type ActionChange, type ActionGuard, type ActionRow } from "../../contract/storage.ts";
-import { actionRow, approvalRow, fullActionRow, BASE_TIME, type DefineCase } from "./rows.ts";
-
-const isStorageError = (error: unknown): boolean => error instanceof StorageError;
+import { type ActionChange, type ActionGuard, type ActionRow } from "../../contract/storage.ts";
+import { actionRow, approvalRow, fullActionRow, BASE_TIME, type DefineCase, isStorageError } from "./rows.ts";
 
 export function actionCases(test: DefineCase): void {
   test("an action is returned as it was stored, with and without its optional members", async ({ storage, reopen }) => {
@@ -33,7 +31,7 @@ export function actionCases(test: DefineCase): void {
       assert.equal((await storage.action(`action-${n}`))?.status, status);
   });
 
-  test("an id or a decision's sequence number can be used only once", async ({ storage }) => {
+  test("the id and the decision_seq of an action are unique", async ({ storage }) => {
     await storage.write((tx) => tx.insertAction(actionRow(1)));
     await assert.rejects(
       storage.write((tx) => tx.insertAction(actionRow(2, { id: "action-1" }))),
@@ -68,7 +66,9 @@ function isGuardMet(row: ActionRow, guard: ActionGuard): boolean {
 }
 
 function guardCases(test: DefineCase): void {
-  test("every guard and every combination of guards, at, before and after its time", async ({ storage }) => {
+  test("a status change is applied only if every member of its guard matches, before, at and after each time", async ({
+    storage,
+  }) => {
     const times = [undefined, BASE_TIME - 1, BASE_TIME, BASE_TIME + 1];
     const rows = [
       actionRow(1, { expires_at: BASE_TIME, approved_until: BASE_TIME }),
@@ -120,7 +120,9 @@ function guardCases(test: DefineCase): void {
     }
   });
 
-  test("a time guard does not match at its own boundary", async ({ storage }) => {
+  test("the guards expires_after and approved_after are exclusive, and expired_by is inclusive", async ({
+    storage,
+  }) => {
     await storage.write(async (tx) => {
       await tx.insertAction(
         actionRow(1, { status: "pending_approval", expires_at: BASE_TIME, approved_until: BASE_TIME }),

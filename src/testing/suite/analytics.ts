@@ -110,18 +110,21 @@ export function analyticsCases(test: DefineCase): void {
     assert.equal((await storage.upkeep?.(10)) ?? 0, 0);
   });
 
-  test("counts equal the rows before, while and after actions are added to the sums", async ({ storage, reopen }) => {
+  test("counts equal the rows before, during and after the upkeep that adds actions to the sums", async ({
+    storage,
+    reopen,
+  }) => {
     const below = numbers(1);
     const rows = Array.from({ length: 400 }, (_, i) => randomAction(i * 3, below));
     await storage.write(async (tx) => {
       for (const row of rows) await tx.insertAction(row);
     });
-    await compare(storage, rows, "nothing folded");
+    await compare(storage, rows, "before the upkeep");
     await storage.upkeep?.(1);
     await storage.upkeep?.(130);
-    await compare(storage, rows, "half folded");
+    await compare(storage, rows, "during the upkeep");
     while (((await storage.upkeep?.(77)) ?? 0) > 0);
-    await compare(storage, rows, "all folded");
+    await compare(storage, rows, "after the upkeep");
     const late = Array.from({ length: 50 }, (_, i) => randomAction(2000 + i, below));
     await storage.write(async (tx) => {
       for (const row of late) await tx.insertAction(row);
@@ -169,6 +172,6 @@ export function analyticsCases(test: DefineCase): void {
     });
     await compare(storage, rows, "after the changes");
     while (((await storage.upkeep?.(77)) ?? 0) > 0);
-    await compare(storage, rows, "all folded");
+    await compare(storage, rows, "after the upkeep");
   });
 }

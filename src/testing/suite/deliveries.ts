@@ -1,9 +1,8 @@
 /** Cases for deliveries. */
 import assert from "node:assert/strict";
-import { StorageError, type DeliveryRow, type StorageReader, type StorageTransaction } from "../../contract/storage.ts";
-import { actionRow, deliveryRow, BASE_TIME, limitUseRow, type DefineCase } from "./rows.ts";
+import { type DeliveryRow, type StorageReader, type StorageTransaction } from "../../contract/storage.ts";
+import { actionRow, deliveryRow, BASE_TIME, limitUseRow, type DefineCase, isStorageError } from "./rows.ts";
 
-const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 const ids = (rows: readonly DeliveryRow[]): string[] => rows.map(({ id }) => id);
 
 async function insert(tx: StorageTransaction, ...rows: readonly DeliveryRow[]): Promise<void> {
@@ -63,7 +62,7 @@ export function deliveryCases(test: DefineCase): void {
     assert.deepEqual(await list({ offset: 1, limit: 2 }), ["delivery-3", "delivery-2"]);
   });
 
-  test("for each destination, the waiting delivery that is given up first is due; of its events, only the first can be due", async ({
+  test("each destination has one due delivery: the unattempted delivery with the earliest give_up_at; of its events, only the first can be due", async ({
     storage,
   }) => {
     const event = { kind: "event", destination: "hook ops" } as const;
@@ -135,7 +134,7 @@ export function deliveryCases(test: DefineCase): void {
       [BASE_TIME + 6, null],
       "a delivery that was attempted keeps its own error",
     );
-    assert.equal(await deferred(destination), 0, "they already wait until this time");
+    assert.equal(await deferred(destination), 0, "all of them are already deferred to this time");
     assert.equal(await storage.write((tx) => tx.hastenDeliveries(destination, 0, BASE_TIME + 4)), 3);
     assert.deepEqual(await times(), [6, 4, 4, 4, 0, 0]);
     assert.equal(await storage.write((tx) => tx.hastenDeliveries(destination, 1, BASE_TIME + 4)), 1);
@@ -254,7 +253,7 @@ export function deliveryCases(test: DefineCase): void {
     assert.equal(await storage.write((tx) => tx.pruneDeliveries(BASE_TIME + 1, 10)), 1);
   });
 
-  test("a transaction that is rolled back does not add or remove deliveries and uses", async ({ storage }) => {
+  test("a transaction that is rolled back neither adds nor removes deliveries and limit uses", async ({ storage }) => {
     await storage.write(async (tx) => {
       await insert(tx, deliveryRow(1, { state: "dead" }));
       await tx.insertLimitUse(limitUseRow(1));

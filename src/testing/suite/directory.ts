@@ -1,9 +1,6 @@
 /** Cases for keys, agents and policies. */
 import assert from "node:assert/strict";
-import { StorageError } from "../../contract/storage.ts";
-import { agentRow, keyRow, policyRow, BASE_TIME, policyVersionRow, type DefineCase } from "./rows.ts";
-
-const isStorageError = (error: unknown): boolean => error instanceof StorageError;
+import { agentRow, keyRow, policyRow, BASE_TIME, policyVersionRow, type DefineCase, isStorageError } from "./rows.ts";
 
 export function directoryCases(test: DefineCase): void {
   test("a key is returned as it was stored, by id and by hash", async ({ storage, reopen }) => {

@@ -53,7 +53,7 @@ export function documentCases(test: DefineCase): void {
     assert.equal(await storage.write((tx) => tx.deleteDocument("notes", "a", first)), true);
     assert.equal(await storage.write((tx) => tx.deleteDocument("notes", "a", first)), false);
     assert.equal(await storage.document("notes", "a"), null);
-    assert.equal(await put(storage, "a", first), null, "what is gone cannot be written over");
+    assert.equal(await put(storage, "a", first), null, "a deleted document cannot be replaced");
     const reopened = await reopen();
     const second = (await reopened.write((tx) => tx.putDocument("notes", "a", "{}", null))) as number;
     assert.ok(second > first);

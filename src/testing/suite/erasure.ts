@@ -1,4 +1,4 @@
-/** Cases for erasure: only requests and results are removed. */
+/** Cases for erasure: it clears only the columns whose content the ledger commits to. */
 import assert from "node:assert/strict";
 import type { ActionStatus } from "../../domain/actions.ts";
 import { actionRow, appendEntries, BASE_TIME, type DefineCase } from "./rows.ts";
@@ -17,7 +17,7 @@ const ERASED = {
 };
 
 export function erasureCases(test: DefineCase): void {
-  test("an erased action keeps everything except the request, the usage and the result", async ({
+  test("an erasure clears the request, past data, meta, questions and result, and nothing else", async ({
     storage,
     reopen,
   }) => {

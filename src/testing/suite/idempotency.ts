@@ -1,9 +1,6 @@
 /** Cases for idempotency keys. */
 import assert from "node:assert/strict";
-import { StorageError } from "../../contract/storage.ts";
-import { idempotencyRow, BASE_TIME, type DefineCase } from "./rows.ts";
-
-const isStorageError = (error: unknown): boolean => error instanceof StorageError;
+import { idempotencyRow, BASE_TIME, type DefineCase, isStorageError } from "./rows.ts";
 
 export function idempotencyCases(test: DefineCase): void {
   test("an idempotency key is found by the combination of API key, route and value", async ({ storage, reopen }) => {

@@ -1,6 +1,6 @@
 /** Cases for the ledger's tables: no gaps, unchanged bytes, a head that only grows. */
 import assert from "node:assert/strict";
-import { StorageError, type EntryRow, type EntryType, type LedgerHead, type TileRow } from "../../contract/storage.ts";
+import { type EntryRow, type EntryType, type LedgerHead, type TileRow } from "../../contract/storage.ts";
 import { hashLeaf } from "../../domain/merkle.ts";
 import {
   actionRow,
@@ -12,9 +12,8 @@ import {
   policySetRow,
   tileRow,
   type DefineCase,
+  isStorageError,
 } from "./rows.ts";
-
-const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
 export function ledgerCases(test: DefineCase): void {
   entryCases(test);
@@ -43,7 +42,7 @@ function entryCases(test: DefineCase): void {
     assert.deepEqual(await storage.leafHashes(6, 9), []);
   });
 
-  test("entries of keys and agents are returned without other entries", async ({ storage }) => {
+  test("entries of a type are returned in order, without entries of other types", async ({ storage }) => {
     const types: EntryType[] = ["decision", "api_key", "agent", "api_key", "approval", "agent", "api_key"];
     await storage.write(async (tx) => {
       for (const type of types) await appendEntries(tx, 1, { type });
@@ -162,7 +161,7 @@ function appendCases(test: DefineCase): void {
   const misfits: [string, EntryRow[], LedgerHead][] = [
     ["a gap before the entries", [entryRow(3)], headRow(4)],
     ["an entry that already exists", [entryRow(1)], headRow(2)],
-    ["entries that overlap with stored ones", [entryRow(1), entryRow(2)], headRow(3)],
+    ["entries that overlap with stored entries", [entryRow(1), entryRow(2)], headRow(3)],
     ["a gap between the entries", [entryRow(2), entryRow(4)], headRow(4)],
     ["the same sequence number twice", [entryRow(2), entryRow(2)], headRow(4)],
     ["entries in descending order", [entryRow(3), entryRow(2)], headRow(4)],
@@ -191,7 +190,7 @@ function appendCases(test: DefineCase): void {
 }
 
 function tileCases(test: DefineCase): void {
-  test("tiles are found by level and index, their roots by range", async ({ storage }) => {
+  test("tiles are found by level and index", async ({ storage }) => {
     const tiles = [tileRow(0, 0), tileRow(0, 1), tileRow(0, 2), tileRow(1, 0)];
     await storage.write((tx) => tx.append([], tiles, headRow(0)));
     for (const tile of tiles) assert.deepEqual(await storage.tile(tile.level, tile.index), tile);

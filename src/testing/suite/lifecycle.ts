@@ -1,11 +1,8 @@
 /** Cases for `open`, `close`, `ping` and reopening. */
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
-import { StorageError } from "../../contract/storage.ts";
 import { readEverything, EMPTY_STORE, writeEverything } from "./everything.ts";
-import { appendEntries, leafHashHex, type DefineCase } from "./rows.ts";
-
-const isStorageError = (error: unknown): boolean => error instanceof StorageError;
+import { appendEntries, leafHashHex, type DefineCase, isStorageError } from "./rows.ts";
 
 export function lifecycleCases(test: DefineCase): void {
   test("open and close are idempotent", async ({ storage }) => {
@@ -54,7 +51,7 @@ export function lifecycleCases(test: DefineCase): void {
     assert.deepEqual(await readEverything(storage), before);
   });
 
-  test("reopening keeps everything", async ({ storage, reopen }) => {
+  test("all data is still stored after reopening", async ({ storage, reopen }) => {
     await storage.write(writeEverything);
     const before = await readEverything(storage);
     const reopened = await reopen();

@@ -1,9 +1,7 @@
 /** Cases for the usage of limits. */
 import assert from "node:assert/strict";
-import { StorageError, type LimitSpan, type LimitUseRow, type StorageReader } from "../../contract/storage.ts";
-import { BASE_TIME, limitUseRow, type DefineCase } from "./rows.ts";
-
-const isStorageError = (error: unknown): boolean => error instanceof StorageError;
+import { type LimitSpan, type LimitUseRow, type StorageReader } from "../../contract/storage.ts";
+import { BASE_TIME, limitUseRow, type DefineCase, isStorageError } from "./rows.ts";
 
 export function limitCases(test: DefineCase): void {
   test("uses are counted by limit, subject and time", async ({ storage, reopen }) => {
@@ -55,7 +53,7 @@ export function limitCases(test: DefineCase): void {
     );
   });
 
-  test("a sum never exceeds the integers that a double can represent", async ({ storage }) => {
+  test("a sum is capped at 2^53 - 1", async ({ storage }) => {
     await storage.write(async (tx) => {
       for (const n of [1, 2]) await tx.insertLimitUse(limitUseRow(n, { amount: Number.MAX_SAFE_INTEGER }));
     });
@@ -73,7 +71,7 @@ export function limitCases(test: DefineCase): void {
     assert.deepEqual(await storage.limitsUsed([span]), [all]);
   });
 
-  test("a sum is exact up to its largest amount", async ({ storage }) => {
+  test("a sum below 2^53 - 1 is exact", async ({ storage }) => {
     await storage.write(async (tx) => {
       await tx.insertLimitUse(limitUseRow(1, { amount: Number.MAX_SAFE_INTEGER - 11 }));
       for (let n = 2; n <= 11; n++) await tx.insertLimitUse(limitUseRow(n, { amount: 1 }));
@@ -144,7 +142,7 @@ export function limitCases(test: DefineCase): void {
         uses.push(...rows);
         await check(tx, `with ${first}`);
       });
-      await check(storage, `behind ${first}`);
+      await check(storage, `after ${first}`);
     };
     // Add three uses in each millisecond, and then more uses in one millisecond than a total covers.
     for (let n = 0; n < 4500; n += 750) await add(n, 750, (each) => Math.floor(each / 3));
@@ -159,7 +157,7 @@ export function limitCases(test: DefineCase): void {
       });
     }
     const reopened = await reopen();
-    await check(reopened, "behind a restart");
+    await check(reopened, "after reopening");
     for (let now = 10_300; now < 11_800; now += 500) {
       const removed = await reopened.write((tx) => tx.pruneLimitUses(BASE_TIME + now, 10_000));
       const left = uses.filter(({ until }) => until > BASE_TIME + now);

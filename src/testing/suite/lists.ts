@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { ActionFilter, ActionRow, DecisionFilter, StoredVisibility } from "../../contract/storage.ts";
 import { actionRow, appendEntries, leafHashHex, BASE_TIME, type DefineCase } from "./rows.ts";
 
-/** 48 actions in which every pair of members varies independently. Each creation time belongs to two actions. */
+/** 48 actions whose members repeat with different periods. Each creation time belongs to two actions. */
 const ROWS: ActionRow[] = Array.from({ length: 48 }, (_, n) =>
   actionRow(n, {
     agent_id: `agent-${n % 2}`,
@@ -135,7 +135,7 @@ export function listCases(test: DefineCase): void {
     },
   );
 
-  filled("a filter never makes other actions visible", async (list) => {
+  filled("a filter for another agent returns nothing to a key that sees one agent", async (list) => {
     assert.deepEqual(await list({ visibility: { agent_id: "agent-0" }, agent_id: "agent-1", limit: 99 }), []);
   });
 
@@ -226,23 +226,26 @@ export function listCases(test: DefineCase): void {
     assert.deepEqual(await list({ visibility: everything, limit: 0 }), []);
   });
 
-  filled("every combination of filters, visibility, cursor and offset", async (list) => {
-    const names = Object.keys(OPTIONS) as (keyof typeof OPTIONS)[];
-    const visibilities: StoredVisibility[] = [everything, { agent_id: "agent-1" }, { key_id: "key-1" }];
-    for (let chosen = 0; chosen < 2 ** names.length; chosen++) {
-      const options = Object.fromEntries(
-        names.filter((_, i) => (chosen >> i) % 2 === 1).map((name) => [name, OPTIONS[name]]),
-      );
-      for (const visibility of visibilities) {
-        for (const page of [{ limit: 99 }, { limit: 2, offset: 1 }]) {
-          const filter: ActionFilter = { visibility, ...options, ...page };
-          assert.deepEqual(await list(filter), expected(filter), JSON.stringify(filter));
+  filled(
+    "every combination of filters, visibility, cursor and offset returns exactly the matching actions",
+    async (list) => {
+      const names = Object.keys(OPTIONS) as (keyof typeof OPTIONS)[];
+      const visibilities: StoredVisibility[] = [everything, { agent_id: "agent-1" }, { key_id: "key-1" }];
+      for (let chosen = 0; chosen < 2 ** names.length; chosen++) {
+        const options = Object.fromEntries(
+          names.filter((_, i) => (chosen >> i) % 2 === 1).map((name) => [name, OPTIONS[name]]),
+        );
+        for (const visibility of visibilities) {
+          for (const page of [{ limit: 99 }, { limit: 2, offset: 1 }]) {
+            const filter: ActionFilter = { visibility, ...options, ...page };
+            assert.deepEqual(await list(filter), expected(filter), JSON.stringify(filter));
+          }
         }
       }
-    }
-  });
+    },
+  );
 
-  filled("a cursor returns the whole list without a gap while actions are added", async (list) => {
+  filled("a cursor returns the whole list, without gaps or repetitions", async (list) => {
     const walked: number[] = [];
     let before_seq: number | undefined;
     for (;;) {

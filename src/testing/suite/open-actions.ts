@@ -1,4 +1,4 @@
-/** Cases for joining: a submission joins only an open action of the same key with the same request. */
+/** Cases for open actions, for rejections that are in force, and for the columns about duplicate requests. */
 import assert from "node:assert/strict";
 import type { ActionOwner, ActionRow } from "../../contract/storage.ts";
 import { actionRow, leafHashHex, BASE_TIME, type DefineCase } from "./rows.ts";
@@ -11,7 +11,7 @@ const mayStart = (n: number, end: number, over: Partial<ActionRow> = {}): Action
   row(n, { approved_until: end, ...over });
 
 export function openActionCases(test: DefineCase): void {
-  test("an open action is found until its deadline: startable before pending, and the last deadline first", async ({
+  test("openAction prefers startable over pending actions, then the latest deadline, until the deadline has passed", async ({
     storage,
   }) => {
     const rows = [

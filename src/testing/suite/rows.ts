@@ -1,22 +1,23 @@
 /** Rows for the storage suite. Rows of one kind differ in every member that must be unique. */
-import type {
-  ActionRow,
-  AgentRow,
-  ApprovalRow,
-  DeliveryRow,
-  EntryRow,
-  IdempotencyRow,
-  KeyRow,
-  LedgerHead,
-  LimitUseRow,
-  PastActionRef,
-  PolicyRow,
-  PolicySetRow,
-  PolicyVersionRow,
-  Storage,
-  StorageReader,
-  StorageTransaction,
-  TileRow,
+import {
+  StorageError,
+  type ActionRow,
+  type AgentRow,
+  type ApprovalRow,
+  type DeliveryRow,
+  type EntryRow,
+  type IdempotencyRow,
+  type KeyRow,
+  type LedgerHead,
+  type LimitUseRow,
+  type PastActionRef,
+  type PolicyRow,
+  type PolicySetRow,
+  type PolicyVersionRow,
+  type Storage,
+  type StorageReader,
+  type StorageTransaction,
+  type TileRow,
 } from "../../contract/storage.ts";
 import { hashLeaf } from "../../domain/merkle.ts";
 
@@ -33,6 +34,8 @@ interface Fixture {
 
 /** Declares one case, which runs on a new, open, empty store. */
 export type DefineCase = (name: string, fn: (fixture: Fixture) => Promise<void>) => void;
+
+export const isStorageError = (error: unknown): boolean => error instanceof StorageError;
 
 const encoder = new TextEncoder();
 
@@ -326,7 +329,7 @@ export function pastActionRow(n: number, over: Partial<PastActionRef> = {}): Pas
   return { ...history, action_id: `action-${n}`, at: BASE_TIME + n, until: BASE_TIME + n + 100, ...over };
 }
 
-/** Reads the head without the members that only this storage has. */
+/** Reads the head without `server`, which only stores that processes can share return. */
 export async function readBareHead(reader: Pick<StorageReader, "head">): Promise<LedgerHead> {
   const { server: _server, ...head } = await reader.head();
   return head;

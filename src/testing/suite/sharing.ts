@@ -14,7 +14,7 @@ const TERM = 3_600_000;
 const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 1));
 
 export function sharingCases(test: DefineCase): void {
-  test("a store that was opened read-only returns everything and rejects writes", async ({ storage }) => {
+  test("a store that was opened read-only returns stored data and rejects writes", async ({ storage }) => {
     await storage.write((tx) => tx.putMeta("a", "1"));
     await storage.close();
     await storage.open({ readOnly: true });
@@ -34,7 +34,7 @@ export function sharingCases(test: DefineCase): void {
     assert.equal(await storage.meta("a"), "2");
   });
 
-  test("an open store has every migration that this version knows", async ({ storage }) => {
+  test("an open store has applied every migration that this version knows", async ({ storage }) => {
     const { applied, known: newest } = await storage.schema();
     assert.equal(applied, newest);
     assert.ok(newest >= 1);

@@ -1,11 +1,19 @@
-/** Cases for `write`, `open`, `close` and `ping` that do not depend on the kind of data. */
+/** Cases for transactions that do not depend on the kind of data. */
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
-import { StorageError, type StorageTransaction } from "../../contract/storage.ts";
+import { type StorageTransaction } from "../../contract/storage.ts";
 import { readEverything, EMPTY_STORE, writeEverything } from "./everything.ts";
-import { actionRow, appendEntries, entryRow, headRow, keyRow, BASE_TIME, tileRow, type DefineCase } from "./rows.ts";
-
-const isStorageError = (error: unknown): boolean => error instanceof StorageError;
+import {
+  actionRow,
+  appendEntries,
+  entryRow,
+  headRow,
+  keyRow,
+  BASE_TIME,
+  tileRow,
+  type DefineCase,
+  isStorageError,
+} from "./rows.ts";
 
 export function transactionCases(test: DefineCase): void {
   test("an empty store has a head of size 0 and nothing else", async ({ storage }) => {
@@ -148,7 +156,7 @@ export function transactionCases(test: DefineCase): void {
     assert.equal(log.length - steps.length, 4);
   });
 
-  test("of two concurrent compare-and-sets, only one succeeds", async ({ storage }) => {
+  test("of several concurrent compare-and-sets, only one succeeds", async ({ storage }) => {
     await storage.write((tx) => tx.insertAction(actionRow(1, { status: "pending_approval" })));
     const won = await Promise.all(
       Array.from({ length: 8 }, (_, i) =>

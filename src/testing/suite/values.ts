@@ -79,7 +79,7 @@ export function valueCases(test: DefineCase): void {
     }
   });
 
-  test("keys of rows can have the maximum length that the service permits", async ({ storage, reopen }) => {
+  test("rows can have keys of the maximum length that the service permits", async ({ storage, reopen }) => {
     // Returns a string of characters with three bytes each, which does not compress well.
     const long = (length: number): string =>
       String.fromCodePoint(...Array.from({ length }, (_, i) => 0x4e00 + ((i * 7919) % 20_000)));

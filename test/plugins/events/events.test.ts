@@ -317,10 +317,9 @@ describe("the event stream", () => {
       fetch(`${server.url}/v1/events`, { headers: { authorization: `Bearer ${key}` } });
     const held = [await open(), await open(), await open()];
     const refused = await open();
-    assert.deepEqual(
-      [refused.status, ((await refused.json()) as { code: string }).code, refused.headers.get("retry-after")],
-      [429, "TOO_MANY_STREAMS", "5"],
-    );
+    const { code, detail } = (await refused.json()) as { code: string; detail: string };
+    assert.deepEqual([refused.status, code, refused.headers.get("retry-after")], [429, "TOO_MANY_STREAMS", "5"]);
+    assert.match(detail, /poll GET \/v1\/events\/page$/);
     await held[0]?.body?.cancel();
     await until("a place is free", async () => {
       const again = await open();

@@ -327,7 +327,7 @@ export interface Facts {
     until: string | null;
   })[];
   key_ended?: true;
-  /** Present if obligations may no longer change the request, and some apply. */
+  /** Present if obligations can no longer change the request, and some apply. */
   final_request?: true;
   policy_commit?: string;
   suggested?: string[];
@@ -354,7 +354,7 @@ export interface Facts {
     granted_at: string;
     /** When the grant ends. */
     until: string;
-    /** Number of uses. */
+    /** Maximum number of uses. */
     count: number;
     /** CEL over the request; null covers every request. */
     scope: string | null;
@@ -525,7 +525,7 @@ export interface ApprovalEntry {
   grant: {
     /** The grant. */
     id: string;
-    /** Number of uses. */
+    /** Maximum number of uses. */
     count: number;
     /** Whether a failed result of a use ends the grant. */
     ends_on_failure: boolean;
@@ -1006,7 +1006,7 @@ export interface GrantEntry {
     operation: string;
     /** CEL over the request; null covers every request. */
     scope: string | null;
-    /** Number of uses. */
+    /** Maximum number of uses. */
     count: number;
     /** Maximum sum over all uses. */
     sum: {
@@ -1142,12 +1142,12 @@ export interface ThrottleEntry {
   requests: number;
   /** Number of requests for approval in the previous seven days. */
   usual: {
-    /** Requests. */
+    /** Number of requests. */
     requests: number;
     /** Number of hours in which they were made. */
     hours: number;
   };
-  /** Factor that throttles. */
+  /** Factor by which the requests must exceed the usual number. */
   times: number;
   /** Number of requests per hour that is never throttled. */
   minimum: number;
@@ -1219,7 +1219,7 @@ export interface Agent {
   suspended_reason: string | null;
   /** Increases with every change; also the `ETag`. */
   version: number;
-  /** Key. */
+  /** Id of the key or user that registered the agent. */
   created_by: string | null;
   created_at: string;
   updated_at: string;
@@ -1564,7 +1564,7 @@ export interface CoverageStatement {
     /** Time of the result. */
     at: string;
   }[];
-  /** Ledger entry that records the statement. */
+  /** Sequence number of the ledger entry that records the statement. */
   seq: number;
   /** Leaf hash of the entry. */
   hash: string;
@@ -1574,7 +1574,7 @@ export interface CoverageStatement {
 }
 
 export interface Execution {
-  /** Ledger entry. */
+  /** Sequence number of the ledger entry. */
   seq: number;
   action_id: string;
   phase: "start" | "no_result" | "result";
@@ -1632,10 +1632,10 @@ export interface Delivery {
   recipient: string;
   /** Channel of a policy; null for feeds. */
   channel: string | null;
-  /** Owner who received a personal link; null for places and feeds. */
+  /** Owner for whom the message contains a personal link; null if the recipient is not one person. */
   person: string | null;
   action_id: string | null;
-  /** Ledger entry that caused it. */
+  /** Sequence number of the ledger entry that caused the delivery. */
   seq: number;
   attempts: number;
   next_attempt_at: string | null;
@@ -1732,7 +1732,7 @@ export interface LegalHold {
 }
 
 export interface Me {
-  /** Principal of the key in records: `owner:<owner>` or `key:<id>`. */
+  /** Principal of the caller in records: `owner:<owner>`, `key:<id>` or `user:<id>`. */
   principal: string;
   /** All scopes of this key, with presets and `admin` expanded. */
   scopes: string[];
@@ -2260,7 +2260,7 @@ export interface Replay {
   };
   /** With `action_id`: later decisions on the same action, oldest first. `equal` above includes them. */
   redecisions: ({
-    /** `vote`, `start` or `permit`. */
+    /** `vote`, `start`, `permit`, `review` or `edit`. */
     occasion: string | null;
     hash: string;
     /** Recorded time of the decision, which the replay used. */
@@ -2339,7 +2339,7 @@ export interface Replay {
 export interface Backtest {
   /** Decisions of a range were replayed. */
   kind: "backtest";
-  /** Digest of the set that the decisions were made with. */
+  /** Digest of the policy set that evaluated the decisions. */
   policy_set: string | null;
   since: string;
   until: string;
@@ -2438,14 +2438,14 @@ export interface Stop {
   until: string | null;
   /** When it was placed. */
   placed_at: string;
-  /** Null for keys that see only what agents can see. */
+  /** Null for keys that neither see all actions nor have `stop:write`. */
   reason: string | null;
-  /** Principal; null for keys that see only what agents can see. */
+  /** Principal; null for keys that neither see all actions nor have `stop:write`. */
   placed_by: string | null;
   lift: {
     /** Number of people who must request to lift the stop. */
     needed: number;
-    /** People who requested to lift the stop, in order; empty for keys that see only what agents can see. */
+    /** Requests to lift the stop, in order; empty for keys that neither see all actions nor have `stop:write`. */
     asked: ({
       /** Principal. */
       by: string;
@@ -2456,7 +2456,7 @@ export interface Stop {
   };
   /** When it was lifted. */
   lifted_at: string | null;
-  /** Ledger entry that placed it. */
+  /** Sequence number of the ledger entry that placed it. */
   seq: number;
 }
 
@@ -2529,13 +2529,13 @@ export interface Device {
 }
 
 export interface Problem {
-  /** Documentation of the code. */
+  /** Reference to the documentation of the code. */
   type: string;
   title: string;
   status: number;
   /** What went wrong, and what to do. */
   detail: string;
-  /** Stable; programs branch on it. */
+  /** Stable identifier of the error, for programs. */
   code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "INVALID_SESSION_TOKEN" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "AGENT_THROTTLED" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "EDIT_NOT_ALLOWED" | "REQUEST_EDITED" | "PLAN_NOT_FOUND" | "PLAN_VOTE_REQUIRED" | "PLAN_WAITING" | "PLAN_STOPPED" | "TOO_MANY_QUESTIONS" | "QUESTION_NOT_OPEN" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_HELD" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "BREAK_GLASS_NOT_ALLOWED" | "BREAK_GLASS_NOT_FOUND" | "BREAK_GLASS_REVIEWED" | "REVIEWER_NOT_ELIGIBLE" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "CREDENTIAL_NOT_ISSUED" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "HOLD_NOT_FOUND" | "STOP_NOT_FOUND" | "GRANT_NOT_FOUND" | "GRANT_NOT_ALLOWED" | "GRANT_ENDED" | "TOO_MANY_GRANTS" | "SUGGESTED_RULE_NOT_FOUND" | "SUGGESTED_RULE_REVERTED" | "SUGGESTED_RULE_NOT_REVERTED" | "SUGGESTED_RULE_UNTRIED" | "HOLD_RELEASED" | "TOO_MANY_HOLDS" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "FACTS_UNAVAILABLE" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN" | "USERS_INSECURE" | "USERS_CROSS_SITE" | "USERS_CHALLENGE_INVALID" | "USERS_PASSKEY_INVALID" | "USERS_PASSKEY_UNKNOWN" | "USERS_PASSKEY_CLONED" | "USERS_SIGN_IN_TOO_OLD" | "USERS_OWN_LINK" | "USERS_LINK_INVALID" | "USERS_NOT_FOUND" | "USERS_SESSION_NOT_FOUND" | "USERS_PASSKEY_NOT_FOUND" | "USERS_ENDED" | "USERS_NOT_ENDED" | "USERS_LAST_ADMIN" | "USERS_LAST_PASSKEY" | "USERS_TOO_MANY_PASSKEYS" | "USERS_MANAGED" | "USERS_PROVIDER_UNKNOWN" | "USERS_PROVIDER_UNAVAILABLE" | "USERS_PROVIDER_REFUSED" | "USERS_PROVIDER_INVALID" | "USERS_SIGN_IN_ENDED" | "USERS_LOGOUT_INVALID" | "USERS_NOT_PROVISIONED" | "USERS_SCIM_INVALID" | "USERS_SCIM_PATH_INVALID" | "USERS_SCIM_FILTER_INVALID" | "USERS_SCIM_IMMUTABLE" | "USERS_SCIM_NOT_FOUND" | "USERS_SCIM_CONFLICT" | "USERS_DELEGATION_INVALID" | "USERS_DELEGATION_NOT_FOUND" | "USERS_DELEGATION_ENDED" | "USERS_DEVICE_INVALID" | "USERS_DEVICE_NOT_FOUND" | "USERS_TOO_MANY_DEVICES" | "USERS_SESSION_REQUIRED" | "USERS_TERMINAL_UNCONFIRMED";
   request_id: string;
   errors?: {
@@ -2544,9 +2544,9 @@ export interface Problem {
     /** Name of a query or path parameter, or of a header. */
     parameter?: string;
     detail: string;
-    /** Position in a YAML body, from 1. */
+    /** Line in a YAML body, starting at 1. */
     line?: number;
-    /** Position in a YAML body, from 1. */
+    /** Column in a YAML body, starting at 1. */
     column?: number;
   }[];
 }
@@ -2885,7 +2885,7 @@ export interface Api {
       /** Display name. Default: the id. */
       name?: string | undefined;
       description?: string | null | undefined;
-      /** Tools that the agent may use, without regard to case. Null allows every tool; an empty list, none. */
+      /** Tools that the agent may use, without regard to case. Null allows every tool; an empty list allows none. */
       allowed_tools?: string[] | null | undefined;
       /** Any data of at most 16 KiB as JSON. Conditions in policies read it as `agent_metadata`. */
       metadata?: Record<string, unknown> | undefined;
@@ -2903,7 +2903,7 @@ export interface Api {
       /** Display name. Default: the id. */
       name?: string | undefined;
       description?: string | null | undefined;
-      /** Tools that the agent may use, without regard to case. Null allows every tool; an empty list, none. */
+      /** Tools that the agent may use, without regard to case. Null allows every tool; an empty list allows none. */
       allowed_tools?: string[] | null | undefined;
       /** Any data of at most 16 KiB as JSON. Conditions in policies read it as `agent_metadata`. */
       metadata?: Record<string, unknown> | undefined;
@@ -3197,11 +3197,11 @@ export interface Api {
   };
   "GET /v1/coverage/executions": {
     query: {
-      /** Time of the entries, inclusive. */
+      /** Start of the range of entry times, inclusive. */
       since: string;
-      /** Time of the entries, exclusive. */
+      /** End of the range of entry times, exclusive. */
       until: string;
-      /** Maximum number. */
+      /** Maximum number of entries on a page. */
       limit?: number | undefined;
       /** `next_cursor` of the previous page. */
       cursor?: string | undefined;
@@ -3632,7 +3632,7 @@ export interface Api {
         decision: string;
         /** The grant to create with the vote; null if there is none. */
         grant: {
-          /** Number of uses. */
+          /** Maximum number of uses. */
           count: number;
           /** Whether a failed result of a use ends the grant. */
           ends_on_failure: boolean;
@@ -4171,7 +4171,7 @@ export interface Api {
         index: number;
         path: string[];
       }[];
-      /** Opening of the commitment, if the entry is about an action and the key can read actions (`actions:read`); otherwise null. */
+      /** Opening of the commitment; null if the entry is not about an action, or the key cannot read the action's parameters (`actions:read`, no redaction). */
       opening: {
         /** SHA-256, lowercase hex. */
         salt: string | null;
@@ -4902,7 +4902,7 @@ export interface Api {
         decision: string;
         /** The grant to create with the vote; null if there is none. */
         grant: {
-          /** Number of uses. */
+          /** Maximum number of uses. */
           count: number;
           /** Whether a failed result of a use ends the grant. */
           ends_on_failure: boolean;

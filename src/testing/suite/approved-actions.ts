@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { actionRow, BASE_TIME, type DefineCase } from "./rows.ts";
 
-export function permitCases(test: DefineCase): void {
+export function approvedActionCases(test: DefineCase): void {
   test("approved actions are listed by deadline, without a gap if several have the same deadline", async ({
     storage,
   }) => {

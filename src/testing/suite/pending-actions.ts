@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import type { ActionFilter, StoredVisibility } from "../../contract/storage.ts";
 import { actionRow, BASE_TIME, type DefineCase } from "./rows.ts";
 
-export function waitingCases(test: DefineCase): void {
+export function pendingActionCases(test: DefineCase): void {
   const everything: StoredVisibility = { all: true };
 
   test("overdue pending actions are listed, oldest expiry first", async ({ storage }) => {
