@@ -61,7 +61,7 @@ examples:
     const folder = await withStatusLine(io, (say) =>
       checkPolicyFolder(path, {
         ...folderOptions(values),
-        progress: (done, files) => say(`${done} of ${files} files of tests`),
+        progress: (done, files) => say(`${done} of ${files} test documents`),
       }),
     );
     const run = folder.faults.length === 0 || folder.results.length > 0;
