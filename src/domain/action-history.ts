@@ -76,7 +76,7 @@ export interface RecordedAction {
   plan_position: number | null;
   started_at: number | null;
   started_by: string | null;
-  /** Milliseconds from the submission to the vote that closed the action; null before that vote. */
+  /** Milliseconds from the submission to the vote or review that ended the wait for approval; null if none did. */
   waited_ms: number | null;
   /** Time when the request, hash, salt, past, meta and result were erased. */
   erased_at: number | null;
@@ -494,7 +494,10 @@ function startDeadline({ approved_until }: DecisionEntry | ApprovalEntry | Revie
   return approved_until === null ? null : parseEntryTime(approved_until);
 }
 
-/** Returns the time of the action in the histories of policies. Milliseconds. */
+/**
+ * Returns the time under which the histories of policies list the action, in milliseconds: the last start or confirming
+ * redecision, or else the decision or the edit.
+ */
 export function findHistoryTime({ action, edit, confirmedAt }: RecordedLifecycle): number {
   const decidedAt = edit?.at ?? action.created_at;
   return Math.max(decidedAt, confirmedAt ?? decidedAt);

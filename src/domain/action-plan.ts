@@ -61,8 +61,9 @@ export function actionListDigest({ id, ordered, stop_on_failure }: PlanTerms, me
 }
 
 /**
- * Returns the action at which the plan stopped; null if it has not stopped. A plan with `stop_on_failure` also stops
- * when an action is denied, cancelled or expires, unless people have since approved the list without that action.
+ * Returns the action at which the plan stopped; null if it has not stopped. Only a plan with `stop_on_failure` stops:
+ * when an action fails or its outcome is unknown. It also stops when an action is denied, is cancelled or expires,
+ * unless people have since approved the list without that action.
  */
 export function findPlanFailure(terms: PlanTerms, members: readonly PlanMember[]): PlanMember | null {
   if (!terms.stop_on_failure) return null;

@@ -35,7 +35,7 @@ export const ACTION_STATUSES: readonly ActionStatus[] = [
   "failed",
 ];
 
-/** The states that can follow each state (design, section 4). A state with an empty list is final. */
+/** The states that can follow each state. A state with an empty list is final. */
 const TRANSITIONS: Readonly<Record<ActionStatus, readonly ActionStatus[]>> = {
   pending_approval: ["approved", "denied", "expired", "cancelled"],
   allowed: ["executing", "denied", "cancelled", "pending_approval"],

@@ -1,4 +1,4 @@
-/** Detects approvers who try to approve their own action (design, section 2, invariant 3). */
+/** Detects approvers who try to approve their own action. */
 import { sameName } from "./names.ts";
 import { ownerIdentity } from "./owner.ts";
 
@@ -16,8 +16,8 @@ interface Approver {
 }
 
 /**
- * `unknown_owner`: the voter has no owner, or one of the two owners is not the name of a user, so both might be the
- * same person.
+ * Why an approver counts as the submitter of the action. `unknown_owner`: the voter has no owner, or one of the two
+ * owners is not the name of a user, so both might be the same person.
  */
 export type SelfRelation = "same_key" | "same_agent" | "same_owner" | "same_maker" | "unknown_owner";
 

@@ -167,7 +167,7 @@ export function combinePlans(plans: readonly ApproverPlan[]): ApproverPlan[] {
   const byText = new Map(plans.map((plan) => [canonicalText(plan as unknown as JsonValue), plan]));
   const distinct = [...byText.entries()].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)).map(([, plan]) => plan);
   const remainingPlans: ApproverPlan[] = [];
-  // Process stricter plans first, so that one of two plans that imply each other remains.
+  // Of two plans that imply each other, keep the first.
   for (const plan of distinct)
     if (
       !distinct.some(
@@ -194,7 +194,8 @@ export function requiresSignature(plans: readonly ApproverPlan[]): boolean {
 }
 
 /**
- * Returns true if votes that satisfy `plan` always satisfy `other`. `other` must be a plan for n people of any group.
+ * Returns true if votes that satisfy `plan` always satisfy `other`. Returns false if `other` has several stages or a
+ * group, because only plans for n people of any group are compared.
  */
 function implies(plan: ApproverPlan, other: ApproverPlan): boolean {
   const [stage, ...more] = other.stages;

@@ -30,10 +30,10 @@ const UNSORTABLE = Symbol("an object whose keys cannot be put in order");
 
 /**
  * Returns the value with each object's keys sorted by UTF-16 code units. JSON.stringify then writes RFC 8785, because
- * sections 3.2.2.2 and 3.2.2.3 define numbers and strings as ECMAScript does. Returns an object itself, not a copy, if
- * its keys are already sorted. Returns UNSORTABLE for NaN and infinities, for objects with integer-like keys, whose
- * order the engine fixes, and for objects with `__proto__`; `canonicalText` then uses the package `canonicalize`, which
- * is several times slower.
+ * sections 3.2.2.2 and 3.2.2.3 define numbers and strings as ECMAScript does. Copies an object only if its keys or the
+ * keys of a value in it are not sorted. Returns UNSORTABLE if the value contains NaN, an infinity, the key `__proto__`,
+ * or a key that starts with a digit, because the engine fixes the order of integer keys. `canonicalText` then uses the
+ * package `canonicalize`, which is several times slower.
  */
 function sortKeys(value: unknown, depth: number): unknown {
   if (typeof value !== "object") {

@@ -105,7 +105,7 @@ export function outline(
     const members = drawn.map(({ name, pointer: at }): OutlineMember => {
       const member = valueOf(name);
       const extra = extras.get(name) ?? 0;
-      // The first line of a container is its name.
+      // The first line of a list or object is the line with its name.
       const inside = isContainer(member) ? extra : extra + 1;
       return {
         name: list ? `${Number(name) + 1}.` : each === Infinity ? name : clipName(name),

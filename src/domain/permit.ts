@@ -73,7 +73,10 @@ export function computePermitTimes(
   return { issued_at, expires_at: Math.min(issued_at + validSeconds * 1000, Math.floor(until / 1000) * 1000) };
 }
 
-/** Signs a permit. Rounds `issued_at` and `expires_at` down to whole seconds. */
+/**
+ * Signs a permit. Rounds `issued_at` and `expires_at` down to whole seconds. Throws RangeError if the permit is longer
+ * than `MAX_PERMIT_LENGTH`.
+ */
 export async function signPermit(
   subject: PermitSubject,
   grant: PermitTerms,

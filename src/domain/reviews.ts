@@ -67,7 +67,7 @@ export function findOutstandingReviewers(
   return required.filter(({ name }) => !reviews.some(({ reviewer }) => reviewer === name));
 }
 
-/** Returns true if no reviewer had an objection, and at least one of them may approve. */
+/** Returns true if every reviewer answered `approve`, and at least one of them may approve instead of a person. */
 export function reviewsApprove(required: readonly RequiredReviewer[], reviews: readonly RecordedReview[]): boolean {
   const approves = (name: string): boolean =>
     reviews.some(({ reviewer, answer }) => reviewer === name && answer === "approve");

@@ -2,7 +2,7 @@
 import { PRESETS, type CoreScope } from "./scopes.ts";
 
 const ROLES = {
-  /** Can read everything, but cannot change anything. */
+  /** Cannot change anything. */
   viewer: ["actions:read", "policies:read", "agents:read", "analytics:read", "events:read"],
   approver: [...PRESETS.approver, "agents:read"],
   /** An approver who can also approve without a second approver in an emergency. */

@@ -1,4 +1,4 @@
-/** Scopes of the API (design, section 4), and the presets that group them. */
+/** Scopes of the API, and the presets that group them. */
 export const SCOPES = [
   "admin",
   "actions:submit",
@@ -79,8 +79,8 @@ export type Preset = keyof typeof PRESETS;
 const PRIVILEGES = /^admin$|:(?:decide|break_glass|manage|provision|write|activate|erase|settle|receive|issue)$/;
 
 /**
- * Returns the scopes that would let an agent approve its own requests, change its restrictions, leave its session or
- * receive credentials.
+ * Returns the scopes that an agent must not have: with them, it could approve its own requests, change its
+ * restrictions, leave its session, erase or settle actions, or receive credentials.
  */
 export function selectPrivileges(scopes: readonly string[]): string[] {
   return scopes.filter((scope) => PRIVILEGES.test(scope));

@@ -123,7 +123,7 @@ function suggestedTermsOf({ policy, mode, suggested, rules }: PolicyDocument): S
 }
 
 /**
- * Appends the result of a use to the results since the rule last came into force. The oldest result is first; `s` is a
+ * Returns the results with the result of one more use, and keeps the newest 50. The oldest result is first; `s` is a
  * success, `f` a failure.
  */
 export function appendRuleResult(results: string, success: boolean): string {

@@ -6,7 +6,7 @@
  */
 import { sha256, toBase64Url, utf8 } from "./hash.ts";
 
-/** Omits letters and digits that look alike. */
+/** Omits 0, 1, I, L, O and U, which are easily misread. */
 const ALPHABET = "23456789ABCDEFGHJKMNPQRSTVWXYZ";
 const DIGITS = 8;
 

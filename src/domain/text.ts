@@ -1,6 +1,6 @@
 /**
- * Returns at most `max` UTF-16 code units and an ellipsis. Does not split a surrogate pair, because canonical JSON
- * rejects lone surrogates.
+ * Returns the text; if it is longer than `max` UTF-16 code units, returns its start and an ellipsis. Does not split a
+ * surrogate pair, because canonical JSON rejects lone surrogates.
  * @example
  * clipText("abcdef", 3); // "abc…"
  */
@@ -41,8 +41,7 @@ export function escapeCharacter(character: string): string {
 }
 
 /**
- * Returns the string as one line of at most `max` characters. Replaces hidden characters with spaces and collapses
- * spaces.
+ * Returns the string as one line, clipped by `clipText`. Replaces hidden characters with spaces and collapses spaces.
  */
 export function toSingleLine(text: string, max: number): string {
   return clipText(text.replace(HIDDEN_CHARACTERS, " ").replace(/ {2,}/g, " ").trim(), max);
@@ -52,7 +51,7 @@ export function toSingleLine(text: string, max: number): string {
 // oxlint-disable-next-line no-control-regex -- the pattern must match control characters
 export const CONTROL_CHARACTERS = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
-/** Replaces control characters and marks of direction. */
+/** Replaces control characters and marks of direction with U+FFFD. */
 export function replaceControlCharacters(text: string): string {
   return text.replaceAll(CONTROL_CHARACTERS, "\ufffd");
 }

@@ -30,8 +30,8 @@ export function lastPointerSegment(pointer: string): string {
 }
 
 /**
- * Returns the fault to report. If a value does not match any variant of a union, this is the fault within the variant
- * that the value resembles most.
+ * Returns the fault to report. If a value does not match any variant of a union, this is the fault in the first variant
+ * that the value matches in part.
  */
 export function findInnermostFault(error: ValueError): ValueError {
   if (error.type !== ValueErrorType.Union) return error;

@@ -126,8 +126,8 @@ function nameOf(hidden: string): string {
 }
 
 /**
- * Returns the scripts in which `text` is written: the scripts of letters that do not resemble Latin letters. Words in
- * these scripts are not imitations.
+ * Returns which of Cyrillic and Greek the text is written in: a script counts if one of its letters in the text does
+ * not resemble a Latin letter. Words in these scripts are not imitations.
  */
 function findProseScripts(text: string): ReadonlySet<string> {
   const letters = new Set(text.match(/\p{L}/gu) ?? []);

@@ -47,8 +47,8 @@ export interface PermitRotation {
   /** The new key as PEM or as the path of its file; null to create a key in the data folder. */
   key: string | null;
   /**
-   * Overlap in which permits of the current key are still signed and accepted, in seconds. Must be 0 if this process
-   * does not have that key.
+   * Overlap in which permits of the current key are still signed and accepted, in seconds. Ignored if this process does
+   * not have the current key, because its permits then become invalid immediately.
    */
   overlap: number;
 }

@@ -129,8 +129,8 @@ export function groupsOfUser(groups: Pick<Groups, "of" | "rotas">, user: User): 
 type DirectoryState = Pick<LedgerTransaction, "users" | "delegations" | "now">;
 
 /**
- * Returns the users on whose behalf this user can approve now: both users can approve, and the delegation covers at
- * least one group.
+ * Returns the users on whose behalf this user can approve now: both users can approve, and the delegation is not
+ * restricted to groups, or covers at least one group or rota of the delegator.
  */
 function delegatorsOf(to: User, { users, delegations, now }: DirectoryState, groups: Groups): Delegator[] {
   if (!hasScope(scopesOfRoles(to.roles), "approvals:decide")) return [];
@@ -140,8 +140,8 @@ function delegatorsOf(to: User, { users, delegations, now }: DirectoryState, gro
     if (user === undefined || rights === null || !rights.hasScope("approvals:decide")) return [];
     const isNamed = (group: string): boolean => delegation.groups?.includes(group) ?? true;
     const covered = rights.groups.filter(isNamed);
-    // An empty list of groups would mean no limits, so a delegation must cover nothing if its groups are not groups of
-    // the delegator and the delegator is not on call for any of them.
+    // Skip a delegation whose groups no longer include a group or rota of the delegator. Its list of covered groups
+    // would be empty, which `groups.visibility` treats as no limits.
     const applies =
       delegation.groups === null || covered.length > 0 || groups.onCall(rights.principal, now).some(isNamed);
     if (!applies) return [];

@@ -1,6 +1,6 @@
 /**
- * Keeps the secret from which approval tokens are derived. The secret is configured, or created in the data folder at
- * the first start. Signing keys are separate (log-keyring.ts, permit-keys.ts).
+ * Keeps the secret from which the service derives the keys of tokens and of encrypted text. The secret is configured,
+ * or created in the data folder at the first start. Signing keys are separate (log-keyring.ts, permit-keys.ts).
  */
 import { createHmac, randomBytes, verify, type KeyObject } from "node:crypto";
 import { join } from "node:path";

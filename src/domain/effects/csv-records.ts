@@ -1,7 +1,7 @@
 /** Splits a stream of CSV (RFC 4180) into records. A quoted field can contain commas, quotes and line feeds. */
 import { SourceFault } from "./source-fault.ts";
 
-/** Maximum length of a record, in UTF-16 code units. */
+/** Maximum length of a record, in Unicode code points. */
 const MAX_RECORD = 4 * 1024 * 1024;
 
 interface CsvRecord {

@@ -216,8 +216,7 @@ class SourceMatcher implements EffectMatcher {
     if (candidate.match !== null) return "already_matched";
     if (digests !== null && digests.get(mapping) !== digestEvent(this.mappingAt(mapping), event))
       return "parameters_differ";
-    // Match an action without comparing its parameters if they were erased. Otherwise the action could explain a second
-    // effect.
+    // Mark the action as matched even if its parameters were erased, so that it cannot explain a second effect.
     candidate.match = digests === null ? "likely" : "exact";
     return digests === null ? "unknown" : "matched";
   }
@@ -339,7 +338,7 @@ function comparable(value: JsonValue): string | false | null {
   try {
     return canonicalText(value);
   } catch {
-    // The service does not accept such a value, so no action contains it. `null` would equal an absent parameter.
+    // No action contains a value without canonical JSON. Return `false`, because `null` would equal an absent parameter.
     return false;
   }
 }

@@ -161,7 +161,7 @@ export interface SuggestedPolicyTerms {
   max_failed?: number;
 }
 
-/** A validated policy, with the same shape as the YAML (design, section 5). */
+/** A validated policy, with the same shape as the YAML. */
 export interface PolicyDocument {
   policy: string;
   description?: string;
@@ -311,7 +311,10 @@ export interface Facts {
    * Default of `rejection_holds`, for rules that do not define it. Present if the configuration changes the default.
    */
   rejection_holds_ms?: number;
-  /** An earlier rejection. Present if the policies require approval and a person rejected the same request. */
+  /**
+   * An earlier rejection. Present if the policies require approval, and a person or a machine reviewer rejected the
+   * same request.
+   */
   rejection?: RejectionFact;
   /** Present if the policies require approval and this grant covers the action. */
   grant?: GrantFact;
@@ -350,12 +353,12 @@ export interface GrantFact {
   self: boolean;
 }
 
-/** A person's rejection of an earlier action with the same request. */
+/** The rejection of an earlier action with the same request, by a person or a machine reviewer. */
 export interface RejectionFact {
   action_id: string;
-  /** Principal of the approver. */
+  /** Principal of the person or machine reviewer. */
   approver: string;
-  /** The approver's comment: one line of at most 500 characters. Null if there is no comment. */
+  /** The comment: one line of at most 500 characters. Null if there is no comment. */
   comment: string | null;
   /** Time of the rejection. RFC 3339. */
   at: string;

@@ -41,7 +41,10 @@ const PIECES: readonly (readonly [piece: string, pattern: RegExp])[] = [
   ["-", /-/],
 ];
 
-/** Returns the parameters if all of them are strings, finite numbers, booleans or null; else null. */
+/**
+ * Returns the parameters if each is a string of at most 256 UTF-16 code units, a number from -(2^53 - 1) to 2^53 - 1, a
+ * boolean or null. Otherwise returns null.
+ */
 export function scalarParams(params: JsonObject): Record<string, Scalar> | null {
   for (const value of Object.values(params)) if (!isScalar(value)) return null;
   return params as Record<string, Scalar>;
@@ -178,8 +181,8 @@ function mailDomain(expression: string, values: readonly string[]): Core | null 
 interface CharacterPattern {
   source: string;
   /**
-   * Returns the CEL clauses to append to the pattern: the maximum length, and the exclusion of `..` and a leading `-`.
-   * Empty if there are none.
+   * Returns the CEL clauses to append to the pattern: the maximum length, and the exclusion of `..` if the pattern
+   * allows dots.
    */
   text(expression: string): string;
   isSafe(whole: string): boolean;
@@ -187,9 +190,10 @@ interface CharacterPattern {
 }
 
 /**
- * Returns a pattern for strings with the same kinds of characters and at most the same length. Returns null if a
- * character is not in any of `PIECES`, such as a space or a quote. Excludes a leading "-" and ".." unless an approved
- * string has them, because they can mean an option or a different folder.
+ * Returns a pattern for strings with the same kinds of characters and at most the same length. Excludes `..`, which can
+ * mean a different folder, and a leading `-`, which can mean an option, unless an approved string begins with it.
+ * Returns null if an approved string contains `..`, or a character that is not in any of `PIECES`, such as a space or a
+ * quote.
  */
 function characterPattern(texts: readonly string[], partOf: (text: string) => string): CharacterPattern | null {
   const values = texts.map(partOf);

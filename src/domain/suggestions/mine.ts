@@ -43,10 +43,10 @@ const MAX_VISITS = 1_000_000;
 const MAX_CHANCE = 0.01;
 /** Maximum number of rules of a group. */
 const MAX_RULES = 3;
-/** Maximum number of characters of a suggested condition, below the maximum of 2,048 for CEL. */
+/** Maximum number of characters of a suggested condition, below `MAX_EXPRESSION_LENGTH`. */
 const MAX_CONDITION = 1_900;
 
-/** Groups requests by rule, sorted by the rules' names. */
+/** Groups approvals by rule, tool and operation, in this sort order. Expects the newest requests first. */
 export function groupRequests(history: readonly PastRequest[]): MinedGroup[] {
   const groups = new Map<string, { group: MinedGroup; approved: PastRequest[] }>();
   const rejected = new Map<string, PastRequest[]>();
@@ -80,8 +80,9 @@ interface Candidate {
 }
 
 /**
- * Returns the rules that the group supports: first the rules with the fewest splits, and of these the rules with the
- * most approvals.
+ * Returns up to `MAX_RULES` rules that the group supports. Repeatedly finds the best rule for the approvals that no
+ * earlier rule covers: a rule without a split, else the split with the most approvals, else the best combination of two
+ * splits.
  */
 export function mineRules(group: MinedGroup, bar: MinimumEvidence): MinedRule[] {
   let left = group.approved.flatMap((request): Candidate[] => {

@@ -27,9 +27,9 @@ const MIRRORED: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the first two conditions of a conjunction that no value satisfies together, or the first condition without
- * variables that is false. Returns null if there is neither.
- * @example findContradiction(parse('params.a > 9 && params.a < 5')) // { message: '"params.a > 9" excludes …', offset: 16 }
+ * Returns a message about the first two conditions of a conjunction that no value satisfies together, or about the
+ * first condition without variables that is false. Returns null if there is neither.
+ * @example findContradiction(parseExpression('params.a > 9 && params.a < 5')) // { message: '"params.a > 9" excludes …', offset: 16 }
  */
 export function findContradiction(parsed: ParsedExpression): { message: string; offset: number } | null {
   const source = (node: Expr): string => unparse({ ...parsed, expr: node });
@@ -123,7 +123,7 @@ function excludes(a: Comparison, b: Comparison): boolean {
   const low = Math.max(x.low, y.low);
   const high = Math.min(x.high, y.high);
   if (low !== high) return low > high;
-  // The two bounds are equal, and at least one of them excludes the value.
+  // Equal bounds exclude each other if at least one of them is open.
   return [x, y].some((range) => (range.low === low && range.lowOpen) || (range.high === high && range.highOpen));
 }
 

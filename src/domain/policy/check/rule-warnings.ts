@@ -50,7 +50,7 @@ const asList = (value: string | string[] | undefined): string[] | null => (value
 
 type Matchers = Pick<RuleDocument, "name" | "tool" | "agent">;
 
-/** Adds a warning for each exact name that `applies_to` excludes. */
+/** Returns a warning for each exact name that `applies_to` excludes. */
 function outsideScope(
   { policy, applies_to }: PolicyDocument,
   rule: Matchers,

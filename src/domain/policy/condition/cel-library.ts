@@ -1,7 +1,7 @@
 /**
  * Functions on strings, lists, sets and numbers, with the names that the CEL extensions of cel-go use (strings, lists,
- * sets, math, encoders). Positions count code points. Each function charges for the elements and characters that it
- * visits.
+ * sets, math, encoders). Positions count code points. The functions on strings, lists and sets charge for the elements
+ * and characters that they visit.
  */
 import { celFunc, celMethod, CelScalar, celUint, isCelUint, listType, type CelList } from "@bufbuild/cel";
 import { equalValues, listContains, toCelList } from "./cel-lists.ts";

@@ -23,6 +23,7 @@ const MAX_WORK = 20_000;
 
 /**
  * RE2 opcodes: alternatives, an empty-width assertion, match and fail. FIRST_RUNE and greater opcodes read a character.
+ * FOLD_CASE is a flag of such an opcode.
  */
 const ALTERNATIVES = [1, 2];
 const EMPTY_WIDTH = 4;

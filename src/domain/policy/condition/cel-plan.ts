@@ -2,7 +2,8 @@
  * Plans the evaluation of a syntax tree: each node becomes a function of the variables. Names, overloads and the cost
  * of comprehensions are determined once for each policy instead of once for each evaluation.
  *
- * Errors are values (CelFailure). A plan throws only when the steps of its meter run out.
+ * Errors are values (CelFailure). A plan throws if the steps of its meter run out, or if it compares an optional with
+ * another value; see `equalValues`.
  */
 import { celMap, celUint, isCelMap, type CelInput } from "@bufbuild/cel";
 import { findOverloads, findType } from "./cel.ts";

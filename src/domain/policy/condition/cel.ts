@@ -108,7 +108,7 @@ function calendarMethods(name: string): unknown[] {
 const standard = celEnv();
 const standardFunctions = [...standard.funcs] as unknown as CelFunction[];
 
-/** Returns the number of keys. Charges for the count, which happens once per map. */
+/** Returns the number of keys. Charges steps, because the keys are listed and sorted. */
 function sizeOfMap(map: { size: number }): bigint {
   chargeSteps(map.size >> 4);
   return BigInt(map.size);

@@ -58,7 +58,7 @@ export interface DecisionForEntry {
  * - stops, except the stop that decided
  * - suggested policies in force, except the policy that allowed the action
  * - attributes, unless a policy reads some of them
- * - `final_request`, unless a policy has obligations
+ * - `final_request`, unless an enforced policy that applies to the action has obligations
  */
 export function decideWithRecordedFacts(evaluation: Evaluation, facts: Facts): DecisionForEntry {
   const { decision, stop, suggested, obliged = null } = combineFindings(evaluation, facts);
@@ -162,7 +162,7 @@ function applySuggestion(
 }
 
 /**
- * Changes `require_approval` to `deny` while a person's rejection of the same request is in effect. Does not change
+ * Changes `require_approval` to `deny` while an earlier rejection of the same request is in effect. Does not change
  * other decisions.
  */
 function unlessRejected(decision: Decision, { rejection }: Facts, now: number): Decision {

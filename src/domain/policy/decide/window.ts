@@ -1,4 +1,4 @@
-/** Time windows of limits: a sliding duration, or a calendar hour, day, week or month. */
+/** Time windows of limits and histories: a sliding duration, or a calendar hour, day, week or month. */
 import { utcOffset } from "../../time-zone.ts";
 import { parseDuration } from "../../time.ts";
 

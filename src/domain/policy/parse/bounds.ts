@@ -1,7 +1,7 @@
 /**
- * Limits the size of a decision's entry, which contains the answer of every shadow policy, every channel and the usage
- * of every limit. Rejects a policy set whose decisions could exceed the maximum size of an entry, because every
- * decision would then fail.
+ * Limits the size of what a decision records: the answer of every shadow policy, every channel, and the usage of every
+ * limit. Rejects a policy set whose decisions could exceed the maximum size of an entry, because every decision would
+ * then fail. Limits count although an entry contains only a commitment to their usage.
  */
 import { canonicalBytes } from "../../canonical.ts";
 import type { JsonValue } from "../../json.ts";
@@ -23,9 +23,9 @@ export const MAX_HISTORY = 200;
 /** Number of hex digits in the `basis` of a limit or of a history, which is a truncated digest. */
 export const BASIS_DIGITS = 16;
 /**
- * Maximum size in bytes of all names of shadow policies, channels and limits in an entry. The other members of an entry
- * use at most 27,000 bytes, including the tools of a registered agent. A denial because of an earlier rejection is
- * smaller, because its reason is shorter.
+ * Maximum size in bytes of the recorded answers of shadow policies, channels, limits and groups of approvers. The other
+ * members of an entry use at most 27,000 bytes, including the tools of a registered agent. A denial because of an
+ * earlier rejection is smaller, because its reason is shorter.
  */
 const MAX_NAME_BYTES = 38_000;
 

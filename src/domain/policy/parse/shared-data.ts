@@ -105,7 +105,7 @@ export function resolveSharedData(value: JsonValue, shared: SharedData): { value
   return { value: { ...rest, data }, faults };
 }
 
-/** Returns a fault if the resolved data of a policy is too large, or does not consist of maps. */
+/** Returns a fault if the data of a policy is too large, or if it still is a list of names. */
 export function findDataFaults(data: unknown): DataFault[] {
   if (data === undefined) return [];
   if (Array.isArray(data))
