@@ -18,7 +18,7 @@ import {
   findHistoryTime,
   parseEntryTime,
   type ActionEntry,
-  type RecordedLifecycle,
+  type ActionHistory,
 } from "../domain/action-history.ts";
 import { equalBytes } from "../domain/hash.ts";
 import {
@@ -141,7 +141,7 @@ async function checkPastAction(audit: RowsAudit, row: PastActionRef, fault: Repo
 async function findDecidedAction(
   { store }: RowsAudit,
   id: string,
-): Promise<{ action: ActionRow; entry: DecisionEntry | RedecisionEntry; history: RecordedLifecycle | null } | null> {
+): Promise<{ action: ActionRow; entry: DecisionEntry | RedecisionEntry; history: ActionHistory | null } | null> {
   const action = await store.action(id);
   const [stored] = action === null ? [] : await store.entries(action.decision_seq, action.decision_seq + 1);
   if (action === null || stored === undefined) return null;

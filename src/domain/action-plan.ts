@@ -3,7 +3,7 @@
  * their approval becomes void when that list changes. Each action is evaluated and started by itself, and its result is
  * reported by itself.
  */
-import type { RecordedLifecycle, RecordedApproval } from "./action-history.ts";
+import type { ActionHistory, RecordedApproval } from "./action-history.ts";
 import type { ActionStatus } from "./actions.ts";
 import { canonicalText } from "./canonical.ts";
 import { sha256Hex, utf8 } from "./hash.ts";
@@ -100,10 +100,10 @@ export function toPlanMember({ action, approvals, commitment }: PlanMemberHistor
 }
 
 /** The members of an action's history that determine its plan member. */
-export interface PlanMemberHistory extends Pick<RecordedLifecycle, "commitment"> {
+export interface PlanMemberHistory extends Pick<ActionHistory, "commitment"> {
   /** The approving votes, in order. */
   approvals: readonly Pick<RecordedApproval, "plan">[];
-  action: Pick<RecordedLifecycle["action"], "id" | "plan_position" | "status" | "expires_at" | "approved_until">;
+  action: Pick<ActionHistory["action"], "id" | "plan_position" | "status" | "expires_at" | "approved_until">;
 }
 
 function statusAt({ status, expires_at, approved_until }: PlanMemberHistory["action"], now: number): ActionStatus {

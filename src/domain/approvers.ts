@@ -150,13 +150,13 @@ export function countApproversNeeded(plan: ApproverPlan): number {
 }
 
 /** Returns the groups in the plans. Sorted. */
-export function namedGroups(plans: readonly ApproverPlan[]): string[] {
+export function listRequiredGroups(plans: readonly ApproverPlan[]): string[] {
   const groups = plans.flatMap(({ stages }) => stages.flatMap(({ approvers }) => approvers.map(({ group }) => group)));
   return [...new Set(groups.filter((group) => group !== null))].sort();
 }
 
 /** Returns the channels that stages of the plans notify. Sorted. */
-export function stageChannels(plans: readonly ApproverPlan[]): string[] {
+export function listStageChannels(plans: readonly ApproverPlan[]): string[] {
   return [...new Set(plans.flatMap(({ stages }) => stages.flatMap(({ notify = [] }) => notify)))].sort();
 }
 

@@ -36,7 +36,7 @@ export class JsonFault extends Error {
   }
 }
 
-export const MAX_DEPTH = 64;
+export const MAX_JSON_DEPTH = 64;
 
 export interface JsonLimits {
   /** Maximum nesting depth. */
@@ -110,7 +110,7 @@ interface Level {
  */
 export function checkJson(
   text: string,
-  { maxDepth = MAX_DEPTH, maxValues = Infinity, isHarmless }: JsonLimits = {},
+  { maxDepth = MAX_JSON_DEPTH, maxValues = Infinity, isHarmless }: JsonLimits = {},
 ): void {
   let values = 0;
   const levels: Level[] = [];

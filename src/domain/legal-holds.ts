@@ -99,4 +99,4 @@ export function readVerifiedSubject({ subject }: Pick<LegalHoldTerms, "subject">
 }
 
 /** The plugin whose documents contain the identifiers, and the key of a hold's document. */
-export const HELD_SUBJECTS = { plugin: "actions", key: (id: string): string => `hold/${id}` } as const;
+export const HELD_SUBJECT_DOCUMENTS = { plugin: "actions", key: (id: string): string => `hold/${id}` } as const;

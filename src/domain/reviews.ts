@@ -10,7 +10,7 @@ export const REVIEW_ANSWERS = ["approve", "deny", "escalate"] as const;
 export type ReviewAnswer = (typeof REVIEW_ANSWERS)[number];
 
 /** Pattern of the names of reviewers. */
-export const REVIEWER_NAME = "^[a-z0-9][a-z0-9._-]{0,63}$";
+export const REVIEWER_NAME_PATTERN = "^[a-z0-9][a-z0-9._-]{0,63}$";
 
 /** Reasons why there is no answer. `not_configured`: the service has no reviewer of this name. */
 export const REVIEWER_FAILURES = ["timeout", "error", "malformed", "not_configured"] as const;

@@ -56,7 +56,7 @@ export function defineScopes<const Name extends string>(
   return Object.fromEntries(names.map((name) => [name, `${plugin}:${name}`])) as { [Each in Name]: PluginScope };
 }
 
-export const PRESETS = {
+export const SCOPE_PRESETS = {
   agent: ["actions:submit", "actions:read_own", "actions:execute", "events:read"],
   approver: ["approvals:decide", "grants:write", "actions:read", "actions:settle", "events:read", "policies:read"],
   auditor: [
@@ -74,7 +74,7 @@ export const PRESETS = {
   admin: ["admin"],
 } as const satisfies Record<string, readonly CoreScope[]>;
 
-export type Preset = keyof typeof PRESETS;
+export type ScopePreset = keyof typeof SCOPE_PRESETS;
 
 const PRIVILEGES = /^admin$|:(?:decide|break_glass|manage|provision|write|activate|erase|settle|receive|issue)$/;
 

@@ -29,7 +29,7 @@ interface SessionClaims {
  * Returns the id of the session with a name. An issuer always gets the same session for the same key and name, so that
  * a restarted process continues the session.
  */
-export function sessionId(issuedBy: string, keyId: string, name: string, mac: ComputeMac): string {
+export function computeSessionId(issuedBy: string, keyId: string, name: string, mac: ComputeMac): string {
   return toHex(mac(canonicalBytes([DOMAIN, "id", issuedBy, keyId, name]))).slice(0, ID_DIGITS);
 }
 

@@ -28,7 +28,7 @@ interface DifferingMember {
 }
 
 /** Result of a comparison, which approvers see in addition to the request. */
-export interface Comparison {
+export interface RequestComparison {
   /** Number of earlier requests, of any tool, with which the request was compared. */
   compared_with: number;
   /** Sentences that are safe to display as plain text. */
@@ -57,11 +57,11 @@ const NO_AMOUNT =
   /(^|[_-])(id|ids|number|no|version|seq|index|offset|page|port|line|timestamp|time|date|year)$|(Id|Number)$/;
 
 /**
- * Compares a request with earlier requests. See `Comparison`.
+ * Compares a request with earlier requests. See `RequestComparison`.
  * @param earlier the earlier requests of the same agent, newest first
  * @example compareWithEarlier(request, earlier).unusual // ['params.amount 900 is above 120, the 99th percentile of 40 earlier values']
  */
-export function compareWithEarlier(request: ComparedRequest, earlier: readonly ComparedRequest[]): Comparison {
+export function compareWithEarlier(request: ComparedRequest, earlier: readonly ComparedRequest[]): RequestComparison {
   const similar = earlier.filter(({ tool, operation }) => tool === request.tool && operation === request.operation);
   const [last] = similar;
   return {

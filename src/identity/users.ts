@@ -10,7 +10,7 @@ import type { LedgerHead, StorageReader } from "../contract/storage.ts";
 import { activeDelegationsTo, limitsOfDelegation } from "../domain/delegations.ts";
 import { principalOfUser } from "../domain/owner.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
-import { hasScope, PRESETS, type Scope } from "../domain/scopes.ts";
+import { hasScope, SCOPE_PRESETS, type Scope } from "../domain/scopes.ts";
 import type { User } from "../domain/users.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 import { intersectVisibility, uniteVisibility, type GroupVisibility, type Visibility } from "../domain/visibility.ts";
@@ -202,13 +202,13 @@ function createAgentCredential(
 ): Credential {
   const { key, principal, groups: memberOf } = rightsOfUser(user, groups);
   return {
-    key: { ...key, scopes: [...PRESETS.agent], agent_id: agentId },
+    key: { ...key, scopes: [...SCOPE_PRESETS.agent], agent_id: agentId },
     epoch,
     principal,
     groups: memberOf,
     roles: user.roles,
     visibility: { key_id: user.id },
     workload,
-    hasScope: (scope) => hasScope(PRESETS.agent, scope),
+    hasScope: (scope) => hasScope(SCOPE_PRESETS.agent, scope),
   };
 }

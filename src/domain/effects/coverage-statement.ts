@@ -8,7 +8,7 @@ import { parseRfc3339 } from "../time.ts";
 /** Ledger entry type. */
 export const COVERAGE_ENTRY = "coverage:statement";
 /** Maximum number of effects, and of actions, that a statement contains. Its counts include all effects and actions. */
-export const MAX_LISTED = 50;
+export const MAX_LISTED_GAPS = 50;
 
 const closed = { additionalProperties: false } as const;
 const text = (maxLength: number, description?: string) =>
@@ -99,11 +99,11 @@ export const CoverageStatement = Type.Object(
         },
         closed,
       ),
-      { maxItems: MAX_LISTED, description: `The first ${MAX_LISTED} effects that no action explains.` },
+      { maxItems: MAX_LISTED_GAPS, description: `The first ${MAX_LISTED_GAPS} effects that no action explains.` },
     ),
     missing: Type.Array(Type.Object({ id: text(64), at: time("Time of the result.") }, closed), {
-      maxItems: MAX_LISTED,
-      description: `The first ${MAX_LISTED} actions that report a success without an effect.`,
+      maxItems: MAX_LISTED_GAPS,
+      description: `The first ${MAX_LISTED_GAPS} actions that report a success without an effect.`,
     }),
   },
   closed,
@@ -132,7 +132,8 @@ export function findStatementFault(statement: CoverageStatement): string | null 
     return "its effects do not add up to their total";
   if (actions.matched + actions.missing + actions.unknown !== actions.total)
     return "its actions do not add up to their total";
-  if (unmatched.length !== Math.min(effects.unmatched, MAX_LISTED)) return "it does not list its unmatched effects";
-  if (missing.length !== Math.min(actions.missing, MAX_LISTED)) return "it does not list its missing effects";
+  if (unmatched.length !== Math.min(effects.unmatched, MAX_LISTED_GAPS))
+    return "it does not list its unmatched effects";
+  if (missing.length !== Math.min(actions.missing, MAX_LISTED_GAPS)) return "it does not list its missing effects";
   return null;
 }

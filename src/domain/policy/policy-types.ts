@@ -254,7 +254,7 @@ export interface Attributes {
  * `no_source`: the service has no such source, or the source has different inputs. `no_input`: an input could not be
  * evaluated.
  */
-export type SourceFault = "no_source" | "no_input" | "no_answer" | "too_large" | "wrong_type";
+export type FactFault = "no_source" | "no_input" | "no_answer" | "too_large" | "wrong_type";
 
 /** A value that a fact source returned for the action. */
 export interface SourceFact {
@@ -267,7 +267,7 @@ export interface SourceFact {
   at: string;
   /** The value; null if there is a fault. */
   value: JsonValue;
-  fault: SourceFault | null;
+  fault: FactFault | null;
 }
 
 /**

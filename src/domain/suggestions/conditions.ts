@@ -7,7 +7,7 @@ import { celHasParam, celLiteral, celParam } from "../policy/condition/cel-liter
 
 export type Scalar = string | number | boolean | null;
 
-export interface Condition {
+export interface MinedCondition {
   kind: "parameters" | "equality" | "membership" | "prefix" | "range" | "pattern";
   /** The parameter; null for the condition on the set of parameter names. */
   param: string | null;
@@ -61,7 +61,7 @@ function isScalar(value: JsonValue): value is Scalar {
  * each parameter. Returns null if a parameter has no condition, such as free text, because the rule would then allow
  * any value.
  */
-export function findNarrowestConditions(approved: readonly Record<string, Scalar>[]): Condition[] | null {
+export function findNarrowestConditions(approved: readonly Record<string, Scalar>[]): MinedCondition[] | null {
   const names = [...new Set(approved.flatMap((params) => Object.keys(params)))].sort();
   const conditions = [parameterNames(names)];
   for (const name of names) {
@@ -77,7 +77,7 @@ export function findNarrowestConditions(approved: readonly Record<string, Scalar
  * Returns a condition on the parameter names. It excludes requests with a parameter that no approved request has,
  * because such a parameter might change the meaning of the others.
  */
-function parameterNames(names: readonly string[]): Condition {
+function parameterNames(names: readonly string[]): MinedCondition {
   const known = new Set(names);
   return {
     kind: "parameters",
@@ -87,9 +87,9 @@ function parameterNames(names: readonly string[]): Condition {
   };
 }
 
-type Core = Pick<Condition, "kind" | "text"> & { test(value: JsonValue): boolean };
+type Core = Pick<MinedCondition, "kind" | "text"> & { test(value: JsonValue): boolean };
 
-function withPresence(name: string, { kind, text, test }: Core, isRequired: boolean): Condition {
+function withPresence(name: string, { kind, text, test }: Core, isRequired: boolean): MinedCondition {
   const has = celHasParam(name);
   return {
     kind,

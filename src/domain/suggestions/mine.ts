@@ -3,7 +3,7 @@
  * false for every rejected request. Deterministic, because counters instead of a clock limit its time and memory.
  */
 import type { JsonObject } from "../json.ts";
-import { findNarrowestConditions, scalarParams, type Condition, type Scalar } from "./conditions.ts";
+import { findNarrowestConditions, scalarParams, type MinedCondition, type Scalar } from "./conditions.ts";
 import { measureSupport, hasMinimumEvidence, type MinimumEvidence, type PastRequest } from "./past-request.ts";
 
 /** Approvals of one rule, tool and operation, and all rejections of the tool and operation. */
@@ -19,7 +19,7 @@ export interface MinedRule {
   group: MinedGroup;
   /** Agents of the approvals, sorted. */
   agents: string[];
-  conditions: Condition[];
+  conditions: MinedCondition[];
   /** CEL of all conditions. */
   text: string;
   covered: PastRequest[];
@@ -169,7 +169,7 @@ function tryRule(
 }
 
 /** Returns true if all conditions are true for the parameters. */
-export function matchesConditions(conditions: readonly Condition[], params: JsonObject): boolean {
+export function matchesConditions(conditions: readonly MinedCondition[], params: JsonObject): boolean {
   return conditions.every((condition) => condition.holds(params));
 }
 

@@ -28,7 +28,7 @@ const QUALIFIED: ReadonlySet<string> = new Set(FUNCTION_NAMES.filter((name) => n
 const BINDING = "cel.bind";
 
 /** First segments of qualified names, such as `sets`. */
-export const NAMESPACES: ReadonlySet<string> = new Set(
+export const FUNCTION_NAMESPACES: ReadonlySet<string> = new Set(
   [...QUALIFIED, BINDING].map((name) => name.split(".")[0] as string),
 );
 

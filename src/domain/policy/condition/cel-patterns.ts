@@ -44,7 +44,8 @@ function find(source: string, { regex }: Pattern, text: string, others: number):
   return matches;
 }
 
-export function matches(this: string, source: string): boolean {
+/** Implements the method `matches`: returns true if the pattern matches a part of the string. */
+export function matchesPattern(this: string, source: string): boolean {
   const pattern = compilePattern(source);
   chargeSteps(1 + (this.length >> 5));
   const others = countNonAscii(this);

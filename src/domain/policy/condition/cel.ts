@@ -17,14 +17,21 @@ import {
   type CelInput,
   type CelList,
 } from "@bufbuild/cel";
-import { CONVERSIONS, REMOVED_CONVERSIONS } from "./cel-conversions.ts";
+import { CONVERSION_FUNCTIONS, REMOVED_CONVERSIONS } from "./cel-conversions.ts";
 import { HISTORY_FUNCTIONS } from "./cel-history.ts";
 import { CEL_LIBRARY_FUNCTIONS } from "./cel-library.ts";
 import { NETWORK_FUNCTIONS } from "./cel-network.ts";
 import { OPTIONAL, OPTIONAL_FUNCTIONS } from "./cel-optional.ts";
 import { concatLists, listContains, equalValues } from "./cel-lists.ts";
-import { chargeSteps, valueLength, meterFunction, type CelFunction, type Cost, type Overload } from "./cel-meter.ts";
-import { matches } from "./cel-patterns.ts";
+import {
+  chargeSteps,
+  valueLength,
+  meterFunction,
+  type CelFunction,
+  type CostFunction,
+  type Overload,
+} from "./cel-meter.ts";
+import { matchesPattern } from "./cel-patterns.ts";
 import { PATTERN_FUNCTIONS } from "./cel-pattern-functions.ts";
 import { CALENDAR_METHODS, TIME_ARITHMETIC, TIMESTAMP, wallClock } from "./cel-time.ts";
 import { CelOptional } from "./cel-values.ts";
@@ -35,19 +42,19 @@ export const MAX_STEPS = 100_000;
 /** Maximum length of a string that is converted to a number, time or duration. */
 const MAX_LITERAL = 128;
 
-const literal: Cost = ([value]) => {
+const literal: CostFunction = ([value]) => {
   if (valueLength(value) > MAX_LITERAL) throw new Error("the text is too long");
   return typeof value === "string" ? 10 : 0;
 };
-const ordered: Cost = ([a, b]) => 1 + (Math.min(valueLength(a), valueLength(b)) >> 4);
+const ordered: CostFunction = ([a, b]) => 1 + (Math.min(valueLength(a), valueLength(b)) >> 4);
 /** Charges more for times and durations, because a function allocates a new message for each. */
-const arithmetic: Cost = ([a, b]) =>
+const arithmetic: CostFunction = ([a, b]) =>
   typeof a === "object" || typeof b === "object"
     ? 6 + ((valueLength(a) + valueLength(b)) >> 4)
     : (valueLength(a) + valueLength(b)) >> 4;
-const affix: Cost = ([text, part]) => 1 + (Math.min(valueLength(text), valueLength(part)) >> 4);
+const affix: CostFunction = ([text, part]) => 1 + (Math.min(valueLength(text), valueLength(part)) >> 4);
 
-const COSTS: Readonly<Record<string, Cost>> = {
+const COSTS: Readonly<Record<string, CostFunction>> = {
   "_<_": ordered,
   "_<=_": ordered,
   "_>_": ordered,
@@ -134,9 +141,9 @@ const overrides = [
   celMethod("size", STRING, [], INT, function () {
     return countCodePoints(this);
   }),
-  celMethod("matches", STRING, [STRING], BOOL, matches),
+  celMethod("matches", STRING, [STRING], BOOL, matchesPattern),
   ...Object.keys(CALENDAR_METHODS).flatMap(calendarMethods),
-  ...CONVERSIONS,
+  ...CONVERSION_FUNCTIONS,
   ...TIME_ARITHMETIC,
   celFunc("size", [MAP], INT, sizeOfMap),
   celMethod("size", MAP, [], INT, function () {
@@ -166,14 +173,14 @@ const overrides = [
 ] as unknown as CelFunction[];
 
 /** All functions, methods and operators. */
-export const FUNCTIONS: readonly CelFunction[] = [
+export const CEL_FUNCTIONS: readonly CelFunction[] = [
   // If two functions have the same signature, the later one replaces the earlier one.
   ...new Map([...standardFunctions, ...overrides].map((func) => [func.id, func])).values(),
 ].filter(({ id }) => !REMOVED_CONVERSIONS.includes(id));
 
 const FUNCTIONS_BY_NAME = new Map<string, CelFunction[]>();
 const OVERLOADS = new Map<string, Overload[]>();
-for (const func of FUNCTIONS) {
+for (const func of CEL_FUNCTIONS) {
   FUNCTIONS_BY_NAME.set(func.name, [...(FUNCTIONS_BY_NAME.get(func.name) ?? []), func]);
   OVERLOADS.set(func.name, [...(OVERLOADS.get(func.name) ?? []), meterFunction(func, COSTS[func.name])]);
 }
@@ -205,7 +212,7 @@ const TYPES: Readonly<Record<string, CelInput>> = {
 };
 
 /** Returns the type with this name, such as `int` or `google.protobuf.Timestamp`, or undefined. */
-export function findType(name: string): CelInput | undefined {
+export function findCelType(name: string): CelInput | undefined {
   if (Object.hasOwn(TYPES, name)) return TYPES[name];
   const message = standard.registry.getMessage(name);
   return message === undefined ? undefined : objectType(message);

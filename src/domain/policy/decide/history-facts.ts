@@ -12,7 +12,7 @@ import { toRfc3339 } from "../../time.ts";
 import type { CompiledHistory, CompiledPolicy, CompiledPolicySet, CompiledRule } from "../compile/compile.ts";
 import { matchNames } from "../compile/name-patterns.ts";
 import { rulesForTool } from "../compile/rule-index.ts";
-import { MAX_VALIDITY_MS, MAX_WAIT_MS } from "../parse/bounds.ts";
+import { MAX_VALIDITY_MS, MAX_EXPIRY_MS } from "../parse/bounds.ts";
 import type { Decision, Effect, Facts, HistoryFact, PastAction, ReasonCode } from "../policy-types.ts";
 import { Evaluation, type HistoryOwner } from "./evaluation.ts";
 import { longestWindow, startOfWindow } from "./window.ts";
@@ -186,7 +186,7 @@ export function findHistoryMemberships(evaluation: Evaluation, effect: Effect): 
     if ("fault" in owner) return [];
     // An action can start long after its submission, and its time in the histories is then its start. Even an allowed
     // action can have to wait, because later policies or an edit can require approval.
-    const until = evaluation.now + longestWindow(history.window) + MAX_WAIT_MS + MAX_VALIDITY_MS;
+    const until = evaluation.now + longestWindow(history.window) + MAX_EXPIRY_MS + MAX_VALIDITY_MS;
     return [{ policy: policy.name, basis: history.ownerBasis, subject: owner.subject, until }];
   });
 }

@@ -17,9 +17,9 @@ const MAX_HISTORIES = 20;
 export const MAX_FACTS_OF_POLICY = 10;
 const MAX_FACTS_OF_SOURCE = 50;
 /** Form of the name of a fact source. */
-export const FACT_SOURCE_NAME = "^[a-z0-9][a-z0-9-]{0,62}$";
+export const FACT_SOURCE_NAME_PATTERN = "^[a-z0-9][a-z0-9-]{0,62}$";
 /** Maximum number of past actions in one history. */
-export const MAX_HISTORY = 200;
+export const MAX_HISTORY_ACTIONS = 200;
 /** Number of hex digits in the `basis` of a limit or of a history, which is a truncated digest. */
 export const BASIS_DIGITS = 16;
 /**
@@ -148,7 +148,7 @@ export const MAX_REJECTION_HOLDS_MS = 90 * 86_400_000;
 export const MAX_GRANT_MS = 30 * 86_400_000;
 export const MAX_GRANT_COUNT = 10_000;
 /** Largest `expires_in` of a rule. Milliseconds. */
-export const MAX_WAIT_MS = 30 * 86_400_000;
+export const MAX_EXPIRY_MS = 30 * 86_400_000;
 /** Largest `valid_for` of a rule. Milliseconds. */
 export const MAX_VALIDITY_MS = 7 * 86_400_000;
 /** Default of `valid_for`. Milliseconds. */

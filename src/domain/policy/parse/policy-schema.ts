@@ -3,8 +3,8 @@ import { type TSchema, Type } from "@sinclair/typebox";
 import { ACTION_STATUSES } from "../../actions.ts";
 import { MEMBER_PATTERN } from "../condition/condition-members.ts";
 import type { JsonObject } from "../../json.ts";
-import { REVIEWER_NAME } from "../../reviews.ts";
-import { FACT_SOURCE_NAME, MAX_FACTS_OF_POLICY, MAX_GRANT_COUNT, MAX_HISTORY } from "./bounds.ts";
+import { REVIEWER_NAME_PATTERN } from "../../reviews.ts";
+import { FACT_SOURCE_NAME_PATTERN, MAX_FACTS_OF_POLICY, MAX_GRANT_COUNT, MAX_HISTORY_ACTIONS } from "./bounds.ts";
 
 /** `params.` and names without dots. */
 const PARAMETER_PATTERN = "^params([.][A-Za-z_][A-Za-z0-9_]{0,63}){1,8}$";
@@ -142,7 +142,7 @@ const Terms = Type.Object(
       Type.Array(
         Type.Object(
           {
-            name: Type.String({ pattern: REVIEWER_NAME, description: "Name of a configured reviewer." }),
+            name: Type.String({ pattern: REVIEWER_NAME_PATTERN, description: "Name of a configured reviewer." }),
             may_approve: Type.Optional(
               Type.Boolean({
                 description:
@@ -350,7 +350,7 @@ const HistorySchema = Type.Object(
       minLength: 1,
       maxLength: 40,
       description:
-        "Window of the past actions, such as 1h, 24h or 7d, or the current calendar hour, day, week or month.",
+        "TimeWindow of the past actions, such as 1h, 24h or 7d, or the current calendar hour, day, week or month.",
     }),
     time_zone: Type.Optional(
       Type.String({
@@ -361,7 +361,7 @@ const HistorySchema = Type.Object(
     ),
     max: Type.Integer({
       minimum: 1,
-      maximum: MAX_HISTORY,
+      maximum: MAX_HISTORY_ACTIONS,
       description: "Maximum number of past actions. If there are more, conditions that read the history fail.",
     }),
   },
@@ -374,7 +374,7 @@ const FactsSchema = Type.Record(
   Type.String({ pattern: FactName }),
   Type.Object(
     {
-      source: Type.String({ pattern: FACT_SOURCE_NAME, description: "Name of a configured fact source." }),
+      source: Type.String({ pattern: FACT_SOURCE_NAME_PATTERN, description: "Name of a configured fact source." }),
       with: Type.Optional(
         Type.Record(Type.String({ pattern: FactName }), Type.String({ minLength: 1, description: "CEL." }), {
           maxProperties: 16,
