@@ -441,12 +441,7 @@ export { utcOffset } from "./domain/time-zone.ts";
 
 // Coverage statements
 export { countSuccesses, findFirstEntry } from "./audit/coverage.ts";
-export {
-  COVERAGE_ENTRY,
-  CoverageStatement,
-  findStatementFault,
-  MAX_LISTED_GAPS,
-} from "./domain/effects/coverage-statement.ts";
+export { COVERAGE_ENTRY, CoverageStatement, findStatementFault } from "./domain/effects/coverage-statement.ts";
 
 // Deliveries
 export { DELIVERY_RETRY_MS } from "./contract/notifier.ts";

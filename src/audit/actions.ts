@@ -1,12 +1,7 @@
 /** Compares every action, its votes and its limit uses with the ledger entries. */
 import type { ActionRow, EntryRow } from "../contract/storage.ts";
-import {
-  buildActionHistory,
-  findHistoryTime,
-  parseEntryTime,
-  type ActionEntry,
-  type ActionHistory,
-} from "../domain/action-history.ts";
+import { buildActionHistory, findHistoryTime, type ActionEntry, type ActionHistory } from "../domain/action-history.ts";
+import { parseEntryTime } from "../domain/time.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import { matchesRecordedEdit, effectiveRequest } from "../domain/edited-request.ts";

@@ -13,13 +13,8 @@ import type {
   PastActionRef,
   StorageCopying,
 } from "../contract/storage.ts";
-import {
-  buildActionHistory,
-  findHistoryTime,
-  parseEntryTime,
-  type ActionEntry,
-  type ActionHistory,
-} from "../domain/action-history.ts";
+import { buildActionHistory, findHistoryTime, type ActionEntry, type ActionHistory } from "../domain/action-history.ts";
+import { parseEntryTime } from "../domain/time.ts";
 import { equalBytes } from "../domain/hash.ts";
 import {
   decodeEntry,

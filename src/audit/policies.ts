@@ -1,6 +1,6 @@
 /** Compares policies, their versions and policy sets with the entries that created, changed and activated them. */
 import type { EntryRow, PolicyRow, PolicyVersionRow } from "../contract/storage.ts";
-import { parseEntryTime } from "../domain/action-history.ts";
+import { parseEntryTime } from "../domain/time.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import type { RecordedPolicyChange, PolicySetEntry } from "../domain/entries.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";

@@ -21,7 +21,7 @@ import type { Effect, ReasonCode, Risk } from "./policy/policy-types.ts";
 import type { ErasablePart } from "./erasure.ts";
 import { questionsDigest, type RecordedQuestion } from "./questions.ts";
 import { describeReviewDenial, findOutstandingReviewers, type RequiredReviewer, reviewsApprove } from "./reviews.ts";
-import { parseRfc3339 } from "./time.ts";
+import { parseEntryTime } from "./time.ts";
 
 /** An entry about an action, with its sequence number. */
 export type ActionEntry = (
@@ -501,13 +501,6 @@ function startDeadline({ approved_until }: DecisionEntry | ApprovalEntry | Revie
 export function findHistoryTime({ action, edit, confirmedAt }: ActionHistory): number {
   const decidedAt = edit?.at ?? action.created_at;
   return Math.max(decidedAt, confirmedAt ?? decidedAt);
-}
-
-/** Parses an entry's time into milliseconds. Throws RangeError if it is not RFC 3339. */
-export function parseEntryTime(text: string): number {
-  const ms = parseRfc3339(text);
-  if (ms === null) throw new RangeError(`${JSON.stringify(text)} is not a valid time`);
-  return ms;
 }
 
 /**

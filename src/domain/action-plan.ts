@@ -4,7 +4,7 @@
  * reported by itself.
  */
 import type { ActionHistory, RecordedApproval } from "./action-history.ts";
-import type { ActionStatus } from "./actions.ts";
+import { actionStatusAt, type ActionStatus } from "./actions.ts";
 import { canonicalText } from "./canonical.ts";
 import { sha256Hex, utf8 } from "./hash.ts";
 
@@ -94,7 +94,7 @@ export function findPlanObstacle(
 export function toPlanMember({ action, approvals, commitment }: PlanMemberHistory, now: number): PlanMember {
   const { id, plan_position: position } = action;
   if (position === null) throw new RangeError(`the action ${id} belongs to no plan`);
-  const status = statusAt(action, now);
+  const status = actionStatusAt(action, now);
   const approved = status === "approved" || RAN.includes(status) ? (approvals.at(-1)?.plan ?? null) : null;
   return { action_id: id, position, commitment, status, approved };
 }
@@ -104,9 +104,4 @@ export interface PlanMemberHistory extends Pick<ActionHistory, "commitment"> {
   /** The approving votes, in order. */
   approvals: readonly Pick<RecordedApproval, "plan">[];
   action: Pick<ActionHistory["action"], "id" | "plan_position" | "status" | "expires_at" | "approved_until">;
-}
-
-function statusAt({ status, expires_at, approved_until }: PlanMemberHistory["action"], now: number): ActionStatus {
-  const deadline = status === "pending_approval" ? expires_at : status === "approved" ? approved_until : null;
-  return deadline !== null && deadline <= now ? "expired" : status;
 }

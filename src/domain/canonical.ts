@@ -17,9 +17,9 @@ const serialize = canonicalize as unknown as (value: JsonValue) => string;
  * - Error for NaN, infinities, and lone surrogates in values or keys
  */
 export function canonicalText(value: JsonValue): string {
-  const areSorted = sortKeys(value, 0);
-  if (areSorted !== UNSORTABLE) {
-    const text = JSON.stringify(areSorted);
+  const sorted = sortKeys(value, 0);
+  if (sorted !== UNSORTABLE) {
+    const text = JSON.stringify(sorted);
     // JSON.stringify escapes lone surrogates, but the package rejects them.
     if (!text.includes("\\ud")) return text;
   }

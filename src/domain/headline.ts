@@ -2,6 +2,7 @@
  * Ranks the parameters of a request for one-line summaries: first the parameters in `shown_first`, then amounts. If
  * `shown_first` is empty, an agent can add a parameter whose name ranks before the name of the real amount.
  */
+import { unescapePointerToken } from "./json-pointer.ts";
 import { clipText } from "./text.ts";
 
 interface Described {
@@ -93,5 +94,5 @@ function isAmountValue(value: unknown): boolean {
 function parameterOf(pointer: string): string | null {
   if (!pointer.startsWith(ROOT)) return null;
   const [token = ""] = pointer.slice(ROOT.length).split("/");
-  return token.replaceAll("~1", "/").replaceAll("~0", "~");
+  return unescapePointerToken(token);
 }

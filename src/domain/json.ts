@@ -3,6 +3,7 @@
  * integers beyond 2^53 and accepts lone surrogates. Each of these could make the action that runs differ from the
  * action that was decided on. One pass over the source rejects such input before any value is created.
  */
+import { escapePointerToken } from "./json-pointer.ts";
 
 /** A value that `JSON.parse` returns. */
 export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObject;
@@ -116,9 +117,7 @@ export function checkJson(
   const levels: Level[] = [];
   let level: Level | null = null;
   const pointer = (): string =>
-    levels
-      .map((l) => (l.wantsKey ? "" : `/${String(l.keyOrIndex).replaceAll("~", "~0").replaceAll("/", "~1")}`))
-      .join("");
+    levels.map((l) => (l.wantsKey ? "" : `/${escapePointerToken(String(l.keyOrIndex))}`)).join("");
   const fault = (code: JsonFaultCode, message: string, offset: number): void => {
     const [top] = levels;
     const member = top === undefined || top.keys === null || top.wantsKey ? "" : String(top.keyOrIndex);

@@ -8,7 +8,7 @@ import type { CompiledPolicySet } from "./policy/compile/compile.ts";
 import { matchesAnyName } from "./policy/compile/name-patterns.ts";
 import type { Facts, PolicyDocument, PolicySetDocument } from "./policy/policy-types.ts";
 import { stopApplies, type Stop } from "./stops.ts";
-import { parseRfc3339 } from "./time.ts";
+import { parseEntryTime } from "./time.ts";
 
 /** The terms of a suggested rule at its activation. They determine when the rule is reverted. */
 export type SuggestedRuleTerms = SuggestedRuleEntry["rule"];
@@ -47,8 +47,7 @@ const MIN_FAILURES = 3;
 /** Returns the rules after an entry. Throws RangeError if the entry contradicts earlier entries. */
 export function applySuggestedRuleEntry(rules: SuggestedRules, entry: SuggestedRuleEntry): SuggestedRules {
   const { change, rule, cause } = entry;
-  const at = parseRfc3339(entry.at);
-  if (at === null) throw new RangeError(`${entry.at} is not a valid time`);
+  const at = parseEntryTime(entry.at);
   const before = rules.get(rule.policy);
   if ((change === "reverted") !== (cause !== null))
     throw new RangeError(`the change of the suggested rule ${rule.policy} and its cause contradict each other`);

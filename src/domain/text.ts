@@ -22,11 +22,16 @@ export function hasHiddenCharacters(text: string): boolean {
   return text.search(HIDDEN_CHARACTERS) >= 0;
 }
 
+/** Returns the notation of a character's code point, such as `U+202E`. */
+export function formatCodePoint(character: string): string {
+  return `U+${(character.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, "0")}`;
+}
+
 /** Replaces hidden characters with visible escapes, such as `[U+202E]`. */
 export function revealHidden(text: string): string {
   return text.replace(
     HIDDEN_CHARACTERS,
-    (hidden) => `[U+${(hidden.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, "0")}]`,
+    (hidden) => `[${formatCodePoint(hidden)}]`,
   );
 }
 

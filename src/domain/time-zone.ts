@@ -35,6 +35,16 @@ export function toInstant(zone: string, local: number): number {
   return isSkipped ? Math.max(guess, instant) : instant;
 }
 
+/** Returns true if the runtime knows the time zone. */
+export function isTimeZone(zone: string): boolean {
+  try {
+    utcOffset(zone, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 function formatOf(zone: string): Intl.DateTimeFormat {
   let format = formats.get(zone);
   if (format === undefined) {

@@ -3,6 +3,7 @@
  * request, and what is unusual. Two requests are similar if they have the same tool and operation. Never affects a
  * decision.
  */
+import { escapePointerToken } from "./json-pointer.ts";
 import { canonicalText } from "./canonical.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 import { clipText } from "./text.ts";
@@ -161,7 +162,7 @@ function collectMembers(pointer: string, value: JsonValue, members: Map<string, 
     return;
   }
   for (const [name, member] of Object.entries(value as JsonObject))
-    collectMembers(`${pointer}/${escapeToken(name)}`, member, members, depth + 1);
+    collectMembers(`${pointer}/${escapePointerToken(name)}`, member, members, depth + 1);
 }
 
 function listDifferences(before: ComparedRequest, after: ComparedRequest): DifferingMember[] {
@@ -191,8 +192,4 @@ function clipValue(value: JsonValue | undefined): JsonValue {
 
 function countOf(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
-}
-
-function escapeToken(name: string): string {
-  return name.replaceAll("~", "~0").replaceAll("/", "~1");
 }

@@ -1,6 +1,7 @@
 /**
  * Registers TypeBox formats with linear-time checks, and explains TypeBox errors in sentences that state what to do.
  */
+import { unescapePointerToken } from "./json-pointer.ts";
 import { FormatRegistry, Kind, type TObject, type TSchema } from "@sinclair/typebox";
 import { ValueErrorType, type ValueError } from "@sinclair/typebox/errors";
 import { findNameFault } from "./names.ts";
@@ -23,10 +24,7 @@ registerFormats();
 
 /** Returns the last segment of an RFC 6901 pointer, unescaped. */
 export function lastPointerSegment(pointer: string): string {
-  return pointer
-    .slice(pointer.lastIndexOf("/") + 1)
-    .replaceAll("~1", "/")
-    .replaceAll("~0", "~");
+  return unescapePointerToken(pointer.slice(pointer.lastIndexOf("/") + 1));
 }
 
 /**

@@ -14,11 +14,7 @@ interface CsvRecord {
  * @example
  * for await (const { line, fields } of readCsvRecords(text)) console.log(line, fields[0]);
  */
-export function readCsvRecords(text: AsyncIterable<string>): AsyncIterable<CsvRecord> {
-  return split(text);
-}
-
-async function* split(text: AsyncIterable<string>): AsyncIterable<CsvRecord> {
+export async function* readCsvRecords(text: AsyncIterable<string>): AsyncIterable<CsvRecord> {
   const splitter = new Splitter();
   for await (const piece of text) yield* splitter.push(piece);
   yield* splitter.end();

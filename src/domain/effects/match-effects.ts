@@ -3,6 +3,7 @@
  * matches the action only if operation, parameters and time also agree, because agents control such ids. An effect
  * without an id is paired by operation, parameters and time. Such a pair is a guess, so both sides count as unknown.
  */
+import { unescapePointerToken } from "../json-pointer.ts";
 import { canonicalText } from "../canonical.ts";
 import { sha256Hex, utf8 } from "../hash.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../json.ts";
@@ -347,7 +348,7 @@ function comparable(value: JsonValue): string | false | null {
 export function readPointer(value: JsonValue, pointer: string): JsonValue | undefined {
   let current: JsonValue | undefined = value;
   for (const segment of pointer.split("/").slice(1)) {
-    const name = segment.replaceAll("~1", "/").replaceAll("~0", "~");
+    const name = unescapePointerToken(segment);
     if (Array.isArray(current)) current = /^(?:0|[1-9]\d*)$/.test(name) ? current[Number(name)] : undefined;
     else if (isJsonObject(current) && Object.hasOwn(current, name)) current = current[name];
     else return undefined;

@@ -67,7 +67,7 @@ export function isStrongApproval({ votes }: Pick<PastRequest, "votes">): boolean
 }
 
 /** The support of a set of approvals. */
-export interface ApprovalSupport {
+interface ApprovalSupport {
   approvals: number;
   /**
    * Number of strong approvals, capped for each source at half of `min_approvals`, so that no single agent or key can

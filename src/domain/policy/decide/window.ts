@@ -1,5 +1,5 @@
 /** Time windows of limits and histories: a sliding duration, or a calendar hour, day, week or month. */
-import { utcOffset } from "../../time-zone.ts";
+import { isTimeZone, utcOffset } from "../../time-zone.ts";
 import { parseDuration } from "../../time.ts";
 
 type CalendarUnit = "hour" | "day" | "week" | "month";
@@ -26,7 +26,7 @@ const MAX_WINDOW = 366 * DAY;
 /** Parses `1s` to `366d`, `hour`, `day`, `week` or `month`. Returns an error message if the string is not valid. */
 export function parseWindow(text: string, zone: string | undefined): TimeWindow | string {
   if (UNITS.includes(text)) {
-    if (zone !== undefined && !isZone(zone)) return `"${zone}" is not a time zone such as Europe/Berlin`;
+    if (zone !== undefined && !isTimeZone(zone)) return `"${zone}" is not a time zone such as Europe/Berlin`;
     return { kind: "calendar", unit: text as CalendarUnit, zone: zone ?? "UTC" };
   }
   if (zone !== undefined)
@@ -34,15 +34,6 @@ export function parseWindow(text: string, zone: string | undefined): TimeWindow 
   const ms = parseDuration(text);
   if (ms === null) return `"${text}" is not a window such as 1h, 24h, 7d, day or month`;
   return ms < MIN_WINDOW || ms > MAX_WINDOW ? `"${text}" is not between 1s and 366d` : { kind: "sliding", ms };
-}
-
-function isZone(zone: string): boolean {
-  try {
-    new Intl.DateTimeFormat("en", { timeZone: zone });
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Returns the start of the window. Milliseconds. */

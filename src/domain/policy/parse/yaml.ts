@@ -1,4 +1,5 @@
 /** Parses YAML into JSON values and their positions. Reports everything that JSON cannot represent as a fault. */
+import { unescapePointerToken } from "../../json-pointer.ts";
 import {
   isAlias,
   isMap,
@@ -190,7 +191,7 @@ function offsetOf(document: Document, text: string, pointer: string, { key = fal
   let at = document.contents?.range?.[0] ?? 0;
   let keyAt = at;
   for (const raw of pointer.split("/").slice(1)) {
-    const segment = raw.replaceAll("~1", "/").replaceAll("~0", "~");
+    const segment = unescapePointerToken(raw);
     const inside: unknown = isAlias(node) ? node.resolve(document) : node;
     let next: unknown;
     if (isMap(inside)) {
