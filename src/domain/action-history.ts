@@ -495,8 +495,8 @@ function startDeadline({ approved_until }: DecisionEntry | ApprovalEntry | Revie
 }
 
 /**
- * Returns the time under which the histories of policies list the action, in milliseconds: the last start or confirming
- * redecision, or else the decision or the edit.
+ * Returns the time under which the histories of policies list the action. Milliseconds. The time is `confirmedAt`, or
+ * the decision or the edit if that is later.
  */
 export function findHistoryTime({ action, edit, confirmedAt }: ActionHistory): number {
   const decidedAt = edit?.at ?? action.created_at;

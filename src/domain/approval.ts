@@ -9,8 +9,8 @@ interface KeyIdentity {
 }
 
 /**
- * Why an approver counts as the submitter of the action. `unknown_owner`: the voter has no owner, or one of the two
- * owners is not the name of a user, so both might be the same person.
+ * Why an approver counts as the submitter of the action. `unknown_owner`: the voter and the submitter might be the same
+ * person, because the voter has no owner or one of the two owners is not the name of a user.
  */
 export type SelfRelation = "same_key" | "same_agent" | "same_owner" | "same_maker" | "unknown_owner";
 

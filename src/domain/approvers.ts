@@ -4,7 +4,7 @@
  *
  * A plan is the approval that one rule requires. Its stages must be satisfied in order. A stage with `after_ms` is an
  * alternative that opens if the earlier stages take too long. Within a stage, each vote satisfies at most one
- * requirement; the assignment is a maximum matching, so the result does not depend on the order of votes and
+ * requirement. Votes are assigned by a maximum matching, so the result does not depend on the order of votes and
  * requirements.
  */
 import { canonicalText } from "./canonical.ts";

@@ -32,7 +32,7 @@ const UNSORTABLE = Symbol("an object whose keys cannot be put in order");
  * Returns the value with each object's keys sorted by UTF-16 code units. JSON.stringify then writes RFC 8785, because
  * sections 3.2.2.2 and 3.2.2.3 define numbers and strings as ECMAScript does. Copies an object only if its keys or the
  * keys of a value in it are not sorted. Returns UNSORTABLE if the value contains NaN, an infinity, the key `__proto__`,
- * or a key that starts with a digit, because the engine fixes the order of integer keys. `canonicalText` then uses the
+ * or a key that starts with a digit. JavaScript engines fix the order of integer keys. `canonicalText` then uses the
  * package `canonicalize`, which is several times slower.
  */
 function sortKeys(value: unknown, depth: number): unknown {

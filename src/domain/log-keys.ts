@@ -1,6 +1,6 @@
 /**
- * The sequence of a log's keys. The key that signs a checkpoint of size N is set by the last `log_key` entry among the
- * first N entries; if there is no such entry, it is the first key. A client that pinned an earlier key can verify the
+ * The sequence of a log's keys. The last `log_key` entry among the first N entries sets the key that signs a checkpoint
+ * of size N. Without a `log_key` entry, the first key signs. A client that pinned an earlier key can verify the
  * `log_key` entries, because each contains a handover that the replaced key signed.
  */
 import {

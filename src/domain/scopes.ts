@@ -79,7 +79,7 @@ export type ScopePreset = keyof typeof SCOPE_PRESETS;
 const PRIVILEGES = /^admin$|:(?:decide|break_glass|manage|provision|write|activate|erase|settle|receive|issue)$/;
 
 /**
- * Returns the scopes that an agent must not have: with them, it could approve its own requests, change its
+ * Returns the scopes that an agent must not have. With them, it could approve its own requests, change its
  * restrictions, leave its session, erase or settle actions, or receive credentials.
  */
 export function selectPrivileges(scopes: readonly string[]): string[] {

@@ -91,8 +91,8 @@ export function stopApplies({ agent, tool }: StopSelector, action: Pick<ActionRe
 }
 
 /**
- * Returns the stops that a decision must consider: one stop that applies to every policy, or if there is no such stop,
- * all stops that apply to a single policy.
+ * Returns the stops that a decision must consider: one stop that applies to every policy, or else all stops that apply
+ * to a single policy.
  */
 export function findStopFacts(
   stops: Stops,

@@ -29,10 +29,7 @@ export function formatCodePoint(character: string): string {
 
 /** Replaces hidden characters with visible escapes, such as `[U+202E]`. */
 export function revealHidden(text: string): string {
-  return text.replace(
-    HIDDEN_CHARACTERS,
-    (hidden) => `[${formatCodePoint(hidden)}]`,
-  );
+  return text.replace(HIDDEN_CHARACTERS, (hidden) => `[${formatCodePoint(hidden)}]`);
 }
 
 /**

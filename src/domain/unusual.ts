@@ -1,7 +1,7 @@
 /**
- * Compares a request with earlier requests of the same agent, for its approvers: the differences from the last similar
- * request, and what is unusual. Two requests are similar if they have the same tool and operation. Never affects a
- * decision.
+ * Compares a request with earlier requests of the same agent, for its approvers. Finds the differences from the last
+ * similar request, and unusual values. Two requests are similar if they have the same tool and operation. Never affects
+ * a decision.
  */
 import { escapePointerToken } from "./json-pointer.ts";
 import { canonicalText } from "./canonical.ts";

@@ -1,6 +1,6 @@
 /**
- * Users: people who sign in. They are stored only as ledger entries and are rebuilt from these entries, so no write to
- * the database can add a user or give a user a role or a passkey.
+ * Users: people who sign in. They are stored only as ledger entries and are rebuilt from these entries. No write to the
+ * database can add a user or give a user a role or a passkey.
  */
 import type { UserEntry } from "./entries.ts";
 import { sha256Hex, utf8 } from "./hash.ts";

@@ -123,8 +123,8 @@ function nameOf(hidden: string): string {
 }
 
 /**
- * Returns which of Cyrillic and Greek the text is written in: a script counts if one of its letters in the text does
- * not resemble a Latin letter. Words in these scripts are not imitations.
+ * Returns the scripts of `LIKE_LATIN` in which the text is written: those with a letter in the text that does not
+ * resemble a Latin letter. Words in these scripts are not imitations.
  */
 function findProseScripts(text: string): ReadonlySet<string> {
   const letters = new Set(text.match(/\p{L}/gu) ?? []);

@@ -24,7 +24,7 @@ export function describeSecretWeakness(secret: string): string | null {
   return null;
 }
 
-/** Counts the characters that continue a sequence such as `abc` or `321`. */
+/** Counts the characters that repeat the previous character, or continue a sequence such as `abc` or `321`. */
 function countSequenceCharacters(text: string): number {
   let count = 0;
   for (let i = 1; i < text.length; i++) if (Math.abs(text.charCodeAt(i) - text.charCodeAt(i - 1)) <= 1) count++;

@@ -23,9 +23,9 @@ export interface UserService extends UserList {
   /** Returns the credential of an agent that acts for a user; null if the user does not exist or is deactivated. */
   agentCredential(userId: string, agentId: string, workload: WorkloadIdentity): Promise<Credential | null>;
   /**
-   * Reads the session and its user again under the ledger's lock. If the session has ended or the user was deactivated
-   * after the request was authenticated, rejects with MISSING_CREDENTIAL, or with INVALID_CREDENTIAL for an agent that
-   * acts for a user.
+   * Reads the session and its user again under the ledger's lock. Rejects with MISSING_CREDENTIAL if the session has
+   * ended or the user was deactivated after the request was authenticated. For an agent that acts for a user, rejects
+   * with INVALID_CREDENTIAL instead.
    */
   confirm(tx: LedgerTransaction, credential: Credential, epoch: number): Promise<Credential>;
 }
@@ -129,8 +129,8 @@ export function groupsOfUser(groups: Pick<Groups, "of" | "rotas">, user: User): 
 type DirectoryState = Pick<LedgerTransaction, "users" | "delegations" | "now">;
 
 /**
- * Returns the users on whose behalf this user can approve now: both users can approve, and the delegation is not
- * restricted to groups, or covers at least one group or rota of the delegator.
+ * Returns the users on whose behalf this user can approve now. Both users must have the right to approve. A delegation
+ * that is restricted to groups must cover at least one group or rota of the delegator.
  */
 function delegatorsOf(to: User, { users, delegations, now }: DirectoryState, groups: Groups): Delegator[] {
   if (!hasScope(scopesOfRoles(to.roles), "approvals:decide")) return [];
@@ -189,7 +189,7 @@ export function rightsOfUser(user: User, groups: Groups): Rights {
 }
 
 /**
- * Returns the credential of an agent that acts for a user. In ledger entries, the user is the actor, so that the user's
+ * Returns the credential of an agent that acts for a user. In ledger entries, the user is the actor. So the user's
  * votes on the agent's actions count as self-approvals even after the user's name has changed. The agent can see only
  * actions that this user submitted.
  */

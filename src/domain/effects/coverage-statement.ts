@@ -116,8 +116,9 @@ export function hasGap({ effects, actions }: Pick<CoverageStatement, "effects" |
 }
 
 /**
- * Returns true if the statement compared no effect in its window. Such a statement does not show that nothing bypassed
- * the service: the files can be empty, of another day, or of identities and events that the source does not compare.
+ * Returns true if the statement compared no effect in its window. An empty comparison does not show that nothing
+ * bypassed the service. The files can be empty, of another day, or of identities and events that the source does not
+ * compare.
  */
 export function lacksEffects({ effects }: Pick<CoverageStatement, "effects">): boolean {
   return effects.total === 0;

@@ -155,8 +155,9 @@ class SourceMatcher implements EffectMatcher {
     const mapping = this.byEvent.get(event.event);
     if (mapping === undefined) return void this.skipped.unmapped++;
     if (!this.isInWindow(event.at)) this.skipped.outside++;
-    // An effect outside the window can belong to an action whose success was recorded in the window: with an id, at any
-    // time of the action's run; without an id, only just outside, because more distant pairs would be poor guesses.
+    // An effect outside the window can belong to an action whose success was recorded in the window. An effect with an id
+    // can be from any time of the action's run. Without an id, only effects just outside the window are considered,
+    // because more distant pairs would be poor guesses.
     if (event.action_id !== null) return this.settle(event, this.matchNamed(event, mapping));
     if (event.at < from - tolerance || event.at >= to + tolerance) return;
     const { record: _, ...rest } = event;

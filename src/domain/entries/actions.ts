@@ -155,9 +155,9 @@ export interface ReviewEntry {
 }
 
 /**
- * An open action was evaluated again because someone voted on it, tried to start it, changed it, or requested a permit,
- * or because machine reviewers approved it. Recorded for every permit and change; otherwise only if the action is now
- * denied or needs more approvals.
+ * An open action was evaluated again: after a vote, a start, a change or a request for a permit, or because machine
+ * reviewers approved it. Recorded for every permit and change; otherwise only if the action is now denied or needs more
+ * approvals.
  */
 export interface RedecisionEntry {
   type: "redecision";

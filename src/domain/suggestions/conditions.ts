@@ -58,8 +58,8 @@ function isScalar(value: JsonValue): value is Scalar {
 
 /**
  * Returns the narrowest conditions that are true for all approved requests: one on the parameter names, and one for
- * each parameter. Returns null if a parameter has no condition, such as free text, because the rule would then allow
- * any value.
+ * each parameter. Returns null if a parameter, such as free text, has no condition. The rule would then allow any
+ * value.
  */
 export function findNarrowestConditions(approved: readonly Record<string, Scalar>[]): MinedCondition[] | null {
   const names = [...new Set(approved.flatMap((params) => Object.keys(params)))].sort();
@@ -75,7 +75,7 @@ export function findNarrowestConditions(approved: readonly Record<string, Scalar
 
 /**
  * Returns a condition on the parameter names. It excludes requests with a parameter that no approved request has,
- * because such a parameter might change the meaning of the others.
+ * because an unknown parameter might change the meaning of the others.
  */
 function parameterNames(names: readonly string[]): MinedCondition {
   const known = new Set(names);

@@ -80,9 +80,8 @@ interface Candidate {
 }
 
 /**
- * Returns up to `MAX_RULES` rules that the group supports. Repeatedly finds the best rule for the approvals that no
- * earlier rule covers: a rule without a split, else the split with the most approvals, else the best combination of two
- * splits.
+ * Returns up to `MAX_RULES` rules that the group supports. Each rule is the best rule for the approvals that no earlier
+ * rule covers. The best rule has no split, else one split, else two; with splits, it covers the most approvals.
  */
 export function mineRules(group: MinedGroup, bar: MinimumEvidence): MinedRule[] {
   let left = group.approved.flatMap((request): Candidate[] => {
@@ -128,8 +127,8 @@ function findBest(
 }
 
 /**
- * Returns true if the part is unlikely to have no rejections by chance. If rejections are random, some parts have none.
- * The more parts are tried, the larger such a part can be.
+ * Returns true if it is unlikely that the part has no rejections by chance. Even if rejections are random, some parts
+ * have none. The more parts are tried, the larger a part without rejections can be.
  */
 function isBeyondChance({ approved, rejected }: MinedGroup, part: readonly Candidate[], tried: number): boolean {
   const rate = rejected.length / (approved.length + rejected.length);
@@ -184,9 +183,9 @@ function largest(rules: readonly (MinedRule | null)[]): MinedRule | null {
 }
 
 /**
- * Returns parts of the approvals that one parameter separates from the rejected requests: by its presence, its value, a
- * list of values that no one rejected, a range between rejected numbers, or the prefix of a string. The largest part is
- * first. Also returns the number of parts that were tried.
+ * Returns parts of the approvals that one parameter separates from the rejected requests. A part is defined by the
+ * presence of the parameter, its value, a list of values that no one rejected, a range between rejected numbers, or a
+ * prefix. The largest part is first. Also returns the number of parts that were tried.
  */
 function findSplits(
   candidates: readonly Candidate[],

@@ -27,8 +27,8 @@ const MIRRORED: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns a message about the first two conditions of a conjunction that no value satisfies together, or about the
- * first condition without variables that is false. Returns null if there is neither.
+ * Returns a message about the first fault of a conjunction: two conditions that no value satisfies together, or a
+ * condition without variables that is false. Returns null if there is neither.
  * @example findContradiction(parseExpression('params.a > 9 && params.a < 5')) // { message: '"params.a > 9" excludes …', offset: 16 }
  */
 export function findContradiction(parsed: ParsedExpression): { message: string; offset: number } | null {

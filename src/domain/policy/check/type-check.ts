@@ -451,13 +451,16 @@ class TypeChecker {
   }
 }
 
-/** Whether every value of the type is optional. */
+/** Returns true if every value of the type is optional. */
 function isOptional(type: StaticType): boolean {
   const members = unionMembers(type);
   return members.length > 0 && members.every(({ kind }) => kind === "optional");
 }
 
-/** Whether the expression reads one untyped value of the request, such as `params.amount`, which is never optional. */
+/**
+ * Returns true if the expression reads one untyped value of the request, such as `params.amount`, which is never
+ * optional.
+ */
 function isValueOfRequest(expr: Expr, { kind }: StaticType): boolean {
   return kind === "dyn" && findRequestPath(expr) !== null;
 }
@@ -562,7 +565,7 @@ function optionalResult(name: string, owner: StaticType | undefined, args: reado
   }
 }
 
-/** Whether a value of `type` can be passed where the library declares `declared`. */
+/** Returns true if a value of `type` can be passed where the library declares `declared`. */
 function fits(type: StaticType, declared: CelTypeName): boolean {
   const declaredKind = fromCelType(declared).kind;
   const members = unionMembers(type);

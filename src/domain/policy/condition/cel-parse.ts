@@ -34,8 +34,7 @@ export const FUNCTION_NAMESPACES: ReadonlySet<string> = new Set(
 
 /**
  * Cache of parsed conditions, keyed by their source. The syntax check, the type check, the search for contradictions
- * and the compilation all need the trees of a policy's conditions, and parsing takes longer than all these steps
- * together.
+ * and the compilation all need the trees. Parsing takes longer than these steps together.
  */
 const recentTrees = new Map<string, ParsedExpression>();
 /** Maximum total length of the cached sources. A tree uses some hundred bytes for each character of its source. */

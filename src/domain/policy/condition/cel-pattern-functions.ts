@@ -39,7 +39,7 @@ function groupOf(text: string, match: PatternMatch, group: number): string {
   return start < 0 ? "" : text.slice(start, end);
 }
 
-/** Returns what `regex.extract` returns for a match: the only group, or the whole match. */
+/** Returns the result of `regex.extract` for a match: the only group, or the whole match. */
 function extracted(text: string, source: string, match: PatternMatch): string {
   const groups = compilePattern(source).regex.groupCount();
   if (groups > 1) throw new Error("the pattern has several groups");

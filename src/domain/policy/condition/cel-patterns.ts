@@ -37,8 +37,7 @@ export function compilePattern(source: string): Pattern {
 
 function find(source: string, { regex }: Pattern, text: string, others: number): boolean {
   const matches = regex.test(text);
-  // Discard the automaton if a hostile string has made it so large that it uses much memory, or if it has fallen back
-  // to slow simulation.
+  // Discard the automaton if a hostile string has made it large, or if it has fallen back to slow simulation.
   const { dfa } = regex.re2();
   if (dfa.failed || dfa.stateCount > MAX_STATES || others > MAX_NON_ASCII) patterns.delete(source);
   return matches;

@@ -1,6 +1,7 @@
 /**
- * The CEL environment of conditions. Conversions follow the specification (cel-conversions.ts), strings are compared by
- * code points, calendar fields do not depend on the process's time zone, and errors contain no value of the request.
+ * The CEL environment of conditions. It differs from the library: conversions follow the specification
+ * (cel-conversions.ts), strings are compared by code points, and calendar fields do not depend on the process's time
+ * zone. Errors contain no value of the request.
  *
  * Every function charges steps in proportion to its work, so conditions cannot delay decisions. A replayed decision
  * must cost the same, so a change of a cost changes the meaning of a policy set.

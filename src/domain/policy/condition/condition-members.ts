@@ -30,8 +30,7 @@ export function findRequestPath(expr: Expr): string[] | null {
   return path === null ? null : [...path, access?.name as string];
 }
 
-const pointerOf = (path: readonly string[]): string =>
-  path.map((name) => `/${escapePointerToken(name)}`).join("");
+const pointerOf = (path: readonly string[]): string => path.map((name) => `/${escapePointerToken(name)}`).join("");
 
 /** Pattern of an entry in `approval.show`. */
 export const MEMBER_PATTERN = String.raw`^(params|context)(\.[A-Za-z_][A-Za-z0-9_]*|\["[^"\\]+"\])+$`;

@@ -339,8 +339,8 @@ function strictestTerms(
 }
 
 /**
- * Returns the smallest caps. Returns null if a rule that requires approval does not allow grants, if an exceeded limit
- * requires approval, or if any answer has the risk `critical`.
+ * Returns the smallest caps. Returns null if no grant can cover the action: a rule that requires approval does not
+ * allow grants, an exceeded limit requires approval, or an answer has the risk `critical`.
  */
 function combineGrantTerms(findings: readonly RuleAnswer[], all: readonly RuleAnswer[]): GrantTerms | null {
   if (isCritical(all)) return null;

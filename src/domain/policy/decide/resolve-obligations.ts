@@ -78,9 +78,9 @@ type Applied =
 
 /**
  * Applies the obligations of every rule that matched. If a matched rule denies, returns the denials instead. Returns
- * null if there are no obligations. Skips suggested policies: a failed condition counts as a denial in this function,
- * so a suggested policy with an error would drop the obligations of all other policies, although it does not deny the
- * action.
+ * null if there are no obligations. Skips suggested policies, whose failed conditions do not deny the action. Here, a
+ * failed condition counts as a denial, so a suggested policy with an error would drop the obligations of all other
+ * policies.
  */
 function applyRules(evaluation: Evaluation): Applied | null {
   const ownEvaluation = evaluation.withRequest(evaluation.request);

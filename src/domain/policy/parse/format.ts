@@ -97,7 +97,10 @@ function formatOnce(source: string): string | null {
   return escapeInvisible(restoreLineBreaks(text, parts.join(""))).replaceAll(/[ \t]+$/gm, "");
 }
 
-/** Replaces invisible characters in double quotes with escapes, such as `\u2028`, because the printer does not. */
+/**
+ * Replaces invisible characters in double-quoted strings with escapes, such as `\u2028`. The printer does not escape
+ * them.
+ */
 function escapeInvisible(text: string): string {
   if (text.search(INVISIBLE) < 0) return text;
   const ranges: [number, number][] = [];

@@ -53,8 +53,8 @@ export function listEnvironments(files: readonly SharedDataFile[]): string[] {
 }
 
 /**
- * Returns faults of an environment's values: each value must replace a value of the same type, so that a misspelt name,
- * or a string instead of a number, cannot change the meaning of a condition.
+ * Returns faults of an environment's values. Each value must replace a value of the same type. Otherwise a misspelt
+ * name, or a string instead of a number, could change the meaning of a condition.
  */
 export function findEnvironmentFaults({ values, environments = {} }: SharedDataFile): DataFault[] {
   return Object.entries(environments).flatMap(([environment, others]) =>

@@ -16,8 +16,8 @@ export interface EvaluatedCondition {
 }
 
 /**
- * Returns the conditions that were evaluated: the conditions of each policy's rules up to the rule that gave the
- * answer, and the conditions of the limits that match the action.
+ * Returns the conditions that were evaluated: those of each policy's rules up to the rule that gave the answer, and
+ * those of the limits that match the action.
  * @param findings the answers of all policies to the same action
  */
 export function findEvaluatedConditions(
