@@ -32,7 +32,7 @@ export interface PlanMember {
 
 /** The reason why an action of a plan cannot start. */
 export interface PlanObstacle {
-  /** `waiting`: an earlier action has not ended. `stopped`: the plan has stopped, so the action can never start. */
+  /** `waiting`: an earlier action has not ended. `stopped`: the plan has stopped; see `findPlanFailure`. */
   kind: "waiting" | "stopped";
   /** The action that prevents the start. */
   by: PlanMember;

@@ -60,7 +60,7 @@ const NO_AMOUNT =
 /**
  * Compares a request with earlier requests. See `RequestComparison`.
  * @param earlier the earlier requests of the same agent, newest first
- * @example compareWithEarlier(request, earlier).unusual // ['params.amount 900 is above 120, the 99th percentile of 40 earlier values']
+ * @example compareWithEarlier(request, earlier).unusual // ['"params.amount" 900 is above 120, the 99th percentile of 40 earlier values.']
  */
 export function compareWithEarlier(request: ComparedRequest, earlier: readonly ComparedRequest[]): RequestComparison {
   const similar = earlier.filter(({ tool, operation }) => tool === request.tool && operation === request.operation);

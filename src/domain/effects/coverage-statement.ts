@@ -7,7 +7,9 @@ import { parseRfc3339 } from "../time.ts";
 
 /** Ledger entry type. */
 export const COVERAGE_ENTRY = "coverage:statement";
-/** Maximum number of effects, and of actions, that a statement contains. Its counts include all effects and actions. */
+/**
+ * Maximum number of unmatched effects, and of missing actions, that a statement lists. Its counts include all of them.
+ */
 export const MAX_LISTED_GAPS = 50;
 
 const closed = { additionalProperties: false } as const;

@@ -100,7 +100,10 @@ interface EffectMatcher {
 
 interface Candidate {
   readonly action: Omit<StartedAction, "params">;
-  /** Maps the index of a mapping to the digest of the parameters that it maps. Null if the action is erased. */
+  /**
+   * Maps the index of a mapping to the digest of the parameters that it maps. Null if the action's parameters were
+   * erased.
+   */
   readonly digests: ReadonlyMap<number, string> | null;
   match: "exact" | "likely" | null;
 }

@@ -427,7 +427,7 @@ export interface EditableParameter {
   path: string;
 }
 
-/** What the rules require of one parameter. The request that may run satisfies it. */
+/** The value or the bounds that rules require for one parameter. The request that may run satisfies them. */
 export interface Obligation {
   max?: number;
   min?: number;

@@ -11,7 +11,7 @@ interface Comparison {
   /** The compared expression as CEL source. */
   subject: string;
   operator: string;
-  /** Several for `in`. */
+  /** The constants that the subject is compared with. The operator `in` can have several. */
   constants: readonly Constant[];
   node: Expr;
 }
@@ -29,7 +29,7 @@ const MIRRORED: Readonly<Record<string, string>> = {
 /**
  * Returns a message about the first fault of a conjunction: two conditions that no value satisfies together, or a
  * condition without variables that is false. Returns null if there is neither.
- * @example findContradiction(parseExpression('params.a > 9 && params.a < 5')) // { message: '"params.a > 9" excludes …', offset: 16 }
+ * @example findContradiction(parseExpression('params.a > 9 && params.a < 5')) // { message: '"params.a > 9" excludes …', offset: 25 }
  */
 export function findContradiction(parsed: ParsedExpression): { message: string; offset: number } | null {
   const source = (node: Expr): string => unparse({ ...parsed, expr: node });

@@ -19,7 +19,7 @@ export interface RuleWarning {
 
 /**
  * Returns warnings in the order of the rules.
- * @example A rule after one without `when` for the same tool: `the rule "b" never decides, because "a" matches first`
+ * @example A rule after one without `when` for the same tool: `the rule "b" never decides, because "a" matches the same actions first`
  */
 export function findRuleWarnings(policy: PolicyDocument): RuleWarning[] {
   const warnings: RuleWarning[] = [];

@@ -116,7 +116,7 @@ const ACCEPTED: Readonly<Record<Exclude<ExpressionPurpose, "value">, { kinds: re
  * syntax check.
  * @param params the type of `params`, from the schemas of the tools that the rule matches
  * @param named the types of the policy's named values
- * @example findTypeFault("tool > 5", "condition") // { message: '">" cannot compare a string and an int …', offset: 5 }
+ * @example findTypeFault("tool > 5", "condition") // { message: '">" cannot compare a string and an int …', offset: 4 }
  */
 export function findTypeFault(
   source: string,

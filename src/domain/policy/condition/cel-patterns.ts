@@ -3,7 +3,7 @@ import { RE2JS } from "@bufbuild/re2";
 import { chargeSteps } from "./cel-meter.ts";
 import { computePatternCost, type CharacterCost } from "./cel-pattern-cost.ts";
 
-/** Maximum number of instructions of a compiled pattern; `a{500}` has 500. */
+/** Maximum number of instructions of a compiled pattern; `a{498}` has 500. */
 export const MAX_PATTERN_INSTRUCTIONS = 500;
 /** Maximum number of automaton states that stay cached between evaluations. */
 const MAX_STATES = 1_000;
