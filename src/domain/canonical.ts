@@ -1,4 +1,4 @@
-/** Canonical JSON (RFC 8785), the only form of JSON that is hashed, signed and compared. */
+/** Canonical JSON (RFC 8785), the form of JSON that digests, commitments and comparisons use. */
 import canonicalize from "canonicalize";
 import { utf8 } from "./hash.ts";
 import type { JsonObject, JsonValue } from "./json.ts";

@@ -1,7 +1,7 @@
 /**
- * Machine reviewers: programs that see a pending action as its approvers do, and answer before or at the same time as
- * the approvers. A reviewer is not a person: it has no vote, and it can approve only if every rule that requires
- * approval permits that. Pure, so that the audit computes the same result.
+ * Machine reviewers: programs that see a pending action as its approvers do. People are notified when all reviewers
+ * have answered, or after `REVIEW_DEADLINE_MS`. A reviewer is not a person: it has no vote, and it can approve only if
+ * every rule that requires approval permits that. Pure, so that the audit computes the same result.
  */
 import { clipText } from "./text.ts";
 

@@ -133,7 +133,7 @@ function sizeOf(value: string | ShadowOutcome | LimitFact): number {
 function findLongestName(rules: readonly Pick<PolicyDocument["rules"][number], "name">[]): string {
   let [most, longestName] = [0, ""];
   for (const { name } of rules) {
-    // A character uses at most six bytes.
+    // A UTF-16 code unit uses at most six bytes of JSON.
     if (name.length * 6 <= most) continue;
     const size = canonicalBytes(name).length;
     if (size > most) [most, longestName] = [size, name];

@@ -1,4 +1,4 @@
-/** Parses YAML into policies and tests, and reports every fault with its line and column. */
+/** Parses YAML into policies and tests, and reports faults with their lines and columns. */
 import type { Static, TSchema } from "@sinclair/typebox";
 import { TypeCompiler, type TypeCheck } from "@sinclair/typebox/compiler";
 import { ValueErrorType } from "@sinclair/typebox/errors";
