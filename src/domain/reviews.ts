@@ -1,7 +1,8 @@
 /**
- * Machine reviewers: programs that see a pending action as its approvers do. People are notified when all reviewers
- * have answered, or after `REVIEW_DEADLINE_MS`. A reviewer is not a person: it has no vote, and it can approve only if
- * every rule that requires approval permits that. Pure, so that the audit computes the same result.
+ * Machine reviewers: programs that see a pending action as its approvers do. People are notified when a reviewer
+ * escalates or fails, when all reviewers have answered, or after a timeout. A reviewer is not a person: it has no vote,
+ * and it can approve only if every rule that requires approval permits that. Pure, so that the audit computes the same
+ * result.
  */
 import { clipText } from "./text.ts";
 
@@ -34,7 +35,7 @@ interface RecordedReview {
 export const MAX_REVIEW_REASON = 500;
 const MAX_VERSION = 100;
 
-/** Timeout for reviewers. After it, people are notified even if some reviewers have not answered. Milliseconds. */
+/** Longest delay of notifications to people while reviewers have not answered. Milliseconds. */
 export const REVIEW_DEADLINE_MS = 60_000;
 
 /** A valid answer of a reviewer. */
