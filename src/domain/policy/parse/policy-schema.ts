@@ -350,7 +350,7 @@ const HistorySchema = Type.Object(
       minLength: 1,
       maxLength: 40,
       description:
-        "TimeWindow of the past actions, such as 1h, 24h or 7d, or the current calendar hour, day, week or month.",
+        "Window of the past actions, such as 1h, 24h or 7d, or the current calendar hour, day, week or month.",
     }),
     time_zone: Type.Optional(
       Type.String({
