@@ -160,7 +160,7 @@ export { type FactResult, type FactCall, findFactReads, toSourceFact } from "./d
 export { findUnknownFactSources } from "./domain/policy/check/fact-faults.ts";
 export { givenRequesterFacts } from "./domain/policy/test/given-facts.ts";
 export { PreparationRequired } from "./contract/ledger.ts";
-export { makeSessionToken, readSessionToken, sessionId } from "./domain/session-token.ts";
+export { makeSessionToken, readSessionToken, computeSessionId } from "./domain/session-token.ts";
 export { isTerminalCode, terminalChallenge, terminalCode } from "./domain/terminal-code.ts";
 export { type MatchedLimit, findMatchedLimits, findRecordedUsage } from "./domain/policy/decide/limit-facts.ts";
 
@@ -268,12 +268,12 @@ export {
 } from "./domain/suggested-rules.ts";
 
 // Keys, agents and stops
-export { PRESETS, type Preset, canCreateApprovers, hasScope } from "./domain/scopes.ts";
+export { SCOPE_PRESETS, type ScopePreset, canCreateApprovers, hasScope } from "./domain/scopes.ts";
 export { buildGrantEndEntry, buildKeyEntry, buildSuggestedRuleEntry, toPolicyChange } from "./domain/change-entries.ts";
 export {
   assertionCounter,
   findAssertionFault,
-  type Gesture,
+  type VoteSignature,
   MAX_SIGNED_VOTES,
   type PasskeyAssertion,
   voteDigest,
@@ -297,7 +297,7 @@ export { type Stop, type Stops, isStopActive, listActiveStops, stopApplies } fro
 
 export {
   commitHoldSubject,
-  HELD_SUBJECTS,
+  HELD_SUBJECT_DOCUMENTS,
   type LegalHold,
   type LegalHolds,
   listActiveHolds,
@@ -352,7 +352,7 @@ export {
   type GrantEntry,
   type LegalHoldEntry,
   type PlanEntry,
-  type PolicyChange,
+  type RecordedPolicyChange,
   type RedecisionEntry,
   type ReviewEntry,
   type StopEntry,
@@ -414,11 +414,11 @@ export {
   countApproversNeeded,
   evaluatePlanProgress,
   strictestOversightMode,
-  namedGroups,
+  listRequiredGroups,
   requiresSignature,
   areSamePlans,
   satisfiesPlans,
-  stageChannels,
+  listStageChannels,
 } from "./domain/approvers.ts";
 export { canonicalBytes, canonicalText } from "./domain/canonical.ts";
 export {
@@ -442,12 +442,7 @@ export { utcOffset } from "./domain/time-zone.ts";
 
 // Coverage statements
 export { countSuccesses, findFirstEntry } from "./audit/coverage.ts";
-export {
-  COVERAGE_ENTRY,
-  CoverageStatement,
-  findStatementFault,
-  MAX_LISTED,
-} from "./domain/effects/coverage-statement.ts";
+export { COVERAGE_ENTRY, CoverageStatement, findStatementFault } from "./domain/effects/coverage-statement.ts";
 
 // Deliveries
 export { DELIVERY_RETRY_MS } from "./contract/notifier.ts";

@@ -164,12 +164,12 @@ export { isNotice, type NoticeText, renderNotice } from "./delivery/notice-text.
 
 // Machine reviewers
 export { type Reviewer, type ReviewRequest, type ReviewResponse, readReviewResponse } from "./contract/reviewer.ts";
-export { type ReviewAnswer, REVIEWER_NAME } from "./domain/reviews.ts";
+export { type ReviewAnswer, REVIEWER_NAME_PATTERN } from "./domain/reviews.ts";
 
 // Fact sources
 export type { FactSource } from "./contract/fact-source.ts";
 export { FACT_SOURCE_OPTIONS } from "./domain/fact-source-options.ts";
-export { FACT_SOURCE_NAME } from "./domain/policy/parse/bounds.ts";
+export { FACT_SOURCE_NAME_PATTERN } from "./domain/policy/parse/bounds.ts";
 export { parseJson } from "./domain/json.ts";
 
 // Webhooks and requests to checked addresses
@@ -219,7 +219,7 @@ export { createEffectSources, type EffectSource, type SourceRecord } from "./con
 export type { EffectMapping, SourceEvent } from "./domain/effects/match-effects.ts";
 export { parseCsvLine, readCsvRecords } from "./domain/effects/csv-records.ts";
 export { readJsonRecords } from "./domain/effects/json-records.ts";
-export { findActionId, findRecordText, readRecordText } from "./domain/effects/record-members.ts";
+export { findActionId, findRecordString, readRecordString } from "./domain/effects/record-members.ts";
 export { SourceFault } from "./domain/effects/source-fault.ts";
 export { type EffectSourceOptions, effectSourceOptions } from "./domain/effects/source-options.ts";
 export { type JsonObject } from "./domain/json.ts";

@@ -5,7 +5,13 @@
  */
 import { randomBytes } from "node:crypto";
 import { type Static, Type } from "@sinclair/typebox";
-import { type CoreHost, makeSessionToken, readSessionToken, type SessionFact, sessionId } from "../../src/core.ts";
+import {
+  type CoreHost,
+  makeSessionToken,
+  readSessionToken,
+  type SessionFact,
+  computeSessionId,
+} from "../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Reply, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { SESSION_HEADER } from "./schemas.ts";
 
@@ -110,7 +116,7 @@ async function issueSession(
   // A key that is bound to an agent starts sessions of that agent only.
   if (target === null || (key.agent_id !== null && target.agent_id !== key.agent_id))
     throw new Refusal("KEY_NOT_FOUND", `there is no key ${key_id} for which this key may start a session`);
-  const session_id = sessionId(key.id, key_id, name, macOf(host));
+  const session_id = computeSessionId(key.id, key_id, name, macOf(host));
   const expires_at = host.clock() + expires_in * 1000;
   const token = makeSessionToken({ session_id, key_id, issued_by: key.id, expires_at }, macOf(host));
   return { status: 200, json: { session_id, key_id, token, expires_at: toRfc3339(expires_at) } };

@@ -7,12 +7,12 @@ import {
   type CoreHost,
   type CountedVote,
   evaluatePlanProgress,
-  type Gesture,
+  type VoteSignature,
   expandPrincipals,
   type LedgerTransaction,
   listKeyMakers,
   strictestOversightMode,
-  namedGroups,
+  listRequiredGroups,
   principalOfOwner,
   principalOfUser,
   principalsBehindVote,
@@ -69,7 +69,7 @@ export function readApproverEligibility(
   moment: VoteMoment,
   only: readonly string[] | null = null,
 ): Pick<CountedVote, "groups" | "independent"> {
-  const named = namedGroups(plans).filter((group) => only?.includes(group) ?? true);
+  const named = listRequiredGroups(plans).filter((group) => only?.includes(group) ?? true);
   const groups = [...approver.groups, ...rotasOf(host, approver, moment.now)].sort();
   return {
     groups: groups.filter((group) => named.includes(group) && host.groups.covers(group, row)),
@@ -121,7 +121,7 @@ function isIndependent(
  * @param gesture the verified signature of this vote
  */
 export function assertMeetsOversightMode(
-  { self, gesture }: { self: SelfRelation | null; gesture: Gesture | null },
+  { self, gesture }: { self: SelfRelation | null; gesture: VoteSignature | null },
   plans: readonly ApproverPlan[],
 ): void {
   if (self !== null && !maySelfConfirm(self, plans))

@@ -1,7 +1,7 @@
 /** Finds the legal hold that prevents the erasure of an action. */
 import {
   type CoreHost,
-  HELD_SUBJECTS,
+  HELD_SUBJECT_DOCUMENTS,
   type LegalHold,
   type LegalHolds,
   listActiveHolds,
@@ -30,7 +30,7 @@ export async function createHoldFinder(
 ): Promise<FindHold> {
   const active = listActiveHolds(holds);
   const stored = active.some(({ subject }) => subject !== null)
-    ? await documents.list({ prefix: HELD_SUBJECTS.key(""), limit: MAX_ACTIVE_HOLDS })
+    ? await documents.list({ prefix: HELD_SUBJECT_DOCUMENTS.key(""), limit: MAX_ACTIVE_HOLDS })
     : [];
   const checks = active.map((hold) => {
     if (hold.subject === null)
@@ -55,13 +55,13 @@ export async function hasUnreadableHold({
 }: Pick<CoreHost, "legalHolds" | "documents">): Promise<boolean> {
   const held = listActiveHolds(await legalHolds.list()).filter(({ subject }) => subject !== null);
   if (held.length === 0) return false;
-  const stored = await documents.list({ prefix: HELD_SUBJECTS.key(""), limit: MAX_ACTIVE_HOLDS });
+  const stored = await documents.list({ prefix: HELD_SUBJECT_DOCUMENTS.key(""), limit: MAX_ACTIVE_HOLDS });
   return held.some((hold) => readSubject(hold, stored) === null);
 }
 
 /** Returns the identifier of the person; null if it is missing or was altered. */
 function readSubject(hold: LegalHold, stored: Awaited<ReturnType<DocumentReader["list"]>>): string | null {
-  return readVerifiedSubject(hold, stored.find(({ key }) => key === HELD_SUBJECTS.key(hold.id))?.value);
+  return readVerifiedSubject(hold, stored.find(({ key }) => key === HELD_SUBJECT_DOCUMENTS.key(hold.id))?.value);
 }
 
 export function actionHeldError(id: string, hold: string): Refusal {

@@ -9,7 +9,7 @@ import {
   countPeople,
   isNewPerson,
   findCreatedResource,
-  HELD_SUBJECTS,
+  HELD_SUBJECT_DOCUMENTS,
   type IdempotentCall,
   idempotencyConflict,
   type LegalHold,
@@ -78,7 +78,7 @@ export function placeHold(
     const hold = { id, action, agent, subject: held === null ? null : commitHoldSubject(held), reason };
     const by = toActor(current.key, current.principal);
     record(tx, { change: "placed", hold, comment: null, approvals: 0, needed: 0, by });
-    if (held !== null && (await host.documents.within(tx).put(HELD_SUBJECTS.key(id), held, null)) === null)
+    if (held !== null && (await host.documents.within(tx).put(HELD_SUBJECT_DOCUMENTS.key(id), held, null)) === null)
       throw new Error(`the identifier of the legal hold ${id} is already stored`);
     await recordCreatedResource(tx, current, call, id);
     return { hold: findHold(tx.legalHolds, id), replayed: false };
@@ -128,7 +128,7 @@ export async function readSubject(
   hold: LegalHold,
 ): Promise<string | null> {
   if (hold.subject === null || hold.released_at !== null) return null;
-  return readVerifiedSubject(hold, (await documents.get(HELD_SUBJECTS.key(hold.id)))?.value);
+  return readVerifiedSubject(hold, (await documents.get(HELD_SUBJECT_DOCUMENTS.key(hold.id)))?.value);
 }
 
 async function isSameHold(host: CoreHost, tx: Tx, hold: LegalHold, requestedHold: RequestedHold): Promise<boolean> {
@@ -151,7 +151,7 @@ async function isKnownAgent(host: CoreHost, tx: Tx, agent: string): Promise<bool
 
 async function deleteSubject(host: CoreHost, tx: Tx, id: string): Promise<void> {
   const documents = host.documents.within(tx);
-  const stored = await documents.get(HELD_SUBJECTS.key(id));
+  const stored = await documents.get(HELD_SUBJECT_DOCUMENTS.key(id));
   if (stored !== null) await documents.delete(stored.key, stored.version);
 }
 

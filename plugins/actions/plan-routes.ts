@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import {
   type CoreHost,
   createVotesChallenge,
-  type Gesture,
+  type VoteSignature,
   readIdempotencyKey,
   REPLAYED_HEADERS,
   voteDigest,
@@ -177,12 +177,12 @@ function signedPlanRoutes(host: CoreHost, tag: string): Route[] {
         const digests = statements.map(voteDigest);
         const assertion = await passkeys.claim(nonce, createVotesChallenge(digests), response);
         const gestures = new Map(
-          statements.map(({ action_id, decision, preview }): [string, Gesture] => [
+          statements.map(({ action_id, decision, preview }): [string, VoteSignature] => [
             action_id,
             { kind: "passkey", decision, nonce, preview, votes: digests, ...assertion },
           ]),
         );
-        const gestureFor = (id: string): Gesture => {
+        const gestureFor = (id: string): VoteSignature => {
           const gesture = gestures.get(id);
           if (gesture !== undefined) return gesture;
           throw new Refusal("VOTE_SIGNATURE_INVALID", "the plan has changed since you signed; read it and sign again");

@@ -5,7 +5,7 @@ import {
   type CompiledPolicySet,
   confirmCredential,
   type CoreHost,
-  type Gesture,
+  type VoteSignature,
   type LedgerTransaction,
   type PlanMember,
   questionsDigest,
@@ -40,7 +40,7 @@ export interface PlanVote {
 }
 
 /** Proof that the approver saw the plan: its token, or a verified signature for each of its actions. */
-type PlanProof = { token: string } | { gestureFor: (actionId: string) => Gesture };
+type PlanProof = { token: string } | { gestureFor: (actionId: string) => VoteSignature };
 
 /** A vote on one action of the plan. */
 interface PlannedVote {

@@ -5,7 +5,7 @@
 import type { Static } from "@sinclair/typebox";
 import {
   type CoreHost,
-  type Gesture,
+  type VoteSignature,
   MAX_SIGNED_VOTES,
   type SessionPasskeys,
   voteDigest,
@@ -139,7 +139,7 @@ async function castSignedVotes(
   const results: Results = [];
   for (const [i, vote] of votes.entries()) {
     const { decision, preview } = statements[i] as VoteStatement;
-    const gesture: Gesture = { kind: "passkey", decision, nonce, preview, votes: digests, ...assertion };
+    const gesture: VoteSignature = { kind: "passkey", decision, nonce, preview, votes: digests, ...assertion };
     const { action_id } = vote;
     try {
       const { row, grant } = await castVoteOnAction(host, { credential, id: action_id, proof: { gesture } }, vote);

@@ -8,12 +8,12 @@ import {
   type DecisionEntry,
   decodeEntry,
   decodeToken,
-  type Gesture,
+  type VoteSignature,
   questionsDigest,
   voteDigest,
   type RedecisionEntry,
   SELF_RELATION_REASONS,
-  stageChannels,
+  listStageChannels,
   type SelfRelation,
   toActor,
   type TokenCheckResult,
@@ -34,7 +34,7 @@ export interface Voter {
   actor: Actor;
   self: SelfRelation | null;
   groups: readonly string[];
-  gesture: Gesture | null;
+  gesture: VoteSignature | null;
   /**
    * Commitment to the preview that the voter saw; null if there was none. For a vote by link, `prepareVote` sets it
    * later.
@@ -63,7 +63,7 @@ export interface Vote {
  * The proof that a vote is about this action: the token from the action's record, a verified signature, or the token of
  * its plan, which the caller has verified.
  */
-export type VoteProof = { token: string } | { gesture: Gesture } | { plan: "verified" };
+export type VoteProof = { token: string } | { gesture: VoteSignature } | { plan: "verified" };
 
 /** Throws SELF_APPROVAL, VOTE_SIGNATURE_REQUIRED, VOTE_SIGNATURE_INVALID, or the error of an invalid token. */
 export function verifyVoter(
@@ -162,7 +162,7 @@ function assertSigned(
   row: ActionRow,
   caller: Credential,
   vote: Vote,
-  { nonce, votes, credential_id, preview }: Gesture,
+  { nonce, votes, credential_id, preview }: VoteSignature,
   shown: ShownAction,
 ): void {
   const statement = voteStatement(host, row, caller, vote, nonce, shown);
@@ -248,7 +248,7 @@ async function readChannels(tx: Pick<StorageReader, "entriesOfAction">, row: Act
     if (type !== "decision" && type !== "redecision") continue;
     const { status, decision } = decodeEntry<DecisionEntry | RedecisionEntry>(bytes);
     if (status !== "pending_approval") continue;
-    named.push(...(decision.approval?.notify ?? []), ...stageChannels(decision.approval?.approvers ?? []));
+    named.push(...(decision.approval?.notify ?? []), ...listStageChannels(decision.approval?.approvers ?? []));
   }
   return named;
 }

@@ -10,7 +10,7 @@ import {
   isValidOwner,
   type LedgerTransaction,
   parseRfc3339,
-  PRESETS,
+  SCOPE_PRESETS,
   principalOfKey,
   principalOfUser,
   readIdempotentCall,
@@ -143,7 +143,7 @@ async function create(
 ): Promise<Reply> {
   const preset = requestedKey.preset ?? (requestedKey.scopes === undefined ? "agent" : undefined);
   const scopes = [
-    ...new Set<Scope>([...(preset === undefined ? [] : PRESETS[preset]), ...(requestedKey.scopes ?? [])]),
+    ...new Set<Scope>([...(preset === undefined ? [] : SCOPE_PRESETS[preset]), ...(requestedKey.scopes ?? [])]),
   ];
   if (scopes.length === 0) {
     throw new Refusal("VALIDATION_FAILED", "a key needs a preset or at least one scope", {

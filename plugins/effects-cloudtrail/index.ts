@@ -7,10 +7,10 @@ import {
   definePlugin,
   effectSourceOptions,
   findActionId,
-  findRecordText,
+  findRecordString,
   parseRfc3339,
   readJsonRecords,
-  readRecordText,
+  readRecordString,
   SourceFault,
   type SourceRecord,
 } from "../../src/plugin.ts";
@@ -32,13 +32,13 @@ export default definePlugin({
 
 async function* readTrail(text: AsyncIterable<string>): AsyncIterable<SourceRecord> {
   for await (const { line, value } of readJsonRecords(text)) {
-    const member = (pointer: string): string => readRecordText({ line, value }, pointer);
+    const member = (pointer: string): string => readRecordString({ line, value }, pointer);
     const at = parseRfc3339(member("/eventTime"));
     if (at === null) throw new SourceFault(line, `the record's eventTime is not a valid time: ${member("/eventTime")}`);
     // A failed call has no effect.
     const isFailure = typeof value["errorCode"] === "string";
-    const arn = findRecordText(value, "/userIdentity/arn");
-    const actor = arn ?? findRecordText(value, "/userIdentity/invokedBy") ?? member("/userIdentity/type");
+    const arn = findRecordString(value, "/userIdentity/arn");
+    const actor = arn ?? findRecordString(value, "/userIdentity/invokedBy") ?? member("/userIdentity/type");
     // arn:aws:sts::123456789012:assumed-role/<role>/<session name>
     const session = arn === null ? null : (/:assumed-role\/[^/]+\/(.+)$/.exec(arn)?.[1] ?? null);
     yield {

@@ -6,10 +6,10 @@ import {
   definePlugin,
   effectSourceOptions,
   findActionId,
-  findRecordText,
+  findRecordString,
   parseRfc3339,
   readJsonRecords,
-  readRecordText,
+  readRecordString,
   SourceFault,
   type SourceRecord,
   Type,
@@ -51,15 +51,15 @@ async function* readAuditLog(
     if (at === null || !Number.isSafeInteger(at))
       throw new SourceFault(line, `the record's @timestamp is not a valid time: ${JSON.stringify(stamp ?? null)}`);
     const attached = actionIdMembers
-      .map((pointer) => findActionId(findRecordText(value, pointer) ?? ""))
+      .map((pointer) => findActionId(findRecordString(value, pointer) ?? ""))
       .find((id) => id !== null);
     yield {
       line,
       event: {
-        id: readRecordText(record, "/_document_id"),
+        id: readRecordString(record, "/_document_id"),
         at,
-        event: readRecordText(record, "/action"),
-        actor: findRecordText(value, "/actor") ?? "unknown",
+        event: readRecordString(record, "/action"),
+        actor: findRecordString(value, "/actor") ?? "unknown",
         action_id: attached ?? null,
         record: value,
       },

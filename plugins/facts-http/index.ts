@@ -2,7 +2,7 @@
 import type { Static } from "@sinclair/typebox";
 import {
   definePlugin,
-  FACT_SOURCE_NAME,
+  FACT_SOURCE_NAME_PATTERN,
   FACT_SOURCE_OPTIONS,
   type FactSource,
   get,
@@ -35,7 +35,7 @@ type Options = Static<typeof Options>;
 export default definePlugin({
   name: "facts-http",
   options: Type.Object(
-    { sources: Type.Optional(Type.Record(Type.String({ pattern: FACT_SOURCE_NAME }), Options)) },
+    { sources: Type.Optional(Type.Record(Type.String({ pattern: FACT_SOURCE_NAME_PATTERN }), Options)) },
     { additionalProperties: false },
   ),
   setup: (_host, { sources = {} }) => ({

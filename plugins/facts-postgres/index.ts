@@ -1,11 +1,11 @@
 /** Fact sources that are read-only SQL queries on Postgres. */
-import { definePlugin, FACT_SOURCE_NAME, Type } from "../../src/plugin.ts";
+import { definePlugin, FACT_SOURCE_NAME_PATTERN, Type } from "../../src/plugin.ts";
 import { createQuerySource, type QuerySource, QueryOptions } from "./query-source.ts";
 
 export default definePlugin({
   name: "facts-postgres",
   options: Type.Object(
-    { sources: Type.Optional(Type.Record(Type.String({ pattern: FACT_SOURCE_NAME }), QueryOptions)) },
+    { sources: Type.Optional(Type.Record(Type.String({ pattern: FACT_SOURCE_NAME_PATTERN }), QueryOptions)) },
     { additionalProperties: false },
   ),
   setup(_host, { sources = {} }) {

@@ -10,7 +10,7 @@ import {
   isBaselinePolicy,
   type LedgerTransaction,
   type ParsedPolicy,
-  type PolicyChange,
+  type RecordedPolicyChange,
   type PolicyEdit,
   recordCreatedResource,
   toPolicyChange,
@@ -189,7 +189,7 @@ async function saveAll(
   );
   await assertMayActivate(host, tx, edits);
   const set = await host.policies.plan(tx, edits);
-  const changes: PolicyChange[] = [];
+  const changes: RecordedPolicyChange[] = [];
   for (const plan of plans) {
     const outcome = await savePolicy(tx, plan, caller);
     const activated = activate && plan.row?.active_version !== plan.version;

@@ -3,7 +3,7 @@
  * server.
  */
 import type { Static } from "@sinclair/typebox";
-import { definePlugin, readReviewResponse, type Reviewer, REVIEWER_NAME, Type } from "../../src/plugin.ts";
+import { definePlugin, readReviewResponse, type Reviewer, REVIEWER_NAME_PATTERN, Type } from "../../src/plugin.ts";
 import { callMcpTool } from "./mcp-call.ts";
 import { runCommand } from "./run-command.ts";
 
@@ -30,7 +30,7 @@ const Options = Type.Object(
 export default definePlugin({
   name: "review-command",
   options: Type.Object(
-    { reviewers: Type.Optional(Type.Record(Type.String({ pattern: REVIEWER_NAME }), Options)) },
+    { reviewers: Type.Optional(Type.Record(Type.String({ pattern: REVIEWER_NAME_PATTERN }), Options)) },
     { additionalProperties: false },
   ),
   setup: (_host, { reviewers = {} }) => ({

@@ -11,7 +11,7 @@ import {
   type ResolveName,
   type Reviewer,
   signatureHeaders,
-  REVIEWER_NAME,
+  REVIEWER_NAME_PATTERN,
   Type,
   WEBHOOK_TARGET_OPTIONS,
 } from "../../src/plugin.ts";
@@ -28,7 +28,7 @@ const Options = Type.Object(
 export default definePlugin({
   name: "review-webhook",
   options: Type.Object(
-    { reviewers: Type.Optional(Type.Record(Type.String({ pattern: REVIEWER_NAME }), Options)) },
+    { reviewers: Type.Optional(Type.Record(Type.String({ pattern: REVIEWER_NAME_PATTERN }), Options)) },
     { additionalProperties: false },
   ),
   setup: (_host, { reviewers = {} }) => ({

@@ -2,7 +2,7 @@
  * Keys that represent workloads. Each configured workload has an API key whose value no one knows. Therefore
  * revocation, rate limits, permits, audits and access reviews work as they do for every other key.
  */
-import { buildKeyEntry, type CoreHost, type LedgerTransaction, PRESETS, resolveOwner } from "../../src/core.ts";
+import { buildKeyEntry, type CoreHost, type LedgerTransaction, SCOPE_PRESETS, resolveOwner } from "../../src/core.ts";
 import type { IssuerOptions, WorkloadOptions } from "./issuer-options.ts";
 import { invalidToken } from "./verify-token.ts";
 
@@ -44,7 +44,7 @@ export class WorkloadKeys {
       throw invalidToken(`the key "${name}" was revoked, and with it the workload`);
     const current = existing.find((key) => key.owner === owner);
     if (current !== undefined) return current.id;
-    const { row } = this.host.keys.mint({ name, scopes: PRESETS.agent, agent_id: agent, owner, now: tx.now });
+    const { row } = this.host.keys.mint({ name, scopes: SCOPE_PRESETS.agent, agent_id: agent, owner, now: tx.now });
     await tx.insertKey(row);
     tx.record(buildKeyEntry("created", row, tx.now, null));
     tx.bumpEpoch();

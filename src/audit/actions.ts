@@ -1,12 +1,7 @@
 /** Compares every action, its votes and its limit uses with the ledger entries. */
 import type { ActionRow, EntryRow } from "../contract/storage.ts";
-import {
-  buildActionHistory,
-  findHistoryTime,
-  parseEntryTime,
-  type ActionEntry,
-  type RecordedLifecycle,
-} from "../domain/action-history.ts";
+import { buildActionHistory, findHistoryTime, type ActionEntry, type ActionHistory } from "../domain/action-history.ts";
+import { parseEntryTime } from "../domain/time.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import { matchesRecordedEdit, effectiveRequest } from "../domain/edited-request.ts";
@@ -260,7 +255,7 @@ function checkObligations(
   if (request !== null && commitment !== effective) fault("its request was not changed as its obligations say");
 }
 
-function checkResult(row: ActionRow, { result: commitment, erasedParts }: RecordedLifecycle, fault: ReportFault): void {
+function checkResult(row: ActionRow, { result: commitment, erasedParts }: ActionHistory, fault: ReportFault): void {
   if (erasedParts.includes("result")) return;
   if (commitment === null) {
     if (row.result !== null) fault("it has a result, but none was reported");
@@ -282,7 +277,7 @@ function opensResult(text: string, salt: string, commitment: string): boolean {
 function checkCommitments(
   { past, meta, questions }: ActionRow,
   entries: readonly ActionEntry[],
-  history: RecordedLifecycle,
+  history: ActionHistory,
   fault: ReportFault,
 ): void {
   if (!factsMatchCommitments(history.past, past))
@@ -299,7 +294,7 @@ function checkCommitments(
 async function checkVotes(
   store: AuditedStore,
   row: ActionRow,
-  history: RecordedLifecycle,
+  history: ActionHistory,
   fault: ReportFault,
 ): Promise<void> {
   const mayHaveVotes = row.quorum !== null || history.votes.length > 0 || store.copying === undefined;
@@ -320,7 +315,7 @@ async function checkVotes(
 async function checkUses(
   { store, totals, compiled }: ActionsAudit,
   request: ActionRequest,
-  history: RecordedLifecycle,
+  history: ActionHistory,
   entry: DecisionEntry | RedecisionEntry,
   fault: ReportFault,
 ): Promise<void> {
@@ -346,7 +341,7 @@ async function checkUses(
 async function checkPlaces(
   { store, totals, compiled }: ActionsAudit,
   request: ActionRequest,
-  history: RecordedLifecycle,
+  history: ActionHistory,
   entry: DecisionEntry | RedecisionEntry,
   fault: ReportFault,
 ): Promise<void> {

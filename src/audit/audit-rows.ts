@@ -13,13 +13,8 @@ import type {
   PastActionRef,
   StorageCopying,
 } from "../contract/storage.ts";
-import {
-  buildActionHistory,
-  findHistoryTime,
-  parseEntryTime,
-  type ActionEntry,
-  type RecordedLifecycle,
-} from "../domain/action-history.ts";
+import { buildActionHistory, findHistoryTime, type ActionEntry, type ActionHistory } from "../domain/action-history.ts";
+import { parseEntryTime } from "../domain/time.ts";
 import { equalBytes } from "../domain/hash.ts";
 import {
   decodeEntry,
@@ -141,7 +136,7 @@ async function checkPastAction(audit: RowsAudit, row: PastActionRef, fault: Repo
 async function findDecidedAction(
   { store }: RowsAudit,
   id: string,
-): Promise<{ action: ActionRow; entry: DecisionEntry | RedecisionEntry; history: RecordedLifecycle | null } | null> {
+): Promise<{ action: ActionRow; entry: DecisionEntry | RedecisionEntry; history: ActionHistory | null } | null> {
   const action = await store.action(id);
   const [stored] = action === null ? [] : await store.entries(action.decision_seq, action.decision_seq + 1);
   if (action === null || stored === undefined) return null;

@@ -1,6 +1,6 @@
 /** Compares every API key and every registered agent with the entries that created and changed them. */
 import type { EntryRow } from "../contract/storage.ts";
-import { parseEntryTime } from "../domain/action-history.ts";
+import { parseEntryTime } from "../domain/time.ts";
 import { decodeEntry, type AgentEntry, type ApiKeyEntry, type UserEntry } from "../domain/entries.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { hasScope, canCreateApprovers } from "../domain/scopes.ts";

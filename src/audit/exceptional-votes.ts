@@ -2,7 +2,7 @@
  * Checks delegations, emergency approvals and their reviews. Each vote on behalf of another user must use an active
  * delegation. The person who gave an emergency approval must not have reviewed it.
  */
-import { parseEntryTime } from "../domain/action-history.ts";
+import { parseEntryTime } from "../domain/time.ts";
 import { applyBreakGlassEntry, NO_BREAK_GLASS } from "../domain/break-glass.ts";
 import { applyDelegationEntry, delegationStatus, limitsOfDelegation, NO_DELEGATIONS } from "../domain/delegations.ts";
 import type { ApprovalEntry, BreakGlassEntry, DelegationEntry, ApiKeyEntry, UserEntry } from "../domain/entries.ts";

@@ -1,6 +1,6 @@
 /** Computes the expected content of a store's tables from the ledger's entries. */
 import type { EntryRow } from "../contract/storage.ts";
-import { parseEntryTime } from "../domain/action-history.ts";
+import { parseEntryTime } from "../domain/time.ts";
 import { FOLLOWED_TYPES, decodeEntry, type DecisionEntry, type PlanEntry } from "../domain/entries.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { LedgerTotals } from "./actions.ts";

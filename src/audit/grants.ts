@@ -2,7 +2,7 @@
  * Checks the grants in the ledger, and each decision that a grant allowed: the grant must be open, its grantor must
  * still be permitted to grant, and its caps must not be exceeded. Uses about 200 bytes of memory for each use.
  */
-import { parseEntryTime } from "../domain/action-history.ts";
+import { parseEntryTime } from "../domain/time.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import { findSelfRelation } from "../domain/approval.ts";
 import { canonicalText } from "../domain/canonical.ts";

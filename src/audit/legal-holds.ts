@@ -8,7 +8,7 @@ import type { ErasureEntry, LegalHoldEntry } from "../domain/entries.ts";
 import type { JsonValue } from "../domain/json.ts";
 import {
   applyLegalHoldEntry,
-  HELD_SUBJECTS,
+  HELD_SUBJECT_DOCUMENTS,
   type LegalHold,
   listActiveHolds,
   holdNamesAction,
@@ -50,7 +50,7 @@ export function createLegalHoldsAuditor(): LegalHoldsAuditor {
       const stored = await readSubjects(store);
       for (const hold of active) {
         if (hold.subject === null) continue;
-        const key = HELD_SUBJECTS.key(hold.id);
+        const key = HELD_SUBJECT_DOCUMENTS.key(hold.id);
         if (readVerifiedSubject(hold, stored.get(key)) === null)
           fault(
             `the identifier of the legal hold ${hold.id} is missing or does not match its commitment in the ledger`,
@@ -65,7 +65,7 @@ export function createLegalHoldsAuditor(): LegalHoldsAuditor {
 async function readSubjects(store: Pick<StorageReader, "documents">): Promise<Map<string, JsonValue>> {
   const stored = new Map<string, JsonValue>();
   for (let after = ""; ;) {
-    const filter = { plugin: HELD_SUBJECTS.plugin, prefix: HELD_SUBJECTS.key(""), limit: PAGE };
+    const filter = { plugin: HELD_SUBJECT_DOCUMENTS.plugin, prefix: HELD_SUBJECT_DOCUMENTS.key(""), limit: PAGE };
     const page = await store.documents({ ...filter, ...(after === "" ? {} : { after }) });
     for (const { key, value } of page) stored.set(key, parseOrNull(value));
     if (page.length < PAGE) return stored;

@@ -3,7 +3,7 @@
  */
 import type { Vault } from "../contract/core-host.ts";
 import type { EntryRow } from "../contract/storage.ts";
-import { parseEntryTime } from "../domain/action-history.ts";
+import { parseEntryTime } from "../domain/time.ts";
 import { parseVkey } from "../domain/checkpoint.ts";
 import type { LogKeyEntry, PermitKeyEntry } from "../domain/entries.ts";
 import { equalBytes, toHex } from "../domain/hash.ts";

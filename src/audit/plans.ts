@@ -3,7 +3,7 @@
  * actions, and no action may start before its plan permits it. Uses about 300 bytes of memory for each action of a
  * plan.
  */
-import { parseEntryTime } from "../domain/action-history.ts";
+import { parseEntryTime } from "../domain/time.ts";
 import {
   actionListDigest,
   findPlanObstacle,

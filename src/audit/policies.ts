@@ -1,8 +1,8 @@
 /** Compares policies, their versions and policy sets with the entries that created, changed and activated them. */
 import type { EntryRow, PolicyRow, PolicyVersionRow } from "../contract/storage.ts";
-import { parseEntryTime } from "../domain/action-history.ts";
+import { parseEntryTime } from "../domain/time.ts";
 import { canonicalText } from "../domain/canonical.ts";
-import type { PolicyChange, PolicySetEntry } from "../domain/entries.ts";
+import type { RecordedPolicyChange, PolicySetEntry } from "../domain/entries.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import type { JsonValue } from "../domain/json.ts";
 import { compilePolicySet, emptyPolicySet, type CompiledPolicySet } from "../domain/policy/compile/compile.ts";
@@ -21,7 +21,7 @@ import {
 const MAX_CACHED_SETS = 16;
 
 interface KnownPolicy {
-  last: PolicyChange;
+  last: RecordedPolicyChange;
   created_at: number;
   updated_at: number;
   versions: Map<number, Pick<PolicyVersionRow, "digest" | "created_by" | "created_at">>;
@@ -93,7 +93,7 @@ export class PoliciesAuditor {
     return this.storedBy.has(JSON.stringify([id, keyId, at]));
   }
 
-  private applyChange(change: PolicyChange, at: number, by: string | null): void {
+  private applyChange(change: RecordedPolicyChange, at: number, by: string | null): void {
     let history = this.policies.get(change.id);
     if (history === undefined) {
       if (change.version !== 1 || change.digest === null)

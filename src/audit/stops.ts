@@ -1,5 +1,5 @@
 /** Checks that no action was allowed or started while a stop applied to it. */
-import { parseEntryTime } from "../domain/action-history.ts";
+import { parseEntryTime } from "../domain/time.ts";
 import type { ApprovalEntry, DecisionEntry, ExecutionEntry, RedecisionEntry, StopEntry } from "../domain/entries.ts";
 import { listActiveStops, NO_STOPS, findStopFacts, applyStopEntry, type Stop, type Stops } from "../domain/stops.ts";
 import { matchesAnyName } from "../domain/policy/compile/name-patterns.ts";

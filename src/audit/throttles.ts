@@ -1,5 +1,5 @@
 /** Recomputes each throttling from the earlier decisions: its hour, its number of requests, and the usual rate. */
-import { parseEntryTime } from "../domain/action-history.ts";
+import { parseEntryTime } from "../domain/time.ts";
 import type { DecisionEntry, ThrottleEntry } from "../domain/entries.ts";
 import { HOUR_MS, MAX_MEASURED_REQUESTS, type RequestRate, throttleLimit, throttlePeriod } from "../domain/throttle.ts";
 import type { EntryBody } from "./report.ts";

@@ -1,5 +1,5 @@
 import { createRuntime } from "../runtime/runtime.ts";
-import { PRESETS, SCOPES } from "../domain/scopes.ts";
+import { SCOPE_PRESETS, SCOPES } from "../domain/scopes.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import {
   CommandError,
@@ -39,7 +39,7 @@ export const keys: Command = {
        assent keys rotate-permit [--key FILE] [--at-once] [--config FILE] [--json]
        assent keys rotate-log [--overlap DURATION | --at-once] [--again] [--config FILE] [--json]
 
-  --preset PRESET     ${Object.keys(PRESETS).join(", ")}
+  --preset PRESET     ${Object.keys(SCOPE_PRESETS).join(", ")}
   --scope SCOPE       one of ${SCOPES.slice(0, 6).join(", ")}, ...; may be repeated
   --agent AGENT       bind the key to an agent
   --owner OWNER       the person behind the key: a user by name or as user:<id>, or any name until the first user has

@@ -3,7 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { principalOfMember } from "../domain/groups.ts";
 import type { Rota } from "../domain/rota.ts";
 import { parseDuration } from "../domain/time.ts";
-import { utcOffset } from "../domain/time-zone.ts";
+import { isTimeZone } from "../domain/time-zone.ts";
 
 const MIN_SHIFT_MS = 3_600_000;
 const MAX_SHIFT_MS = 366 * 86_400_000;
@@ -53,7 +53,7 @@ export function readRotas(
     if (every_ms === null || every_ms < MIN_SHIFT_MS || every_ms > MAX_SHIFT_MS)
       fault("/every", `"${every}" is not a duration from 1h to 366d, such as 12h or 7d`);
     else if (first === null) fault("/start", `"${start}" is not a local time such as 2026-01-05T09:00`);
-    else if (!isZone(zone)) fault("/time_zone", `"${zone}" is not a time zone such as Europe/Berlin`);
+    else if (!isTimeZone(zone)) fault("/time_zone", `"${zone}" is not a time zone such as Europe/Berlin`);
     else rotas.set(name, { members: members.map(principalOfMember), every_ms, start: first, zone });
   }
   return { rotas, faults };
@@ -67,13 +67,4 @@ function parseLocalTime(text: string): number | null {
   if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d$/.test(text)) return null;
   const ms = Date.parse(`${text}:00.000Z`);
   return Number.isNaN(ms) || !new Date(ms).toISOString().startsWith(text) ? null : ms;
-}
-
-function isZone(zone: string): boolean {
-  try {
-    utcOffset(zone, 0);
-    return true;
-  } catch {
-    return false;
-  }
 }

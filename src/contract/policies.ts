@@ -1,5 +1,5 @@
 /** Policies for plugins: read, change and test the active policy set. */
-import type { PolicyChange } from "../domain/entries.ts";
+import type { RecordedPolicyChange } from "../domain/entries.ts";
 import type { PolicyDocument, PolicySetDocument } from "../domain/policy/policy-types.ts";
 import type { BacktestRange, BacktestReport } from "./backtest.ts";
 import type { ActivePolicies } from "./active-policies.ts";
@@ -48,7 +48,7 @@ export interface Policies {
     planned: PlannedPolicySet,
     source: Record<string, string>,
     by: Credential | null,
-    changes: readonly PolicyChange[],
+    changes: readonly RecordedPolicyChange[],
   ): Promise<void>;
   /** Returns the state at the committed head, which includes commits of other processes. */
   state(): Promise<PolicyState>;

@@ -1,7 +1,7 @@
 /** The stages of approval that an entry opens, from the entries of its action. */
 import type { StorageTransaction } from "../contract/storage.ts";
 import { type ActionEntry, buildActionHistory, toCountedVote } from "../domain/action-history.ts";
-import { type ApproverPlan, evaluatePlanProgress, stageChannels } from "../domain/approvers.ts";
+import { type ApproverPlan, evaluatePlanProgress, listStageChannels } from "../domain/approvers.ts";
 import { decodeEntry } from "../domain/entries.ts";
 import { listReachableChannels } from "./channels.ts";
 import type { BatchEntries, DeliveryCause, OutboxOptions } from "./new-delivery.ts";
@@ -38,7 +38,7 @@ export function findOpenedStages(
   channels: OutboxOptions["channels"],
   entries: readonly ActionEntry[],
 ): { stages: NotifyingStage[]; closed: ReadonlySet<string> } {
-  const named = stageChannels(entries.flatMap(listApproverPlans));
+  const named = listStageChannels(entries.flatMap(listApproverPlans));
   const history = named.length === 0 ? null : buildActionHistory(entries, "");
   if (history === null || history.requirement === null) return { stages: [], closed: new Set() };
   const { approvers, since } = history.requirement;

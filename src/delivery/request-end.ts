@@ -2,7 +2,7 @@
 import { DELIVERY_RETRY_MS } from "../contract/notifier.ts";
 import type { ActionRow, DeliveryRow, StorageTransaction } from "../contract/storage.ts";
 import { MAX_PLAN_ACTIONS } from "../domain/action-plan.ts";
-import { stageChannels } from "../domain/approvers.ts";
+import { listStageChannels } from "../domain/approvers.ts";
 import type { ApprovalEntry, EntryBody, RedecisionEntry, ReviewEntry } from "../domain/entries.ts";
 import type { Recipient } from "./channels.ts";
 import { expiresWithAction, isApprovalRequest } from "./message.ts";
@@ -132,7 +132,7 @@ async function findNextOfPlan(
   if (action === undefined) return null;
   const entries = await readActionEntries(tx, { action_id: action.id }, cause, batch);
   const always = entries.flatMap((entry) => ("decision" in entry ? (entry.decision.approval?.notify ?? []) : []));
-  const named = [...always, ...stageChannels(entries.flatMap(listApproverPlans))];
+  const named = [...always, ...listStageChannels(entries.flatMap(listApproverPlans))];
   const escalations = named.flatMap((name) => channels.get(name)?.escalate?.to ?? []);
   const notified = [...named, ...escalations].flatMap((name) => channels.get(name) ?? []);
   return {

@@ -21,7 +21,7 @@ import type { Effect, ReasonCode, Risk } from "./policy/policy-types.ts";
 import type { ErasablePart } from "./erasure.ts";
 import { questionsDigest, type RecordedQuestion } from "./questions.ts";
 import { describeReviewDenial, findOutstandingReviewers, type RequiredReviewer, reviewsApprove } from "./reviews.ts";
-import { parseRfc3339 } from "./time.ts";
+import { parseEntryTime } from "./time.ts";
 
 /** An entry about an action, with its sequence number. */
 export type ActionEntry = (
@@ -76,7 +76,7 @@ export interface RecordedAction {
   plan_position: number | null;
   started_at: number | null;
   started_by: string | null;
-  /** Milliseconds from the submission to the vote that closed the action; null before that vote. */
+  /** Milliseconds from the submission to the vote or review that ended the wait for approval; null if none did. */
   waited_ms: number | null;
   /** Time when the request, hash, salt, past, meta and result were erased. */
   erased_at: number | null;
@@ -135,7 +135,7 @@ export interface RecordedEdit {
   commitment: string;
 }
 
-export interface RecordedLifecycle {
+export interface ActionHistory {
   action: RecordedAction;
   votes: RecordedVote[];
   /** Null if approval was not required. */
@@ -175,7 +175,7 @@ export interface RecordedLifecycle {
  * @param entries all entries of one action, in ascending order
  * @param decisionHash the leaf hash of the first entry, in hex
  */
-export function buildActionHistory(entries: readonly ActionEntry[], decisionHash: string): RecordedLifecycle | null {
+export function buildActionHistory(entries: readonly ActionEntry[], decisionHash: string): ActionHistory | null {
   const first = entries[0];
   if (first?.type !== "decision") return null;
   const { decision, submitted_by: submitter } = first;
@@ -213,7 +213,7 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
     created_at,
     updated_at: created_at,
   };
-  const history: RecordedLifecycle = {
+  const history: ActionHistory = {
     action,
     votes: [],
     requirement: decision.approval === null ? null : { approvers: decision.approval.approvers, since: created_at },
@@ -244,7 +244,7 @@ function policyEdit(entry: DecisionEntry & { seq: number }, at: number): Recorde
   return commitment === undefined ? null : { entry, at, by: null, comment: null, commitment };
 }
 
-function applyEntry(history: RecordedLifecycle, entry: ActionEntry): void {
+function applyEntry(history: ActionHistory, entry: ActionEntry): void {
   const { action, faults } = history;
   const at = parseEntryTime(entry.at);
   if (entry.type === "decision") return void faults.push("it was decided twice");
@@ -332,14 +332,14 @@ function applyEntry(history: RecordedLifecycle, entry: ActionEntry): void {
 }
 
 /** Removes votes on an earlier list of the plan's actions, because the list has changed. */
-function voidVotesOnOtherList(history: RecordedLifecycle, plan: string | null): void {
+function voidVotesOnOtherList(history: ActionHistory, plan: string | null): void {
   if (plan === null || history.approvals.every((vote) => vote.plan === plan)) return;
   history.votes = [];
   history.approvals = [];
 }
 
 /** Applies an approver's edit, which voids the earlier votes. Later entries commit to the changed request. */
-function applyEdit(history: RecordedLifecycle, entry: RedecisionEntry & { seq: number }, at: number): void {
+function applyEdit(history: ActionHistory, entry: RedecisionEntry & { seq: number }, at: number): void {
   const { edit, occasion, by, commitment, status } = entry;
   const isOpen = history.action.status === "pending_approval" && status === "pending_approval";
   if (edit === null || occasion !== "edit" || !isOpen || history.mayHaveRun || history.edit !== null)
@@ -353,7 +353,7 @@ function applyEdit(history: RecordedLifecycle, entry: RedecisionEntry & { seq: n
   history.approvals = [];
 }
 
-function applyQuestion({ action, faults, questions }: RecordedLifecycle, entry: QuestionEntry, at: number): void {
+function applyQuestion({ action, faults, questions }: ActionHistory, entry: QuestionEntry, at: number): void {
   const { phase, number, by, text } = entry;
   if (action.status !== "pending_approval")
     faults.push(`a question was asked or answered while it was ${action.status}`);
@@ -388,7 +388,7 @@ function requestForReview(
  * exactly the effect that this request allows.
  */
 function applyReview(
-  history: RecordedLifecycle,
+  history: ActionHistory,
   entry: ReviewEntry & { seq: number },
   before: ActionStatus,
   at: number,
@@ -421,7 +421,7 @@ function applyReview(
   }
 }
 
-function applyExecution(history: RecordedLifecycle, { phase, by, result }: ExecutionEntry, at: number): void {
+function applyExecution(history: ActionHistory, { phase, by, result }: ExecutionEntry, at: number): void {
   const { action, faults } = history;
   if (phase === "no_result") {
     if (by !== null) faults.push("the entry about its missing result names an actor");
@@ -441,7 +441,7 @@ function applyExecution(history: RecordedLifecycle, { phase, by, result }: Execu
  * Checks the outcome of an approving vote. The action's entries do not say which principals share a vote, so each vote
  * counts for its own principal only. It is a fault if these votes do not satisfy the approval.
  */
-function applyApproval(history: RecordedLifecycle, entry: ApprovalEntry & { seq: number }, at: number): void {
+function applyApproval(history: ActionHistory, entry: ApprovalEntry & { seq: number }, at: number): void {
   const { by, groups, independent, self_approval: self, break_glass } = entry;
   if (by === null) return;
   const on_behalf_of = entry.delegation?.from ?? null;
@@ -494,17 +494,13 @@ function startDeadline({ approved_until }: DecisionEntry | ApprovalEntry | Revie
   return approved_until === null ? null : parseEntryTime(approved_until);
 }
 
-/** Returns the time of the action in the histories of policies. Milliseconds. */
-export function findHistoryTime({ action, edit, confirmedAt }: RecordedLifecycle): number {
+/**
+ * Returns the time under which the histories of policies list the action. Milliseconds. The time is `confirmedAt`, or
+ * the decision or the edit if that is later.
+ */
+export function findHistoryTime({ action, edit, confirmedAt }: ActionHistory): number {
   const decidedAt = edit?.at ?? action.created_at;
   return Math.max(decidedAt, confirmedAt ?? decidedAt);
-}
-
-/** Parses an entry's time into milliseconds. Throws RangeError if it is not RFC 3339. */
-export function parseEntryTime(text: string): number {
-  const ms = parseRfc3339(text);
-  if (ms === null) throw new RangeError(`${JSON.stringify(text)} is not a valid time`);
-  return ms;
 }
 
 /**

@@ -3,8 +3,8 @@
  * their approval becomes void when that list changes. Each action is evaluated and started by itself, and its result is
  * reported by itself.
  */
-import type { RecordedLifecycle, RecordedApproval } from "./action-history.ts";
-import type { ActionStatus } from "./actions.ts";
+import type { ActionHistory, RecordedApproval } from "./action-history.ts";
+import { actionStatusAt, type ActionStatus } from "./actions.ts";
 import { canonicalText } from "./canonical.ts";
 import { sha256Hex, utf8 } from "./hash.ts";
 
@@ -32,7 +32,7 @@ export interface PlanMember {
 
 /** The reason why an action of a plan cannot start. */
 export interface PlanObstacle {
-  /** `waiting`: an earlier action has not ended. `stopped`: the plan has stopped, so the action can never start. */
+  /** `waiting`: an earlier action has not ended. `stopped`: the plan has stopped; see `findPlanFailure`. */
   kind: "waiting" | "stopped";
   /** The action that prevents the start. */
   by: PlanMember;
@@ -61,8 +61,9 @@ export function actionListDigest({ id, ordered, stop_on_failure }: PlanTerms, me
 }
 
 /**
- * Returns the action at which the plan stopped; null if it has not stopped. A plan with `stop_on_failure` also stops
- * when an action is denied, cancelled or expires, unless people have since approved the list without that action.
+ * Returns the action at which the plan stopped; null if it has not stopped. Only a plan with `stop_on_failure` stops:
+ * when an action fails or its outcome is unknown. It also stops when an action is denied, is cancelled or expires,
+ * unless people have since approved the list without that action.
  */
 export function findPlanFailure(terms: PlanTerms, members: readonly PlanMember[]): PlanMember | null {
   if (!terms.stop_on_failure) return null;
@@ -93,19 +94,14 @@ export function findPlanObstacle(
 export function toPlanMember({ action, approvals, commitment }: PlanMemberHistory, now: number): PlanMember {
   const { id, plan_position: position } = action;
   if (position === null) throw new RangeError(`the action ${id} belongs to no plan`);
-  const status = statusAt(action, now);
+  const status = actionStatusAt(action, now);
   const approved = status === "approved" || RAN.includes(status) ? (approvals.at(-1)?.plan ?? null) : null;
   return { action_id: id, position, commitment, status, approved };
 }
 
 /** The members of an action's history that determine its plan member. */
-export interface PlanMemberHistory extends Pick<RecordedLifecycle, "commitment"> {
+export interface PlanMemberHistory extends Pick<ActionHistory, "commitment"> {
   /** The approving votes, in order. */
   approvals: readonly Pick<RecordedApproval, "plan">[];
-  action: Pick<RecordedLifecycle["action"], "id" | "plan_position" | "status" | "expires_at" | "approved_until">;
-}
-
-function statusAt({ status, expires_at, approved_until }: PlanMemberHistory["action"], now: number): ActionStatus {
-  const deadline = status === "pending_approval" ? expires_at : status === "approved" ? approved_until : null;
-  return deadline !== null && deadline <= now ? "expired" : status;
+  action: Pick<ActionHistory["action"], "id" | "plan_position" | "status" | "expires_at" | "approved_until">;
 }

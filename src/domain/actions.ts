@@ -35,7 +35,7 @@ export const ACTION_STATUSES: readonly ActionStatus[] = [
   "failed",
 ];
 
-/** The states that can follow each state (design, section 4). A state with an empty list is final. */
+/** The states that can follow each state. A state with an empty list is final. */
 const TRANSITIONS: Readonly<Record<ActionStatus, readonly ActionStatus[]>> = {
   pending_approval: ["approved", "denied", "expired", "cancelled"],
   allowed: ["executing", "denied", "cancelled", "pending_approval"],
@@ -51,4 +51,20 @@ const TRANSITIONS: Readonly<Record<ActionStatus, readonly ActionStatus[]>> = {
 
 export function canTransition(from: ActionStatus, to: ActionStatus): boolean {
   return TRANSITIONS[from].includes(to);
+}
+
+/**
+ * Returns the status at `now` (milliseconds). An action whose deadline has passed counts as expired, even if its stored
+ * status has not been updated.
+ */
+export function actionStatusAt(
+  {
+    status,
+    expires_at,
+    approved_until,
+  }: { status: ActionStatus; expires_at: number | null; approved_until: number | null },
+  now: number,
+): ActionStatus {
+  const deadline = status === "pending_approval" ? expires_at : status === "approved" ? approved_until : null;
+  return deadline !== null && deadline <= now ? "expired" : status;
 }

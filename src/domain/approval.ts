@@ -1,32 +1,26 @@
-/** Detects approvers who try to approve their own action (design, section 2, invariant 3). */
+/** Detects approvers who try to approve their own action. */
 import { sameName } from "./names.ts";
 import { ownerIdentity } from "./owner.ts";
 
-/** The submitting key as it was when the action was submitted. */
-interface Submitter {
-  key_id: string;
-  agent_id: string | null;
-  owner: string | null;
-}
-
-interface Approver {
+interface KeyIdentity {
   key_id: string;
   agent_id: string | null;
   owner: string | null;
 }
 
 /**
- * `unknown_owner`: the voter has no owner, or one of the two owners is not the name of a user, so both might be the
- * same person.
+ * Why an approver counts as the submitter of the action. `unknown_owner`: the voter and the submitter might be the same
+ * person, because the voter has no owner or one of the two owners is not the name of a user.
  */
 export type SelfRelation = "same_key" | "same_agent" | "same_owner" | "same_maker" | "unknown_owner";
 
 /**
  * Returns why the approver counts as the submitter, or null if the approver is someone else.
- * @param agentId the agent of the action; any key bound to this agent counts as the agent, even if a different key
- * submitted the action
+ * @param submitter the submitting key, as it was when the action was submitted
+ * @param agentId the agent of the action;
+ * any key bound to this agent counts as the agent, even if a different key submitted the action
  */
-export function findSelfRelation(submitter: Submitter, agentId: string, approver: Approver): SelfRelation | null {
+export function findSelfRelation(submitter: KeyIdentity, agentId: string, approver: KeyIdentity): SelfRelation | null {
   if (approver.key_id === submitter.key_id) return "same_key";
   const agents = [agentId, submitter.agent_id];
   if (approver.agent_id !== null && agents.some((id) => id !== null && sameName(id, approver.agent_id as string)))

@@ -4,7 +4,7 @@
  *
  * A plan is the approval that one rule requires. Its stages must be satisfied in order. A stage with `after_ms` is an
  * alternative that opens if the earlier stages take too long. Within a stage, each vote satisfies at most one
- * requirement; the assignment is a maximum matching, so the result does not depend on the order of votes and
+ * requirement. Votes are assigned by a maximum matching, so the result does not depend on the order of votes and
  * requirements.
  */
 import { canonicalText } from "./canonical.ts";
@@ -150,13 +150,13 @@ export function countApproversNeeded(plan: ApproverPlan): number {
 }
 
 /** Returns the groups in the plans. Sorted. */
-export function namedGroups(plans: readonly ApproverPlan[]): string[] {
+export function listRequiredGroups(plans: readonly ApproverPlan[]): string[] {
   const groups = plans.flatMap(({ stages }) => stages.flatMap(({ approvers }) => approvers.map(({ group }) => group)));
   return [...new Set(groups.filter((group) => group !== null))].sort();
 }
 
 /** Returns the channels that stages of the plans notify. Sorted. */
-export function stageChannels(plans: readonly ApproverPlan[]): string[] {
+export function listStageChannels(plans: readonly ApproverPlan[]): string[] {
   return [...new Set(plans.flatMap(({ stages }) => stages.flatMap(({ notify = [] }) => notify)))].sort();
 }
 
@@ -167,7 +167,7 @@ export function combinePlans(plans: readonly ApproverPlan[]): ApproverPlan[] {
   const byText = new Map(plans.map((plan) => [canonicalText(plan as unknown as JsonValue), plan]));
   const distinct = [...byText.entries()].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)).map(([, plan]) => plan);
   const remainingPlans: ApproverPlan[] = [];
-  // Process stricter plans first, so that one of two plans that imply each other remains.
+  // Of two plans that imply each other, keep the first.
   for (const plan of distinct)
     if (
       !distinct.some(
@@ -194,7 +194,8 @@ export function requiresSignature(plans: readonly ApproverPlan[]): boolean {
 }
 
 /**
- * Returns true if votes that satisfy `plan` always satisfy `other`. `other` must be a plan for n people of any group.
+ * Returns true if votes that satisfy `plan` always satisfy `other`. Returns false if `other` has several stages or a
+ * group, because only plans for n people of any group are compared.
  */
 function implies(plan: ApproverPlan, other: ApproverPlan): boolean {
   const [stage, ...more] = other.stages;

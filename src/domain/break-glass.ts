@@ -4,7 +4,7 @@
  * these entries.
  */
 import type { Actor, BreakGlassEntry } from "./entries.ts";
-import { parseRfc3339 } from "./time.ts";
+import { parseEntryTime } from "./time.ts";
 
 export interface BreakGlassUse {
   id: string;
@@ -38,8 +38,7 @@ export function applyBreakGlassEntry(
   { all, open }: BreakGlassUses,
   { seq, change, agent_id, use, related_action, comment, by, ...entry }: BreakGlassEntry & { seq: number },
 ): BreakGlassUses {
-  const at = parseRfc3339(entry.at);
-  if (at === null) throw new RangeError(`${entry.at} is not a valid time`);
+  const at = parseEntryTime(entry.at);
   if (comment.trim() === "") throw new RangeError(`the break-glass approval ${use.id} has no comment`);
   const before = all.get(use.id);
   if (change === "used") {

@@ -1,4 +1,4 @@
-/** Canonical JSON (RFC 8785), the only form of JSON that is hashed, signed and compared. */
+/** Canonical JSON (RFC 8785), the form of JSON that digests, commitments and comparisons use. */
 import canonicalize from "canonicalize";
 import { utf8 } from "./hash.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
@@ -17,9 +17,9 @@ const serialize = canonicalize as unknown as (value: JsonValue) => string;
  * - Error for NaN, infinities, and lone surrogates in values or keys
  */
 export function canonicalText(value: JsonValue): string {
-  const areSorted = sortKeys(value, 0);
-  if (areSorted !== UNSORTABLE) {
-    const text = JSON.stringify(areSorted);
+  const sorted = sortKeys(value, 0);
+  if (sorted !== UNSORTABLE) {
+    const text = JSON.stringify(sorted);
     // JSON.stringify escapes lone surrogates, but the package rejects them.
     if (!text.includes("\\ud")) return text;
   }
@@ -30,10 +30,10 @@ const UNSORTABLE = Symbol("an object whose keys cannot be put in order");
 
 /**
  * Returns the value with each object's keys sorted by UTF-16 code units. JSON.stringify then writes RFC 8785, because
- * sections 3.2.2.2 and 3.2.2.3 define numbers and strings as ECMAScript does. Returns an object itself, not a copy, if
- * its keys are already sorted. Returns UNSORTABLE for NaN and infinities, for objects with integer-like keys, whose
- * order the engine fixes, and for objects with `__proto__`; `canonicalText` then uses the package `canonicalize`, which
- * is several times slower.
+ * sections 3.2.2.2 and 3.2.2.3 define numbers and strings as ECMAScript does. Copies an object only if its keys or the
+ * keys of a value in it are not sorted. Returns UNSORTABLE if the value contains NaN, an infinity, the key `__proto__`,
+ * or a key that starts with a digit. JavaScript engines fix the order of integer keys. `canonicalText` then uses the
+ * package `canonicalize`, which is several times slower.
  */
 function sortKeys(value: unknown, depth: number): unknown {
   if (typeof value !== "object") {

@@ -1,5 +1,5 @@
 /** Builds the entries that record changes of keys, grants, policies and suggested rules. */
-import type { Actor, GrantEntry, ApiKeyEntry, PolicyChange, SuggestedRuleEntry } from "./entries.ts";
+import type { Actor, GrantEntry, ApiKeyEntry, RecordedPolicyChange, SuggestedRuleEntry } from "./entries.ts";
 import type { Grant } from "./grants.ts";
 import type { SuggestedRuleTerms } from "./suggested-rules.ts";
 import { toRfc3339 } from "./time.ts";
@@ -18,7 +18,7 @@ interface ChangedPolicy {
  * @param policy the policy after the change
  * @param digest the digest of the newest version's definition if the change created that version; else null
  */
-export function toPolicyChange(policy: ChangedPolicy, digest: string | null): PolicyChange {
+export function toPolicyChange(policy: ChangedPolicy, digest: string | null): RecordedPolicyChange {
   const { id, name, managed_by, latest_version, active_version, deleted_at } = policy;
   return {
     id,

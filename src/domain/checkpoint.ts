@@ -94,7 +94,7 @@ export interface NoteSigner {
 
 /**
  * Returns `text` with one signature line for each signer. Throws NoteError unless `text` ends in a newline and has no
- * other control characters.
+ * control characters except newlines.
  */
 export function signNote(text: string, ...signers: readonly NoteSigner[]): string {
   if (!text.endsWith("\n") || !isNoteText(text))

@@ -1,6 +1,6 @@
 /**
- * C2SP tlog-cosignature with Ed25519. With a cosignature, a witness states that it has verified the checkpoint at a
- * given time, and that the checkpoint is consistent with every checkpoint that the witness cosigned earlier.
+ * C2SP tlog-cosignature with Ed25519. A cosignature states when a witness verified the checkpoint. It also states that
+ * the checkpoint is consistent with every checkpoint that the witness cosigned earlier.
  */
 import {
   SIGNATURE_PREFIX,

@@ -5,7 +5,7 @@
 import type { Actor, DelegationEntry } from "./entries.ts";
 import { foldName } from "./names.ts";
 import type { GroupLimits } from "./groups.ts";
-import { parseRfc3339 } from "./time.ts";
+import { parseEntryTime } from "./time.ts";
 import type { User, Users } from "./users.ts";
 
 /** Maximum time from the start of a delegation to its end. Milliseconds. */
@@ -47,14 +47,14 @@ export function applyDelegationEntry(
   { seq, change, cause, delegation, comment, by, ...entry }: DelegationEntry & { seq: number },
 ): Delegations {
   const { id, from, to, groups, agents, tools } = delegation;
-  const at = timeOf(entry.at);
+  const at = parseEntryTime(entry.at);
   const before = delegations.get(id);
   if (change === "ended") {
     if (before === undefined || before.ended !== null) throw new RangeError(`there is no delegation ${id} to end`);
     if (cause === null) throw new RangeError(`the delegation ${id} ends without a cause`);
     return new Map(delegations).set(id, { ...before, ended: { cause, at, by, comment } });
   }
-  const [starts_at, until] = [timeOf(delegation.starts_at), timeOf(delegation.until)];
+  const [starts_at, until] = [parseEntryTime(delegation.starts_at), parseEntryTime(delegation.until)];
   if (before !== undefined) throw new RangeError(`the delegation ${id} is created twice`);
   if (cause !== null) throw new RangeError(`the delegation ${id} is created with the cause of an end`);
   if (from === to) throw new RangeError(`the delegation ${id} is from a user to the same user`);
@@ -92,9 +92,3 @@ export function limitsOfDelegation({ agents, tools }: Delegation): GroupLimits |
 }
 
 const isLive = (user: User | undefined): boolean => user !== undefined && user.ended_at === null;
-
-function timeOf(text: string): number {
-  const at = parseRfc3339(text);
-  if (at === null) throw new RangeError(`${text} is not a valid time`);
-  return at;
-}

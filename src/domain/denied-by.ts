@@ -4,8 +4,8 @@ import type { Effect, ReasonCode } from "./policy/policy-types.ts";
 
 export const DENIED_BY = ["policy", "person", "reviewer", "earlier_rejection", "stop"] as const;
 /**
- * `reviewer` is a machine reviewer. `policy` includes the service's own checks, such as a suspended agent or a revoked
- * key.
+ * What denied an action. `reviewer` is a machine reviewer. `policy` includes the service's own checks, such as a
+ * suspended agent or a revoked key.
  */
 export type DeniedBy = (typeof DENIED_BY)[number];
 

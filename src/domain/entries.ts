@@ -1,7 +1,7 @@
 /**
  * The entries that the ledger records. An entry's bytes are the canonical JSON (RFC 8785) of one of these types with
- * `seq` added, so the leaf hash covers every field. A missing value is null and never omitted, so every entry of a type
- * has the same members. Times are RFC 3339 UTC with milliseconds. Digests are lowercase hex.
+ * `seq` added, so the leaf hash covers every field. A missing value is null. Only members that the type declares
+ * optional can be absent. Times are RFC 3339 UTC with milliseconds. Digests are lowercase hex.
  */
 import { canonicalBytes, insertMember } from "./canonical.ts";
 import { hashLeaf } from "./merkle.ts";

@@ -1,4 +1,7 @@
-/** Decides whether an action's request can be erased. It can be erased only when the action can no longer change. */
+/**
+ * Decides whether an action's request can be erased: only if the action has ended, or counts as ended because its
+ * deadlines have passed.
+ */
 import type { ActionStatus } from "./actions.ts";
 
 /** A started action without a result counts as finished after this time. Milliseconds. */

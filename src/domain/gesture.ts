@@ -53,7 +53,7 @@ export interface PasskeyAssertion {
 }
 
 /** The signature of a vote as the vote's entry records it. */
-export interface Gesture extends PasskeyAssertion {
+export interface VoteSignature extends PasskeyAssertion {
   kind: "passkey";
   decision: string;
   nonce: string;
@@ -162,7 +162,7 @@ export function findGestureFault(
     plan: string | null;
     break_glass: boolean;
     grant: VoteGrantTerms | null;
-    gesture: Gesture;
+    gesture: VoteSignature;
   },
   user: string,
   passkey: ExpectedAssertion["passkey"],

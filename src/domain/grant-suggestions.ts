@@ -26,9 +26,9 @@ const MAX_MEMBERS = 6;
 const MAX_TEXT = 100;
 const MAX_SCOPE = 500;
 /**
- * Returns up to three scopes, the narrowest first: all parameters, the parameter that most earlier requests share, and
- * no restriction. Omits scopes that would have covered a request that a person rejected, and scopes that do not cover
- * more requests than a narrower scope.
+ * Returns up to three scopes, the narrowest first: conditions on all parameters, the one condition that covers the most
+ * earlier requests, and no restriction. Uses at most six parameters. Omits scopes that would have covered a request
+ * that a person rejected, and scopes that do not cover more requests than a narrower scope.
  */
 export function suggestScopes<Request extends EarlierRequest>(
   { params }: Pick<ActionRequest, "params">,

@@ -6,7 +6,7 @@ import type { ActionRequest } from "./actions.ts";
 import type { Actor, GrantEntry } from "./entries.ts";
 import { foldName } from "./names.ts";
 import { stopApplies, type Stops } from "./stops.ts";
-import { parseRfc3339 } from "./time.ts";
+import { parseEntryTime } from "./time.ts";
 
 /**
  * The target of a grant, which covers only actions with exactly these names, because policies can be case-sensitive.
@@ -66,7 +66,7 @@ export function applyGrantEntries(grants: Grants, entries: readonly (GrantEntry 
     all.set(grant.id, grant);
     const key = targetKey(grant);
     // Remove expired grants, so that the list stays short.
-    const others = (open.get(key) ?? []).filter(({ id, until }) => id !== grant.id && until > timeOf(entry.at));
+    const others = (open.get(key) ?? []).filter(({ id, until }) => id !== grant.id && until > parseEntryTime(entry.at));
     const sameTargetGrants = grant.ended === null ? [...others, grant] : others;
     if (sameTargetGrants.length === 0) open.delete(key);
     else open.set(key, sameTargetGrants);
@@ -76,12 +76,20 @@ export function applyGrantEntries(grants: Grants, entries: readonly (GrantEntry 
 
 function applyGrantEntry(before: Grant | null, entry: GrantEntry & { seq: number }): Grant {
   const { change, cause, grant, agent_id, by, comment, related_action, seq } = entry;
-  const at = timeOf(entry.at);
+  const at = parseEntryTime(entry.at);
   if (change === "granted") {
     if (before !== null) throw new RangeError(`the grant ${grant.id} is granted twice`);
     if (cause !== null) throw new RangeError(`the grant ${grant.id} is granted with the cause of an end`);
     const { until, ...terms } = grant;
-    const granted = { agent_id, granted_at: at, until: timeOf(until), by, comment, granted_with: related_action, seq };
+    const granted = {
+      agent_id,
+      granted_at: at,
+      until: parseEntryTime(until),
+      by,
+      comment,
+      granted_with: related_action,
+      seq,
+    };
     return { ...terms, ...granted, ended: null };
   }
   if (before === null || before.ended !== null) throw new RangeError(`there is no grant ${grant.id} to end`);
@@ -111,9 +119,3 @@ export function isGrantFor(grant: GrantTarget, { agent_id, tool, operation }: Gr
 
 const targetKey = ({ agent_id, tool, operation }: GrantTarget): string =>
   JSON.stringify([agent_id, tool, operation].map(foldName));
-
-function timeOf(text: string): number {
-  const at = parseRfc3339(text);
-  if (at === null) throw new RangeError(`${text} is not a valid time`);
-  return at;
-}

@@ -36,13 +36,13 @@ export function sha256Hex(bytes: Uint8Array): string {
 }
 
 export function concatBytes(...parts: Uint8Array[]): Uint8Array {
-  const fullLength = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  const joined = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
   for (const part of parts) {
-    fullLength.set(part, at);
+    joined.set(part, at);
     at += part.length;
   }
-  return fullLength;
+  return joined;
 }
 
 /** Compares two arrays, in constant time if they have equal lengths. */

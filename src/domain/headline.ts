@@ -2,6 +2,7 @@
  * Ranks the parameters of a request for one-line summaries: first the parameters in `shown_first`, then amounts. If
  * `shown_first` is empty, an agent can add a parameter whose name ranks before the name of the real amount.
  */
+import { unescapePointerToken } from "./json-pointer.ts";
 import { clipText } from "./text.ts";
 
 interface Described {
@@ -29,8 +30,8 @@ const MAX_AMOUNT = 40;
 const MAX_LENGTH = 80;
 
 /**
- * Returns the parameter that best distinguishes an action from similar actions: the first parameter, in the order of
- * `rankParameters`, that is in `shown_first` or whose value is a string, a number or a boolean. Returns null if there
+ * Returns the parameter that best distinguishes an action from similar actions. It is the first parameter, in the order
+ * of `rankParameters`, that is in `shown_first` or has a string, number or boolean as its value. Returns null if there
  * is none.
  * @example
  * findHeadline({ params: { paths: ["a"], amount: 120 } }); // { name: "amount", value: "120" }
@@ -49,8 +50,8 @@ export function findHeadline(action: Described): { name: string; value: string }
 }
 
 /**
- * Returns the parameters in the order of a summary: the parameters in `shown_first`, in that order, then amounts, then
- * the other parameters in the order of the request.
+ * Returns the parameters in the order of a summary: first `shown_first`, then amounts, then the others in the order of
+ * the request.
  * @example
  * rankParameters({ params: { paths: ["a"], amount: 120 } })[0]; // { name: "amount", isNamed: false, isAmount: true }
  */
@@ -93,5 +94,5 @@ function isAmountValue(value: unknown): boolean {
 function parameterOf(pointer: string): string | null {
   if (!pointer.startsWith(ROOT)) return null;
   const [token = ""] = pointer.slice(ROOT.length).split("/");
-  return token.replaceAll("~1", "/").replaceAll("~0", "~");
+  return unescapePointerToken(token);
 }

@@ -3,6 +3,7 @@
  * integers beyond 2^53 and accepts lone surrogates. Each of these could make the action that runs differ from the
  * action that was decided on. One pass over the source rejects such input before any value is created.
  */
+import { escapePointerToken } from "./json-pointer.ts";
 
 /** A value that `JSON.parse` returns. */
 export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObject;
@@ -36,7 +37,7 @@ export class JsonFault extends Error {
   }
 }
 
-export const MAX_DEPTH = 64;
+export const MAX_JSON_DEPTH = 64;
 
 export interface JsonLimits {
   /** Maximum nesting depth. */
@@ -44,9 +45,9 @@ export interface JsonLimits {
   /** Maximum number of members and items. Limited because each value uses far more memory than its source. */
   maxValues?: number;
   /**
-   * Returns true to ignore a fault. Default: no fault is ignored. `member` is the member of the outermost object that
-   * contains the fault, or "" if there is none. `depth` is the number of objects and arrays around it. Called once for
-   * each fault.
+   * Returns true to ignore a fault. Default: no fault is ignored. `member` is the key in the outermost object under
+   * which the fault occurs; "" if the fault is in a key of that object, or if the outermost value is not an object.
+   * `depth` is the number of objects and arrays around it. Called once for each fault.
    */
   isHarmless?(code: JsonFaultCode, member: string, depth: number): boolean;
 }
@@ -69,8 +70,8 @@ export function decodeUtf8(bytes: Uint8Array): string | null {
 }
 
 /**
- * Parses JSON with the rules for requests. Throws JsonFault for duplicate members, lone surrogates and integers beyond
- * 2^53.
+ * Parses JSON with the rules for requests. Throws JsonFault for malformed JSON, duplicate members, lone surrogates,
+ * integers beyond 2^53, and exceeded limits.
  * @example
  * const value = parseJson('{"status":"open"}');
  */
@@ -110,15 +111,13 @@ interface Level {
  */
 export function checkJson(
   text: string,
-  { maxDepth = MAX_DEPTH, maxValues = Infinity, isHarmless }: JsonLimits = {},
+  { maxDepth = MAX_JSON_DEPTH, maxValues = Infinity, isHarmless }: JsonLimits = {},
 ): void {
   let values = 0;
   const levels: Level[] = [];
   let level: Level | null = null;
   const pointer = (): string =>
-    levels
-      .map((l) => (l.wantsKey ? "" : `/${String(l.keyOrIndex).replaceAll("~", "~0").replaceAll("/", "~1")}`))
-      .join("");
+    levels.map((l) => (l.wantsKey ? "" : `/${escapePointerToken(String(l.keyOrIndex))}`)).join("");
   const fault = (code: JsonFaultCode, message: string, offset: number): void => {
     const [top] = levels;
     const member = top === undefined || top.keys === null || top.wantsKey ? "" : String(top.keyOrIndex);
@@ -198,12 +197,15 @@ function endOfNumber(text: string, from: number): number {
   return i;
 }
 
-/** Returns true if a double can represent the number. Integers must be safe; other numbers must be finite. */
+/**
+ * Returns true if the number is accepted: a safe integer, or a finite number with a fraction or an exponent. Also
+ * returns true for a malformed number, which JSON.parse reports.
+ */
 function isExact(token: string): boolean {
-  // A number of up to 15 characters without an exponent is always exact.
+  // Fast path: a number of up to 15 characters without an exponent is always safe and finite.
   if (token.length < 16 && !/[eE]/.test(token)) return true;
   const value = Number(token);
-  if (Number.isNaN(value)) return true; // not a number at all: JSON.parse says so
+  if (Number.isNaN(value)) return true;
   return /^-?\d+$/.test(token) ? Number.isSafeInteger(value) : Number.isFinite(value);
 }
 

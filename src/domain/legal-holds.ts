@@ -7,7 +7,7 @@ import type { Actor, LegalHoldEntry } from "./entries.ts";
 import type { JsonObject } from "./json.ts";
 import { commitSalted } from "./salted-commitment.ts";
 import { sameName } from "./names.ts";
-import { parseRfc3339 } from "./time.ts";
+import { parseEntryTime } from "./time.ts";
 
 /** The hold as it was when it was placed. */
 type LegalHoldTerms = LegalHoldEntry["hold"];
@@ -32,8 +32,7 @@ export const NO_LEGAL_HOLDS: LegalHolds = new Map();
 export function applyLegalHoldEntry(holds: LegalHolds, entry: LegalHoldEntry & { seq: number }): LegalHolds {
   const { id } = entry.hold;
   const before = holds.get(id);
-  const at = parseRfc3339(entry.at);
-  if (at === null) throw new RangeError(`${entry.at} is not a valid time`);
+  const at = parseEntryTime(entry.at);
   if (entry.change === "placed") {
     if (before !== undefined) throw new RangeError(`the legal hold ${id} is placed twice`);
     const { action, agent, subject } = entry.hold;
@@ -99,4 +98,4 @@ export function readVerifiedSubject({ subject }: Pick<LegalHoldTerms, "subject">
 }
 
 /** The plugin whose documents contain the identifiers, and the key of a hold's document. */
-export const HELD_SUBJECTS = { plugin: "actions", key: (id: string): string => `hold/${id}` } as const;
+export const HELD_SUBJECT_DOCUMENTS = { plugin: "actions", key: (id: string): string => `hold/${id}` } as const;

@@ -1,7 +1,7 @@
 /**
- * The sequence of a log's keys. The key that signs a checkpoint of size N is set by the last `log_key` entry among the
- * first N entries; if there is no such entry, it is the first key. A client that pinned an earlier key can verify the
- * `log_key` entries, because the replaced key signs each of them.
+ * The sequence of a log's keys. The last `log_key` entry among the first N entries sets the key that signs a checkpoint
+ * of size N. Without a `log_key` entry, the first key signs. A client that pinned an earlier key can verify the
+ * `log_key` entries, because each contains a handover that the replaced key signed.
  */
 import {
   formatCheckpoint,
@@ -114,8 +114,8 @@ export interface LogKeyProof {
 
 /**
  * Verifies a note for a client that pinned one of the log's keys. `proofs` contains the `log_key` entries that the
- * checkpoint covers, in order. Ignores entries before the pinned key. Throws NoteError, SyntaxError or TypeError if
- * anything is invalid.
+ * checkpoint covers, in order. Ignores entries before the pinned key. Throws NoteError, RangeError, SyntaxError or
+ * TypeError if anything is invalid.
  */
 export function openCheckpointFromPin(
   note: string,

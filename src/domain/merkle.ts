@@ -164,7 +164,10 @@ export async function consistencyProof(first: number, second: number, node: Node
   return (await Promise.all(path)).reverse();
 }
 
-/** Returns the root that follows from the leaf and the path; null if a length is wrong. RFC 9162 section 2.1.3.2. */
+/**
+ * Returns the root that follows from the leaf and the path; null if the index, the size or a length is invalid. RFC
+ * 9162 section 2.1.3.2.
+ */
 export function rootFromInclusion(
   index: number,
   size: number,

@@ -11,6 +11,7 @@ interface ObligationFault {
 
 /**
  * Combines the obligations of several rules, sorted by path: the tightest bounds, and one value for each parameter.
+ * Returns a fault if no value can satisfy them.
  * @example combineObligations([[{ path: "params.amount", max: 500 }], [{ path: "params.amount", max: 300 }]]) // max: 300
  */
 export function combineObligations(lists: readonly (readonly Obligation[])[]): Obligation[] | ObligationFault {
@@ -75,7 +76,7 @@ export function applyObligations(
 
 /**
  * Applies the decision's obligations to the request. Returns null if they do not change it.
- * @example applyDecisionObligations(request, decision)?.params // null: `request` itself may run
+ * @example applyDecisionObligations(request, decision) ?? request // the request that may run
  */
 export function applyDecisionObligations(
   request: ActionRequest,

@@ -3,6 +3,7 @@
  * Each collapsed member displays its number of hidden lines. Every view that displays a request to people uses this
  * module, including the console.
  */
+import { escapePointerToken } from "./json-pointer.ts";
 import { clipText } from "./text.ts";
 import { renderMarkedText } from "./visible-text.ts";
 
@@ -85,7 +86,7 @@ export function outline(
     const names = Object.keys(node);
     if (names.length === 0) return { kind: "empty", list };
     if (depth >= MAX_DEPTH) return { kind: "json", ...foldText(JSON.stringify(node, null, 2), room) };
-    const all = names.map((name) => ({ name, pointer: `${pointer}/${escapeToken(name)}` }));
+    const all = names.map((name) => ({ name, pointer: `${pointer}/${escapePointerToken(name)}` }));
     if (first.length > 0 && !list) all.sort((a, b) => rank(a.pointer) - rank(b.pointer));
     const valueOf = (name: string): unknown => (node as Record<string, unknown>)[name];
     const drawn = all.slice(0, room);
@@ -105,7 +106,7 @@ export function outline(
     const members = drawn.map(({ name, pointer: at }): OutlineMember => {
       const member = valueOf(name);
       const extra = extras.get(name) ?? 0;
-      // The first line of a container is its name.
+      // The first line of a list or object is the line with its name.
       const inside = isContainer(member) ? extra : extra + 1;
       return {
         name: list ? `${Number(name) + 1}.` : each === Infinity ? name : clipName(name),
@@ -221,5 +222,3 @@ function clipName(name: string): string {
     ? name
     : `${clipText(name, MAX_NAME)} (${name.length.toLocaleString("en")} characters)`;
 }
-
-const escapeToken = (name: string): string => name.replaceAll("~", "~0").replaceAll("/", "~1");

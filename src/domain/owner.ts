@@ -5,8 +5,8 @@ const MAX_LENGTH = 200;
 
 /**
  * Returns the same identity for every spelling of an owner. Ignores case, width, composition, invisible characters and
- * extra spaces, because people type the owner of each key by hand, and the owners `Ada` and `ada` must count as one
- * approver. Look-alike letters of other scripts stay different.
+ * extra spaces. People type the owner of each key by hand, and the owners `Ada` and `ada` must count as one approver.
+ * Look-alike letters of other scripts stay different.
  */
 export function ownerIdentity(owner: string): string {
   return (

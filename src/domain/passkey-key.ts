@@ -10,7 +10,7 @@ interface PasskeyKey {
 }
 
 /** Parses a COSE key. Throws RangeError if it is malformed or its algorithm is not supported. */
-export function parsePasskeyKey(coseKey: Uint8Array): PasskeyKey {
+export function parseCoseKey(coseKey: Uint8Array): PasskeyKey {
   const map = parseCoseMap(coseKey);
   const [type, algorithm, curve] = [map.get(1), map.get(3), map.get(-1)];
   if (type === 2 && algorithm === -7 && curve === 1)

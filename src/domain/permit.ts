@@ -1,6 +1,6 @@
 /**
- * Permits: a compact JWS (RFC 7515) with Ed25519 (RFC 9864) and a JWT payload (RFC 7519), so that any tool can verify a
- * permit with a stock library and the published keys. docs/permits.md defines the claims. Permits are not stored. A
+ * Permits. A permit is a compact JWS (RFC 7515) with Ed25519 (RFC 9864) and a JWT payload (RFC 7519). Any tool can
+ * verify it with a stock library and the published keys. docs/permits.md defines the claims. Permits are not stored. A
  * permit starts an action only once, because starting is a compare-and-set on the action's status.
  */
 import { fromBase64Url, sha256, toBase64Url, utf8 } from "./hash.ts";
@@ -73,7 +73,10 @@ export function computePermitTimes(
   return { issued_at, expires_at: Math.min(issued_at + validSeconds * 1000, Math.floor(until / 1000) * 1000) };
 }
 
-/** Signs a permit. Rounds `issued_at` and `expires_at` down to whole seconds. */
+/**
+ * Signs a permit. Rounds `issued_at` and `expires_at` down to whole seconds. Throws RangeError if the permit is longer
+ * than `MAX_PERMIT_LENGTH`.
+ */
 export async function signPermit(
   subject: PermitSubject,
   grant: PermitTerms,

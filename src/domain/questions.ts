@@ -10,8 +10,8 @@ import { commitSalted } from "./salted-commitment.ts";
 /** Maximum number of questions about one action. Each question and each answer adds an entry to the ledger. */
 export const MAX_QUESTIONS = 5;
 /**
- * Maximum number of questions about an action when the person behind the agent asks. The rest are reserved for other
- * approvers.
+ * Once an action has this many questions, the person behind the agent can no longer ask. The rest are reserved for
+ * other approvers.
  */
 export const MAX_QUESTIONS_BEFORE_OWNER = 2;
 /** Maximum number of characters of a question. */

@@ -30,7 +30,7 @@ interface Notice {
 
 /**
  * Returns the time of the notification: `at`, or the end of the quiet hours. Does not delay a notice with an excepted
- * risk, or a notice whose approvers would then have less than half of the time left to vote.
+ * risk. Does not delay a notice if the delay would use more than half of the time to vote.
  * @example
  * const quiet = { from: 22 * 3_600_000, until: 7 * 3_600_000, zone: "UTC", except: ["critical"] };
  * delayNotice(quiet, { at: 23 * 3_600_000, expiresAt: 72 * 3_600_000, risk: null }) // 31 * 3_600_000
@@ -43,7 +43,7 @@ export function delayNotice(quiet: QuietHours | null, { at, expiresAt, risk }: N
 
 /**
  * Returns when the digest with the notice is sent: at the next multiple of `every`. Does not delay a notice with
- * critical risk, or a notice whose approvers would then have less than half of the time left to vote.
+ * critical risk. Does not delay a notice if the delay would use more than half of the time to vote.
  * @example
  * delayToDigest(900_000, { at: 1_000_000, expiresAt: 9_000_000, risk: null }) // 1_800_000
  */

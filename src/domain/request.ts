@@ -4,10 +4,9 @@ import type { ActionRequest } from "./actions.ts";
 import type { JsonValue } from "./json.ts";
 
 /**
- * Returns the canonical JSON of `{agent_id, context, operation, params, tool}` and its SHA-256 in hex (design, section
- * 4).
+ * Returns the canonical JSON of `{agent_id, context, operation, params, tool}` and its SHA-256 in hex.
  * @example
- * const { text, hash } = encodeRequest({ agent_id: "bot", tool: "stripe", operation: "refund", params: { amount: 5 } });
+ * const { text, hash } = encodeRequest({ agent_id: "bot", tool: "stripe", operation: "refund", params: { amount: 5 }, context: {} });
  */
 export function encodeRequest(request: ActionRequest): { text: string; hash: string } {
   const { agent_id, context, operation, params, tool } = request;

@@ -1,7 +1,8 @@
 /**
- * Machine reviewers: programs that see a pending action as its approvers do, and answer before or at the same time as
- * the approvers. A reviewer is not a person: it has no vote, and it can approve only if every rule that requires
- * approval permits that. Pure, so that the audit computes the same result.
+ * Machine reviewers: programs that see a pending action as its approvers do. People are notified when a reviewer
+ * escalates or fails, when all reviewers have answered, or after a timeout. A reviewer is not a person: it has no vote,
+ * and it can approve only if every rule that requires approval permits that. Pure, so that the audit computes the same
+ * result.
  */
 import { clipText } from "./text.ts";
 
@@ -10,7 +11,7 @@ export const REVIEW_ANSWERS = ["approve", "deny", "escalate"] as const;
 export type ReviewAnswer = (typeof REVIEW_ANSWERS)[number];
 
 /** Pattern of the names of reviewers. */
-export const REVIEWER_NAME = "^[a-z0-9][a-z0-9._-]{0,63}$";
+export const REVIEWER_NAME_PATTERN = "^[a-z0-9][a-z0-9._-]{0,63}$";
 
 /** Reasons why there is no answer. `not_configured`: the service has no reviewer of this name. */
 export const REVIEWER_FAILURES = ["timeout", "error", "malformed", "not_configured"] as const;
@@ -34,7 +35,7 @@ interface RecordedReview {
 export const MAX_REVIEW_REASON = 500;
 const MAX_VERSION = 100;
 
-/** Timeout for reviewers. After it, people are notified even if some reviewers have not answered. Milliseconds. */
+/** Longest delay of notifications to people while reviewers have not answered. Milliseconds. */
 export const REVIEW_DEADLINE_MS = 60_000;
 
 /** A valid answer of a reviewer. */
@@ -67,7 +68,7 @@ export function findOutstandingReviewers(
   return required.filter(({ name }) => !reviews.some(({ reviewer }) => reviewer === name));
 }
 
-/** Returns true if no reviewer had an objection, and at least one of them may approve. */
+/** Returns true if every reviewer answered `approve`, and at least one of them may approve instead of a person. */
 export function reviewsApprove(required: readonly RequiredReviewer[], reviews: readonly RecordedReview[]): boolean {
   const approves = (name: string): boolean =>
     reviews.some(({ reviewer, answer }) => reviewer === name && answer === "approve");

@@ -1,12 +1,12 @@
 /** Roles of users. Each role is a fixed set of scopes. A user has the scopes of all their roles. */
-import { PRESETS, type CoreScope } from "./scopes.ts";
+import { SCOPE_PRESETS, type CoreScope } from "./scopes.ts";
 
 const ROLES = {
-  /** Can read everything, but cannot change anything. */
+  /** Cannot change anything. */
   viewer: ["actions:read", "policies:read", "agents:read", "analytics:read", "events:read"],
-  approver: [...PRESETS.approver, "agents:read"],
+  approver: [...SCOPE_PRESETS.approver, "agents:read"],
   /** An approver who can also approve without a second approver in an emergency. */
-  break_glass: [...PRESETS.approver, "agents:read", "approvals:break_glass"],
+  break_glass: [...SCOPE_PRESETS.approver, "agents:read", "approvals:break_glass"],
   policy_author: [
     "policies:read",
     "policies:write",
@@ -18,9 +18,9 @@ const ROLES = {
     "replay:run",
   ],
   /** Includes the scopes of agents, because a key cannot have more scopes than its creator. */
-  key_manager: [...PRESETS.agent, "keys:manage", "agents:read", "agents:write"],
-  auditor: PRESETS.auditor,
-  admin: PRESETS.admin,
+  key_manager: [...SCOPE_PRESETS.agent, "keys:manage", "agents:read", "agents:write"],
+  auditor: SCOPE_PRESETS.auditor,
+  admin: SCOPE_PRESETS.admin,
 } as const satisfies Record<string, readonly CoreScope[]>;
 
 export type Role = keyof typeof ROLES;

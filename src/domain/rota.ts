@@ -35,7 +35,10 @@ export function shiftAt({ members, every_ms, start, zone }: Rota, at: number): S
   return shift < 0 || member === undefined ? null : { member, from: startOf(shift), until: startOf(shift + 1) };
 }
 
-/** Returns the shifts that overlap the time from `since` to `until`, at most one for each member. Milliseconds. */
+/**
+ * Returns the shifts that overlap the time from `since` to `until` (milliseconds), at most as many as the rota has
+ * members.
+ */
 export function shiftsBetween(rota: Rota, since: number, until: number): Shift[] {
   const shifts: Shift[] = [];
   let at = shiftAt(rota, since) === null ? toInstant(rota.zone, rota.start) : since;

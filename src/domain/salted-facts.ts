@@ -1,8 +1,8 @@
 /**
  * Commitments to the data that decisions on an action read: attributes of the agent and its principal, past actions,
- * the usage of limits, and values of fact sources. The entry contains a commitment, and the action's row contains the
- * values. If the entry contained the values, the limit usage before two consecutive actions would reveal the amount of
- * the first, and the other data could not be erased.
+ * limit usage, and values of fact sources. The entry contains a commitment, and the action's row contains the values.
+ * If the entry contained the values, they could not be erased. Also, the limit usage before two consecutive actions
+ * would reveal the amount of the first.
  */
 import { canonicalText } from "./canonical.ts";
 import { isJsonObject, type JsonValue } from "./json.ts";
@@ -66,7 +66,7 @@ export function decodeSaltedFacts(text: string | null): SaltedFacts[] {
   }
 }
 
-/** Whether the members have the types that their readers expect. Someone may have altered the row. */
+/** Returns true if the members have the types that their readers expect. Someone may have altered the row. */
 function hasExpectedTypes({ attributes, history = [], limits = [], sources = [] }: SaltedFacts): boolean {
   return (
     (attributes === undefined || isJsonObject(attributes)) &&
@@ -86,8 +86,8 @@ export function encodeSaltedFacts(pasts: readonly SaltedFacts[]): string | null 
 }
 
 /**
- * Returns the facts of a decision. If `past` does not match the entry's commitment, the values stay unknown: every
- * limit denies, and every condition that reads such values fails.
+ * Returns the facts of a decision. If `past` does not match the entry's commitment, the values stay unknown. Then every
+ * limit denies, and every condition that reads these values fails.
  */
 export function restoreFacts(recorded: RecordedFacts, past: string | null): Facts {
   const { past: commitment, ...facts } = recorded;

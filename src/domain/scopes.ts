@@ -1,4 +1,4 @@
-/** Scopes of the API (design, section 4), and the presets that group them. */
+/** Scopes of the API, and the presets that group them. */
 export const SCOPES = [
   "admin",
   "actions:submit",
@@ -56,7 +56,7 @@ export function defineScopes<const Name extends string>(
   return Object.fromEntries(names.map((name) => [name, `${plugin}:${name}`])) as { [Each in Name]: PluginScope };
 }
 
-export const PRESETS = {
+export const SCOPE_PRESETS = {
   agent: ["actions:submit", "actions:read_own", "actions:execute", "events:read"],
   approver: ["approvals:decide", "grants:write", "actions:read", "actions:settle", "events:read", "policies:read"],
   auditor: [
@@ -74,13 +74,13 @@ export const PRESETS = {
   admin: ["admin"],
 } as const satisfies Record<string, readonly CoreScope[]>;
 
-export type Preset = keyof typeof PRESETS;
+export type ScopePreset = keyof typeof SCOPE_PRESETS;
 
 const PRIVILEGES = /^admin$|:(?:decide|break_glass|manage|provision|write|activate|erase|settle|receive|issue)$/;
 
 /**
- * Returns the scopes that would let an agent approve its own requests, change its restrictions, leave its session or
- * receive credentials.
+ * Returns the scopes that an agent must not have. With them, it could approve its own requests, change its
+ * restrictions, leave its session, erase or settle actions, or receive credentials.
  */
 export function selectPrivileges(scopes: readonly string[]): string[] {
   return scopes.filter((scope) => PRIVILEGES.test(scope));

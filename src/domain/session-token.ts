@@ -1,7 +1,7 @@
 /**
- * Session tokens of agents. A caller with the scope `sessions:issue`, such as a hook or a proxy, requests a token for a
- * key, and sends it with the actions of that key. The agent cannot create a token, so it cannot leave its session.
- * Tokens are not stored: a token is its claims and an HMAC over them.
+ * Session tokens of agents. A hook, a proxy or another caller with the scope `sessions:issue` requests a token for a
+ * key. It sends the token with the actions of that key. The agent cannot create a token, so it cannot leave its
+ * session. Tokens are not stored: a token is its claims and an HMAC over them.
  *
  *   ses1_<base64url of canonical JSON [session_id, key_id, issued_by, expires_at]>.<base64url HMAC-SHA256>
  */
@@ -29,7 +29,7 @@ interface SessionClaims {
  * Returns the id of the session with a name. An issuer always gets the same session for the same key and name, so that
  * a restarted process continues the session.
  */
-export function sessionId(issuedBy: string, keyId: string, name: string, mac: ComputeMac): string {
+export function computeSessionId(issuedBy: string, keyId: string, name: string, mac: ComputeMac): string {
   return toHex(mac(canonicalBytes([DOMAIN, "id", issuedBy, keyId, name]))).slice(0, ID_DIGITS);
 }
 

@@ -1,4 +1,4 @@
-/** Returns the known name that is most similar to `wrong`, or null. Only used in messages. */
+/** Returns the known name that is most similar to `wrong`; null if none is similar enough. Only used in messages. */
 export function findSimilarName(wrong: string, names: readonly string[]): string | null {
   let best: string | null = null;
   let least = Math.min(3, Math.max(1, Math.floor(wrong.length / 2))) + 1;
@@ -12,7 +12,7 @@ export function findSimilarName(wrong: string, names: readonly string[]): string
   return best;
 }
 
-/** Returns the Levenshtein distance, capped at `limit`. */
+/** Returns the Levenshtein distance, or `limit` if the lengths alone differ by at least `limit`. */
 function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit) return limit;
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);

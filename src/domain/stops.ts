@@ -6,7 +6,7 @@ import type { ActionRequest } from "./actions.ts";
 import type { Actor, StopEntry } from "./entries.ts";
 import { matchesAnyName } from "./policy/compile/name-patterns.ts";
 import type { Facts, StopFact } from "./policy/policy-types.ts";
-import { parseRfc3339, toRfc3339 } from "./time.ts";
+import { parseEntryTime, toRfc3339 } from "./time.ts";
 
 /** Selects the actions that a stop covers. An action must match all members; null matches everything. */
 interface StopSelector {
@@ -45,13 +45,13 @@ export const NO_STOPS: Stops = { all: new Map(), open: [] };
 
 /** Applies a stop entry. Throws RangeError if the entry contradicts earlier entries. */
 export function applyStopEntry({ all }: Stops, entry: StopEntry & { seq: number }): Stops {
-  const at = timeOf(entry.at);
+  const at = parseEntryTime(entry.at);
   const { id, until, ...about } = entry.stop;
   const before = all.get(id);
   let stop: Stop;
   if (entry.change === "placed") {
     if (before !== undefined) throw new RangeError(`the stop ${id} is placed twice`);
-    const ends = until === null ? null : timeOf(until);
+    const ends = until === null ? null : parseEntryTime(until);
     stop = {
       ...about,
       id,
@@ -91,8 +91,8 @@ export function stopApplies({ agent, tool }: StopSelector, action: Pick<ActionRe
 }
 
 /**
- * Returns the stops that a decision must consider: one stop that applies to every policy, or if there is no such stop,
- * all stops that apply to a single policy.
+ * Returns the stops that a decision must consider: one stop that applies to every policy, or else all stops that apply
+ * to a single policy.
  */
 export function findStopFacts(
   stops: Stops,
@@ -108,10 +108,4 @@ export function findStopFacts(
     until: until === null ? null : toRfc3339(until),
   }));
   return facts.length === 0 ? {} : { stops: facts };
-}
-
-function timeOf(text: string): number {
-  const at = parseRfc3339(text);
-  if (at === null) throw new RangeError(`${text} is not a valid time`);
-  return at;
 }

@@ -8,7 +8,7 @@ import type { CompiledPolicySet } from "./policy/compile/compile.ts";
 import { matchesAnyName } from "./policy/compile/name-patterns.ts";
 import type { Facts, PolicyDocument, PolicySetDocument } from "./policy/policy-types.ts";
 import { stopApplies, type Stop } from "./stops.ts";
-import { parseRfc3339 } from "./time.ts";
+import { parseEntryTime } from "./time.ts";
 
 /** The terms of a suggested rule at its activation. They determine when the rule is reverted. */
 export type SuggestedRuleTerms = SuggestedRuleEntry["rule"];
@@ -47,8 +47,7 @@ const MIN_FAILURES = 3;
 /** Returns the rules after an entry. Throws RangeError if the entry contradicts earlier entries. */
 export function applySuggestedRuleEntry(rules: SuggestedRules, entry: SuggestedRuleEntry): SuggestedRules {
   const { change, rule, cause } = entry;
-  const at = parseRfc3339(entry.at);
-  if (at === null) throw new RangeError(`${entry.at} is not a valid time`);
+  const at = parseEntryTime(entry.at);
   const before = rules.get(rule.policy);
   if ((change === "reverted") !== (cause !== null))
     throw new RangeError(`the change of the suggested rule ${rule.policy} and its cause contradict each other`);
@@ -123,7 +122,7 @@ function suggestedTermsOf({ policy, mode, suggested, rules }: PolicyDocument): S
 }
 
 /**
- * Appends the result of a use to the results since the rule last came into force. The oldest result is first; `s` is a
+ * Returns the results with the result of one more use, and keeps the newest 50. The oldest result is first; `s` is a
  * success, `f` a failure.
  */
 export function appendRuleResult(results: string, success: boolean): string {

@@ -1,12 +1,12 @@
 /**
  * Codes for the sign-in of a terminal. The terminal stores a random verifier, and prints the code and a link that
  * contains the verifier's challenge. The person who confirms the sign-in types the code, so that opening a link is not
- * enough. The code can be computed from the link, so it does not prove that the person sees the terminal: a person who
- * gets the code and the link from someone else can confirm that person's sign-in by mistake.
+ * enough. The code can be computed from the link, so it does not prove that the person sees the terminal. A person who
+ * receives a code and a link from someone else can by mistake confirm that other sign-in.
  */
 import { sha256, toBase64Url, utf8 } from "./hash.ts";
 
-/** Omits letters and digits that look alike. */
+/** Omits 0, 1, I, L, O and U, which are easily misread. */
 const ALPHABET = "23456789ABCDEFGHJKMNPQRSTVWXYZ";
 const DIGITS = 8;
 

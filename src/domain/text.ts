@@ -1,6 +1,6 @@
 /**
- * Returns at most `max` UTF-16 code units and an ellipsis. Does not split a surrogate pair, because canonical JSON
- * rejects lone surrogates.
+ * Returns the text; if it is longer than `max` UTF-16 code units, returns its start and an ellipsis. Does not split a
+ * surrogate pair, because canonical JSON rejects lone surrogates.
  * @example
  * clipText("abcdef", 3); // "abc…"
  */
@@ -22,12 +22,14 @@ export function hasHiddenCharacters(text: string): boolean {
   return text.search(HIDDEN_CHARACTERS) >= 0;
 }
 
+/** Returns the notation of a character's code point, such as `U+202E`. */
+export function formatCodePoint(character: string): string {
+  return `U+${(character.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, "0")}`;
+}
+
 /** Replaces hidden characters with visible escapes, such as `[U+202E]`. */
 export function revealHidden(text: string): string {
-  return text.replace(
-    HIDDEN_CHARACTERS,
-    (hidden) => `[U+${(hidden.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, "0")}]`,
-  );
+  return text.replace(HIDDEN_CHARACTERS, (hidden) => `[${formatCodePoint(hidden)}]`);
 }
 
 /**
@@ -41,8 +43,7 @@ export function escapeCharacter(character: string): string {
 }
 
 /**
- * Returns the string as one line of at most `max` characters. Replaces hidden characters with spaces and collapses
- * spaces.
+ * Returns the string as one line, clipped by `clipText`. Replaces hidden characters with spaces and collapses spaces.
  */
 export function toSingleLine(text: string, max: number): string {
   return clipText(text.replace(HIDDEN_CHARACTERS, " ").replace(/ {2,}/g, " ").trim(), max);
@@ -52,7 +53,7 @@ export function toSingleLine(text: string, max: number): string {
 // oxlint-disable-next-line no-control-regex -- the pattern must match control characters
 export const CONTROL_CHARACTERS = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
-/** Replaces control characters and marks of direction. */
+/** Replaces control characters and marks of direction with U+FFFD. */
 export function replaceControlCharacters(text: string): string {
   return text.replaceAll(CONTROL_CHARACTERS, "\ufffd");
 }

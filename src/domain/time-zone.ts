@@ -28,7 +28,21 @@ export function utcOffset(zone: string, at: number): number {
 
 /** Returns the instant of a local time. If the clocks skip the time, returns an instant after the gap. */
 export function toInstant(zone: string, local: number): number {
-  return local - utcOffset(zone, local - utcOffset(zone, local));
+  const guess = local - utcOffset(zone, local);
+  const instant = local - utcOffset(zone, guess);
+  const isSkipped = instant + utcOffset(zone, instant) !== local;
+  // For a skipped time, the two instants use the offsets before and after the gap. The later one is after the gap.
+  return isSkipped ? Math.max(guess, instant) : instant;
+}
+
+/** Returns true if the runtime knows the time zone. */
+export function isTimeZone(zone: string): boolean {
+  try {
+    utcOffset(zone, 0);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function formatOf(zone: string): Intl.DateTimeFormat {

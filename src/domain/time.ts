@@ -55,6 +55,13 @@ export function parseRfc3339(text: string): number | null {
   return ms >= FIRST_MS && ms <= LAST_MS ? ms : null;
 }
 
+/** Parses an entry's time into milliseconds. Throws RangeError if it is not RFC 3339. */
+export function parseEntryTime(text: string): number {
+  const ms = parseRfc3339(text);
+  if (ms === null) throw new RangeError(`${JSON.stringify(text)} is not a valid time`);
+  return ms;
+}
+
 function offsetMs(zone: string): number | null {
   if (zone === "Z" || zone === "z") return 0;
   const hours = Number(zone.slice(1, 3));

@@ -74,7 +74,7 @@ function logKeysIn(extra: Uint8Array | null): readonly LogKeyProof[] {
 
 /**
  * Verifies a proof. Returns the index, the checkpoint, and the log's keys from the pinned key to the key that signed
- * the checkpoint. Throws ProofError, NoteError, SyntaxError or TypeError.
+ * the checkpoint. Throws ProofError, NoteError, RangeError, SyntaxError or TypeError.
  */
 export function verifyTlogProof(
   text: string,

@@ -1,6 +1,6 @@
 /**
- * Approval tokens. Tokens are not stored. A token consists of its claims and an HMAC over the claims and the request
- * hash, so the service can create the same token again.
+ * Approval tokens. Tokens are not stored. A token consists of the action, the approver, the expiry and an HMAC. The
+ * HMAC also covers the request hash, the questions and the preview. The service can create the same token again.
  *
  *   apt1_<base64url of canonical JSON [action_id, approver, expires_at]>.<base64url HMAC-SHA256>
  *
@@ -58,8 +58,8 @@ export function makeToken(kind: TokenKind, claims: TokenClaims, mac: ComputeMac)
 export type TokenCheckResult = "ok" | "malformed" | "altered" | "other_action" | "other_approver";
 
 /**
- * Checks that `token` matches exactly these claims. Does not check the expiry: `expires_at` is the action's deadline,
- * which the SQL update of the action checks.
+ * Checks that `token` matches exactly these claims. Does not compare `expires_at` with the clock: it is the action's
+ * deadline, which the update that records the vote checks.
  */
 export function checkToken(kind: TokenKind, token: string, expected: TokenClaims, mac: ComputeMac): TokenCheckResult {
   const parts = decodeToken(kind, token);

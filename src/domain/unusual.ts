@@ -1,8 +1,9 @@
 /**
- * Compares a request with earlier requests of the same agent, for its approvers: the differences from the last similar
- * request, and what is unusual. Two requests are similar if they have the same tool and operation. Never affects a
- * decision.
+ * Compares a request with earlier requests of the same agent, for its approvers. Finds the differences from the last
+ * similar request, and unusual values. Two requests are similar if they have the same tool and operation. Never affects
+ * a decision.
  */
+import { escapePointerToken } from "./json-pointer.ts";
 import { canonicalText } from "./canonical.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 import { clipText } from "./text.ts";
@@ -28,7 +29,7 @@ interface DifferingMember {
 }
 
 /** Result of a comparison, which approvers see in addition to the request. */
-export interface Comparison {
+export interface RequestComparison {
   /** Number of earlier requests, of any tool, with which the request was compared. */
   compared_with: number;
   /** Sentences that are safe to display as plain text. */
@@ -57,11 +58,11 @@ const NO_AMOUNT =
   /(^|[_-])(id|ids|number|no|version|seq|index|offset|page|port|line|timestamp|time|date|year)$|(Id|Number)$/;
 
 /**
- * Compares a request with earlier requests. See `Comparison`.
+ * Compares a request with earlier requests. See `RequestComparison`.
  * @param earlier the earlier requests of the same agent, newest first
- * @example compareWithEarlier(request, earlier).unusual // ['params.amount 900 is above 120, the 99th percentile of 40 earlier values']
+ * @example compareWithEarlier(request, earlier).unusual // ['"params.amount" 900 is above 120, the 99th percentile of 40 earlier values.']
  */
-export function compareWithEarlier(request: ComparedRequest, earlier: readonly ComparedRequest[]): Comparison {
+export function compareWithEarlier(request: ComparedRequest, earlier: readonly ComparedRequest[]): RequestComparison {
   const similar = earlier.filter(({ tool, operation }) => tool === request.tool && operation === request.operation);
   const [last] = similar;
   return {
@@ -161,7 +162,7 @@ function collectMembers(pointer: string, value: JsonValue, members: Map<string, 
     return;
   }
   for (const [name, member] of Object.entries(value as JsonObject))
-    collectMembers(`${pointer}/${escapeToken(name)}`, member, members, depth + 1);
+    collectMembers(`${pointer}/${escapePointerToken(name)}`, member, members, depth + 1);
 }
 
 function listDifferences(before: ComparedRequest, after: ComparedRequest): DifferingMember[] {
@@ -191,8 +192,4 @@ function clipValue(value: JsonValue | undefined): JsonValue {
 
 function countOf(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
-}
-
-function escapeToken(name: string): string {
-  return name.replaceAll("~", "~0").replaceAll("/", "~1");
 }

@@ -1,6 +1,6 @@
 /**
- * Users: people who sign in. They are stored only as ledger entries and are rebuilt from these entries, so no write to
- * the database can add a user or give a user a role or a passkey.
+ * Users: people who sign in. They are stored only as ledger entries and are rebuilt from these entries. No write to the
+ * database can add a user or give a user a role or a passkey.
  */
 import type { UserEntry } from "./entries.ts";
 import { sha256Hex, utf8 } from "./hash.ts";
@@ -81,8 +81,8 @@ export function applyUserEntry(before: User | null, entry: UserEntry): User {
 }
 
 /**
- * Throws RangeError unless the user confirmed a change of their own ways to sign in with a passkey that they had.
- * Without a passkey, only users of an identity provider can make such a change.
+ * Throws RangeError unless the user confirmed a change of their own passkeys or recovery codes with a passkey that they
+ * had. Users with an account at an identity provider can make such a change without this confirmation.
  */
 function assertConfirmed({ id, passkeys, identities }: User, { change, by, confirmed_by }: UserEntry): void {
   // Without an actor, a link or a recovery code added the passkey.

@@ -1,6 +1,7 @@
 /**
  * Registers TypeBox formats with linear-time checks, and explains TypeBox errors in sentences that state what to do.
  */
+import { unescapePointerToken } from "./json-pointer.ts";
 import { FormatRegistry, Kind, type TObject, type TSchema } from "@sinclair/typebox";
 import { ValueErrorType, type ValueError } from "@sinclair/typebox/errors";
 import { findNameFault } from "./names.ts";
@@ -23,15 +24,12 @@ registerFormats();
 
 /** Returns the last segment of an RFC 6901 pointer, unescaped. */
 export function lastPointerSegment(pointer: string): string {
-  return pointer
-    .slice(pointer.lastIndexOf("/") + 1)
-    .replaceAll("~1", "/")
-    .replaceAll("~0", "~");
+  return unescapePointerToken(pointer.slice(pointer.lastIndexOf("/") + 1));
 }
 
 /**
- * Returns the fault to report. If a value does not match any variant of a union, this is the fault within the variant
- * that the value resembles most.
+ * Returns the fault to report. If a value does not match any variant of a union, this is the fault in the first variant
+ * that the value matches in part.
  */
 export function findInnermostFault(error: ValueError): ValueError {
   if (error.type !== ValueErrorType.Union) return error;

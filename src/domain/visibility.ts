@@ -4,7 +4,10 @@ import { type GroupLimits, intersectLimits, isWithinLimits } from "./groups.ts";
 /** A visibility that the store can use as a filter. */
 export type StoredVisibility = { all: true } | { agent_id: string } | { key_id: string };
 
-/** What a credential can see. `within` is the union of what several groups let their members see. */
+/**
+ * The actions and entries that a credential can see. `within` lists the limits of several groups; the credential sees a
+ * subject if it is within one of them.
+ */
 export type Visibility = StoredVisibility | { within: readonly GroupLimits[] };
 
 /**
@@ -23,7 +26,7 @@ export function canSee(
     : visibility.key_id === subject.submitted_by;
 }
 
-/** What groups or a delegation let their members see. */
+/** The actions that groups or a delegation let their members see. */
 export type GroupVisibility = { all: true } | { within: readonly GroupLimits[] };
 
 /** Returns the intersection of two visibilities. */

@@ -1,5 +1,5 @@
 /** Marks hidden characters and look-alike words in untrusted text. The console also loads this module. */
-import { HIDDEN_CHARACTERS } from "./text.ts";
+import { formatCodePoint, HIDDEN_CHARACTERS } from "./text.ts";
 
 /** A run of text. `mark` explains why the run is marked; null for ordinary text. */
 export interface TextPart {
@@ -59,9 +59,6 @@ const LIKE_LATIN = [
   { name: "Greek", letter: /\p{Script=Greek}/u, like: /^[ονυαικρχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ]$/u },
 ];
 
-const codeOf = (character: string): string =>
-  `U+${(character.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, "0")}`;
-
 function scriptOf(letter: string): string {
   if (EAST_ASIAN.test(letter)) return "Latin";
   return SCRIPTS.find((script) => script.letter.test(letter))?.name ?? "another script";
@@ -94,7 +91,7 @@ export function markText(text: string, { lines = false }: { lines?: boolean } = 
     if (run === "") continue;
     if (i % 2 === 0) for (const part of markWords(run, scripts)) add(part);
     else if (lines && (run === "\n" || run === "\t")) add(plainPart(run));
-    else add({ text: codeOf(run), kind: "hidden", mark: nameOf(run) });
+    else add({ text: formatCodePoint(run), kind: "hidden", mark: nameOf(run) });
   }
   return parts;
 }
@@ -126,8 +123,8 @@ function nameOf(hidden: string): string {
 }
 
 /**
- * Returns the scripts in which `text` is written: the scripts of letters that do not resemble Latin letters. Words in
- * these scripts are not imitations.
+ * Returns the scripts of `LIKE_LATIN` in which the text is written: those with a letter in the text that does not
+ * resemble a Latin letter. Words in these scripts are not imitations.
  */
 function findProseScripts(text: string): ReadonlySet<string> {
   const letters = new Set(text.match(/\p{L}/gu) ?? []);
@@ -177,6 +174,6 @@ export function groupByScript(characters: Iterable<string>): Map<string, string[
 }
 
 function list(letters: readonly string[]): string {
-  const named = letters.slice(0, MAX_NAMED).map((letter) => `${letter} ${codeOf(letter)}`);
+  const named = letters.slice(0, MAX_NAMED).map((letter) => `${letter} ${formatCodePoint(letter)}`);
   return `${named.join(", ")}${letters.length > MAX_NAMED ? ", …" : ""}`;
 }

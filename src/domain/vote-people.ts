@@ -37,8 +37,8 @@ export function listKeyMakers(id: string, keyOf: KeyOf): RecordedKey[] {
 }
 
 /**
- * Principal of votes by a key without an owner, once people sign in. Anyone can be using such a key, so its vote counts
- * as if one of the other voters had cast it.
+ * Principal of votes by a key without an owner, once people sign in. Anyone can be using the key, so its vote counts as
+ * if one of the other voters had cast it.
  */
 export const UNKNOWN_PERSON = "unknown";
 

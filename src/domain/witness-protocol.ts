@@ -5,7 +5,7 @@ import { fromBase64, toBase64 } from "./hash.ts";
 /** Maximum number of hashes in a proof. */
 const MAX_PROOF = 63;
 
-export interface AddCheckpoint {
+export interface AddCheckpointRequest {
   /** The size that the witness last cosigned, as far as the sender knows; 0 if it has not cosigned any checkpoint. */
   old: number;
   /** Consistency proof from `old` to the checkpoint. */
@@ -14,12 +14,12 @@ export interface AddCheckpoint {
   checkpoint: string;
 }
 
-export function formatAddCheckpoint({ old, proof, checkpoint }: AddCheckpoint): string {
+export function formatAddCheckpoint({ old, proof, checkpoint }: AddCheckpointRequest): string {
   return [`old ${old}`, ...proof.map(toBase64), "", checkpoint].join("\n");
 }
 
 /** Parses the body of an add-checkpoint request. Throws NoteError("malformed"). */
-export function parseAddCheckpoint(body: string): AddCheckpoint {
+export function parseAddCheckpoint(body: string): AddCheckpointRequest {
   const bad = (why: string): never => {
     throw new NoteError("malformed", `the request cannot be read: ${why}`);
   };

@@ -64,8 +64,8 @@ export function createAgentService(options: {
   }
 
   return {
-    // Read the head first, so that the row is at least as new as the epoch. It does no harm to cache a newer row under
-    // an older epoch, because the next read of the head evicts the cache of that epoch.
+    // Read the head first, so that the row is at least as new as the epoch. A newer row can be cached under an older
+    // epoch, because the next read of the head evicts the cache of that epoch.
     async facts(agentId) {
       const { epoch } = await options.head();
       await options.directory.follow(options.storage, epoch);

@@ -168,7 +168,7 @@ export class Directory {
     return this.permitKeyEntries;
   }
 
-  /** Returns the registered ids with this case-folded name. */
+  /** Returns the registered agent ids that equal this name after case folding, except the case-folded name itself. */
   spellings(folded: string): readonly string[] {
     return this.spelt.get(folded) ?? [];
   }

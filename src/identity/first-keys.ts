@@ -5,7 +5,7 @@ import type { Logger } from "../contract/host.ts";
 import type { Ledger, LedgerTransaction } from "../contract/ledger.ts";
 import type { KeyRow, StorageReader } from "../contract/storage.ts";
 import { buildKeyEntry } from "../domain/change-entries.ts";
-import { PRESETS } from "../domain/scopes.ts";
+import { SCOPE_PRESETS } from "../domain/scopes.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { createEnrolmentLinkRecord, newUser } from "../domain/users.ts";
@@ -47,7 +47,7 @@ export async function ensureAdminKey(
       tx,
       createKeyRow(newId(), adminKey, {
         name: isNameTaken ? `admin-${newId().slice(-12)}` : "admin",
-        scopes: PRESETS.admin,
+        scopes: SCOPE_PRESETS.admin,
         now: clock(),
       }),
     );
@@ -72,8 +72,8 @@ export async function createFirstKeys(
   show: (keys: FirstKeys) => void,
 ): Promise<void> {
   if ((await storage.keys()).length > 0) return;
-  const admin = keys.mint({ name: "admin", scopes: PRESETS.admin, now: clock() });
-  const agent = keys.mint({ name: "agent", scopes: PRESETS.agent, agent_id, now: clock() });
+  const admin = keys.mint({ name: "admin", scopes: SCOPE_PRESETS.admin, now: clock() });
+  const agent = keys.mint({ name: "agent", scopes: SCOPE_PRESETS.agent, agent_id, now: clock() });
   const link = firstUser === null ? null : randomBytes(32).toString("base64url");
   let shown = false;
   await ledger.transact(async (tx) => {
@@ -132,7 +132,7 @@ export async function addAdminKey(
   name: string,
   clock: () => number,
 ): Promise<{ row: KeyRow; value: string }> {
-  const minted = keys.mint({ name, scopes: PRESETS.admin, now: clock() });
+  const minted = keys.mint({ name, scopes: SCOPE_PRESETS.admin, now: clock() });
   await ledger.transact(async (tx) => {
     const namesake = (await tx.keys()).find((key) => key.name === name && key.revoked_at === null);
     if (namesake !== undefined)

@@ -32,7 +32,7 @@ interface KeysOptions {
   clock(): number;
   newId(): string;
   users: Pick<UserService, "refresh" | "agentCredential">;
-  /** Called for every request that was authenticated with an API key. */
+  /** Called for every request that was authenticated with an API key, or with a workload token for a key. */
   used(keyId: string, now: number): void;
 }
 
@@ -267,8 +267,7 @@ function ownerVisibility(
 
 /**
  * Returns the rights of the creators of the key, direct or through other keys. Omits admin keys, because they can grant
- * any rights. Does not compare the scopes of creating keys again because, unlike the scopes of users, they cannot
- * change.
+ * any rights. A deactivated user has no scopes; a revoked key still has the scopes that it was created with.
  */
 function listMakerRights({ created_by }: KeyRow, directory: Directory, groups: Groups, users: Users): MakerRights[] {
   if (created_by === null) return [];

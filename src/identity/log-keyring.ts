@@ -34,7 +34,10 @@ const NAME = "ledger key";
 const MISSED_FOR = 1000;
 
 export interface LogKeyring {
-  /** The first public key of the log, if the store is empty. 32 raw bytes. */
+  /**
+   * Public key of `ledger.key`, or of the key file in the data folder. 32 raw bytes. An empty store starts its log with
+   * this key.
+   */
   readonly publicKey: Uint8Array;
   /**
    * Returns the signer of a key; null if this process does not have the key. Before it returns null, reads the files

@@ -1,7 +1,7 @@
 /**
  * Manages the Ed25519 key that signs permits, and its predecessors, whose permits stay valid for a limited time. The
- * store pins the first key. The ledger records each later key together with the end of the previous key, so all
- * processes of a store accept the same keys, regardless of the key that each signs with.
+ * store pins the first key. The ledger records each later key together with the end of the previous key. So all
+ * processes of a store accept the same keys, even while they sign with different keys.
  */
 import { join } from "node:path";
 import type { Config } from "../config/index.ts";
@@ -47,8 +47,8 @@ export interface PermitRotation {
   /** The new key as PEM or as the path of its file; null to create a key in the data folder. */
   key: string | null;
   /**
-   * Overlap in which permits of the current key are still signed and accepted, in seconds. Must be 0 if this process
-   * does not have that key.
+   * Overlap in which permits of the current key are still signed and accepted, in seconds. Ignored if this process does
+   * not have the current key, because its permits then become invalid immediately.
    */
   overlap: number;
 }

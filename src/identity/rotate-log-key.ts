@@ -1,4 +1,4 @@
-/** Changes the key of the log with one entry, which the previous key signs. */
+/** Changes the key of the log with one entry, which contains a handover signed by both keys. */
 import type { Ledger } from "../contract/ledger.ts";
 import { formatVkey, parseVkey } from "../domain/checkpoint.ts";
 import { toHex } from "../domain/hash.ts";
@@ -16,7 +16,10 @@ export interface LogKeyRotation {
 }
 
 export interface RotatedLogKey extends LogKeyChange {
-  /** False if nothing was recorded, because the log already has this key. */
+  /**
+   * False if nothing was recorded, because the log already has this key or the overlap of its latest change has not
+   * ended.
+   */
   recorded: boolean;
 }
 

@@ -16,7 +16,7 @@ const LEAST_DISTINCT = 8;
  * Returns the weakness of a secret as the end of a sentence that begins with "the secret"; null if there is no
  * weakness.
  */
-export function describeWeakness(secret: string): string | null {
+export function describeSecretWeakness(secret: string): string | null {
   const unit = secret.slice(0, `${secret}${secret}`.indexOf(secret, 1));
   if (unit.length < LEAST_CHARACTERS || new Set(unit).size < LEAST_DISTINCT) return "repeats itself";
   if (countSequenceCharacters(unit) > unit.length / 2) return "runs through the alphabet or the digits";
@@ -24,7 +24,7 @@ export function describeWeakness(secret: string): string | null {
   return null;
 }
 
-/** Counts the characters that continue a sequence such as `abc` or `321`. */
+/** Counts the characters that repeat the previous character, or continue a sequence such as `abc` or `321`. */
 function countSequenceCharacters(text: string): number {
   let count = 0;
   for (let i = 1; i < text.length; i++) if (Math.abs(text.charCodeAt(i) - text.charCodeAt(i - 1)) <= 1) count++;

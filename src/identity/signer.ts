@@ -1,6 +1,6 @@
 /**
- * Signs messages on another thread. Sends all messages of one turn of the event loop together, because sending one
- * message takes nearly as long as signing it, but sending thirty at once takes no longer than sending a single message.
+ * Signs messages on another thread. Sends all messages of one turn of the event loop together. Sending one message
+ * takes nearly as long as signing it, but sending thirty at once takes no longer than sending one.
  */
 import { sign, type KeyObject } from "node:crypto";
 import { setImmediate } from "node:timers";

@@ -1,7 +1,4 @@
-/**
- * Returns the active stops outside the ledger's lock. Each process reads new entries of stops whenever the epoch
- * changes.
- */
+/** Reads stops outside the ledger's lock. Each process reads new entries of stops whenever the epoch changes. */
 import type { StopList } from "../contract/stops.ts";
 import type { LedgerHead, StorageReader } from "../contract/storage.ts";
 import { findStopFacts, type Stops } from "../domain/stops.ts";

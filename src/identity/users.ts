@@ -10,7 +10,7 @@ import type { LedgerHead, StorageReader } from "../contract/storage.ts";
 import { activeDelegationsTo, limitsOfDelegation } from "../domain/delegations.ts";
 import { principalOfUser } from "../domain/owner.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
-import { hasScope, PRESETS, type Scope } from "../domain/scopes.ts";
+import { hasScope, SCOPE_PRESETS, type Scope } from "../domain/scopes.ts";
 import type { User } from "../domain/users.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 import { intersectVisibility, uniteVisibility, type GroupVisibility, type Visibility } from "../domain/visibility.ts";
@@ -23,9 +23,9 @@ export interface UserService extends UserList {
   /** Returns the credential of an agent that acts for a user; null if the user does not exist or is deactivated. */
   agentCredential(userId: string, agentId: string, workload: WorkloadIdentity): Promise<Credential | null>;
   /**
-   * Reads the session and its user again under the ledger's lock. If the session has ended or the user was deactivated
-   * after the request was authenticated, rejects with MISSING_CREDENTIAL, or with INVALID_CREDENTIAL for an agent that
-   * acts for a user.
+   * Reads the session and its user again under the ledger's lock. Rejects with MISSING_CREDENTIAL if the session has
+   * ended or the user was deactivated after the request was authenticated. For an agent that acts for a user, rejects
+   * with INVALID_CREDENTIAL instead.
    */
   confirm(tx: LedgerTransaction, credential: Credential, epoch: number): Promise<Credential>;
 }
@@ -129,8 +129,8 @@ export function groupsOfUser(groups: Pick<Groups, "of" | "rotas">, user: User): 
 type DirectoryState = Pick<LedgerTransaction, "users" | "delegations" | "now">;
 
 /**
- * Returns the users on whose behalf this user can approve now: both users can approve, and the delegation covers at
- * least one group.
+ * Returns the users on whose behalf this user can approve now. Both users must have the right to approve. A delegation
+ * that is restricted to groups must cover at least one group or rota of the delegator.
  */
 function delegatorsOf(to: User, { users, delegations, now }: DirectoryState, groups: Groups): Delegator[] {
   if (!hasScope(scopesOfRoles(to.roles), "approvals:decide")) return [];
@@ -140,8 +140,8 @@ function delegatorsOf(to: User, { users, delegations, now }: DirectoryState, gro
     if (user === undefined || rights === null || !rights.hasScope("approvals:decide")) return [];
     const isNamed = (group: string): boolean => delegation.groups?.includes(group) ?? true;
     const covered = rights.groups.filter(isNamed);
-    // An empty list of groups would mean no limits, so a delegation must cover nothing if its groups are not groups of
-    // the delegator and the delegator is not on call for any of them.
+    // Skip a delegation whose groups no longer include a group or rota of the delegator. Its list of covered groups
+    // would be empty, which `groups.visibility` treats as no limits.
     const applies =
       delegation.groups === null || covered.length > 0 || groups.onCall(rights.principal, now).some(isNamed);
     if (!applies) return [];
@@ -189,7 +189,7 @@ export function rightsOfUser(user: User, groups: Groups): Rights {
 }
 
 /**
- * Returns the credential of an agent that acts for a user. In ledger entries, the user is the actor, so that the user's
+ * Returns the credential of an agent that acts for a user. In ledger entries, the user is the actor. So the user's
  * votes on the agent's actions count as self-approvals even after the user's name has changed. The agent can see only
  * actions that this user submitted.
  */
@@ -202,13 +202,13 @@ function createAgentCredential(
 ): Credential {
   const { key, principal, groups: memberOf } = rightsOfUser(user, groups);
   return {
-    key: { ...key, scopes: [...PRESETS.agent], agent_id: agentId },
+    key: { ...key, scopes: [...SCOPE_PRESETS.agent], agent_id: agentId },
     epoch,
     principal,
     groups: memberOf,
     roles: user.roles,
     visibility: { key_id: user.id },
     workload,
-    hasScope: (scope) => hasScope(PRESETS.agent, scope),
+    hasScope: (scope) => hasScope(SCOPE_PRESETS.agent, scope),
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Keeps the secret from which approval tokens are derived. The secret is configured, or created in the data folder at
- * the first start. Signing keys are separate (log-keyring.ts, permit-keys.ts).
+ * Keeps the secret from which the service derives the keys of tokens and of encrypted text. The secret is configured,
+ * or created in the data folder at the first start. Signing keys are separate (log-keyring.ts, permit-keys.ts).
  */
 import { createHmac, randomBytes, verify, type KeyObject } from "node:crypto";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import type { Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import "./native-sha256.ts";
 import { importPublicKey, readOrCreateSecret, VaultError } from "./key-files.ts";
-import { describeWeakness } from "./secret-strength.ts";
+import { describeSecretWeakness } from "./secret-strength.ts";
 
 export function openVault(config: Config, log: Logger): Vault {
   const secret =
@@ -18,7 +18,7 @@ export function openVault(config: Config, log: Logger): Vault {
     throw new VaultError(
       "the token secret is shorter than 32 characters; set ASSENT_SECRET or delete the file in the data folder",
     );
-  const weakness = describeWeakness(secret);
+  const weakness = describeSecretWeakness(secret);
   if (weakness !== null)
     throw new VaultError(
       `the token secret can be guessed: it ${weakness}. Make one with \`openssl rand -base64 32\`; approval tokens that were issued earlier then become invalid`,

@@ -1,7 +1,7 @@
 /** Credentials of agents that authenticate with a verified token instead of an API key. */
 import { Refusal } from "../contract/errors.ts";
 import type { Credential, WorkloadIdentity } from "../contract/host.ts";
-import { hasScope, PRESETS } from "../domain/scopes.ts";
+import { hasScope, SCOPE_PRESETS } from "../domain/scopes.ts";
 
 /** Returns a workload's credential from the credential of its key. It has at most the scopes of an agent. */
 export function toWorkloadCredential(credential: Credential, workload: WorkloadIdentity): Credential {
@@ -9,7 +9,7 @@ export function toWorkloadCredential(credential: Credential, workload: WorkloadI
   return {
     ...credential,
     workload,
-    hasScope: (scope) => hasScope(PRESETS.agent, scope) && keyHasScope(scope),
+    hasScope: (scope) => hasScope(SCOPE_PRESETS.agent, scope) && keyHasScope(scope),
   };
 }
 

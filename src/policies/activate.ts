@@ -11,7 +11,7 @@ import type { PolicyRow, StorageReader } from "../contract/storage.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import { toActor } from "../domain/actor.ts";
 import { buildSuggestedRuleEntry, toPolicyChange } from "../domain/change-entries.ts";
-import type { PolicyChange } from "../domain/entries.ts";
+import type { RecordedPolicyChange } from "../domain/entries.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import type { JsonValue } from "../domain/json.ts";
 import {
@@ -95,7 +95,7 @@ export async function commitPolicySet(
   planned: PlannedPolicySet,
   source: Record<string, string>,
   by: Credential | null,
-  changes: readonly PolicyChange[],
+  changes: readonly RecordedPolicyChange[],
 ): Promise<void> {
   const { digest, document, text } = planned;
   const isNewSet = digest !== null && digest !== tx.activePolicies.digest;
@@ -251,7 +251,7 @@ export async function activateBundle(
   // An empty folder is also a policy set, which denies everything, and is recorded like any other.
   if (planned.digest === null) planned.text = canonicalText(planned.document as unknown as JsonValue);
   const digest = planned.digest ?? sha256Hex(utf8(planned.text));
-  const changes: PolicyChange[] = [];
+  const changes: RecordedPolicyChange[] = [];
   const result: BundleActivation = {
     digest,
     previous: tx.activePolicies.digest,

@@ -4,7 +4,8 @@
  */
 import type { PastDecision, PastDecisionPage, PastDecisionReader } from "../contract/suggestions.ts";
 import type { ActionRow, DecisionInput, EntryRow, StorageReader } from "../contract/storage.ts";
-import { parseEntryTime, type ActionEntry } from "../domain/action-history.ts";
+import type { ActionEntry } from "../domain/action-history.ts";
+import { parseEntryTime } from "../domain/time.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import { decodeEntry, type DecisionEntry } from "../domain/entries.ts";
 import type { Grants } from "../domain/grants.ts";

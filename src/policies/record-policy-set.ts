@@ -3,7 +3,7 @@ import type { Credential } from "../contract/host.ts";
 import type { LedgerTransaction } from "../contract/ledger.ts";
 import { toActor } from "../domain/actor.ts";
 import { canonicalBytes } from "../domain/canonical.ts";
-import type { PolicyChange } from "../domain/entries.ts";
+import type { RecordedPolicyChange } from "../domain/entries.ts";
 import type { JsonValue } from "../domain/json.ts";
 import type { PolicySetDocument } from "../domain/policy/policy-types.ts";
 import { toRfc3339 } from "../domain/time.ts";
@@ -23,7 +23,11 @@ interface PolicySetChange {
  * Records the new policy set and the changed policies. Splits many changes over several entries, of which only the last
  * changes the set.
  */
-export function recordPolicySet(tx: LedgerTransaction, set: PolicySetChange, changes: readonly PolicyChange[]): void {
+export function recordPolicySet(
+  tx: LedgerTransaction,
+  set: PolicySetChange,
+  changes: readonly RecordedPolicyChange[],
+): void {
   const { digest: previous, compiled } = tx.activePolicies;
   const parts = partsOf(changes);
   const last = parts.pop() ?? [];
@@ -36,7 +40,7 @@ function recordEntry(
   tx: LedgerTransaction,
   previous: string | null,
   { digest, document, source, by }: PolicySetChange,
-  changes: PolicyChange[],
+  changes: RecordedPolicyChange[],
 ): void {
   const { policies } = document;
   tx.record({
@@ -53,8 +57,8 @@ function recordEntry(
   });
 }
 
-function partsOf(changes: readonly PolicyChange[]): PolicyChange[][] {
-  const parts: PolicyChange[][] = [];
+function partsOf(changes: readonly RecordedPolicyChange[]): RecordedPolicyChange[][] {
+  const parts: RecordedPolicyChange[][] = [];
   let room = 0;
   for (const change of changes) {
     const size = canonicalBytes(change as unknown as JsonValue).length + 1;

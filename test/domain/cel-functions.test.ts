@@ -6,7 +6,7 @@ import { reflect } from "@bufbuild/protobuf/reflect";
 import { DurationSchema, timestampFromMs, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { ANY_KIND, kindOf } from "../../src/domain/policy/condition/cel-kinds.ts";
 import { Meter, meterFunction, runMetered } from "../../src/domain/policy/condition/cel-meter.ts";
-import { FUNCTIONS } from "../../src/domain/policy/condition/cel.ts";
+import { CEL_FUNCTIONS } from "../../src/domain/policy/condition/cel.ts";
 import { toCelValue } from "../../src/domain/policy/condition/cel-values.ts";
 
 const NOW = Date.UTC(2026, 0, 15);
@@ -16,7 +16,7 @@ test("a metered function accepts what the evaluator accepts", () => {
   const values: unknown[] = [1n, 1.5, true, "12", new Uint8Array(2), null, celUint(3n), celList([1n]), CelScalar.INT];
   values.push(toCelValue({ k: 1 }), toCelValue([1, "a"]), message(NOW), reflect(DurationSchema));
   let count = 0;
-  for (const func of FUNCTIONS) {
+  for (const func of CEL_FUNCTIONS) {
     const { kinds, isMethod } = meterFunction(func, undefined);
     const targets = [undefined, ...values];
     const lists = [[], ...values.map((a) => [a]), ...values.flatMap((a) => values.map((b) => [a, b]))];

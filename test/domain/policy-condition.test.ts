@@ -5,7 +5,7 @@ import {
   Activation,
   compileCondition,
   MAX_COMPREHENSIONS,
-  MAX_DEPTH,
+  MAX_EXPRESSION_DEPTH,
   MAX_EXPRESSION_LENGTH,
   MAX_COMPREHENSION_NESTING,
   type ConditionResult,
@@ -215,7 +215,7 @@ test("each limit on the form of a condition reports its own fault, at its locati
     ["", /^the condition is empty/, 0],
     ["  \n ", /^the condition is empty/, 0],
     ["a".repeat(MAX_EXPRESSION_LENGTH + 1), /^the condition has 2049 characters, at most 2048 are allowed$/, 0],
-    [`true${" + 1".repeat(MAX_DEPTH)} == 1`, /^the condition nests deeper than 64 levels$/, 4],
+    [`true${" + 1".repeat(MAX_EXPRESSION_DEPTH)} == 1`, /^the condition nests deeper than 64 levels$/, 4],
     [`${"(".repeat(900)}true${")".repeat(900)}`, /^the condition's brackets nest deeper than 64 levels$/, 64],
     [`${"[".repeat(65)}${"]".repeat(65)} == []`, /^the condition's brackets nest deeper than 64 levels$/, 64],
     [
@@ -267,7 +267,7 @@ test("each limit on the form of a condition reports its own fault, at its locati
     assert.match(compiled.message, message);
     assert.equal(compiled.offset, offset, `${source.slice(0, 60)}: ${compiled.message}`);
   }
-  assert.ok(compileCondition(`1${" + 1".repeat(MAX_DEPTH - 3)} == 62`).ok);
+  assert.ok(compileCondition(`1${" + 1".repeat(MAX_EXPRESSION_DEPTH - 3)} == 62`).ok);
   assert.ok(compileCondition(nest(MAX_COMPREHENSION_NESTING)).ok);
   assert.ok(compileCondition("params.amount == 1".padEnd(MAX_EXPRESSION_LENGTH)).ok);
 });

@@ -8,7 +8,7 @@ import {
   Activation,
   compileCondition,
   MAX_COMPREHENSIONS,
-  MAX_DEPTH,
+  MAX_EXPRESSION_DEPTH,
   MAX_EXPRESSION_LENGTH,
   MAX_COMPREHENSION_NESTING,
 } from "../../src/domain/policy/condition/condition.ts";
@@ -128,7 +128,7 @@ test("the page has every key of a rule and the limits of the code", () => {
   const number = (n: number): string => n.toLocaleString("en-US");
   assert.ok(
     page.includes(
-      `${number(MAX_EXPRESSION_LENGTH)} characters, ${MAX_DEPTH} levels,\n${MAX_COMPREHENSIONS} comprehensions`,
+      `${number(MAX_EXPRESSION_LENGTH)} characters, ${MAX_EXPRESSION_DEPTH} levels,\n${MAX_COMPREHENSIONS} comprehensions`,
     ),
   );
   assert.equal(MAX_COMPREHENSION_NESTING, 2);

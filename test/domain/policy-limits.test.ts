@@ -14,7 +14,7 @@ import {
   MICROS_PER_UNIT,
 } from "../../src/domain/policy/decide/limit-facts.ts";
 import { parsePolicies } from "../../src/domain/policy/parse/parse.ts";
-import { endOfWindow, parseWindow, startOfWindow, type Window } from "../../src/domain/policy/decide/window.ts";
+import { endOfWindow, parseWindow, startOfWindow, type TimeWindow } from "../../src/domain/policy/decide/window.ts";
 import type { Facts, LimitFact, PolicyDocument } from "../../src/domain/policy/policy-types.ts";
 
 const NOW = Date.parse("2026-03-29T12:00:00Z");
@@ -250,7 +250,7 @@ describe("a decision", () => {
 
 describe("windows", () => {
   const start = (text: string, now: string, zone?: string): string =>
-    new Date(startOfWindow(parseWindow(text, zone) as Window, Date.parse(now))).toISOString();
+    new Date(startOfWindow(parseWindow(text, zone) as TimeWindow, Date.parse(now))).toISOString();
 
   test("slide, or begin with the hour, day, week and month of their zone", () => {
     assert.equal(start("24h", "2026-03-29T12:00:00.000Z"), "2026-03-28T12:00:00.001Z");
@@ -298,7 +298,7 @@ describe("windows", () => {
       ["week", "America/New_York"],
       ["month", "Europe/Berlin"],
     ] as const) {
-      const window = parseWindow(text, zone) as Window;
+      const window = parseWindow(text, zone) as TimeWindow;
       for (let at = Date.parse("2026-01-01T00:30:00Z"); at < Date.parse("2027-01-01T00:00:00Z"); at += 7 * 3_600_000) {
         const end = endOfWindow(window, at);
         assert.ok(startOfWindow(window, at) <= at && at < end);

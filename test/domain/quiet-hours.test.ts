@@ -22,6 +22,15 @@ test("the nights of the clock changes end in the new local time", () => {
   assert.equal(delayed(BERLIN, "2026-10-24T22:00:00.000Z"), "2026-10-25T06:00:00.000Z");
 });
 
+test("quiet hours that end at a time that the clocks skip end after the gap, east and west of Greenwich", () => {
+  const end = 2.5 * HOUR;
+  const newYork = { ...BERLIN, until: end, zone: "America/New_York" };
+  assert.equal(delayed({ ...BERLIN, until: end }, "2026-03-29T00:30:00.000Z"), "2026-03-29T01:30:00.000Z");
+  assert.equal(delayed(newYork, "2026-03-08T06:00:00.000Z"), "2026-03-08T07:30:00.000Z");
+  assert.equal(delayed(newYork, "2026-03-08T06:45:00.000Z"), "2026-03-08T07:30:00.000Z");
+  assert.equal(delayed(newYork, "2026-03-09T06:00:00.000Z"), "2026-03-09T06:30:00.000Z");
+});
+
 test("hours within one day end on that day", () => {
   const noon = { ...BERLIN, from: 12 * HOUR, until: 13 * HOUR, zone: "UTC" };
   assert.equal(delayed(noon, "2026-01-10T12:30:00.000Z"), "2026-01-10T13:00:00.000Z");

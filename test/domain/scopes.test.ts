@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ROLE_NAMES, scopesOfRoles } from "../../src/domain/roles.ts";
-import { PRESETS, selectPrivileges, SCOPES } from "../../src/domain/scopes.ts";
+import { SCOPE_PRESETS, selectPrivileges, SCOPES } from "../../src/domain/scopes.ts";
 
 test("a key that can vote, govern or receive credentials is privileged, and one of the preset agent is not", () => {
-  assert.deepEqual(selectPrivileges(PRESETS.agent), []);
+  assert.deepEqual(selectPrivileges(SCOPE_PRESETS.agent), []);
   for (const scope of ["admin", "approvals:decide", "credentials:receive", "keys:manage"] as const) {
     assert.ok(SCOPES.includes(scope));
     assert.deepEqual(selectPrivileges(["actions:submit", scope]), [scope]);

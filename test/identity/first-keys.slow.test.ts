@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
-import { PRESETS } from "../../src/domain/scopes.ts";
+import { SCOPE_PRESETS } from "../../src/domain/scopes.ts";
 import { createFirstKeys, type FirstKeys } from "../../src/identity/first-keys.ts";
 import { createKeyRow, type KeyService } from "../../src/identity/keys.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
@@ -56,7 +56,7 @@ test("they are displayed once", async () => {
 test("if another process stored its own keys meanwhile, the displayed keys are reported as useless", async () => {
   const [shown, done] = await firstKeysOf((storage) =>
     storage.write((tx) =>
-      tx.insertKey(createKeyRow("another", "another value", { name: "another", scopes: PRESETS.admin, now: 0 })),
+      tx.insertKey(createKeyRow("another", "another value", { name: "another", scopes: SCOPE_PRESETS.admin, now: 0 })),
     ),
   );
   await assert.rejects(done, /the keys displayed here are invalid/);

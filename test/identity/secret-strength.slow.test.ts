@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { describeWeakness } from "../../src/identity/secret-strength.ts";
+import { describeSecretWeakness } from "../../src/identity/secret-strength.ts";
 
 test("secrets from documentation, words or keyboard patterns are too weak", () => {
   for (const secret of [
@@ -21,7 +21,7 @@ test("secrets from documentation, words or keyboard patterns are too weak", () =
     "x7Gq".repeat(16),
     "",
   ])
-    assert.notEqual(describeWeakness(secret), null, secret);
+    assert.notEqual(describeSecretWeakness(secret), null, secret);
 });
 
 test("random bytes are strong enough in every usual notation", () => {
@@ -36,6 +36,6 @@ test("random bytes are strong enough in every usual notation", () => {
       bytes.subarray(0, 24).toString("base64"),
       Array.from(bytes, (byte) => "abcdefghijklmnopqrstuvwxyz"[byte % 26]).join(""),
     ])
-      assert.equal(describeWeakness(secret), null, secret);
+      assert.equal(describeSecretWeakness(secret), null, secret);
   }
 });

@@ -1,7 +1,12 @@
 /** `assent reconcile` compares a log of effects with the ledger, and records the result. */
 import { writeFileSync } from "node:fs";
 import type { EffectSource } from "../../contract/effects.ts";
-import { type CoverageStatement, hasGap, lacksEffects, MAX_LISTED } from "../../domain/effects/coverage-statement.ts";
+import {
+  type CoverageStatement,
+  hasGap,
+  lacksEffects,
+  MAX_LISTED_GAPS,
+} from "../../domain/effects/coverage-statement.ts";
 import { createEffectMatcher, type Reconciliation } from "../../domain/effects/match-effects.ts";
 import { foldName } from "../../domain/names.ts";
 import { matchesAnyName } from "../../domain/policy/compile/name-patterns.ts";
@@ -126,7 +131,7 @@ function createStatement(
     effects,
     actions,
     skipped: { ...skipped, ...others },
-    unmatched: unmatched.slice(0, MAX_LISTED).map(({ id, at, event, actor, action_id, reason }) => ({
+    unmatched: unmatched.slice(0, MAX_LISTED_GAPS).map(({ id, at, event, actor, action_id, reason }) => ({
       id: clipText(id, 199),
       at: toRfc3339(at),
       event: clipText(event, 199),
@@ -134,7 +139,7 @@ function createStatement(
       action_id,
       reason,
     })),
-    missing: missing.slice(0, MAX_LISTED).map(({ id, at }) => ({ id, at: toRfc3339(at) })),
+    missing: missing.slice(0, MAX_LISTED_GAPS).map(({ id, at }) => ({ id, at: toRfc3339(at) })),
   };
 }
 

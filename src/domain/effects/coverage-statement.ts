@@ -7,8 +7,10 @@ import { parseRfc3339 } from "../time.ts";
 
 /** Ledger entry type. */
 export const COVERAGE_ENTRY = "coverage:statement";
-/** Maximum number of effects, and of actions, that a statement contains. Its counts include all effects and actions. */
-export const MAX_LISTED = 50;
+/**
+ * Maximum number of unmatched effects, and of missing actions, that a statement lists. Its counts include all of them.
+ */
+export const MAX_LISTED_GAPS = 50;
 
 const closed = { additionalProperties: false } as const;
 const text = (maxLength: number, description?: string) =>
@@ -99,11 +101,11 @@ export const CoverageStatement = Type.Object(
         },
         closed,
       ),
-      { maxItems: MAX_LISTED, description: `The first ${MAX_LISTED} effects that no action explains.` },
+      { maxItems: MAX_LISTED_GAPS, description: `The first ${MAX_LISTED_GAPS} effects that no action explains.` },
     ),
     missing: Type.Array(Type.Object({ id: text(64), at: time("Time of the result.") }, closed), {
-      maxItems: MAX_LISTED,
-      description: `The first ${MAX_LISTED} actions that report a success without an effect.`,
+      maxItems: MAX_LISTED_GAPS,
+      description: `The first ${MAX_LISTED_GAPS} actions that report a success without an effect.`,
     }),
   },
   closed,
@@ -116,8 +118,9 @@ export function hasGap({ effects, actions }: Pick<CoverageStatement, "effects" |
 }
 
 /**
- * Returns true if the statement compared no effect in its window. Such a statement does not show that nothing bypassed
- * the service: the files can be empty, of another day, or of identities and events that the source does not compare.
+ * Returns true if the statement compared no effect in its window. An empty comparison does not show that nothing
+ * bypassed the service. The files can be empty, of another day, or of identities and events that the source does not
+ * compare.
  */
 export function lacksEffects({ effects }: Pick<CoverageStatement, "effects">): boolean {
   return effects.total === 0;
@@ -132,7 +135,8 @@ export function findStatementFault(statement: CoverageStatement): string | null 
     return "its effects do not add up to their total";
   if (actions.matched + actions.missing + actions.unknown !== actions.total)
     return "its actions do not add up to their total";
-  if (unmatched.length !== Math.min(effects.unmatched, MAX_LISTED)) return "it does not list its unmatched effects";
-  if (missing.length !== Math.min(actions.missing, MAX_LISTED)) return "it does not list its missing effects";
+  if (unmatched.length !== Math.min(effects.unmatched, MAX_LISTED_GAPS))
+    return "it does not list its unmatched effects";
+  if (missing.length !== Math.min(actions.missing, MAX_LISTED_GAPS)) return "it does not list its missing effects";
   return null;
 }

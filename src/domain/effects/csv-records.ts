@@ -1,7 +1,7 @@
 /** Splits a stream of CSV (RFC 4180) into records. A quoted field can contain commas, quotes and line feeds. */
 import { SourceFault } from "./source-fault.ts";
 
-/** Maximum length of a record, in UTF-16 code units. */
+/** Maximum length of a record, in Unicode code points. */
 const MAX_RECORD = 4 * 1024 * 1024;
 
 interface CsvRecord {
@@ -14,11 +14,7 @@ interface CsvRecord {
  * @example
  * for await (const { line, fields } of readCsvRecords(text)) console.log(line, fields[0]);
  */
-export function readCsvRecords(text: AsyncIterable<string>): AsyncIterable<CsvRecord> {
-  return split(text);
-}
-
-async function* split(text: AsyncIterable<string>): AsyncIterable<CsvRecord> {
+export async function* readCsvRecords(text: AsyncIterable<string>): AsyncIterable<CsvRecord> {
   const splitter = new Splitter();
   for await (const piece of text) yield* splitter.push(piece);
   yield* splitter.end();

@@ -18,11 +18,7 @@ interface JsonRecord {
  * @example
  * for await (const { line, value } of readJsonRecords(text)) console.log(line, value["eventName"]);
  */
-export function readJsonRecords(text: AsyncIterable<string>): AsyncIterable<JsonRecord> {
-  return split(text);
-}
-
-async function* split(text: AsyncIterable<string>): AsyncIterable<JsonRecord> {
+export async function* readJsonRecords(text: AsyncIterable<string>): AsyncIterable<JsonRecord> {
   const splitter = new Splitter();
   for await (const piece of text) yield* splitter.push(piece);
   yield* splitter.end();

@@ -3,6 +3,7 @@
  * matches the action only if operation, parameters and time also agree, because agents control such ids. An effect
  * without an id is paired by operation, parameters and time. Such a pair is a guess, so both sides count as unknown.
  */
+import { unescapePointerToken } from "../json-pointer.ts";
 import { canonicalText } from "../canonical.ts";
 import { sha256Hex, utf8 } from "../hash.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../json.ts";
@@ -99,7 +100,10 @@ interface EffectMatcher {
 
 interface Candidate {
   readonly action: Omit<StartedAction, "params">;
-  /** Maps the index of a mapping to the digest of the parameters that it maps. Null if the action is erased. */
+  /**
+   * Maps the index of a mapping to the digest of the parameters that it maps. Null if the action's parameters were
+   * erased.
+   */
   readonly digests: ReadonlyMap<number, string> | null;
   match: "exact" | "likely" | null;
 }
@@ -154,8 +158,9 @@ class SourceMatcher implements EffectMatcher {
     const mapping = this.byEvent.get(event.event);
     if (mapping === undefined) return void this.skipped.unmapped++;
     if (!this.isInWindow(event.at)) this.skipped.outside++;
-    // An effect outside the window can belong to an action whose success was recorded in the window: with an id, at any
-    // time of the action's run; without an id, only just outside, because more distant pairs would be poor guesses.
+    // An effect outside the window can belong to an action whose success was recorded in the window. An effect with an id
+    // can be from any time of the action's run. Without an id, only effects just outside the window are considered,
+    // because more distant pairs would be poor guesses.
     if (event.action_id !== null) return this.settle(event, this.matchNamed(event, mapping));
     if (event.at < from - tolerance || event.at >= to + tolerance) return;
     const { record: _, ...rest } = event;
@@ -216,8 +221,7 @@ class SourceMatcher implements EffectMatcher {
     if (candidate.match !== null) return "already_matched";
     if (digests !== null && digests.get(mapping) !== digestEvent(this.mappingAt(mapping), event))
       return "parameters_differ";
-    // Match an action without comparing its parameters if they were erased. Otherwise the action could explain a second
-    // effect.
+    // Mark the action as matched even if its parameters were erased, so that it cannot explain a second effect.
     candidate.match = digests === null ? "likely" : "exact";
     return digests === null ? "unknown" : "matched";
   }
@@ -339,7 +343,7 @@ function comparable(value: JsonValue): string | false | null {
   try {
     return canonicalText(value);
   } catch {
-    // The service does not accept such a value, so no action contains it. `null` would equal an absent parameter.
+    // No action contains a value without canonical JSON. Return `false`, because `null` would equal an absent parameter.
     return false;
   }
 }
@@ -348,7 +352,7 @@ function comparable(value: JsonValue): string | false | null {
 export function readPointer(value: JsonValue, pointer: string): JsonValue | undefined {
   let current: JsonValue | undefined = value;
   for (const segment of pointer.split("/").slice(1)) {
-    const name = segment.replaceAll("~1", "/").replaceAll("~0", "~");
+    const name = unescapePointerToken(segment);
     if (Array.isArray(current)) current = /^(?:0|[1-9]\d*)$/.test(name) ? current[Number(name)] : undefined;
     else if (isJsonObject(current) && Object.hasOwn(current, name)) current = current[name];
     else return undefined;

@@ -11,9 +11,9 @@ interface LogRecord {
 /**
  * Returns the string at a pointer. Throws `SourceFault` if there is no string.
  * @example
- * readRecordText(record, "/eventID");
+ * readRecordString(record, "/eventID");
  */
-export function readRecordText({ line, value }: LogRecord, pointer: string): string {
+export function readRecordString({ line, value }: LogRecord, pointer: string): string {
   const found = readPointer(value, pointer);
   if (typeof found === "string" && found !== "") return found;
   throw new SourceFault(line, `the record has no string at ${pointer}`);
@@ -22,9 +22,9 @@ export function readRecordText({ line, value }: LogRecord, pointer: string): str
 /**
  * Returns the string at a pointer; null if there is no string.
  * @example
- * findRecordText(record.value, "/userIdentity/arn");
+ * findRecordString(record.value, "/userIdentity/arn");
  */
-export function findRecordText(value: JsonObject, pointer: string): string | null {
+export function findRecordString(value: JsonObject, pointer: string): string | null {
   const found = readPointer(value, pointer);
   return typeof found === "string" && found !== "" ? found : null;
 }

@@ -2,7 +2,7 @@
 import type { ApproverPlan } from "../approvers.ts";
 import type { DeniedBy } from "../denied-by.ts";
 import type { ErasablePart } from "../erasure.ts";
-import type { Gesture, VoteGrantTerms } from "../gesture.ts";
+import type { VoteSignature, VoteGrantTerms } from "../gesture.ts";
 import type { Decision, RecordedFacts } from "../policy/policy-types.ts";
 import type { ReviewAnswer, ReviewFault } from "../reviews.ts";
 
@@ -79,7 +79,7 @@ export interface ApprovalEntry {
   /** Whether the approver was in none of the requester's groups. False if the requester's groups are unknown. */
   independent: boolean;
   /** The signature of the vote with a passkey; null if it was not signed. */
-  gesture: Gesture | null;
+  gesture: VoteSignature | null;
   /** Salted commitment to the preview that the approver saw; null if there was no preview. Lowercase hex. */
   preview: string | null;
   /** `questionsDigest` of the questions so far; null if there are no questions or this is not a vote. */
@@ -155,9 +155,9 @@ export interface ReviewEntry {
 }
 
 /**
- * An open action was evaluated again because someone voted on it, tried to start it, changed it, or requested a permit,
- * or because machine reviewers approved it. Recorded for every permit and change; otherwise only if the action is now
- * denied or needs more approvals.
+ * An open action was evaluated again: after a vote, a start, a change or a request for a permit, or because machine
+ * reviewers approved it. Recorded for every permit and change; otherwise only if the action is now denied or needs more
+ * approvals.
  */
 export interface RedecisionEntry {
   type: "redecision";

@@ -3,7 +3,7 @@ import type { JsonObject } from "../json.ts";
 import type { Actor } from "./actions.ts";
 
 /** A policy after a change. */
-export interface PolicyChange {
+export interface RecordedPolicyChange {
   id: string;
   name: string;
   managed_by: string | null;
@@ -38,7 +38,7 @@ export interface PolicySetEntry {
    * Every policy that was stored, changed or deleted, split into several entries if there are many. The active set can
    * be unchanged.
    */
-  changes: PolicyChange[];
+  changes: RecordedPolicyChange[];
   by: Actor | null;
 }
 

@@ -161,7 +161,7 @@ export interface SuggestedPolicyTerms {
   max_failed?: number;
 }
 
-/** A validated policy, with the same shape as the YAML (design, section 5). */
+/** A validated policy, with the same shape as the YAML. */
 export interface PolicyDocument {
   policy: string;
   description?: string;
@@ -254,7 +254,7 @@ export interface Attributes {
  * `no_source`: the service has no such source, or the source has different inputs. `no_input`: an input could not be
  * evaluated.
  */
-export type SourceFault = "no_source" | "no_input" | "no_answer" | "too_large" | "wrong_type";
+export type FactFault = "no_source" | "no_input" | "no_answer" | "too_large" | "wrong_type";
 
 /** A value that a fact source returned for the action. */
 export interface SourceFact {
@@ -267,7 +267,7 @@ export interface SourceFact {
   at: string;
   /** The value; null if there is a fault. */
   value: JsonValue;
-  fault: SourceFault | null;
+  fault: FactFault | null;
 }
 
 /**
@@ -311,7 +311,10 @@ export interface Facts {
    * Default of `rejection_holds`, for rules that do not define it. Present if the configuration changes the default.
    */
   rejection_holds_ms?: number;
-  /** An earlier rejection. Present if the policies require approval and a person rejected the same request. */
+  /**
+   * An earlier rejection. Present if the policies require approval, and a person or a machine reviewer rejected the
+   * same request.
+   */
   rejection?: RejectionFact;
   /** Present if the policies require approval and this grant covers the action. */
   grant?: GrantFact;
@@ -350,12 +353,12 @@ export interface GrantFact {
   self: boolean;
 }
 
-/** A person's rejection of an earlier action with the same request. */
+/** The rejection of an earlier action with the same request, by a person or a machine reviewer. */
 export interface RejectionFact {
   action_id: string;
-  /** Principal of the approver. */
+  /** Principal of the person or machine reviewer. */
   approver: string;
-  /** The approver's comment: one line of at most 500 characters. Null if there is no comment. */
+  /** The comment: one line of at most 500 characters. Null if there is no comment. */
   comment: string | null;
   /** Time of the rejection. RFC 3339. */
   at: string;
@@ -424,7 +427,7 @@ export interface EditableParameter {
   path: string;
 }
 
-/** What the rules require of one parameter. The request that may run satisfies it. */
+/** The value or the bounds that rules require for one parameter. The request that may run satisfies them. */
 export interface Obligation {
   max?: number;
   min?: number;

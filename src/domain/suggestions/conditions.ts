@@ -7,7 +7,7 @@ import { celHasParam, celLiteral, celParam } from "../policy/condition/cel-liter
 
 export type Scalar = string | number | boolean | null;
 
-export interface Condition {
+export interface MinedCondition {
   kind: "parameters" | "equality" | "membership" | "prefix" | "range" | "pattern";
   /** The parameter; null for the condition on the set of parameter names. */
   param: string | null;
@@ -41,7 +41,10 @@ const PIECES: readonly (readonly [piece: string, pattern: RegExp])[] = [
   ["-", /-/],
 ];
 
-/** Returns the parameters if all of them are strings, finite numbers, booleans or null; else null. */
+/**
+ * Returns the parameters if each is a string of at most 256 UTF-16 code units, a number from -(2^53 - 1) to 2^53 - 1, a
+ * boolean or null. Otherwise returns null.
+ */
 export function scalarParams(params: JsonObject): Record<string, Scalar> | null {
   for (const value of Object.values(params)) if (!isScalar(value)) return null;
   return params as Record<string, Scalar>;
@@ -55,10 +58,10 @@ function isScalar(value: JsonValue): value is Scalar {
 
 /**
  * Returns the narrowest conditions that are true for all approved requests: one on the parameter names, and one for
- * each parameter. Returns null if a parameter has no condition, such as free text, because the rule would then allow
- * any value.
+ * each parameter. Returns null if a parameter, such as free text, has no condition. The rule would then allow any
+ * value.
  */
-export function findNarrowestConditions(approved: readonly Record<string, Scalar>[]): Condition[] | null {
+export function findNarrowestConditions(approved: readonly Record<string, Scalar>[]): MinedCondition[] | null {
   const names = [...new Set(approved.flatMap((params) => Object.keys(params)))].sort();
   const conditions = [parameterNames(names)];
   for (const name of names) {
@@ -72,9 +75,9 @@ export function findNarrowestConditions(approved: readonly Record<string, Scalar
 
 /**
  * Returns a condition on the parameter names. It excludes requests with a parameter that no approved request has,
- * because such a parameter might change the meaning of the others.
+ * because an unknown parameter might change the meaning of the others.
  */
-function parameterNames(names: readonly string[]): Condition {
+function parameterNames(names: readonly string[]): MinedCondition {
   const known = new Set(names);
   return {
     kind: "parameters",
@@ -84,9 +87,9 @@ function parameterNames(names: readonly string[]): Condition {
   };
 }
 
-type Core = Pick<Condition, "kind" | "text"> & { test(value: JsonValue): boolean };
+type Core = Pick<MinedCondition, "kind" | "text"> & { test(value: JsonValue): boolean };
 
-function withPresence(name: string, { kind, text, test }: Core, isRequired: boolean): Condition {
+function withPresence(name: string, { kind, text, test }: Core, isRequired: boolean): MinedCondition {
   const has = celHasParam(name);
   return {
     kind,
@@ -178,8 +181,8 @@ function mailDomain(expression: string, values: readonly string[]): Core | null 
 interface CharacterPattern {
   source: string;
   /**
-   * Returns the CEL clauses to append to the pattern: the maximum length, and the exclusion of `..` and a leading `-`.
-   * Empty if there are none.
+   * Returns the CEL clauses to append to the pattern: the maximum length, and the exclusion of `..` if the pattern
+   * allows dots.
    */
   text(expression: string): string;
   isSafe(whole: string): boolean;
@@ -187,9 +190,10 @@ interface CharacterPattern {
 }
 
 /**
- * Returns a pattern for strings with the same kinds of characters and at most the same length. Returns null if a
- * character is not in any of `PIECES`, such as a space or a quote. Excludes a leading "-" and ".." unless an approved
- * string has them, because they can mean an option or a different folder.
+ * Returns a pattern for strings with the same kinds of characters and at most the same length. Excludes `..`, which can
+ * mean a different folder, and a leading `-`, which can mean an option, unless an approved string begins with it.
+ * Returns null if an approved string contains `..`, or a character that is not in any of `PIECES`, such as a space or a
+ * quote.
  */
 function characterPattern(texts: readonly string[], partOf: (text: string) => string): CharacterPattern | null {
   const values = texts.map(partOf);

@@ -17,8 +17,8 @@ export interface Evidence {
   approvals: number;
   counted: number;
   /**
-   * Number of weak approvals, which do not count: approvals with a vote that took less than three seconds, a vote on
-   * the approver's own action, or a break-glass vote.
+   * Number of weak approvals, which do not count. An approval is weak if one of its votes took less than three seconds,
+   * is on the approver's own action, or is a break-glass vote.
    */
   weak: number;
   /** Number of people who gave strong approvals. */

@@ -3,7 +3,7 @@
  * false for every rejected request. Deterministic, because counters instead of a clock limit its time and memory.
  */
 import type { JsonObject } from "../json.ts";
-import { findNarrowestConditions, scalarParams, type Condition, type Scalar } from "./conditions.ts";
+import { findNarrowestConditions, scalarParams, type MinedCondition, type Scalar } from "./conditions.ts";
 import { measureSupport, hasMinimumEvidence, type MinimumEvidence, type PastRequest } from "./past-request.ts";
 
 /** Approvals of one rule, tool and operation, and all rejections of the tool and operation. */
@@ -19,7 +19,7 @@ export interface MinedRule {
   group: MinedGroup;
   /** Agents of the approvals, sorted. */
   agents: string[];
-  conditions: Condition[];
+  conditions: MinedCondition[];
   /** CEL of all conditions. */
   text: string;
   covered: PastRequest[];
@@ -43,10 +43,10 @@ const MAX_VISITS = 1_000_000;
 const MAX_CHANCE = 0.01;
 /** Maximum number of rules of a group. */
 const MAX_RULES = 3;
-/** Maximum number of characters of a suggested condition, below the maximum of 2,048 for CEL. */
+/** Maximum number of characters of a suggested condition, below `MAX_EXPRESSION_LENGTH`. */
 const MAX_CONDITION = 1_900;
 
-/** Groups requests by rule, sorted by the rules' names. */
+/** Groups approvals by rule, tool and operation, in this sort order. Expects the newest requests first. */
 export function groupRequests(history: readonly PastRequest[]): MinedGroup[] {
   const groups = new Map<string, { group: MinedGroup; approved: PastRequest[] }>();
   const rejected = new Map<string, PastRequest[]>();
@@ -80,8 +80,8 @@ interface Candidate {
 }
 
 /**
- * Returns the rules that the group supports: first the rules with the fewest splits, and of these the rules with the
- * most approvals.
+ * Returns up to `MAX_RULES` rules that the group supports. Each rule is the best rule for the approvals that no earlier
+ * rule covers. The best rule has no split, else one split, else two; with splits, it covers the most approvals.
  */
 export function mineRules(group: MinedGroup, bar: MinimumEvidence): MinedRule[] {
   let left = group.approved.flatMap((request): Candidate[] => {
@@ -127,8 +127,8 @@ function findBest(
 }
 
 /**
- * Returns true if the part is unlikely to have no rejections by chance. If rejections are random, some parts have none.
- * The more parts are tried, the larger such a part can be.
+ * Returns true if it is unlikely that the part has no rejections by chance. Even if rejections are random, some parts
+ * have none. The more parts are tried, the larger a part without rejections can be.
  */
 function isBeyondChance({ approved, rejected }: MinedGroup, part: readonly Candidate[], tried: number): boolean {
   const rate = rejected.length / (approved.length + rejected.length);
@@ -168,7 +168,7 @@ function tryRule(
 }
 
 /** Returns true if all conditions are true for the parameters. */
-export function matchesConditions(conditions: readonly Condition[], params: JsonObject): boolean {
+export function matchesConditions(conditions: readonly MinedCondition[], params: JsonObject): boolean {
   return conditions.every((condition) => condition.holds(params));
 }
 
@@ -183,9 +183,9 @@ function largest(rules: readonly (MinedRule | null)[]): MinedRule | null {
 }
 
 /**
- * Returns parts of the approvals that one parameter separates from the rejected requests: by its presence, its value, a
- * list of values that no one rejected, a range between rejected numbers, or the prefix of a string. The largest part is
- * first. Also returns the number of parts that were tried.
+ * Returns parts of the approvals that one parameter separates from the rejected requests. A part is defined by the
+ * presence of the parameter, its value, a list of values that no one rejected, a range between rejected numbers, or a
+ * prefix. The largest part is first. Also returns the number of parts that were tried.
  */
 function findSplits(
   candidates: readonly Candidate[],

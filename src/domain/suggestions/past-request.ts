@@ -58,13 +58,16 @@ const MIN_SOURCES = 2;
 const FAST_VOTE_MS = 3_000;
 const DAY_MS = 86_400_000;
 
-/** Returns true if the approval counts: each vote took long enough, and no one confirmed their own action. */
+/**
+ * Returns true if the approval counts: each vote took long enough, no one confirmed their own action, and no vote was a
+ * break-glass approval.
+ */
 export function isStrongApproval({ votes }: Pick<PastRequest, "votes">): boolean {
   return votes.length > 0 && votes.every(({ took_ms, exceptional }) => took_ms >= FAST_VOTE_MS && !exceptional);
 }
 
 /** The support of a set of approvals. */
-export interface ApprovalSupport {
+interface ApprovalSupport {
   approvals: number;
   /**
    * Number of strong approvals, capped for each source at half of `min_approvals`, so that no single agent or key can

@@ -2,7 +2,8 @@
 
 /**
  * Returns the exact one-sided (Clopper-Pearson) upper bound of a rate. If the rate is the returned bound, at most
- * `rejections` occur in `trials` with the probability 1 - confidence. Returns 1 if there are no trials.
+ * `rejections` occur in `trials` with the probability 1 - confidence. Returns 1 if there are no trials or only
+ * rejections.
  * @example
  * upperRejectionBound(0, 59, 0.95); // 0.0495…
  */

@@ -16,7 +16,7 @@ import {
 import { formatCosignature } from "../../domain/cosignature.ts";
 import { equalBytes, fromHex, sha256, sha256Hex, toHex, utf8 } from "../../domain/hash.ts";
 import { verifyConsistency } from "../../domain/merkle.ts";
-import { parseAddCheckpoint, type AddCheckpoint } from "../../domain/witness-protocol.ts";
+import { parseAddCheckpoint, type AddCheckpointRequest } from "../../domain/witness-protocol.ts";
 
 /** The tree that was cosigned last. */
 interface WitnessedTree {
@@ -66,7 +66,11 @@ const conflict = (size: number): WitnessAnswer => ({ status: 409, body: `${size}
 export function createWitness({ logs, state, signer, clock, verify }: WitnessOptions): Witness {
   const turns = new Map<string, Promise<unknown>>();
 
-  async function decide(origin: string, vkeys: readonly string[], request: AddCheckpoint): Promise<WitnessAnswer> {
+  async function decide(
+    origin: string,
+    vkeys: readonly string[],
+    request: AddCheckpointRequest,
+  ): Promise<WitnessAnswer> {
     const { old, proof, checkpoint: note } = request;
     const checkpoint = firstThatOpens(note, vkeys, verify);
     if (checkpoint === null) return text(403, "no signature by a trusted key of this log is valid");
@@ -86,7 +90,7 @@ export function createWitness({ logs, state, signer, clock, verify }: WitnessOpt
 
   return {
     async addCheckpoint(body) {
-      let request: AddCheckpoint;
+      let request: AddCheckpointRequest;
       let origin: string;
       try {
         request = parseAddCheckpoint(body);

@@ -13,7 +13,7 @@ import type { Reviewer } from "../../contract/reviewer.ts";
 import type { Tracer } from "../../contract/tracer.ts";
 import type { LoadedPlugin } from "./loader.ts";
 import type { CompletedRequest, Contributions, Plugin } from "../../plugin.ts";
-import { FACT_SOURCE_NAME } from "../../domain/policy/parse/bounds.ts";
+import { FACT_SOURCE_NAME_PATTERN } from "../../domain/policy/parse/bounds.ts";
 import { findContributionFault } from "./contributions.ts";
 import type { Declarations } from "./declarations.ts";
 import { parseOptions, toPluginError, PluginError } from "./plugin-options.ts";
@@ -117,8 +117,8 @@ export async function collectContributions(
 /** Throws PluginError for a fact source whose name no policy can use, or whose bounds are not positive numbers. */
 function assertUsableSource(plugin: string, source: FactSource): void {
   const { name, timeoutMs = 1, maxAgeMs = 1, maxConcurrent = 1 } = source;
-  if (!new RegExp(FACT_SOURCE_NAME).test(name))
-    throw new PluginError(plugin, `the name of the fact source "${name}" must match ${FACT_SOURCE_NAME}`);
+  if (!new RegExp(FACT_SOURCE_NAME_PATTERN).test(name))
+    throw new PluginError(plugin, `the name of the fact source "${name}" must match ${FACT_SOURCE_NAME_PATTERN}`);
   for (const [member, value] of Object.entries({ timeoutMs, maxAgeMs, maxConcurrent }))
     if (!Number.isFinite(value) || value < 1)
       throw new PluginError(

@@ -1940,7 +1940,7 @@ export interface PolicyDefinition {
       /** Members that approvers see first, such as params.amount or context.ticket. */
       show?: string[];
     };
-    /** What happens to parameters. set and clamp change them: the changed request is evaluated again, and only it can run. redact hides them from people. */
+    /** Changes to parameters. set and clamp change values: the changed request is evaluated again, and only that request can run. redact hides values from people. */
     obligations?: {
       /** Parameters whose values people do not see, such as [params.card.number]: in all actions that tool, operation and agent match, whatever the decision is. */
       redact?: string[];

@@ -2,7 +2,7 @@
  * Lets functions that expect a synchronous result verify signatures with WebCrypto, which is asynchronous: the queue
  * returns true immediately, and verifies the signature later.
  */
-import { parsePasskeyKey } from "../../../domain/passkey-key.ts";
+import { parseCoseKey } from "../../../domain/passkey-key.ts";
 
 type Verify = (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => boolean;
 
@@ -43,7 +43,7 @@ export function createSignatureQueue(): SignatureQueue {
 }
 
 async function verifyPasskey(coseKey: Uint8Array, message: Uint8Array, signature: Uint8Array): Promise<boolean> {
-  const { algorithm, jwk } = parsePasskeyKey(coseKey);
+  const { algorithm, jwk } = parseCoseKey(coseKey);
   const parameters = {
     ES256: { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" },
     EdDSA: { name: "Ed25519" },

@@ -11,7 +11,7 @@ interface Comparison {
   /** The compared expression as CEL source. */
   subject: string;
   operator: string;
-  /** Several for `in`. */
+  /** The constants that the subject is compared with. The operator `in` can have several. */
   constants: readonly Constant[];
   node: Expr;
 }
@@ -27,9 +27,9 @@ const MIRRORED: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the first two conditions of a conjunction that no value satisfies together, or the first condition without
- * variables that is false. Returns null if there is neither.
- * @example findContradiction(parse('params.a > 9 && params.a < 5')) // { message: '"params.a > 9" excludes …', offset: 16 }
+ * Returns a message about the first fault of a conjunction: two conditions that no value satisfies together, or a
+ * condition without variables that is false. Returns null if there is neither.
+ * @example findContradiction(parseExpression('params.a > 9 && params.a < 5')) // { message: '"params.a > 9" excludes …', offset: 25 }
  */
 export function findContradiction(parsed: ParsedExpression): { message: string; offset: number } | null {
   const source = (node: Expr): string => unparse({ ...parsed, expr: node });
@@ -123,7 +123,7 @@ function excludes(a: Comparison, b: Comparison): boolean {
   const low = Math.max(x.low, y.low);
   const high = Math.min(x.high, y.high);
   if (low !== high) return low > high;
-  // The two bounds are equal, and at least one of them excludes the value.
+  // Equal bounds exclude each other if at least one of them is open.
   return [x, y].some((range) => (range.low === low && range.lowOpen) || (range.high === high && range.highOpen));
 }
 

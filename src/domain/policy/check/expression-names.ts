@@ -1,6 +1,6 @@
 /** Lists the names that expressions can use, for completion in editors. */
 import { FUNCTION_NAMES, listArities } from "../condition/cel.ts";
-import { HISTORY, HISTORY_MACROS } from "../condition/cel-history.ts";
+import { HISTORY_VARIABLE, HISTORY_MACROS } from "../condition/cel-history.ts";
 import { OPTIONAL_MACROS } from "../condition/cel-tree.ts";
 import { compileNamedValues } from "../condition/named-values.ts";
 import { FACTS_PREFIX } from "../condition/source-facts.ts";
@@ -41,7 +41,7 @@ const MACROS: readonly NamedFunction[] = [
     arity: [2],
   })),
   ...Object.keys(HISTORY_MACROS).map((macro) => ({
-    name: `${HISTORY}.${macro}`,
+    name: `${HISTORY_VARIABLE}.${macro}`,
     method: false,
     arity: [macro === "sum" ? 3 : 2],
   })),
@@ -78,13 +78,13 @@ export function listNamedValues(document: NamingPolicy & Pick<PolicyDocument, "h
     facts,
   });
   const prefix = facts.length === 0 ? [] : [{ name: FACTS_PREFIX, type: "the facts of the policy" }];
-  const types = describeAll(inferNamedTypes(document, named).types).filter(({ name }) => name !== HISTORY);
+  const types = describeAll(inferNamedTypes(document, named).types).filter(({ name }) => name !== HISTORY_VARIABLE);
   return [...prefix, ...types, ...(history === undefined ? [] : describeHistory(history))];
 }
 
 function describeHistory({ per, window, max }: NonNullable<PolicyDocument["history"]>): NamedType[] {
   const type = `past actions with the same ${per}, ${window}, at most ${max}`;
-  return [{ name: HISTORY, type }, ...describeMembers(`${HISTORY}[].`, HISTORY_TYPE.element)];
+  return [{ name: HISTORY_VARIABLE, type }, ...describeMembers(`${HISTORY_VARIABLE}[].`, HISTORY_TYPE.element)];
 }
 
 /** Returns the tools that policies declare, or that rules match by an exact name, with the declared parameters. */

@@ -2,7 +2,7 @@
 import type { Expression, NamedValues } from "../condition/condition.ts";
 import { derivedSource, type NamedValueFault } from "../condition/named-values.ts";
 import type { PolicyDocument } from "../policy-types.ts";
-import { HISTORY } from "../condition/cel-history.ts";
+import { HISTORY_VARIABLE } from "../condition/cel-history.ts";
 import { factVariable } from "../condition/source-facts.ts";
 import { DYN, typeOfJson, typeOfJsonSchema, type StaticType } from "./static-types.ts";
 import { HISTORY_TYPE, inferType, principalType, VARIABLE_TYPES } from "./type-check.ts";
@@ -20,7 +20,7 @@ export function inferNamedTypes(
   named: NamedValues,
 ): { types: ReadonlyMap<string, StaticType>; faults: NamedValueFault[] } {
   const types = new Map<string, StaticType>(data === undefined ? [] : [["data", typeOfJson(data)]]);
-  if (named.history !== null) types.set(HISTORY, HISTORY_TYPE);
+  if (named.history !== null) types.set(HISTORY_VARIABLE, HISTORY_TYPE);
   for (const [name, { schema }] of Object.entries(facts)) types.set(factVariable(name), typeOfJsonSchema(schema));
   const { claims, agent_metadata } = attributes;
   if (claims !== undefined) types.set("principal", principalType(typeOfJsonSchema(claims)));

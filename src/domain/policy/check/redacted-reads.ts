@@ -32,8 +32,8 @@ export function findRedactedReadOfPolicy(active: CompiledPolicySet, policy: Poli
 }
 
 /**
- * Returns the recorded limit usage and histories, except those that depend on redacted parameters: the usage before two
- * consecutive actions would reveal the amount of the first.
+ * Returns the recorded limit usage and histories. Omits those that depend on redacted parameters, because the usage
+ * before two consecutive actions would reveal the amount of the first.
  * @param active the set that determines which parameters are redacted, for any action
  * @param decided the policies of the decision
  */

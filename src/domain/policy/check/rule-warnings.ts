@@ -19,7 +19,7 @@ export interface RuleWarning {
 
 /**
  * Returns warnings in the order of the rules.
- * @example A rule after one without `when` for the same tool: `the rule "b" never decides, because "a" matches first`
+ * @example A rule after one without `when` for the same tool: `the rule "b" never decides, because "a" matches the same actions first`
  */
 export function findRuleWarnings(policy: PolicyDocument): RuleWarning[] {
   const warnings: RuleWarning[] = [];
@@ -50,7 +50,7 @@ const asList = (value: string | string[] | undefined): string[] | null => (value
 
 type Matchers = Pick<RuleDocument, "name" | "tool" | "agent">;
 
-/** Adds a warning for each exact name that `applies_to` excludes. */
+/** Returns a warning for each exact name that `applies_to` excludes. */
 function outsideScope(
   { policy, applies_to }: PolicyDocument,
   rule: Matchers,

@@ -1,4 +1,5 @@
 /** Types that are known before a policy runs: the types of variables, constants and declared tool parameters. */
+import { unescapePointerToken } from "../../json-pointer.ts";
 import type { JsonObject, JsonValue } from "../../json.ts";
 
 export type ScalarName =
@@ -33,7 +34,7 @@ export interface MapType {
 }
 
 /** An optional value, such as `params.?amount`. */
-export interface OptionalType {
+interface OptionalType {
   readonly kind: "optional";
   readonly element: StaticType;
 }
@@ -229,7 +230,7 @@ function resolveLocalRef(reference: string, root: JsonValue): JsonValue | undefi
   if (!reference.startsWith("#/")) return undefined;
   let part: JsonValue | undefined = root;
   for (const segment of reference.slice(2).split("/")) {
-    const key = decodeURIComponent(segment).replaceAll("~1", "/").replaceAll("~0", "~");
+    const key = unescapePointerToken(decodeURIComponent(segment));
     part = isObject(part) && Object.hasOwn(part, key) ? part[key] : undefined;
   }
   return part;

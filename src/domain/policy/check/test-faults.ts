@@ -34,7 +34,7 @@ interface TestFault {
 }
 
 /** Returns the verb of the step; null if the step only lets time pass. */
-export function verbOf(step: ScenarioStep): StepVerb | null {
+export function findStepVerb(step: ScenarioStep): StepVerb | null {
   return VERBS.find((verb) => step[verb] !== undefined) ?? null;
 }
 
@@ -78,7 +78,7 @@ function findScenarioFaults({ steps }: Scenario, at: string): TestFault[] {
     const pointer = `${at}/${i}`;
     const fault = (key: string, detail: string): number =>
       faults.push({ pointer: `${pointer}/${key}`, key: true, detail });
-    const verb = verbOf(step);
+    const verb = findStepVerb(step);
     faults.push(...findDurationFault(step.after, `${pointer}/after`));
     if (verb === null && step.after === undefined) {
       faults.push({ pointer, detail: `a step needs one of ${VERBS.join(", ")} or after` });

@@ -116,7 +116,7 @@ const ACCEPTED: Readonly<Record<Exclude<ExpressionPurpose, "value">, { kinds: re
  * syntax check.
  * @param params the type of `params`, from the schemas of the tools that the rule matches
  * @param named the types of the policy's named values
- * @example findTypeFault("tool > 5", "condition") // { message: '">" cannot compare a string and an int …', offset: 5 }
+ * @example findTypeFault("tool > 5", "condition") // { message: '">" cannot compare a string and an int …', offset: 4 }
  */
 export function findTypeFault(
   source: string,
@@ -451,13 +451,16 @@ class TypeChecker {
   }
 }
 
-/** Whether every value of the type is optional. */
+/** Returns true if every value of the type is optional. */
 function isOptional(type: StaticType): boolean {
   const members = unionMembers(type);
   return members.length > 0 && members.every(({ kind }) => kind === "optional");
 }
 
-/** Whether the expression reads one untyped value of the request, such as `params.amount`, which is never optional. */
+/**
+ * Returns true if the expression reads one untyped value of the request, such as `params.amount`, which is never
+ * optional.
+ */
 function isValueOfRequest(expr: Expr, { kind }: StaticType): boolean {
   return kind === "dyn" && findRequestPath(expr) !== null;
 }
@@ -562,7 +565,7 @@ function optionalResult(name: string, owner: StaticType | undefined, args: reado
   }
 }
 
-/** Whether a value of `type` can be passed where the library declares `declared`. */
+/** Returns true if a value of `type` can be passed where the library declares `declared`. */
 function fits(type: StaticType, declared: CelTypeName): boolean {
   const declaredKind = fromCelType(declared).kind;
   const members = unionMembers(type);

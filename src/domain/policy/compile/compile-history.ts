@@ -93,7 +93,7 @@ function listSources({ rules, let: entries = {} }: Declaring): string[] {
   );
 }
 
-/** Ignore the error, because another check reports sources that cannot be parsed. */
+/** Returns the tree of a source; [] if the source cannot be parsed, because another check reports that. */
 function parseOrNothing(source: string): ReturnType<typeof parseExpression>["expr"][] {
   try {
     return [parseExpression(source).expr];

@@ -65,7 +65,8 @@ export function emptyPolicySet(): CompiledPolicySet {
 }
 
 /**
- * Throws PolicyCompileError with every fault, and Error if the set is in the format of a different version of Assent.
+ * Compiles a policy set. Throws PolicyCompileError with every fault, and Error if the set is in the format of a
+ * different version of Assent.
  * @param sourceOf name of the source that manages a policy, for a set that is going to be activated
  */
 export function compilePolicySet(

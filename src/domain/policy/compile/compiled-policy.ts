@@ -5,7 +5,7 @@ import type { StaticType } from "../check/static-types.ts";
 import type { HistoryMembers } from "../condition/cel-history.ts";
 import type { Condition, Expression, NamedValues } from "../condition/condition.ts";
 import type { PreviewPart } from "../decide/preview.ts";
-import type { Window } from "../decide/window.ts";
+import type { TimeWindow } from "../decide/window.ts";
 import type {
   EditableParameter,
   Effect,
@@ -65,7 +65,7 @@ export interface CompiledLimit {
   count: number;
   /** The expression to sum, and its maximum in millionths. Null for a limit on the number of actions. */
   sum: { of: Expression; atMost: number } | null;
-  window: Window;
+  window: TimeWindow;
 }
 
 /** The past actions that the conditions of a policy read. */
@@ -80,7 +80,7 @@ export interface CompiledHistory {
   tools: readonly string[] | null;
   operations: readonly string[] | null;
   includeDenied: boolean;
-  window: Window;
+  window: TimeWindow;
   max: number;
   /** The rule that denies an action if its history cannot be determined. */
   rule: CompiledRule;

@@ -78,7 +78,7 @@ function toDuration(text: string) {
 // Do not remove a byte order mark, which is a character like any other.
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-export const CONVERSIONS = [
+export const CONVERSION_FUNCTIONS = [
   celFunc("int", [STRING], INT, toInt),
   celFunc("uint", [STRING], UINT, toUint),
   celFunc("double", [STRING], DOUBLE, toDouble),

@@ -7,7 +7,7 @@ import { celFunc, CelScalar } from "@bufbuild/cel";
 import { childrenOf, readAccess, type CallExpr, type Expr, type ParsedExpression } from "./cel-tree.ts";
 
 /** The variable that contains the past actions. */
-export const HISTORY = "history";
+export const HISTORY_VARIABLE = "history";
 
 /** Examples of the macros, keyed by the name of the macro. */
 export const HISTORY_MACROS: Readonly<Record<string, string>> = {
@@ -50,7 +50,7 @@ export const HISTORY_FUNCTIONS: readonly unknown[] = [
 export function expandHistoryMacro(expr: Expr, call: CallExpr, { sourceInfo }: ParsedExpression): void {
   const { function: macro, target, args } = call;
   const [element, test, value] = args;
-  const isHistory = target?.exprKind.case === "identExpr" && target.exprKind.value.name === HISTORY;
+  const isHistory = target?.exprKind.case === "identExpr" && target.exprKind.value.name === HISTORY_VARIABLE;
   if (!isHistory || !Object.hasOwn(HISTORY_MACROS, macro) || args.length !== (macro === "sum" ? 3 : 2)) return;
   if (element?.exprKind.case !== "identExpr" || test === undefined) return;
   const { name: variable } = element.exprKind.value;

@@ -1,8 +1,9 @@
 /**
  * Functions on strings, lists, sets and numbers, with the names that the CEL extensions of cel-go use (strings, lists,
- * sets, math, encoders). Positions count code points. Each function charges for the elements and characters that it
- * visits.
+ * sets, math, encoders). Positions count code points. The functions on strings, lists and sets charge for the elements
+ * and characters that they visit.
  */
+import { toBase64 } from "../../hash.ts";
 import { celFunc, celMethod, CelScalar, celUint, isCelUint, listType, type CelList } from "@bufbuild/cel";
 import { equalValues, listContains, toCelList } from "./cel-lists.ts";
 import { chargeSteps } from "./cel-meter.ts";
@@ -249,7 +250,7 @@ const DYNS = [1, 2, 3, 4, 5].map((count) => Array.from({ length: count }, () => 
 
 function encodeBase64(bytes: Uint8Array): string {
   chargeSteps(1 + (bytes.length >> 2));
-  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+  return toBase64(bytes);
 }
 
 function decodeBase64(text: string): Uint8Array {

@@ -72,7 +72,7 @@ export interface Overload {
 }
 
 /** Returns the steps to charge before a call. The target of a method is the first operand. */
-export type Cost = (operands: readonly unknown[]) => number;
+export type CostFunction = (operands: readonly unknown[]) => number;
 
 /** Returns the length of a string in UTF-16 code units, or the number of bytes; 0 for other values. */
 export const valueLength = (value: unknown): number =>
@@ -82,7 +82,7 @@ export const valueLength = (value: unknown): number =>
  * Returns an overload that charges the cost of a function and then calls it. Its errors omit the argument values,
  * because reasons are stored forever and arguments can be erased.
  */
-export function meterFunction(func: CelFunction, cost: Cost | undefined): Overload {
+export function meterFunction(func: CelFunction, cost: CostFunction | undefined): Overload {
   const isMethod = func.target !== undefined;
   const declared = isMethod ? [func.target, ...func.arguments] : func.arguments;
   const failure = new CelFailure(`"${func.name.replaceAll(/[_@]/g, "")}" cannot take these values`);

@@ -103,7 +103,7 @@ const isWithin = (networks: readonly string[]) =>
     return networks.some((network) => contains(parseNetwork(network), address));
   };
 
-/** Whether an address is in none of the networks. */
+/** Returns a method that is true for an address in none of the networks. */
 const isOutside = (networks: readonly string[]) => {
   const isInside = isWithin(networks);
   return function (this: string): boolean {
@@ -114,7 +114,7 @@ const isOutside = (networks: readonly string[]) => {
 const succeeds =
   (parse: (text: string) => unknown) =>
   (text: string): boolean => {
-    // Charge outside of `try`, so that an exceeded step limit is not reported as a malformed string.
+    // Charge outside of `try`, because `catch` would also catch the error of an exceeded step limit.
     chargeSteps(20 + (text.length >> 2));
     try {
       parse(text);

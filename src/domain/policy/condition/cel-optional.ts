@@ -16,7 +16,7 @@ export const OPTIONAL: ReturnType<typeof objectType> = objectType("optional_type
 /** The type of optional strings. The static check reads its element. */
 export const OPTIONAL_TEXT: typeof OPTIONAL = Object.assign(objectType("optional_type"), { element: STRING });
 
-/** Whether a value is the default of its type, such as 0, `""` and an empty list. */
+/** Returns true if a value is the default of its type, such as 0, `""` and an empty list. */
 function isZero(value: unknown): boolean {
   if (value instanceof CelOptional) return value.value === undefined;
   if (value instanceof Uint8Array) return value.length === 0;

@@ -28,14 +28,13 @@ const QUALIFIED: ReadonlySet<string> = new Set(FUNCTION_NAMES.filter((name) => n
 const BINDING = "cel.bind";
 
 /** First segments of qualified names, such as `sets`. */
-export const NAMESPACES: ReadonlySet<string> = new Set(
+export const FUNCTION_NAMESPACES: ReadonlySet<string> = new Set(
   [...QUALIFIED, BINDING].map((name) => name.split(".")[0] as string),
 );
 
 /**
  * Cache of parsed conditions, keyed by their source. The syntax check, the type check, the search for contradictions
- * and the compilation all need the trees of a policy's conditions, and parsing takes longer than all these steps
- * together.
+ * and the compilation all need the trees. Parsing takes longer than these steps together.
  */
 const recentTrees = new Map<string, ParsedExpression>();
 /** Maximum total length of the cached sources. A tree uses some hundred bytes for each character of its source. */

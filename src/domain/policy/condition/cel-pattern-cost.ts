@@ -1,10 +1,10 @@
 /**
  * Computes a pattern's cost per character for the most expensive string. An automaton with cached states reads a
- * character in at most a tenth of a microsecond. But `a[ab]{20}c` has two million states, and a hostile string can
- * require a new state for every character, until the automaton falls back to a slow simulation. So the states are
- * counted when the pattern is compiled. An estimate from program size and string length is too coarse. To cover the
- * worst pattern, it has to be 9 steps plus a tenth of the size per character. With that estimate, the shell pack denies
- * commands of 500 characters, and the databases pack denies queries of 1,000 characters.
+ * character in at most a tenth of a microsecond. But `a[ab]{20}c` has two million states. A hostile string can require
+ * a new state for every character, until the automaton falls back to a slow simulation. So the states are counted when
+ * the pattern is compiled. An estimate from program size and string length is too coarse. To cover the worst pattern,
+ * it has to be 9 steps plus a tenth of the size per character. With that estimate, the shell pack denies commands of
+ * 500 characters, and the databases pack denies queries of 1,000 characters.
  */
 import type { RE2JS } from "@bufbuild/re2";
 
@@ -23,6 +23,7 @@ const MAX_WORK = 20_000;
 
 /**
  * RE2 opcodes: alternatives, an empty-width assertion, match and fail. FIRST_RUNE and greater opcodes read a character.
+ * FOLD_CASE is a flag of such an opcode.
  */
 const ALTERNATIVES = [1, 2];
 const EMPTY_WIDTH = 4;

@@ -3,8 +3,8 @@ import { celFunc, CelScalar, listType } from "@bufbuild/cel";
 import { toCelList } from "./cel-lists.ts";
 import { chargeSteps } from "./cel-meter.ts";
 import { OPTIONAL_TEXT } from "./cel-optional.ts";
-import { compilePattern, matches } from "./cel-patterns.ts";
-import { findMatch, type Match } from "./cel-pattern-search.ts";
+import { compilePattern, matchesPattern } from "./cel-patterns.ts";
+import { findMatch, type PatternMatch } from "./cel-pattern-search.ts";
 import { CelOptional, OPTIONAL_NONE } from "./cel-values.ts";
 
 const { INT, STRING } = CelScalar;
@@ -13,11 +13,11 @@ const { INT, STRING } = CelScalar;
 export const PATTERN_FUNCTION_NAMES: readonly string[] = ["regex.extract", "regex.extractAll", "regex.replace"];
 
 /** Yields the matches from left to right, at most `most`. They do not overlap. */
-function* matchesOf(text: string, source: string, most = Infinity): Generator<Match> {
+function* matchesOf(text: string, source: string, most = Infinity): Generator<PatternMatch> {
   const { regex } = compilePattern(source);
   let [from, end] = [0, -1];
   // Most strings have no match, and this test is faster than the search.
-  if (!matches.call(text, source)) return;
+  if (!matchesPattern.call(text, source)) return;
   for (let count = 0; count < most && from <= text.length;) {
     const match = findMatch(regex, text, from);
     if (match === null) return;
@@ -33,14 +33,14 @@ function* matchesOf(text: string, source: string, most = Infinity): Generator<Ma
   }
 }
 
-function groupOf(text: string, match: Match, group: number): string {
+function groupOf(text: string, match: PatternMatch, group: number): string {
   const [start, end] = [match[2 * group] ?? -1, match[2 * group + 1] ?? -1];
   chargeSteps((end - start) >> 6);
   return start < 0 ? "" : text.slice(start, end);
 }
 
-/** Returns what `regex.extract` returns for a match: the only group, or the whole match. */
-function extracted(text: string, source: string, match: Match): string {
+/** Returns the result of `regex.extract` for a match: the only group, or the whole match. */
+function extracted(text: string, source: string, match: PatternMatch): string {
   const groups = compilePattern(source).regex.groupCount();
   if (groups > 1) throw new Error("the pattern has several groups");
   return groupOf(text, match, groups);

@@ -18,21 +18,21 @@ const NOP = 7;
 const FIRST_RUNE = 8;
 
 /** Start and end of the match, then of each group, in UTF-16 code units; -1 for a group that did not match. */
-export type Match = readonly number[];
+export type PatternMatch = readonly number[];
 
 interface Thread {
   readonly at: number;
-  readonly slots: Match;
+  readonly slots: PatternMatch;
 }
 
 /** Returns the first match at or after an offset, or null. */
-export function findMatch(pattern: RE2JS, text: string, from: number): Match | null {
+export function findMatch(pattern: RE2JS, text: string, from: number): PatternMatch | null {
   const { prog } = pattern.re2();
   const { inst, start } = prog;
-  const noSlots: Match = Array.from({ length: 2 * (pattern.groupCount() + 1) }, () => -1);
+  const noSlots: PatternMatch = Array.from({ length: 2 * (pattern.groupCount() + 1) }, () => -1);
   chargeSteps(1 + (inst.length >> 4));
   const marks = new Int32Array(inst.length).fill(-1);
-  let [found, ready]: [Match | null, Thread[]] = [null, []];
+  let [found, ready]: [PatternMatch | null, Thread[]] = [null, []];
   let before = from === 0 ? -1 : codePointBefore(text, from);
   for (let offset = from; ;) {
     const rune = text.codePointAt(offset) ?? -1;
@@ -79,7 +79,7 @@ function expand(
   return reached;
 }
 
-function withSlot(slots: Match, index: number, offset: number): Match {
+function withSlot(slots: PatternMatch, index: number, offset: number): PatternMatch {
   chargeSteps(slots.length >> 3);
   const changed = [...slots];
   changed[index] = offset;

@@ -3,7 +3,7 @@ import { RE2JS } from "@bufbuild/re2";
 import { chargeSteps } from "./cel-meter.ts";
 import { computePatternCost, type CharacterCost } from "./cel-pattern-cost.ts";
 
-/** Maximum number of instructions of a compiled pattern; `a{500}` has 500. */
+/** Maximum number of instructions of a compiled pattern; `a{498}` has 500. */
 export const MAX_PATTERN_INSTRUCTIONS = 500;
 /** Maximum number of automaton states that stay cached between evaluations. */
 const MAX_STATES = 1_000;
@@ -37,14 +37,14 @@ export function compilePattern(source: string): Pattern {
 
 function find(source: string, { regex }: Pattern, text: string, others: number): boolean {
   const matches = regex.test(text);
-  // Discard the automaton if a hostile string has made it so large that it uses much memory, or if it has fallen back
-  // to slow simulation.
+  // Discard the automaton if a hostile string has made it large, or if it has fallen back to slow simulation.
   const { dfa } = regex.re2();
   if (dfa.failed || dfa.stateCount > MAX_STATES || others > MAX_NON_ASCII) patterns.delete(source);
   return matches;
 }
 
-export function matches(this: string, source: string): boolean {
+/** Implements the method `matches`: returns true if the pattern matches a part of the string. */
+export function matchesPattern(this: string, source: string): boolean {
   const pattern = compilePattern(source);
   chargeSteps(1 + (this.length >> 5));
   const others = countNonAscii(this);

@@ -2,10 +2,11 @@
  * Plans the evaluation of a syntax tree: each node becomes a function of the variables. Names, overloads and the cost
  * of comprehensions are determined once for each policy instead of once for each evaluation.
  *
- * Errors are values (CelFailure). A plan throws only when the steps of its meter run out.
+ * Errors are values (CelFailure). A plan throws if the steps of its meter run out, or if it compares an optional with
+ * another value; see `equalValues`.
  */
 import { celMap, celUint, isCelMap, type CelInput } from "@bufbuild/cel";
-import { findOverloads, findType } from "./cel.ts";
+import { findOverloads, findCelType } from "./cel.ts";
 import { hasMember, readElement, readMember, readOptionalElement, readOptionalMember, toMapKey } from "./cel-access.ts";
 import { CelFailure } from "./cel-failure.ts";
 import { ANY_KIND, kindOf, KIND_COUNT, nameOfKind } from "./cel-kinds.ts";
@@ -87,7 +88,7 @@ class Planner {
   private planName(name: string, scope: Scope): Step {
     const slot = scope.lastIndexOf(name);
     if (slot >= 0) return ({ locals }) => locals[slot];
-    if (!this.variables.has(name)) return constant(findType(name) ?? UNRESOLVED);
+    if (!this.variables.has(name)) return constant(findCelType(name) ?? UNRESOLVED);
     return ({ bindings }) => {
       const value = bindings[name];
       return value === undefined ? UNRESOLVED : value;
@@ -98,7 +99,7 @@ class Planner {
     const path = testOnly ? null : pathOf(expr);
     if (path !== null && this.variables.has(path)) return this.planName(path, []);
     const root = path?.split(".")[0] ?? "";
-    const type = path === null || scope.includes(root) || this.variables.has(root) ? undefined : findType(path);
+    const type = path === null || scope.includes(root) || this.variables.has(root) ? undefined : findCelType(path);
     if (type !== undefined) return constant(type);
     const owner = this.plan(operand, scope);
     const read = testOnly ? hasMember : readMember;

@@ -8,7 +8,7 @@ const MAX_TEXT = 200;
 const MAX_ITEMS = 20;
 const MAX_DEPTH = 4;
 
-/** Prints a value with at most 200 characters. */
+/** Prints a value, clipped to 200 characters and an ellipsis. */
 export function printCelValue(value: unknown): string {
   return clipText(print(value, 0), MAX_TEXT);
 }

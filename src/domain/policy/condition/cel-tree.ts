@@ -27,7 +27,7 @@ export const OPTIONAL_INDEX = "_[?_]";
 /** Maps the macros `optMap` and `optFlatMap` to the names of their unused element variables. */
 export const OPTIONAL_MACROS: Readonly<Record<string, string>> = { optMap: "#optMap", optFlatMap: "#optFlatMap" };
 
-/** Whether a comprehension is a macro of optionals, which evaluates its body once if there is a value. */
+/** Returns true if a comprehension is a macro of optionals, which evaluates its body once if there is a value. */
 export const isOptionalMacro = ({ iterVar }: ComprehensionExpr): boolean =>
   Object.values(OPTIONAL_MACROS).includes(iterVar);
 

@@ -119,5 +119,5 @@ export class CelOptional {
 /** The optional without a value. */
 export const OPTIONAL_NONE = new CelOptional(undefined);
 
-/** Whether a value is a list, and not an optional. */
+/** Returns true if a value is a list, and not an optional. */
 export const isList = (value: unknown): value is CelList => isCelList(value) && !(value instanceof CelOptional);

@@ -1,6 +1,7 @@
 /**
- * The CEL environment of conditions. Conversions follow the specification (cel-conversions.ts), strings are compared by
- * code points, calendar fields do not depend on the process's time zone, and errors contain no value of the request.
+ * The CEL environment of conditions. It differs from the library: conversions follow the specification
+ * (cel-conversions.ts), strings are compared by code points, and calendar fields do not depend on the process's time
+ * zone. Errors contain no value of the request.
  *
  * Every function charges steps in proportion to its work, so conditions cannot delay decisions. A replayed decision
  * must cost the same, so a change of a cost changes the meaning of a policy set.
@@ -17,14 +18,21 @@ import {
   type CelInput,
   type CelList,
 } from "@bufbuild/cel";
-import { CONVERSIONS, REMOVED_CONVERSIONS } from "./cel-conversions.ts";
+import { CONVERSION_FUNCTIONS, REMOVED_CONVERSIONS } from "./cel-conversions.ts";
 import { HISTORY_FUNCTIONS } from "./cel-history.ts";
 import { CEL_LIBRARY_FUNCTIONS } from "./cel-library.ts";
 import { NETWORK_FUNCTIONS } from "./cel-network.ts";
 import { OPTIONAL, OPTIONAL_FUNCTIONS } from "./cel-optional.ts";
 import { concatLists, listContains, equalValues } from "./cel-lists.ts";
-import { chargeSteps, valueLength, meterFunction, type CelFunction, type Cost, type Overload } from "./cel-meter.ts";
-import { matches } from "./cel-patterns.ts";
+import {
+  chargeSteps,
+  valueLength,
+  meterFunction,
+  type CelFunction,
+  type CostFunction,
+  type Overload,
+} from "./cel-meter.ts";
+import { matchesPattern } from "./cel-patterns.ts";
 import { PATTERN_FUNCTIONS } from "./cel-pattern-functions.ts";
 import { CALENDAR_METHODS, TIME_ARITHMETIC, TIMESTAMP, wallClock } from "./cel-time.ts";
 import { CelOptional } from "./cel-values.ts";
@@ -35,19 +43,19 @@ export const MAX_STEPS = 100_000;
 /** Maximum length of a string that is converted to a number, time or duration. */
 const MAX_LITERAL = 128;
 
-const literal: Cost = ([value]) => {
+const literal: CostFunction = ([value]) => {
   if (valueLength(value) > MAX_LITERAL) throw new Error("the text is too long");
   return typeof value === "string" ? 10 : 0;
 };
-const ordered: Cost = ([a, b]) => 1 + (Math.min(valueLength(a), valueLength(b)) >> 4);
+const ordered: CostFunction = ([a, b]) => 1 + (Math.min(valueLength(a), valueLength(b)) >> 4);
 /** Charges more for times and durations, because a function allocates a new message for each. */
-const arithmetic: Cost = ([a, b]) =>
+const arithmetic: CostFunction = ([a, b]) =>
   typeof a === "object" || typeof b === "object"
     ? 6 + ((valueLength(a) + valueLength(b)) >> 4)
     : (valueLength(a) + valueLength(b)) >> 4;
-const affix: Cost = ([text, part]) => 1 + (Math.min(valueLength(text), valueLength(part)) >> 4);
+const affix: CostFunction = ([text, part]) => 1 + (Math.min(valueLength(text), valueLength(part)) >> 4);
 
-const COSTS: Readonly<Record<string, Cost>> = {
+const COSTS: Readonly<Record<string, CostFunction>> = {
   "_<_": ordered,
   "_<=_": ordered,
   "_>_": ordered,
@@ -108,7 +116,7 @@ function calendarMethods(name: string): unknown[] {
 const standard = celEnv();
 const standardFunctions = [...standard.funcs] as unknown as CelFunction[];
 
-/** Returns the number of keys. Charges for the count, which happens once per map. */
+/** Returns the number of keys. Charges steps, because the keys are listed and sorted. */
 function sizeOfMap(map: { size: number }): bigint {
   chargeSteps(map.size >> 4);
   return BigInt(map.size);
@@ -134,9 +142,9 @@ const overrides = [
   celMethod("size", STRING, [], INT, function () {
     return countCodePoints(this);
   }),
-  celMethod("matches", STRING, [STRING], BOOL, matches),
+  celMethod("matches", STRING, [STRING], BOOL, matchesPattern),
   ...Object.keys(CALENDAR_METHODS).flatMap(calendarMethods),
-  ...CONVERSIONS,
+  ...CONVERSION_FUNCTIONS,
   ...TIME_ARITHMETIC,
   celFunc("size", [MAP], INT, sizeOfMap),
   celMethod("size", MAP, [], INT, function () {
@@ -166,14 +174,14 @@ const overrides = [
 ] as unknown as CelFunction[];
 
 /** All functions, methods and operators. */
-export const FUNCTIONS: readonly CelFunction[] = [
+export const CEL_FUNCTIONS: readonly CelFunction[] = [
   // If two functions have the same signature, the later one replaces the earlier one.
   ...new Map([...standardFunctions, ...overrides].map((func) => [func.id, func])).values(),
 ].filter(({ id }) => !REMOVED_CONVERSIONS.includes(id));
 
 const FUNCTIONS_BY_NAME = new Map<string, CelFunction[]>();
 const OVERLOADS = new Map<string, Overload[]>();
-for (const func of FUNCTIONS) {
+for (const func of CEL_FUNCTIONS) {
   FUNCTIONS_BY_NAME.set(func.name, [...(FUNCTIONS_BY_NAME.get(func.name) ?? []), func]);
   OVERLOADS.set(func.name, [...(OVERLOADS.get(func.name) ?? []), meterFunction(func, COSTS[func.name])]);
 }
@@ -205,7 +213,7 @@ const TYPES: Readonly<Record<string, CelInput>> = {
 };
 
 /** Returns the type with this name, such as `int` or `google.protobuf.Timestamp`, or undefined. */
-export function findType(name: string): CelInput | undefined {
+export function findCelType(name: string): CelInput | undefined {
   if (Object.hasOwn(TYPES, name)) return TYPES[name];
   const message = standard.registry.getMessage(name);
   return message === undefined ? undefined : objectType(message);

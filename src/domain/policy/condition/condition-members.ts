@@ -1,4 +1,5 @@
 /** Finds the members of a request that an expression reads. Approvers see them first. */
+import { escapePointerToken } from "../../json-pointer.ts";
 import { childrenOf, readAccess, type Expr } from "./cel-tree.ts";
 
 /** Returns JSON pointers into `{params, context}`, without duplicates, in the order of the expression. */
@@ -29,8 +30,7 @@ export function findRequestPath(expr: Expr): string[] | null {
   return path === null ? null : [...path, access?.name as string];
 }
 
-const pointerOf = (path: readonly string[]): string =>
-  path.map((name) => `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+const pointerOf = (path: readonly string[]): string => path.map((name) => `/${escapePointerToken(name)}`).join("");
 
 /** Pattern of an entry in `approval.show`. */
 export const MEMBER_PATTERN = String.raw`^(params|context)(\.[A-Za-z_][A-Za-z0-9_]*|\["[^"\\]+"\])+$`;

@@ -1,7 +1,7 @@
 /** Validates a condition's syntax tree before it is ever evaluated. */
 import { findSimilarName } from "../../similar-name.ts";
 import { listArities, FUNCTION_NAMES } from "./cel.ts";
-import { HISTORY, HISTORY_MACROS } from "./cel-history.ts";
+import { HISTORY_VARIABLE, HISTORY_MACROS } from "./cel-history.ts";
 import { parseReplacement, PATTERN_FUNCTION_NAMES } from "./cel-pattern-functions.ts";
 import { compilePattern, MAX_PATTERN_INSTRUCTIONS } from "./cel-patterns.ts";
 import { FACTS_PREFIX, isFactVariable } from "./source-facts.ts";
@@ -16,7 +16,7 @@ import {
   type StructExpr,
 } from "./cel-tree.ts";
 
-export const MAX_DEPTH = 64;
+export const MAX_EXPRESSION_DEPTH = 64;
 export const MAX_COMPREHENSION_NESTING = 2;
 export const MAX_COMPREHENSIONS = 8;
 
@@ -99,7 +99,7 @@ export function findTooDeepBracket(source: string): number {
   for (const { 0: token, index } of source.matchAll(TOKENS)) {
     if (token === "(" || token === "[" || token === "{") depth += 1;
     else if (token === ")" || token === "]" || token === "}") depth -= 1;
-    if (depth > MAX_DEPTH) return index;
+    if (depth > MAX_EXPRESSION_DEPTH) return index;
   }
   return -1;
 }
@@ -153,7 +153,8 @@ class ShapeCheck {
 
   visit(node: Expr | undefined, place: Place): void {
     if (node === undefined) return;
-    if (place.depth > MAX_DEPTH) this.fail(node, `the condition nests deeper than ${MAX_DEPTH} levels`);
+    if (place.depth > MAX_EXPRESSION_DEPTH)
+      this.fail(node, `the condition nests deeper than ${MAX_EXPRESSION_DEPTH} levels`);
     const inner = { ...place, depth: place.depth + 1 };
     const kind = node.exprKind;
     switch (kind.case) {
@@ -192,7 +193,7 @@ class ShapeCheck {
     const because = this.unavailable.get(name);
     if (because !== undefined) this.fail(node, because);
     if (name === "data") this.fail(node, "the policy lists no shared data; name it, such as data: [limits]");
-    if (name === HISTORY)
+    if (name === HISTORY_VARIABLE)
       this.fail(
         node,
         "there is no history here: only the conditions of rules read it, if the policy declares it, such as history: { per: agent, window: 1h, max: 100 }",
@@ -226,7 +227,7 @@ class ShapeCheck {
 
   private visitCall(node: Expr, { function: name, target, args }: CallExpr, inner: Place): void {
     const owner = target?.exprKind.case === "identExpr" ? target.exprKind.value.name : null;
-    const historyMacro = owner === HISTORY ? HISTORY_MACROS[name] : undefined;
+    const historyMacro = owner === HISTORY_VARIABLE ? HISTORY_MACROS[name] : undefined;
     if (historyMacro !== undefined)
       this.fail(node, `"${name}" is not used like this; write for example ${historyMacro}`);
     // Report a misspelt function of a namespace, such as `sets.contain`, unless the owner is a variable of a macro.

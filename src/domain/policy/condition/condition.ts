@@ -16,7 +16,7 @@ import { chargeSteps, Meter, runMetered } from "./cel-meter.ts";
 import { parseExpression } from "./cel-parse.ts";
 import { planExpression, type Bindings } from "./cel-plan.ts";
 import { toCelValue } from "./cel-values.ts";
-import { HISTORY } from "./cel-history.ts";
+import { HISTORY_VARIABLE } from "./cel-history.ts";
 import { findMembersRead } from "./condition-members.ts";
 import { readsAttributes } from "./attributes-read.ts";
 import { bindHistory, isHistoryFault } from "./past-actions.ts";
@@ -24,7 +24,7 @@ import { bindFacts, FACTS_PREFIX, isFactFault, isFactVariable } from "./source-f
 import {
   findTooDeepBracket,
   checkShape,
-  MAX_DEPTH,
+  MAX_EXPRESSION_DEPTH,
   ShapeFault,
   VARIABLES,
   type ExpressionShape,
@@ -32,7 +32,7 @@ import {
 import { foldName } from "../../names.ts";
 import type { Facts, HistoryFact, SourceFact } from "../policy-types.ts";
 
-export { MAX_COMPREHENSIONS, MAX_DEPTH, MAX_COMPREHENSION_NESTING, VARIABLES } from "./condition-shape.ts";
+export { MAX_COMPREHENSIONS, MAX_EXPRESSION_DEPTH, MAX_COMPREHENSION_NESTING, VARIABLES } from "./condition-shape.ts";
 export const MAX_EXPRESSION_LENGTH = 2_048;
 
 export type ConditionResult = { value: boolean } | { error: "CONDITION_ERROR" | "CONDITION_LIMIT"; message: string };
@@ -200,7 +200,7 @@ export function compileCondition(source: string, named: NamedValues = NO_NAMED_V
     condition: {
       members: expression.members,
       readsAttributes: expression.readsAttributes,
-      readsHistory: read.includes(HISTORY),
+      readsHistory: read.includes(HISTORY_VARIABLE),
       facts: new Set(read.filter(isFactVariable).map((name) => name.slice(FACTS_PREFIX.length + 1))),
       evaluate(activation, shadow) {
         const result = expression.evaluate(activation, shadow);
@@ -232,7 +232,7 @@ export function compileExpression(
   if (source.length > MAX_EXPRESSION_LENGTH)
     return fail(`the ${what} has ${source.length} characters, at most ${MAX_EXPRESSION_LENGTH} are allowed`);
   const tooDeep = findTooDeepBracket(source);
-  if (tooDeep >= 0) return fail(`the ${what}'s brackets nest deeper than ${MAX_DEPTH} levels`, tooDeep);
+  if (tooDeep >= 0) return fail(`the ${what}'s brackets nest deeper than ${MAX_EXPRESSION_DEPTH} levels`, tooDeep);
   try {
     const parsed = parseExpression(source);
     const read = findMembersRead(parsed.expr);

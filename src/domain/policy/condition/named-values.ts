@@ -2,8 +2,8 @@
 import type { CelInput } from "@bufbuild/cel";
 import { findSimilarName } from "../../similar-name.ts";
 import type { PolicyDocument } from "../policy-types.ts";
-import { HISTORY } from "./cel-history.ts";
-import { NAMESPACES } from "./cel-parse.ts";
+import { HISTORY_VARIABLE } from "./cel-history.ts";
+import { FUNCTION_NAMESPACES } from "./cel-parse.ts";
 import { toCelValue } from "./cel-values.ts";
 import { compileExpression, findNamesRead, type Expression, type NamedValues } from "./condition.ts";
 import { VARIABLES } from "./condition-shape.ts";
@@ -58,7 +58,7 @@ export function compileNamedValues(
   const names = [
     ...Object.keys(entries),
     ...(data === undefined ? [] : ["data"]),
-    ...(history === null ? [] : [HISTORY]),
+    ...(history === null ? [] : [HISTORY_VARIABLE]),
     ...facts.map(({ name }) => factVariable(name)),
   ];
   const faults: NamedValueFault[] = [];
@@ -92,7 +92,7 @@ export function compileNamedValues(
   return { named: { names, constants, derived, history, facts }, faults };
 }
 
-const isInput = (name: string): boolean => name === HISTORY || isFactVariable(name);
+const isInput = (name: string): boolean => name === HISTORY_VARIABLE || isFactVariable(name);
 
 /** Returns the named values that limits can read. Limits cannot read past actions and facts, which are read later. */
 export function namedValuesForLimits(named: NamedValues): NamedValues {
@@ -143,7 +143,7 @@ function findUnusableName(name: string): string | null {
     return "a name has at most 64 letters, digits and underscores, such as small_refund";
   if ((VARIABLES as readonly string[]).includes(name))
     return `"${name}" is a variable of every condition; choose another name`;
-  return RESERVED.has(name) || NAMESPACES.has(name)
+  return RESERVED.has(name) || FUNCTION_NAMESPACES.has(name)
     ? `"${name}" is a word of CEL or reserved; choose another name`
     : null;
 }

@@ -5,7 +5,7 @@ import { timestampFromMs, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { parseRfc3339 } from "../../time.ts";
 import type { HistoryFact, HistoryFault, PastAction } from "../policy-types.ts";
 import { CelFailure } from "./cel-failure.ts";
-import { HISTORY } from "./cel-history.ts";
+import { HISTORY_VARIABLE } from "./cel-history.ts";
 import { toCelList } from "./cel-lists.ts";
 import type { Bindings } from "./cel-plan.ts";
 import { toCelValue } from "./cel-values.ts";
@@ -35,7 +35,7 @@ export function bindHistory(
   const fault = fact === undefined ? "unknown" : fact.fault;
   const value =
     fault === null ? toCelList((fact as HistoryFact).actions.map(toElement)) : new CelFailure(FAULTS[fault]);
-  bindings[HISTORY] = value as CelInput;
+  bindings[HISTORY_VARIABLE] = value as CelInput;
 }
 
 function toElement({ agent, at, context, may_have_run, operation, params, status, tool }: PastAction): CelInput {

@@ -1,6 +1,6 @@
 /** Binds the facts of a policy to the variables `facts.NAME` of its conditions. */
 import type { CelInput } from "@bufbuild/cel";
-import type { SourceFact, SourceFault } from "../policy-types.ts";
+import type { SourceFact, FactFault } from "../policy-types.ts";
 import { CelFailure } from "./cel-failure.ts";
 import type { Bindings } from "./cel-plan.ts";
 import type { Expr } from "./cel-tree.ts";
@@ -26,7 +26,7 @@ export function qualifyFact(expr: Expr): void {
 }
 
 /** Messages of faults. They contain no values of sources, because reasons are stored forever. */
-const FAULTS: Readonly<Record<SourceFault | "unknown", string>> = {
+const FAULTS: Readonly<Record<FactFault | "unknown", string>> = {
   no_answer: "the source of a fact did not answer",
   no_input: "an input of a fact could not be evaluated",
   no_source: "the source of a fact is not configured, or takes other inputs",

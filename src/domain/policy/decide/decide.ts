@@ -13,7 +13,7 @@ import { findUnknownHistories } from "./history-facts.ts";
 import { isExceeded, matchLimit, evaluateLimits, findRecordedUsage } from "./limit-facts.ts";
 import { matchesAnyName } from "../compile/name-patterns.ts";
 import { type ResolvedObligations, resolveObligations } from "./resolve-obligations.ts";
-import { findFirstMatch, type RuleFinding, MAX_REASON } from "./first-match.ts";
+import { findFirstMatch, type RuleAnswer, MAX_REASON } from "./first-match.ts";
 import { combineReviewers } from "../../reviews.ts";
 import { displayPrincipal } from "../../owner.ts";
 import { clipText } from "../../text.ts";
@@ -58,7 +58,7 @@ export interface DecisionForEntry {
  * - stops, except the stop that decided
  * - suggested policies in force, except the policy that allowed the action
  * - attributes, unless a policy reads some of them
- * - `final_request`, unless a policy has obligations
+ * - `final_request`, unless an enforced policy that applies to the action has obligations
  */
 export function decideWithRecordedFacts(evaluation: Evaluation, facts: Facts): DecisionForEntry {
   const { decision, stop, suggested, obliged = null } = combineFindings(evaluation, facts);
@@ -95,9 +95,9 @@ function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision
   if (compiled.policies.length === 0)
     return { decision: denial("NO_ACTIVE_POLICY", "no policy is active, so nothing is allowed", []) };
 
-  const findings: RuleFinding[] = [];
+  const findings: RuleAnswer[] = [];
   const shadow: ShadowOutcome[] = [];
-  const shadowed = new Map<string, RuleFinding>();
+  const shadowed = new Map<string, RuleAnswer>();
   const obliged = resolveObligations(evaluation);
   const found = collectFindings(obliged.evaluation, facts);
   const earlier = obliged.answers.filter(({ rule, effect }) =>
@@ -136,10 +136,10 @@ function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision
  * because the suggested policy might match only the changed request.
  */
 function applySuggestion(
-  findings: readonly RuleFinding[],
+  findings: readonly RuleAnswer[],
   facts: Facts,
   isChanged: boolean,
-): { answers: readonly RuleFinding[]; suggested: string | null } {
+): { answers: readonly RuleAnswer[]; suggested: string | null } {
   const answers = findings.filter(({ policy }) => policy.suggested === null);
   if (isChanged || answers.length === findings.length) return { answers, suggested: null };
   const asking = answers.filter(({ effect }) => effect === "require_approval");
@@ -162,7 +162,7 @@ function applySuggestion(
 }
 
 /**
- * Changes `require_approval` to `deny` while a person's rejection of the same request is in effect. Does not change
+ * Changes `require_approval` to `deny` while an earlier rejection of the same request is in effect. Does not change
  * other decisions.
  */
 function unlessRejected(decision: Decision, { rejection }: Facts, now: number): Decision {
@@ -176,8 +176,9 @@ function unlessRejected(decision: Decision, { rejection }: Facts, now: number): 
 }
 
 /**
- * Returns each policy's answer in order of name, including shadow policies: the answer of its rules, then each exceeded
- * limit. Omits policies without an answer. Does not check whether the agent is suspended or registered.
+ * Returns each policy's answers in order of name, including shadow policies: the answer of its rules, then of each
+ * limit that is exceeded or cannot be evaluated. Denials because of unknown histories follow. Omits policies without an
+ * answer. Does not check whether the agent is suspended or registered.
  *
  * @param now the current time in milliseconds since the epoch
  */
@@ -186,15 +187,15 @@ export function evaluateAllPolicies(
   request: ActionRequest,
   facts: Facts,
   now: number,
-): RuleFinding[] {
+): RuleAnswer[] {
   return collectFindings(new Evaluation(compiled, request, facts, now), facts);
 }
 
-function collectFindings(evaluation: Evaluation, facts: Facts): RuleFinding[] {
+function collectFindings(evaluation: Evaluation, facts: Facts): RuleAnswer[] {
   // Evaluate limits first, because `findMatchedLimits` evaluates them before usage is read. Both must use up steps in
   // the same order.
   evaluateLimits(evaluation);
-  const findings: RuleFinding[] = [];
+  const findings: RuleAnswer[] = [];
   for (const policy of evaluation.applicablePolicies()) {
     const finding = findFirstMatch(policy, evaluation);
     if (finding !== null) findings.push(finding);
@@ -218,7 +219,7 @@ function collectFindings(evaluation: Evaluation, facts: Facts): RuleFinding[] {
  * Returns true if any policy has an answer. A limit's `require_approval` does not count, because only a rule can permit
  * an action.
  */
-function hasAnswer(findings: readonly RuleFinding[]): boolean {
+function hasAnswer(findings: readonly RuleAnswer[]): boolean {
   return findings.some(({ effect, reason_code }) => effect === "deny" || reason_code === "POLICY_RULE");
 }
 
@@ -228,11 +229,11 @@ function evaluateLimit(
   limit: CompiledLimit,
   evaluation: Evaluation,
   facts: Facts,
-): RuleFinding | null {
+): RuleAnswer | null {
   const { rule } = limit;
   const match = matchLimit(policy, limit, evaluation);
   if (match.kind === "none") return null;
-  const denied = (reason_code: ReasonCode, why: string): RuleFinding => ({
+  const denied = (reason_code: ReasonCode, why: string): RuleAnswer => ({
     policy,
     rule,
     effect: "deny",
@@ -270,12 +271,12 @@ function findAgentBar(request: ActionRequest, facts: Facts): { code: ReasonCode;
 
 /** Returns the strictest answer. Policies are sorted by name, so ties do not depend on the order of files. */
 function strictest(
-  findings: readonly RuleFinding[],
+  findings: readonly RuleAnswer[],
   shadow: ShadowOutcome[],
   facts: Facts,
   { obligations, isChanged }: ResolvedObligations,
 ): Decision {
-  let winner = findings[0] as RuleFinding;
+  let winner = findings[0] as RuleAnswer;
   for (const finding of findings) {
     if (STRICTNESS[finding.effect] > STRICTNESS[winner.effect]) winner = finding;
   }
@@ -295,7 +296,7 @@ function strictest(
   };
 }
 
-function highestRisk(findings: readonly RuleFinding[]): Risk | null {
+function highestRisk(findings: readonly RuleAnswer[]): Risk | null {
   let highest = -1;
   for (const { rule } of findings) if (rule.risk !== null) highest = Math.max(highest, RISKS.indexOf(rule.risk));
   return RISKS[highest] ?? null;
@@ -308,8 +309,8 @@ function highestRisk(findings: readonly RuleFinding[]): Risk | null {
  * @param isChanged whether obligations changed the request. If so, approvers cannot change it again
  */
 function strictestTerms(
-  findings: readonly RuleFinding[],
-  all: readonly RuleFinding[],
+  findings: readonly RuleAnswer[],
+  all: readonly RuleAnswer[],
   facts: Facts,
   isChanged: boolean,
 ): Decision["approval"] {
@@ -339,10 +340,10 @@ function strictestTerms(
 }
 
 /**
- * Returns the smallest caps. Returns null if a rule that requires approval does not allow grants, if an exceeded limit
- * requires approval, or if any answer has the risk `critical`.
+ * Returns the smallest caps. Returns null if no grant can cover the action: a rule that requires approval does not
+ * allow grants, an exceeded limit requires approval, or an answer has the risk `critical`.
  */
-function combineGrantTerms(findings: readonly RuleFinding[], all: readonly RuleFinding[]): GrantTerms | null {
+function combineGrantTerms(findings: readonly RuleAnswer[], all: readonly RuleAnswer[]): GrantTerms | null {
   if (isCritical(all)) return null;
   const terms: GrantTerms[] = [];
   for (const { rule, reason_code } of findings) {
@@ -356,7 +357,7 @@ function combineGrantTerms(findings: readonly RuleFinding[], all: readonly RuleF
   };
 }
 
-const isCritical = (findings: readonly RuleFinding[]): boolean => findings.some(({ rule }) => rule.risk === "critical");
+const isCritical = (findings: readonly RuleAnswer[]): boolean => findings.some(({ rule }) => rule.risk === "critical");
 
 /**
  * Returns the denial by a stop. Contains only the stop's id, because the stop's reason is visible only to people who

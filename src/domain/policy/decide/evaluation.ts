@@ -16,7 +16,7 @@ interface Names {
 }
 
 /** The facts that an evaluation reads. */
-export type EvaluationFacts = ConditionFacts & Pick<Facts, "session" | "final_request">;
+type EvaluationFacts = ConditionFacts & Pick<Facts, "session" | "final_request">;
 
 /** Result of matching a limit: whether it applies to the action, and the amount that counts. */
 export type LimitMatch =

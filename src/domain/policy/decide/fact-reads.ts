@@ -9,7 +9,7 @@ import { selectDeclaredMembers } from "../check/select-typed.ts";
 import type { CompiledFact, CompiledPolicy } from "../compile/compile.ts";
 import { rulesForTool } from "../compile/rule-index.ts";
 import { findSourceFact } from "../condition/source-facts.ts";
-import type { Facts, SourceFact, SourceFault } from "../policy-types.ts";
+import type { Facts, SourceFact, FactFault } from "../policy-types.ts";
 import type { Evaluation } from "./evaluation.ts";
 
 /** Maximum size in bytes of one value, as canonical JSON. */
@@ -35,7 +35,7 @@ export interface FactCall {
 export interface FactResult {
   /** The value; null if there is a fault. */
   value: JsonValue;
-  fault: Exclude<SourceFault, "no_input" | "wrong_type"> | null;
+  fault: Exclude<FactFault, "no_input" | "wrong_type"> | null;
   /** Time of the read. Milliseconds. */
   at: number;
 }
@@ -100,7 +100,7 @@ function toInput(result: unknown): string | number | boolean | null {
  */
 export function toSourceFact({ policy, fact }: FactRead, answer: FactResult | null, now: number): SourceFact {
   const common = { policy: policy.name, name: fact.name, basis: fact.basis, at: toRfc3339(answer?.at ?? now) };
-  const fault = (fault: SourceFault): SourceFact => ({ ...common, value: null, fault });
+  const fault = (fault: FactFault): SourceFact => ({ ...common, value: null, fault });
   if (answer === null) return fault("no_input");
   if (answer.fault !== null) return fault(answer.fault);
   const selected = selectDeclaredMembers(answer.value, fact.type);

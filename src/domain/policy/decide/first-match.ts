@@ -11,7 +11,7 @@ export const MAX_REASON = 500;
  * The answer of one policy: its first rule that matches or whose condition fails. `reason_code` distinguishes the two
  * cases.
  */
-export interface RuleFinding {
+export interface RuleAnswer {
   readonly policy: CompiledPolicy;
   readonly rule: CompiledRule;
   readonly effect: Effect;
@@ -23,7 +23,7 @@ export interface RuleFinding {
  * Returns the answer of the first rule that matches; null if no rule matches. If the condition of an earlier rule
  * fails, returns a denial, because it is unknown whether that rule matches.
  */
-export function findFirstMatch(policy: CompiledPolicy, evaluation: Evaluation): RuleFinding | null {
+export function findFirstMatch(policy: CompiledPolicy, evaluation: Evaluation): RuleAnswer | null {
   for (const rule of rulesForTool(policy, evaluation.names(policy).tool)) {
     if (!evaluation.matchesRule(policy, rule)) continue;
     if (rule.condition !== null) {

@@ -2,6 +2,7 @@
  * Allows an action that requires approval if a grant covers it. The grant's terms, its usage and the grantor's groups
  * are facts of the decision, so a replay and the audit compute the same decision. This module does not read counters.
  */
+import { MAX_REASON } from "./first-match.ts";
 import { satisfiesPlans } from "../../approvers.ts";
 import { displayPrincipal } from "../../owner.ts";
 import { clipText } from "../../text.ts";
@@ -14,7 +15,6 @@ import { findRedactedPaths } from "./redact.ts";
 import { MICROS_PER_UNIT, amountToMicros, type MatchedLimit } from "./limit-facts.ts";
 import { resolveObligations } from "./resolve-obligations.ts";
 
-const MAX_REASON = 500;
 /** Maximum number of compiled expressions in each cache. */
 const MAX_COMPILED = 1_000;
 

@@ -7,12 +7,12 @@ import { effectiveRequest } from "../../edited-request.ts";
 import { canonicalBytes, canonicalText } from "../../canonical.ts";
 import { sha256Hex } from "../../hash.ts";
 import type { JsonObject, JsonValue } from "../../json.ts";
-import type { ActionRequest, ActionStatus } from "../../actions.ts";
+import { actionStatusAt, type ActionRequest, type ActionStatus } from "../../actions.ts";
 import { toRfc3339 } from "../../time.ts";
 import type { CompiledHistory, CompiledPolicy, CompiledPolicySet, CompiledRule } from "../compile/compile.ts";
 import { matchNames } from "../compile/name-patterns.ts";
 import { rulesForTool } from "../compile/rule-index.ts";
-import { MAX_VALIDITY_MS, MAX_WAIT_MS } from "../parse/bounds.ts";
+import { MAX_VALIDITY_MS, MAX_EXPIRY_MS } from "../parse/bounds.ts";
 import type { Decision, Effect, Facts, HistoryFact, PastAction, ReasonCode } from "../policy-types.ts";
 import { Evaluation, type HistoryOwner } from "./evaluation.ts";
 import { longestWindow, startOfWindow } from "./window.ts";
@@ -141,7 +141,7 @@ function toPastAction(row: PastActionRow, { members }: CompiledHistory, now: num
     may_have_run: mayHaveRun(row),
     operation: row.operation,
     params: read === null ? null : selectMembers(read.params, members.params),
-    status: statusAt(row, now),
+    status: actionStatusAt(row, now),
     tool: row.tool,
   };
 }
@@ -151,14 +151,6 @@ function selectMembers(object: JsonObject, names: readonly string[] | null): Jso
   return Object.fromEntries(
     names.filter((name) => Object.hasOwn(object, name)).map((name) => [name, object[name] as JsonValue]),
   );
-}
-
-/**
- * Returns the status at a time. An overdue action counts as expired, even if its stored status has not been updated.
- */
-function statusAt({ status, expires_at, approved_until }: PastActionRow, now: number): ActionStatus {
-  const end = status === "pending_approval" ? expires_at : status === "approved" ? approved_until : null;
-  return end !== null && end <= now ? "expired" : status;
 }
 
 /**
@@ -186,7 +178,7 @@ export function findHistoryMemberships(evaluation: Evaluation, effect: Effect): 
     if ("fault" in owner) return [];
     // An action can start long after its submission, and its time in the histories is then its start. Even an allowed
     // action can have to wait, because later policies or an edit can require approval.
-    const until = evaluation.now + longestWindow(history.window) + MAX_WAIT_MS + MAX_VALIDITY_MS;
+    const until = evaluation.now + longestWindow(history.window) + MAX_EXPIRY_MS + MAX_VALIDITY_MS;
     return [{ policy: policy.name, basis: history.ownerBasis, subject: owner.subject, until }];
   });
 }

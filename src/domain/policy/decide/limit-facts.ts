@@ -66,7 +66,7 @@ export function findMatchedLimits(submitted: Evaluation): MatchedLimit[] {
   return needs;
 }
 
-/** Evaluates all limits in the order of the set. */
+/** Evaluates the limits of all policies that apply to the action, in the order of the set. */
 export function evaluateLimits(evaluation: Evaluation): void {
   for (const policy of evaluation.applicablePolicies())
     for (const limit of policy.limits) matchLimit(policy, limit, evaluation);

@@ -2,7 +2,8 @@
  * Builds the preview of a request, which is the sentence of a rule's `approval.preview` with values from the request.
  * The agent controls the values, so they are rendered in a form that cannot be mistaken for text of the policy.
  */
-import { clipText } from "../../text.ts";
+import { unescapePointerToken } from "../../json-pointer.ts";
+import { clipText, formatCodePoint } from "../../text.ts";
 import { renderMarkedText } from "../../visible-text.ts";
 import { MEMBER_PATTERN, parseMember } from "../condition/condition-members.ts";
 
@@ -75,7 +76,7 @@ export function renderPreview(parts: readonly PreviewPart[], action: PreviewedAc
 function findMember(request: object, pointer: string): unknown {
   let value: unknown = request;
   for (const token of pointer.slice(1).split("/")) {
-    const name = token.replaceAll("~1", "/").replaceAll("~0", "~");
+    const name = unescapePointerToken(token);
     if (typeof value !== "object" || value === null || Array.isArray(value) || !Object.hasOwn(value, name))
       return undefined;
     value = (value as Record<string, unknown>)[name];
@@ -103,9 +104,7 @@ const RIGHT_TO_LEFT =
 function quote(text: string): string {
   const clipped = clipText(text, MAX_VALUE);
   const escaped = clipped.replaceAll(QUOTES_OR_BACKSLASH, (mark) =>
-    mark === '"' || mark === "\\"
-      ? `\\${mark}`
-      : `[U+${(mark.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, "0")}]`,
+    mark === '"' || mark === "\\" ? `\\${mark}` : `[${formatCodePoint(mark)}]`,
   );
   const marked = renderMarkedText(escaped);
   const shown = clipText(marked, MAX_MARKED);

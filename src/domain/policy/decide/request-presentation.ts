@@ -1,4 +1,7 @@
-/** Selects what approvers of a pending request see first. Affects only the display, not the decision. */
+/**
+ * Selects the members of a pending request that approvers see first, and renders its preview. Affects only the display,
+ * not the decision.
+ */
 import type { JsonObject } from "../../json.ts";
 import { foldName } from "../../names.ts";
 import type { CompiledLimit, CompiledPolicySet, CompiledRule } from "../compile/compile.ts";
@@ -67,9 +70,9 @@ function findDecidingRule(set: CompiledPolicySet, action: DecidedAction): Decidi
 }
 
 /**
- * Returns JSON pointers into `{params, context}`: first the members in `approval.show` of the deciding rule, then the
- * members in its preview, then the members that conditions read. These are the conditions of the deciding rule, of
- * earlier rules for the same operation (which often did not match because of an amount), and of the policy's limits.
+ * Returns JSON pointers into `{params, context}`: first the members in `approval.show` of the deciding rule, then in
+ * its preview, then in conditions. The conditions are those of the deciding rule, of earlier rules for the same
+ * operation, and of the policy's limits. Earlier rules often did not match because of an amount.
  */
 function listMembersShownFirst({ deciding, ahead, limits }: DecidingRule): string[] {
   const pointers = new Set([

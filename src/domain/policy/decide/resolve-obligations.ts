@@ -10,7 +10,7 @@ import type { Obligation } from "../policy-types.ts";
 import type { Evaluation } from "./evaluation.ts";
 import { findFactReads } from "./fact-reads.ts";
 import { findHistoryMemberships, findHistoryReads } from "./history-facts.ts";
-import { findFirstMatch, type RuleFinding, MAX_REASON } from "./first-match.ts";
+import { findFirstMatch, type RuleAnswer, MAX_REASON } from "./first-match.ts";
 
 /** The outcome of the obligations for one request. */
 export interface ResolvedObligations {
@@ -20,7 +20,7 @@ export interface ResolvedObligations {
    * Answers that count in addition to the answers to the request of `evaluation`: denials, and the answers to the
    * submitted request if it was changed.
    */
-  answers: readonly RuleFinding[];
+  answers: readonly RuleAnswer[];
   /**
    * The combined obligations. Empty if no rule has any, if a rule denies the submitted request, or if they cannot be
    * met.
@@ -47,7 +47,7 @@ function resolve(evaluation: Evaluation): ResolvedObligations {
   const first = applyRules(evaluation);
   if (first === null) return unchanged;
   if ("denials" in first) return { ...unchanged, answers: first.denials };
-  const deny = (answer: RuleFinding, why: string): ResolvedObligations => {
+  const deny = (answer: RuleAnswer, why: string): ResolvedObligations => {
     const { policy, rule } = answer;
     const reason = clipText(`the obligations of rule "${rule.name}" in policy "${policy.name}": ${why}`, MAX_REASON);
     return { ...unchanged, answers: [{ policy, rule, effect: "deny", reason, reason_code: "OBLIGATION_UNMET" }] };
@@ -72,15 +72,15 @@ function resolve(evaluation: Evaluation): ResolvedObligations {
 }
 
 type Applied =
-  | { denials: RuleFinding[] }
-  | { answers: RuleFinding[]; obligations: Obligation[]; request: Evaluation["request"]; changed: string[] }
-  | { answer: RuleFinding; why: string };
+  | { denials: RuleAnswer[] }
+  | { answers: RuleAnswer[]; obligations: Obligation[]; request: Evaluation["request"]; changed: string[] }
+  | { answer: RuleAnswer; why: string };
 
 /**
  * Applies the obligations of every rule that matched. If a matched rule denies, returns the denials instead. Returns
- * null if there are no obligations. Skips suggested policies: a failed condition counts as a denial in this function,
- * so a suggested policy with an error would drop the obligations of all other policies, although it does not deny the
- * action.
+ * null if there are no obligations. Skips suggested policies, whose failed conditions do not deny the action. Here, a
+ * failed condition counts as a denial, so a suggested policy with an error would drop the obligations of all other
+ * policies.
  */
 function applyRules(evaluation: Evaluation): Applied | null {
   const ownEvaluation = evaluation.withRequest(evaluation.request);
@@ -100,8 +100,8 @@ function applyRules(evaluation: Evaluation): Applied | null {
   return { answers, obligations: obligations as Obligation[], ...applied };
 }
 
-function findObliging(answers: readonly RuleFinding[], path: string): RuleFinding {
-  return answers.find(({ rule }) => rule.obligations.some((each) => each.path === path)) as RuleFinding;
+function findObliging(answers: readonly RuleAnswer[], path: string): RuleAnswer {
+  return answers.find(({ rule }) => rule.obligations.some((each) => each.path === path)) as RuleAnswer;
 }
 
 /**

@@ -1,9 +1,9 @@
-/** Time windows of limits: a sliding duration, or a calendar hour, day, week or month. */
-import { utcOffset } from "../../time-zone.ts";
+/** Time windows of limits and histories: a sliding duration, or a calendar hour, day, week or month. */
+import { isTimeZone, utcOffset } from "../../time-zone.ts";
 import { parseDuration } from "../../time.ts";
 
 type CalendarUnit = "hour" | "day" | "week" | "month";
-export type Window = { kind: "sliding"; ms: number } | { kind: "calendar"; unit: CalendarUnit; zone: string };
+export type TimeWindow = { kind: "sliding"; ms: number } | { kind: "calendar"; unit: CalendarUnit; zone: string };
 
 const UNITS: readonly string[] = ["hour", "day", "week", "month"];
 const HOUR = 3_600_000;
@@ -24,9 +24,9 @@ const MIN_WINDOW = 1_000;
 const MAX_WINDOW = 366 * DAY;
 
 /** Parses `1s` to `366d`, `hour`, `day`, `week` or `month`. Returns an error message if the string is not valid. */
-export function parseWindow(text: string, zone: string | undefined): Window | string {
+export function parseWindow(text: string, zone: string | undefined): TimeWindow | string {
   if (UNITS.includes(text)) {
-    if (zone !== undefined && !isZone(zone)) return `"${zone}" is not a time zone such as Europe/Berlin`;
+    if (zone !== undefined && !isTimeZone(zone)) return `"${zone}" is not a time zone such as Europe/Berlin`;
     return { kind: "calendar", unit: text as CalendarUnit, zone: zone ?? "UTC" };
   }
   if (zone !== undefined)
@@ -36,17 +36,8 @@ export function parseWindow(text: string, zone: string | undefined): Window | st
   return ms < MIN_WINDOW || ms > MAX_WINDOW ? `"${text}" is not between 1s and 366d` : { kind: "sliding", ms };
 }
 
-function isZone(zone: string): boolean {
-  try {
-    new Intl.DateTimeFormat("en", { timeZone: zone });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** Returns the start of the window. Milliseconds. */
-export function startOfWindow(window: Window, now: number): number {
+export function startOfWindow(window: TimeWindow, now: number): number {
   if (window.kind === "sliding") return now - window.ms + 1;
   const local = now + utcOffset(window.zone, now);
   const start = startOf(window.unit, local);
@@ -61,12 +52,12 @@ export function startOfWindow(window: Window, now: number): number {
 }
 
 /** Returns an upper bound of the window's length. Milliseconds. */
-export function longestWindow(window: Window): number {
+export function longestWindow(window: TimeWindow): number {
   return window.kind === "sliding" ? window.ms : LONGEST[window.unit];
 }
 
 /** Returns the expiry of a use at `now`. For calendar windows, the result is an upper bound. */
-export function endOfWindow(window: Window, now: number): number {
+export function endOfWindow(window: TimeWindow, now: number): number {
   return window.kind === "sliding" ? now + window.ms : startOfWindow(window, now) + LONGEST[window.unit];
 }
 

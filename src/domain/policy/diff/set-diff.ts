@@ -5,7 +5,7 @@ import type { Effect, PolicyDocument } from "../policy-types.ts";
 export interface SetChange {
   kind: "policy_added" | "policy_removed" | "policy_changed";
   policy: string;
-  /** The changes of the policy. An added or removed policy has one change for each of its rules. */
+  /** The changes of the policy. An added or removed policy has one change for each of its rules and limits. */
   changes: PolicyDifference[];
   /** One sentence for display. */
   summary: string;

@@ -1,7 +1,7 @@
 /**
- * Limits the size of a decision's entry, which contains the answer of every shadow policy, every channel and the usage
- * of every limit. Rejects a policy set whose decisions could exceed the maximum size of an entry, because every
- * decision would then fail.
+ * Limits the size of what a decision records: the answer of every shadow policy, every channel, and the usage of every
+ * limit. Rejects a policy set whose decisions could exceed the maximum size of an entry, because every decision would
+ * then fail. Limits count although an entry contains only a commitment to their usage.
  */
 import { canonicalBytes } from "../../canonical.ts";
 import type { JsonValue } from "../../json.ts";
@@ -17,15 +17,15 @@ const MAX_HISTORIES = 20;
 export const MAX_FACTS_OF_POLICY = 10;
 const MAX_FACTS_OF_SOURCE = 50;
 /** Form of the name of a fact source. */
-export const FACT_SOURCE_NAME = "^[a-z0-9][a-z0-9-]{0,62}$";
+export const FACT_SOURCE_NAME_PATTERN = "^[a-z0-9][a-z0-9-]{0,62}$";
 /** Maximum number of past actions in one history. */
-export const MAX_HISTORY = 200;
+export const MAX_HISTORY_ACTIONS = 200;
 /** Number of hex digits in the `basis` of a limit or of a history, which is a truncated digest. */
 export const BASIS_DIGITS = 16;
 /**
- * Maximum size in bytes of all names of shadow policies, channels and limits in an entry. The other members of an entry
- * use at most 27,000 bytes, including the tools of a registered agent. A denial because of an earlier rejection is
- * smaller, because its reason is shorter.
+ * Maximum size in bytes of the recorded answers of shadow policies, channels, limits and groups of approvers. The other
+ * members of an entry use at most 27,000 bytes, including the tools of a registered agent. A denial because of an
+ * earlier rejection is smaller, because its reason is shorter.
  */
 const MAX_NAME_BYTES = 38_000;
 
@@ -133,7 +133,7 @@ function sizeOf(value: string | ShadowOutcome | LimitFact): number {
 function findLongestName(rules: readonly Pick<PolicyDocument["rules"][number], "name">[]): string {
   let [most, longestName] = [0, ""];
   for (const { name } of rules) {
-    // A character uses at most six bytes.
+    // A UTF-16 code unit uses at most six bytes of JSON.
     if (name.length * 6 <= most) continue;
     const size = canonicalBytes(name).length;
     if (size > most) [most, longestName] = [size, name];
@@ -148,7 +148,7 @@ export const MAX_REJECTION_HOLDS_MS = 90 * 86_400_000;
 export const MAX_GRANT_MS = 30 * 86_400_000;
 export const MAX_GRANT_COUNT = 10_000;
 /** Largest `expires_in` of a rule. Milliseconds. */
-export const MAX_WAIT_MS = 30 * 86_400_000;
+export const MAX_EXPIRY_MS = 30 * 86_400_000;
 /** Largest `valid_for` of a rule. Milliseconds. */
 export const MAX_VALIDITY_MS = 7 * 86_400_000;
 /** Default of `valid_for`. Milliseconds. */

@@ -2,9 +2,8 @@
 import { isCollection, isMap, isNode, isPair, isSeq, visit, type Document, type Node } from "yaml";
 
 /**
- * Moves comments to the item that follows them. If a comment between two items is indented like the content of the
- * first item, the parser attaches all comments between the items to the first item. The comments after the last
- * indented comment belong to the second item.
+ * Moves comments to the item that follows them. The parser attaches all comments between two items to the first item if
+ * one of them is indented like its content. The comments after the last indented comment belong to the second item.
  */
 export function reattachComments(document: Document, text: string): void {
   visit(document, {

@@ -16,7 +16,7 @@ import {
 } from "yaml";
 import { canonicalText } from "../../canonical.ts";
 import { reattachComments } from "./format-comments.ts";
-import { MAX_DEPTH } from "../../json.ts";
+import { MAX_JSON_DEPTH } from "../../json.ts";
 import { escapeCharacter } from "../../text.ts";
 import { findExceededBound } from "./yaml-depth.ts";
 import { MAX_DOCUMENTS, readYaml } from "./yaml.ts";
@@ -76,7 +76,7 @@ function parse(source: string): Document.Parsed[] {
 /** Formats a source once. Returns null if it is empty or cannot be parsed. */
 function formatOnce(source: string): string | null {
   const text = source.replace(/^\uFEFF/, "").replaceAll(/\r\n?/g, "\n");
-  if (findExceededBound(text, MAX_DEPTH, MAX_DOCUMENTS) !== null) return null;
+  if (findExceededBound(text, MAX_JSON_DEPTH, MAX_DOCUMENTS) !== null) return null;
   const documents = parse(text);
   if (documents.length === 0 || documents.some(({ errors, warnings }) => errors.length + warnings.length > 0))
     return null;
@@ -97,7 +97,10 @@ function formatOnce(source: string): string | null {
   return escapeInvisible(restoreLineBreaks(text, parts.join(""))).replaceAll(/[ \t]+$/gm, "");
 }
 
-/** Replaces invisible characters in double quotes with escapes, such as `\u2028`, because the printer does not. */
+/**
+ * Replaces invisible characters in double-quoted strings with escapes, such as `\u2028`. The printer does not escape
+ * them.
+ */
 function escapeInvisible(text: string): string {
   if (text.search(INVISIBLE) < 0) return text;
   const ranges: [number, number][] = [];

@@ -1,8 +1,8 @@
-/** Parses YAML into policies and tests, and reports every fault with its line and column. */
+/** Parses YAML into policies and tests, and reports faults with their lines and columns. */
 import type { Static, TSchema } from "@sinclair/typebox";
 import { TypeCompiler, type TypeCheck } from "@sinclair/typebox/compiler";
 import { ValueErrorType } from "@sinclair/typebox/errors";
-import { MAX_REJECTION_HOLDS_MS, MAX_VALIDITY_MS, MAX_WAIT_MS } from "./bounds.ts";
+import { MAX_REJECTION_HOLDS_MS, MAX_VALIDITY_MS, MAX_EXPIRY_MS } from "./bounds.ts";
 import type { JsonValue } from "../../json.ts";
 import { parseDuration } from "../../time.ts";
 import { findSimilarName } from "../../similar-name.ts";
@@ -23,7 +23,7 @@ import { findPatternFaults } from "../check/pattern-faults.ts";
 import { findRuleWarnings, type RuleWarning } from "../check/rule-warnings.ts";
 import { findTypeFault, type ExpressionPurpose } from "../check/type-check.ts";
 import { inferNamedTypes } from "../check/named-types.ts";
-import { HISTORY } from "../condition/cel-history.ts";
+import { HISTORY_VARIABLE } from "../condition/cel-history.ts";
 import { factVariable } from "../condition/source-facts.ts";
 import { DYN, type StaticType } from "../check/static-types.ts";
 import { PolicySchema, PolicyTestSchema, SampleActionSchema, SharedDataSchema } from "./policy-schema.ts";
@@ -87,7 +87,7 @@ interface ValueFault {
 
 /** Bounds of `expires_in`, `valid_for` and `rejection_holds`. Milliseconds. */
 const TERMS = {
-  expires_in: { least: 1_000, most: MAX_WAIT_MS, between: "1s and 30d" },
+  expires_in: { least: 1_000, most: MAX_EXPIRY_MS, between: "1s and 30d" },
   valid_for: { least: 1_000, most: MAX_VALIDITY_MS, between: "1s and 7d" },
   rejection_holds: { least: 0, most: MAX_REJECTION_HOLDS_MS, between: "0s and 90d" },
 } as const;
@@ -290,7 +290,7 @@ function checkNamedValues(
   };
   const { named: compiled, faults: inputFaults } = compileInputs(declared);
   const unshaped = [
-    ...(isShaped || history === undefined ? [] : [HISTORY]),
+    ...(isShaped || history === undefined ? [] : [HISTORY_VARIABLE]),
     ...(hasShapedFacts ? [] : Object.keys(facts ?? {}).map(factVariable)),
   ];
   const named = { ...compiled, names: [...compiled.names, ...unshaped] };

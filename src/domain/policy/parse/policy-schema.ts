@@ -3,8 +3,8 @@ import { type TSchema, Type } from "@sinclair/typebox";
 import { ACTION_STATUSES } from "../../actions.ts";
 import { MEMBER_PATTERN } from "../condition/condition-members.ts";
 import type { JsonObject } from "../../json.ts";
-import { REVIEWER_NAME } from "../../reviews.ts";
-import { FACT_SOURCE_NAME, MAX_FACTS_OF_POLICY, MAX_GRANT_COUNT, MAX_HISTORY } from "./bounds.ts";
+import { REVIEWER_NAME_PATTERN } from "../../reviews.ts";
+import { FACT_SOURCE_NAME_PATTERN, MAX_FACTS_OF_POLICY, MAX_GRANT_COUNT, MAX_HISTORY_ACTIONS } from "./bounds.ts";
 
 /** `params.` and names without dots. */
 const PARAMETER_PATTERN = "^params([.][A-Za-z_][A-Za-z0-9_]{0,63}){1,8}$";
@@ -142,7 +142,7 @@ const Terms = Type.Object(
       Type.Array(
         Type.Object(
           {
-            name: Type.String({ pattern: REVIEWER_NAME, description: "Name of a configured reviewer." }),
+            name: Type.String({ pattern: REVIEWER_NAME_PATTERN, description: "Name of a configured reviewer." }),
             may_approve: Type.Optional(
               Type.Boolean({
                 description:
@@ -231,7 +231,7 @@ const Obligations = Type.Object(
     minProperties: 1,
     additionalProperties: false,
     description:
-      "What happens to parameters. set and clamp change them: the changed request is evaluated again, and only it can run. redact hides them from people.",
+      "Changes to parameters. set and clamp change values: the changed request is evaluated again, and only that request can run. redact hides values from people.",
   },
 );
 const Risk = Type.Union([Type.Literal("low"), Type.Literal("medium"), Type.Literal("high"), Type.Literal("critical")], {
@@ -361,7 +361,7 @@ const HistorySchema = Type.Object(
     ),
     max: Type.Integer({
       minimum: 1,
-      maximum: MAX_HISTORY,
+      maximum: MAX_HISTORY_ACTIONS,
       description: "Maximum number of past actions. If there are more, conditions that read the history fail.",
     }),
   },
@@ -374,7 +374,7 @@ const FactsSchema = Type.Record(
   Type.String({ pattern: FactName }),
   Type.Object(
     {
-      source: Type.String({ pattern: FACT_SOURCE_NAME, description: "Name of a configured fact source." }),
+      source: Type.String({ pattern: FACT_SOURCE_NAME_PATTERN, description: "Name of a configured fact source." }),
       with: Type.Optional(
         Type.Record(Type.String({ pattern: FactName }), Type.String({ minLength: 1, description: "CEL." }), {
           maxProperties: 16,
@@ -387,7 +387,7 @@ const FactsSchema = Type.Record(
         description: "JSON Schema of the value. Conditions cannot read members that the schema does not name.",
       }),
     },
-    { additionalProperties: false, description: "A value from outside." },
+    { additionalProperties: false, description: "A value from a fact source." },
   ),
   {
     minProperties: 1,
@@ -547,15 +547,17 @@ export const PolicySchema = Type.Object(
 );
 
 const ACTION = {
-  agent_id: Type.String({ minLength: 1, maxLength: 256, description: "Who acts." }),
-  tool: Type.String({ minLength: 1, maxLength: 256, description: "With what." }),
-  operation: Type.String({ minLength: 1, maxLength: 256, description: "What is done." }),
-  params: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Arguments; {} when absent." })),
+  agent_id: Type.String({ minLength: 1, maxLength: 256, description: "Agent that acts." }),
+  tool: Type.String({ minLength: 1, maxLength: 256, description: "Name of the tool." }),
+  operation: Type.String({ minLength: 1, maxLength: 256, description: "Name of the operation." }),
+  params: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), { description: "Parameters of the action. Default: {}." }),
+  ),
   context: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), { description: "Context of the action. Default: {}." }),
   ),
 };
-const Action = Type.Object(ACTION, { additionalProperties: false, description: "What is submitted." });
+const Action = Type.Object(ACTION, { additionalProperties: false, description: "The submitted action." });
 export const GivenPrincipal = Type.Object(
   {
     key_id: Type.Optional(Type.String({ description: "Id of the key." })),
@@ -618,10 +620,14 @@ const GivenHistory = Type.Array(
       session: Type.Optional(
         Type.String({ description: "Session of the past action. Default: the session of the action." }),
       ),
-      tool: Type.String({ minLength: 1, maxLength: 256, description: "With what." }),
-      operation: Type.String({ minLength: 1, maxLength: 256, description: "What was done." }),
-      params: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Arguments; {} when absent." })),
-      context: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Context; {} when absent." })),
+      tool: Type.String({ minLength: 1, maxLength: 256, description: "Name of the tool." }),
+      operation: Type.String({ minLength: 1, maxLength: 256, description: "Name of the operation." }),
+      params: Type.Optional(
+        Type.Record(Type.String(), Type.Unknown(), { description: "Parameters of the action. Default: {}." }),
+      ),
+      context: Type.Optional(
+        Type.Record(Type.String(), Type.Unknown(), { description: "Context of the action. Default: {}." }),
+      ),
       status: Type.Optional(
         Type.Union(
           ACTION_STATUSES.map((status) => Type.Literal(status)),
@@ -699,7 +705,8 @@ const EXPECTED = {
   approval: Type.Optional(ExpectedApproval),
   params: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
-      description: "Parameters that may run, as obligations change them; what is absent is not compared.",
+      description:
+        "Parameters of the request that may run, after obligations are applied. Absent parameters are not compared.",
     }),
   ),
   shadow: Type.Optional(
@@ -789,7 +796,7 @@ export const PolicyTestSchema = Type.Object(
       Type.Array(
         Type.Object(
           {
-            name: Type.String({ minLength: 1, maxLength: 200, description: "Name of the case: what it tests." }),
+            name: Type.String({ minLength: 1, maxLength: 200, description: "Name of the case." }),
             now: Type.Optional(
               Type.String({
                 format: "date-time",
@@ -817,7 +824,7 @@ export const PolicyTestSchema = Type.Object(
       Type.Array(
         Type.Object(
           {
-            name: Type.String({ minLength: 1, maxLength: 200, description: "Name of the scenario: what it tests." }),
+            name: Type.String({ minLength: 1, maxLength: 200, description: "Name of the scenario." }),
             now: Type.Optional(
               Type.String({
                 format: "date-time",
@@ -835,5 +842,5 @@ export const PolicyTestSchema = Type.Object(
       ),
     ),
   },
-  { additionalProperties: false, $id: "assent-policy-test", description: "Tests beside a policy." },
+  { additionalProperties: false, $id: "assent-policy-test", description: "Tests of policies." },
 );

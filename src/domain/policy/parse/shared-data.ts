@@ -53,8 +53,8 @@ export function listEnvironments(files: readonly SharedDataFile[]): string[] {
 }
 
 /**
- * Returns faults of an environment's values: each value must replace a value of the same type, so that a misspelt name,
- * or a string instead of a number, cannot change the meaning of a condition.
+ * Returns faults of an environment's values. Each value must replace a value of the same type. Otherwise a misspelt
+ * name, or a string instead of a number, could change the meaning of a condition.
  */
 export function findEnvironmentFaults({ values, environments = {} }: SharedDataFile): DataFault[] {
   return Object.entries(environments).flatMap(([environment, others]) =>
@@ -105,7 +105,7 @@ export function resolveSharedData(value: JsonValue, shared: SharedData): { value
   return { value: { ...rest, data }, faults };
 }
 
-/** Returns a fault if the resolved data of a policy is too large, or does not consist of maps. */
+/** Returns a fault if the data of a policy is too large, or if it still is a list of names. */
 export function findDataFaults(data: unknown): DataFault[] {
   if (data === undefined) return [];
   if (Array.isArray(data))

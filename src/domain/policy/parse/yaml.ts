@@ -1,4 +1,5 @@
 /** Parses YAML into JSON values and their positions. Reports everything that JSON cannot represent as a fault. */
+import { unescapePointerToken } from "../../json-pointer.ts";
 import {
   isAlias,
   isMap,
@@ -15,7 +16,7 @@ import {
   type YAMLParseError,
   type YAMLWarning,
 } from "yaml";
-import { MAX_DEPTH, type JsonValue } from "../../json.ts";
+import { MAX_JSON_DEPTH, type JsonValue } from "../../json.ts";
 import { findExceededBound } from "./yaml-depth.ts";
 
 /** A position in a file. Line and column start at 1. */
@@ -58,11 +59,11 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
     const { line, col } = lines.linePos(offset);
     return { line, column: col };
   };
-  const beyond = findExceededBound(text, MAX_DEPTH, MAX_DOCUMENTS);
+  const beyond = findExceededBound(text, MAX_JSON_DEPTH, MAX_DOCUMENTS);
   if (beyond !== null) {
     const message =
       beyond.what === "depth"
-        ? `the file nests deeper than ${MAX_DEPTH} levels`
+        ? `the file nests deeper than ${MAX_JSON_DEPTH} levels`
         : `the file has more than ${MAX_DOCUMENTS} documents; split it`;
     // Count the lines here, because the parser has not run.
     lines.addNewLine(0);
@@ -132,8 +133,8 @@ function findNonJsonFaults(document: Document): { offset: number; message: strin
     Node(_, node, path) {
       remember(node);
       if (isMap(node)) for (const key of findRepeatedKeys(node)) fault(key, "map keys must be unique");
-      if (path.filter(isCollection).length < MAX_DEPTH || !isCollection(node)) return undefined;
-      fault(node, `the file nests deeper than ${MAX_DEPTH} levels`);
+      if (path.filter(isCollection).length < MAX_JSON_DEPTH || !isCollection(node)) return undefined;
+      fault(node, `the file nests deeper than ${MAX_JSON_DEPTH} levels`);
       return visit.SKIP;
     },
     Alias(_, node, path) {
@@ -190,7 +191,7 @@ function offsetOf(document: Document, text: string, pointer: string, { key = fal
   let at = document.contents?.range?.[0] ?? 0;
   let keyAt = at;
   for (const raw of pointer.split("/").slice(1)) {
-    const segment = raw.replaceAll("~1", "/").replaceAll("~0", "~");
+    const segment = unescapePointerToken(raw);
     const inside: unknown = isAlias(node) ? node.resolve(document) : node;
     let next: unknown;
     if (isMap(inside)) {
@@ -256,7 +257,7 @@ function quotingHint(text: string, { code, pos: [offset] }: YAMLParseError | YAM
 
 function explainYamlError({ code, message }: YAMLParseError | YAMLWarning): string {
   if (code === "BLOCK_AS_IMPLICIT_KEY") return "a colon and a space end an unquoted string";
-  if (/call stack/i.test(message)) return `the file nests deeper than ${MAX_DEPTH} levels`;
+  if (/call stack/i.test(message)) return `the file nests deeper than ${MAX_JSON_DEPTH} levels`;
   const first = message.split(" at line ")[0] as string;
   return first.charAt(0).toLowerCase() + first.slice(1);
 }

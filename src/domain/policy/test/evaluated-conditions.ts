@@ -1,7 +1,7 @@
 /** Determines which conditions a decision evaluated, for the coverage of policies by their tests. */
 import type { CompiledPolicySet } from "../compile/compile.ts";
 import { rulesForTool } from "../compile/rule-index.ts";
-import type { RuleFinding } from "../decide/first-match.ts";
+import type { RuleAnswer } from "../decide/first-match.ts";
 import { Evaluation } from "../decide/evaluation.ts";
 import { matchLimit } from "../decide/limit-facts.ts";
 import { matchNames } from "../compile/name-patterns.ts";
@@ -16,19 +16,19 @@ export interface EvaluatedCondition {
 }
 
 /**
- * Returns the conditions that were evaluated: the conditions of each policy's rules up to the rule that gave the
- * answer, and the conditions of the limits that match the action.
+ * Returns the conditions that were evaluated: those of each policy's rules up to the rule that gave the answer, and
+ * those of the limits that match the action.
  * @param findings the answers of all policies to the same action
  */
 export function findEvaluatedConditions(
   compiled: CompiledPolicySet,
   { request, facts, now }: Pick<SimulatedDecision, "request" | "facts" | "now">,
-  findings: readonly RuleFinding[],
+  findings: readonly RuleAnswer[],
 ): EvaluatedCondition[] {
   const evaluation = new Evaluation(compiled, request, facts, now);
   return evaluation.applicablePolicies().flatMap((policy) => {
     const names = evaluation.names(policy);
-    const isLimit = ({ rule }: RuleFinding): boolean => policy.limits.some((limit) => limit.rule === rule);
+    const isLimit = ({ rule }: RuleAnswer): boolean => policy.limits.some((limit) => limit.rule === rule);
     const answer = findings.find(
       (finding) => finding.policy === policy && !isLimit(finding) && finding.rule !== policy.history?.rule,
     );

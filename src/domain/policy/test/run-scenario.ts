@@ -2,7 +2,7 @@
 import type { ActionRequest, ActionStatus } from "../../actions.ts";
 import type { JsonObject } from "../../json.ts";
 import { parseDuration, parseRfc3339 } from "../../time.ts";
-import { type ScenarioStep, type StepVerb, verbOf } from "../check/test-faults.ts";
+import { type ScenarioStep, type StepVerb, findStepVerb } from "../check/test-faults.ts";
 import type { CompiledPolicySet } from "../compile/compile.ts";
 import { evaluateAllPolicies } from "../decide/decide.ts";
 import type { PolicyTest } from "../parse/parse.ts";
@@ -29,7 +29,7 @@ export function* runScenario(
   for (const [j, step] of steps.entries()) {
     const wrong = yield* run.step(step);
     if (wrong === null) continue;
-    failure = `step ${j + 1} (${verbOf(step) ?? "after"}): ${wrong}`;
+    failure = `step ${j + 1} (${findStepVerb(step) ?? "after"}): ${wrong}`;
     pointer = `/scenarios/${i}/steps/${j}`;
     break;
   }
@@ -64,7 +64,7 @@ class ScenarioRun {
   *step(step: ScenarioStep): Generator<undefined, string | null> {
     yield;
     this.actions.pass(parseDuration(step.after ?? "0s") ?? 0);
-    const verb = verbOf(step);
+    const verb = findStepVerb(step);
     if (verb === null) return null;
     if (verb === "submit") return yield* this.submit(step);
     const action = this.named.get(step[verb] as string) as SimulatedAction;

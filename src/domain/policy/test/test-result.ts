@@ -1,5 +1,5 @@
 /** The result of one case or scenario of a policy test. */
-import type { RuleFinding } from "../decide/first-match.ts";
+import type { RuleAnswer } from "../decide/first-match.ts";
 import type { Decision } from "../policy-types.ts";
 import type { EvaluatedCondition } from "./evaluated-conditions.ts";
 
@@ -12,7 +12,7 @@ export interface TestResult {
   /** The decision; for a scenario, the last decision. Null if there was no decision. */
   decision: Decision | null;
   /** The answer of each policy under test to each action, even if another policy was stricter. */
-  findings: readonly RuleFinding[];
+  findings: readonly RuleAnswer[];
   evaluated: readonly EvaluatedCondition[];
 }
 
