@@ -297,8 +297,8 @@ function Refused({ error, again }: { error: unknown; again: () => void }) {
 }
 
 /**
- * Removes the token from the address, where others could read it, and stores it in the tab's history state for a
- * reload.
+ * Returns the link's token. Removes it from the address, where others could read it, and stores it in the tab's history
+ * state for a reload.
  */
 function takeToken(): string {
   const given = decodeFragment(location.hash.slice(1));

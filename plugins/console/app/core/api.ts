@@ -1,4 +1,4 @@
-/** The only access to the service: typed operations, a timeout for each request, and the service's clock. */
+/** Requests to the service: typed operations, timeouts, the service's clock, and whether it is reachable. */
 import type { Api } from "./api-types.ts";
 import { credentialFetchOptions, currentCredential, signOutAfterRefusal } from "./session.ts";
 
@@ -65,7 +65,7 @@ export function serviceNow(): number {
 
 /**
  * Calls `watcher` now and whenever the reachability of the service changes. The argument is when the service became
- * unreachable, or null if it is reachable.
+ * unreachable, or null if it is reachable. Returns a function that removes the watcher.
  */
 export function watchReachability(watcher: (since: number | null) => void): () => void {
   watchers.add(watcher);
@@ -73,7 +73,10 @@ export function watchReachability(watcher: (since: number | null) => void): () =
   return () => void watchers.delete(watcher);
 }
 
-/** Calls `retry` when the service becomes reachable again, or after `HEALTH_CHECK_MS` if it counts as reachable now. */
+/**
+ * Calls `retry` when the service becomes reachable again, or after `HEALTH_CHECK_MS` if it counts as reachable now.
+ * Returns a function that cancels this.
+ */
 export function retryWhenReachable(retry: () => void): () => void {
   const timer = downSince === null ? setTimeout(retry, HEALTH_CHECK_MS) : undefined;
   const watcher = (since: number | null): void => {
@@ -102,8 +105,8 @@ export async function checkReachability(): Promise<void> {
 }
 
 /**
- * Resolves to true if the service responds to a health check. The timer refers to the controller, so the controller is
- * not garbage-collected and the timeout also ends a check that hangs.
+ * Resolves to true if the service responds to a health check in time, with any status. The timer keeps the controller
+ * from being garbage-collected, so the timeout also ends a check that hangs.
  */
 async function answersHealthCheck(): Promise<boolean> {
   const late = new AbortController();
@@ -174,7 +177,7 @@ export function sendRequest(path: string, options: ApiRequestOptions = {}): Prom
   return exchange(path, options, (response) => Promise.resolve(response));
 }
 
-/** Returns the response's JSON; null if it has no body. Prefer `request`, which is typed. */
+/** Returns the response's JSON; null for status 204. Prefer `request`, which is typed. */
 export function fetchJson(path: string, options: ApiRequestOptions = {}): Promise<unknown> {
   return exchange(path, options, async (response) => (response.status === 204 ? null : response.json()));
 }
@@ -231,8 +234,8 @@ async function exchange<T>(
 }
 
 /**
- * Updates the clock offset from the response's Date header. The header has whole seconds, so smaller differences are
- * ignored.
+ * Updates the clock offset from the response's Date header. The header has whole seconds, so differences of up to two
+ * seconds are ignored.
  */
 function setClock(response: Response): void {
   const date = Date.parse(response.headers.get("date") ?? "");

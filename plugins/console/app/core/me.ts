@@ -1,4 +1,4 @@
-/** The signed-in credential: its identity and scopes, and the names of keys that records identify by id. */
+/** The signed-in credential: its identity and scopes, and the names of keys and users that records identify by id. */
 import { signal } from "@preact/signals";
 import type { Api } from "./api-types.ts";
 import { request } from "./api.ts";
@@ -8,7 +8,7 @@ export type Me = Api["GET /v1/me"]["response"];
 
 /** Null until it is loaded. */
 const current = signal<Me | null>(null);
-/** Names of keys, keyed by id; null for a key that is unknown or is being requested. */
+/** Names of keys and users, keyed by id; null for an id that is unknown or is being requested. */
 const names = new Map<string, string | null>();
 const watchers = new Set<() => void>();
 let missingIds = new Set<string>();
@@ -46,8 +46,8 @@ export function hasScope(scope: string): boolean {
 }
 
 /**
- * Returns the name of a key. If the name is not known yet, requests it, returns null, and notifies the watchers when it
- * arrives.
+ * Returns the name of a key or user. If the name is not known yet, requests it, returns null, and notifies the watchers
+ * when it arrives. Also returns null if the credential cannot read names.
  */
 export function nameOfKey(id: string): string | null {
   const name = names.get(id);

@@ -20,7 +20,7 @@ interface Props {
   onOpen(id: string): void;
   /** @param isRange whether to select all rows from the last selected row to this row */
   onSelect(id: string, isRange: boolean): void;
-  /** Called when the last loaded row comes into view. */
+  /** Called when the last loaded row is rendered, shortly before it comes into view. */
   onEnd(): void;
 }
 

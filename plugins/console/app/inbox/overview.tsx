@@ -1,5 +1,6 @@
 /**
- * The right side without an open request: the pending requests, grouped by shape, or the selection with its vote bar.
+ * The right side of the inbox if no request is open: the pending requests, grouped by shape, or the selected requests
+ * with a vote bar.
  */
 import { useRef, useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";

@@ -210,7 +210,7 @@ export function IconChip({ icon, children }: { icon: "bot" | "clock" | "users"; 
   );
 }
 
-/** Shows whether the agent is still connected and will continue after an approval. */
+/** Shows whether the agent is waiting for the decision; if not, when it last submitted the request or waited for it. */
 export function AgentWaitStatus({ action }: { action: Action }) {
   return (
     <span class="quiet">

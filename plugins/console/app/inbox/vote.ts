@@ -216,7 +216,7 @@ export interface VoteCounts {
   failed: number;
 }
 
-/** Returns a summary of several votes: "3 approved; 1 was settled by someone else or expired." */
+/** Returns a summary of several votes: "3 approved; 1 not recorded: settled by someone else, or expired." */
 export function summarizeVotes({ settled, recorded, late, failed }: VoteCounts, approve: boolean): string {
   const parts = [
     settled === 0 && recorded > 0 ? "" : `${settled} ${approve ? "approved" : "denied"}`,

@@ -1,6 +1,6 @@
 /**
- * Shows how the service would count the signed-in person's vote on the open request: as their own vote, as a vote on
- * behalf of another user, or not at all, with the reason. Also offers the emergency approval.
+ * Shows if the person would vote on behalf of another user, or why the person cannot approve the open request. Also
+ * offers the emergency approval.
  */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";

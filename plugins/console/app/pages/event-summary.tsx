@@ -135,7 +135,7 @@ type ActionEntry =
   | RedecisionEntry
   | ReviewEntry;
 
-/** Summarizes an entry that is not about an action, such as a change of a key or a grant. */
+/** Summarizes the other types of entries, such as changes of keys and grants. */
 function summarizeChange(entry: Exclude<Entry, ActionEntry>): ComponentChildren {
   switch (entry.type) {
     case "api_key":

@@ -50,7 +50,7 @@ function storeSeen(vkey: string, { size, root }: Checkpoint): void {
 
 /**
  * Updates the stored checkpoint after the user pinned a different key. Keeps the checkpoint if the new key is the
- * successor of the old one. Otherwise removes it, because it belongs to a different log.
+ * successor of the old one. Otherwise removes it, because it might belong to a different log.
  */
 export function rebindStoredCheckpoint(vkey: string | null, isSuccessor: boolean): void {
   const before = readSeen();

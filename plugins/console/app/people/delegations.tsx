@@ -101,7 +101,8 @@ function NoDelegations({ shown, canDelegate }: { shown: Shown; canDelegate: bool
 
 /**
  * Loads one page of delegations. The first page of current delegations also contains at most 200 scheduled delegations.
- * A user can have at most 20 delegations, so that is enough for all but large services.
+ * Further scheduled delegations are not displayed. Only large services have them, because each user can have created at
+ * most 20 open delegations.
  */
 async function loadDelegations(shown: Shown, cursor: string | undefined, signal: AbortSignal | undefined) {
   const page = async (status: Delegation["status"]) => {

@@ -139,7 +139,7 @@ function marksOf({ faults, results }: Results): EditorMark[] {
   return [...faults.map((fault) => ({ severity: "error" as const, ...fault })), ...failed];
 }
 
-/** Returns a test for each action. The test expects the recorded decision. */
+/** Returns a test for each distinct action. The test expects the decision that the edited text makes now. */
 function renderTests(actions: readonly SampleAction[], results: readonly DryRunResult[]): string {
   const cases = new Map<string, object>();
   for (const [i, result] of results.entries()) {

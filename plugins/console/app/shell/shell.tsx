@@ -121,7 +121,7 @@ function Console() {
   );
 }
 
-/** Moves the focus to the heading of the page, past the menu. */
+/** Renders a link for keyboard users that moves the focus past the menu, to the page's heading. */
 function SkipLink({ main }: { main: RefObject<HTMLElement | null> }) {
   return (
     <a
@@ -238,7 +238,7 @@ function MenuSection({ title, pages, current }: { title: Section; pages: readonl
 async function endSession(): Promise<void> {
   if (currentCredential() === COOKIE_CREDENTIAL) await fetchJson("/v1/session", { method: "DELETE" });
   signOut();
-  // The service has already removed the device, so do not wait for the push service.
+  // The end of a user's session has already removed the device in the service, so do not wait for the push service.
   void unsubscribeDevice().catch(() => undefined);
 }
 

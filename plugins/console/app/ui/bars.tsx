@@ -1,6 +1,4 @@
-/**
- * Renders bars in order of size. Each number links to the items that it counts, if there is a page with these items.
- */
+/** Renders bars in the given order. Each number links to the items that it counts, if a page lists them. */
 import type { ComponentChildren } from "preact";
 import { MarkedValue } from "./elements.tsx";
 import { renderPlain } from "./format.ts";

@@ -1,4 +1,4 @@
-/** Elements that all pages use. `MarkedValue` and `JsonBlock` render text from the API and make hidden characters visible. */
+/** Elements that pages share. `MarkedValue` and `JsonBlock` make hidden characters in text from the API visible. */
 import { useComputed } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";

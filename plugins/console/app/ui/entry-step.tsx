@@ -80,7 +80,7 @@ export function toEntryStep(event: Event): TimelineStep {
   };
 }
 
-/** Renders the action of an entry. Only the decision entry contains the tool and the operation. */
+/** Renders a link to the action of an entry. Only the decision entry contains the tool and the operation. */
 function Subject({ entry: { tool, operation }, action }: { entry: Entry; action: string | null }) {
   if (action === null) return null;
   return (
@@ -204,7 +204,7 @@ function subjectOf(type: string, entry: Entry): ComponentChildren {
   }
 }
 
-/** Returns the description of a stop, such as "of agent support-*: the invoice run is wrong". */
+/** Returns the description of a stop, such as "of agent support-* (the invoice run is wrong)". */
 function describeStop({ stop }: Entry): string {
   if (stop === undefined) return "";
   const parts = (["agent", "tool", "policy"] as const).flatMap((name) =>

@@ -244,8 +244,8 @@ export function RequestContent({ action, level, lines = 40 }: { action: Shown; l
 }
 
 /**
- * Renders the parts of a request that a vote covers, in order: preview, reason, what is unusual, parameters, context,
- * questions.
+ * Renders what a person reads before they vote, in order: preview, changes by an approver, reason, what is unusual,
+ * parameters, context, questions.
  */
 export function RequestToVoteOn({ action, level = 3, lines = 40 }: { action: Shown; level?: 2 | 3; lines?: number }) {
   return (
@@ -260,7 +260,7 @@ export function RequestToVoteOn({ action, level = 3, lines = 40 }: { action: Sho
   );
 }
 
-/** Renders who submitted the request and which policy decided. */
+/** Renders when and by whom the request was submitted, its risk, and which policy decided. */
 export function RequestOrigin({ action }: { action: Shown }) {
   return (
     <FactList
