@@ -24,6 +24,7 @@ import type {
 } from "../core/api-types.ts";
 import type { LedgerEvent } from "../core/live-events.ts";
 import { Badge, MarkedValue } from "../ui/elements.tsx";
+import { OCCASIONS, VERDICTS } from "../ui/entry-texts.ts";
 import { formatCounted } from "../ui/format.ts";
 import { PrincipalName } from "../ui/person.tsx";
 
@@ -48,19 +49,6 @@ type Entry =
   | SuggestedRuleEntry
   | ThrottleEntry
   | UserEntry;
-
-const VERDICTS: Readonly<Partial<Record<ApprovalEntry["verdict"], string>>> = {
-  approve: "approved",
-  deny: "denied",
-  rejection_lifted: "rejection lifted",
-};
-const OCCASIONS: Readonly<Record<RedecisionEntry["occasion"], string>> = {
-  vote: "at a vote",
-  start: "at a start",
-  permit: "for a permit",
-  review: "after a review",
-  edit: "after a change",
-};
 
 const words = (name: string): string => name.replaceAll("_", " ");
 
