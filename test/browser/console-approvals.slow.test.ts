@@ -232,7 +232,7 @@ rules:
       body: { ...ASKED, operation: "own" },
     });
     const { page } = await console_.visit(console_.service.admin, `#/approvals/${body.body.id}`);
-    await page.getByText("This key cannot vote on it").waitFor();
+    await page.getByText("You cannot vote on this request").waitFor();
     assert.equal(await page.getByRole("button", { name: "Approve" }).count(), 0);
   });
 

@@ -104,7 +104,7 @@ export function SelectedRequests({ items, onSelect, onClear, onBack, onVoted, on
       <div class="pane-foot">
         {done === null ? null : (
           <Notice>
-            {done} of {items.length} recorded…
+            {done} of {items.length} votes processed…
           </Notice>
         )}
         <VoteBar subject="selection" count={items.length} cast={cast} />

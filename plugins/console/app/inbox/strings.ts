@@ -33,7 +33,7 @@ export const TEXTS = {
   expired: "The deadline has passed, so no one can vote on it. The agent has to submit it again.",
   waiting: "The agent is waiting for the answer.",
   recorded: (left: number) => `Your approval is recorded. It needs ${formatCounted(left, "more approval")}.`,
-  notYours: "This key cannot vote on it: it belongs to the requester (same key, agent or owner).",
+  notYours: "You cannot vote on this request, because your vote would count as the requester's.",
   notRecorded: (reason: string) =>
     `Your vote was not recorded.${reason === "" ? "" : ` Your reason is kept: “${reason}”.`}`,
   signatureRequired:
@@ -83,7 +83,7 @@ export const FIRST_STEPS = {
   key: "Agent key",
   createKey: "Create an agent key",
   keyHelp:
-    "Stored in this tab and filled in below. An API key cannot approve requests of agents whose keys it created: with an API key, use the agent key that the first start printed.",
+    "Stored in this tab and filled in below. You cannot approve requests of a key that you own: use a key that you create here, which has no owner, or the agent key that the first start printed.",
   keyFirst: "To send a test request, enter or create an agent key first.",
   send: "Send a test request",
   sending: "Sending…",

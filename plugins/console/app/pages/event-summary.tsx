@@ -107,7 +107,7 @@ function summarize(entry: Entry): ComponentChildren {
     case "question":
       return <MarkedValue value={`${entry.phase === "ask" ? "question" : "answer"}: ${entry.text}`} />;
     case "policy_set":
-      return `${entry.policy_count} policies decide`;
+      return formatCounted(entry.policy_count, "active policy", "active policies");
     default:
       return summarizeChange(entry);
   }

@@ -4,7 +4,7 @@ import type { Event } from "../core/api-types.ts";
 import { encodeSegment } from "../core/api.ts";
 import { describeActionEntry, kindOfEntry } from "./action-history.tsx";
 import { MarkedValue, Time } from "./elements.tsx";
-import { renderPlain } from "./format.ts";
+import { formatCounted, renderPlain } from "./format.ts";
 import { PersonLink } from "./person.tsx";
 import type { TimelineStep } from "./timeline.tsx";
 
@@ -194,7 +194,7 @@ function subjectOf(type: string, entry: Entry): ComponentChildren {
         </>
       );
     case "policy_set":
-      return `with ${entry.policy_count ?? 0} policies`;
+      return `with ${formatCounted(entry.policy_count ?? 0, "policy", "policies")}`;
     default:
       return entry.agent_id === undefined ? null : (
         <>

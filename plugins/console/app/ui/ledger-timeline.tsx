@@ -12,7 +12,7 @@ const TEXTS = {
   what: "entries",
   scope: "The timeline needs the scope events:read.",
   none: "The ledger has no entry about it yet.",
-  noneRecent: "The newest 10,000 entries of the ledger have none about it.",
+  noneYet: "No entry about it was found yet. Each search reads up to 10,000 entries.",
   earlier: "Search earlier entries",
 } as const;
 
@@ -59,7 +59,7 @@ function LoadedTimeline({
           <Loading what={TEXTS.what} />
         ) : null
       ) : list.rows.length === 0 ? (
-        <Empty text={list.hasMore ? TEXTS.noneRecent : TEXTS.none}>
+        <Empty text={list.hasMore ? TEXTS.noneYet : TEXTS.none}>
           {list.hasMore ? (
             <button type="button" disabled={list.isBusy} onClick={list.more}>
               {TEXTS.earlier}
