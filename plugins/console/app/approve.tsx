@@ -107,7 +107,7 @@ function Approve() {
         : voteSigned(action, approve, reason, grant));
       setDone(
         status === "pending_approval"
-          ? "Your approval is recorded; it needs more approvals."
+          ? "Your approval is recorded; the request needs more approvals."
           : `You ${approve ? "approved" : "denied"} it.`,
       );
       return true;
@@ -225,11 +225,11 @@ function SignInToSign() {
 function SignInToGrant() {
   return (
     <p class="quiet">
-      The rule lets you also allow later requests like this.{" "}
+      The rule lets you also allow later requests like this one.{" "}
       <a href={userSignInAddress()} onClick={() => sessionStorage.setItem(LINK_STORE, token)}>
         Sign in as a user
       </a>{" "}
-      for that.
+      to do so.
     </p>
   );
 }

@@ -36,7 +36,7 @@ export function RevokeKey({ apiKey, onClose, onDone }: { apiKey: ApiKey; onClose
           )}
         </p>
         <p>
-          From the next request on, its holder can no longer
+          From the next request on, its holder can no longer do this
           {agent_id === null ? null : (
             <>
               {" "}

@@ -142,7 +142,7 @@ function ReviewTable({ review: { since, until, open_reviews, rows }, days }: { r
       {matching.length === 0 ? (
         <Empty text={TEXTS.none[filter]}>
           {filter === "unused" ? (
-            <p>No user or key that is older than {formatCounted(days, "day")} was idle for all of them.</p>
+            <p>Every user and key that is older than {formatCounted(days, "day")} was used in this time.</p>
           ) : (
             <>
               <p>{TEXTS.next}</p>

@@ -238,7 +238,7 @@ function RevokeDialog({ delegation: { id, from, to }, onClose, onDone }: DialogP
       <form onSubmit={submit}>
         <p>
           <MarkedValue value={to.name} /> can no longer approve on behalf of <MarkedValue value={from.name} />, from now
-          on and in every process. Votes that were given stay.
+          on and in every process. Votes that are already recorded are kept.
         </p>
         <Field name="comment" label="Comment" help="Recorded in the ledger; optional." error={error} maxLength={1000} />
         <ErrorNotice error={error} />

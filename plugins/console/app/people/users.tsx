@@ -21,7 +21,7 @@ const TEXTS = {
   none: { live: "There are no users yet.", ended: "No user has been deactivated." },
   next: {
     live: "Add a user, or let people sign in at your identity provider. With an admin key and curl:",
-    ended: "A user whom you end appears here, and can be resumed.",
+    ended: "Users whom you deactivate appear here. You can reactivate them.",
   },
 } as const;
 
@@ -179,7 +179,7 @@ function SignInMethods({ user: { passkeys, identities, managed_by, link_expires_
       {passkeys.length + identities.length === 0 ? <span class="quiet">cannot sign in yet</span> : null}
       {link_expires_at === null ? null : (
         <div class="quiet">
-          open link until <Time at={link_expires_at} />
+          enrolment link valid until <Time at={link_expires_at} />
         </div>
       )}
     </>

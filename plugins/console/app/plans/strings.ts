@@ -23,7 +23,7 @@ export const TEXTS = {
   cancelTitle: "Cancel this plan?",
   cancelHelp: (isAdmin: boolean): string =>
     isAdmin
-      ? "Its pending actions are cancelled, and its actions that may start and have not started are cancelled, too."
+      ? "Its pending actions are cancelled, and so are its allowed and approved actions that have not started."
       : "Its pending actions are cancelled, and the votes on the others are void.",
   keepPlan: "Keep it",
   submitted: "submitted these actions together",

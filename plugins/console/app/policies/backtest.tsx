@@ -190,7 +190,7 @@ function Summary({ data, nothing }: { data: FlipReport; nothing: string }) {
         <strong>{evaluated === 0 ? nothing : `${counts}${BACKTEST_TEXTS.otherwise(otherwise)}`}</strong>
       </Notice>
       <p class="quiet">
-        Decisions that this key may see, <Time at={since} /> to <Time at={until} />, compared with the record.
+        Decisions that you may see, from <Time at={since} /> to <Time at={until} />, compared with the record.
         {BACKTEST_TEXTS.erased(erased)}
         {BACKTEST_TEXTS.unrecorded(unrecorded)}
         {BACKTEST_TEXTS.altered(altered)}

@@ -82,7 +82,7 @@ function NoSuggestions({ read }: { read: number }) {
     <Empty text="Nothing to suggest.">
       <p>
         A rule needs 20 approvals by 2 people, for 2 agents, on 3 days, and no rejection of a request that it covers.
-        Read: {formatCounted(read, "decision")} of the last 90 days. Answer <a href="#/approvals">pending requests</a>,
+        Read: {formatCounted(read, "decision")} of the last 90 days. Vote on <a href="#/approvals">pending requests</a>,
         or look for rules with less evidence on the command line:
       </p>
       <Snippet
@@ -142,7 +142,7 @@ function EvidenceFacts({ suggestion: { evidence } }: { suggestion: Suggestion })
     <FactList
       rows={[
         ["Covers", `${formatCounted(approvals, "approval")}${weak === 0 ? "" : `, ${weak} of them weak`}`],
-        ["Behind it", `${people} people, ${formatCounted(agents, "agent")}, ${formatCounted(days, "day")}`],
+        ["Evidence", `${people} people, ${formatCounted(agents, "agent")}, ${formatCounted(days, "day")}`],
         ["Median vote", formatDuration(median_vote_ms)],
         [
           "Outcomes",

@@ -261,7 +261,7 @@ export function CopyButton({ value, label = "Copy" }: { value: string; label?: s
       await navigator.clipboard.writeText(value);
       setResult("Copied");
     } catch {
-      setResult("Select it and copy by hand: browsers give the clipboard only to https and localhost.");
+      setResult("Select the text and copy it: browsers allow the clipboard only on https pages and on localhost.");
     }
   };
   return (

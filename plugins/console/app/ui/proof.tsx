@@ -62,7 +62,7 @@ export function EntryProof({ hash }: { hash: string }) {
       </p>
       {canVerify ? null : (
         <Notice kind="busy">
-          Browsers verify only on pages of https and localhost. Save the proof and verify it with{" "}
+          Browsers can verify only on https pages and on localhost. Save the proof and verify it with{" "}
           <code>assent verify</code>.
         </Notice>
       )}

@@ -314,11 +314,11 @@ export function RequestHash({ action }: { action: Shown }) {
         Request hash <Hash value={action.request_hash} />
       </p>
       {computed === action.request_hash ? (
-        <p class="fits">✓ computed in this browser from what this page shows</p>
+        <p class="fits">✓ computed in this browser from the data on this page</p>
       ) : (
         <p class="notice bad" role="alert">
-          What this page shows has another hash (<code>{computed}</code>). Do not vote; report this to the service's
-          operator.
+          The data on this page has a different hash (<code>{computed}</code>). Do not vote; report this to the
+          service's operator.
         </p>
       )}
     </div>
