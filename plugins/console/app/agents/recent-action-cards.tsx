@@ -18,7 +18,7 @@ const LATEST = 8;
 /** Maximum number of kinds of action whose parameters are described. */
 const MAX_KINDS = 5;
 
-export type RecentActions = ReturnType<typeof useRecentActions>;
+type RecentActions = ReturnType<typeof useRecentActions>;
 
 /** Loads the agent's newest actions once for all cards. */
 export function useRecentActions(id: string) {

@@ -38,7 +38,7 @@ export class ApiError extends Error {
   }
 }
 
-export interface ApiRequestOptions {
+interface ApiRequestOptions {
   method?: string;
   body?: unknown;
   /** A body that is sent as it is. */

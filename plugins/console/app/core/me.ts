@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import type { Api } from "./api-types.ts";
 import { request } from "./api.ts";
-import { currentCredential } from "./session.ts";
+import { COOKIE_CREDENTIAL, currentCredential } from "./session.ts";
 
 export type Me = Api["GET /v1/me"]["response"];
 
@@ -38,6 +38,11 @@ export function clearMe(): void {
 
 export function currentMe(): Me | null {
   return current.value;
+}
+
+/** Returns the id of the signed-in user; null for an API key, and until the user is loaded. */
+export function signedInUserId(): string | null {
+  return currentCredential() === COOKIE_CREDENTIAL ? (current.value?.key.id ?? null) : null;
 }
 
 /** Returns whether the credential has a scope. */

@@ -45,7 +45,6 @@ export const TEXTS = {
   history: "History",
   submit: "Submit a request",
   submitHelp: "Try an approval.",
-  notSettledYet: "The service has not responded yet.",
 } as const;
 
 /** Tabs, each with the value of the list's parameter `view`. */

@@ -5,8 +5,8 @@
 import { useState } from "preact/hooks";
 import type { Delegation } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { hasScope, currentMe } from "../core/me.ts";
-import { COOKIE_CREDENTIAL, currentCredential, userSignInAddress } from "../core/session.ts";
+import { hasScope, signedInUserId } from "../core/me.ts";
+import { userSignInAddress } from "../core/session.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Badge, ResultNotice, Empty, Notice, Page, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
@@ -38,8 +38,6 @@ assent delegations --revoke ID --comment "back early"`;
 
 type Shown = "current" | "ended";
 
-const userId = (): string | null => (currentCredential() === COOKIE_CREDENTIAL ? (currentMe()?.key.id ?? null) : null);
-
 export function Delegations() {
   const [shown, setShown] = useState<Shown>("current");
   const [isCreating, setCreating] = useState(false);
@@ -52,7 +50,7 @@ export function Delegations() {
     setDone(text);
     list.reload();
   };
-  const user = userId();
+  const user = signedInUserId();
   const canDelegate = user !== null && hasScope("approvals:decide");
   const delegate = canDelegate ? (
     <button type="button" class="primary" onClick={() => setCreating(true)}>
@@ -171,7 +169,7 @@ export function DelegationTable({
 }
 
 function mayRevoke({ from, to }: Delegation): boolean {
-  const user = userId();
+  const user = signedInUserId();
   return user === from.id || user === to.id || hasScope("users:manage");
 }
 
@@ -181,7 +179,7 @@ function Party({ id, name }: Delegation["from"]) {
       <a href={personAddress(`user:${id}`) ?? ""}>
         <MarkedValue value={name} />
       </a>
-      {id === userId() ? " (you)" : ""}
+      {id === signedInUserId() ? " (you)" : ""}
     </strong>
   );
 }

@@ -4,8 +4,8 @@
  */
 import type { Event, User } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { hasScope, currentMe } from "../core/me.ts";
-import { COOKIE_CREDENTIAL, currentCredential, userSignInAddress } from "../core/session.ts";
+import { hasScope, signedInUserId } from "../core/me.ts";
+import { userSignInAddress } from "../core/session.ts";
 import { KeyTable } from "../keys/keys.tsx";
 import { Badge, Empty, FactList, Page, MarkedValue, Time } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
@@ -18,7 +18,7 @@ import { PERSON_TEXTS as TEXTS } from "./person-strings.ts";
 import { DelegationCard, PendingRequestsCard, RightsCard, SessionCard } from "./person-cards.tsx";
 
 export function Person({ id }: { id: string | null }) {
-  const ownId = currentCredential() === COOKIE_CREDENTIAL ? (currentMe()?.key.id ?? null) : null;
+  const ownId = signedInUserId();
   const shown = id ?? ownId;
   if (shown === null)
     return (

@@ -1,10 +1,10 @@
 /** Texts of the page of a plan. */
+import { formatCounted } from "../ui/format.ts";
+
 interface Terms {
   ordered: boolean;
   stop_on_failure: boolean;
 }
-
-const countOf = (count: number): string => (count === 1 ? "1 action" : `${count} actions`);
 
 export const TEXTS = {
   title: "Plan",
@@ -42,7 +42,6 @@ export const TEXTS = {
   details: "History and proof",
   reason: "Reason (recorded)",
   approve: (left: number, struck: number): string =>
-    struck === 0 ? `Approve ${countOf(left)}` : `Approve ${countOf(left)}, reject ${struck}`,
+    `Approve ${formatCounted(left, "action")}${struck === 0 ? "" : `, reject ${struck}`}`,
   reject: (pending: number): string => `Reject ${pending === 1 ? "the action" : `all ${pending}`}`,
-  link: "Part of a plan: open the plan",
 };

@@ -15,7 +15,7 @@ export interface CompletionWords {
   tools: readonly Tool[];
 }
 
-export interface Suggestion {
+interface Suggestion {
   label: string;
   /** Text to insert instead of the label. */
   apply?: string;

@@ -16,7 +16,7 @@ export const RANGES: Readonly<Record<string, number>> = {
 const DEFAULT_RANGE = "7 days";
 
 /** The range of one request of a report. */
-export interface ReportPart {
+interface ReportPart {
   since: string;
   until: string | undefined;
   /** Sequence number at which the previous part ended; null for the first part. */

@@ -97,7 +97,6 @@ const KINDS: Readonly<Record<string, TimelineStep["kind"]>> = {
   reverted: "bad",
   refused: "bad",
   used: "bad",
-  ended: undefined,
   lift_asked: "busy",
   lifted: "good",
   resumed: "good",

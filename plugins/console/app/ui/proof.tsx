@@ -1,7 +1,6 @@
 /** Verifies one ledger entry in the browser, with the pinned key. */
 import { useState } from "preact/hooks";
-import { request, fetchText as readText } from "../core/api.ts";
-import { encodeSegment } from "../core/api.ts";
+import { encodeSegment, fetchText, request } from "../core/api.ts";
 import { canVerify, parseVkey, toHex, verifyProofResponse, type Checkpoint, type VerifiedEntry } from "../verify.ts";
 import { JsonBlock, download, FactList, Hash, Notice, ErrorNotice, MarkedValue } from "./elements.tsx";
 
@@ -49,7 +48,7 @@ export function EntryProof({ hash }: { hash: string }) {
     try {
       download(
         `${hash.slice(0, 16)}.tlog-proof`,
-        await readText(`/v1/provenance/${encodeSegment(hash)}/proof.tlog-proof`),
+        await fetchText(`/v1/provenance/${encodeSegment(hash)}/proof.tlog-proof`),
       );
     } catch (problem) {
       setError(problem);

@@ -5,7 +5,7 @@ import type { Action, LinkedAction } from "../core/api-types.ts";
 import { encodeSegment, buildUrl } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 import { Badge, FactList, Hash, Notice, MarkedValue, Time } from "./elements.tsx";
-import { renderPlain, formatPrincipal } from "./format.ts";
+import { formatCounted, renderPlain, formatPrincipal } from "./format.ts";
 import { Heading } from "./heading.tsx";
 import { JsonDisclosure, findHeadlineMember, Params } from "./params.tsx";
 import { KeyName } from "./person.tsx";
@@ -129,8 +129,8 @@ export function UnusualFindings({ action, level }: { action: Shown; level: 2 | 3
   const folded = unusual.slice(SENTENCES);
   const summary = [
     folded.length === 0 ? "" : `${folded.length} more`,
-    members.length === 0 ? "" : countOf(members.length, "difference"),
-    votes.length === 0 ? "" : countOf(votes.length, "earlier vote"),
+    members.length === 0 ? "" : formatCounted(members.length, "difference"),
+    votes.length === 0 ? "" : formatCounted(votes.length, "earlier vote"),
   ];
   return (
     <section class="unusual">
@@ -201,10 +201,6 @@ function EarlierVotes({ votes }: { votes: NonNullable<Shown["earlier_votes"]> })
       ))}
     </ul>
   );
-}
-
-function countOf(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 /** Renders parameters and context, collapsed beyond a number of lines. */
