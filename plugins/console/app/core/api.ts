@@ -49,8 +49,7 @@ interface ApiRequestOptions {
   /** Credential to send instead of the signed-in credential. Null sends no credential. */
   key?: string | null;
   signal?: AbortSignal;
-  /** Timeout in milliseconds. */
-  longest?: number;
+  timeoutMs?: number;
 }
 
 let clockOffset = 0;
@@ -200,11 +199,11 @@ export function fetchText(path: string, options: ApiRequestOptions = {}): Promis
 
 async function exchange<T>(
   path: string,
-  { method = "GET", longest = TIMEOUT_MS, key: given, signal, ...options }: ApiRequestOptions,
+  { method = "GET", timeoutMs = TIMEOUT_MS, key: given, signal, ...options }: ApiRequestOptions,
   read: (response: Response) => Promise<T>,
 ): Promise<T> {
   const late = new AbortController();
-  const timer = setTimeout(() => late.abort(), longest);
+  const timer = setTimeout(() => late.abort(), timeoutMs);
   try {
     const response = await fetch(path, {
       method,
@@ -227,7 +226,7 @@ async function exchange<T>(
       throw error;
     }
     void checkReachability();
-    throw late.signal.aborted ? timeoutError(method, longest) : unreachableError(method);
+    throw late.signal.aborted ? timeoutError(method, timeoutMs) : unreachableError(method);
   } finally {
     clearTimeout(timer);
   }
@@ -270,8 +269,8 @@ async function problemOf(response: Response): Promise<ApiError> {
 const adviceFor = (method: string): string =>
   method === "GET" ? "try again" : "it may have taken effect: check before you repeat it";
 
-function timeoutError(method: string, longest: number): ApiError {
-  const detail = `the service has not responded for ${Math.round(longest / 1000)} seconds; ${adviceFor(method)}`;
+function timeoutError(method: string, timeoutMs: number): ApiError {
+  const detail = `the service has not responded for ${Math.round(timeoutMs / 1000)} seconds; ${adviceFor(method)}`;
   return new ApiError({ status: 0, code: "TIMEOUT", detail });
 }
 

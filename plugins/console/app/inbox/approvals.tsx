@@ -88,7 +88,7 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
             {status}
           </div>
           {selection.summary === "" ? null : <Notice>{selection.summary}</Notice>}
-          <ErrorNotice error={queue.error} again={queue.reload} />
+          <ErrorNotice error={queue.error} onRetry={queue.reload} />
         </header>
         {queue.loading && queue.error === null ? <Loading what="requests" /> : null}
         {isEmpty ? <FirstSteps text={TEXTS.empty} /> : null}

@@ -24,7 +24,7 @@ function LoadedProof({ action: { id } }: { action: Pick<Action, "id"> }) {
       <h2 class="part" id="test-proof">
         {TEXTS.proof}
       </h2>
-      <ErrorNotice error={error} again={reload} />
+      <ErrorNotice error={error} onRetry={reload} />
       {data === null ? (
         error === null ? (
           <Loading what="the proof" />

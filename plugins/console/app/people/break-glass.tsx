@@ -4,7 +4,7 @@ import type { BreakGlassApproval } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
 import { hasScope, currentMe } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Badge, ResultNotice, Empty, Page, ErrorNotice, MarkedValue, Time } from "../ui/elements.tsx";
+import { Badge, ResultNotice, EmptyState, Page, ErrorNotice, MarkedValue, Time } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 import { PagedList } from "../ui/paged-list.tsx";
@@ -86,10 +86,10 @@ export function BreakGlass() {
 
 function NoUses({ status }: { status: Status }) {
   return (
-    <Empty text={TEXTS.none[status]}>
+    <EmptyState text={TEXTS.none[status]}>
       <p>{TEXTS.next[status]}</p>
       {status === "open" ? <InviteSnippet role="break_glass" /> : <Snippet label={TEXTS.review} text={COMMANDS} />}
-    </Empty>
+    </EmptyState>
   );
 }
 

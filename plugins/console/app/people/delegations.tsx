@@ -8,7 +8,17 @@ import { request } from "../core/api.ts";
 import { hasScope, signedInUserId } from "../core/me.ts";
 import { userSignInAddress } from "../core/session.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Badge, ResultNotice, Empty, Notice, Page, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
+import {
+  Badge,
+  ResultNotice,
+  EmptyState,
+  Notice,
+  Page,
+  ErrorNotice,
+  Table,
+  MarkedValue,
+  Time,
+} from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 import { PagedList } from "../ui/paged-list.tsx";
@@ -90,10 +100,10 @@ export function Delegations() {
 
 function NoDelegations({ shown, canDelegate }: { shown: Shown; canDelegate: boolean }) {
   return (
-    <Empty text={TEXTS.none[shown]}>
+    <EmptyState text={TEXTS.none[shown]}>
       <p>{shown === "ended" ? TEXTS.next.ended : canDelegate ? TEXTS.next.current : TEXTS.next.other}</p>
       <Snippet label={TEXTS.command} text={COMMANDS} />
-    </Empty>
+    </EmptyState>
   );
 }
 

@@ -2,7 +2,7 @@
 import type { RefObject } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { serviceNow, request } from "../core/api.ts";
-import { Badge, download, Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
+import { Badge, downloadText, Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
 import type { CheckState, CheckResult } from "./checked-text.ts";
 import { CodeEditor } from "./code-editor.tsx";
 import type { Editor, EditorMark } from "./code-mirror.ts";
@@ -74,7 +74,7 @@ export function PolicyTests({ yaml, tests, samples, check, handle, words, onTest
           {TESTS_TEXTS.record}
         </button>
         {tests.trim() === "" ? null : (
-          <button type="button" onClick={() => download(`${policy ?? "policy"}_test.yaml`, tests)}>
+          <button type="button" onClick={() => downloadText(`${policy ?? "policy"}_test.yaml`, tests)}>
             {TESTS_TEXTS.download}
           </button>
         )}

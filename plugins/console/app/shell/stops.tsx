@@ -31,7 +31,7 @@ export function canStop(): boolean {
  * Returns the active stops and polls them.
  * @param isReady whether the signed-in credential is known
  */
-export function useStops(isReady: boolean): { stops: readonly Stop[]; look: () => void } {
+export function useStops(isReady: boolean): { stops: readonly Stop[]; refresh: () => void } {
   const [stops, setStops] = useState<readonly Stop[]>([]);
   const [round, setRound] = useState(0);
   useEffect(() => {
@@ -54,7 +54,7 @@ export function useStops(isReady: boolean): { stops: readonly Stop[]; look: () =
       clearTimeout(timer);
     };
   }, [isReady, round]);
-  return { stops, look: useCallback(() => setRound((n) => n + 1), []) };
+  return { stops, refresh: useCallback(() => setRound((n) => n + 1), []) };
 }
 
 export function Stops({ stops, onChange }: { stops: readonly Stop[]; onChange: () => void }) {

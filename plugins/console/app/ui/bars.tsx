@@ -58,7 +58,7 @@ export function LinkedCount({ count, of, href }: { count: number; of: string; hr
 }
 
 /** Renders a number that summarizes a page, with a link to the items that it counts. */
-export function Figure({ name, value, href }: { name: string; value: string; href?: string | undefined }) {
+export function SummaryFigure({ name, value, href }: { name: string; value: string; href?: string | undefined }) {
   return (
     <div class="figure">
       <span class="quiet">{name}</span>

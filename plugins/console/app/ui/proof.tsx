@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { encodeSegment, fetchText, request } from "../core/api.ts";
 import { canVerify, parseVkey, toHex, verifyProofResponse, type Checkpoint, type VerifiedEntry } from "../verify.ts";
-import { JsonBlock, download, FactList, Hash, Notice, ErrorNotice, MarkedValue } from "./elements.tsx";
+import { JsonBlock, downloadText, FactList, Hash, Notice, ErrorNotice, MarkedValue } from "./elements.tsx";
 
 const STORE = "assent.pinned";
 
@@ -46,7 +46,7 @@ export function EntryProof({ hash }: { hash: string }) {
   };
   const save = async (): Promise<void> => {
     try {
-      download(
+      downloadText(
         `${hash.slice(0, 16)}.tlog-proof`,
         await fetchText(`/v1/provenance/${encodeSegment(hash)}/proof.tlog-proof`),
       );

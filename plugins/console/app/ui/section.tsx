@@ -56,7 +56,7 @@ export function LoadedCard<T>({
 }) {
   return (
     <Card {...card}>
-      <ErrorNotice error={error} again={reload} />
+      <ErrorNotice error={error} onRetry={reload} />
       {data === null ? error === null ? <Loading what={what} /> : null : children(data)}
     </Card>
   );
