@@ -80,8 +80,8 @@ function hashNode(left: Uint8Array, right: Uint8Array): Promise<Uint8Array> {
 }
 
 /**
- * Returns the root hash computed from a leaf and its path (RFC 9162 section 2.1.3.2); null if the index or the length of
- * the path does not fit the size, or a hash is not 32 bytes.
+ * Returns the root hash computed from a leaf and its path (RFC 9162 section 2.1.3.2). Returns null if the index or the
+ * length of the path does not fit the size, or if a hash is not 32 bytes.
  */
 export async function rootFromInclusion(
   index: number,

@@ -38,8 +38,8 @@ interface StreamOptions extends StreamListener {
 }
 
 /**
- * Reads the stream until the signal aborts or the service refuses it. A new connection continues after the last sequence
- * number, so that each event is delivered exactly once.
+ * Reads the stream until the signal aborts or the service refuses the stream. A new connection continues after the last
+ * sequence number, so that each event is delivered exactly once.
  */
 export async function readStream({ key, last: from, signal, onEvent, onState }: StreamOptions): Promise<void> {
   let last = from;

@@ -52,7 +52,7 @@ const FLOW_ENTRY = /\{.*,\s*(?!(?:when|per|sum|cel):)\w+:\s*["']?[\w.*-]*$/;
 const ITEM = "[]";
 
 /**
- * Returns suggestions for a position; null if nothing can be suggested there. The editor filters them by the typed text.
+ * Returns suggestions for a position; null if nothing can be suggested. The editor filters them by the typed text.
  * @example completeAt("rules:\n  - eff", 14, words) // { from: 11, suggestions: [{ label: "effect", … }, …] }
  */
 export function completeAt(
