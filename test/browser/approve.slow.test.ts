@@ -169,7 +169,7 @@ describe("the approval page", { skip: withoutBrowser }, () => {
     assert.equal(await page.evaluate("window.pwned"), undefined);
     assert.ok((await page.locator(".hidden-character").count()) >= 2);
     await vote(page, "Approve");
-    await page.getByText("it needs more approvals").waitFor();
+    await page.getByText("the request needs more approvals").waitFor();
     await page.getByText("1 of 2").waitFor();
     await page.reload();
     await page.getByText("You have approved it already").waitFor();

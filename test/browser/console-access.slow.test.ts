@@ -91,7 +91,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     ["#/provenance", "no key is pinned"],
     [`#/provenance/${hash}`, "Entry"],
     ["#/coverage", "No log has been compared"],
-    ["#/events?after=-1", "policies decide"],
+    ["#/events?after=-1", "active policies"],
     ["#/deliveries", "No messages were sent yet"],
     ["#/system", "Ready"],
   ];

@@ -88,7 +88,7 @@ describe("analytics in a browser", { skip: withoutBrowser }, () => {
         rows.map((row) => [row.querySelector(".bar-name")?.textContent, row.querySelector(".bar-count")?.textContent]),
       );
     const shown = new Map(bars as [string, string][]);
-    assert.equal(shown.get("denied after a person was asked"), "1");
+    assert.equal(shown.get("denied after approval was required"), "1");
     for (const figure of await page.locator(".figure").all()) {
       const [name, count] = [await figure.locator("span").textContent(), await figure.locator("strong").textContent()];
       const bar = shown.get(name ?? "");
@@ -131,12 +131,12 @@ describe("analytics in a browser", { skip: withoutBrowser }, () => {
     };
     await follow(/: bot-1$/, "By agent");
     await follow(/: denied by policy$/, "Current status");
-    assert.equal(await follow(/: denied after a person was asked$/, "Current status"), 1);
+    assert.equal(await follow(/: denied after approval was required$/, "Current status"), 1);
     assert.equal(await follow(/: no rule matched$/, "By rule"), 1);
     for (const name of ["Approvals", "Rejections"])
       assert.equal(await followLink(page.getByRole("link", { name: `1 ${name}` }), name), 1);
     await page.getByRole("link", { name: "50 % Approval rate" }).waitFor();
-    const asking = await follow(/^\d+: /, "Rules that ask most");
+    const asking = await follow(/^\d+: /, "Rules that require approval most often");
     assert.equal(asking, 2);
     const votes = page.getByRole("region", { name: "Time to decide" }).locator("tbody tr");
     await votes.filter({ hasText: "ada" }).getByText("100 %").waitFor();

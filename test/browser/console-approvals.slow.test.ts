@@ -155,7 +155,9 @@ rules:
     await inboxRow(first.page, id).getByText("you approved").waitFor();
     await openRequest(first.page, id);
     await requestPane(first.page, id).getByText("1 of 2 approvals").waitFor();
-    await requestPane(first.page, id).getByText("Your approval is recorded. It needs 1 more approval.").waitFor();
+    await requestPane(first.page, id)
+      .getByText("Your approval is recorded. The request needs 1 more approval.")
+      .waitFor();
     const second = await console_.visit(grace, `#/approvals/${id}`);
     await requestPane(second.page, id).getByText("Ada approved").waitFor();
     await vote(second.page, "Approve");
@@ -232,7 +234,7 @@ rules:
       body: { ...ASKED, operation: "own" },
     });
     const { page } = await console_.visit(console_.service.admin, `#/approvals/${body.body.id}`);
-    await page.getByText("This key cannot vote on it").waitFor();
+    await page.getByText("You cannot vote on this request").waitFor();
     assert.equal(await page.getByRole("button", { name: "Approve" }).count(), 0);
   });
 

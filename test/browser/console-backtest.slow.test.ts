@@ -161,7 +161,7 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
     });
     const seen = [await submit(EDIT), await submit(EDIT), await submit(EDIT)];
     const { page, complaints } = await console_.visit(console_.service.admin, "#/policies/watching");
-    const card = page.getByRole("region", { name: "What it would have changed in shadow mode" });
+    const card = page.getByRole("region", { name: "Shadow mode: what it would have changed" });
     await card.getByText("3 of 3 past decisions would flip.").waitFor();
     const text = (await card.locator(".flips").textContent()) ?? "";
     assert.match(text, /“no edits” of watching\s*deny\s*3 flips\s*3 recorded as allow by “edits” of wiki/);
@@ -184,7 +184,7 @@ describe("backtests in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("button", { name: "Backtest", exact: true }).click();
     pace.ms = 1500;
     await page.getByRole("button", { name: "Run the backtest" }).click();
-    await page.getByText(/^[24]00 decisions made again, [24]00 would flip so far/).waitFor();
+    await page.getByText(/^[24]00 decisions evaluated again, [24]00 would flip so far/).waitFor();
     await page.getByRole("button", { name: "Cancel" }).click();
     await page.getByText(/^Cancelled\. Of the [246]00 newest decisions, [246]00 would flip/).waitFor();
     pace.ms = 0;

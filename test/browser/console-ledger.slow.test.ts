@@ -61,7 +61,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
     await console_.service.call("POST", "/v1/actions", { body: ALLOWED });
     await waitForSignature(console_.service);
     await page.getByRole("button", { name: "Check again" }).click();
-    await page.getByText(/it continues from the \d+ entries that this browser has seen/).waitFor();
+    await page.getByText(/The log continues from the \d+ entries that this browser has seen/).waitFor();
     assert.deepEqual([complaints, strayed], [[], []]);
   });
 
@@ -395,11 +395,11 @@ describe("the ledger in a browser, after its key was changed", { skip: withoutBr
       const { page, complaints } = await console_.visit(service.admin, "#/system");
       await page.evaluate((key) => localStorage.setItem("assent.pinned", key), previous);
       await page.getByRole("link", { name: "Provenance" }).click();
-      await page.getByText("the pinned one has signed that").waitFor();
+      await page.getByText("the pinned key signed this change").waitFor();
       await page.getByRole("button", { name: "Pin the new key" }).click();
-      await page.getByText("the pinned one has signed that").waitFor({ state: "detached" });
+      await page.getByText("the pinned key signed this change").waitFor({ state: "detached" });
       assert.equal(await page.evaluate(() => localStorage.getItem("assent.pinned")), vkey);
-      await page.getByText(/for the first time|it continues from/).waitFor();
+      await page.getByText(/for the first time|The log continues from/).waitFor();
       assert.deepEqual(complaints, []);
     } finally {
       await console_.close();

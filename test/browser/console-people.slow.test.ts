@@ -307,7 +307,7 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     const part = (where: Page, name: string) => where.getByRole("region", { name, exact: true }).first();
     await part(page, "About").getByText("finance").waitFor();
     await part(page, "Can approve").getByText("Everything that requires approval.").waitFor();
-    await part(page, "Pending for approval").locator(`a[href="#/approvals/${id}"]`).waitFor();
+    await part(page, "Requests to approve").locator(`a[href="#/approvals/${id}"]`).waitFor();
     await part(page, "Absence and delegations").getByText("back early").waitFor();
     await part(page, "Sessions").getByText("(this one)").waitFor();
     await page.getByRole("list", { name: "Timeline" }).getByText("delegation").first().waitFor();
@@ -320,11 +320,11 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     await auditor.getByRole("list", { name: "Votes" }).getByText("the shop is down").waitFor();
     assert.equal(await auditor.getByRole("button", { name: /^End the session/ }).count(), 0);
     // Bo is in no group, and so cannot approve this one.
-    await part(auditor, "Pending for approval").getByRole("table").waitFor();
-    assert.equal(await part(auditor, "Pending for approval").locator(`a[href="#/approvals/${id}"]`).count(), 0);
+    await part(auditor, "Requests to approve").getByRole("table").waitFor();
+    assert.equal(await part(auditor, "Requests to approve").locator(`a[href="#/approvals/${id}"]`).count(), 0);
     await auditor.evaluate((to) => void (location.hash = to), `#/people/${ann.id}`);
     await auditor.getByRole("heading", { name: "Ann", level: 1 }).waitFor();
-    await part(auditor, "Pending for approval").locator(`a[href="#/approvals/${id}"]`).waitFor();
+    await part(auditor, "Requests to approve").locator(`a[href="#/approvals/${id}"]`).waitFor();
   });
 
   it("notifies this device: a pushed request is shown and opens, and the card says what prevents it", async () => {

@@ -88,7 +88,7 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await page.getByText("No problems.").waitFor();
     assert.equal(await readEditor(page), "policy: wiki\nrules:\n  - name: edits\n    tool: wiki\n    effect: allow\n");
     await page.getByRole("button", { name: "Dry run" }).click();
-    await page.getByRole("button", { name: "Decide the samples" }).click();
+    await page.getByRole("button", { name: "Evaluate the samples" }).click();
     await page.getByText("1 of 2 actions would be decided differently.").waitFor();
     const causes = await page.locator(".editor-results .flips h3").allTextContents();
     assert.match(causes[0] ?? "", /^allow by “edits” of wiki\s*1 action$/);
@@ -110,7 +110,7 @@ describe("policies in a browser", { skip: withoutBrowser }, () => {
     await editorOf(page).waitFor();
     await fillEditor(page, (await readEditor(page)).replace("effect: allow", "effect: require_approval"));
     await page
-      .getByText("Version 1 is active and enforced. Saving stores another version and decides nothing.")
+      .getByText("Version 1 is active and enforced. Saving stores another version, which is not active.")
       .waitFor();
     await page.getByRole("button", { name: "Changes" }).click();
     await page.getByText('the effect of the rule "edits" is require_approval; it was allow').waitFor();

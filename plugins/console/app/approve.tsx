@@ -13,7 +13,7 @@ import { VoteWithGrant } from "./grants/vote-with-grant.tsx";
 import { readDraft } from "./inbox/drafts.ts";
 import { IconChip, VoteList } from "./inbox/request-pane.tsx";
 import { castVote } from "./inbox/vote.ts";
-import { Badge, Banner, Notice, ErrorNotice, MarkedValue, TimeLeft } from "./ui/elements.tsx";
+import { Badge, OutageBanner, Notice, ErrorNotice, MarkedValue, TimeLeft } from "./ui/elements.tsx";
 import { formatPrincipal } from "./ui/format.ts";
 import { useNow } from "./ui/hooks.ts";
 import { RequestToVoteOn, RequestHash, RequestOrigin, RiskBadge } from "./ui/request-view.tsx";
@@ -95,7 +95,7 @@ function Approve() {
     return (
       <main class="approve">
         <h1>Approve or deny</h1>
-        {error === null ? <p class="quiet">Loading…</p> : <Refused error={error} again={() => void refresh()} />}
+        {error === null ? <p class="quiet">Loading…</p> : <Refused error={error} onRetry={() => void refresh()} />}
       </main>
     );
   const { action, approver, refusal, signature_required, grants, shown } = seen;
@@ -107,7 +107,7 @@ function Approve() {
         : voteSigned(action, approve, reason, grant));
       setDone(
         status === "pending_approval"
-          ? "Your approval is recorded; it needs more approvals."
+          ? "Your approval is recorded; the request needs more approvals."
           : `You ${approve ? "approved" : "denied"} it.`,
       );
       return true;
@@ -125,7 +125,7 @@ function Approve() {
   const isOpen = isPending && !isLate && mayVote && vote === null;
   return (
     <>
-      <Banner />
+      <OutageBanner />
       <main class="approve">
         <header class="page-head">
           <h1>Approve or deny</h1>
@@ -225,11 +225,11 @@ function SignInToSign() {
 function SignInToGrant() {
   return (
     <p class="quiet">
-      The rule lets you also allow later requests like this.{" "}
+      The rule lets you also allow later requests like this one.{" "}
       <a href={userSignInAddress()} onClick={() => sessionStorage.setItem(LINK_STORE, token)}>
         Sign in as a user
       </a>{" "}
-      for that.
+      to do so.
     </p>
   );
 }
@@ -282,9 +282,9 @@ function Messages({ seen: { action, refusal }, voter, lost, done, isLate }: Mess
 }
 
 /** Rendered if the link is invalid, or the service is unreachable. */
-function Refused({ error, again }: { error: unknown; again: () => void }) {
+function Refused({ error, onRetry }: { error: unknown; onRetry: () => void }) {
   const isInvalid = error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429;
-  if (!isInvalid) return <ErrorNotice error={error} again={again} />;
+  if (!isInvalid) return <ErrorNotice error={error} onRetry={onRetry} />;
   return (
     <>
       <ErrorNotice error={error} />
@@ -297,8 +297,8 @@ function Refused({ error, again }: { error: unknown; again: () => void }) {
 }
 
 /**
- * Removes the token from the address, where others could read it, and stores it in the tab's history state for a
- * reload.
+ * Returns the link's token. Removes it from the address, where others could read it, and stores it in the tab's history
+ * state for a reload.
  */
 function takeToken(): string {
   const given = decodeFragment(location.hash.slice(1));

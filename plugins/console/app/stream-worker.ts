@@ -6,8 +6,8 @@ import { readStream, type LedgerEvent, type StreamState } from "./core/stream.ts
 
 interface Source {
   /**
-   * The ports of the tabs, each with the number of its latest subscription. Every message to a port contains this
-   * number.
+   * The ports of the tabs, each with the number of its latest subscription. Each event or state that is sent to a port
+   * contains this number.
    */
   ports: Map<MessagePort, number>;
   over: AbortController;

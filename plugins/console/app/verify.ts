@@ -1,6 +1,6 @@
 /**
- * Verifies in the browser, without trusting the service, that a request has its hash, and that a log with a signed
- * checkpoint contains an entry. Implements RFC 8785, RFC 6962 and C2SP signed-note, tlog-checkpoint and tlog-proof.
+ * Verifies in the browser, without trusting the service, that a log with a signed checkpoint contains an entry, and that
+ * the entry commits to a request. Implements RFC 8785, RFC 6962 and C2SP signed-note, tlog-checkpoint and tlog-proof.
  * Uses the browser's SHA-256 and Ed25519 (WebCrypto).
  */
 
@@ -22,7 +22,7 @@ interface KeyChange {
 /** Whether WebCrypto is available. Browsers provide it only to pages on https and localhost. */
 export const canVerify: boolean = globalThis.crypto?.subtle !== undefined;
 
-export async function sha256(bytes: Uint8Array): Promise<Uint8Array> {
+async function sha256(bytes: Uint8Array): Promise<Uint8Array> {
   return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes as BufferSource));
 }
 
@@ -38,7 +38,7 @@ export function fromHex(text: string): Uint8Array {
 }
 
 /** Decodes base64. Accepts only the standard alphabet, padded and canonical, as the specifications require. */
-export function fromBase64(text: string): Uint8Array {
+function fromBase64(text: string): Uint8Array {
   if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(text))
     throw new Error(`"${text.slice(0, 80)}" is not padded base64`);
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -54,17 +54,6 @@ export function canonicalText(value: unknown): string {
     .sort()
     .map((name) => `${JSON.stringify(name)}:${canonicalText((value as Record<string, unknown>)[name])}`)
     .join(",")}}`;
-}
-
-/** Computes the `request_hash` of an action as the page displays it. */
-export async function requestHash({
-  agent_id,
-  tool,
-  operation,
-  params,
-  context,
-}: Record<string, unknown>): Promise<string> {
-  return toHex(await sha256(encoder.encode(canonicalText({ agent_id, context, operation, params, tool }))));
 }
 
 function concat(...parts: Uint8Array[]): Uint8Array {
@@ -91,8 +80,8 @@ function hashNode(left: Uint8Array, right: Uint8Array): Promise<Uint8Array> {
 }
 
 /**
- * Returns the root hash computed from a leaf and its path (RFC 9162 section 2.1.3.2); null if the path has the wrong
- * length.
+ * Returns the root hash computed from a leaf and its path (RFC 9162 section 2.1.3.2). Returns null if the index or the
+ * length of the path does not fit the size, or if a hash is not 32 bytes.
  */
 export async function rootFromInclusion(
   index: number,

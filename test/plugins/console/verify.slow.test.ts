@@ -9,7 +9,6 @@ import {
   hashLeaf,
   openCheckpoint,
   parseVkey,
-  requestHash,
   rootFromInclusion,
   verifyConsistency,
   verifyProof,
@@ -123,7 +122,7 @@ describe("compared with the service's verifier", () => {
     assert.notDeepEqual(roots[0], roots[1]);
   });
 
-  test("the browser computes the same canonical JSON and request hash as the service", async () => {
+  test("the browser computes the same canonical JSON as the service", async () => {
     const values = [
       '{"b":[1,2.5,1e21,-0.001,"x\\u2028\\"",null,true,{}],"a":{"":[]},"10":1,"9":2,"__proto__":{"x":1},"\\ud83d\\ude02":1,"\\ufb33":2}',
       "[]",
@@ -132,11 +131,5 @@ describe("compared with the service's verifier", () => {
       "1e-7",
     ];
     for (const text of values) assert.equal(canonicalText(JSON.parse(text)), canonicalOfService(JSON.parse(text)));
-    const action = { agent_id: "a", tool: "t", operation: "o", params: { b: 1, a: "é" }, context: {} };
-    const { createHash } = await import("node:crypto");
-    assert.equal(
-      await requestHash({ ...action, status: "allowed" }),
-      createHash("sha256").update(canonicalOfService(action)).digest("hex"),
-    );
   });
 });

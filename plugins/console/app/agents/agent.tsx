@@ -11,7 +11,7 @@ import { ApiError, request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
 import { canStop, StopDialog } from "../shell/stops.tsx";
-import { Badge, ResultNotice, Empty, FactList, MarkedValue, Time } from "../ui/elements.tsx";
+import { Badge, ResultNotice, EmptyState, FactList, MarkedValue, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { LedgerTimeline } from "../ui/ledger-timeline.tsx";
 import { LoadedPage } from "../ui/loaded-page.tsx";
@@ -131,7 +131,7 @@ function ActiveParts({ id, isRegistered }: { id: string; isRegistered: boolean }
   const recentActions = useRecentActions(id);
   if (!isRegistered && recentActions.data?.length === 0)
     return (
-      <Empty text={TEXTS.unseen}>
+      <EmptyState text={TEXTS.unseen}>
         <p>{TEXTS.unseenHelp}</p>
         {hasScope("keys:manage") ? (
           <p>
@@ -139,7 +139,7 @@ function ActiveParts({ id, isRegistered }: { id: string; isRegistered: boolean }
           </p>
         ) : null}
         <SubmitSnippet agent={id} />
-      </Empty>
+      </EmptyState>
     );
   return (
     <>

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { Agent } from "../core/api-types.ts";
 import { encodeSegment, request, buildUrl } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { Badge, ResultNotice, Empty, Table, MarkedValue, Time } from "../ui/elements.tsx";
+import { Badge, ResultNotice, EmptyState, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
@@ -38,10 +38,10 @@ function AgentList() {
           <>
             <ResultNotice text={done} />
             {agents.length === 0 ? (
-              <Empty text={TEXTS.none}>
+              <EmptyState text={TEXTS.none}>
                 <p>{TEXTS.noneHelp}</p>
                 <Snippet label={TEXTS.register} text={TEXTS.command(location.origin)} />
-              </Empty>
+              </EmptyState>
             ) : (
               <RowPages rows={agents} keyOf={({ id }) => id} what="agents">
                 {(shown) => (

@@ -2,7 +2,7 @@
 import type { Action } from "../core/api-types.ts";
 import { encodeSegment, request, buildUrl } from "../core/api.ts";
 import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
-import { Badge, Empty, Table, MarkedValue, Time } from "../ui/elements.tsx";
+import { Badge, EmptyState, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { formatHeadline } from "../ui/params.tsx";
 import { Card, LoadedCard } from "../ui/section.tsx";
@@ -18,7 +18,7 @@ const LATEST = 8;
 /** Maximum number of kinds of action whose parameters are described. */
 const MAX_KINDS = 5;
 
-export type RecentActions = ReturnType<typeof useRecentActions>;
+type RecentActions = ReturnType<typeof useRecentActions>;
 
 /** Loads the agent's newest actions once for all cards. */
 export function useRecentActions(id: string) {
@@ -50,9 +50,9 @@ export function RecentActionCards({ id, recentActions }: { id: string; recentAct
 
 function NoActions({ id }: { id: string }) {
   return (
-    <Empty text={TEXTS.noActions}>
+    <EmptyState text={TEXTS.noActions}>
       <SubmitSnippet agent={id} />
-    </Empty>
+    </EmptyState>
   );
 }
 

@@ -6,7 +6,7 @@ export const TEXTS = {
   register: "Register an agent…",
   none: "No agent is registered.",
   noneHelp:
-    "An agent with a key can also submit without being registered, unless require_registered_agents is on. Registering one limits its tools and lets you suspend it. Or with curl:",
+    "An agent with a key can also submit without being registered, unless require_registered_agents is on. Registering an agent lets you limit its tools and suspend it. With curl:",
   command: (origin: string) =>
     `curl -s ${origin}/v1/agents -H "Authorization: Bearer $ADMIN_KEY" -H "Content-Type: application/json" \\
   -d '{"id": "support-bot", "allowed_tools": ["stripe", "crm.*"]}'`,

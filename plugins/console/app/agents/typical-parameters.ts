@@ -1,4 +1,4 @@
-/** What is typical for an agent's parameters: ranges of numbers and the most frequent values, computed from its newest actions. */
+/** Typical parameters of an agent: ranges of numbers and the most frequent values, computed from its newest actions. */
 import type { Action } from "../core/api-types.ts";
 
 /** Maximum number of members per kind of action, and of values per member. */

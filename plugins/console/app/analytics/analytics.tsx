@@ -6,7 +6,7 @@ import { useState } from "preact/hooks";
 import { encodeSegment } from "../core/api.ts";
 import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
 import { type Bar, Bars } from "../ui/bars.tsx";
-import { Empty, Loading, Page, ErrorNotice, MarkedValue, Time } from "../ui/elements.tsx";
+import { EmptyState, Loading, Page, ErrorNotice, MarkedValue, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { Card } from "../ui/section.tsx";
 import { DecisionSeries } from "./decision-series.tsx";
@@ -69,7 +69,7 @@ export function Analytics() {
         </div>
         <span class="quiet">{TEXTS.zone(TIME_ZONE)}</span>
       </div>
-      <ErrorNotice error={error} again={reload} />
+      <ErrorNotice error={error} onRetry={reload} />
       {data === null ? (
         error === null ? (
           <Loading what="the sums" />
@@ -83,13 +83,13 @@ export function Analytics() {
 
 function NoActions() {
   return (
-    <Empty text={TEXTS.none}>
+    <EmptyState text={TEXTS.none}>
       <p>{TEXTS.noneHelp}</p>
       <p>
         <a href="#/approvals">{TEXTS.firstSteps}</a>
       </p>
       <SubmitSnippet />
-    </Empty>
+    </EmptyState>
   );
 }
 

@@ -1,5 +1,5 @@
 /** The numbers that sum up a range. */
-import { Figure } from "../ui/bars.tsx";
+import { SummaryFigure } from "../ui/bars.tsx";
 import { formatDuration } from "../ui/format.ts";
 import { actionsAddress, type RangeSums } from "./range.ts";
 import { DECISION_LINES, TEXTS } from "./strings.ts";
@@ -18,22 +18,22 @@ export function SummaryFigures({ sums, agent_id }: { sums: RangeSums; agent_id?:
   const wait = (ms: number | null): string => (ms === null ? "–" : formatDuration(ms));
   return (
     <div class="figures">
-      <Figure name={TEXTS.actions} value={total.toLocaleString()} href={address({})} />
+      <SummaryFigure name={TEXTS.actions} value={total.toLocaleString()} href={address({})} />
       {counts.map(({ name, count, filters }) => (
-        <Figure
+        <SummaryFigure
           key={name}
           name={name}
           value={count.toLocaleString()}
           href={count === 0 ? undefined : address(filters)}
         />
       ))}
-      <Figure
+      <SummaryFigure
         name={TEXTS.rate}
         value={decided === 0 ? "–" : `${Math.round((approved / decided) * 100)} %`}
         href={answeredHref}
       />
-      <Figure name={TEXTS.median} value={wait(p50_ms)} href={answeredHref} />
-      <Figure name={TEXTS.p95} value={wait(p95_ms)} href={answeredHref} />
+      <SummaryFigure name={TEXTS.median} value={wait(p50_ms)} href={answeredHref} />
+      <SummaryFigure name={TEXTS.p95} value={wait(p95_ms)} href={answeredHref} />
     </div>
   );
 }

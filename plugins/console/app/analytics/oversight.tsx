@@ -2,7 +2,7 @@
 import type { Oversight } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
 import { Bars } from "../ui/bars.tsx";
-import { Empty, Table, MarkedValue } from "../ui/elements.tsx";
+import { EmptyState, Table, MarkedValue } from "../ui/elements.tsx";
 import { formatDuration } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { PersonLink } from "../ui/person.tsx";
@@ -47,7 +47,7 @@ export function OversightCards({ since }: { since: string }) {
 }
 
 function Rules({ rules, since }: { rules: Oversight["rules"]; since: string }) {
-  if (rules.length === 0) return <Empty text={TEXTS.noAsking} />;
+  if (rules.length === 0) return <EmptyState text={TEXTS.noAsking} />;
   return (
     <Bars
       label={TEXTS.asking}
@@ -62,7 +62,7 @@ function Rules({ rules, since }: { rules: Oversight["rules"]; since: string }) {
 }
 
 function Votes({ rows, since }: { rows: Oversight["approvers"]; since: string }) {
-  if (rows.length === 0) return <Empty text={TEXTS.noVoting} />;
+  if (rows.length === 0) return <EmptyState text={TEXTS.noVoting} />;
   return (
     <>
       <p class="quiet">{TEXTS.votingHelp}</p>

@@ -3,8 +3,8 @@ import type { Analytics } from "../core/api-types.ts";
 import { serviceNow, request, buildUrl } from "../core/api.ts";
 import { toLocalInput } from "../ui/format.ts";
 
-export const HOUR = 3_600_000;
-export const DAY = 24 * HOUR;
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
 export const INTERVALS = ["hour", "day", "week", "month"] as const;
 export type Interval = (typeof INTERVALS)[number];
 export const TIME_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -82,7 +82,7 @@ function firstStart({ series }: Analytics): number | null {
  * Removes the intervals before the first action, and separates the current interval from the complete intervals.
  * @param isCut whether earlier time has already been removed
  */
-export function omitEmptyStart(sums: Analytics, isCut: boolean): RangeSums {
+function omitEmptyStart(sums: Analytics, isCut: boolean): RangeSums {
   const empty = sums.series.findIndex(({ total }) => total > 0);
   const series = empty <= 0 ? sums.series : sums.series.slice(empty);
   return {

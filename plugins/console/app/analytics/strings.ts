@@ -12,7 +12,7 @@ export const STATUSES = {
   allowed: "allowed, not started",
   denied: "denied",
   approved: "approved, not started",
-  pending_approval: "waiting for a person",
+  pending_approval: "pending approval",
   executing: "running",
   unknown: "outcome unknown",
   succeeded: "succeeded",
@@ -30,7 +30,7 @@ export const TEXTS = {
   none: "No action was submitted in this range.",
   noneHelp: "Submit the first one, or choose a longer range.",
   firstSteps: "Submit the first one",
-  shortened: "No action is older in this range, so the numbers begin there.",
+  shortened: "The range has no earlier actions, so the numbers begin there.",
   actions: "Actions",
   median: "Median time to decide (p50)",
   p95: "95 % decided within (p95)",
@@ -41,7 +41,7 @@ export const TEXTS = {
   current: (interval: string) => `Not drawn: the current ${interval}, since`,
   numbers: "The numbers",
   statuses: "Current status",
-  afterApproval: "denied after a person was asked",
+  afterApproval: "denied after approval was required",
   tools: "By tool",
   agents: "By agent",
   rules: "By rule",
@@ -50,12 +50,12 @@ export const TEXTS = {
     count === 0
       ? ""
       : `${formatCounted(count, "action")} of other ${what}. Only the ${what} with the most actions are listed, and no filter selects the rest. Filter the list of actions to count one of them.`,
-  asking: "Rules that ask most",
+  asking: "Rules that require approval most often",
   noAsking: "No rule required approval in this range.",
   voting: "Time to decide",
   votes: "Votes by approver and rule",
   votingHelp:
-    "From the submission to each vote, by approver and rule. Many votes within three seconds suggest that the rule asks too often.",
+    "From the submission to each vote, by approver and rule. Many votes within three seconds suggest that the rule requires approval too often.",
   noVoting: "No person voted in this range.",
-  tooLong: "These numbers are read from the ledger, which has too many entries in this range. Choose a shorter one.",
+  tooLong: "These numbers are read from the ledger, which has too many entries in this range. Choose a shorter range.",
 } as const;

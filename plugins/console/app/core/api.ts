@@ -1,4 +1,4 @@
-/** The only access to the service: typed operations, a timeout for each request, and the service's clock. */
+/** Requests to the service: typed operations, timeouts, the service's clock, and whether it is reachable. */
 import type { Api } from "./api-types.ts";
 import { credentialFetchOptions, currentCredential, signOutAfterRefusal } from "./session.ts";
 
@@ -38,7 +38,7 @@ export class ApiError extends Error {
   }
 }
 
-export interface ApiRequestOptions {
+interface ApiRequestOptions {
   method?: string;
   body?: unknown;
   /** A body that is sent as it is. */
@@ -49,8 +49,7 @@ export interface ApiRequestOptions {
   /** Credential to send instead of the signed-in credential. Null sends no credential. */
   key?: string | null;
   signal?: AbortSignal;
-  /** Timeout in milliseconds. */
-  longest?: number;
+  timeoutMs?: number;
 }
 
 let clockOffset = 0;
@@ -65,7 +64,7 @@ export function serviceNow(): number {
 
 /**
  * Calls `watcher` now and whenever the reachability of the service changes. The argument is when the service became
- * unreachable, or null if it is reachable.
+ * unreachable, or null if it is reachable. Returns a function that removes the watcher.
  */
 export function watchReachability(watcher: (since: number | null) => void): () => void {
   watchers.add(watcher);
@@ -73,7 +72,10 @@ export function watchReachability(watcher: (since: number | null) => void): () =
   return () => void watchers.delete(watcher);
 }
 
-/** Calls `retry` when the service becomes reachable again, or after `HEALTH_CHECK_MS` if it counts as reachable now. */
+/**
+ * Calls `retry` when the service becomes reachable again, or after `HEALTH_CHECK_MS` if it counts as reachable now.
+ * Returns a function that cancels this.
+ */
 export function retryWhenReachable(retry: () => void): () => void {
   const timer = downSince === null ? setTimeout(retry, HEALTH_CHECK_MS) : undefined;
   const watcher = (since: number | null): void => {
@@ -102,8 +104,8 @@ export async function checkReachability(): Promise<void> {
 }
 
 /**
- * Resolves to true if the service responds to a health check. The timer refers to the controller, so the controller is
- * not garbage-collected and the timeout also ends a check that hangs.
+ * Resolves to true if the service responds to a health check in time, with any status. The timer keeps the controller
+ * from being garbage-collected, so the timeout also ends a check that hangs.
  */
 async function answersHealthCheck(): Promise<boolean> {
   const late = new AbortController();
@@ -174,7 +176,7 @@ export function sendRequest(path: string, options: ApiRequestOptions = {}): Prom
   return exchange(path, options, (response) => Promise.resolve(response));
 }
 
-/** Returns the response's JSON; null if it has no body. Prefer `request`, which is typed. */
+/** Returns the response's JSON; null for status 204. Prefer `request`, which is typed. */
 export function fetchJson(path: string, options: ApiRequestOptions = {}): Promise<unknown> {
   return exchange(path, options, async (response) => (response.status === 204 ? null : response.json()));
 }
@@ -197,11 +199,11 @@ export function fetchText(path: string, options: ApiRequestOptions = {}): Promis
 
 async function exchange<T>(
   path: string,
-  { method = "GET", longest = TIMEOUT_MS, key: given, signal, ...options }: ApiRequestOptions,
+  { method = "GET", timeoutMs = TIMEOUT_MS, key: given, signal, ...options }: ApiRequestOptions,
   read: (response: Response) => Promise<T>,
 ): Promise<T> {
   const late = new AbortController();
-  const timer = setTimeout(() => late.abort(), longest);
+  const timer = setTimeout(() => late.abort(), timeoutMs);
   try {
     const response = await fetch(path, {
       method,
@@ -224,15 +226,15 @@ async function exchange<T>(
       throw error;
     }
     void checkReachability();
-    throw late.signal.aborted ? timeoutError(method, longest) : unreachableError(method);
+    throw late.signal.aborted ? timeoutError(method, timeoutMs) : unreachableError(method);
   } finally {
     clearTimeout(timer);
   }
 }
 
 /**
- * Updates the clock offset from the response's Date header. The header has whole seconds, so smaller differences are
- * ignored.
+ * Updates the clock offset from the response's Date header. The header has whole seconds, so differences of up to two
+ * seconds are ignored.
  */
 function setClock(response: Response): void {
   const date = Date.parse(response.headers.get("date") ?? "");
@@ -267,8 +269,8 @@ async function problemOf(response: Response): Promise<ApiError> {
 const adviceFor = (method: string): string =>
   method === "GET" ? "try again" : "it may have taken effect: check before you repeat it";
 
-function timeoutError(method: string, longest: number): ApiError {
-  const detail = `the service has not responded for ${Math.round(longest / 1000)} seconds; ${adviceFor(method)}`;
+function timeoutError(method: string, timeoutMs: number): ApiError {
+  const detail = `the service has not responded for ${Math.round(timeoutMs / 1000)} seconds; ${adviceFor(method)}`;
   return new ApiError({ status: 0, code: "TIMEOUT", detail });
 }
 

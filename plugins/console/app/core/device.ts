@@ -30,8 +30,8 @@ async function idOf({ endpoint }: PushSubscription): Promise<string> {
 
 /**
  * Asks for permission, subscribes at the browser's push service and adds the device. Resolves to false if the
- * permission is denied. Always replaces an earlier subscription, so that an earlier user of this browser does not get
- * any more notifications here.
+ * permission is denied. Replaces an earlier subscription, so that an earlier user of this browser no longer gets
+ * notifications here.
  * @param publicKey the service's public key, base64url
  */
 export async function subscribeDevice(userId: string, publicKey: string): Promise<boolean> {

@@ -1,7 +1,7 @@
 /**
- * The source of the ledger's events in this tab. Normally this is a worker that all tabs share. In browsers without
- * shared workers, one tab holds a lock, reads the events and passes them to the other tabs. Without locks, each tab
- * reads its own stream.
+ * The source of the ledger's events in this tab. Normally, a worker that all tabs share reads the events. If there is
+ * no worker, one tab holds a lock, reads the events and passes them to the other tabs. If there are no locks either,
+ * each tab reads its own stream.
  */
 import { scriptAddress } from "./script-address.ts";
 import { readStream, type LedgerEvent, type StreamListener, type StreamState } from "./stream.ts";

@@ -1,14 +1,14 @@
-/** The signed-in credential: its identity and scopes, and the names of keys that records identify by id. */
+/** The signed-in credential: its identity and scopes, and the names of keys and users that records identify by id. */
 import { signal } from "@preact/signals";
 import type { Api } from "./api-types.ts";
 import { request } from "./api.ts";
-import { currentCredential } from "./session.ts";
+import { COOKIE_CREDENTIAL, currentCredential } from "./session.ts";
 
 export type Me = Api["GET /v1/me"]["response"];
 
 /** Null until it is loaded. */
 const current = signal<Me | null>(null);
-/** Names of keys, keyed by id; null for a key that is unknown or is being requested. */
+/** Names of keys and users, keyed by id; null for an id that is unknown or is being requested. */
 const names = new Map<string, string | null>();
 const watchers = new Set<() => void>();
 let missingIds = new Set<string>();
@@ -40,14 +40,19 @@ export function currentMe(): Me | null {
   return current.value;
 }
 
+/** Returns the id of the signed-in user; null for an API key, and until the user is loaded. */
+export function signedInUserId(): string | null {
+  return currentCredential() === COOKIE_CREDENTIAL ? (current.value?.key.id ?? null) : null;
+}
+
 /** Returns whether the credential has a scope. */
 export function hasScope(scope: string): boolean {
   return (current.value?.scopes as readonly string[] | undefined)?.includes(scope) === true;
 }
 
 /**
- * Returns the name of a key. If the name is not known yet, requests it, returns null, and notifies the watchers when it
- * arrives.
+ * Returns the name of a key or user. If the name is not known yet, requests it, returns null, and notifies the watchers
+ * when it arrives. Also returns null if the credential cannot read names.
  */
 export function nameOfKey(id: string): string | null {
   const name = names.get(id);

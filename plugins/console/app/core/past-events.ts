@@ -4,9 +4,9 @@ import { request } from "./api.ts";
 
 /** Maximum number of entries that one step reads. The service reads at most 2,560 for one request. */
 const STEP = 2500;
-/** Maximum number of requests of one call, which then returns the events that it has found so far. */
+/** Maximum number of steps of one call, which then returns the events that it has found so far. */
 const MAX_STEPS = 4;
-/** A call stops once it has found this number of events. */
+/** A call starts no further step once it has found this number of events. */
 const ENOUGH = 30;
 const PAGE = 1000;
 

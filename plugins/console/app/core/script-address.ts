@@ -7,7 +7,7 @@ interface TrustedTypes {
 }
 
 /**
- * The only addresses that the policy accepts. The build puts all modules into one folder, whose address contains the
+ * The only addresses that the policy returns. The build puts all modules into one folder, whose address contains the
  * version. The address of the service worker has no version.
  */
 const ADDRESSES = {

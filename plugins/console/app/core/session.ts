@@ -1,8 +1,8 @@
 /**
  * The credential that this browser is signed in with: an API key, or `COOKIE_CREDENTIAL` for a user with a session
  * cookie, which no script can read. Each tab stores the credential in its session storage, and sends it to new tabs of
- * this origin on request. An API key is stored on the device only if the person ticked the box. The page `/sign-in`
- * stores `COOKIE_CREDENTIAL` on the device after a sign-in, so that the console knows that there is a session.
+ * this origin on request. An API key is stored on the device only if the person selected "Stay signed in". After a
+ * sign-in, the page `/sign-in` stores `COOKIE_CREDENTIAL` on the device, so that the console knows about the session.
  */
 const STORE = "assent.key";
 /** Time that a new tab waits for a response from a signed-in tab. Milliseconds. */

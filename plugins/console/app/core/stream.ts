@@ -2,8 +2,8 @@
 import { ApiError, sendRequest, buildUrl } from "./api.ts";
 
 /**
- * Reconnects after this time without data, because a connection can break silently. The service writes a comment every
- * 15 s. Milliseconds.
+ * Reconnects after this time without data, because a connection can break silently. By default, the service sends a
+ * comment every 15 s. Milliseconds.
  */
 const MAX_SILENCE_MS = 60_000;
 const MAX_BACK_OFF_MS = 15_000;
@@ -38,8 +38,8 @@ interface StreamOptions extends StreamListener {
 }
 
 /**
- * Reads the stream until the signal aborts. Reconnects after the last sequence number, so that each event is delivered
- * exactly once.
+ * Reads the stream until the signal aborts or the service refuses the stream. A new connection continues after the last
+ * sequence number, so that each event is delivered exactly once.
  */
 export async function readStream({ key, last: from, signal, onEvent, onState }: StreamOptions): Promise<void> {
   let last = from;

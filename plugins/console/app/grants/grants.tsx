@@ -4,7 +4,7 @@ import type { Api } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Badge, ResultNotice, Empty, Page, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
+import { Badge, ResultNotice, EmptyState, Page, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 import { PagedList } from "../ui/paged-list.tsx";
@@ -74,13 +74,13 @@ const nameOf = ({ agent_id, tool, operation }: Grant): string => renderPlain(`fo
 
 function NoGrants({ isActive }: { isActive: boolean }) {
   return (
-    <Empty text={isActive ? TEXTS.empty : TEXTS.emptyAll}>
+    <EmptyState text={isActive ? TEXTS.empty : TEXTS.emptyAll}>
       <p>{TEXTS.emptyHelp}</p>
       <Snippet label="Suggest scopes for a pending action" text={COMMAND} />
       <p>
         <a href="#/approvals">Open the pending requests</a>
       </p>
-    </Empty>
+    </EmptyState>
   );
 }
 

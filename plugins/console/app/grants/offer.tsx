@@ -63,7 +63,7 @@ function Offer({ id, limits, onChoose }: Props) {
     onChoose({ for: duration, count: Number(count), ...(scope === null ? {} : { scope }) });
   }, [suggestion, duration, count]);
   if (data === null)
-    return error === null ? <Loading what="suggestions" /> : <ErrorNotice error={error} again={reload} />;
+    return error === null ? <Loading what="suggestions" /> : <ErrorNotice error={error} onRetry={reload} />;
   if (data.suggestions.length === 0) return <p class="quiet">{TEXTS.noScope}</p>;
   return (
     <fieldset class="grant-scopes">

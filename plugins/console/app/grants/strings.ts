@@ -19,7 +19,7 @@ export const TEXTS = {
     "A grant is an approval in advance. Where a rule has approval.grants, open a pending request, choose “Also allow later requests”, and approve. Or on the command line:",
   revoked: (name: string) => `The grant ${name} is revoked.`,
   revokeHelp:
-    "From now on, its agent has to ask again. Actions that it allowed and that have not started go back to approvers.",
+    "From now on, the actions that it covers require approval again, also those that it allowed and that have not started.",
 } as const;
 
 /** Durations in the service's format, shortest first. */

@@ -25,7 +25,7 @@ import type { VoteBarHandle } from "./vote-bar.tsx";
 export function Approvals({ id, query: search }: { id: string | null; query: URLSearchParams }) {
   const query = readQueueQuery(search);
   const queue = useQueue(id, query);
-  // No event reports that a deadline has passed, so redraw regularly. The countdowns in the rows redraw themselves.
+  // An expired request has no event at its deadline, so redraw regularly. The countdowns in the rows redraw themselves.
   useNow(5000);
   const [status, setStatus] = useState("");
   const [isHelpOpen, setHelpOpen] = useState(false);
@@ -88,7 +88,7 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
             {status}
           </div>
           {selection.summary === "" ? null : <Notice>{selection.summary}</Notice>}
-          <ErrorNotice error={queue.error} again={queue.reload} />
+          <ErrorNotice error={queue.error} onRetry={queue.reload} />
         </header>
         {queue.loading && queue.error === null ? <Loading what="requests" /> : null}
         {isEmpty ? <FirstSteps text={TEXTS.empty} /> : null}

@@ -3,22 +3,22 @@ import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { encodeSegment } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { Empty, Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
+import { EmptyState, Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
 import { Snippet } from "../ui/snippet.tsx";
 import { FIRST_STEPS as TEXTS } from "./strings.ts";
-import { exampleAction, NO_KEY, submitLines } from "./submit-snippet.tsx";
+import { exampleAction, KEY_PLACEHOLDER, formatSubmitCommand } from "./submit-snippet.tsx";
 import { createAgentKey, POLICY_YAML, readAgentKey, sendTestRequest, storeAgentKey } from "./test-request.ts";
 
 export function FirstSteps({ text }: { text: string }) {
   const [agentKey, setAgentKey] = useState(readAgentKey());
   return (
     <div class="first-steps">
-      <Empty text={text}>
+      <EmptyState text={text}>
         <p class="quiet">{TEXTS.help}</p>
         {hasScope("approvals:decide") ? <TestRequest agentKey={agentKey} /> : null}
-      </Empty>
+      </EmptyState>
       <AgentKey value={agentKey} onChange={setAgentKey} />
-      {waysIn(location.origin, agentKey === "" ? NO_KEY : agentKey).map(({ label, lines }) => (
+      {waysIn(location.origin, agentKey === "" ? KEY_PLACEHOLDER : agentKey).map(({ label, lines }) => (
         <Snippet key={label} label={label} text={lines} />
       ))}
       <p>
@@ -106,7 +106,7 @@ function TestRequest({ agentKey }: { agentKey: string }) {
 /** Returns three ways to submit a request that the example policies send to an approver. */
 function waysIn(origin: string, key: string): { label: string; lines: string }[] {
   return [
-    { label: TEXTS.curl, lines: submitLines(origin, key, "support-bot") },
+    { label: TEXTS.curl, lines: formatSubmitCommand(origin, key, "support-bot") },
     {
       label: TEXTS.typescript,
       lines: `import { createAssent } from "assent/client";

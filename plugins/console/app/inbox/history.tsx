@@ -23,6 +23,6 @@ function LoadedHistory({ action: { id, updated_at } }: { action: Pick<Action, "i
     [id, updated_at],
   );
   if (data === null)
-    return error === null ? <Loading what="the history" /> : <ErrorNotice error={error} again={reload} />;
+    return error === null ? <Loading what="the history" /> : <ErrorNotice error={error} onRetry={reload} />;
   return <ActionHistory events={data.events} />;
 }

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 const STORE = "assent.shortcuts";
 
-export interface ShortcutHandlers {
+interface ShortcutHandlers {
   step(by: 1 | -1): void;
   choose(approve: boolean): void;
   select(): void;

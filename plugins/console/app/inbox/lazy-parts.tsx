@@ -24,6 +24,6 @@ function LazyPart<P extends object>({
   props: P;
 }) {
   const { data, error, reload } = useLoad(load, []);
-  if (error !== null) return <ErrorNotice error={error} again={reload} />;
+  if (error !== null) return <ErrorNotice error={error} onRetry={reload} />;
   return data === null ? <Loading what={what} /> : <data.View {...props} />;
 }

@@ -7,7 +7,7 @@ import { findHeadlineMember } from "../ui/params.tsx";
 import { RiskBadge } from "../ui/request-view.tsx";
 import { uniqueRequestLabel, OwnVoteBadge } from "./request-pane.tsx";
 import type { QueueItem } from "./queue-state.ts";
-import { approvalsGiven, findVoteAvailability } from "./vote-availability.ts";
+import { countApprovals, findVoteAvailability } from "./vote-availability.ts";
 
 /** Height of a row in pixels. The style sheet must have the same value. */
 const ROW = 64;
@@ -20,7 +20,7 @@ interface Props {
   onOpen(id: string): void;
   /** @param isRange whether to select all rows from the last selected row to this row */
   onSelect(id: string, isRange: boolean): void;
-  /** Called when the last loaded row comes into view. */
+  /** Called when the last loaded row is rendered, shortly before it comes into view. */
   onEnd(): void;
 }
 
@@ -141,7 +141,7 @@ function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
           {outcome === null ? <OwnVoteBadge action={action} /> : null}
           {(action.approvals_needed ?? 1) > 1 ? (
             <span class="quiet">
-              {approvalsGiven(action)}/{action.approvals_needed}
+              {countApprovals(action)}/{action.approvals_needed}
             </span>
           ) : null}
           <RiskBadge risk={action.risk_level} />

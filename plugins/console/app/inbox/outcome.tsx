@@ -19,7 +19,7 @@ export function findOutcome(action: Action): RequestOutcome | null {
   const last = action.approvals.at(-1);
   const vote = { by: last?.approver, reason: last?.reason };
   if (action.status === "expired") return { kind: "busy", text: "It expired before it was settled." };
-  if (action.status === "cancelled") return { kind: "busy", text: "The agent cancelled it." };
+  if (action.status === "cancelled") return { kind: "busy", text: "It was cancelled." };
   if (action.denied_by === "policy")
     return { kind: "bad", text: "It was evaluated again, and the current policies deny it." };
   if (action.denied_by === "reviewer")

@@ -1,5 +1,6 @@
 /**
- * The right side without an open request: the pending requests, grouped by shape, or the selection with its vote bar.
+ * The right side of the inbox if no request is open: the pending requests, grouped by shape, or the selected requests
+ * with a vote bar.
  */
 import { useRef, useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
@@ -103,7 +104,7 @@ export function SelectedRequests({ items, onSelect, onClear, onBack, onVoted, on
       <div class="pane-foot">
         {done === null ? null : (
           <Notice>
-            {done} of {items.length} recorded…
+            {done} of {items.length} votes processed…
           </Notice>
         )}
         <VoteBar subject="selection" count={items.length} cast={cast} />

@@ -32,7 +32,7 @@ import { readDraft, writeDraft } from "./drafts.ts";
 import { RequestHistory } from "./history.tsx";
 import { OutcomeText } from "./outcome.tsx";
 import type { QueueItem } from "./queue-state.ts";
-import { approvalsGiven, findVoteAvailability, type VoteAvailability, findOwnVote } from "./vote-availability.ts";
+import { countApprovals, findVoteAvailability, type VoteAvailability, findOwnVote } from "./vote-availability.ts";
 import { VotingCapacity } from "./voting-capacity.tsx";
 import { TEXTS } from "./strings.ts";
 import { TestRequestProof } from "./lazy-parts.tsx";
@@ -74,7 +74,7 @@ export function RequestPane({ item, handle, onVoted, onAsked, onLeave }: Props) 
           ) : null}
           {(action.approvals_needed ?? 1) > 1 ? (
             <IconChip icon="users">
-              {approvalsGiven(action)} of {action.approvals_needed} approvals
+              {countApprovals(action)} of {action.approvals_needed} approvals
             </IconChip>
           ) : null}
           {availability === "open" || availability === "voted" ? <AgentWaitStatus action={action} /> : null}
@@ -123,7 +123,7 @@ function Answer({
   onLeave,
 }: Omit<Props, "onAsked"> & { availability: VoteAvailability }) {
   const { action } = item;
-  const left = (action.approvals_needed ?? 1) - approvalsGiven(action);
+  const left = (action.approvals_needed ?? 1) - countApprovals(action);
   if (availability === "voted")
     return (
       <div class="pane-foot">
@@ -210,7 +210,7 @@ export function IconChip({ icon, children }: { icon: "bot" | "clock" | "users"; 
   );
 }
 
-/** Shows whether the agent is still connected and will continue after an approval. */
+/** Shows whether the agent is waiting for the decision; if not, when it last submitted the request or waited for it. */
 export function AgentWaitStatus({ action }: { action: Action }) {
   return (
     <span class="quiet">

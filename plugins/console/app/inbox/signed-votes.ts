@@ -36,7 +36,8 @@ export function buildVoteBody({ approve, reason, break_glass, grant = null }: Vo
 }
 
 const NOT_SIGNED = "the passkey did not sign, so no vote is recorded; vote again";
-const OTHER_STATEMENT =
+/** Message for a challenge whose statements do not match the votes. */
+export const DIFFERENT_VOTES_MESSAGE =
   "the service requested a signature for votes other than yours; nothing was signed; report this to its operator";
 
 /** Votes, and the challenge that the user signs to cast them. */
@@ -55,7 +56,7 @@ export async function requestSignature(
   ballot: VoteToSign,
 ): Promise<SignatureRequest | null> {
   const votes: Votes = actions.map(({ id }) => ({ action_id: id, ...buildVoteBody(ballot) }));
-  const challenge = await startSigning(votes);
+  const challenge = await nullWithoutPasskey(request("POST /v1/votes/challenge", { body: { votes } }));
   if (challenge === null) return null;
   assertSameVotes(challenge, votes);
   return { votes, challenge };
@@ -70,9 +71,10 @@ export async function sendSignedVotes({ votes, challenge }: SignatureRequest): P
   return (await request("POST /v1/votes", { body })).results;
 }
 
-async function startSigning(votes: Votes): Promise<Challenge | null> {
+/** Returns the requested challenge; null if the user has no passkey for this site. */
+export async function nullWithoutPasskey<T>(challenge: Promise<T>): Promise<T | null> {
   try {
-    return await request("POST /v1/votes/challenge", { body: { votes } });
+    return await challenge;
   } catch (error) {
     // Before the signature is requested, this code means that the user has no passkey.
     if (error instanceof ApiError && error.code === "VOTE_SIGNATURE_INVALID") return null;
@@ -91,7 +93,7 @@ function assertSameVotes({ statements, nonce }: Challenge, votes: Votes): void {
       statement.nonce === nonce
     );
   });
-  if (!areSame || statements.length !== votes.length) throw new Error(OTHER_STATEMENT);
+  if (!areSame || statements.length !== votes.length) throw new Error(DIFFERENT_VOTES_MESSAGE);
 }
 
 function isSameGrant(signed: Challenge["statements"][number]["grant"], chosen: GrantTerms | undefined): boolean {

@@ -3,7 +3,7 @@ import { formatCounted } from "../ui/format.ts";
 
 export const TEXTS = {
   inPlan: (position: number): string =>
-    `This is action ${position} of a plan, which is approved as a whole, with what you strike out.`,
+    `This is action ${position} of a plan. You vote on the whole plan, and can strike out single actions.`,
   openPlan: "Open the plan",
   title: "Approvals",
   empty: "No requests are waiting.",
@@ -32,12 +32,11 @@ export const TEXTS = {
   held: (count: number, left: string) => `Show ${formatCounted(count, "new request")}, first deadline in ${left}`,
   expired: "The deadline has passed, so no one can vote on it. The agent has to submit it again.",
   waiting: "The agent is waiting for the answer.",
-  recorded: (left: number) => `Your approval is recorded. It needs ${formatCounted(left, "more approval")}.`,
-  notYours: "This key cannot vote on it: it belongs to the requester (same key, agent or owner).",
+  recorded: (left: number) => `Your approval is recorded. The request needs ${formatCounted(left, "more approval")}.`,
+  notYours: "You cannot vote on this request, because your vote would count as the requester's.",
   notRecorded: (reason: string) =>
     `Your vote was not recorded.${reason === "" ? "" : ` Your reason is kept: “${reason}”.`}`,
-  signatureRequired:
-    "A policy requires votes on this that are signed with a passkey, and an API key cannot sign. Sign in as a user to vote.",
+  signatureRequired: "A rule accepts only votes that are signed with a passkey. An API key cannot sign.",
   rule: (needed: number) =>
     `A vote covers this exact request only. ${needed > 1 ? `${needed} people have to approve` : "One approval is enough"}; one rejection ends it.`,
   reason: "Reason",
@@ -46,7 +45,6 @@ export const TEXTS = {
   history: "History",
   submit: "Submit a request",
   submitHelp: "Try an approval.",
-  notSettledYet: "The service has not responded yet.",
 } as const;
 
 /** Tabs, each with the value of the list's parameter `view`. */
@@ -83,12 +81,12 @@ export const FIRST_STEPS = {
   key: "Agent key",
   createKey: "Create an agent key",
   keyHelp:
-    "Stored in this tab and filled in below. An API key cannot approve requests of agents whose keys it created: with an API key, use the agent key that the first start printed.",
+    "Stored in this tab and filled in below. You cannot approve requests of a key that you own: use a key that you create here, which has no owner, or the agent key that the first start printed.",
   keyFirst: "To send a test request, enter or create an agent key first.",
   send: "Send a test request",
   sending: "Sending…",
   sendHelp:
-    "It does nothing. You approve it here and see its proof. Sending it adds the policy test-requests if it is missing and you may activate policies.",
+    "It has no effect. You approve it here and see its proof. If the policy test-requests is missing and you may activate policies, it is added first.",
   denied: "The test request was denied, because no policy sends it to an approver:",
   addPolicy: "Add this policy, and send it again",
   curl: "From a terminal, with curl",
@@ -102,6 +100,6 @@ export const FIRST_STEPS = {
   root: "Signed root:",
   showEntry: "Show the entry",
   unpinned: "Verified with the key that the service publishes.",
-  pin: "Pin it, to notice if the service ever shows another history.",
-  cannotVerify: "browsers verify only on pages of https and localhost; use assent verify",
+  pin: "Pin it, so that this browser notices if the service ever shows a different history.",
+  cannotVerify: "browsers can verify only on https pages and on localhost; use assent verify",
 } as const;

@@ -3,7 +3,7 @@ import { Snippet } from "../ui/snippet.tsx";
 import { readAgentKey } from "./test-request.ts";
 
 /** Stands for the agent key until one is created. */
-export const NO_KEY = "YOUR_AGENT_KEY";
+export const KEY_PLACEHOLDER = "YOUR_AGENT_KEY";
 /** Agent ids that do not need quoting in a shell and whose characters cannot be mistaken for other characters. */
 const PLAIN_ID = /^[\w.:@-]{1,100}$/;
 
@@ -16,13 +16,13 @@ export function SubmitSnippet({ agent = "support-bot" }: { agent?: string }) {
   return (
     <Snippet
       label="Submit an action with curl"
-      text={submitLines(location.origin, readAgentKey() || NO_KEY, agent_id)}
+      text={formatSubmitCommand(location.origin, readAgentKey() || KEY_PLACEHOLDER, agent_id)}
     />
   );
 }
 
 /** Returns a command that submits an action, which the example policies send to an approver. */
-export function submitLines(origin: string, key: string, agent_id: string): string {
+export function formatSubmitCommand(origin: string, key: string, agent_id: string): string {
   return `curl ${origin}/v1/actions \\
   -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" \\
   -d '${JSON.stringify(exampleAction(agent_id))}'`;

@@ -24,7 +24,7 @@ function LoadedProof({ action: { id } }: { action: Pick<Action, "id"> }) {
       <h2 class="part" id="test-proof">
         {TEXTS.proof}
       </h2>
-      <ErrorNotice error={error} again={reload} />
+      <ErrorNotice error={error} onRetry={reload} />
       {data === null ? (
         error === null ? (
           <Loading what="the proof" />
@@ -50,7 +50,10 @@ function LoadedProof({ action: { id } }: { action: Pick<Action, "id"> }) {
   );
 }
 
-/** Verifies the entry of the last vote with the pinned key, or else with the key that the service publishes. */
+/**
+ * Verifies the entry of the last vote, or the action's last entry if there is no vote. Uses the pinned key, or else the
+ * key that the service publishes.
+ */
 async function proveVote(id: string, signal: AbortSignal): Promise<ProvedEntry> {
   if (!canVerify) throw new Error(TEXTS.cannotVerify);
   const { events } = await request("GET /v1/actions/{id}/events", { path: [id], signal });

@@ -51,8 +51,8 @@ async function readAgentOf(key: string): Promise<string> {
 }
 
 /**
- * Submits the test request with the agent's key. Returns the action, which is pending unless the policies deny it.
- * First adds the policy for test requests if it is missing and this credential may activate policies.
+ * Submits the test request with the agent's key, and returns the action. First adds the policy for test requests if it
+ * is missing and this credential may activate policies. The action is pending unless the policies decide differently.
  */
 export async function sendTestRequest(key: string): Promise<Action> {
   const agent_id = await readAgentOf(key);

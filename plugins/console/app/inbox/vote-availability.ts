@@ -13,7 +13,7 @@ export function findOwnVote(action: Action): Vote | null {
   return action.approvals.find(({ approver }) => approver === currentMe()?.principal) ?? null;
 }
 
-export function approvalsGiven(action: Pick<Action, "approvals">): number {
+export function countApprovals(action: Pick<Action, "approvals">): number {
   return action.approvals.filter(({ approve }) => approve).length;
 }
 

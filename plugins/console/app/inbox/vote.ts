@@ -28,7 +28,8 @@ const HASH_CHANGED =
 const QUESTIONS_CHANGED =
   "a question was asked or answered since this page was read; no vote was recorded; read it and vote again";
 const CHANGED = "the request has changed since this page was read; no vote was recorded; read it and vote again";
-const NOT_ALLOWED = "this key cannot vote on it: it has already voted, or it belongs to the requester";
+const NOT_ALLOWED =
+  "you cannot vote on this request: you have already voted, or your vote would count as the requester's";
 
 /** A request as a page displays it. Requests in lists have no approval token. */
 type Shown = Pick<Action, "id" | "request_hash" | "questions" | "preview" | "approval_token">;
@@ -216,7 +217,7 @@ export interface VoteCounts {
   failed: number;
 }
 
-/** Returns a summary of several votes: "3 approved; 1 was settled by someone else or expired." */
+/** Returns a summary of several votes: "3 approved; 1 not recorded: settled by someone else, or expired." */
 export function summarizeVotes({ settled, recorded, late, failed }: VoteCounts, approve: boolean): string {
   const parts = [
     settled === 0 && recorded > 0 ? "" : `${settled} ${approve ? "approved" : "denied"}`,

@@ -1,13 +1,13 @@
 /**
- * Shows how the service would count the signed-in person's vote on the open request: as their own vote, as a vote on
- * behalf of another user, or not at all, with the reason. Also offers the emergency approval.
+ * Shows if the person would vote on behalf of another user, or why the person cannot approve the open request. Also
+ * offers the emergency approval.
  */
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
 import { PrincipalName } from "../ui/person.tsx";
-import { approvalsGiven } from "./vote-availability.ts";
+import { countApprovals } from "./vote-availability.ts";
 import { castEmergencyApproval, type VoteResult } from "./vote.ts";
 import { FormButtons } from "../ui/forms.tsx";
 
@@ -58,7 +58,7 @@ export function VotingCapacity({ action, onVoted }: Props) {
 function canBreakGlass(action: Action): boolean {
   const { approval_terms: terms } = action;
   if (terms === undefined || !terms.may_break_glass) return false;
-  return terms.blocked !== null || (action.approvals_needed ?? 1) - approvalsGiven(action) > 1;
+  return terms.blocked !== null || (action.approvals_needed ?? 1) - countApprovals(action) > 1;
 }
 
 function EmergencyDialog({ action, onVoted, onClose }: Props & { onClose(): void }) {

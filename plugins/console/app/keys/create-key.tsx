@@ -13,7 +13,7 @@ import { type KeyPreset, type KeyScope, PRESETS, SCOPES, TEXTS } from "./strings
 
 export type CreatedKey = Api["POST /v1/api-keys"]["response"];
 
-export function CreateKey({ onClose, onCreated }: { onClose(): void; onCreated(created: CreatedKey): void }) {
+export function CreateKeyDialog({ onClose, onCreated }: { onClose(): void; onCreated(created: CreatedKey): void }) {
   const [preset, setPreset] = useState<KeyPreset | "">("approver");
   const isUser = currentCredential() === COOKIE_CREDENTIAL;
   const { data: users } = useLoad(

@@ -2,14 +2,24 @@
 import { useState } from "preact/hooks";
 import type { Api, ApiKey } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
-import { Badge, ResultNotice, Empty, Loading, Page, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
+import {
+  Badge,
+  ResultNotice,
+  EmptyState,
+  Loading,
+  Page,
+  ErrorNotice,
+  Table,
+  MarkedValue,
+  Time,
+} from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { RowPages } from "../ui/row-pages.tsx";
 import { Snippet } from "../ui/snippet.tsx";
-import { type CreatedKey, CreateKey, NewKey } from "./create-key.tsx";
+import { type CreatedKey, CreateKeyDialog, NewKey } from "./create-key.tsx";
 import { isOwnKey } from "./own-key.ts";
-import { RevokeKey } from "./revoke-key.tsx";
+import { RevokeKeyDialog } from "./revoke-key.tsx";
 import { TEXTS } from "./strings.ts";
 
 type Status = "live" | "ended";
@@ -41,7 +51,7 @@ export function Keys() {
         {newKey === null ? null : <NewKey created={newKey} onDone={() => setNewKey(null)} />}
         <ResultNotice text={done} />
         <StatusFilter status={status} onChange={setStatus} />
-        <ErrorNotice error={error} again={reload} />
+        <ErrorNotice error={error} onRetry={reload} />
         {data === null ? (
           error === null ? (
             <Loading what="keys" />
@@ -51,7 +61,7 @@ export function Keys() {
         )}
       </Page>
       {isCreating ? (
-        <CreateKey
+        <CreateKeyDialog
           onClose={() => setCreating(false)}
           onCreated={(created) => {
             setCreating(false);
@@ -62,7 +72,7 @@ export function Keys() {
         />
       ) : null}
       {revoking === null ? null : (
-        <RevokeKey
+        <RevokeKeyDialog
           apiKey={revoking}
           onClose={() => setRevoking(null)}
           onDone={() => {
@@ -99,10 +109,10 @@ interface KeyListProps {
 function KeyList({ page: { api_keys: keys, next_cursor }, status, onRevoke }: KeyListProps) {
   if (keys.length === 0)
     return (
-      <Empty text={TEXTS.none[status]}>
+      <EmptyState text={TEXTS.none[status]}>
         <p>{TEXTS.noneHelp[status]}</p>
         {status === "live" ? <Snippet label={TEXTS.create} text={TEXTS.command} /> : null}
-      </Empty>
+      </EmptyState>
     );
   return (
     <>

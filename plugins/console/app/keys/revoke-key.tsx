@@ -7,7 +7,7 @@ import { FormButtons, useSubmit } from "../ui/forms.tsx";
 import { isOwnKey } from "./own-key.ts";
 import { type KeyScope, SCOPES, TEXTS } from "./strings.ts";
 
-export function RevokeKey({ apiKey, onClose, onDone }: { apiKey: ApiKey; onClose(): void; onDone(): void }) {
+export function RevokeKeyDialog({ apiKey, onClose, onDone }: { apiKey: ApiKey; onClose(): void; onDone(): void }) {
   const { id, name, prefix, owner, agent_id, scopes, last_used_at } = apiKey;
   const { error, isBusy, submit } = useSubmit(async () => {
     await request("DELETE /v1/api-keys/{id}", { path: [id] });
@@ -36,7 +36,7 @@ export function RevokeKey({ apiKey, onClose, onDone }: { apiKey: ApiKey; onClose
           )}
         </p>
         <p>
-          From the next request on, its holder can no longer
+          From the next request on, its holder can no longer do this
           {agent_id === null ? null : (
             <>
               {" "}

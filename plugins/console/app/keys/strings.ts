@@ -58,7 +58,7 @@ export const TEXTS = {
   none: { live: "No key is valid.", ended: "No key was revoked or has expired." },
   noneHelp: {
     live: "Create a key for an agent, an approver or a tool.",
-    ended: "A key that you revoke appears here, with the time of its end.",
+    ended: "Keys that you revoke and keys that expire appear here.",
   },
   command: "assent keys create support-bot --preset agent --agent support-bot",
   cut: "The list shows the newest 1,000 keys.",

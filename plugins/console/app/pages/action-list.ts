@@ -56,7 +56,7 @@ export function toActionQuery(filters: ActionFilters): Query {
 /**
  * Whether the service has to search for matching actions. Each request then searches only a limited number of actions.
  */
-export function isSearch({ q, decision, policy, rule, has_rule, answer }: ActionFilters): boolean {
+function isSearch({ q, decision, policy, rule, has_rule, answer }: ActionFilters): boolean {
   return [q, decision, policy, rule, has_rule, answer].some((value) => value !== "");
 }
 

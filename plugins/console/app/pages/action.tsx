@@ -42,10 +42,10 @@ const TEXTS = {
   proofHelp: "Leaf hash of the decision in the ledger:",
   erased: "The request was erased, so the decision cannot be made again. Its proof remains valid.",
   replayHelp:
-    "Decides again with the recorded policies, facts and clock, and compares every field; then with today's policies.",
+    "Repeats the decision with the recorded policies, facts and clock, and compares every field. Then decides with today's policies.",
   lifted: "The rejection is lifted.",
   votes: {
-    recorded: "Your approval is recorded; it needs more approvals.",
+    recorded: "Your approval is recorded; the request needs more approvals.",
     none: "Your vote was not recorded.",
   },
   equal: "The same decision, field by field.",

@@ -4,7 +4,17 @@ import type { Action } from "../core/api-types.ts";
 import { encodeSegment, buildUrl } from "../core/api.ts";
 import { groupByShape } from "../inbox/group-requests.ts";
 import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
-import { Badge, Empty, StreamStatus, Loading, Page, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
+import {
+  Badge,
+  EmptyState,
+  StreamStatus,
+  Loading,
+  Page,
+  ErrorNotice,
+  Table,
+  MarkedValue,
+  Time,
+} from "../ui/elements.tsx";
 import { readFormValues } from "../ui/forms.tsx";
 import { findHeadlineMember } from "../ui/params.tsx";
 import { RiskBadge } from "../ui/request-view.tsx";
@@ -62,7 +72,7 @@ function List({ query }: { query: URLSearchParams }) {
     <Page title={TEXTS.title} side={<StreamStatus {...live} />}>
       <ActionViews filters={filters} />
       <FilterForm filters={filters} isFiltered={isFiltered} />
-      <ErrorNotice error={error} again={reload} />
+      <ErrorNotice error={error} onRetry={reload} />
       {rows.length === 0 && loading ? <Loading what="actions" /> : null}
       {rows.length === 0 && !loading && error === null && !hasMore ? <NoActions isFiltered={isFiltered} /> : null}
       {rows.length === 0 && !hasMore ? null : (
@@ -82,15 +92,15 @@ function List({ query }: { query: URLSearchParams }) {
 function NoActions({ isFiltered }: { isFiltered: boolean }) {
   if (isFiltered)
     return (
-      <Empty text={TEXTS.none}>
+      <EmptyState text={TEXTS.none}>
         <a href="#/actions">{TEXTS.all}</a>
-      </Empty>
+      </EmptyState>
     );
   return (
-    <Empty text={TEXTS.noneYet}>
+    <EmptyState text={TEXTS.noneYet}>
       <a href="#/approvals">{TEXTS.firstSteps}</a>
       <SubmitSnippet />
-    </Empty>
+    </EmptyState>
   );
 }
 

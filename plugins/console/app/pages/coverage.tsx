@@ -4,7 +4,7 @@
 import { useState } from "preact/hooks";
 import { encodeSegment, request } from "../core/api.ts";
 import type { Api } from "../core/api-types.ts";
-import { Empty, Hash, Notice, Page, Table, MarkedValue, Time } from "../ui/elements.tsx";
+import { EmptyState, Hash, Notice, Page, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { PagedList } from "../ui/paged-list.tsx";
 import { usePaged } from "../ui/paged.ts";
 import { Snippet } from "../ui/snippet.tsx";
@@ -80,10 +80,10 @@ export function Coverage() {
 
 function NoStatements() {
   return (
-    <Empty text={TEXTS.empty}>
+    <EmptyState text={TEXTS.empty}>
       <p>{TEXTS.emptyHelp}</p>
       <Snippet label={TEXTS.emptySnippet} text={TEXTS.command} />
-    </Empty>
+    </EmptyState>
   );
 }
 

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Delivery } from "../core/api-types.ts";
 import { encodeSegment, request, buildUrl } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { Badge, Empty, Loading, Page, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
+import { Badge, EmptyState, Loading, Page, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { readFormValues } from "../ui/forms.tsx";
 import { RowPages } from "../ui/row-pages.tsx";
 import { Snippet } from "../ui/snippet.tsx";
@@ -73,15 +73,15 @@ function List({ state, action }: { state: string; action: string }) {
   return (
     <Page title={TEXTS.title} side={<span class="quiet">{TEXTS.every}</span>}>
       <Filters state={state} action={action} isFiltered={isFiltered} />
-      <ErrorNotice error={error} again={refresh} />
+      <ErrorNotice error={error} onRetry={refresh} />
       {rows.length === 0 && isLoading ? <Loading what="deliveries" /> : null}
       {rows.length > 0 || isLoading || error !== null ? null : isFiltered ? (
-        <Empty text={TEXTS.noMatch} />
+        <EmptyState text={TEXTS.noMatch} />
       ) : (
-        <Empty text={TEXTS.empty}>
+        <EmptyState text={TEXTS.empty}>
           <p>{TEXTS.emptyHelp}</p>
           <Snippet label={TEXTS.emptySnippet} text={CHANNEL} />
-        </Empty>
+        </EmptyState>
       )}
       {rows.length === 0 ? null : (
         <RowPages

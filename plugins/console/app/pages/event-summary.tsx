@@ -24,6 +24,7 @@ import type {
 } from "../core/api-types.ts";
 import type { LedgerEvent } from "../core/live-events.ts";
 import { Badge, MarkedValue } from "../ui/elements.tsx";
+import { OCCASIONS, VERDICTS } from "../ui/entry-texts.ts";
 import { formatCounted } from "../ui/format.ts";
 import { PrincipalName } from "../ui/person.tsx";
 
@@ -48,19 +49,6 @@ type Entry =
   | SuggestedRuleEntry
   | ThrottleEntry
   | UserEntry;
-
-const VERDICTS: Readonly<Partial<Record<ApprovalEntry["verdict"], string>>> = {
-  approve: "approved",
-  deny: "denied",
-  rejection_lifted: "rejection lifted",
-};
-const OCCASIONS: Readonly<Record<RedecisionEntry["occasion"], string>> = {
-  vote: "at a vote",
-  start: "at a start",
-  permit: "for a permit",
-  review: "after a review",
-  edit: "after a change",
-};
 
 const words = (name: string): string => name.replaceAll("_", " ");
 
@@ -119,7 +107,7 @@ function summarize(entry: Entry): ComponentChildren {
     case "question":
       return <MarkedValue value={`${entry.phase === "ask" ? "question" : "answer"}: ${entry.text}`} />;
     case "policy_set":
-      return `${entry.policy_count} policies decide`;
+      return formatCounted(entry.policy_count, "active policy", "active policies");
     default:
       return summarizeChange(entry);
   }
@@ -135,7 +123,7 @@ type ActionEntry =
   | RedecisionEntry
   | ReviewEntry;
 
-/** Summarizes an entry that is not about an action, such as a change of a key or a grant. */
+/** Summarizes the other types of entries, such as changes of keys and grants. */
 function summarizeChange(entry: Exclude<Entry, ActionEntry>): ComponentChildren {
   switch (entry.type) {
     case "api_key":

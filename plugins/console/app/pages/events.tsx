@@ -5,7 +5,7 @@ import { ENTRY_TYPES } from "../../../../src/browser.ts";
 import { encodeSegment, buildUrl } from "../core/api.ts";
 import { followLiveEvents, type LedgerEvent } from "../core/live-events.ts";
 import { SubmitSnippet } from "../inbox/submit-snippet.tsx";
-import { Badge, Empty, StreamStatus, Page, Time } from "../ui/elements.tsx";
+import { Badge, EmptyState, StreamStatus, Page, Time } from "../ui/elements.tsx";
 import { JsonDisclosure } from "../ui/params.tsx";
 import { EventSummary } from "./event-summary.tsx";
 
@@ -64,10 +64,10 @@ function Tail({ query }: { query: URLSearchParams }) {
         </button>
       </div>
       {events.length === 0 ? (
-        <Empty text={live.state === "live" ? TEXTS.waiting : TEXTS.none}>
+        <EmptyState text={live.state === "live" ? TEXTS.waiting : TEXTS.none}>
           <p>{TEXTS.help}</p>
           <SubmitSnippet />
-        </Empty>
+        </EmptyState>
       ) : null}
       <ol class="events" reversed>
         {events.map(renderRow)}

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { download, ErrorNotice } from "../ui/elements.tsx";
+import { downloadText, ErrorNotice } from "../ui/elements.tsx";
 import { formatCounted } from "../ui/format.ts";
 import { type ActionFilters, toActionQuery } from "./action-list.ts";
 import { toCsv } from "./csv.ts";
@@ -52,7 +52,7 @@ export function ExportActions({ filters }: { filters: ActionFilters }) {
               COLUMNS,
               rows.map((row) => COLUMNS.map((name) => row[name])),
             );
-      download(`actions.${format}`, text);
+      downloadText(`actions.${format}`, text);
       setMessage(isCut ? TEXTS.cut(rows.length) : TEXTS.done(rows.length));
     } catch (problem) {
       setMessage("");

@@ -12,7 +12,7 @@ const TEXTS = {
   grant: {
     button: "Flag this use of the grant…",
     title: "Flag this use of the grant?",
-    help: "The action should not have been covered. The grant ends, so its agent has to ask again.",
+    help: "The action should not have been covered. The grant ends, so later actions require approval again.",
     done: "The use is flagged, and the grant has ended.",
   },
   rule: {

@@ -26,18 +26,18 @@ interface LedgerCheck {
 }
 
 const TEXTS = {
-  unsupported:
-    "Not verified: browsers compute hashes and signatures only on pages of https and localhost. Use assent verify.",
+  unsupported: "Not verified: browsers can verify only on https pages and on localhost. Use assent verify.",
   unpinned: "Not verified: no key is pinned in this browser.",
   notSigned: (why: string) => `Not signed by the pinned key: ${why}.`,
   shrunk: (before: number, now: number) =>
     `The log has shrunk: this browser has seen ${before} signed entries, and now there are ${now}. Was the store replaced by an older one?`,
   changed: (size: number) =>
     `The log does not continue from the ${size} entries that this browser has seen: earlier entries were changed. Keep the checkpoint below and inform the auditor of this service.`,
-  signed: (isFollower: boolean) => (isFollower ? "Signed by the key after the pinned one" : "Signed by the pinned key"),
+  signed: (isFollower: boolean) =>
+    isFollower ? "Signed by a successor of the pinned key" : "Signed by the pinned key",
   first: "Verified in this browser, for the first time.",
   goesOn: (size: number) =>
-    `and it continues from the ${size} entries that this browser has seen before. Verified in this browser.`,
+    `The log continues from the ${size} entries that this browser has seen before. Verified in this browser.`,
 };
 
 function readSeen(): SeenCheckpoint | null {
@@ -50,7 +50,7 @@ function storeSeen(vkey: string, { size, root }: Checkpoint): void {
 
 /**
  * Updates the stored checkpoint after the user pinned a different key. Keeps the checkpoint if the new key is the
- * successor of the old one. Otherwise removes it, because it belongs to a different log.
+ * successor of the old one. Otherwise removes it, because it might belong to a different log.
  */
 export function rebindStoredCheckpoint(vkey: string | null, isSuccessor: boolean): void {
   const before = readSeen();
@@ -84,7 +84,7 @@ export async function checkLedger(keys: LedgerKeys, vkey: string | null): Promis
   // If the checkpoint does not extend the stored checkpoint, keep the stored checkpoint as evidence.
   if (!(await extendsSeen(before, checkpoint))) return { kind: "bad", text: TEXTS.changed(before.size), next: null };
   storeSeen(vkey, checkpoint);
-  return { kind: "good", text: `${TEXTS.signed(next !== null)}, ${TEXTS.goesOn(before.size)}`, next };
+  return { kind: "good", text: `${TEXTS.signed(next !== null)}. ${TEXTS.goesOn(before.size)}`, next };
 }
 
 async function extendsSeen(before: SeenCheckpoint, checkpoint: Checkpoint): Promise<boolean> {

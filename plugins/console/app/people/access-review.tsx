@@ -4,8 +4,8 @@ import type { Api } from "../core/api-types.ts";
 import { request, fetchText, buildUrl } from "../core/api.ts";
 import {
   Badge,
-  download,
-  Empty,
+  downloadText,
+  EmptyState,
   Loading,
   Notice,
   Page,
@@ -71,7 +71,7 @@ export function AccessReview({ query }: { query: URLSearchParams }) {
           </select>
         </div>
       </div>
-      <ErrorNotice error={error} again={reload} />
+      <ErrorNotice error={error} onRetry={reload} />
       {data === null ? (
         error === null ? (
           <Loading what="the access review" />
@@ -92,7 +92,7 @@ function Downloads({ days }: { days: number }) {
     setError(null);
     try {
       const content = await fetchText(buildUrl("/v1/access-review", { days, format }));
-      download(`access-review-${new Date().toISOString().slice(0, 10)}.${format}`, content);
+      downloadText(`access-review-${new Date().toISOString().slice(0, 10)}.${format}`, content);
     } catch (problem) {
       setError(problem);
     }
@@ -140,16 +140,16 @@ function ReviewTable({ review: { since, until, open_reviews, rows }, days }: { r
         ))}
       </div>
       {matching.length === 0 ? (
-        <Empty text={TEXTS.none[filter]}>
+        <EmptyState text={TEXTS.none[filter]}>
           {filter === "unused" ? (
-            <p>No user or key that is older than {formatCounted(days, "day")} was idle for all of them.</p>
+            <p>Every user and key that is older than {formatCounted(days, "day")} was used in this time.</p>
           ) : (
             <>
               <p>{TEXTS.next}</p>
               <InviteSnippet role="approver" />
             </>
           )}
-        </Empty>
+        </EmptyState>
       ) : (
         <RowPages key={filter} rows={matching} keyOf={keyOf} what="people" order="inOrder">
           {(shown) => (

@@ -17,7 +17,7 @@ const ROLES: Readonly<Record<Role, string>> = {
   admin: "everything",
 };
 
-export function AddUser({
+export function AddUserDialog({
   onClose,
   onDone,
 }: {

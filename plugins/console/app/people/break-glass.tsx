@@ -4,7 +4,7 @@ import type { BreakGlassApproval } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
 import { hasScope, currentMe } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Badge, ResultNotice, Empty, Page, ErrorNotice, MarkedValue, Time } from "../ui/elements.tsx";
+import { Badge, ResultNotice, EmptyState, Page, ErrorNotice, MarkedValue, Time } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 import { PagedList } from "../ui/paged-list.tsx";
@@ -20,7 +20,7 @@ const TEXTS = {
     "A person with the role break_glass approved without other approvers, who could not be reached. Each approval stays open until another person has reviewed it.",
   none: { open: "No review is open.", reviewed: "No emergency approval has been reviewed yet." },
   next: {
-    open: "A user with the role break_glass can choose “Emergency approval” below a request that needs other approvers, and the approval appears here for review. A key or a link cannot. Give the role to few people:",
+    open: "A user with the role break_glass can choose “Emergency approval” below a request that needs other approvers, and the approval appears here for review. API keys and approval links cannot give one. Give the role to few people:",
     reviewed: "To review an emergency approval, open it on the tab “Review open”, or use the command line:",
   },
   review: "List open reviews, and close one",
@@ -86,10 +86,10 @@ export function BreakGlass() {
 
 function NoUses({ status }: { status: Status }) {
   return (
-    <Empty text={TEXTS.none[status]}>
+    <EmptyState text={TEXTS.none[status]}>
       <p>{TEXTS.next[status]}</p>
       {status === "open" ? <InviteSnippet role="break_glass" /> : <Snippet label={TEXTS.review} text={COMMANDS} />}
-    </Empty>
+    </EmptyState>
   );
 }
 

@@ -40,7 +40,7 @@ export function DelegateDialog({
   });
   return (
     <Dialog title={TEXTS.title} onClose={onClose}>
-      <ErrorNotice error={loadError} again={reload} />
+      <ErrorNotice error={loadError} onRetry={reload} />
       {data === null ? (
         loadError === null ? (
           <Loading what="approvers" />

@@ -5,10 +5,20 @@
 import { useState } from "preact/hooks";
 import type { Delegation } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { hasScope, currentMe } from "../core/me.ts";
-import { COOKIE_CREDENTIAL, currentCredential, userSignInAddress } from "../core/session.ts";
+import { hasScope, signedInUserId } from "../core/me.ts";
+import { userSignInAddress } from "../core/session.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Badge, ResultNotice, Empty, Notice, Page, ErrorNotice, Table, MarkedValue, Time } from "../ui/elements.tsx";
+import {
+  Badge,
+  ResultNotice,
+  EmptyState,
+  Notice,
+  Page,
+  ErrorNotice,
+  Table,
+  MarkedValue,
+  Time,
+} from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { Field, FormButtons, useSubmit, readFormValues } from "../ui/forms.tsx";
 import { PagedList } from "../ui/paged-list.tsx";
@@ -38,8 +48,6 @@ assent delegations --revoke ID --comment "back early"`;
 
 type Shown = "current" | "ended";
 
-const userId = (): string | null => (currentCredential() === COOKIE_CREDENTIAL ? (currentMe()?.key.id ?? null) : null);
-
 export function Delegations() {
   const [shown, setShown] = useState<Shown>("current");
   const [isCreating, setCreating] = useState(false);
@@ -52,7 +60,7 @@ export function Delegations() {
     setDone(text);
     list.reload();
   };
-  const user = userId();
+  const user = signedInUserId();
   const canDelegate = user !== null && hasScope("approvals:decide");
   const delegate = canDelegate ? (
     <button type="button" class="primary" onClick={() => setCreating(true)}>
@@ -92,16 +100,17 @@ export function Delegations() {
 
 function NoDelegations({ shown, canDelegate }: { shown: Shown; canDelegate: boolean }) {
   return (
-    <Empty text={TEXTS.none[shown]}>
+    <EmptyState text={TEXTS.none[shown]}>
       <p>{shown === "ended" ? TEXTS.next.ended : canDelegate ? TEXTS.next.current : TEXTS.next.other}</p>
       <Snippet label={TEXTS.command} text={COMMANDS} />
-    </Empty>
+    </EmptyState>
   );
 }
 
 /**
  * Loads one page of delegations. The first page of current delegations also contains at most 200 scheduled delegations.
- * A user can have at most 20 delegations, so that is enough for all but large services.
+ * Further scheduled delegations are not displayed. Only large services have them, because each user can have created at
+ * most 20 open delegations.
  */
 async function loadDelegations(shown: Shown, cursor: string | undefined, signal: AbortSignal | undefined) {
   const page = async (status: Delegation["status"]) => {
@@ -170,7 +179,7 @@ export function DelegationTable({
 }
 
 function mayRevoke({ from, to }: Delegation): boolean {
-  const user = userId();
+  const user = signedInUserId();
   return user === from.id || user === to.id || hasScope("users:manage");
 }
 
@@ -180,7 +189,7 @@ function Party({ id, name }: Delegation["from"]) {
       <a href={personAddress(`user:${id}`) ?? ""}>
         <MarkedValue value={name} />
       </a>
-      {id === userId() ? " (you)" : ""}
+      {id === signedInUserId() ? " (you)" : ""}
     </strong>
   );
 }
@@ -237,7 +246,7 @@ function RevokeDialog({ delegation: { id, from, to }, onClose, onDone }: DialogP
       <form onSubmit={submit}>
         <p>
           <MarkedValue value={to.name} /> can no longer approve on behalf of <MarkedValue value={from.name} />, from now
-          on and in every process. Votes that were given stay.
+          on and in every process. Votes that are already recorded are kept.
         </p>
         <Field name="comment" label="Comment" help="Recorded in the ledger; optional." error={error} maxLength={1000} />
         <ErrorNotice error={error} />

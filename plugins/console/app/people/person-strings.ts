@@ -16,7 +16,7 @@ export const PERSON_TEXTS = {
   everything: "Everything that requires approval.",
   limits: "Actions that match at least one of these limits:",
   inPlaceOf: "Also on behalf of",
-  pending: "Pending for approval",
+  pending: "Requests to approve",
   pendingRequests: "Pending requests",
   noPending: "Nothing that this person could approve is pending.",
   openPending: "Open in the inbox",
@@ -63,7 +63,7 @@ export const DEVICE_TEXTS = {
     ended: "The subscription of the device has ended, so it was removed. Choose “Notify this device” on it again.",
     unreachable: "The push service could not be reached:",
   },
-  channels: "You are notified of what these channels are about:",
+  channels: "These channels notify you:",
   noChannel:
     "No channel notifies you on your devices yet. An operator adds you to one in assent.yaml, and a policy names the channel under notify.",
   snippet: "Lines for assent.yaml",

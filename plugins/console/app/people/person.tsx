@@ -4,10 +4,10 @@
  */
 import type { Event, User } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { hasScope, currentMe } from "../core/me.ts";
-import { COOKIE_CREDENTIAL, currentCredential, userSignInAddress } from "../core/session.ts";
+import { hasScope, signedInUserId } from "../core/me.ts";
+import { userSignInAddress } from "../core/session.ts";
 import { KeyTable } from "../keys/keys.tsx";
-import { Badge, Empty, FactList, Page, MarkedValue, Time } from "../ui/elements.tsx";
+import { Badge, EmptyState, FactList, Page, MarkedValue, Time } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { useLoad } from "../ui/hooks.ts";
 import { LedgerTimeline } from "../ui/ledger-timeline.tsx";
@@ -18,12 +18,12 @@ import { PERSON_TEXTS as TEXTS } from "./person-strings.ts";
 import { DelegationCard, PendingRequestsCard, RightsCard, SessionCard } from "./person-cards.tsx";
 
 export function Person({ id }: { id: string | null }) {
-  const ownId = currentCredential() === COOKIE_CREDENTIAL ? (currentMe()?.key.id ?? null) : null;
+  const ownId = signedInUserId();
   const shown = id ?? ownId;
   if (shown === null)
     return (
       <Page title={TEXTS.title}>
-        <Empty text={TEXTS.nobody}>
+        <EmptyState text={TEXTS.nobody}>
           <p>
             <a href={userSignInAddress()}>{TEXTS.signIn}</a>
           </p>
@@ -32,7 +32,7 @@ export function Person({ id }: { id: string | null }) {
               <a href="#/access-review">{TEXTS.review}</a>
             </p>
           ) : null}
-        </Empty>
+        </EmptyState>
       </Page>
     );
   return shown.includes(":") ? (

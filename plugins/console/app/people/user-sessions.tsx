@@ -4,7 +4,7 @@ import type { UserDetails } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { hasScope, currentMe } from "../core/me.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { ResultNotice, Empty, Loading, ErrorNotice, MarkedValue, Time } from "../ui/elements.tsx";
+import { ResultNotice, EmptyState, Loading, ErrorNotice, MarkedValue, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 
 const METHODS: Readonly<Record<string, string>> = {
@@ -13,7 +13,7 @@ const METHODS: Readonly<Record<string, string>> = {
   recovery_code: "recovery code",
 };
 
-export function UserSessions({ user: { id, name, principal }, onClose }: { user: UserDetails; onClose(): void }) {
+export function UserSessionsDialog({ user: { id, name, principal }, onClose }: { user: UserDetails; onClose(): void }) {
   const { data, error, reload } = useLoad(
     (signal) => request("GET /v1/users/{id}/sessions", { path: [id], signal }),
     [id],
@@ -38,7 +38,7 @@ export function UserSessions({ user: { id, name, principal }, onClose }: { user:
   };
   return (
     <Dialog title={`Sessions of ${name}`} onClose={onClose} hotkey={false}>
-      <ErrorNotice error={error} again={reload} />
+      <ErrorNotice error={error} onRetry={reload} />
       <ErrorNotice error={failure} />
       <ResultNotice text={done} />
       {data === null ? (
@@ -46,7 +46,7 @@ export function UserSessions({ user: { id, name, principal }, onClose }: { user:
           <Loading what="sessions" />
         ) : null
       ) : data.sessions.length === 0 ? (
-        <Empty text="No session is open." />
+        <EmptyState text="No session is open." />
       ) : (
         <ul class="plain-list">
           {data.sessions.map((session, i) => (

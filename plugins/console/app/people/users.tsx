@@ -3,15 +3,15 @@ import { useState } from "preact/hooks";
 import type { Api, UserDetails } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { Badge, CopyButton, ResultNotice, Empty, Hash, Page, Table, MarkedValue, Time } from "../ui/elements.tsx";
+import { Badge, CopyButton, ResultNotice, EmptyState, Hash, Page, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { formatCounted, renderPlain } from "../ui/format.ts";
 import { PagedList } from "../ui/paged-list.tsx";
 import { usePaged } from "../ui/paged.ts";
 import { personAddress } from "../ui/person.tsx";
-import { AddUser } from "./add-user.tsx";
-import { EndUser, ResumeUser } from "./end-user.tsx";
+import { AddUserDialog } from "./add-user.tsx";
+import { DeactivateUserDialog, ReactivateUserDialog } from "./deactivate-user.tsx";
 import { InviteSnippet } from "./invite-snippet.tsx";
-import { UserSessions } from "./user-sessions.tsx";
+import { UserSessionsDialog } from "./user-sessions.tsx";
 
 type InviteResult = Api["POST /v1/users"]["response"];
 
@@ -21,7 +21,7 @@ const TEXTS = {
   none: { live: "There are no users yet.", ended: "No user has been deactivated." },
   next: {
     live: "Add a user, or let people sign in at your identity provider. With an admin key and curl:",
-    ended: "A user whom you end appears here, and can be resumed.",
+    ended: "Users whom you deactivate appear here. You can reactivate them.",
   },
 } as const;
 
@@ -70,17 +70,17 @@ export function Users() {
           list={list}
           what="users"
           empty={
-            <Empty text={TEXTS.none[status]}>
+            <EmptyState text={TEXTS.none[status]}>
               <p>{TEXTS.next[status]}</p>
               {status === "live" ? <InviteSnippet role="approver" /> : null}
-            </Empty>
+            </EmptyState>
           }
         >
           {(rows) => <UserTable users={rows} onOpen={setOpen} />}
         </PagedList>
       </Page>
       {open?.kind === "add" ? (
-        <AddUser
+        <AddUserDialog
           onClose={close}
           onDone={(answer) => {
             setInvited(answer);
@@ -88,9 +88,9 @@ export function Users() {
           }}
         />
       ) : null}
-      {open?.kind === "sessions" ? <UserSessions user={open.user} onClose={close} /> : null}
-      {open?.kind === "end" ? <EndUser user={open.user} onClose={close} onDone={finish} /> : null}
-      {open?.kind === "resume" ? <ResumeUser user={open.user} onClose={close} onDone={finish} /> : null}
+      {open?.kind === "sessions" ? <UserSessionsDialog user={open.user} onClose={close} /> : null}
+      {open?.kind === "end" ? <DeactivateUserDialog user={open.user} onClose={close} onDone={finish} /> : null}
+      {open?.kind === "resume" ? <ReactivateUserDialog user={open.user} onClose={close} onDone={finish} /> : null}
     </>
   );
 }
@@ -179,7 +179,7 @@ function SignInMethods({ user: { passkeys, identities, managed_by, link_expires_
       {passkeys.length + identities.length === 0 ? <span class="quiet">cannot sign in yet</span> : null}
       {link_expires_at === null ? null : (
         <div class="quiet">
-          open link until <Time at={link_expires_at} />
+          enrolment link valid until <Time at={link_expires_at} />
         </div>
       )}
     </>

@@ -1,6 +1,6 @@
 /** The list of plans, newest first, with the status of their actions. */
 import { encodeSegment, request } from "../core/api.ts";
-import { Badge, Empty, Page, Table, MarkedValue, Time } from "../ui/elements.tsx";
+import { Badge, EmptyState, Page, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { PagedList } from "../ui/paged-list.tsx";
 import { usePaged } from "../ui/paged.ts";
 import { Snippet } from "../ui/snippet.tsx";
@@ -48,10 +48,10 @@ export function PlanList() {
 
 function NoPlans() {
   return (
-    <Empty text={TEXTS.none}>
+    <EmptyState text={TEXTS.none}>
       <p>{TEXTS.noneHelp}</p>
       <Snippet label={TEXTS.snippet} text={TEXTS.command(location.origin)} />
-    </Empty>
+    </EmptyState>
   );
 }
 

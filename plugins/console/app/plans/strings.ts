@@ -1,10 +1,10 @@
 /** Texts of the page of a plan. */
+import { formatCounted } from "../ui/format.ts";
+
 interface Terms {
   ordered: boolean;
   stop_on_failure: boolean;
 }
-
-const countOf = (count: number): string => (count === 1 ? "1 action" : `${count} actions`);
 
 export const TEXTS = {
   title: "Plan",
@@ -23,7 +23,7 @@ export const TEXTS = {
   cancelTitle: "Cancel this plan?",
   cancelHelp: (isAdmin: boolean): string =>
     isAdmin
-      ? "Its pending actions are cancelled, and its actions that may start and have not started are cancelled, too."
+      ? "Its pending actions are cancelled, and so are its allowed and approved actions that have not started."
       : "Its pending actions are cancelled, and the votes on the others are void.",
   keepPlan: "Keep it",
   submitted: "submitted these actions together",
@@ -42,7 +42,6 @@ export const TEXTS = {
   details: "History and proof",
   reason: "Reason (recorded)",
   approve: (left: number, struck: number): string =>
-    struck === 0 ? `Approve ${countOf(left)}` : `Approve ${countOf(left)}, reject ${struck}`,
+    `Approve ${formatCounted(left, "action")}${struck === 0 ? "" : `, reject ${struck}`}`,
   reject: (pending: number): string => `Reject ${pending === 1 ? "the action" : `all ${pending}`}`,
-  link: "Part of a plan: open the plan",
 };

@@ -1,16 +1,14 @@
 /** Casts a vote on exactly the list of actions that the page displays. A user with a passkey signs the vote. */
 import type { Api } from "../core/api-types.ts";
-import { ApiError, request } from "../core/api.ts";
+import { request } from "../core/api.ts";
 import { COOKIE_CREDENTIAL, currentCredential } from "../core/session.ts";
-import { signVotesWithPasskey } from "../inbox/signed-votes.ts";
+import { nullWithoutPasskey, DIFFERENT_VOTES_MESSAGE, signVotesWithPasskey } from "../inbox/signed-votes.ts";
 
 export type PlanRecord = Api["GET /v1/plans/{id}"]["response"];
 type Answer = Api["POST /v1/plans/{id}/challenge"]["body"];
 type Challenge = Api["POST /v1/plans/{id}/challenge"]["response"];
 export type StruckAction = NonNullable<Answer["strikes"]>[number];
 
-const OTHER_STATEMENT =
-  "the service requested a signature for votes other than yours; nothing was signed; report this to its operator";
 const CHANGED = "the plan has changed since this page was read; no vote was recorded; read it and vote again";
 
 /**
@@ -19,7 +17,10 @@ const CHANGED = "the plan has changed since this page was read; no vote was reco
  */
 export async function castPlanVote(shown: PlanRecord, answer: Answer): Promise<PlanRecord> {
   const path = [shown.id] as [string];
-  const challenge = currentCredential() === COOKIE_CREDENTIAL ? await startSigning(shown.id, answer) : null;
+  const isUser = currentCredential() === COOKIE_CREDENTIAL;
+  const challenge = isUser
+    ? await nullWithoutPasskey(request("POST /v1/plans/{id}/challenge", { path, body: answer }))
+    : null;
   if (challenge === null) {
     // The token was issued for the list of actions that this page displays.
     const body = { token: shown.approval_token ?? "", ...answer };
@@ -34,17 +35,6 @@ export async function castPlanVote(shown: PlanRecord, answer: Answer): Promise<P
   return request("POST /v1/plans/{id}/signed-approval", { path, body });
 }
 
-/** Starts a signed vote. Returns null if the user has no passkey for this site. */
-async function startSigning(id: string, body: Answer): Promise<Challenge | null> {
-  try {
-    return await request("POST /v1/plans/{id}/challenge", { path: [id], body });
-  } catch (error) {
-    // Before the signature is requested, this code means that the user has no passkey.
-    if (error instanceof ApiError && error.code === "VOTE_SIGNATURE_INVALID") return null;
-    throw error;
-  }
-}
-
 function assertSameVotes({ statements, nonce }: Challenge, shown: PlanRecord, answer: Answer): void {
   const struck = new Set((answer.strikes ?? []).map(({ position }) => position));
   const wanted = new Map(
@@ -53,5 +43,5 @@ function assertSameVotes({ statements, nonce }: Challenge, shown: PlanRecord, an
     ),
   );
   const areSame = statements.every((each) => wanted.get(each.action_id) === each.vote && each.nonce === nonce);
-  if (!areSame || statements.length !== wanted.size) throw new Error(OTHER_STATEMENT);
+  if (!areSame || statements.length !== wanted.size) throw new Error(DIFFERENT_VOTES_MESSAGE);
 }

@@ -2,7 +2,7 @@
 import type { Api, Backtest } from "../core/api-types.ts";
 import { sendRequest } from "../core/api.ts";
 
-export interface Progress {
+export interface BacktestProgress {
   evaluated: number;
   flipped: number;
 }
@@ -19,7 +19,7 @@ const SILENCE_MS = 60_000;
  */
 export async function runBacktest(
   body: Api["POST /v1/replay/progress"]["body"],
-  { signal, onProgress }: { signal: AbortSignal; onProgress: (counts: Progress) => void },
+  { signal, onProgress }: { signal: AbortSignal; onProgress: (counts: BacktestProgress) => void },
 ): Promise<Backtest> {
   const response = await sendRequest("/v1/replay/progress", { method: "POST", body, signal });
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -30,7 +30,7 @@ export async function runBacktest(
     const lines = (rest + value).split("\n");
     rest = lines.pop() ?? "";
     for (const line of lines) {
-      const message = JSON.parse(line) as ({ type: "progress" } & Progress) | ({ type: "result" } & Backtest);
+      const message = JSON.parse(line) as ({ type: "progress" } & BacktestProgress) | ({ type: "result" } & Backtest);
       if (message.type === "result") return message;
       onProgress(message);
     }

@@ -5,7 +5,7 @@
 import { useEffect } from "preact/hooks";
 import { request } from "../core/api.ts";
 import { Notice, ErrorNotice, Time } from "../ui/elements.tsx";
-import { type Progress, runBacktest } from "./backtest-stream.ts";
+import { type BacktestProgress, runBacktest } from "./backtest-stream.ts";
 import { FlipList, type CurrentFlips } from "./flip-list.tsx";
 import { flipKey, type FlipReport } from "./flips.ts";
 import { RANGES, type ReportState, useReport } from "./report-parts.ts";
@@ -119,7 +119,7 @@ export function ShadowReport({ id }: { id: string }) {
         <Range name="shadow" report={report} />
       </div>
       {report.isBusy ? <p class="quiet">{BACKTEST_TEXTS.shadowLoading}</p> : null}
-      <ErrorNotice error={report.error} again={report.start} />
+      <ErrorNotice error={report.error} onRetry={report.start} />
       <Results report={report} nothing={BACKTEST_TEXTS.shadowNothing} current={null} />
     </section>
   );
@@ -170,7 +170,7 @@ function Range({ name, report }: { name: string; report: ReportState<unknown> })
   );
 }
 
-function ProgressLine({ name, counts }: { name: string; counts: Progress | null }) {
+function ProgressLine({ name, counts }: { name: string; counts: BacktestProgress | null }) {
   return (
     <p class="row">
       <progress aria-labelledby={`${name}-progress`} />
@@ -190,7 +190,7 @@ function Summary({ data, nothing }: { data: FlipReport; nothing: string }) {
         <strong>{evaluated === 0 ? nothing : `${counts}${BACKTEST_TEXTS.otherwise(otherwise)}`}</strong>
       </Notice>
       <p class="quiet">
-        Decisions that this key may see, <Time at={since} /> to <Time at={until} />, compared with the record.
+        Decisions that you may see, from <Time at={since} /> to <Time at={until} />, compared with the record.
         {BACKTEST_TEXTS.erased(erased)}
         {BACKTEST_TEXTS.unrecorded(unrecorded)}
         {BACKTEST_TEXTS.altered(altered)}

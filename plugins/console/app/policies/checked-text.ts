@@ -11,7 +11,7 @@ export interface CheckState {
   error: unknown;
   /** Whether the newest text has not been checked yet, so that the result belongs to an earlier text. */
   isBusy: boolean;
-  again(): void;
+  recheck(): void;
 }
 
 /** Delay from the last keystroke to a check. Milliseconds. */
@@ -44,6 +44,6 @@ export function useCheckedText(yaml: string, tests: string): CheckState {
     result: state.result,
     error: state.error,
     isBusy: state.of !== subject,
-    again: () => setRound((n) => n + 1),
+    recheck: () => setRound((n) => n + 1),
   };
 }

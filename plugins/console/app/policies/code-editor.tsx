@@ -39,7 +39,7 @@ export function CodeEditor({ label, text, marks, handle, onChange, complete }: P
   }, [data]);
   useEffect(() => handle.current?.setMarks(marks), [marks, data]);
   if (data === null)
-    return error === null ? <Loading what={EDITOR_TEXTS.loading} /> : <ErrorNotice error={error} again={reload} />;
+    return error === null ? <Loading what={EDITOR_TEXTS.loading} /> : <ErrorNotice error={error} onRetry={reload} />;
   return <div class="code-editor" ref={parent} />;
 }
 

@@ -18,7 +18,7 @@ import { EditorView, highlightSpecialChars, keymap, lineNumbers } from "@codemir
 import { tags } from "@lezer/highlight";
 import type { Completion } from "./completions.ts";
 
-/** An error or a warning at a position of the text. A null position means the whole text. */
+/** An error or a warning at a position of the text. If `line` is null, the editor marks the first line. */
 export interface EditorMark {
   severity: "error" | "warning";
   line: number | null;

@@ -15,7 +15,7 @@ export interface CompletionWords {
   tools: readonly Tool[];
 }
 
-export interface Suggestion {
+interface Suggestion {
   label: string;
   /** Text to insert instead of the label. */
   apply?: string;
@@ -52,8 +52,8 @@ const FLOW_ENTRY = /\{.*,\s*(?!(?:when|per|sum|cel):)\w+:\s*["']?[\w.*-]*$/;
 const ITEM = "[]";
 
 /**
- * Returns suggestions for a position; null if there are none.
- * @example completeAt("rules:\n  - eff", 14, words) // { from: 11, suggestions: [{ label: "effect", apply: "effect: ", … }] }
+ * Returns suggestions for a position; null if nothing can be suggested. The editor filters them by the typed text.
+ * @example completeAt("rules:\n  - eff", 14, words) // { from: 11, suggestions: [{ label: "effect", … }, …] }
  */
 export function completeAt(
   text: string,

@@ -23,8 +23,8 @@ const EXAMPLE_ACTION: SampleAction = {
 };
 
 /**
- * Returns sample actions as JSON, and a function that replaces them: the newest real actions, or an example if the
- * credential cannot see any.
+ * Returns sample actions as JSON, and a function that replaces them. The samples are the newest real actions, or an
+ * example if the credential cannot see any.
  */
 export function useSamples(): [string, (samples: string) => void] {
   const [samples, setSamples] = useState(() => JSON.stringify([EXAMPLE_ACTION], null, 2));

@@ -96,8 +96,8 @@ function countOf(tab: Tab, checked: CheckResult | null): string {
   return count === 0 ? "" : ` (${count})`;
 }
 
-function Problems({ check: { result, error, isBusy, again }, goTo }: { check: CheckState; goTo: Props["goTo"] }) {
-  if (error !== null) return <ErrorNotice error={error} again={again} />;
+function Problems({ check: { result, error, isBusy, recheck }, goTo }: { check: CheckState; goTo: Props["goTo"] }) {
+  if (error !== null) return <ErrorNotice error={error} onRetry={recheck} />;
   if (result === null) return <p role="status">{EDITOR_TEXTS.checking}</p>;
   const { faults, warnings } = result;
   return (

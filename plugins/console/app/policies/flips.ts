@@ -1,4 +1,4 @@
-/** Combines and groups the flips of backtests. Pure. */
+/** Combines and groups the flips of backtests: past decisions that would now have a different effect. Pure. */
 import type { Backtest } from "../core/api-types.ts";
 
 export type Flip = Backtest["flips"][number];

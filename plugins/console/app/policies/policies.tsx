@@ -2,7 +2,7 @@
 import type { Api } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { Badge, Empty, Table, MarkedValue, Time } from "../ui/elements.tsx";
+import { Badge, EmptyState, Table, MarkedValue, Time } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { LoadedPage } from "../ui/loaded-page.tsx";
 import { RowPages } from "../ui/row-pages.tsx";
@@ -36,10 +36,10 @@ function List() {
     >
       {({ policies }) =>
         policies.length === 0 ? (
-          <Empty text={LIST_TEXTS.empty}>
+          <EmptyState text={LIST_TEXTS.empty}>
             <p>{LIST_TEXTS.emptyHelp}</p>
             <Snippet label={LIST_TEXTS.emptySnippet} text={"assent init\nassent serve"} />
-          </Empty>
+          </EmptyState>
         ) : (
           <RowPages
             rows={[...policies].sort((a, b) => (a.name < b.name ? -1 : 1))}

@@ -6,11 +6,11 @@ import { Dialog } from "../ui/dialog.tsx";
 import { ErrorNotice, MarkedValue } from "../ui/elements.tsx";
 import { Backtest } from "./backtest.tsx";
 import { CHANGE_TEXTS, type ChangeTexts } from "./strings.ts";
-import { renderEnforcedYaml, isShadow, type Version } from "./versions.ts";
+import { renderEnforcedYaml, isShadow, type PolicyVersion } from "./versions.ts";
 
 export type ProposedChange =
-  | { kind: "activate"; version: Version }
-  | { kind: "enforce"; version: Version }
+  | { kind: "activate"; version: PolicyVersion }
+  | { kind: "enforce"; version: PolicyVersion }
   | { kind: "deactivate" }
   | { kind: "delete" };
 

@@ -127,7 +127,7 @@ function PolicyEditor({ title, text, base, activeVersionText, shadowId, back, sa
     if (!(refusal instanceof ApiError) || !refusal.errors.some(({ line }) => line !== undefined)) return false;
     setDialog(null);
     setError(refusal);
-    check.again();
+    check.recheck();
     return true;
   };
   return (

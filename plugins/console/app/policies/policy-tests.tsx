@@ -2,7 +2,7 @@
 import type { RefObject } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { serviceNow, request } from "../core/api.ts";
-import { Badge, download, Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
+import { Badge, downloadText, Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
 import type { CheckState, CheckResult } from "./checked-text.ts";
 import { CodeEditor } from "./code-editor.tsx";
 import type { Editor, EditorMark } from "./code-mirror.ts";
@@ -74,7 +74,7 @@ export function PolicyTests({ yaml, tests, samples, check, handle, words, onTest
           {TESTS_TEXTS.record}
         </button>
         {tests.trim() === "" ? null : (
-          <button type="button" onClick={() => download(`${policy ?? "policy"}_test.yaml`, tests)}>
+          <button type="button" onClick={() => downloadText(`${policy ?? "policy"}_test.yaml`, tests)}>
             {TESTS_TEXTS.download}
           </button>
         )}
@@ -139,7 +139,7 @@ function marksOf({ faults, results }: Results): EditorMark[] {
   return [...faults.map((fault) => ({ severity: "error" as const, ...fault })), ...failed];
 }
 
-/** Returns a test for each action. The test expects the recorded decision. */
+/** Returns a test for each distinct action. The test expects the decision that the edited text makes now. */
 function renderTests(actions: readonly SampleAction[], results: readonly DryRunResult[]): string {
   const cases = new Map<string, object>();
   for (const [i, result] of results.entries()) {

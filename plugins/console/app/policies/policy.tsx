@@ -32,7 +32,7 @@ import {
   type LoadedPolicy,
   loadPolicy,
   renderVersionYaml,
-  type Version,
+  type PolicyVersion,
 } from "./versions.ts";
 
 /**
@@ -47,7 +47,7 @@ export function PolicyDetail({ id, query }: { id: string; query: URLSearchParams
     return (
       <Page title={id}>
         <BackToList />
-        {error === null ? <Loading what="the policy" /> : <ErrorNotice error={error} again={reload} />}
+        {error === null ? <Loading what="the policy" /> : <ErrorNotice error={error} onRetry={reload} />}
       </Page>
     );
   if (isEdited && data.policy.managed_by === null)
@@ -81,7 +81,7 @@ function Detail({ id, query, loaded, error, reload }: DetailProps) {
         }
       >
         <BackToList />
-        <ErrorNotice error={error} again={reload} />
+        <ErrorNotice error={error} onRetry={reload} />
         <ResultNotice text={result} />
         {isManaged ? (
           <Notice kind="busy">
@@ -187,7 +187,7 @@ function Buttons({
 }
 
 interface RowProps {
-  version: Version;
+  version: PolicyVersion;
   policy: Policy;
   isShown: boolean;
   onShow(): void;
@@ -237,7 +237,7 @@ function VersionRow({ version, policy, isShown, onShow, onActivate }: RowProps) 
 }
 
 /** @param props.rule name of the rule whose lines are marked */
-function ShownVersion({ version, rule }: { version: Version; rule: string | null }) {
+function ShownVersion({ version, rule }: { version: PolicyVersion; rule: string | null }) {
   const { version: number, digest, definition } = version;
   const text = renderVersionYaml(version);
   return (

@@ -1,7 +1,7 @@
 /** A report that is fetched in parts, newest decisions first. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { serviceNow } from "../core/api.ts";
-import type { Progress } from "./backtest-stream.ts";
+import type { BacktestProgress } from "./backtest-stream.ts";
 import { type FlipReport, joinReports } from "./flips.ts";
 
 const DAY = 86_400_000;
@@ -16,13 +16,13 @@ export const RANGES: Readonly<Record<string, number>> = {
 const DEFAULT_RANGE = "7 days";
 
 /** The range of one request of a report. */
-export interface ReportPart {
+interface ReportPart {
   since: string;
   until: string | undefined;
   /** Sequence number at which the previous part ended; null for the first part. */
   before: number | null;
   signal: AbortSignal;
-  onProgress: (counts: Progress) => void;
+  onProgress: (counts: BacktestProgress) => void;
 }
 
 interface Options<Comparison> {
@@ -38,7 +38,7 @@ interface Options<Comparison> {
 interface State<Comparison> {
   isBusy: boolean;
   isCancelled: boolean;
-  counts: Progress | null;
+  counts: BacktestProgress | null;
   data: FlipReport | null;
   comparison: Comparison | null;
   error: unknown;
@@ -81,7 +81,7 @@ export function useReport<Comparison>(options: Options<Comparison>): ReportState
     update({ isBusy: true, isCancelled: false, counts: null, data: first, comparison: null, error: null, subject });
     try {
       const since = first?.since ?? new Date(serviceNow() - (RANGES[range] ?? DAY)).toISOString();
-      const onProgress = ({ evaluated, flipped }: Progress): void =>
+      const onProgress = ({ evaluated, flipped }: BacktestProgress): void =>
         update({
           counts: { evaluated: evaluated + (first?.evaluated ?? 0), flipped: flipped + (first?.flipped ?? 0) },
         });

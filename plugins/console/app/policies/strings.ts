@@ -23,7 +23,7 @@ export const DETAIL_TEXTS = {
   deactivate: "Deactivate…",
   delete: "Delete…",
   managed: "and read-only here: change the file in its source. The service loads it automatically.",
-  activeVersion: "What decides",
+  activeVersion: "Active version",
   versions: "Versions",
   versionsLabel: "Versions of the policy",
   versionsHead: ["Version", "Created", "By", "Rules", ""],
@@ -109,16 +109,16 @@ export const BACKTEST_TEXTS = {
   last: (range: string) => `last ${range}`,
   run: "Run the backtest",
   cancel: "Cancel",
-  starting: "Deciding past requests again…",
+  starting: "Evaluating past requests again…",
   progress: (evaluated: number, flipped: number) =>
-    `${number(evaluated)} decisions made again, ${number(flipped)} would flip so far…`,
+    `${number(evaluated)} decisions evaluated again, ${number(flipped)} would flip so far…`,
   cancelled: (evaluated: number, flipped: number) =>
     evaluated === 0
       ? "Cancelled. No decision was tested."
       : `Cancelled. Of the ${number(evaluated)} newest decisions, ${number(flipped)} would flip; the others were not tested.`,
   notTested: "Not tested:",
   stale: "The text has changed since this backtest: run it again.",
-  nothing: "No decision that this key may see is in this range: the backtest says nothing about this version.",
+  nothing: "This range has no decision that you may see, so the backtest says nothing about this version.",
   noFlips: (evaluated: number) => `None of ${number(evaluated)} past decisions would flip.`,
   flips: (flipped: number, evaluated: number) =>
     `${number(flipped)} of ${number(evaluated)} past decisions would flip.`,
@@ -139,12 +139,12 @@ export const BACKTEST_TEXTS = {
   more: (count: number) => `and ${number(count)} more`,
   unlisted: (count: number) => `${number(count)} more flips are of kinds that are not listed.`,
   noRule: "no rule",
-  partial: (evaluated: number) => `Not the whole range: the ${number(evaluated)} newest.`,
+  partial: (evaluated: number) => `These are the ${number(evaluated)} newest decisions, not the whole range.`,
   goOn: "Continue with older ones",
-  shadowTitle: "What it would have changed in shadow mode",
-  shadowHelp: "By the decisions that it recorded at the time, had it been enforced.",
+  shadowTitle: "Shadow mode: what it would have changed",
+  shadowHelp: "What would be different if it had been enforced, from the decisions that it recorded.",
   shadowLoading: "Reading what it recorded…",
-  shadowNothing: "It matched no decision of this range that this key may see.",
+  shadowNothing: "It matched no decision of this range that you may see.",
 };
 
 /** Texts of the editor. */
@@ -156,7 +156,7 @@ export const EDITOR_TEXTS = {
   loading: "the editor",
   notLoaded: "the editor could not be loaded; if the service was updated, reload the console",
   noActiveVersion: "No version decides yet: this policy is not stored.",
-  afterSaving: (activeVersion: string) => `${activeVersion} Saving stores another version and decides nothing.`,
+  afterSaving: (activeVersion: string) => `${activeVersion} Saving stores another version, which is not active.`,
   draft: "Your earlier draft, not saved yet.",
   draftTooLarge: "This draft is too large for the browser to keep: leaving this page loses it.",
   startOver: "Start over",
@@ -165,7 +165,7 @@ export const EDITOR_TEXTS = {
   saveHelp: "Saving stores a version, which decides nothing. Activating it makes it decide from the next action on.",
   completionHelp: "Ctrl+Space suggests names. Esc and then Tab leaves the editor.",
   discardTitle: "Discard your changes?",
-  discardText: "They are not saved, and are lost.",
+  discardText: "They are not saved and will be lost.",
   discard: "Discard",
   keepEditing: "Keep editing",
   activateTitle: "Save and activate?",
@@ -199,7 +199,7 @@ export const EDITOR_TEXTS = {
 /** Texts of the dry run. */
 export const DRY_RUN_TEXTS = {
   help: "Evaluates sample actions with the active policies, and with this text instead of the active version. Records nothing.",
-  run: "Decide the samples",
+  run: "Evaluate the samples",
   samples: "Sample actions",
   samplesHelp: "A JSON list of at most 100 actions. It starts with the newest real actions that you may see.",
   notJson: (why: string) => `the sample actions are not JSON: ${why}`,
@@ -211,7 +211,7 @@ export const DRY_RUN_TEXTS = {
   same: "decided as now",
   now: "now",
   by: "by",
-  terms: "on other terms",
+  terms: "with different terms",
 };
 
 /** Texts of the tests. */

@@ -3,13 +3,13 @@ import type { Api, Policy } from "../core/api-types.ts";
 import { encodeSegment, request, fetchJsonWithEtag } from "../core/api.ts";
 import { renderYaml } from "./yaml.ts";
 
-export type Version = Api["GET /v1/policies/{id}/versions"]["response"]["versions"][number];
+export type PolicyVersion = Api["GET /v1/policies/{id}/versions"]["response"]["versions"][number];
 
 /** A policy with its newest versions, and its entity tag, which changes must send. */
 export interface LoadedPolicy {
   policy: Policy;
   etag: string;
-  versions: readonly Version[];
+  versions: readonly PolicyVersion[];
   hasMore: boolean;
 }
 
@@ -29,24 +29,24 @@ export async function loadPolicy(id: string, signal: AbortSignal): Promise<Loade
  * Returns the text of a version: the author's YAML if the version was sent as YAML, otherwise YAML generated from the
  * JSON.
  */
-export function renderVersionYaml(version: Version): string {
+export function renderVersionYaml(version: PolicyVersion): string {
   return version.yaml ?? renderYaml(version.definition);
 }
 
 /** Returns the text of a version in shadow mode, changed so that it is enforced. */
-export function renderEnforcedYaml(version: Version): string {
+export function renderEnforcedYaml(version: PolicyVersion): string {
   const text = renderVersionYaml(version);
   const enforced = text.replace(/^mode:\s*shadow\b/m, "mode: enforce");
   return enforced === text ? renderYaml({ ...version.definition, mode: "enforce" }) : enforced;
 }
 
 /** Returns the active version of a suggested policy that is in shadow mode; undefined if there is none. */
-export function findSuggestionInShadowMode({ policy, versions }: LoadedPolicy): Version | undefined {
+export function findSuggestionInShadowMode({ policy, versions }: LoadedPolicy): PolicyVersion | undefined {
   return versions.find(
     (each) => each.version === policy.active_version && isShadow(each) && each.definition["suggested"] !== undefined,
   );
 }
 
-export function isShadow({ definition }: Version): boolean {
+export function isShadow({ definition }: PolicyVersion): boolean {
   return definition["mode"] === "shadow";
 }

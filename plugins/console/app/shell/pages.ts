@@ -15,9 +15,9 @@ export interface PageEntry {
   /** Label in the menu. */
   title: string;
   icon: IconName;
-  /** Null for a page that is not in the menu, because only other pages link to it. */
+  /** Null for a page that is not in the menu. Other pages link to it. */
   section: Section | null;
-  /** Loads the page's module when the page is opened for the first time. */
+  /** Imports the page's module, which the browser loads only once. */
   load(): Promise<PageView>;
   /** A credential with any of these scopes can open the page. If empty, no scope is needed. */
   scopes: readonly string[];

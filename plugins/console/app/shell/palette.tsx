@@ -7,7 +7,7 @@ import type { PageEntry } from "./pages.ts";
 
 const ACTION_ID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/;
 
-export function Palette({ pages }: { pages: readonly PageEntry[] }) {
+export function CommandPalette({ pages }: { pages: readonly PageEntry[] }) {
   const [isOpen, setOpen] = useState(false);
   useEffect(() => {
     const listen = (event: KeyboardEvent): void => {

@@ -13,7 +13,7 @@ export function currentRoute(): Route {
   try {
     id = id === null ? null : decodeURIComponent(id);
   } catch {
-    // The address does not belong to a page of the console. The page reports that it does not exist.
+    // The percent-encoding is invalid. Keep the id as it is: the page reports that nothing has this id.
   }
   return { name, id: id === "" ? null : id, query: new URLSearchParams(search) };
 }

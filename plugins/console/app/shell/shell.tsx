@@ -14,11 +14,11 @@ import {
 } from "../core/session.ts";
 import { listPolicyDrafts } from "../policies/policy-drafts.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { Banner, Loading, Page, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
+import { OutageBanner, Loading, Page, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { Icon } from "../ui/icons.tsx";
 import { KeyName } from "../ui/person.tsx";
-import { Palette } from "./palette.tsx";
+import { CommandPalette } from "./palette.tsx";
 import { canOpenPage, PAGES, type PageEntry, type Section, SECTIONS } from "./pages.ts";
 import { currentRoute, type Route } from "./router.ts";
 import { SignIn } from "./sign-in.tsx";
@@ -39,7 +39,7 @@ export function Shell() {
   }, []);
   return (
     <>
-      <Banner />
+      <OutageBanner />
       {isSignedIn === null ? (
         <main class="sign-in">
           <Loading what="the console" />
@@ -58,7 +58,7 @@ function Console() {
   const main = useRef<HTMLElement>(null);
   const [isMenuOpen, setMenuOpen] = useState(false);
   const { data: user, error, reload } = useLoad(async (signal) => currentMe() ?? loadMe(signal), []);
-  const { stops, look } = useStops(user !== null);
+  const { stops, refresh } = useStops(user !== null);
   const [isStopping, setStopping] = useState(false);
   const [signOutError, setSignOutError] = useState<unknown>(null);
   const [isLeaving, setLeaving] = useState(false);
@@ -96,9 +96,9 @@ function Console() {
           onSignOut={() => (listPolicyDrafts().length > 0 ? setLeaving(true) : leave())}
         />
         <main id="main" ref={main} class={`page-${name}`}>
-          <ErrorNotice error={error} again={reload} />
+          <ErrorNotice error={error} onRetry={reload} />
           <ErrorNotice error={signOutError} />
-          <Stops stops={stops} onChange={look} />
+          <Stops stops={stops} onChange={refresh} />
           {user !== null ? (
             <Current route={{ ...route, name }} main={main} />
           ) : error === null ? (
@@ -106,14 +106,14 @@ function Console() {
           ) : null}
         </main>
       </div>
-      {user === null ? null : <Palette pages={pages} />}
+      {user === null ? null : <CommandPalette pages={pages} />}
       {isLeaving ? <SignOutDialog onClose={() => setLeaving(false)} onSignOut={leave} /> : null}
       {isStopping ? (
         <StopDialog
           onClose={() => setStopping(false)}
           onDone={() => {
             setStopping(false);
-            look();
+            refresh();
           }}
         />
       ) : null}
@@ -121,7 +121,7 @@ function Console() {
   );
 }
 
-/** Moves the focus to the heading of the page, past the menu. */
+/** Renders a link for keyboard users that moves the focus past the menu, to the page's heading. */
 function SkipLink({ main }: { main: RefObject<HTMLElement | null> }) {
   return (
     <a
@@ -238,7 +238,7 @@ function MenuSection({ title, pages, current }: { title: Section; pages: readonl
 async function endSession(): Promise<void> {
   if (currentCredential() === COOKIE_CREDENTIAL) await fetchJson("/v1/session", { method: "DELETE" });
   signOut();
-  // The service has already removed the device, so do not wait for the push service.
+  // The end of a user's session has already removed the device in the service, so do not wait for the push service.
   void unsubscribeDevice().catch(() => undefined);
 }
 
@@ -308,7 +308,7 @@ function Current({ route, main }: { route: Route; main: RefObject<HTMLElement | 
   if (error !== null)
     return (
       <Page title={page.title}>
-        <ErrorNotice error={error} again={reload} />
+        <ErrorNotice error={error} onRetry={reload} />
       </Page>
     );
   if (View === null) return <Loading what={page.title.toLowerCase()} />;

@@ -31,7 +31,7 @@ export function canStop(): boolean {
  * Returns the active stops and polls them.
  * @param isReady whether the signed-in credential is known
  */
-export function useStops(isReady: boolean): { stops: readonly Stop[]; look: () => void } {
+export function useStops(isReady: boolean): { stops: readonly Stop[]; refresh: () => void } {
   const [stops, setStops] = useState<readonly Stop[]>([]);
   const [round, setRound] = useState(0);
   useEffect(() => {
@@ -54,7 +54,7 @@ export function useStops(isReady: boolean): { stops: readonly Stop[]; look: () =
       clearTimeout(timer);
     };
   }, [isReady, round]);
-  return { stops, look: useCallback(() => setRound((n) => n + 1), []) };
+  return { stops, refresh: useCallback(() => setRound((n) => n + 1), []) };
 }
 
 export function Stops({ stops, onChange }: { stops: readonly Stop[]; onChange: () => void }) {
@@ -187,7 +187,7 @@ export function StopDialog({ agent, onClose, onDone }: { agent?: string; onClose
         <Field
           name="reason"
           label="Reason"
-          help="Recorded in the ledger, and sent to the people of the channels."
+          help="Recorded in the ledger, and sent to the notification channels."
           error={error}
           required
           maxLength={500}
@@ -234,7 +234,7 @@ function Lift({ stop, onClose, onDone }: { stop: Stop; onClose: () => void; onDo
         <p>
           {needed === 1
             ? "Pending requests that have not expired continue immediately."
-            : `It takes ${formatCounted(needed, "person", "people")}; ${asked.length === 0 ? "no one has asked yet" : `${asked.length} asked so far`}. Until then the stop stays active.`}
+            : `Lifting it requires ${formatCounted(needed, "person", "people")}; ${asked.length === 0 ? "no one has requested it yet" : `${asked.length} requested it so far`}. The stop stays active until then.`}
         </p>
         <Field name="reason" label="Reason" help="Recorded in the ledger." error={error} maxLength={500} />
         <ErrorNotice error={error} />

@@ -7,7 +7,7 @@ import { Dialog } from "../ui/dialog.tsx";
 import {
   Badge,
   ResultNotice,
-  Empty,
+  EmptyState,
   FactList,
   Loading,
   Page,
@@ -38,7 +38,7 @@ export function Suggestions() {
   return (
     <Page title="Suggestions">
       <ResultNotice text={result} />
-      <ErrorNotice error={mined.error} again={mined.reload} />
+      <ErrorNotice error={mined.error} onRetry={mined.reload} />
       {mined.data === null && mined.loading && mayMine ? <Loading what="approvals of the last 90 days" /> : null}
       {mayMine ? null : (
         <p class="quiet">Suggestions need a key with policies:write, and actions:read for all actions.</p>
@@ -57,12 +57,12 @@ export function Suggestions() {
         />
       ))}
       <h2>Activated rules</h2>
-      <ErrorNotice error={rules.error} again={rules.reload} />
+      <ErrorNotice error={rules.error} onRetry={rules.reload} />
       {rules.data === null && rules.loading ? <Loading what="activated rules" /> : null}
       {rules.data !== null && active.length === 0 ? (
-        <Empty text="No suggested rule was activated yet.">
+        <EmptyState text="No suggested rule was activated yet.">
           <p>Store a suggestion as a candidate, open its policy, and activate it, first in shadow mode.</p>
-        </Empty>
+        </EmptyState>
       ) : null}
       {active.length === 0 ? null : (
         <ActiveRules
@@ -79,17 +79,17 @@ export function Suggestions() {
 
 function NoSuggestions({ read }: { read: number }) {
   return (
-    <Empty text="Nothing to suggest.">
+    <EmptyState text="Nothing to suggest.">
       <p>
         A rule needs 20 approvals by 2 people, for 2 agents, on 3 days, and no rejection of a request that it covers.
-        Read: {formatCounted(read, "decision")} of the last 90 days. Answer <a href="#/approvals">pending requests</a>,
+        Read: {formatCounted(read, "decision")} of the last 90 days. Vote on <a href="#/approvals">pending requests</a>,
         or look for rules with less evidence on the command line:
       </p>
       <Snippet
         label="Suggest rules with lower minimums"
         text="assent policy suggest --since 180d --min-approvals 10 --min-days 1"
       />
-    </Empty>
+    </EmptyState>
   );
 }
 
@@ -142,7 +142,7 @@ function EvidenceFacts({ suggestion: { evidence } }: { suggestion: Suggestion })
     <FactList
       rows={[
         ["Covers", `${formatCounted(approvals, "approval")}${weak === 0 ? "" : `, ${weak} of them weak`}`],
-        ["Behind it", `${people} people, ${formatCounted(agents, "agent")}, ${formatCounted(days, "day")}`],
+        ["Evidence", `${people} people, ${formatCounted(agents, "agent")}, ${formatCounted(days, "day")}`],
         ["Median vote", formatDuration(median_vote_ms)],
         [
           "Outcomes",

@@ -19,7 +19,7 @@ export function Holds() {
     async (signal) => (READ_SCOPES.some(hasScope) ? (await request("GET /v1/holds", { signal })).holds : []),
     [],
   );
-  if (error !== null) return <ErrorNotice error={error} again={reload} />;
+  if (error !== null) return <ErrorNotice error={error} onRetry={reload} />;
   if (holds === null || holds.length === 0) return null;
   return (
     <Card id="holds" title={TEXTS.holds}>

@@ -9,7 +9,7 @@ export const POLL_MS = 5000;
 export interface ReadinessCheck {
   ok: boolean;
   detail: string;
-  /** Numbers that the check reports, keyed by name. */
+  /** Other values that the check reports, keyed by name. The page displays the numbers. */
   [figure: string]: unknown;
 }
 

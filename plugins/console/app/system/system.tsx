@@ -139,8 +139,8 @@ function Versions({ policySet, at }: { policySet: string | null; at: string | nu
   const sources = useLoad(async (signal) => (hasScope("policies:read") ? countSources(signal) : null), []);
   return (
     <Card id="versions" title={TEXTS.versions}>
-      <ErrorNotice error={version.error} again={version.reload} />
-      <ErrorNotice error={sources.error} again={sources.reload} />
+      <ErrorNotice error={version.error} onRetry={version.reload} />
+      <ErrorNotice error={sources.error} onRetry={sources.reload} />
       <FactList
         rows={[
           ["Assent", version.data ?? "…"],

@@ -1,10 +1,11 @@
 /** The timeline of an action, from its ledger entries. */
 import type { ComponentChildren } from "preact";
-import type { Api } from "../core/api-types.ts";
+import type { Api, ApprovalEntry, RedecisionEntry } from "../core/api-types.ts";
 import { encodeSegment } from "../core/api.ts";
 import { Badge, MarkedValue } from "./elements.tsx";
+import { OCCASIONS, VERDICTS } from "./entry-texts.ts";
 import { renderPlain } from "./format.ts";
-import { PersonLink, PrincipalName } from "./person.tsx";
+import { PersonLink } from "./person.tsx";
 import { Timeline, type TimelineStep } from "./timeline.tsx";
 
 export type ActionEvent = Api["GET /v1/actions/{id}/events"]["response"]["events"][number];
@@ -12,7 +13,7 @@ export type ActionEvent = Api["GET /v1/actions/{id}/events"]["response"]["events
 /** The members of an action's entries that the history reads. */
 interface Entry {
   decision?: { effect: string; reason: string };
-  verdict?: string;
+  verdict?: ApprovalEntry["verdict"];
   status?: string;
   by?: { principal: string } | null;
   approvals?: number;
@@ -21,12 +22,9 @@ interface Entry {
   part?: string;
   reason?: string;
   self_approval?: boolean;
-  occasion?: string;
+  occasion?: RedecisionEntry["occasion"];
   phase?: string;
   permit?: string | null;
-  reviewer?: string;
-  answer?: string | null;
-  question?: string;
 }
 
 export function ActionHistory({ events }: { events: readonly ActionEvent[] }) {
@@ -119,34 +117,22 @@ function Comment({ entry: { comment } }: { entry: Entry }) {
   );
 }
 
-const VERDICTS: Readonly<Record<string, string>> = {
-  approve: "approved",
-  deny: "denied",
-  rejection_lifted: "rejection lifted",
-};
-
 function VoteStep({ entry }: { entry: Entry }) {
-  const verdict = entry.verdict ?? "";
+  const { verdict } = entry;
   return (
     <>
-      <Badge value={VERDICTS[verdict] ?? verdict} /> <By entry={entry} none="by the clock" /> ({entry.approvals} of{" "}
-      {entry.quorum})<Comment entry={entry} />
+      <Badge value={verdict === undefined ? "" : (VERDICTS[verdict] ?? verdict)} />{" "}
+      <By entry={entry} none="at the deadline" /> ({entry.approvals} of {entry.quorum})<Comment entry={entry} />
       {entry.self_approval ? " – a self-approval" : ""}
     </>
   );
 }
 
-const OCCASIONS: Readonly<Record<string, string>> = {
-  vote: "at a vote of",
-  start: "at the start by",
-  permit: "for a permit for",
-};
-
 function RedecisionStep({ entry }: { entry: Entry }) {
   return (
     <>
-      <Badge value={entry.status ?? ""} /> decided again {OCCASIONS[entry.occasion ?? ""] ?? "by"}{" "}
-      <PrincipalName principal={entry.by?.principal ?? ""} />
+      <Badge value={entry.status ?? ""} /> decided again {entry.occasion === undefined ? "" : OCCASIONS[entry.occasion]}{" "}
+      <By entry={entry} none="" />
       {entry.status === "pending_approval" ? ` (${entry.quorum} have to approve)` : ""}:{" "}
       <MarkedValue value={entry.decision?.reason ?? ""} />
     </>

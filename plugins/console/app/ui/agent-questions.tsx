@@ -1,4 +1,4 @@
-/** Questions of approvers to the agent and its answers. The agent wrote the answers, so they are marked like parameters. */
+/** Questions of approvers to the agent, and its answers. The answers are untrusted text, like parameters. */
 import type { ComponentChildren } from "preact";
 import type { Action, LinkedAction } from "../core/api-types.ts";
 import { MarkedValue, Time } from "./elements.tsx";

@@ -1,6 +1,4 @@
-/**
- * Renders bars in order of size. Each number links to the items that it counts, if there is a page with these items.
- */
+/** Renders bars in the given order. Each number links to the items that it counts, if a page lists them. */
 import type { ComponentChildren } from "preact";
 import { MarkedValue } from "./elements.tsx";
 import { renderPlain } from "./format.ts";
@@ -60,7 +58,7 @@ export function LinkedCount({ count, of, href }: { count: number; of: string; hr
 }
 
 /** Renders a number that summarizes a page, with a link to the items that it counts. */
-export function Figure({ name, value, href }: { name: string; value: string; href?: string | undefined }) {
+export function SummaryFigure({ name, value, href }: { name: string; value: string; href?: string | undefined }) {
   return (
     <div class="figure">
       <span class="quiet">{name}</span>

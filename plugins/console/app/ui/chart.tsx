@@ -12,7 +12,7 @@ const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_
 /** Maximum number of points that are drawn as dots. A chart with more points has only the line. */
 const MAX_POINTS = 60;
 
-export interface ChartLine {
+interface ChartLine {
   name: string;
   /** Name of a CSS custom property. */
   color: string;

@@ -1,4 +1,4 @@
-/** Elements that all pages use. `MarkedValue` and `JsonBlock` render text from the API and make hidden characters visible. */
+/** Elements that pages share. `MarkedValue` and `JsonBlock` make hidden characters in text from the API visible. */
 import { useComputed } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -134,7 +134,7 @@ export function FactList({ rows }: { rows: readonly (readonly [string, Component
 }
 
 /** Renders an error with its list of faults. */
-export function ErrorNotice({ error, again }: { error: unknown; again?: () => void }) {
+export function ErrorNotice({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   if (error === null || error === undefined) return null;
   const problem = error instanceof ApiError ? error : null;
   return (
@@ -159,8 +159,8 @@ export function ErrorNotice({ error, again }: { error: unknown; again?: () => vo
           ))}
         </ul>
       ) : null}
-      {again === undefined ? null : (
-        <button type="button" onClick={again}>
+      {onRetry === undefined ? null : (
+        <button type="button" onClick={onRetry}>
           Try again
         </button>
       )}
@@ -204,7 +204,7 @@ export function Loading({ what }: { what: string }) {
 }
 
 /** Renders the banner that appears on every page while the service is unreachable. */
-export function Banner() {
+export function OutageBanner() {
   const [since, setSince] = useState<number | null>(null);
   useEffect(() => watchReachability(setSince), []);
   return (
@@ -223,7 +223,7 @@ export function Banner() {
 }
 
 /** Renders the message instead of an empty list, and what to do next. */
-export function Empty({ text, children }: { text: string; children?: ComponentChildren }) {
+export function EmptyState({ text, children }: { text: string; children?: ComponentChildren }) {
   return (
     <div class="empty">
       <p>{text}</p>
@@ -261,7 +261,7 @@ export function CopyButton({ value, label = "Copy" }: { value: string; label?: s
       await navigator.clipboard.writeText(value);
       setResult("Copied");
     } catch {
-      setResult("Select it and copy by hand: browsers give the clipboard only to https and localhost.");
+      setResult("Select the text and copy it: browsers allow the clipboard only on https pages and on localhost.");
     }
   };
   return (
@@ -338,7 +338,7 @@ export function Table({
 }
 
 /** Saves text as a file. */
-export function download(name: string, text: string): void {
+export function downloadText(name: string, text: string): void {
   const address = URL.createObjectURL(new Blob([text], { type: "text/plain;charset=utf-8" }));
   const link = document.createElement("a");
   link.href = address;

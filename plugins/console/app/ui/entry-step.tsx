@@ -4,7 +4,7 @@ import type { Event } from "../core/api-types.ts";
 import { encodeSegment } from "../core/api.ts";
 import { describeActionEntry, kindOfEntry } from "./action-history.tsx";
 import { MarkedValue, Time } from "./elements.tsx";
-import { renderPlain } from "./format.ts";
+import { formatCounted, renderPlain } from "./format.ts";
 import { PersonLink } from "./person.tsx";
 import type { TimelineStep } from "./timeline.tsx";
 
@@ -80,7 +80,7 @@ export function toEntryStep(event: Event): TimelineStep {
   };
 }
 
-/** Renders the action of an entry. Only the decision entry contains the tool and the operation. */
+/** Renders a link to the action of an entry. Only the decision entry contains the tool and the operation. */
 function Subject({ entry: { tool, operation }, action }: { entry: Entry; action: string | null }) {
   if (action === null) return null;
   return (
@@ -97,7 +97,6 @@ const KINDS: Readonly<Record<string, TimelineStep["kind"]>> = {
   reverted: "bad",
   refused: "bad",
   used: "bad",
-  ended: undefined,
   lift_asked: "busy",
   lifted: "good",
   resumed: "good",
@@ -194,7 +193,7 @@ function subjectOf(type: string, entry: Entry): ComponentChildren {
         </>
       );
     case "policy_set":
-      return `with ${entry.policy_count ?? 0} policies`;
+      return `with ${formatCounted(entry.policy_count ?? 0, "policy", "policies")}`;
     default:
       return entry.agent_id === undefined ? null : (
         <>
@@ -204,7 +203,7 @@ function subjectOf(type: string, entry: Entry): ComponentChildren {
   }
 }
 
-/** Returns the description of a stop, such as "of agent support-*: the invoice run is wrong". */
+/** Returns the description of a stop, such as "of agent support-* (the invoice run is wrong)". */
 function describeStop({ stop }: Entry): string {
   if (stop === undefined) return "";
   const parts = (["agent", "tool", "policy"] as const).flatMap((name) =>

@@ -11,7 +11,10 @@ export interface LoadState<T> {
   set(change: (data: T | null) => T | null): void;
 }
 
-/** Loads when the page opens, when `deps` change, and when the service is reachable again. */
+/**
+ * Loads data when the component is rendered for the first time and when `deps` change. If the service was unreachable,
+ * loads again when it is reachable.
+ */
 export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, deps: readonly unknown[]): LoadState<T> {
   const [state, setState] = useState<{ data: T | null; error: unknown; loading: boolean }>({
     data: null,

@@ -2,7 +2,7 @@
 import type { Event } from "../core/api-types.ts";
 import { hasScope } from "../core/me.ts";
 import { type PastEventFilters, readPastEvents } from "../core/past-events.ts";
-import { Empty, Loading, ErrorNotice } from "./elements.tsx";
+import { EmptyState, Loading, ErrorNotice } from "./elements.tsx";
 import { toEntryStep } from "./entry-step.tsx";
 import { usePaged } from "./paged.ts";
 import { RowPages } from "./row-pages.tsx";
@@ -12,7 +12,7 @@ const TEXTS = {
   what: "entries",
   scope: "The timeline needs the scope events:read.",
   none: "The ledger has no entry about it yet.",
-  noneRecent: "The newest 10,000 entries of the ledger have none about it.",
+  noneYet: "No entry about it was found yet. Each search reads up to 10,000 entries.",
   earlier: "Search earlier entries",
 } as const;
 
@@ -53,19 +53,19 @@ function LoadedTimeline({
   const list = usePaged((cursor, signal) => readPastEvents(filters, isWanted, cursor, signal), []);
   return (
     <>
-      <ErrorNotice error={list.error} again={list.reload} />
+      <ErrorNotice error={list.error} onRetry={list.reload} />
       {list.rows === null ? (
         list.error === null ? (
           <Loading what={TEXTS.what} />
         ) : null
       ) : list.rows.length === 0 ? (
-        <Empty text={list.hasMore ? TEXTS.noneRecent : TEXTS.none}>
+        <EmptyState text={list.hasMore ? TEXTS.noneYet : TEXTS.none}>
           {list.hasMore ? (
             <button type="button" disabled={list.isBusy} onClick={list.more}>
               {TEXTS.earlier}
             </button>
           ) : null}
-        </Empty>
+        </EmptyState>
       ) : (
         <RowPages
           rows={list.rows}

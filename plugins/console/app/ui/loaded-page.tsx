@@ -20,14 +20,14 @@ interface Props<T> {
  *   const loaded = useLoad((signal) => request("GET /v1/agents", { signal }), []);
  *   return (
  *     <LoadedPage title={TEXTS.title} what="agents" loaded={loaded}>
- *       {({ agents }) => (agents.length === 0 ? <Empty text={TEXTS.empty} /> : <List agents={agents} />)}
+ *       {({ agents }) => (agents.length === 0 ? <EmptyState text={TEXTS.empty} /> : <List agents={agents} />)}
  *     </LoadedPage>
  *   );
  */
 export function LoadedPage<T>({ title, what, loaded: { data, error, reload }, side, children }: Props<T>) {
   return (
     <Page title={title} side={side}>
-      <ErrorNotice error={error} again={reload} />
+      <ErrorNotice error={error} onRetry={reload} />
       {data === null ? error === null ? <Loading what={what} /> : null : children(data)}
     </Page>
   );

@@ -22,7 +22,7 @@ export function PagedList<T extends { id: string }>({
   const { rows, error, hasMore, isBusy, more, reload } = list;
   return (
     <>
-      <ErrorNotice error={error} again={reload} />
+      <ErrorNotice error={error} onRetry={reload} />
       {rows === null ? (
         error === null ? (
           <Loading what={what} />

@@ -1,6 +1,6 @@
 /**
- * Renders the parameters of an action: first the members in `shown_first`, then the others. Each level is collapsed and
- * shows the number of hidden members.
+ * Renders the parameters of an action: first the members in `shown_first`, then the others. Lines beyond a limit are
+ * hidden behind buttons that state how many they hide.
  */
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";

@@ -1,9 +1,8 @@
 /** Verifies one ledger entry in the browser, with the pinned key. */
 import { useState } from "preact/hooks";
-import { request, fetchText as readText } from "../core/api.ts";
-import { encodeSegment } from "../core/api.ts";
+import { encodeSegment, fetchText, request } from "../core/api.ts";
 import { canVerify, parseVkey, toHex, verifyProofResponse, type Checkpoint, type VerifiedEntry } from "../verify.ts";
-import { JsonBlock, download, FactList, Hash, Notice, ErrorNotice, MarkedValue } from "./elements.tsx";
+import { JsonBlock, downloadText, FactList, Hash, Notice, ErrorNotice, MarkedValue } from "./elements.tsx";
 
 const STORE = "assent.pinned";
 
@@ -47,9 +46,9 @@ export function EntryProof({ hash }: { hash: string }) {
   };
   const save = async (): Promise<void> => {
     try {
-      download(
+      downloadText(
         `${hash.slice(0, 16)}.tlog-proof`,
-        await readText(`/v1/provenance/${encodeSegment(hash)}/proof.tlog-proof`),
+        await fetchText(`/v1/provenance/${encodeSegment(hash)}/proof.tlog-proof`),
       );
     } catch (problem) {
       setError(problem);
@@ -62,7 +61,7 @@ export function EntryProof({ hash }: { hash: string }) {
       </p>
       {canVerify ? null : (
         <Notice kind="busy">
-          Browsers verify only on pages of https and localhost. Save the proof and verify it with{" "}
+          Browsers can verify only on https pages and on localhost. Save the proof and verify it with{" "}
           <code>assent verify</code>.
         </Notice>
       )}

@@ -5,7 +5,7 @@ import type { Action, LinkedAction } from "../core/api-types.ts";
 import { encodeSegment, buildUrl } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 import { Badge, FactList, Hash, Notice, MarkedValue, Time } from "./elements.tsx";
-import { renderPlain, formatPrincipal } from "./format.ts";
+import { formatCounted, renderPlain, formatPrincipal } from "./format.ts";
 import { Heading } from "./heading.tsx";
 import { JsonDisclosure, findHeadlineMember, Params } from "./params.tsx";
 import { KeyName } from "./person.tsx";
@@ -129,8 +129,8 @@ export function UnusualFindings({ action, level }: { action: Shown; level: 2 | 3
   const folded = unusual.slice(SENTENCES);
   const summary = [
     folded.length === 0 ? "" : `${folded.length} more`,
-    members.length === 0 ? "" : countOf(members.length, "difference"),
-    votes.length === 0 ? "" : countOf(votes.length, "earlier vote"),
+    members.length === 0 ? "" : formatCounted(members.length, "difference"),
+    votes.length === 0 ? "" : formatCounted(votes.length, "earlier vote"),
   ];
   return (
     <section class="unusual">
@@ -203,10 +203,6 @@ function EarlierVotes({ votes }: { votes: NonNullable<Shown["earlier_votes"]> })
   );
 }
 
-function countOf(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
-}
-
 /** Renders parameters and context, collapsed beyond a number of lines. */
 export function RequestContent({ action, level, lines = 40 }: { action: Shown; level: 2 | 3; lines?: number }) {
   const name = renderPlain(`${action.tool} ${action.operation}`);
@@ -244,8 +240,8 @@ export function RequestContent({ action, level, lines = 40 }: { action: Shown; l
 }
 
 /**
- * Renders the parts of a request that a vote covers, in order: preview, reason, what is unusual, parameters, context,
- * questions.
+ * Renders what a person reads before they vote, in order: preview, changes by an approver, reason, what is unusual,
+ * parameters, context, questions.
  */
 export function RequestToVoteOn({ action, level = 3, lines = 40 }: { action: Shown; level?: 2 | 3; lines?: number }) {
   return (
@@ -260,7 +256,7 @@ export function RequestToVoteOn({ action, level = 3, lines = 40 }: { action: Sho
   );
 }
 
-/** Renders who submitted the request and which policy decided. */
+/** Renders when and by whom the request was submitted, its risk, and which policy decided. */
 export function RequestOrigin({ action }: { action: Shown }) {
   return (
     <FactList
@@ -314,11 +310,11 @@ export function RequestHash({ action }: { action: Shown }) {
         Request hash <Hash value={action.request_hash} />
       </p>
       {computed === action.request_hash ? (
-        <p class="fits">✓ computed in this browser from what this page shows</p>
+        <p class="fits">✓ computed in this browser from the data on this page</p>
       ) : (
         <p class="notice bad" role="alert">
-          What this page shows has another hash (<code>{computed}</code>). Do not vote; report this to the service's
-          operator.
+          The data on this page has a different hash (<code>{computed}</code>). Do not vote; report this to the
+          service's operator.
         </p>
       )}
     </div>

@@ -32,8 +32,8 @@ interface Props<T> {
 }
 
 /**
- * Renders the newest page of rows, and buttons that turn to the other pages. New rows do not shift an older page,
- * because a page begins after the last row of the previous page.
+ * Renders one page of rows, at first the first page, and buttons that turn pages. New rows at the start of the list do
+ * not shift a later page, because a page begins after the last row of the previous page.
  *
  *   <RowPages rows={agents} keyOf={({ id }) => id} what="agents">
  *     {(shown) => <AgentTable agents={shown} />}

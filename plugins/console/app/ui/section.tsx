@@ -1,4 +1,4 @@
-/** A section of a page that loads its own data, so that its errors do not affect the rest of the page. */
+/** Cards, the sections of a page. A card that loads its own data also displays the errors of loading. */
 import type { ComponentChildren } from "preact";
 import { Loading, ErrorNotice } from "./elements.tsx";
 import type { LoadState } from "./hooks.ts";
@@ -56,7 +56,7 @@ export function LoadedCard<T>({
 }) {
   return (
     <Card {...card}>
-      <ErrorNotice error={error} again={reload} />
+      <ErrorNotice error={error} onRetry={reload} />
       {data === null ? error === null ? <Loading what={what} /> : null : children(data)}
     </Card>
   );

@@ -13,7 +13,7 @@ interface Props {
   onDone(text: string): void;
 }
 
-export function EndUser({ user: { id, name }, onClose, onDone }: Props) {
+export function DeactivateUserDialog({ user: { id, name }, onClose, onDone }: Props) {
   const { error, isBusy, submit } = useSubmit(async (form) => {
     const { reason = "" } = readFormValues(form);
     const body = reason === "" ? {} : { reason };
@@ -45,7 +45,7 @@ export function EndUser({ user: { id, name }, onClose, onDone }: Props) {
   );
 }
 
-export function ResumeUser({ user: { id, name }, onClose, onDone }: Props) {
+export function ReactivateUserDialog({ user: { id, name }, onClose, onDone }: Props) {
   const { error, isBusy, submit } = useSubmit(async () => {
     await request("POST /v1/users/{id}/resume", { path: [id] });
     onDone(`${name} can sign in again.`);

@@ -1,0 +1,17 @@
+/** Texts of ledger entries, for the history of an action and for the list of events. */
+import type { ApprovalEntry, RedecisionEntry } from "../core/api-types.ts";
+
+export const VERDICTS: Readonly<Partial<Record<ApprovalEntry["verdict"], string>>> = {
+  approve: "approved",
+  deny: "denied",
+  rejection_lifted: "rejection lifted",
+};
+
+/** Texts for the occasions on which an action was decided again. */
+export const OCCASIONS: Readonly<Record<RedecisionEntry["occasion"], string>> = {
+  vote: "at a vote",
+  start: "at a start",
+  permit: "at a permit request",
+  review: "after a machine review",
+  edit: "after a change",
+};
