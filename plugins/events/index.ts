@@ -22,7 +22,8 @@ const Options = Type.Object(
     heartbeat_seconds: Type.Number({
       default: 15,
       minimum: 0.05,
-      maximum: 300,
+      // The console and the clients take a stream without data for broken after 60 s.
+      maximum: 30,
       description: "Interval of comments in a stream without events, which keep proxies from closing the connection.",
     }),
     retry_milliseconds: Type.Integer({

@@ -2,8 +2,8 @@
 import { ApiError, sendRequest, buildUrl } from "./api.ts";
 
 /**
- * Reconnects after this time without data, because a connection can break silently. By default, the service sends a
- * comment every 15 s. Milliseconds.
+ * Reconnects after this time without data, because a connection can break silently. The service sends a
+ * comment at least every 30 s. Milliseconds.
  */
 const MAX_SILENCE_MS = 60_000;
 const MAX_BACK_OFF_MS = 15_000;
