@@ -49,6 +49,8 @@ export function renderBacktestMarkdown({
     ),
     ...(unlisted > 0 ? ["", `${unlisted} more flips of other kinds.`] : []),
     ...counted.flatMap((limit) => ["", `${unrecordedLimitText(limit, markdownCell)}.`]),
-    ...(next === null ? [] : ["", "The limit or the time limit was reached: older decisions in the range were not evaluated."]),
+    ...(next === null
+      ? []
+      : ["", "The limit or the time limit was reached: older decisions in the range were not evaluated."]),
   ].join("\n");
 }
