@@ -32,7 +32,7 @@ export async function readHistories(
 }
 
 /** Returns the spans of history that `readHistories` will read. */
-export function historySpans(evaluation: Evaluation): HistorySpan[] {
+export function listHistorySpans(evaluation: Evaluation): HistorySpan[] {
   return findHistoryReads(evaluation).flatMap(({ span }) => span ?? []);
 }
 

@@ -39,7 +39,7 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import { recordResubmission } from "./wait-tracker.ts";
 import { findJoinableAction } from "./find-joinable-action.ts";
 import { readLimitUses, limitSpan, writeLimitUses } from "./limit-usage.ts";
-import { historySpans, writePastAction } from "./past-actions.ts";
+import { listHistorySpans, writePastAction } from "./past-actions.ts";
 import { prefetchFacts, readEvaluationInputs } from "./read-inputs.ts";
 import { findGrantedDecision } from "./grant-use.ts";
 import { findActiveRejection } from "./rejection.ts";
@@ -311,7 +311,7 @@ export function prefetchSubmission(credential: Credential, { request, call, sess
     return {
       ...(call === null ? {} : { idempotency: toIdempotencyLookup(credential, call) }),
       ...(compiled.hasLimits ? { limits: findMatchedLimits(evaluation).map(limitSpan) } : {}),
-      ...(compiled.withHistory.length > 0 ? { pastActions: historySpans(evaluation) } : {}),
+      ...(compiled.withHistory.length > 0 ? { pastActions: listHistorySpans(evaluation) } : {}),
     };
   };
 }

@@ -11,6 +11,7 @@ import type {
   PendingCursor,
 } from "./storage.ts";
 
+/** A filter that must state the visibility of the caller; a storage filter may omit it. */
 export type VisibleFilter<Filter> = Omit<Filter, "visibility"> & { visibility: Visibility };
 
 /**

@@ -11,7 +11,7 @@ import { shiftAt, type Rota } from "../domain/rota.ts";
 import type { GroupVisibility } from "../domain/visibility.ts";
 
 /** @param definitions the groups, keyed by name */
-export function createGroups(
+export function createGroupService(
   definitions: Readonly<Record<string, GroupDefinition>>,
   rotas: ReadonlyMap<string, Rota> = new Map(),
 ): Groups {

@@ -30,7 +30,7 @@ export interface UserService extends UserList {
   confirm(tx: LedgerTransaction, credential: Credential, epoch: number): Promise<Credential>;
 }
 
-export function createUsers(options: {
+export function createUserService(options: {
   storage: StorageReader;
   directory: Directory;
   groups: Groups;

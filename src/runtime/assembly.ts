@@ -14,7 +14,7 @@ import { createOutbox, type Outbox } from "../delivery/outbox.ts";
 import { createFetch, type FetchHandler } from "../http/handler.ts";
 import { createRequestByteBudget, createRequestQueue } from "../http/overload-limits.ts";
 import { createResponseByteBudget } from "../http/response-byte-budget.ts";
-import { createGroups } from "../identity/groups.ts";
+import { createGroupService } from "../identity/groups.ts";
 import { createLedgerClock, type LedgerClock } from "../ledger/commit/clock.ts";
 import { createLogger } from "../serve/log.ts";
 import { createHosts, type Hosts, type RuntimeState } from "./host.ts";
@@ -84,7 +84,7 @@ export async function assembleService(config: Config, options: RuntimeOptions): 
   const declared = collectDeclarations(plugins);
   const load = createLoad(config);
   const { rotas } = readRotas(config.rota, config.groups);
-  const groups = createGroups(config.groups, rotas);
+  const groups = createGroupService(config.groups, rotas);
   const hosts = createHosts({
     config,
     load: {

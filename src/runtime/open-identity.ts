@@ -11,7 +11,7 @@ import { createKeyUseRecorder } from "../identity/key-use.ts";
 import { KeyService } from "../identity/keys.ts";
 import { openPermitKeys, type PermitKeyService } from "../identity/permit-keys.ts";
 import { createStopList } from "../identity/stops.ts";
-import { createUsers, type UserService } from "../identity/users.ts";
+import { createUserService, type UserService } from "../identity/users.ts";
 import type { Disposer } from "./disposer.ts";
 import { isLogKey, type OpenStore } from "./open-store.ts";
 
@@ -60,7 +60,7 @@ export async function openIdentityServices(
     anyKey: options.anyPermitKey,
   });
   opened.push({ name: "permit keys", close: () => permits.close() });
-  const users = createUsers({ storage, directory, groups, head, clock });
+  const users = createUserService({ storage, directory, groups, head, clock });
   const keys = new KeyService({
     storage,
     directory,

@@ -8,7 +8,7 @@ import type { Tables } from "./table-schema.ts";
 import { param, prepare, type Statement, unindexed } from "./statement.ts";
 
 /** Use a literal, so that the planner can use the partial index over pending actions. */
-export const isPendingCondition = sql<boolean>`status = 'pending_approval'`;
+export const PENDING_CONDITION = sql<boolean>`status = 'pending_approval'`;
 
 /** Use a literal, so that the planner can use the partial index over the first actions of plans. */
 const isFirstOfPlan = sql<boolean>`plan_position = 1`;
@@ -76,7 +76,7 @@ export function prepareActionLists(db: Kysely<Tables>, dialect: ContainsDialect)
       if (filter.from_seq !== undefined) query = query.where("decision_seq", ">=", param("from_seq"));
       if (filter.before_seq !== undefined) query = query.where("decision_seq", "<", param("before_seq"));
       const overdue = query
-        .where(hashed ? sql<boolean>`${text("status")} = 'pending_approval'` : isPendingCondition)
+        .where(hashed ? sql<boolean>`${text("status")} = 'pending_approval'` : PENDING_CONDITION)
         .where("expires_at", "<=", param("as_of"));
       if (status !== undefined) query = query.where(text("status"), "=", param<never>("status"));
       if (timed === "pending_approval") query = query.where("expires_at", ">", param("as_of"));
@@ -139,7 +139,7 @@ export function preparePendingLists(
   dialect: ContainsDialect,
   visible: "all" | "agent_id" | "key_id",
 ): { page: Statement; found: Statement; count: Statement } {
-  let rows = db.selectFrom("actions").where(isPendingCondition);
+  let rows = db.selectFrom("actions").where(PENDING_CONDITION);
   const counted = (query: typeof rows) => query.select((eb) => eb.fn.countAll<number>().as("count"));
   if (visible === "agent_id") rows = rows.where(sql<boolean>`${unindexed("agent_id")} = ${param("visible_agent")}`);
   if (visible === "key_id")
@@ -157,7 +157,7 @@ export function preparePendingLists(
     // all columns that it reads.
     count: prepare(
       visible === "key_id"
-        ? counted(db.selectFrom("actions").where(isPendingCondition))
+        ? counted(db.selectFrom("actions").where(PENDING_CONDITION))
             .where("submitted_by", "=", param("visible_key", "uuid"))
             .where(sql<boolean>`expires_at + 0 > ${param("now")}`)
         : counted(rows).where("expires_at", ">", param("now")),
@@ -205,7 +205,7 @@ export function prepareOpenLists(
   const list = usesGenericPlans ? lastOfRange : lastOfRequest;
   return {
     startable: list(actions.where(startable), "approved_until", []),
-    waiting: list(actions.where(isPendingCondition), "expires_at", ["status"]),
+    waiting: list(actions.where(PENDING_CONDITION), "expires_at", ["status"]),
   };
 }
 

@@ -34,7 +34,7 @@ import {
   prepareDecisionLists,
   prepareOpenLists,
   prepareRejectedAction,
-  isPendingCondition,
+  PENDING_CONDITION,
   preparePendingLists,
   prepareApprovalRequests,
   prepareApprovedList,
@@ -96,7 +96,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
     },
     overdueActions: prepare(
       actions
-        .where(isPendingCondition)
+        .where(PENDING_CONDITION)
         .where("expires_at", "<=", param("now"))
         .orderBy("expires_at")
         .orderBy("decision_seq")
@@ -115,14 +115,14 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
       db
         .selectFrom("actions")
         .select((eb) => eb.fn.min("created_at").as("at"))
-        .where(isPendingCondition)
+        .where(PENDING_CONDITION)
         .where("expires_at", ">", param("now")),
     ),
     nextExpiry: prepare(
       db
         .selectFrom("actions")
         .select((eb) => eb.fn.min("expires_at").as("at"))
-        .where(isPendingCondition)
+        .where(PENDING_CONDITION)
         .where("expires_at", "is not", null),
     ),
     sums: prepareSums(db, dialect),

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { rawSqlite, type RawStore } from "../../support/raw-store.ts";
-import { createGroups } from "../../../src/identity/groups.ts";
+import { createGroupService } from "../../../src/identity/groups.ts";
 import { toCredential } from "../../../src/identity/keys.ts";
 import { auditStore } from "../../../src/testing/ledger-audit.ts";
 import { startService, type Answer, type Service, makeKey as makeKeyOn } from "../../support/service.ts";
@@ -180,7 +180,7 @@ test("a row that was altered while the request was admitted, and restored before
   const { epoch } = await service.storage.head();
   await makeKey(ada, { preset: "agent" });
   const confirm = (key: typeof row): Promise<string> =>
-    ledger.transact(async (tx) => (await tx.confirm(toCredential(key, epoch, createGroups({})))).key.id);
+    ledger.transact(async (tx) => (await tx.confirm(toCredential(key, epoch, createGroupService({})))).key.id);
   assert.equal(await confirm(row), id);
   for (const more of [{ hash: "0".repeat(64) }, { scopes: [...row.scopes, "keys:manage"] }])
     await assert.rejects(confirm({ ...row, ...more }), { code: "KEY_ALTERED" });

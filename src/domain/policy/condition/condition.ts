@@ -19,8 +19,8 @@ import { toCelValue } from "./cel-values.ts";
 import { HISTORY_VARIABLE } from "./cel-history.ts";
 import { findMembersRead } from "./condition-members.ts";
 import { readsAttributes } from "./attributes-read.ts";
-import { bindHistory, isHistoryFault } from "./past-actions.ts";
-import { bindFacts, FACTS_PREFIX, isFactFault, isFactVariable } from "./source-facts.ts";
+import { bindHistory, isHistoryFaultMessage } from "./past-actions.ts";
+import { bindFacts, FACTS_PREFIX, isFactFaultMessage, isFactVariable } from "./source-facts.ts";
 import {
   findTooDeepBracket,
   checkShape,
@@ -308,7 +308,11 @@ export function explainError(message: string, names: ReadonlySet<string>): strin
   if (message.startsWith("unresolved attribute")) return "a field of something that has no fields is read";
   if (message.startsWith("type mismatch: iterable")) return "exists, all, map and filter need a list or a map";
   if (message.startsWith("type mismatch: expected bool")) return "&& and || need true or false on both sides";
-  if (/^"[^"]*" cannot take these values$/.test(message) || isHistoryFault(message) || isFactFault(message))
+  if (
+    /^"[^"]*" cannot take these values$/.test(message) ||
+    isHistoryFaultMessage(message) ||
+    isFactFaultMessage(message)
+  )
     return message;
   return "it cannot be evaluated for these values";
 }

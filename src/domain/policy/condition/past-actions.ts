@@ -20,7 +20,7 @@ const FAULTS: Readonly<Record<HistoryFault | "unknown", string>> = {
 };
 
 /** Returns true for the messages of failures that `bindHistory` reports. */
-export const isHistoryFault = (message: string): boolean => Object.values(FAULTS).includes(message);
+export const isHistoryFaultMessage = (message: string): boolean => Object.values(FAULTS).includes(message);
 
 /**
  * Adds the variable `history`. If the history is unknown, the variable is a failure, so that every condition that reads

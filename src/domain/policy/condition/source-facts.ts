@@ -36,7 +36,7 @@ const FAULTS: Readonly<Record<FactFault | "unknown", string>> = {
 };
 
 /** Returns true for the messages of failures that `bindFacts` reports. */
-export const isFactFault = (message: string): boolean => Object.values(FAULTS).includes(message);
+export const isFactFaultMessage = (message: string): boolean => Object.values(FAULTS).includes(message);
 
 /** Returns the fact that a decision read; undefined if it did not read it. */
 export function findSourceFact(
