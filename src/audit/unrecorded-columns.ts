@@ -11,8 +11,12 @@ interface UnrecordedColumn {
 }
 
 export const UNRECORDED_COLUMNS: readonly UnrecordedColumn[] = [
-  { table: "api_keys", column: "prefix", why: "identifies the key to people; the ledger contains no part of a key" },
-  { table: "api_keys", column: "last_used_at", why: "uses of a key are not recorded, and no decision depends on them" },
+  { table: "api_keys", column: "prefix", why: "helps people recognise the key; the ledger contains no part of a key" },
+  {
+    table: "api_keys",
+    column: "last_used_at",
+    why: "the ledger does not record uses of a key, and no decision depends on them",
+  },
   {
     table: "actions",
     column: "asked_at",
@@ -26,24 +30,24 @@ export const UNRECORDED_COLUMNS: readonly UnrecordedColumn[] = [
   {
     table: "idempotency",
     column: "idempotency_key",
-    why: "chosen by the client. If it is changed, a retry becomes a new request, which is decided and recorded",
+    why: "the client chooses it. If someone changes it, a retry becomes a new request, which is decided and recorded",
   },
   {
     table: "idempotency",
     column: "body_hash",
-    why: "not compared for requests that created agents, API keys or policies. If it is changed, a retry with the same `Idempotency-Key` is rejected or returns what the first request created. Compared for actions",
+    why: "compared for actions only. For agents, API keys and policies, a change only causes the service to reject a retry, or to return the result of the first request",
   },
   {
     table: "deliveries",
     column: "*",
-    why: "recipients depend on the configuration at the time, which is not recorded, and delivery progress does not affect decisions. The entry, the action, the kind and the time are compared",
+    why: "recipients depend on the configuration at the time, which is not recorded, and delivery progress does not affect decisions. The audit compares the entry, the action, the kind and the time",
   },
   {
     table: "policy_versions",
     column: "yaml",
-    why: "the text that the author wrote, for the editor. The audit compares the policy that it states, but not its comments",
+    why: "the text that the author wrote, for the editor. The audit compares the policy in the text, but not its comments",
   },
-  { table: "ledger_head", column: "epoch", why: "tells processes that their cached keys and agents are stale" },
+  { table: "ledger_head", column: "epoch", why: "signals processes that their cached keys and agents are stale" },
   {
     table: "meta",
     column: "*",
