@@ -42,7 +42,7 @@ const LONG = [
   "conformance/storage-sqlite",
   "http/openapi",
   "plugins/events/events",
-  "domain/policy-format",
+  "cli/reconcile",
   "browser/console-pictures",
   "browser/console-access",
   "browser/docs",
