@@ -44,7 +44,6 @@ const LONG = [
   "conformance/storage-sqlite",
   "http/openapi",
   "plugins/events/events",
-  "cli/reconcile",
   "browser/console-pictures",
   "browser/console-access",
   "browser/docs",
