@@ -20,7 +20,7 @@ export function build({ dist = true } = {}) {
   // Set by a caller that has just run tests, such as .ci/run.
   if (process.env["ASSENT_TEST_BUILT"] === "1") return;
   rmSync(BUILD, { recursive: true, force: true });
-  compile(["-p", join(ROOT, "test", "tsconfig.json")]);
+  compile(["-p", join(ROOT, "tsconfig.test.json")]);
   // Copies files that the code reads from its own folder.
   for (const folder of COMPILED)
     cpSync(join(ROOT, folder), join(BUILD, folder), { recursive: true, filter: (path) => extname(path) !== ".ts" });

@@ -28,8 +28,10 @@ const GROUPS = {
   rest: isSlow,
   all: () => true,
 };
-/** Timeout of a test file. Far more than any file takes on a loaded machine. */
+/** Timeout of a process. Far more than any file takes on a loaded machine. */
 const TIMEOUT_MS = 12 * 60_000;
+/** Timeout of a process that runs several files. */
+const TOGETHER_TIMEOUT_MS = 3 * TIMEOUT_MS;
 /** The script that runs several files in one process. */
 const TOGETHER = "test/together.mjs";
 /** Maximum number of files per process, because the memory that earlier files leave behind slows down later ones. */
@@ -42,7 +44,6 @@ const LONG = [
   "conformance/storage-sqlite",
   "http/openapi",
   "plugins/events/events",
-  "domain/policy-format",
   "browser/console-pictures",
   "browser/console-access",
   "browser/docs",
@@ -133,7 +134,11 @@ function shareFiles(files) {
 async function runProcess(files) {
   let results = [];
   let result = emptyResult(TOGETHER);
-  for await (const { type, data } of run({ files: [builtFile(TOGETHER)], concurrency: 1, timeout: TIMEOUT_MS })) {
+  for await (const { type, data } of run({
+    files: [builtFile(TOGETHER)],
+    concurrency: 1,
+    timeout: TOGETHER_TIMEOUT_MS,
+  })) {
     const isProcess = data.nesting === 0 && sourceFile(data.name ?? "") === TOGETHER;
     if (type === "test:stdout" || type === "test:stderr") result.output += data.message;
     else if (type === "test:complete" && isProcess) {
@@ -285,19 +290,19 @@ const certificates = process.env["NODE_EXTRA_CA_CERTS"];
 delete process.env["NODE_EXTRA_CA_CERTS"];
 if (certificates !== undefined) process.env["ASSENT_TEST_CERTIFICATES"] = certificates;
 const shared = await startShared(files, memory ?? disk);
-// Most files wait for the disk now and then.
-const concurrency = availableParallelism() + 1;
+const processors = availableParallelism();
 let results;
 try {
+  // Most files wait for the disk now and then.
   const fast = await runFiles(
     [],
-    concurrency,
+    processors + 1,
     files.filter((file) => !isSlow(file)),
   );
-  // The files of the browser failed most often, so they begin.
+  // Slow files wait half of the time. The files of the browser failed most often, so they begin.
   const slow = await runFiles(
     files.filter((file) => isSlow(file) && !isBrowser(file)),
-    concurrency,
+    2 * processors,
     files.filter(isBrowser),
   );
   results = await runAgain([...fast, ...slow]);

@@ -1,11 +1,8 @@
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, it } from "node:test";
 import { formatYaml } from "../../src/domain/policy/parse/format.ts";
 import { readYaml } from "../../src/domain/policy/parse/yaml.ts";
 import { createRandom } from "../support/random.ts";
-import { ROOT } from "../support/process.ts";
 
 function formatted(source: string): string {
   const result = formatYaml(source);
@@ -166,16 +163,5 @@ h: a plain text
       assert.ok(!/[ \t]$/m.test(text), JSON.stringify(text));
     }
     assert.ok(kept > 50, `only ${kept} were laid out`);
-  });
-
-  it("is applied to the default set and the packs", () => {
-    for (const folder of ["policies", "policies/packs"]) {
-      const names = readdirSync(join(ROOT, folder)).filter((file) => file.endsWith(".yaml"));
-      assert.ok(names.length > 0);
-      for (const name of names) {
-        const text = readFileSync(join(ROOT, folder, name), "utf8");
-        assert.equal(formatted(text), text, `${folder}/${name}`);
-      }
-    }
   });
 });

@@ -385,46 +385,6 @@ describe("polling", () => {
   });
 });
 
-describe("a client that does not read", () => {
-  it("is disconnected, has little buffered for it, and can resume", async () => {
-    const { size } = await service.storage.head();
-    // Its entry has 15 KB.
-    const allowed_tools = Array.from({ length: 100 }, (_, i) => `${i}-`.padEnd(128, "x"));
-    const description = "x".repeat(2000);
-    const open = (): Promise<Response> =>
-      fetch(`${server.url}/v1/events`, { headers: { authorization: `Bearer ${service.admin}` } });
-    const socket = connect(server.port, "127.0.0.1");
-    await new Promise((resolve) => socket.once("connect", resolve));
-    socket.pause();
-    socket.write(`GET /v1/events?after=-1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${service.admin}\r\n\r\n`);
-    // More than the kernel buffers of both sides hold.
-    for (let i = 0; i < 900; i += 30)
-      await Promise.all(
-        Array.from({ length: 30 }, (_, n) =>
-          admin("POST", "/v1/agents", { body: { id: `agent-${i + n}`, description, allowed_tools } }),
-        ),
-      );
-    const newest = (await service.storage.head()).size - 1;
-    // The key may have three streams.
-    const others = [await open(), await open()];
-    await until("its stream is closed", async () => {
-      const another = await open();
-      await another.body?.cancel();
-      return another.status === 200;
-    });
-    for (const other of others) await other.body?.cancel();
-    let received = "";
-    socket.on("data", (chunk) => (received += chunk.toString("latin1")));
-    socket.on("error", () => {});
-    const closed = new Promise((resolve) => socket.once("close", resolve));
-    socket.resume();
-    await closed;
-    assert.ok(received.includes("id: 0\n") && !received.includes(`id: ${newest}\n`), "it was cut off on the way");
-    const page = await poll(`?after=${size - 1}&limit=100`);
-    assert.equal(page.body.events.length, 100, "what it missed is there");
-  });
-});
-
 describe("shutdown", () => {
   it("ends every stream with a message, and a client continues by sequence number after the restart", async () => {
     const own = await startService({ pluginOptions: { events: { retry_milliseconds: 5 } } });

@@ -7,6 +7,7 @@ import type { JsonObject } from "../../src/domain/json.ts";
 import type { CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { measureCoverage } from "../../src/domain/policy/test/coverage.ts";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
+import { formatYaml } from "../../src/domain/policy/parse/format.ts";
 import { matchGlob } from "../../src/domain/policy/compile/glob.ts";
 import type { Decision, PolicyDocument } from "../../src/domain/policy/policy-types.ts";
 import { checkPolicyFolder, type CheckedFolder, loadPolicyFolder } from "../../src/policies/folder.ts";
@@ -95,6 +96,18 @@ describe("the packs", () => {
         effect !== "allow" && all,
         `${policy} must end with a rule that matches all remaining actions and does not allow them`,
       );
+    }
+  });
+
+  test("have the layout of `policy fmt`, like the default set", () => {
+    for (const folder of [DEFAULTS, FOLDER]) {
+      const names = readdirSync(folder).filter((file) => file.endsWith(".yaml"));
+      assert.ok(names.length > 0);
+      for (const name of names) {
+        const text = readFileSync(join(folder, name), "utf8");
+        const result = formatYaml(text);
+        assert.equal(result.ok ? result.text : result.message, text, join(folder, name));
+      }
     }
   });
 
