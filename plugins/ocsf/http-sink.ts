@@ -28,6 +28,9 @@ export function createHttpSink(name: string, options: HttpSinkOptions): Sink {
         const half = Math.ceil(events.length / 2);
         await this.write(events.slice(0, half), signal);
         await this.write(events.slice(half), signal);
+      } else if (status === CONTENT_TOO_LARGE) {
+        const entry = events[0]?.metadata.sequence;
+        throw new Error(`the event of entry ${entry} is larger than ${target.url.host} accepts (status ${status})`);
       } else if (status < 200 || status > 299) throw new Error(`${target.url.host} responded with status ${status}`);
     },
     close: () => Promise.resolve(),

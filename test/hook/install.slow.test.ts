@@ -329,7 +329,7 @@ test("assent hook doctor tests a denial and reports faults; status lists session
   assert.equal(install.code, 0, install.err);
   const well = await doctor();
   assert.equal(well.code, 0, well.out);
-  assert.match(well.out, /ok {4}a call of a tool that no policy names came back as a deny/);
+  assert.match(well.out, /ok {4}a call of a tool that no policy names was denied in the host's format/);
   assert.match(well.out, /note {2}claude-code runs the call when the hook is killed/);
   const file = join(folder, ".claude/settings.json");
   const plain = readFileSync(file, "utf8");
@@ -347,7 +347,7 @@ test("assent hook doctor tests a denial and reports faults; status lists session
   writeFileSync(file, plain);
   const wrongKey = await doctor({ ASSENT_API_KEY: "ask_wrong" });
   assert.equal(wrongKey.code, 1);
-  assert.match(wrongKey.out, /wrong .*did not come back as the service's deny/);
+  assert.match(wrongKey.out, /wrong .*was not denied by the service/);
   // It starts the command in the settings, not another one that would work.
   writeFiles(folder, {
     ".claude/settings.json": readFileSync(join(folder, ".claude/settings.json"), "utf8").replaceAll(

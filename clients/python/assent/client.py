@@ -253,8 +253,8 @@ class Assent:
         token = action.get("approval_token")
         if not isinstance(token, str):
             raise RequestRefused(
-                f"this key gets no approval token for {action_id}: it is {action['status']}, or the key may not vote on it,"
-                " or it has voted already",
+                f"this key cannot vote on {action_id}: the action is {action['status']}, the key is not an approver of it,"
+                " or the key has already voted",
                 status=403,
                 code="NO_TOKEN",
             )

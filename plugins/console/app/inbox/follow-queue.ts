@@ -21,7 +21,11 @@ function outcomeOfEntry(entry: Record<string, unknown>): RequestOutcome | null {
   };
   if (status === undefined || status === "pending_approval") return null;
   if (status === "expired") return { kind: "busy", text: "It expired before it was settled." };
-  if (status === "cancelled") return { kind: "busy", text: "cancelled it", by: by?.principal, reason: comment };
+  if (status === "cancelled") {
+    const principal = by?.principal;
+    const text = principal === undefined ? "It was cancelled" : "cancelled it";
+    return { kind: "busy", text, by: principal, reason: comment };
+  }
   if (reviewer !== undefined) return reviewOutcome(status === "denied" ? reviewer : null, comment);
   if (verdict !== "approve" && verdict !== "deny") return { kind: "busy", text: "It is no longer pending." };
   const vote = { by: by?.principal, reason: comment };
