@@ -52,7 +52,10 @@ export class Poller {
     await this.options.lease.release().catch(() => undefined);
   }
 
-  /** @param isUrgent whether this process polls even if it is not the leader */
+  /**
+   * Schedules the next poll, and the polls after it.
+   * @param isUrgent whether to poll even if this process is not the leader and has loaded a commit
+   */
   private schedule(ms: number, isUrgent = false): void {
     if (this.hasStopped) return;
     if (this.timer !== null) clearTimeout(this.timer);

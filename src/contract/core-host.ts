@@ -20,7 +20,7 @@ import type { FactSource } from "./fact-source.ts";
 import type { Gauge } from "./gauge.ts";
 import type { DocumentReader, DocumentWriter } from "./plugin-documents.ts";
 import type { GrantList } from "./grants.ts";
-import type { Credential, Delegator, Host, WorkloadIdentity } from "./host.ts";
+import type { Credential, ApprovalDelegator, Host, WorkloadIdentity } from "./host.ts";
 import type { AgentFacts, Ledger, LedgerTransaction } from "./ledger.ts";
 import type { Permits } from "./permits.ts";
 import type { Policies } from "./policies.ts";
@@ -157,7 +157,7 @@ export interface UserList {
    * Returns the users on whose behalf this user can approve now, each with the delegation. Omits delegations that have
    * no effect now, for example because the delegator is no longer an approver. Rejects with StorageError.
    */
-  delegatorsOf(id: string): Promise<readonly Delegator[]>;
+  delegatorsOf(id: string): Promise<readonly ApprovalDelegator[]>;
   /**
    * Returns the credential of a session whose secret was verified; null if the user does not exist or was deactivated.
    */

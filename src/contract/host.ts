@@ -48,14 +48,14 @@ export interface Session {
   /** The actions that the user can see without delegations. */
   readonly visibility: Visibility;
   /** The users who let this user approve on their behalf now. */
-  readonly delegators: readonly Delegator[];
+  readonly delegators: readonly ApprovalDelegator[];
 }
 
 /**
  * A user who lets another user approve on their behalf. Includes all groups of this user, and the actions that the
  * delegation covers.
  */
-export interface Delegator {
+export interface ApprovalDelegator {
   readonly delegation: Delegation;
   readonly user: User;
   readonly groups: readonly string[];

@@ -8,11 +8,11 @@ import type { Grants } from "../domain/grants.ts";
 import type { LegalHolds } from "../domain/legal-holds.ts";
 import type { LogKeyProof } from "../domain/log-keys.ts";
 import type { Attributes, Facts } from "../domain/policy/policy-types.ts";
-import type { Stops } from "../domain/stops.ts";
+import type { StopHistory } from "../domain/stops.ts";
 import type { Users } from "../domain/users.ts";
 import type { AppendedEntry, Credential } from "./host.ts";
 import type { ActivePolicies } from "./active-policies.ts";
-import type { StopFacts } from "./stops.ts";
+import type { DecisionStopFacts } from "./stops.ts";
 import type {
   DocumentReads,
   DocumentWrites,
@@ -58,8 +58,8 @@ export interface LedgerTransaction extends Omit<
   /** Reads the agent's facts for a decision under the lock. */
   agentFacts(agentId: string): Promise<AgentFacts>;
   /** Returns the stops that apply to an action, including changes made earlier in this batch. */
-  stopFacts(action: Pick<ActionRequest, "agent_id" | "tool">): StopFacts;
-  readonly stops: Stops;
+  stopFacts(action: Pick<ActionRequest, "agent_id" | "tool">): DecisionStopFacts;
+  readonly stops: StopHistory;
   /** All legal holds, including changes made earlier in this batch. */
   readonly legalHolds: LegalHolds;
   /** All users, including changes made earlier in this batch. */

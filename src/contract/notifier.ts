@@ -125,7 +125,10 @@ export interface ClosedMessage extends MessageBase {
   channel: string;
   person: string | null;
   action: MessageAction;
-  /** The reference that the notifier returned for the request, to update that message in place. */
+  /**
+   * The reference that the notifier returned for the approval request, so that it can update the request's message in
+   * place. Null if the notifier returned none, and unless `kind` is `approval_closed`.
+   */
   reference: string | null;
 }
 

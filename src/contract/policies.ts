@@ -38,7 +38,7 @@ export interface Policies {
    * Computes the set that these edits would activate. Keys are policy names; null removes the policy. Writes nothing.
    * Throws POLICY_INVALID, or POLICY_MANAGED if a configured baseline has not been loaded yet.
    */
-  plan(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): Promise<PlannedPolicySet>;
+  plan(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyActivation | null>): Promise<PlannedPolicySet>;
   /**
    * Stores a planned set, records it with the policy changes, and activates it when the batch commits. If the set is
    * already active, it is recorded only if `changes` is not empty.
@@ -61,7 +61,8 @@ export interface Policies {
   shadowReport(policy: string, range: BacktestRange): Promise<BacktestReport>;
 }
 
-export interface PolicyEdit {
+/** Version of a policy that becomes active. */
+export interface PolicyActivation {
   version: number;
   definition: PolicyDocument;
 }

@@ -247,7 +247,11 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
     ),
     by: orNull(Actor),
     permit: orNull(digestSchema("SHA-256 of the permit; null if no permit was used.")),
-    attempt: orNull(digestSchema("SHA-256 of the `attempt` sent with the start; null for a result.")),
+    attempt: orNull(
+      digestSchema(
+        "SHA-256 of the `attempt` that was sent with the start; null unless this is a start with an `attempt`.",
+      ),
+    ),
     success: orNull(
       Type.Boolean({ description: "Whether the action had its effect, as reported; null unless this is a result." }),
     ),

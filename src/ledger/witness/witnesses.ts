@@ -158,7 +158,10 @@ export class Witnesses {
   }
 }
 
-/** Returns the newest cosigned checkpoint with its cosignatures; null if there is none. Throws NoteError. */
+/**
+ * Returns the newest cosigned checkpoint; null if there is none. Does not verify the cosignatures in `note`. Throws
+ * NoteError if the checkpoint is malformed or the log's own signature is not valid.
+ */
 export async function readWitnessedCheckpoint(
   storage: Pick<Storage, "meta">,
   keys: LogKeys,
