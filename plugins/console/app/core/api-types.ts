@@ -717,7 +717,7 @@ export interface ExecutionEntry {
   by: Actor | null;
   /** SHA-256 of the permit; null if no permit was used. */
   permit: string | null;
-  /** SHA-256 of the `attempt` sent with the start; null for a result. */
+  /** SHA-256 of the `attempt` that was sent with the start; null unless this is a start with an `attempt`. */
   attempt: string | null;
   /** Whether the action had its effect, as reported; null unless this is a result. */
   success: boolean | null;
@@ -1531,7 +1531,7 @@ export interface CoverageStatement {
     total: number;
     /** Number of actions that have an effect with their id, operation, parameters and time. */
     matched: number;
-    /** Number of actions whose reported success no effect explains. */
+    /** Number of actions that reported success but have no matching effect. */
     missing: number;
     /** Number of actions that could be paired only by a guess, or whose parameters were erased. */
     unknown: number;
@@ -2978,7 +2978,7 @@ export interface Api {
       /** A predefined set of scopes, added to `scopes`. Default: `agent` if `scopes` is also absent. */
       preset?: "agent" | "approver" | "auditor" | "admin" | undefined;
       scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "actions:settle" | "holds:write" | "credentials:receive" | "approvals:decide" | "approvals:break_glass" | "grants:write" | "sessions:issue" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "users:read" | "users:manage" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry" | "coverage:write" | "users:provision")[] | undefined;
-      /** Agent that the key is bound to: it submits only as that agent and sees only its actions. */
+      /** Agent that the key is bound to. The key submits only as this agent, and sees only this agent's actions. */
       agent_id?: string | null | undefined;
       /** Person behind the key: the name of an active user or `user:<id>`, or any name until the first user has enrolled. Default: the creator of the key, which is the user of the session or the owner of the creating key. A key that may approve needs an owner. Keys of one owner count as one approver, and cannot approve each other's actions. Capitals and spaces are ignored when owners are compared. */
       owner?: string | null | undefined;
@@ -3159,7 +3159,7 @@ export interface Api {
         total: number;
         /** Number of actions that have an effect with their id, operation, parameters and time. */
         matched: number;
-        /** Number of actions whose reported success no effect explains. */
+        /** Number of actions that reported success but have no matching effect. */
         missing: number;
         /** Number of actions that could be paired only by a guess, or whose parameters were erased. */
         unknown: number;
