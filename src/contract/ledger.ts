@@ -52,7 +52,8 @@ export interface LedgerTransaction extends Omit<
   expectChange(write: Promise<boolean>): void;
   /**
    * Reads the credential again under the lock. Rejects with INVALID_CREDENTIAL if the key was revoked or expired after
-   * the request was authenticated.
+   * the request was authenticated, with MISSING_CREDENTIAL if the session has ended, and with KEY_ALTERED if the key in
+   * the store differs from the ledger.
    */
   confirm(credential: Credential): Promise<Credential>;
   /** Reads the agent's facts for a decision under the lock. */
@@ -154,8 +155,8 @@ export interface LogKeyView {
 
 export interface Ledger {
   /**
-   * Resolves after the job's batch is committed. Rejects with the job's Refusal, or with StorageError if the commit
-   * failed or its outcome is unknown.
+   * Resolves after the job's batch is committed. Rejects with the job's error, with SHUTTING_DOWN if the service is
+   * stopping, or with StorageError if the commit failed or its outcome is unknown.
    */
   transact<T>(job: Job<T>, prefetch?: Prefetch): Promise<T>;
   /** Like `transact`, in a separate batch ahead of all waiting jobs. */

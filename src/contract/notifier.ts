@@ -33,8 +33,8 @@ export interface MessageAction {
   /** JSON pointers of the members of `params` and `context` to display first. */
   shown_first: readonly string[];
   /**
-   * Principal of the approver who changed the request; null if no one changed it. The message displays the changed
-   * request.
+   * Principal of the approver who changed the request, or `policies` if obligations changed it; null if it was not
+   * changed. The message displays the changed request.
    */
   edited_by: string | null;
   /**

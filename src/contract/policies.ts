@@ -36,7 +36,8 @@ export interface Policies {
   ): Promise<string | null>;
   /**
    * Computes the set that these edits would activate. Keys are policy names; null removes the policy. Writes nothing.
-   * Throws POLICY_INVALID, or POLICY_MANAGED if a configured baseline has not been loaded yet.
+   * Rejects with POLICY_INVALID, with POLICY_MANAGED if a configured baseline has not been loaded yet, and with
+   * PreparationRequired if the set must be compiled first.
    */
   plan(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyActivation | null>): Promise<PlannedPolicySet>;
   /**
@@ -71,6 +72,6 @@ export interface PlannedPolicySet {
   /** Digest of the set; null if no policy was ever active and no activation is planned. */
   digest: string | null;
   document: PolicySetDocument;
-  /** The document's canonical JSON. */
+  /** The document's canonical JSON; empty if there is no set or no edit. */
   text: string;
 }

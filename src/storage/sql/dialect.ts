@@ -70,7 +70,7 @@ export interface SqlDialect {
   protect(table: string, rule: TableRule): string[];
   /**
    * Returns the statements that follow the creation of all tables.
-   * - They permit emptying the bytes of an entry only if processes do not follow entries of its type, a bundle   exists
+   * - They permit emptying the bytes of an entry only if processes do not follow entries of its type, a bundle exists
    *   for its tile, the head covers the tile, and all other columns are unchanged.
    * - They permit inserting a bundle only directly after the last bundle, and only if the head covers its tile.
    * - In a database that can run a statement outside its transaction after the connection was lost, they refuse every

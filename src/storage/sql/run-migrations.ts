@@ -31,8 +31,8 @@ export async function readStoredVersion(
 }
 
 /**
- * Runs the migrations that have not been applied to the store. Throws `StorageError` if a newer version wrote the
- * store.
+ * Runs the migrations that have not been applied to the store. Throws `StorageError` if a migration fails, or if the
+ * store was written by a newer version or before 0.1.0.
  */
 export async function migrate(engine: SqlEngine, dialect: SqlDialect, migrations: readonly Migration[]): Promise<void> {
   const newest = migrations.at(-1)?.version ?? 0;
