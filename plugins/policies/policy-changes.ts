@@ -78,8 +78,8 @@ async function assertKeepsBaseline(
 }
 
 /**
- * Throws SUGGESTED_RULE_UNTRIED if a suggested policy would be enforced that is not active yet. Its first activation must
- * be in shadow mode.
+ * Throws SUGGESTED_RULE_UNTRIED if a suggested policy would be enforced that is not active yet. Its first activation
+ * must be in shadow mode.
  */
 function assertTriedInShadow(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyActivation>): void {
   const active = tx.activePolicies.compiled.document.policies;

@@ -13,7 +13,7 @@ interface PollerOptions {
   intervalMs: number;
   /** Resolves to the newest commit. Rejects with RemoteError. */
   fetch(): Promise<string>;
-  /** Returns the last loaded commit; null if the last load failed. */
+  /** Returns the last loaded commit, whether it was accepted or not; null if the last load did not reach the remote. */
   loaded(): string | null;
   /** Called when there is a new commit, when the remote cannot be read, and when it can be read again. */
   changed(): void;

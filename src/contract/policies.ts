@@ -22,7 +22,7 @@ export interface Policies {
    * activated a newer set, so use the result only to prepare work.
    */
   latest(): ActivePolicies;
-  /** Returns any policy set that was ever active; null for an unknown digest. */
+  /** Returns any policy set that was ever active: the empty set for the digest null, and null for an unknown digest. */
   byDigest(digest: string | null): Promise<ActivePolicies | null>;
   /**
    * Stores new versions of changed policies and activates the complete bundle. Resolves to the digest. Resolves to null

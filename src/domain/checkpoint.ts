@@ -109,8 +109,8 @@ export function signNote(text: string, ...signers: readonly NoteSigner[]): strin
 
 /**
  * Verifies a note and returns its text. Requires the signature of at least one of `vkeys`. Ignores signatures by other
- * keys. Throws NoteError if none of `vkeys` signed it, if a signature by one of them is invalid, or if the note or a key
- * is malformed.
+ * keys. Throws NoteError if none of `vkeys` signed it, if a signature by one of them is invalid, or if the note or a
+ * key is malformed.
  */
 export function openNote(note: string, vkeys: readonly string[], verify: VerifySignature): string {
   const { text, signatures } = readNote(note);

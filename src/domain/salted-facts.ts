@@ -19,8 +19,8 @@ export interface SaltedFacts extends CommittedFacts {
 }
 
 /**
- * Replaces the values that the decision read with a commitment. Returns `facts` for the ledger entry, and `past` for the
- * action's row: the values of all commitments so far, as canonical JSON. `past` is one `SaltedFacts`, an array if
+ * Replaces the values that the decision read with a commitment. Returns `facts` for the ledger entry, and `past` for
+ * the action's row: the values of all commitments so far, as canonical JSON. `past` is one `SaltedFacts`, an array if
  * decisions read different values, or null if no decision read values.
  * @param kept `past` in the row before this decision
  */

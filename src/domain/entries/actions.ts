@@ -97,8 +97,8 @@ export interface ApprovalEntry {
   quorum: number;
   status: "pending_approval" | "approved" | "denied" | "expired" | "cancelled";
   /**
-   * Deadline for starting, if this entry approves the action; for `expired`, the deadline that has passed, if it was for
-   * starting. Null otherwise.
+   * Deadline for starting, if this entry approves the action; for `expired`, the deadline that has passed, if it was
+   * for starting. Null otherwise.
    */
   approved_until: string | null;
   /** Expiry of the rejection. Until then, duplicate requests are denied. Null if the rejection does not deny them. */
@@ -191,8 +191,8 @@ export interface RedecisionEntry {
    */
   approvers: ApproverPlan[] | null;
   /**
-   * An approver's change of the request; null unless `occasion` is `edit`. From this entry, `commitment` is the commitment to
-   * the effective request, and earlier votes are void.
+   * An approver's change of the request; null unless `occasion` is `edit`. From this entry, `commitment` is the
+   * commitment to the effective request, and earlier votes are void.
    */
   edit: { previous: string; comment: string | null } | null;
 }

@@ -1,6 +1,6 @@
 /**
- * Requests cosignatures from the configured witnesses at intervals (C2SP tlog-witness), without delaying decisions. Stores
- * the newest cosigned checkpoint with its cosignatures.
+ * Requests cosignatures from the configured witnesses at intervals (C2SP tlog-witness), without delaying decisions.
+ * Stores the newest cosigned checkpoint with its cosignatures.
  */
 import { createRepeatingTask, type RepeatingTask } from "../../cluster/repeating-task.ts";
 import type { LeaderLease } from "../../contract/core-host.ts";

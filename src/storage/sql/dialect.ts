@@ -26,7 +26,10 @@ export interface SqlTypes {
   readonly integer: string;
   /** Type for strings. Compares UTF-8 bytes, so that the order does not depend on the machine's locale. */
   readonly text: string;
-  /** SQL that stores columns of type `uuid` and `hash` as bytes (packed-columns.ts). If null, they are stored as strings. */
+  /**
+   * SQL that stores columns of type `uuid` and `hash` as bytes (packed-columns.ts). If null, they are stored as
+   * strings.
+   */
   readonly packed: PackedSql | null;
   /** Returns a literal of bytes. */
   bytesLiteral(hex: string): string;
@@ -86,8 +89,8 @@ export interface SqlDialect {
   /** Returns SQL for a table "given" whose rows are the objects of a JSON array, with these members as columns. */
   given(json: RawBuilder<unknown>, columns: Readonly<Record<string, "text" | "integer">>): RawBuilder<unknown>;
   /**
-   * Prepares one statement that inserts several rows. The values of each row are in the order of `insert.names`. A dialect
-   * without this method inserts rows one at a time.
+   * Prepares one statement that inserts several rows. The values of each row are in the order of `insert.names`. A
+   * dialect without this method inserts rows one at a time.
    */
   insertRows?(insert: InsertStatement, rows: readonly (readonly SqlValue[])[]): { sql: string; values: SqlValue[] };
 }

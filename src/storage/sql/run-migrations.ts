@@ -9,8 +9,8 @@ const LAST_UNRELEASED = "223ce56535ecf03210bb9fb856ac131024365560";
 const RECORDED = "select version, name from schema_migrations order by version";
 
 /**
- * Returns the version of the store's newest migration; 0 for a database without a store. Throws `StorageError` for a store
- * that was made before 0.1.0.
+ * Returns the version of the store's newest migration; 0 for a database without a store. Throws `StorageError` for a
+ * store that was made before 0.1.0.
  */
 export async function readStoredVersion(
   query: SqlQuery,

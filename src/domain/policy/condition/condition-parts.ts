@@ -17,9 +17,9 @@ export interface ConditionPart {
   /** Nesting depth; 0 for the operands of the outermost `&&`, `||` and `!`. */
   depth: number;
   /**
-   * For the body of a macro such as `all`: the current element, such as `item = {"price": 120}`, or `3 more` for elements
-   * that were not evaluated. For the value of a binding or an optional macro: the name of its variable. Null for all
-   * other parts, including operands inside a body.
+   * For the body of a macro such as `all`: the current element, such as `item = {"price": 120}`, or `3 more` for
+   * elements that were not evaluated. For the value of a binding or an optional macro: the name of its variable. Null
+   * for all other parts, including operands inside a body.
    */
   element: string | null;
   /** The value as a shortened string; null if there is no value. */
