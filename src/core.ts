@@ -161,7 +161,7 @@ export { findUnknownFactSources } from "./domain/policy/check/fact-faults.ts";
 export { givenRequesterFacts } from "./domain/policy/test/given-facts.ts";
 export { PreparationRequired } from "./contract/ledger.ts";
 export { makeSessionToken, readSessionToken, computeSessionId } from "./domain/session-token.ts";
-export { isTerminalCode, terminalChallenge, terminalCode } from "./domain/terminal-code.ts";
+export { matchesTerminalCode, terminalChallenge, terminalCode } from "./domain/terminal-code.ts";
 export { type MatchedLimit, findMatchedLimits, findRecordedUsage } from "./domain/policy/decide/limit-facts.ts";
 
 // Policies and decisions
@@ -181,7 +181,7 @@ export { omitRedactedUsage } from "./domain/policy/check/redacted-reads.ts";
 export { isNeverAllowed } from "./domain/policy/check/never-allowed.ts";
 export { type CompiledPolicySet, policySetDigest } from "./domain/policy/compile/compile.ts";
 export { matchesAnyName } from "./domain/policy/compile/name-patterns.ts";
-export { decide, decideWithRecordedFacts, type DecisionForEntry } from "./domain/policy/decide/decide.ts";
+export { decide, decideForEntry, type DecisionForEntry } from "./domain/policy/decide/decide.ts";
 export { Evaluation } from "./domain/policy/decide/evaluation.ts";
 export {
   type ComparedRequest,
@@ -215,17 +215,17 @@ export type {
   RejectionFact,
   SessionFact,
 } from "./domain/policy/policy-types.ts";
-export type { PolicyEdit } from "./contract/policies.ts";
+export type { PolicyActivation } from "./contract/policies.ts";
 export type { PolicyState } from "./contract/policy-source.ts";
 export type { CandidatePolicies, ParsedPolicy, SerializedPolicySet } from "./contract/trials.ts";
 export type { BacktestCounts, BacktestReport } from "./contract/backtest.ts";
 export {
   BacktestResponse,
   FlipFields,
-  BacktestRangeFields,
+  BacktestRangeParams,
   parseBacktestRange,
   renderBacktest,
-} from "./http/resource/backtest-response.ts";
+} from "./http/resource/backtest-schemas.ts";
 export { parseCandidates } from "./http/resource/candidates.ts";
 
 // Grants
@@ -293,7 +293,7 @@ export {
 } from "./domain/owner.ts";
 export { foldName } from "./domain/names.ts";
 export { type Rota, shiftAt, shiftsBetween } from "./domain/rota.ts";
-export { type Stop, type Stops, isStopActive, listActiveStops, stopApplies } from "./domain/stops.ts";
+export { type Stop, type StopHistory, isStopActive, listActiveStops, stopApplies } from "./domain/stops.ts";
 
 export {
   commitHoldSubject,

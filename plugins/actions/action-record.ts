@@ -50,8 +50,8 @@ interface ShownDigests {
 
 /**
  * Returns the claims of the token with which the principal votes on the action.
- * @param shown digests of what the approver sees; null for the token of a link, because a vote by link contains a
- * digest of what its page displayed
+ * @param shown digests of the questions and the preview that the approver sees; null for the token of a link, because a
+ * vote by link sends its own digest of what its page displayed
  */
 export function approvalTokenClaims(row: ActionRow, principal: string, shown: ShownDigests | null): TokenClaims {
   const { id, expires_at } = row;

@@ -12,7 +12,7 @@ import {
   confirmCredential,
   type CoreHost,
   countApproversNeeded,
-  decideWithRecordedFacts,
+  decideForEntry,
   editRequest,
   type EditedValue,
   effectiveRequest,
@@ -149,7 +149,7 @@ async function changeRequest(
   const base = new Evaluation(tx.activePolicies.compiled, request, collected, tx.now);
   const { evaluation, facts } = await readEvaluationInputs(host, tx, base, collected, row.id);
   const uses = await readLimitUses(tx, evaluation, facts);
-  const { decision, facts: decidedOn } = decideWithRecordedFacts(evaluation, { ...uses.facts, ...tx.stopFacts(row) });
+  const { decision, facts: decidedOn } = decideForEntry(evaluation, { ...uses.facts, ...tx.stopFacts(row) });
   if (decision.effect === "deny")
     throw editRefusal(`the policies deny the changed request (${decision.reason}); nothing was changed`);
   const approvers = combinePlans([...(requirement?.approvers ?? []), ...(decision.approval?.approvers ?? [])]);

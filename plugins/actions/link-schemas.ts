@@ -55,7 +55,8 @@ export const LinkResponse = Type.Object(
         { count: countSchema("Maximum number of uses."), for_seconds: countSchema("Maximum duration in seconds.") },
         {
           additionalProperties: false,
-          description: "The largest grant that the rules allow with an approval; null if none. A link cannot grant.",
+          description:
+            "The largest grant that the rules allow with an approval; null if none, if the action is part of a plan, or unless it is pending. A link cannot grant.",
         },
       ),
     ),

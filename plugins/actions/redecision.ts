@@ -6,7 +6,7 @@ import {
   actionEntryFields,
   commitFacts,
   type CoreHost,
-  decideWithRecordedFacts,
+  decideForEntry,
   effectiveRequestHash,
   effectiveRequest,
   type Decision,
@@ -80,7 +80,7 @@ export async function reevaluateAction(
     limits.push({ policy, limit, basis, used: findRecordedUsage(counted, need) ?? (await readLimitUse(tx, need)) });
   }
   const facts: Facts = { ...now, limits };
-  const decided = decideWithRecordedFacts(evaluation, { ...facts, ...tx.stopFacts(row) });
+  const decided = decideForEntry(evaluation, { ...facts, ...tx.stopFacts(row) });
   if (decided.decision.reason_code === "STOPPED") throw stoppedError(row, decided.decision);
   if (isUndecided(decided)) throw factsUnavailableError(row, decided.decision);
   const final = (await redecideWithGrant(host, tx, row, evaluation, decided, counted)) ?? decided;

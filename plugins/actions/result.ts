@@ -34,7 +34,7 @@ export interface ReportedResult {
 /**
  * Records the result. A client that lost the response can report the same result again with the `attempt` of its start,
  * and gets the same response.
- * @param caller the caller's credential, checked again under the ledger's lock
+ * @param caller the credential as returned by `tx.confirm`
  */
 export async function recordResult(
   host: CoreHost,

@@ -321,7 +321,7 @@ const ReviewRecord = Type.Object(
 );
 
 const OpenGroups = Type.Array(orNull(Type.String()), {
-  description: "Groups from which another approval would count now; null for anyone.",
+  description: "Groups from which another approval would count now. A null item means anyone.",
 });
 const ApprovalTerms = Type.Object(
   {
@@ -343,7 +343,8 @@ const ApprovalTerms = Type.Object(
         },
         {
           additionalProperties: false,
-          description: "The largest grant that the rules allow; null if they allow none.",
+          description:
+            "The largest grant that the rules allow; null if they allow none or the action is part of a plan.",
         },
       ),
     ),
@@ -452,7 +453,12 @@ export const ActionRecord = Type.Object(
     rule: orNull(Type.String()),
     policy_hash: orNull(Type.String({ description: "Digest of the policy set of the decision." })),
     policy_version: orNull(Type.Integer()),
-    request_hash: orNull(Type.String({ description: "SHA-256 of the canonical request, hex; null if it was erased." })),
+    request_hash: orNull(
+      Type.String({
+        description:
+          "SHA-256 of the canonical request, hex; null if the request was erased or was altered in the store.",
+      }),
+    ),
     decision_hash: Type.String({ description: "Leaf hash of the decision's ledger entry, hex." }),
     provenance_id: Type.String({ description: "Same as `decision_hash`." }),
     submitted_by: Type.String({ description: "Id of the key that submitted the action." }),

@@ -6,7 +6,7 @@ import {
   type CoreHost,
   type Decision,
   decide,
-  decideWithRecordedFacts,
+  decideForEntry,
   findSuggestedFacts,
   encodeRequest,
   Evaluation,
@@ -292,7 +292,7 @@ async function previewDecision(
 ): Promise<Reply> {
   const { facts, needs } = await readLimitUses(host.storage, evaluation, baseFacts);
   const { hash } = encodeRequest(request);
-  const { decision: byPolicies, obliged } = decideWithRecordedFacts(evaluation, facts);
+  const { decision: byPolicies, obliged } = decideForEntry(evaluation, facts);
   const hashes =
     byPolicies.effect === "require_approval" ? [hash, ...(obliged ? [encodeRequest(obliged).hash] : [])] : [];
   let rejection: RejectionFact | null = null;

@@ -8,7 +8,7 @@ import {
   commitMeta,
   type CoreHost,
   countMetaBytes,
-  decideWithRecordedFacts,
+  decideForEntry,
   type Decision,
   type DecisionEntry,
   type DecisionForEntry,
@@ -266,7 +266,7 @@ async function applyVotes(
   evaluation: Evaluation,
   facts: Facts,
 ): Promise<DecisionForEntry> {
-  const decided = decideWithRecordedFacts(evaluation, facts);
+  const decided = decideForEntry(evaluation, facts);
   const { obliged } = decided;
   if (decided.decision.effect !== "require_approval") return decided;
   const rejection =
@@ -276,7 +276,7 @@ async function applyVotes(
     const more = { ...facts, rejection };
     // Use a new evaluation: a second pass would share the step limit of the first pass, and its result could then
     // differ from a replay.
-    return decideWithRecordedFacts(new Evaluation(evaluation.compiled, evaluation.request, more, tx.now), more);
+    return decideForEntry(new Evaluation(evaluation.compiled, evaluation.request, more, tx.now), more);
   }
   const granted = await findGrantedDecision(
     host,

@@ -127,7 +127,8 @@ export async function suspendAgent(host: CoreHost, request: ChangeRequest, reaso
 }
 
 /**
- * Resumes the agent. First cancels open actions that a crash during the suspension left, so that they do not reopen.
+ * Resumes the agent. First cancels actions that are still open because the process crashed in `suspendAgent`; otherwise
+ * they could run after the agent is resumed.
  */
 export async function resumeAgent(host: CoreHost, request: ChangeRequest): Promise<AgentRow> {
   for (;;) {

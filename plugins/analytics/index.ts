@@ -185,8 +185,8 @@ function describeAnswers({ count, approved, p50, p95 }: ActionCounts["waits"]): 
 }
 
 /**
- * Returns a visibility that is limited to one agent. Throws AGENT_MISMATCH or VALIDATION_FAILED if the credential
- * cannot see all actions of an agent.
+ * Narrows the visibility to `agent_id`, if given. Throws AGENT_MISMATCH if the key is bound to another agent, and
+ * VALIDATION_FAILED if the key sees only the actions that it submitted.
  */
 function narrowToAgent(visibility: Visibility, agent_id: string | undefined): Visibility {
   if (agent_id === undefined) return visibility;

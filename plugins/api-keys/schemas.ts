@@ -32,7 +32,8 @@ export const keyBody = (scopes: readonly Scope[]) =>
             minLength: 1,
             maxLength: 100,
             format: "name",
-            description: "Agent that the key is bound to: it submits only as that agent and sees only its actions.",
+            description:
+              "Agent that the key is bound to. The key submits only as this agent, and sees only this agent's actions.",
           }),
           Type.Null(),
         ]),

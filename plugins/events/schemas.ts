@@ -85,7 +85,8 @@ export const Event = Type.Object(
     type: Type.String({ description: "Type of the entry; `<plugin>:<type>` if a plugin recorded it." }),
     at: Type.String({ format: "date-time" }),
     action_id: Type.Union([Type.String({ format: "uuid" }), Type.Null()], {
-      description: "Id of the action; null for changes of keys, agents and policies.",
+      description:
+        "Id of the action that the entry is about; null for other entries, such as changes of keys, users and policies.",
     }),
     entry: LedgerEntry,
   },

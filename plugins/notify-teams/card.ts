@@ -105,7 +105,7 @@ function run(text: string, style: object = {}): object {
   return { type: "TextRun", text: withoutFunctions(text === "" ? "\u00a0" : text), ...style };
 }
 
-/** Disables date functions, which clients would replace in any text of a card. */
+/** Breaks up date functions such as `{{DATE(…)}}`, which Teams clients would otherwise expand in any text of a card. */
 function withoutFunctions(text: string): string {
   return text.replaceAll(/\{\{(?=\s*(?:DATE|TIME)\s*\()/gi, "{ {");
 }

@@ -11,7 +11,7 @@ import {
   type LedgerTransaction,
   type ParsedPolicy,
   type RecordedPolicyChange,
-  type PolicyEdit,
+  type PolicyActivation,
   recordCreatedResource,
   toPolicyChange,
 } from "../../src/core.ts";
@@ -54,7 +54,7 @@ function assertCanActivate(caller: Credential): void {
 async function assertMayActivate(
   host: CoreHost,
   tx: LedgerTransaction,
-  edits: ReadonlyMap<string, PolicyEdit>,
+  edits: ReadonlyMap<string, PolicyActivation>,
 ): Promise<void> {
   assertTriedInShadow(tx, edits);
   await assertKeepsBaseline(host, tx, edits);
@@ -64,7 +64,7 @@ async function assertMayActivate(
 async function assertKeepsBaseline(
   { policies }: CoreHost,
   tx: LedgerTransaction,
-  edits: ReadonlyMap<string, PolicyEdit>,
+  edits: ReadonlyMap<string, PolicyActivation>,
 ): Promise<void> {
   for (const [name, { definition }] of edits) {
     const replaced = definition.suggested?.in_place_of.policy;
@@ -78,10 +78,10 @@ async function assertKeepsBaseline(
 }
 
 /**
- * Throws SUGGESTED_RULE_UNTRIED if a suggested policy would be enforced that is not active yet. Its first activation must
- * be in shadow mode.
+ * Throws SUGGESTED_RULE_UNTRIED if a suggested policy would be enforced that is not active yet. Its first activation
+ * must be in shadow mode.
  */
-function assertTriedInShadow(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit>): void {
+function assertTriedInShadow(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyActivation>): void {
   const active = tx.activePolicies.compiled.document.policies;
   for (const [name, { definition }] of edits) {
     if (definition.suggested === undefined || definition.mode === "shadow") continue;
@@ -184,7 +184,7 @@ async function saveAll(
   activate: boolean,
   source: Record<string, string>,
 ): Promise<string | null> {
-  const edits = new Map<string, PolicyEdit>(
+  const edits = new Map<string, PolicyActivation>(
     activate ? plans.map((plan) => [plan.name, { version: plan.version, definition: plan.read.document }]) : [],
   );
   await assertMayActivate(host, tx, edits);

@@ -1,6 +1,6 @@
 /** Reports which decisions a policy in shadow mode would have changed, from its recorded results. */
 import { Type } from "@sinclair/typebox";
-import { type CoreHost, FlipFields, parseBacktestRange, renderBacktest, BacktestRangeFields } from "../../src/core.ts";
+import { type CoreHost, FlipFields, parseBacktestRange, renderBacktest, BacktestRangeParams } from "../../src/core.ts";
 import { defineRoute, type Route } from "../../src/plugin.ts";
 import { findPolicy } from "./stored-policies.ts";
 import { PolicyParams } from "./schemas.ts";
@@ -8,7 +8,7 @@ import { PolicyParams } from "./schemas.ts";
 /** Time limit of one request, in milliseconds. The response contains the position at which to continue. */
 const BUDGET = 20_000;
 
-const ShadowQuery = Type.Object(BacktestRangeFields, { additionalProperties: false });
+const ShadowQuery = Type.Object(BacktestRangeParams, { additionalProperties: false });
 
 const Shadow = Type.Object(
   {

@@ -13,7 +13,7 @@ interface PollerOptions {
   intervalMs: number;
   /** Resolves to the newest commit. Rejects with RemoteError. */
   fetch(): Promise<string>;
-  /** Returns the last loaded commit; null if the last load failed. */
+  /** Returns the last loaded commit, whether it was accepted or not; null if the last load did not reach the remote. */
   loaded(): string | null;
   /** Called when there is a new commit, when the remote cannot be read, and when it can be read again. */
   changed(): void;
@@ -52,7 +52,10 @@ export class Poller {
     await this.options.lease.release().catch(() => undefined);
   }
 
-  /** @param isUrgent whether this process polls even if it is not the leader */
+  /**
+   * Schedules the next poll, and the polls after it.
+   * @param isUrgent whether to poll even if this process is not the leader and has loaded a commit
+   */
   private schedule(ms: number, isUrgent = false): void {
     if (this.hasStopped) return;
     if (this.timer !== null) clearTimeout(this.timer);

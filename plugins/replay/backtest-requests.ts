@@ -12,7 +12,7 @@ import {
   policySetDigest,
   renderBacktest,
   type SerializedPolicySet,
-  BacktestRangeFields,
+  BacktestRangeParams,
 } from "../../src/core.ts";
 import { type Credential, Refusal, type Reply, type RequestContext } from "../../src/plugin.ts";
 import { assertCandidatesReadNoRedacted } from "./redacted-candidates.ts";
@@ -22,7 +22,7 @@ export const NDJSON = "application/x-ndjson";
 
 /** Members of a request body that select the range of a backtest. */
 export const RangeFields = {
-  ...BacktestRangeFields,
+  ...BacktestRangeParams,
   yaml: Type.Optional(Type.String({ description: "Candidates as YAML, one or more documents." })),
   alone: Type.Optional(
     Type.Boolean({

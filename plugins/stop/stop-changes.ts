@@ -15,7 +15,7 @@ import {
   recordCreatedResource,
   type Stop,
   type StopEntry,
-  type Stops,
+  type StopHistory,
   toActor,
   type UrgentJob,
 } from "../../src/core.ts";
@@ -115,7 +115,7 @@ export function liftStop(host: CoreHost, credential: Credential, id: string, com
   });
 }
 
-export function findStop({ all }: Stops, id: string): Stop {
+export function findStop({ all }: StopHistory, id: string): Stop {
   const stop = all.get(id);
   if (stop === undefined) throw stopNotFound(id);
   return stop;

@@ -4,7 +4,7 @@
  * exchanges its verifier for a session, once. Unauthenticated requests do not write to the store.
  */
 import { type Document, Refusal } from "../../src/plugin.ts";
-import { type CoreHost, isTerminalCode, terminalChallenge } from "../../src/core.ts";
+import { type CoreHost, matchesTerminalCode, terminalChallenge } from "../../src/core.ts";
 import { copiedPasskeyError } from "./passkey-counters.ts";
 import { gestureOptions, useGesture, verifyGesture } from "./passkey-gesture.ts";
 import { ERRORS } from "./user-errors.ts";
@@ -33,7 +33,7 @@ const purposeOf = ({ user_id, id }: StoredSession, challenge: string): string =>
   `terminal:${user_id}:${id}:${challenge}`;
 
 function assertCode({ challenge, code }: { challenge: string; code: string }): void {
-  if (!isTerminalCode(code, challenge))
+  if (!matchesTerminalCode(code, challenge))
     throw new Refusal(ERRORS.CHALLENGE_INVALID, "this is not the code that the terminal shows; type it again");
 }
 

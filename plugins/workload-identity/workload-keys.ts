@@ -16,7 +16,7 @@ export class WorkloadKeys {
 
   /**
    * Returns the id of the workload's key. The workload's first token creates it. Throws INVALID_CREDENTIAL if it was
-   * revoked.
+   * revoked or its configured owner is not valid.
    */
   async find(issuer: IssuerOptions, workload: WorkloadOptions): Promise<string> {
     const name = `workload ${issuer.id}/${workload.id}`;

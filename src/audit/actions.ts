@@ -309,8 +309,8 @@ async function checkVotes(
 }
 
 /**
- * Checks that the store has every use that counts against a limit. `audit-rows.ts` checks the reverse: that every
- * stored use counts.
+ * Checks that the store has a row for each limit use of this decision, except uses that have expired and may have been
+ * deleted. `audit-rows.ts` checks the reverse: that every stored use belongs to a decision.
  */
 async function checkUses(
   { store, totals, compiled }: ActionsAudit,

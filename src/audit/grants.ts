@@ -25,7 +25,7 @@ import { findGrantUsage, findGrantUse } from "../domain/policy/decide/grant.ts";
 import type { Facts, GrantFact } from "../domain/policy/policy-types.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
 import { hasScope } from "../domain/scopes.ts";
-import type { Stops } from "../domain/stops.ts";
+import type { StopHistory } from "../domain/stops.ts";
 import type { EntryBody, ReportFault } from "./report.ts";
 
 export interface GrantsAuditor {
@@ -137,10 +137,10 @@ function assertTerms(grant: Grant, fact: GrantFact): void {
 }
 
 /** @param stops a function that returns the stops as of the entry that is being applied */
-export const createGrantsAuditor = (stops: () => Stops): GrantsAuditor => new FoldedGrants(stops);
+export const createGrantsAuditor = (stops: () => StopHistory): GrantsAuditor => new FoldedGrants(stops);
 
 class FoldedGrants implements GrantsAuditor {
-  private readonly stops: () => Stops;
+  private readonly stops: () => StopHistory;
   private grants = NO_GRANTS;
   private readonly grantors = createGrantors();
   /** Grants that were created with a vote whose entry has not been applied yet, keyed by action id. */
@@ -148,7 +148,7 @@ class FoldedGrants implements GrantsAuditor {
   private readonly uses = new Map<string, Use>();
   private readonly counts = new Map<string, number>();
 
-  constructor(stops: () => Stops) {
+  constructor(stops: () => StopHistory) {
     this.stops = stops;
   }
 

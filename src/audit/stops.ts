@@ -1,7 +1,14 @@
 /** Checks that no action was allowed or started while a stop applied to it. */
 import { parseEntryTime } from "../domain/time.ts";
 import type { ApprovalEntry, DecisionEntry, ExecutionEntry, RedecisionEntry, StopEntry } from "../domain/entries.ts";
-import { listActiveStops, NO_STOPS, findStopFacts, applyStopEntry, type Stop, type Stops } from "../domain/stops.ts";
+import {
+  listActiveStops,
+  NO_STOPS,
+  findStopFacts,
+  applyStopEntry,
+  type Stop,
+  type StopHistory,
+} from "../domain/stops.ts";
 import { matchesAnyName } from "../domain/policy/compile/name-patterns.ts";
 import type { EntryBody } from "./report.ts";
 
@@ -22,7 +29,7 @@ export interface StopsAuditor {
   fold(body: EntryBody): void;
   stop(id: string): Stop | undefined;
   /** Returns the stops as of the entry that was applied last. */
-  stops(): Stops;
+  stops(): StopHistory;
 }
 
 export function createStopsAuditor(): StopsAuditor {

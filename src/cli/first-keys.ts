@@ -1,4 +1,4 @@
-/** Prints the keys of a new store once, or writes them to a file if standard output goes to a log. */
+/** Prints the keys of a new store once, or writes them to a file (the default in a container). */
 import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { FIRST_AGENT, type FirstKeys } from "../identity/first-keys.ts";

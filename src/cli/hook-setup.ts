@@ -50,7 +50,7 @@ export const setup: Subcommand = {
 Does all that a coding agent needs, and skips steps that are already done:
 
   1. finds the service, or starts one for this user in ~/.local/share/assent
-  2. creates a key that may only submit for the agent, and writes ~/.config/assent/hook.json
+  2. creates a key with the preset "agent" that is bound to the agent, and writes ~/.config/assent/hook.json
   3. installs the policy pack "coding-agents" for one person, if the policies do not allow everyday calls yet
   4. installs the hook into the host's settings
   5. tests the hook: sends a Read, an Edit and "git status" through the hook and must be allowed

@@ -76,7 +76,7 @@ async function storageFault(folder: string): Promise<string | null> {
 }
 
 /** Whether the working folder contains no files of Assent, and no variable sets a value outside `server`. */
-export function isUninitialized(env: Record<string, string | undefined>): boolean {
+export function isWorkingFolderUninitialized(env: Record<string, string | undefined>): boolean {
   const isConfigured = ENVIRONMENT_VARIABLES.some(({ name, path }) => path[0] !== "server" && (env[name] ?? "") !== "");
   if (isConfigured || (env["ASSENT_CONFIG"] ?? "") !== "") return false;
   return !["assent.yaml", "policies", "data"].some((name) => existsSync(name));

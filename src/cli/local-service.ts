@@ -184,8 +184,8 @@ policies: ./policies
 }
 
 /**
- * Returns the body that requests a key that may only submit for the agent. The name of the key is random, because an
- * earlier key may still exist.
+ * Returns the request body for a key with the `agent` preset that is bound to the agent. The key's name is random,
+ * because an earlier key for the agent might still exist.
  */
 export const agentKeyRequest = (agent: string, owner: string | null): object => ({
   name: `hook-${agent}-${randomBytes(4).toString("hex")}`,

@@ -11,7 +11,7 @@ import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { reportStrayErrors } from "../delivery/notifier-errors.ts";
 import { stopOnSignals, serve as serveHttp, ServerResponse, type RunningServer } from "../serve/index.ts";
 import { chooseKeyOutput, showFirstKeys } from "./first-keys.ts";
-import { initializeWorkingFolder, isUninitialized } from "./init.ts";
+import { initializeWorkingFolder, isWorkingFolderUninitialized } from "./init.ts";
 import { listen } from "./listen.ts";
 import { assertStorageUsable } from "./with-store.ts";
 import { unlimitYoungGeneration } from "../serve/young-space.ts";
@@ -57,7 +57,7 @@ examples:
       ...(values.port === undefined ? {} : { ASSENT_PORT: values.port }),
     };
     const place = chooseKeyOutput(values["first-keys"], env);
-    if (values.config === undefined && isUninitialized(env)) {
+    if (values.config === undefined && isWorkingFolderUninitialized(env)) {
       await assertStorageUsable(loadServeConfig(env, undefined));
       await initializeWorkingFolder(io);
     }

@@ -67,7 +67,10 @@ export function submissionCalls({ call, record, listOf, sessionHeader }: ApiCall
       call<{
         is_permission: false;
         outcome: "EXECUTE" | "ABSTAIN" | "HALT";
-        /** Null if a limit applies, because a preview cannot reserve a use of the limit. */
+        /**
+         * Null if the rules allow the action but an enforced limit applies, because a preview counts nothing; or if
+         * obligations change the request.
+         */
         decision: ActionRecord["decision"] | null;
         reason: string;
         never_allowed?: boolean;

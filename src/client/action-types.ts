@@ -69,8 +69,8 @@ export interface PlanVoteOptions extends CallOptions {
 
 export interface WaitOptions extends CallOptions {
   /**
-   * Maximum number of seconds to wait; then the pending action is returned. Default: wait until the action is no longer
-   * pending.
+   * Maximum number of seconds to wait; then the pending action is returned. Default: no limit. The wait also ends when
+   * an approver asks the agent a question.
    */
   timeout?: number | undefined;
 }

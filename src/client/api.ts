@@ -65,7 +65,7 @@ export interface Action {
   /** Digest of the policy set of the decision. */
   policy_hash: string | null;
   policy_version: number | null;
-  /** SHA-256 of the canonical request, hex; null if it was erased. */
+  /** SHA-256 of the canonical request, hex; null if the request was erased or was altered in the store. */
   request_hash: string | null;
   /** Leaf hash of the decision's ledger entry, hex. */
   decision_hash: string;
@@ -209,7 +209,7 @@ export interface Action {
         notify?: string[];
       })[];
     })[];
-    /** Groups from which another approval would count now; null for anyone. */
+    /** Groups from which another approval would count now. A null item means anyone. */
     open_groups: (string | null)[];
     /** When the first stage opened. */
     since: string;
@@ -222,7 +222,7 @@ export interface Action {
       /** Such as `params.amount`. */
       path: string;
     })[];
-    /** The largest grant that the rules allow; null if they allow none. */
+    /** The largest grant that the rules allow; null if they allow none or the action is part of a plan. */
     grants: {
       /** Maximum number of uses. */
       count: number;
@@ -233,7 +233,7 @@ export interface Action {
     blocked: {
       code: string;
       detail: string;
-      /** Groups from which another approval would count now; null for anyone. */
+      /** Groups from which another approval would count now. A null item means anyone. */
       groups: (string | null)[];
     } | null;
     /** Principal of the user on whose behalf this credential would approve. */
@@ -361,7 +361,7 @@ export interface Event {
   /** Type of the entry; `<plugin>:<type>` if a plugin recorded it. */
   type: string;
   at: string;
-  /** Id of the action; null for changes of keys, agents and policies. */
+  /** Id of the action that the entry is about; null for other entries, such as changes of keys, users and policies. */
   action_id: string | null;
   entry: Record<string, unknown>;
 }

@@ -22,7 +22,7 @@ interface Facts {
    * UNREADABLE_ANSWER or NO_TOKEN.
    */
   code: string;
-  /** Seconds from Retry-After; null if the service sent none. */
+  /** Seconds from Retry-After; null if the response has no valid Retry-After, or if there was no response. */
   retryAfter?: number | null;
   problem?: Problem;
   cause?: unknown;

@@ -41,7 +41,8 @@ function copyJson(value: unknown, where = "the arguments", depth = 0): unknown {
 }
 
 /**
- * Copies an object like `copyJson`. Returns an empty object for undefined and null. Throws TypeError for other values.
+ * Copies an object in the same way as `copyJson`. Returns an empty object for undefined and null. Throws TypeError for
+ * arrays, for other values that are not objects, and for members that `copyJson` rejects.
  */
 export function copyJsonObject(value: unknown, where?: string): Record<string, unknown> {
   const copy = copyJson(value ?? {}, where);

@@ -43,7 +43,10 @@ type Json = Record<string, unknown>;
 
 /** Options of one call. */
 export interface GovernedCallOptions {
-  /** Seconds to wait for approval before the call returns Pending. */
+  /**
+   * Maximum number of seconds to wait for approval before the call returns Pending. Default: 30. The call returns
+   * Pending earlier if an approver asks a question.
+   */
   approvalTimeout?: number | undefined;
   /** Metadata that is stored and displayed, for example the session and the tool call. */
   meta?: Json | undefined;

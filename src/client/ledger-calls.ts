@@ -8,7 +8,10 @@ export function ledgerCalls(
   { logKey, onLogKey }: { logKey?: string | undefined; onLogKey?: ((vkey: string) => void) | undefined },
 ) {
   return {
-    /** Yields the ledger's events as they happen; never ends by itself. */
+    /**
+     * Yields new events, or all events after `after`. Reconnects if the connection ends, and never returns. Throws
+     * Unauthorized or RequestRefused if the service refuses the stream, and the reason of an aborted signal.
+     */
     async *events(query: EventQuery = {}): AsyncGenerator<LedgerEvent, never, undefined> {
       const { followEvents } = await import("./events.ts");
       return yield* followEvents(transport, query);

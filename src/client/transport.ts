@@ -29,7 +29,7 @@ export interface TransportCall {
   wait?: number | undefined;
   /** Whether the call is retried after ServiceUnavailable. Default: true for GET, else false. */
   repeatable?: boolean;
-  /** Seconds after which the call is no longer retried. */
+  /** No retry starts later than this many seconds after the call. Default: no limit. */
   repeatFor?: number;
 }
 
@@ -104,9 +104,10 @@ export function createTransport(options: TransportOptions) {
           return await once(method, path, call);
         } catch (error) {
           if (!(error instanceof ServiceUnavailable) || !repeatable || attempt >= options.retries) throw error;
-          if (performance.now() >= until) throw error;
           if ((error.retryAfter ?? 0) > LONGEST_PAUSE) throw error;
-          await pause(computeBackoff(attempt, error.retryAfter), [options.signal, call.signal]);
+          const seconds = computeBackoff(attempt, error.retryAfter);
+          if (performance.now() + seconds * 1000 >= until) throw error;
+          await pause(seconds, [options.signal, call.signal]);
         }
       }
     },

@@ -20,7 +20,7 @@ import type { FactSource } from "./fact-source.ts";
 import type { Gauge } from "./gauge.ts";
 import type { DocumentReader, DocumentWriter } from "./plugin-documents.ts";
 import type { GrantList } from "./grants.ts";
-import type { Credential, Delegator, Host, WorkloadIdentity } from "./host.ts";
+import type { Credential, ApprovalDelegator, Host, WorkloadIdentity } from "./host.ts";
 import type { AgentFacts, Ledger, LedgerTransaction } from "./ledger.ts";
 import type { Permits } from "./permits.ts";
 import type { Policies } from "./policies.ts";
@@ -33,9 +33,15 @@ import type { GroupVisibility } from "../domain/visibility.ts";
 import type { VisibleReads } from "./visible-reads.ts";
 
 export interface Keys {
-  /** Authenticates an API key. Resolves to null if no active key has this value. */
+  /**
+   * Authenticates an API key. Resolves to null if no active key has this value. Rejects with INVALID_CREDENTIAL if the
+   * value's checksum is wrong, and with StorageError.
+   */
   authenticate(value: string): Promise<Credential | null>;
-  /** Reads the credential again; null if its key was revoked or expired. For work that outlasts a request. */
+  /**
+   * Reads the credential again, for work that outlasts a request. Resolves to null if its key was revoked or expired,
+   * its session or token has ended, or its user was deactivated.
+   */
   refresh(credential: Credential): Promise<Credential | null>;
   /**
    * Returns a key as recorded in the ledger. The result is current as of the last authentication or batch start in this
@@ -64,8 +70,9 @@ export interface Keys {
    */
   samePersonPrincipals(principal: string): readonly string[];
   /**
-   * Returns the credential of an agent whose token was verified; null if the key is revoked or expired, or the user is
-   * deactivated. The credential has at most the scopes of the preset `agent`, and expires with the token.
+   * Returns the credential of an agent whose token was verified; null if the key or user does not exist, the key is
+   * revoked or expired, or the user is deactivated. The credential has at most the scopes of the preset `agent`, and
+   * expires with the token.
    * @param bearer the key that represents the workload, or the user that the agent acts for
    */
   workload(
@@ -73,8 +80,8 @@ export interface Keys {
     token: Pick<WorkloadIdentity, "claims" | "expires_at">,
   ): Promise<Credential | null>;
   /**
-   * Returns the current rights of a key or a user, without a credential. Null if the key was revoked, has expired or
-   * was altered in the store, or if the user was deactivated.
+   * Returns the current rights of a key or a user, without a credential. Null if neither exists, if the key was
+   * revoked, has expired or was altered in the store, or if the user was deactivated.
    * @param tx a ledger transaction, or a reader of one snapshot
    */
   rightsOf(tx: RightsReader, id: string): Promise<Rights | null>;
@@ -157,14 +164,14 @@ export interface UserList {
    * Returns the users on whose behalf this user can approve now, each with the delegation. Omits delegations that have
    * no effect now, for example because the delegator is no longer an approver. Rejects with StorageError.
    */
-  delegatorsOf(id: string): Promise<readonly Delegator[]>;
+  delegatorsOf(id: string): Promise<readonly ApprovalDelegator[]>;
   /**
    * Returns the credential of a session whose secret was verified; null if the user does not exist or was deactivated.
    */
   credential(session: VerifiedSession): Promise<Credential | null>;
   /**
-   * Returns the passkeys of the user in the credential's session; null for an API key, and for sessions without
-   * passkeys.
+   * Returns the passkeys of the user in the credential's session; null for credentials without a session, such as API
+   * keys.
    */
   passkeys(credential: Credential): SessionPasskeys | null;
 }
@@ -181,8 +188,8 @@ export interface SessionPasskeys {
    */
   options(user: User, challenge: Uint8Array): JsonObject;
   /**
-   * Verifies the result of `navigator.credentials.get` and consumes the nonce. Throws VOTE_SIGNATURE_INVALID if the
-   * signature is not valid or the signature counter decreased.
+   * Verifies the result of `navigator.credentials.get` and consumes the nonce. Rejects with VOTE_SIGNATURE_INVALID if
+   * the nonce, the passkey or the signature is not valid, or if the signature counter did not increase.
    */
   claim(nonce: string, challenge: Uint8Array, response: PasskeyResponse): Promise<PasskeyAssertion>;
 }

@@ -32,7 +32,7 @@ export interface Credential {
   /** Roles of the user. Absent for an API key. */
   readonly roles?: readonly string[];
   readonly visibility: Visibility;
-  /** The session of a user who signed in. Absent for an API key. */
+  /** The session of a user who signed in. Absent for API keys and for agents that authenticate with a token. */
   readonly session?: Session;
   /** The verified token of an agent that authenticates with a token instead of an API key. */
   readonly workload?: WorkloadIdentity;
@@ -48,14 +48,14 @@ export interface Session {
   /** The actions that the user can see without delegations. */
   readonly visibility: Visibility;
   /** The users who let this user approve on their behalf now. */
-  readonly delegators: readonly Delegator[];
+  readonly delegators: readonly ApprovalDelegator[];
 }
 
 /**
  * A user who lets another user approve on their behalf. Includes all groups of this user, and the actions that the
  * delegation covers.
  */
-export interface Delegator {
+export interface ApprovalDelegator {
   readonly delegation: Delegation;
   readonly user: User;
   readonly groups: readonly string[];
@@ -127,8 +127,8 @@ export interface VisibleActions {
   list(filter: Omit<ActionFilter, "visibility">): Promise<ActionRow[]>;
   /**
    * Iterates over the decisions on actions created from `since` (inclusive) to `until` (exclusive), newest first. Times
-   * are milliseconds. Throws SHUTTING_DOWN when `signal` aborts. Reads in pages, so that decisions can run between
-   * them.
+   * are milliseconds. Reads in pages, so that decisions can run between them. Throws SHUTTING_DOWN before the next
+   * page if `signal` has aborted.
    */
   decisions(range: {
     since: number;
@@ -186,10 +186,10 @@ export interface Host {
   actions(credential: Credential): VisibleActions;
   /**
    * Runs `job` under the ledger's lock and resolves to its result after the commit. First reads the credential again:
-   * rejects with INVALID_CREDENTIAL if it was revoked or expired, and with INSUFFICIENT_SCOPE if it lost a scope. Pass
-   * `null` for work that no caller requested, such as a timer. In `job`, run all checks before the first write: a
-   * `Refusal` before the first write rejects only this job. A job can run more than once, so it must not keep state
-   * between runs. Available after start.
+   * rejects with a `Refusal`, such as INVALID_CREDENTIAL, if it is no longer valid, and with INSUFFICIENT_SCOPE if it
+   * lost a scope. Pass `null` for work that no caller requested, such as a timer. In `job`, run all checks before the
+   * first write: a `Refusal` before the first write rejects only this job. A job can run more than once, so it must not
+   * keep state between runs. Available after start.
    * @example
    * await host.transact(credential, async (tx) => {
    *   const action = await tx.action(params.id);

@@ -8,11 +8,11 @@ import type { Grants } from "../domain/grants.ts";
 import type { LegalHolds } from "../domain/legal-holds.ts";
 import type { LogKeyProof } from "../domain/log-keys.ts";
 import type { Attributes, Facts } from "../domain/policy/policy-types.ts";
-import type { Stops } from "../domain/stops.ts";
+import type { StopHistory } from "../domain/stops.ts";
 import type { Users } from "../domain/users.ts";
 import type { AppendedEntry, Credential } from "./host.ts";
 import type { ActivePolicies } from "./active-policies.ts";
-import type { StopFacts } from "./stops.ts";
+import type { DecisionStopFacts } from "./stops.ts";
 import type {
   DocumentReads,
   DocumentWrites,
@@ -52,14 +52,15 @@ export interface LedgerTransaction extends Omit<
   expectChange(write: Promise<boolean>): void;
   /**
    * Reads the credential again under the lock. Rejects with INVALID_CREDENTIAL if the key was revoked or expired after
-   * the request was authenticated.
+   * the request was authenticated, with MISSING_CREDENTIAL if the session has ended, and with KEY_ALTERED if the key in
+   * the store differs from the ledger.
    */
   confirm(credential: Credential): Promise<Credential>;
   /** Reads the agent's facts for a decision under the lock. */
   agentFacts(agentId: string): Promise<AgentFacts>;
   /** Returns the stops that apply to an action, including changes made earlier in this batch. */
-  stopFacts(action: Pick<ActionRequest, "agent_id" | "tool">): StopFacts;
-  readonly stops: Stops;
+  stopFacts(action: Pick<ActionRequest, "agent_id" | "tool">): DecisionStopFacts;
+  readonly stops: StopHistory;
   /** All legal holds, including changes made earlier in this batch. */
   readonly legalHolds: LegalHolds;
   /** All users, including changes made earlier in this batch. */
@@ -154,8 +155,8 @@ export interface LogKeyView {
 
 export interface Ledger {
   /**
-   * Resolves after the job's batch is committed. Rejects with the job's Refusal, or with StorageError if the commit
-   * failed or its outcome is unknown.
+   * Resolves after the job's batch is committed. Rejects with the job's error, with SHUTTING_DOWN if the service is
+   * stopping, or with StorageError if the commit failed or its outcome is unknown.
    */
   transact<T>(job: Job<T>, prefetch?: Prefetch): Promise<T>;
   /** Like `transact`, in a separate batch ahead of all waiting jobs. */

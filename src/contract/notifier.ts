@@ -33,8 +33,8 @@ export interface MessageAction {
   /** JSON pointers of the members of `params` and `context` to display first. */
   shown_first: readonly string[];
   /**
-   * Principal of the approver who changed the request; null if no one changed it. The message displays the changed
-   * request.
+   * Principal of the approver who changed the request, or `policies` if obligations changed it; null if it was not
+   * changed. The message displays the changed request.
    */
   edited_by: string | null;
   /**
@@ -125,7 +125,10 @@ export interface ClosedMessage extends MessageBase {
   channel: string;
   person: string | null;
   action: MessageAction;
-  /** The reference that the notifier returned for the request, to update that message in place. */
+  /**
+   * The reference that the notifier returned for the approval request, so that it can update the request's message in
+   * place. Null if the notifier returned none, and unless `kind` is `approval_closed`.
+   */
   reference: string | null;
 }
 

@@ -22,7 +22,7 @@ export interface Policies {
    * activated a newer set, so use the result only to prepare work.
    */
   latest(): ActivePolicies;
-  /** Returns any policy set that was ever active; null for an unknown digest. */
+  /** Returns any policy set that was ever active: the empty set for the digest null, and null for an unknown digest. */
   byDigest(digest: string | null): Promise<ActivePolicies | null>;
   /**
    * Stores new versions of changed policies and activates the complete bundle. Resolves to the digest. Resolves to null
@@ -36,9 +36,10 @@ export interface Policies {
   ): Promise<string | null>;
   /**
    * Computes the set that these edits would activate. Keys are policy names; null removes the policy. Writes nothing.
-   * Throws POLICY_INVALID, or POLICY_MANAGED if a configured baseline has not been loaded yet.
+   * Rejects with POLICY_INVALID, with POLICY_MANAGED if a configured baseline has not been loaded yet, and with
+   * PreparationRequired if the set must be compiled first.
    */
-  plan(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): Promise<PlannedPolicySet>;
+  plan(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyActivation | null>): Promise<PlannedPolicySet>;
   /**
    * Stores a planned set, records it with the policy changes, and activates it when the batch commits. If the set is
    * already active, it is recorded only if `changes` is not empty.
@@ -61,7 +62,8 @@ export interface Policies {
   shadowReport(policy: string, range: BacktestRange): Promise<BacktestReport>;
 }
 
-export interface PolicyEdit {
+/** Version of a policy that becomes active. */
+export interface PolicyActivation {
   version: number;
   definition: PolicyDocument;
 }
@@ -70,6 +72,6 @@ export interface PlannedPolicySet {
   /** Digest of the set; null if no policy was ever active and no activation is planned. */
   digest: string | null;
   document: PolicySetDocument;
-  /** The document's canonical JSON. */
+  /** The document's canonical JSON; empty if there is no set or no edit. */
   text: string;
 }

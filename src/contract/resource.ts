@@ -44,8 +44,9 @@ export interface RequestContext<
    */
   withoutQueueSlot<T>(work: () => Promise<T>): Promise<T>;
   /**
-   * Reserves memory for a large response before it is built. Throws TOO_MANY_BYTES if the key's limit is reached, and
-   * OVERLOADED if the process's limit is reached. The reservation ends with the request.
+   * Reserves memory for a large response before it is built. Throws TOO_MANY_BYTES if the key's limit would be
+   * exceeded, and OVERLOADED if the process's limit would be exceeded. A response is admitted despite a limit if it is
+   * small, or if no other response counts against the limit. The reservation ends when the response has been sent.
    */
   reserveResponseBytes(bytes: number): void;
   readonly log: Logger;

@@ -9,7 +9,7 @@ import type { Logger } from "../contract/host.ts";
 const calling = new AsyncLocalStorage<{ notifier: string }>();
 
 /** Runs `work` and attributes all later asynchronous errors of it to this notifier. */
-export function runAsNotifier<T>(notifier: string, work: () => T): T {
+export function runInNotifierContext<T>(notifier: string, work: () => T): T {
   return calling.run({ notifier }, work);
 }
 

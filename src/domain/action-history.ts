@@ -78,7 +78,7 @@ export interface RecordedAction {
   started_by: string | null;
   /** Milliseconds from the submission to the vote or review that ended the wait for approval; null if none did. */
   waited_ms: number | null;
-  /** Time when the request, hash, salt, past, meta and result were erased. */
+  /** Time when the content (request, hash, salt, past, meta, questions, change and result) was erased; null before. */
   erased_at: number | null;
   created_at: number;
   updated_at: number;

@@ -26,7 +26,7 @@ export interface PlanMember {
   /** Commitment to the effective request. Lowercase hex. */
   commitment: string;
   status: ActionStatus;
-  /** Digest of the list that the votes on the action approved; null if no votes approved the action. */
+  /** Digest of the list that the last approving vote contains; null unless the action was approved with the plan. */
   approved: string | null;
 }
 

@@ -93,8 +93,8 @@ export interface NoteSigner {
 }
 
 /**
- * Returns `text` with one signature line for each signer. Throws NoteError unless `text` ends in a newline and has no
- * control characters except newlines.
+ * Returns `text` with one signature line for each signer. Throws NoteError if a signer's name is invalid, or unless
+ * `text` ends in a newline and has no control characters except newlines.
  */
 export function signNote(text: string, ...signers: readonly NoteSigner[]): string {
   if (!text.endsWith("\n") || !isNoteText(text))
@@ -109,7 +109,8 @@ export function signNote(text: string, ...signers: readonly NoteSigner[]): strin
 
 /**
  * Verifies a note and returns its text. Requires the signature of at least one of `vkeys`. Ignores signatures by other
- * keys. Throws NoteError if a signature by a known key is invalid.
+ * keys. Throws NoteError if none of `vkeys` signed it, if a signature by one of them is invalid, or if the note or a
+ * key is malformed.
  */
 export function openNote(note: string, vkeys: readonly string[], verify: VerifySignature): string {
   const { text, signatures } = readNote(note);

@@ -5,7 +5,7 @@
 import type { ActionRequest } from "./actions.ts";
 import type { Actor, GrantEntry } from "./entries.ts";
 import { foldName } from "./names.ts";
-import { stopApplies, type Stops } from "./stops.ts";
+import { stopApplies, type StopHistory } from "./stops.ts";
 import { parseEntryTime } from "./time.ts";
 
 /**
@@ -98,7 +98,7 @@ function applyGrantEntry(before: Grant | null, entry: GrantEntry & { seq: number
 }
 
 /** Returns the first end of a grant: a recorded end, a stop, or its expiry. Returns null while the grant is open. */
-export function findGrantEnd(grant: Grant, stops: Stops, now: number): GrantEnd | null {
+export function findGrantEnd(grant: Grant, stops: StopHistory, now: number): GrantEnd | null {
   const ends: GrantEnd[] = grant.ended === null ? [] : [grant.ended];
   const stop = [...stops.all.values()].find(({ seq, ...about }) => seq > grant.seq && stopApplies(about, grant));
   if (stop !== undefined)
@@ -108,7 +108,7 @@ export function findGrantEnd(grant: Grant, stops: Stops, now: number): GrantEnd 
 }
 
 /** Returns the open grants for this target, regardless of case. Oldest first. */
-export function findOpenGrants({ open }: Grants, target: GrantTarget, stops: Stops, now: number): Grant[] {
+export function findOpenGrants({ open }: Grants, target: GrantTarget, stops: StopHistory, now: number): Grant[] {
   return (open.get(targetKey(target)) ?? []).filter((grant) => findGrantEnd(grant, stops, now) === null);
 }
 

@@ -70,7 +70,8 @@ export function signHandover(
 }
 
 /**
- * Verifies the handover of a `log_key` entry, and returns its checkpoint. Throws NoteError unless both keys signed it.
+ * Verifies the handover of a `log_key` entry, and returns its checkpoint. Throws NoteError unless both keys signed it,
+ * it names both keys, and its checkpoint does not include the entry.
  */
 export function openHandover(
   { seq, vkey, previous, handover }: Pick<LogKeyEntry, "vkey" | "previous" | "handover"> & { seq: number },
@@ -89,7 +90,10 @@ export function openHandover(
   return checkpoint;
 }
 
-/** Returns the keys with the entry's key appended. Throws NoteError unless the current key signed the handover. */
+/**
+ * Returns the keys with the entry's key appended. Throws NoteError unless the entry replaces the current key with a new
+ * key and its handover is valid.
+ */
 export function appendLogKey(keys: LogKeys, entry: LogKeyEntry & { seq: number }, verify: VerifySignature): LogKeys {
   const { seq, vkey, previous } = entry;
   const previous_until = parseRfc3339(entry.previous_until);

@@ -2,7 +2,7 @@
 import { SCOPE_PRESETS, type CoreScope } from "./scopes.ts";
 
 const ROLES = {
-  /** Cannot change anything. */
+  /** Has only scopes that read. */
   viewer: ["actions:read", "policies:read", "agents:read", "analytics:read", "events:read"],
   approver: [...SCOPE_PRESETS.approver, "agents:read"],
   /** An approver who can also approve without a second approver in an emergency. */

@@ -19,10 +19,10 @@ export interface SaltedFacts extends CommittedFacts {
 }
 
 /**
- * Returns the facts for the entry, and the string for the action's row. The string contains the values for the
- * commitments of this entry and of earlier entries. It is canonical JSON of `SaltedFacts`, or of an array if a later
- * decision read different values; null if no decision read any.
- * @param kept the string in the row before this decision
+ * Replaces the values that the decision read with a commitment. Returns `facts` for the ledger entry, and `past` for
+ * the action's row: the values of all commitments so far, as canonical JSON. `past` is one `SaltedFacts`, an array if
+ * decisions read different values, or null if no decision read values.
+ * @param kept `past` in the row before this decision
  */
 export function commitFacts(
   facts: Facts,

@@ -36,15 +36,15 @@ export interface Stop extends StopSelector {
 }
 
 /** All stops, including lifted ones, keyed by id, and the stops that can still be active, in ledger order. */
-export interface Stops {
+export interface StopHistory {
   readonly all: ReadonlyMap<string, Stop>;
   readonly open: readonly Stop[];
 }
 
-export const NO_STOPS: Stops = { all: new Map(), open: [] };
+export const NO_STOPS: StopHistory = { all: new Map(), open: [] };
 
 /** Applies a stop entry. Throws RangeError if the entry contradicts earlier entries. */
-export function applyStopEntry({ all }: Stops, entry: StopEntry & { seq: number }): Stops {
+export function applyStopEntry({ all }: StopHistory, entry: StopEntry & { seq: number }): StopHistory {
   const at = parseEntryTime(entry.at);
   const { id, until, ...about } = entry.stop;
   const before = all.get(id);
@@ -78,7 +78,7 @@ export function isStopActive({ until, lifted_at }: Stop, now: number): boolean {
   return lifted_at === null && (until === null || until > now);
 }
 
-export function listActiveStops({ open }: Stops, now: number): Stop[] {
+export function listActiveStops({ open }: StopHistory, now: number): Stop[] {
   return open.filter((stop) => isStopActive(stop, now));
 }
 
@@ -95,7 +95,7 @@ export function stopApplies({ agent, tool }: StopSelector, action: Pick<ActionRe
  * to a single policy.
  */
 export function findStopFacts(
-  stops: Stops,
+  stops: StopHistory,
   action: Pick<ActionRequest, "agent_id" | "tool">,
   now: number,
 ): Pick<Facts, "stops"> {

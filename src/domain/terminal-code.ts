@@ -31,7 +31,7 @@ export function terminalCode(challenge: string): string {
   return `${digits.slice(0, DIGITS / 2)}-${digits.slice(DIGITS / 2)}`;
 }
 
-/** Returns true if a person typed this code. Ignores case, spaces and hyphens. */
-export function isTerminalCode(typed: string, challenge: string): boolean {
+/** Returns true if a person typed the challenge's code. Ignores case, spaces and hyphens. */
+export function matchesTerminalCode(typed: string, challenge: string): boolean {
   return typed.toUpperCase().replaceAll(/[\s-]/g, "") === terminalCode(challenge).replace("-", "");
 }

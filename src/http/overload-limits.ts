@@ -6,9 +6,12 @@ import { Refusal } from "../contract/errors.ts";
 
 /** The bytes that one request occupies. */
 export interface RequestByteShare {
-  /** Throws OVERLOADED if a body of this size would exceed the limit. Called before the body is read. */
+  /**
+   * Throws OVERLOADED if a body of this size would exceed the limit; for a large body, half of the limit. Called before
+   * the body is read.
+   */
   expect(bytes: number): void;
-  /** Adds bytes. Throws OVERLOADED if the limit is exceeded. */
+  /** Adds bytes. Throws OVERLOADED like `expect`, and then adds nothing. */
   take(bytes: number): void;
   /** Releases all bytes. */
   release(): void;

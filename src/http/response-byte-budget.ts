@@ -8,7 +8,10 @@ import { overloadedRefusal } from "./overload-limits.ts";
 
 /** The bytes that one response occupies. */
 export interface ResponseByteShare {
-  /** Reserves bytes. Throws TOO_MANY_BYTES at the limit of the key, and OVERLOADED at the limit of the process. */
+  /**
+   * Reserves bytes. Throws TOO_MANY_BYTES at the limit of the key, and OVERLOADED at the limit of the process. Always
+   * admits a small response. Each limit admits any response while no other response counts against it.
+   */
   hold(bytes: number): void;
   /** Releases all reserved bytes. More calls have no effect. */
   release(): void;

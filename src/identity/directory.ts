@@ -26,7 +26,7 @@ import { applyGrantEntries, NO_GRANTS, type Grants } from "../domain/grants.ts";
 import { applyLegalHoldEntry, NO_LEGAL_HOLDS, type LegalHolds } from "../domain/legal-holds.ts";
 import { hashLeaf } from "../domain/merkle.ts";
 import { foldName } from "../domain/names.ts";
-import { NO_STOPS, applyStopEntry, type Stops } from "../domain/stops.ts";
+import { NO_STOPS, applyStopEntry, type StopHistory } from "../domain/stops.ts";
 import { applySuggestedRuleEntry, NO_SUGGESTED_RULES, type SuggestedRules } from "../domain/suggested-rules.ts";
 import type { RecordedKey } from "../domain/vote-people.ts";
 import { parseRfc3339 } from "../domain/time.ts";
@@ -69,7 +69,7 @@ export class Directory {
   private readonly userNames = new UserNames();
   /** Whether a user has ever enrolled. */
   private hasPeople = false;
-  private stopMap: Stops = NO_STOPS;
+  private stopMap: StopHistory = NO_STOPS;
   private legalHoldMap: LegalHolds = NO_LEGAL_HOLDS;
   private delegationMap: Delegations = NO_DELEGATIONS;
   private breakGlassUses: BreakGlassUses = NO_BREAK_GLASS;
@@ -105,7 +105,7 @@ export class Directory {
   }
 
   /** Returns the stops as of the last commit that was followed. */
-  stops(): Stops {
+  stops(): StopHistory {
     return this.stopMap;
   }
 

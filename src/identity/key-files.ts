@@ -59,7 +59,9 @@ function readGiven(path: string, name: string): string {
   }
 }
 
-/** Reads a secret from a file. Returns null if the file does not exist. */
+/**
+ * Reads a secret from a file. Returns null if the file does not exist. Throws VaultError if it is empty or unreadable.
+ */
 export function readSecret(path: string, log: Logger): string | null {
   try {
     if ((statSync(path).mode & 0o077) !== 0)

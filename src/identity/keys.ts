@@ -50,9 +50,9 @@ export class KeyService implements Keys {
   }
 
   /**
-   * Returns the credential for a key's value; null if the key is not valid. Set `confirmed` only if the caller confirms
-   * the credential under the ledger's lock before it changes or returns anything. A cached key is then accepted without
-   * a read of the store.
+   * Returns the credential for a key's value; null if the key is not valid. Throws INVALID_CREDENTIAL if the value's
+   * checksum is wrong. Set `confirmed` only if the caller confirms the credential under the ledger's lock before it
+   * changes or returns anything. A cached key is then accepted without a read of the store.
    */
   async authenticate(value: string, { confirmed = false }: { confirmed?: boolean } = {}): Promise<Credential | null> {
     if (value.length > 512) return null;
@@ -194,7 +194,7 @@ export class KeyService implements Keys {
     return credential;
   }
 
-  /** Reads the key again. Returns null if it was revoked or has expired. */
+  /** Reads the key again. Returns null if it does not exist, was revoked or has expired. */
   private async readKey(id: string, epoch: number): Promise<Credential | null> {
     const row = await this.options.storage.key(id);
     if (row === null || !this.isLive(row, this.options.clock())) return null;

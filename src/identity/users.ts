@@ -4,7 +4,7 @@
  */
 import { Refusal } from "../contract/errors.ts";
 import type { Groups, Rights, UserList, VerifiedSession } from "../contract/core-host.ts";
-import type { Credential, Delegator, Session, WorkloadIdentity } from "../contract/host.ts";
+import type { Credential, ApprovalDelegator, Session, WorkloadIdentity } from "../contract/host.ts";
 import type { LedgerTransaction } from "../contract/ledger.ts";
 import type { LedgerHead, StorageReader } from "../contract/storage.ts";
 import { activeDelegationsTo, limitsOfDelegation } from "../domain/delegations.ts";
@@ -132,7 +132,7 @@ type DirectoryState = Pick<LedgerTransaction, "users" | "delegations" | "now">;
  * Returns the users on whose behalf this user can approve now. Both users must have the right to approve. A delegation
  * that is restricted to groups must cover at least one group or rota of the delegator.
  */
-function delegatorsOf(to: User, { users, delegations, now }: DirectoryState, groups: Groups): Delegator[] {
+function delegatorsOf(to: User, { users, delegations, now }: DirectoryState, groups: Groups): ApprovalDelegator[] {
   if (!hasScope(scopesOfRoles(to.roles), "approvals:decide")) return [];
   return activeDelegationsTo(delegations, users, to.id, now).flatMap((delegation) => {
     const user = users.get(delegation.from);
@@ -156,7 +156,7 @@ function delegatorsOf(to: User, { users, delegations, now }: DirectoryState, gro
 }
 
 /** Returns the union of the user's own visibility and the visibilities of the delegators. */
-function visibilityWith(ownVisibility: Visibility, delegators: readonly Delegator[]): Visibility {
+function visibilityWith(ownVisibility: Visibility, delegators: readonly ApprovalDelegator[]): Visibility {
   if (!("within" in ownVisibility)) return ownVisibility;
   return delegators.reduce<GroupVisibility>((sum, { visibility }) => uniteVisibility(sum, visibility), ownVisibility);
 }

@@ -5,7 +5,7 @@
 import { Refusal } from "../contract/errors.ts";
 import type { Credential } from "../contract/host.ts";
 import { PreparationRequired, type LedgerTransaction } from "../contract/ledger.ts";
-import type { PlannedPolicySet, PolicyEdit } from "../contract/policies.ts";
+import type { PlannedPolicySet, PolicyActivation } from "../contract/policies.ts";
 import type { PolicyBundle } from "../contract/policy-source.ts";
 import type { PolicyRow, StorageReader } from "../contract/storage.ts";
 import { canonicalText } from "../domain/canonical.ts";
@@ -45,7 +45,7 @@ import { recordPolicySet } from "./record-policy-set.ts";
  */
 function planPolicySet(
   tx: LedgerTransaction,
-  edits: ReadonlyMap<string, PolicyEdit | null>,
+  edits: ReadonlyMap<string, PolicyActivation | null>,
   sourceOf: (policy: string) => string | null,
 ): PlannedPolicySet {
   const { digest: current, compiled } = tx.activePolicies;
@@ -67,7 +67,7 @@ function planPolicySet(
  */
 export async function planPolicySetOrRefuse(
   tx: LedgerTransaction,
-  edits: ReadonlyMap<string, PolicyEdit | null>,
+  edits: ReadonlyMap<string, PolicyActivation | null>,
   baselines: SourceNames["baselines"],
 ): Promise<PlannedPolicySet> {
   const unloaded = edits.size === 0 ? null : await findUnloadedBaseline(tx, baselines);
@@ -230,7 +230,7 @@ export async function activateBundle(
   await assertBaselineLoaded(tx, sourceName, names.baselines);
   assertNoNameConflicts(sourceName, names, bundle, stored);
   const plan = await planVersions(tx, newId, sourceName, bundle, stored);
-  const edits = new Map<string, PolicyEdit | null>(
+  const edits = new Map<string, PolicyActivation | null>(
     plan.map(({ row, document }) => [row.name, { version: row.latest_version, definition: document }]),
   );
   const location = names.baselines.get(sourceName);

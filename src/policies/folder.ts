@@ -162,7 +162,10 @@ export function parsePolicyFolder(
   return folder;
 }
 
-/** Reads the shared data in a folder, with the values that apply without an environment. Ignores files with faults. */
+/**
+ * Reads the shared data in a folder, with each file's default values (`values`, not those of an environment). Ignores
+ * files that cannot be read or are invalid. If two files have the same name, uses the last file.
+ */
 export async function loadSharedData(path: string, names: readonly string[]): Promise<SharedData> {
   const reads = names.filter(isDataFile).map(async (name): Promise<PolicyFile[]> => {
     try {

@@ -48,7 +48,7 @@ export class PolicySets {
     return this.active;
   }
 
-  /** Returns any set that was ever active; null for an unknown digest. */
+  /** Returns any set that was ever active: the empty set for the digest null, and null for an unknown digest. */
   byDigest(digest: string | null): Promise<ActivePolicies | null> {
     return this.find(this.storage, digest, false);
   }

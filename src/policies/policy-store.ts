@@ -4,7 +4,7 @@ import type { ActivePolicies } from "../contract/active-policies.ts";
 import type { BacktestRange, BacktestReport } from "../contract/backtest.ts";
 import type { Credential, Logger } from "../contract/host.ts";
 import type { Ledger, LedgerTransaction } from "../contract/ledger.ts";
-import type { PlannedPolicySet, Policies, PolicyEdit } from "../contract/policies.ts";
+import type { PlannedPolicySet, Policies, PolicyActivation } from "../contract/policies.ts";
 import {
   PolicySourceError,
   type PolicyBundle,
@@ -132,7 +132,7 @@ export class PolicyStore implements PolicyService {
     return this.trouble.has(sourceName);
   }
 
-  plan(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyEdit | null>): Promise<PlannedPolicySet> {
+  plan(tx: LedgerTransaction, edits: ReadonlyMap<string, PolicyActivation | null>): Promise<PlannedPolicySet> {
     return planPolicySetOrRefuse(tx, edits, this.baselines);
   }
 

@@ -191,6 +191,22 @@ describe("errors", () => {
     assert.ok(computeBackoff(0, 7) >= 7);
   });
 
+  test("no retry of a start begins after the retry period", async () => {
+    let sent = 0;
+    const busy = other(
+      async () => {
+        sent++;
+        return new Response('{"code":"OVERLOADED","detail":"busy"}', {
+          status: 503,
+          headers: { "content-type": "application/problem+json", "retry-after": "25" },
+        });
+      },
+      { retries: 1 },
+    );
+    await assert.rejects(busy.start("x"), { code: "OVERLOADED", retryAfter: 25 });
+    assert.equal(sent, 1);
+  });
+
   test("only calls that are safe to repeat are retried", async () => {
     let sent = 0;
     const cut = other(

@@ -5,7 +5,7 @@ import { listNamedValues } from "../../src/domain/policy/check/expression-names.
 import { selectDeclaredMembers } from "../../src/domain/policy/check/select-typed.ts";
 import { typeOfJsonSchema } from "../../src/domain/policy/check/static-types.ts";
 import { buildPolicySet, compilePolicySet } from "../../src/domain/policy/compile/compile.ts";
-import { decide, decideWithRecordedFacts } from "../../src/domain/policy/decide/decide.ts";
+import { decide, decideForEntry } from "../../src/domain/policy/decide/decide.ts";
 import { Evaluation } from "../../src/domain/policy/decide/evaluation.ts";
 import { findFactReads } from "../../src/domain/policy/decide/fact-reads.ts";
 import { hasUnrecordedInputs } from "../../src/domain/policy/decide/unrecorded-inputs.ts";
@@ -268,7 +268,7 @@ describe("a decision with facts", () => {
     );
     const attributes = { agent_groups: [], agent_metadata: { team: "x" }, groups: [], roles: [] };
     const facts = { principal: PRINCIPAL, attributes };
-    const recorded = decideWithRecordedFacts(new Evaluation(both, REQUEST, facts, 0), facts);
+    const recorded = decideForEntry(new Evaluation(both, REQUEST, facts, 0), facts);
     assert.equal(recorded.decision.effect, "allow");
     assert.deepEqual(decide(both, REQUEST, recorded.facts, 0), recorded.decision);
     assert.equal(hasUnrecordedInputs(new Evaluation(both, REQUEST, facts, 0), { principal: PRINCIPAL }), true);

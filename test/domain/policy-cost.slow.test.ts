@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { JsonObject, JsonValue } from "../../src/domain/json.ts";
-import { MAX_STEPS } from "../../src/domain/policy/condition/cel.ts";
+import { MAX_STEPS_PER_DECISION } from "../../src/domain/policy/condition/cel.ts";
 import { Activation, compileCondition, type Condition } from "../../src/domain/policy/condition/condition.ts";
 import { createRandom } from "../support/random.ts";
 import { hostileBody, hostileCondition } from "../support/hostile.ts";
@@ -126,7 +126,7 @@ describe("what conditions cost", () => {
         watched.looks = 0;
         const activation = on(watched.value as JsonObject);
         condition.evaluate(activation);
-        const steps = MAX_STEPS - activation.meter(false).remaining;
+        const steps = MAX_STEPS_PER_DECISION - activation.meter(false).remaining;
         // Keys of a map are listed once, and counted for each use.
         if (watched.looks > 200 + 10 * steps + watched.keys)
           free.push(`${watched.looks} looks for ${steps} steps: ${source}`);

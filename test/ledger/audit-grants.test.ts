@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { createGrantsAuditor, type GrantsAuditor } from "../../src/audit/grants.ts";
 import type { StopEntry } from "../../src/domain/entries.ts";
-import { applyStopEntry, NO_STOPS, type Stops } from "../../src/domain/stops.ts";
+import { applyStopEntry, NO_STOPS, type StopHistory } from "../../src/domain/stops.ts";
 
 const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 12, minute)).toISOString();
 const by = { key_id: "k", principal: "owner:ada", agent_id: null, owner: "ada" };
@@ -33,7 +33,7 @@ const FACT = {
 const SCOPES = ["approvals:decide", "grants:write"];
 
 let audit: GrantsAuditor;
-let stops: Stops;
+let stops: StopHistory;
 let seq: number;
 
 const key = (scopes: string[], more: object = {}, change = "created") => ({

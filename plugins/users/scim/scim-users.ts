@@ -76,9 +76,9 @@ export class ScimUsers {
   }
 
   /**
-   * Creates a user. If the user signed in before SCIM was configured, takes the user over. If the client deleted the user
-   * earlier, restores and reactivates the user. Throws USERS_SCIM_CONFLICT if the client has already created the user,
-   * or an admin deactivated them.
+   * Creates a user. If the user signed in before SCIM was configured, takes the user over. If the client deleted the
+   * user earlier, restores and reactivates the user. Throws USERS_SCIM_CONFLICT if the client has already created the
+   * user, if an admin deactivated them, or if another user has the `userName`.
    */
   async create(credential: Credential, change: UserChange): Promise<ScimUser> {
     const { external_id: subject, user_name } = change;

@@ -13,7 +13,7 @@ import { findContextEntries, readEntries, renderEntries } from "./entries.ts";
 import { openAction, readActionEntries } from "./opened-actions.ts";
 import { PACK_FORMAT, type Control, type Manifest } from "./pack-format.ts";
 import { createPackWriter } from "./pack-writer.ts";
-import { createPolicySets, type PolicySets } from "./policy-sets.ts";
+import { createPolicySetCollector, type PolicySetCollector } from "./policy-set-collector.ts";
 import { computePeople, renderPeople, renderVotes } from "./tables.ts";
 
 const PAGE = 64;
@@ -50,7 +50,7 @@ export async function writePack(store: StorageReader, options: PackOptions): Pro
       `the checkpoint covers ${size} entries, and the window ends at entry ${end}; use a newer one, or try again in a moment`,
     );
   const writer = createPackWriter(options.folder);
-  const sets = createPolicySets(store);
+  const sets = createPolicySetCollector(store);
   const extra = new Set(await findContextEntries(store, first));
   const counts = new Map<string, number>();
   let actions = 0;
@@ -138,7 +138,7 @@ interface Listeners {
 async function* renderActions(
   store: StorageReader,
   { first, end }: { first: number; end: number },
-  sets: PolicySets,
+  sets: PolicySetCollector,
   listeners: Listeners,
 ): AsyncIterable<string> {
   /** Ids of the actions that were decided before the window. All other actions first appear with their decision. */
@@ -168,7 +168,7 @@ async function* renderPage(
   store: StorageReader,
   ids: readonly string[],
   { first, end }: { first: number; end: number },
-  sets: PolicySets,
+  sets: PolicySetCollector,
   { onAction, onOutside }: Listeners,
 ): AsyncIterable<string> {
   if (ids.length === 0) return;

@@ -12,8 +12,8 @@ import { ProxyConfigError, readServerConfig } from "../../mcp/config/proxy-confi
 export const CLIENTS = ["claude-code", "claude-desktop", "cursor", "vscode", "gemini", "copilot", "zed"] as const;
 export type Client = (typeof CLIENTS)[number];
 
-export const CLIENT_SCOPES = ["project", "user"] as const;
-export type ClientScope = (typeof CLIENT_SCOPES)[number];
+export const INSTALL_SCOPES = ["project", "user"] as const;
+export type InstallScope = (typeof INSTALL_SCOPES)[number];
 
 interface Folders {
   home: string;
@@ -32,14 +32,14 @@ const SERVERS_MEMBER: Readonly<Record<Client, string>> = {
 };
 
 /** Returns the settings file of a client; null if the client has no settings of this scope. */
-export function clientFile(client: Client, scope: ClientScope, { home, project }: Folders): string | null {
+export function clientFile(client: Client, scope: InstallScope, { home, project }: Folders): string | null {
   const desktop =
     process.platform === "darwin"
       ? join(home, "Library/Application Support/Claude")
       : process.platform === "win32"
         ? join(home, "AppData/Roaming/Claude")
         : join(home, ".config/Claude");
-  const files: Readonly<Record<Client, Readonly<Record<ClientScope, string | null>>>> = {
+  const files: Readonly<Record<Client, Readonly<Record<InstallScope, string | null>>>> = {
     "claude-code": { project: join(project, ".mcp.json"), user: join(home, ".claude.json") },
     "claude-desktop": { project: null, user: join(desktop, "claude_desktop_config.json") },
     cursor: { project: join(project, ".cursor/mcp.json"), user: join(home, ".cursor/mcp.json") },

@@ -20,14 +20,14 @@ import { readLogin } from "../credentials.ts";
 import { settingsFolders } from "../hook-install.ts";
 import { programCommand, programArguments } from "../invocation.ts";
 import {
-  CLIENT_SCOPES,
+  INSTALL_SCOPES,
   clientFile,
   CLIENTS,
   removeProxy,
   addProxy,
   type Backup,
   type Client,
-  type ClientScope,
+  type InstallScope,
 } from "./clients.ts";
 import { mcpStateFolder } from "./proxy-flags.ts";
 
@@ -92,9 +92,9 @@ export function parseClient(value: string | undefined): Client {
 
 /** Returns the client's existing settings files: the file of `scope`, or of every scope if `scope` is absent. */
 export function readExistingSettings(client: Client, scope: string | undefined): { path: string; text: string }[] {
-  if (scope !== undefined && !CLIENT_SCOPES.includes(scope as ClientScope))
-    throw usageError(`--scope must be ${CLIENT_SCOPES.join(" or ")}; got "${scope}"`);
-  return CLIENT_SCOPES.filter((name) => scope === undefined || scope === name).flatMap((name) => {
+  if (scope !== undefined && !INSTALL_SCOPES.includes(scope as InstallScope))
+    throw usageError(`--scope must be ${INSTALL_SCOPES.join(" or ")}; got "${scope}"`);
+  return INSTALL_SCOPES.filter((name) => scope === undefined || scope === name).flatMap((name) => {
     const path = clientFile(client, name, settingsFolders());
     const text = path === null ? null : writing(() => readSettings(path));
     return path === null || text === null ? [] : [{ path, text }];
@@ -105,7 +105,7 @@ export function readExistingSettings(client: Client, scope: string | undefined):
 function settingsOf(client: Client, scope: string | undefined): { path: string; text: string } {
   const [settings] = readExistingSettings(client, scope);
   if (settings === undefined) {
-    const paths = CLIENT_SCOPES.flatMap((name) => clientFile(client, name, settingsFolders()) ?? []);
+    const paths = INSTALL_SCOPES.flatMap((name) => clientFile(client, name, settingsFolders()) ?? []);
     throw new CommandError(`${client} has no servers to put behind the proxy: there is no ${paths.join(" and no ")}`);
   }
   return settings;

@@ -16,20 +16,24 @@ export interface ActionRow extends RecordedAction {
   salt: string;
   /**
    * Past data that the action's decisions read, as canonical JSON that matches the entries' commitments; null if there
-   * is none.
+   * is none or it was erased.
    */
   past: string | null;
   /**
    * The submitted `meta`, as canonical JSON of `{meta, salt}` that matches the entry's commitment; null if there was
-   * none.
+   * none or it was erased.
    */
   meta: string | null;
-  /** The request after an approver's change, as canonical JSON of a `StoredEdit`; null if no one changed it. */
+  /**
+   * The request after an approver or obligations changed it, as canonical JSON of a `StoredEdit`; null if it was not
+   * changed or was erased.
+   */
   effective: string | null;
-  /** Digest of the request in `effective`; null if no one changed it. */
+  /** Digest of the request in `effective`; null if `effective` is null. */
   effective_hash: string | null;
   /**
-   * Questions of approvers and answers of the agent, as canonical JSON of `StoredQuestion[]`; null if there are none.
+   * Questions of approvers and answers of the agent, as canonical JSON of `StoredQuestion[]`; null if there are none or
+   * they were erased.
    */
   questions: string | null;
   approved_until: number | null;
@@ -40,7 +44,7 @@ export interface ActionRow extends RecordedAction {
    * there is none. Not in the ledger.
    */
   waits: string | null;
-  /** Canonical JSON of `{error, meta, success}`; null before a result is reported. */
+  /** Canonical JSON of `{error, meta, success}`; null before a result is reported, and after its erasure. */
   result: string | null;
 }
 

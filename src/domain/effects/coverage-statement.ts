@@ -63,7 +63,7 @@ export const CoverageStatement = Type.Object(
       {
         total: count("Actions that reported success in the window: matched, missing and unknown."),
         matched: count("Number of actions that have an effect with their id, operation, parameters and time."),
-        missing: count("Number of actions whose reported success no effect explains."),
+        missing: count("Number of actions that reported success but have no matching effect."),
         unknown: count("Number of actions that could be paired only by a guess, or whose parameters were erased."),
       },
       closed,

@@ -80,7 +80,10 @@ export interface ApprovalEntry {
   independent: boolean;
   /** The signature of the vote with a passkey; null if it was not signed. */
   gesture: VoteSignature | null;
-  /** Salted commitment to the preview that the approver saw; null if there was no preview. Lowercase hex. */
+  /**
+   * Salted commitment to the preview that the approver saw; null if there was no preview or this is not a vote.
+   * Lowercase hex.
+   */
   preview: string | null;
   /** `questionsDigest` of the questions so far; null if there are no questions or this is not a vote. */
   questions: string | null;
@@ -93,7 +96,10 @@ export interface ApprovalEntry {
   approvals: number;
   quorum: number;
   status: "pending_approval" | "approved" | "denied" | "expired" | "cancelled";
-  /** Deadline for starting; for `expired`, the deadline that has passed. Null if the action cannot start. */
+  /**
+   * Deadline for starting, if this entry approves the action; for `expired`, the deadline that has passed, if it was
+   * for starting. Null otherwise.
+   */
   approved_until: string | null;
   /** Expiry of the rejection. Until then, duplicate requests are denied. Null if the rejection does not deny them. */
   rejection_until: string | null;
@@ -185,8 +191,8 @@ export interface RedecisionEntry {
    */
   approvers: ApproverPlan[] | null;
   /**
-   * An approver's change of the request; null if there is no change. From this entry, `commitment` is the commitment to
-   * the effective request, and earlier votes are void.
+   * An approver's change of the request; null unless `occasion` is `edit`. From this entry, `commitment` is the
+   * commitment to the effective request, and earlier votes are void.
    */
   edit: { previous: string; comment: string | null } | null;
 }

@@ -164,7 +164,7 @@ export interface LegalHoldEntry {
     id: string;
     /** Id of the action that the hold covers. */
     action: string | null;
-    /** The agent whose actions the hold covers, in any spelling. */
+    /** Id of the agent whose actions the hold covers. Compared case-insensitively (`sameName`). */
     agent: string | null;
     /**
      * SHA-256(salt ‖ SHA-256(canonical `{subject}`)) of a person's identifier. The hold covers the actions that mention

@@ -1,6 +1,7 @@
 /**
- * Computes the narrowest condition on one parameter that is true for all approved values. Values of requests appear
- * only as quoted literals, and patterns consist of fixed parts.
+ * Computes narrow conditions on parameters that are true for all approved values. To prevent injection into CEL, a
+ * condition contains values only as CEL literals, names only as identifiers or CEL literals, and patterns built from
+ * `PIECES`.
  */
 import type { JsonObject, JsonValue } from "../json.ts";
 import { celHasParam, celLiteral, celParam } from "../policy/condition/cel-literal.ts";

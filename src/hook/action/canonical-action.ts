@@ -14,7 +14,13 @@ import { toAbsolute, isInside, LinkFollower, realPath } from "./followed-paths.t
 import { shellQuote } from "../shell/quote.ts";
 import { usesWorkspaceGitSettings, readsFilesOutsideRepository, hasFolderArgument } from "./git-repository.ts";
 import type { ParsedShell } from "../shell/shell-types.ts";
-import { CANONICAL_NAMES, searchesFileNames, toolKind, parseMcpToolName, type ToolKind } from "./canonical-tools.ts";
+import {
+  CANONICAL_TOOL_BY_KIND,
+  searchesFileNames,
+  toolKind,
+  parseMcpToolName,
+  type ToolKind,
+} from "./canonical-tools.ts";
 
 /**
  * Members in which the model explains a call. Their text differs in each call, so they are sent as `meta`. A repeated
@@ -68,7 +74,7 @@ function canonicalName(
   if (kind === "agent") return { tool: "agent", operation: tool.toLowerCase() };
   // Use the tool name `other`, so that policies deny an unknown host tool unless a rule matches it.
   if (kind === undefined) return { tool: "other", operation: tool };
-  const [name, operation] = CANONICAL_NAMES[kind];
+  const [name, operation] = CANONICAL_TOOL_BY_KIND[kind];
   return { tool: name, operation };
 }
 

@@ -4,18 +4,19 @@
 export type ToolKind = "run" | "input" | "read" | "search" | "write" | "patch" | "delete" | "fetch" | "find" | "agent";
 
 /** For each kind of host tool, the tool and operation that policies match. */
-export const CANONICAL_NAMES: Readonly<Record<Exclude<ToolKind, "agent">, readonly [tool: string, operation: string]>> =
-  {
-    run: ["shell", "run"],
-    input: ["shell", "input"],
-    read: ["files", "read"],
-    search: ["files", "search"],
-    write: ["files", "write"],
-    patch: ["files", "write"],
-    delete: ["files", "delete"],
-    fetch: ["web", "fetch"],
-    find: ["web", "search"],
-  };
+export const CANONICAL_TOOL_BY_KIND: Readonly<
+  Record<Exclude<ToolKind, "agent">, readonly [tool: string, operation: string]>
+> = {
+  run: ["shell", "run"],
+  input: ["shell", "input"],
+  read: ["files", "read"],
+  search: ["files", "search"],
+  write: ["files", "write"],
+  patch: ["files", "write"],
+  delete: ["files", "delete"],
+  fetch: ["web", "fetch"],
+  find: ["web", "search"],
+};
 
 /** Tool names of all hosts, in lowercase. No tool name belongs to two kinds. */
 const HOST_TOOL_NAMES: Readonly<Record<ToolKind, string>> = {

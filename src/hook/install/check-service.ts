@@ -116,7 +116,7 @@ export async function evaluateTypicalCalls(
     };
     const { request } = await toCanonicalAction(event, agent, environment);
     const { decision, reason } = await assent.gate(request);
-    // A null decision means that the rules allow the call and a limit will count it when it is submitted.
+    // A null decision means that the rules allow the call, but a limit applies or obligations change the request.
     answers.push({ call, decision: decision ?? "allow", reason });
   }
   return answers;

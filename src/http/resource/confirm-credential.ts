@@ -5,8 +5,8 @@ import type { LedgerTransaction } from "../../contract/ledger.ts";
 import type { Scope } from "../../domain/scopes.ts";
 
 /**
- * Returns the current credential. Throws INVALID_CREDENTIAL if it was revoked or has expired, and INSUFFICIENT_SCOPE if
- * it lacks `scope`.
+ * Returns the current credential. Rejects like `tx.confirm` if it is no longer valid, and with INSUFFICIENT_SCOPE if it
+ * lacks `scope`.
  */
 export async function confirmCredential(
   tx: Pick<LedgerTransaction, "confirm">,

@@ -158,10 +158,14 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       ),
     ),
     preview: orNull(
-      digestSchema("Salted commitment to the preview that was displayed to the approver; null if there was none."),
+      digestSchema(
+        "Salted commitment to the preview that was displayed to the approver; null if there was none or this is not a vote.",
+      ),
     ),
     questions: orNull(
-      digestSchema("Digest of the questions to the agent and its answers so far; null if there are none."),
+      digestSchema(
+        "Digest of the questions to the agent and its answers so far; null if there are none or this is not a vote.",
+      ),
     ),
     plan: orNull(
       digestSchema("Digest of the actions that remain after the vote on a plan; null unless the vote is part of one."),
@@ -176,7 +180,11 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       "expired",
       "cancelled",
     ),
-    approved_until: UNTIL,
+    approved_until: orNull(
+      timeSchema(
+        "Deadline for starting, if this entry approves the action; for `expired`, the deadline that has passed, if it was for starting. Null otherwise.",
+      ),
+    ),
     rejection_until: orNull(
       timeSchema("Time until which the rejection denies duplicate requests; null if it does not deny them."),
     ),
@@ -205,7 +213,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
           previous: digestSchema("Commitment to the request before the change."),
           comment: orNull(textSchema("Reason that was given.")),
         },
-        { ...closed, description: "Present if an approver changed the request; null otherwise." },
+        { ...closed, description: "An approver's change of the request; null unless this entry records a change." },
       ),
     ),
   }),
@@ -246,8 +254,12 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       "result",
     ),
     by: orNull(Actor),
-    permit: orNull(digestSchema("SHA-256 of the permit; null if no permit was used.")),
-    attempt: orNull(digestSchema("SHA-256 of the `attempt` sent with the start; null for a result.")),
+    permit: orNull(digestSchema("SHA-256 of the permit; null unless this is a start with a permit.")),
+    attempt: orNull(
+      digestSchema(
+        "SHA-256 of the `attempt` that was sent with the start; null unless this is a start with an `attempt`.",
+      ),
+    ),
     success: orNull(
       Type.Boolean({ description: "Whether the action had its effect, as reported; null unless this is a result." }),
     ),

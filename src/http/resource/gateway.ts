@@ -102,15 +102,15 @@ function plainPath(path: string): string {
     );
   const plain = decoded(path);
   // Some servers normalize names to NFKC, which turns a fullwidth full stop into a normal full stop.
-  if (countSeparators(plain.normalize("NFKC")) !== countSeparators(plain))
+  if (countSpecialCharacters(plain.normalize("NFKC")) !== countSpecialCharacters(plain))
     throw new UnreadableRequest("the path contains characters that some servers treat as dots or slashes");
   for (const char of plain)
     if (char < " " || char === "\u007f") throw new UnreadableRequest("the path contains control characters");
   return plain;
 }
 
-/** Returns the number of separators in a path. */
-const countSeparators = (path: string): number => path.match(/[./\\%;?#]/g)?.length ?? 0;
+/** Returns the number of characters in a path that servers can interpret as separators, dots or escapes. */
+const countSpecialCharacters = (path: string): number => path.match(/[./\\%;?#]/g)?.length ?? 0;
 
 function queryOf(query: string): JsonObject {
   const values = new Map<string, JsonValue>();

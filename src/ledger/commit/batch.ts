@@ -25,10 +25,10 @@ import { applyGrantEntries, type Grants } from "../../domain/grants.ts";
 import { toHex } from "../../domain/hash.ts";
 import { applyLegalHoldEntry, type LegalHolds } from "../../domain/legal-holds.ts";
 import { appendToEdge, rootFromEdge } from "../../domain/merkle.ts";
-import { findStopFacts, applyStopEntry, type Stops } from "../../domain/stops.ts";
+import { findStopFacts, applyStopEntry, type StopHistory } from "../../domain/stops.ts";
 import { applySuggestedRuleEntry, type SuggestedRules } from "../../domain/suggested-rules.ts";
 import { applyUserEntry, type Users } from "../../domain/users.ts";
-import { includeBatchEntries } from "./include-batch-entries.ts";
+import { createBatchReads } from "./batch-reads.ts";
 import { computeCompletedTiles } from "./completed-tiles.ts";
 import { findEnvelopeFault } from "./envelope.ts";
 import { prefetchRows, type PrefetchedRows } from "./prefetch.ts";
@@ -59,7 +59,7 @@ export interface BatchContext {
    */
   agentFacts(tx: StorageTransaction, agentId: string, epoch: number, committed: boolean): Promise<AgentFacts>;
   /** Returns the stops as of the head that the batch starts from. */
-  stops(): Stops;
+  stops(): StopHistory;
   /** Returns the legal holds as of the head that the batch starts from. */
   legalHolds(): LegalHolds;
   /** Returns the users as of the head that the batch starts from. */
@@ -154,7 +154,7 @@ class Batch {
   private readonly store: ReturnType<typeof createJobTransaction>;
   private view: JobTransaction | null = null;
   private sealed = false;
-  private stops: Stops;
+  private stops: StopHistory;
   private legalHolds: LegalHolds;
   private users: Users;
   private grants: Grants;
@@ -184,7 +184,7 @@ class Batch {
     this.suggestedRules = context.suggestedRules();
     this.store = createJobTransaction({
       tx,
-      entries: includeBatchEntries(tx, head.size, this.rows, (id) => (this.prefetched ?? tx).entriesOfAction(id)),
+      entries: createBatchReads(tx, head.size, this.rows, (id) => (this.prefetched ?? tx).entriesOfAction(id)),
       prefetched: () => this.prefetched,
       wrote: () => this.move(),
       agentChanges: () => {
@@ -246,7 +246,7 @@ class Batch {
   /** Returns the members of a job's transaction other than the reads and writes of rows. */
   private membersOf(activePolicies: ActivePolicies): BatchMembers {
     const { tx, context } = this;
-    const stops = (): Stops => this.stops;
+    const stops = (): StopHistory => this.stops;
     const legalHolds = (): LegalHolds => this.legalHolds;
     const users = (): Users => this.users;
     const grants = (): Grants => this.grants;

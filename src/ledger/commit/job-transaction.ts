@@ -11,7 +11,7 @@ import type {
   StorageTransaction,
   StorageWrites,
 } from "../../contract/storage.ts";
-import type { BatchReads } from "./include-batch-entries.ts";
+import type { BatchReads } from "./batch-reads.ts";
 import type { PrefetchedRows } from "./prefetch.ts";
 
 /** Transaction of a core job. Plugins access documents through their host, which sets the owner of the documents. */

@@ -115,7 +115,7 @@ export async function prefetchRows(tx: Reader, requests: readonly PrefetchKeys[]
     },
     movePastAction: () => pastActions.clear(),
     removePastAction: () => pastActions.clear(),
-    // Prefetched entries stay valid after writes, because stored entries do not change. `includeBatchEntries` adds the
+    // Prefetched entries stay valid after writes, because stored entries do not change. `createBatchReads` adds the
     // entries of the batch.
     entriesOfAction: async (id) => stored.entries.get(id)?.slice() ?? tx.entriesOfAction(id),
     async key(id) {

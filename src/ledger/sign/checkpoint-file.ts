@@ -30,7 +30,10 @@ export function stateCheckpointPath(stateFolder: string, firstKey: string): stri
 
 export interface CheckpointFile {
   readonly path: string;
-  /** Returns the stored note; null if no note is stored. Throws if the file cannot be read. */
+  /**
+   * Returns the stored note; null if no note is stored, or if access to an optional file is denied. Throws if the file
+   * cannot be read for another reason.
+   */
   read(): string | null;
   /**
    * Writes the note durably, unless another process stored a newer note at this path. If that fails and the file is not
@@ -191,7 +194,7 @@ interface StoredHistory {
 
 /**
  * Compares a store with a checkpoint that was stored outside it. `fault` is null if the store contains the signed tree.
- * Throws LedgerTampered for an invalid note.
+ * Throws LedgerTampered if the note is invalid or the root of the stored tree cannot be read.
  */
 export async function verifyCheckpointFile(
   { path, note }: { path: string; note: string },

@@ -168,7 +168,9 @@ export class Checkpoints {
   }
 }
 
-/** Returns the newest checkpoint in the store. Throws if this log has not signed it. */
+/**
+ * Returns the newest checkpoint in the store; null if there is none. Throws NoteError if this log has not signed it.
+ */
 export async function readStoredCheckpoint(
   storage: Storage,
   keys: LogKeys,

@@ -1,6 +1,6 @@
 /**
- * Requests cosignatures from the configured witnesses at intervals (C2SP tlog-witness), without delaying decisions. Stores
- * the newest cosigned checkpoint with its cosignatures.
+ * Requests cosignatures from the configured witnesses at intervals (C2SP tlog-witness), without delaying decisions.
+ * Stores the newest cosigned checkpoint with its cosignatures.
  */
 import { createRepeatingTask, type RepeatingTask } from "../../cluster/repeating-task.ts";
 import type { LeaderLease } from "../../contract/core-host.ts";
@@ -158,7 +158,10 @@ export class Witnesses {
   }
 }
 
-/** Returns the newest cosigned checkpoint with its cosignatures; null if there is none. Throws NoteError. */
+/**
+ * Returns the newest cosigned checkpoint; null if there is none. Does not verify the cosignatures in `note`. Throws
+ * NoteError if the checkpoint is malformed or the log's own signature is not valid.
+ */
 export async function readWitnessedCheckpoint(
   storage: Pick<Storage, "meta">,
   keys: LogKeys,

@@ -32,7 +32,7 @@ type CallDecision =
       id: string;
       /** The credential that the service issued at the start of the action; null if no issuer covers the action. */
       secret: JsonObject | null;
-      /** The parameters after an approver changed them; null if no one changed them. */
+      /** The parameters after an approver or obligations changed them; null if they were not changed. */
       editedParams: JsonObject | null;
       report(success: boolean, error?: string): void;
     }

@@ -2,7 +2,7 @@
 import type { ActionRecord, Assent } from "../../client/index.ts";
 import {
   diffDefinitions,
-  toDefinitions,
+  digestServerDefinitions,
   type DefinitionChange,
   type Definition,
   type DefinitionStore,
@@ -59,7 +59,7 @@ export async function fetchDefinitions(
     const tools = isObject(upstream.capabilities["tools"])
       ? await listAllPages(upstream, "tools/list", "tools", { signal: new AbortController().signal, capabilities: {} })
       : [];
-    return toDefinitions(
+    return digestServerDefinitions(
       upstream.instructions,
       tools.filter(({ name }) => typeof name === "string" && name !== ""),
     );

@@ -41,16 +41,16 @@ export interface DefinitionChange {
  */
 const EXCLUDED_MEMBERS = new Set(["_meta", "icons", "execution"]);
 
-export function toDefinition(tool: JsonObject): Definition {
+export function digestDefinition(tool: JsonObject): Definition {
   const definition = Object.fromEntries(Object.entries(tool).filter(([key]) => !EXCLUDED_MEMBERS.has(key)));
   return { digest: createHash("sha256").update(canonicalText(definition)).digest("hex"), definition };
 }
 
 /** Returns all text of a server that a model reads: its instructions and tools. */
-export function toDefinitions(instructions: string | null, tools: JsonObject[]): Map<string, Definition> {
+export function digestServerDefinitions(instructions: string | null, tools: JsonObject[]): Map<string, Definition> {
   const definitions = new Map<string, Definition>();
-  if (instructions !== null) definitions.set(INSTRUCTIONS_KEY, toDefinition({ instructions }));
-  for (const tool of tools) definitions.set(tool["name"] as string, toDefinition(tool));
+  if (instructions !== null) definitions.set(INSTRUCTIONS_KEY, digestDefinition({ instructions }));
+  for (const tool of tools) definitions.set(tool["name"] as string, digestDefinition(tool));
   return definitions;
 }
 

@@ -5,8 +5,8 @@
 import { matchesAny } from "../../domain/policy/compile/glob.ts";
 import {
   diffDefinitions,
-  toDefinition,
-  toDefinitions,
+  digestDefinition,
+  digestServerDefinitions,
   INSTRUCTIONS_KEY,
   type AcceptedDefinitions,
   type DefinitionStore,
@@ -111,7 +111,7 @@ export class ToolCatalog {
       this.log(`${error instanceof Error ? error.message : String(error)}; the proxy leaves out its instructions`);
       return null;
     }
-    const current = toDefinitions(upstream.instructions, []).get(INSTRUCTIONS_KEY);
+    const current = digestServerDefinitions(upstream.instructions, []).get(INSTRUCTIONS_KEY);
     if (accepted?.tools[INSTRUCTIONS_KEY]?.digest === current?.digest) return upstream.instructions;
     this.log(
       `the instructions of the server "${upstream.config.name}" have changed; the proxy leaves them out until someone accepts them`,
@@ -162,7 +162,7 @@ export class ToolCatalog {
       server: config.name,
       accepted_at: new Date().toISOString(),
       action_id: null,
-      tools: Object.fromEntries(toDefinitions(instructions, tools)),
+      tools: Object.fromEntries(digestServerDefinitions(instructions, tools)),
     };
     this.store.write(config, first);
     this.log(`the ${tools.length} tools of the server "${config.name}" are new, and were accepted on first use`);
@@ -174,14 +174,14 @@ export class ToolCatalog {
     const accepted = this.readOrAcceptFirst(upstream, listed);
     const cached = this.comparisons.get(listed);
     if (cached !== undefined && cached.accepted === accepted) return cached.tools;
-    const changes = diffDefinitions(accepted, toDefinitions(null, listed));
+    const changes = diffDefinitions(accepted, digestServerDefinitions(null, listed));
     const changeKinds = new Map(changes.map(({ name, kind }) => [name, kind]));
     const tools = listed
       .filter(({ name }) => !matchesAny(upstream.config.hide, name as string))
       .map((item) => ({
         upstream,
         item,
-        digest: toDefinition(item).digest,
+        digest: digestDefinition(item).digest,
         withheld: (changeKinds.get(item["name"] as string) ?? null) as Tool["withheld"],
       }));
     this.comparisons.set(listed, { accepted, tools });

@@ -26,7 +26,10 @@ export interface SqlTypes {
   readonly integer: string;
   /** Type for strings. Compares UTF-8 bytes, so that the order does not depend on the machine's locale. */
   readonly text: string;
-  /** SQL that stores columns of type `uuid` and `hash` as bytes (packed-columns.ts). If null, they are stored as strings. */
+  /**
+   * SQL that stores columns of type `uuid` and `hash` as bytes (packed-columns.ts). If null, they are stored as
+   * strings.
+   */
   readonly packed: PackedSql | null;
   /** Returns a literal of bytes. */
   bytesLiteral(hex: string): string;
@@ -70,7 +73,7 @@ export interface SqlDialect {
   protect(table: string, rule: TableRule): string[];
   /**
    * Returns the statements that follow the creation of all tables.
-   * - They permit emptying the bytes of an entry only if processes do not follow entries of its type, a bundle   exists
+   * - They permit emptying the bytes of an entry only if processes do not follow entries of its type, a bundle exists
    *   for its tile, the head covers the tile, and all other columns are unchanged.
    * - They permit inserting a bundle only directly after the last bundle, and only if the head covers its tile.
    * - In a database that can run a statement outside its transaction after the connection was lost, they refuse every
@@ -86,8 +89,8 @@ export interface SqlDialect {
   /** Returns SQL for a table "given" whose rows are the objects of a JSON array, with these members as columns. */
   given(json: RawBuilder<unknown>, columns: Readonly<Record<string, "text" | "integer">>): RawBuilder<unknown>;
   /**
-   * Prepares one statement that inserts several rows. The values of each row are in the order of `insert.names`. A dialect
-   * without this method inserts rows one at a time.
+   * Prepares one statement that inserts several rows. The values of each row are in the order of `insert.names`. A
+   * dialect without this method inserts rows one at a time.
    */
   insertRows?(insert: InsertStatement, rows: readonly (readonly SqlValue[])[]): { sql: string; values: SqlValue[] };
 }

@@ -22,8 +22,9 @@ export interface SqlEngine extends Pick<
   "name" | "exclusive" | "watch" | "backup" | "compact" | "onConnection" | "processes"
 > {
   /**
-   * Connects, and acquires the lock if only one process may write. With `readOnly`, acquires no lock, changes nothing,
-   * and rejects if the store does not exist. If it rejects, no connection is open.
+   * Prepares connections, and acquires the lock if the engine allows only one writing process. With `readOnly`,
+   * acquires no lock and changes nothing. An engine may connect at the first query and need not detect a missing store:
+   * the caller reads the schema version next. If `open` rejects, no connection is open.
    */
   open(options: { readOnly: boolean }): Promise<void>;
   close(): Promise<void>;

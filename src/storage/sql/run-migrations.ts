@@ -9,8 +9,8 @@ const LAST_UNRELEASED = "223ce56535ecf03210bb9fb856ac131024365560";
 const RECORDED = "select version, name from schema_migrations order by version";
 
 /**
- * Returns the version of the store's newest migration; 0 for a database without a store. Throws `StorageError` for a store
- * that was made before 0.1.0.
+ * Returns the version of the store's newest migration; 0 for a database without a store. Throws `StorageError` for a
+ * store that was made before 0.1.0.
  */
 export async function readStoredVersion(
   query: SqlQuery,
@@ -31,8 +31,8 @@ export async function readStoredVersion(
 }
 
 /**
- * Runs the migrations that have not been applied to the store. Throws `StorageError` if a newer version wrote the
- * store.
+ * Runs the migrations that have not been applied to the store. Throws `StorageError` if a migration fails, or if the
+ * store was written by a newer version or before 0.1.0.
  */
 export async function migrate(engine: SqlEngine, dialect: SqlDialect, migrations: readonly Migration[]): Promise<void> {
   const newest = migrations.at(-1)?.version ?? 0;

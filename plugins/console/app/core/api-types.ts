@@ -116,7 +116,7 @@ export interface Action {
   /** Digest of the policy set of the decision. */
   policy_hash: string | null;
   policy_version: number | null;
-  /** SHA-256 of the canonical request, hex; null if it was erased. */
+  /** SHA-256 of the canonical request, hex; null if the request was erased or was altered in the store. */
   request_hash: string | null;
   /** Leaf hash of the decision's ledger entry, hex. */
   decision_hash: string;
@@ -260,7 +260,7 @@ export interface Action {
         notify?: string[];
       })[];
     })[];
-    /** Groups from which another approval would count now; null for anyone. */
+    /** Groups from which another approval would count now. A null item means anyone. */
     open_groups: (string | null)[];
     /** When the first stage opened. */
     since: string;
@@ -273,7 +273,7 @@ export interface Action {
       /** Such as `params.amount`. */
       path: string;
     })[];
-    /** The largest grant that the rules allow; null if they allow none. */
+    /** The largest grant that the rules allow; null if they allow none or the action is part of a plan. */
     grants: {
       /** Maximum number of uses. */
       count: number;
@@ -284,7 +284,7 @@ export interface Action {
     blocked: {
       code: string;
       detail: string;
-      /** Groups from which another approval would count now; null for anyone. */
+      /** Groups from which another approval would count now. A null item means anyone. */
       groups: (string | null)[];
     } | null;
     /** Principal of the user on whose behalf this credential would approve. */
@@ -564,9 +564,9 @@ export interface ApprovalEntry {
     /** Base64url. */
     signature: string;
   } | null;
-  /** Salted commitment to the preview that was displayed to the approver; null if there was none. */
+  /** Salted commitment to the preview that was displayed to the approver; null if there was none or this is not a vote. */
   preview: string | null;
-  /** Digest of the questions to the agent and its answers so far; null if there are none. */
+  /** Digest of the questions to the agent and its answers so far; null if there are none or this is not a vote. */
   questions: string | null;
   /** Digest of the actions that remain after the vote on a plan; null unless the vote is part of one. */
   plan: string | null;
@@ -576,7 +576,7 @@ export interface ApprovalEntry {
   quorum: number;
   /** Status of the action after this entry. */
   status: "pending_approval" | "approved" | "denied" | "expired" | "cancelled";
-  /** Deadline for starting; null if the action cannot start. */
+  /** Deadline for starting, if this entry approves the action; for `expired`, the deadline that has passed, if it was for starting. Null otherwise. */
   approved_until: string | null;
   /** Time until which the rejection denies duplicate requests; null if it does not deny them. */
   rejection_until: string | null;
@@ -626,7 +626,7 @@ export interface RedecisionEntry {
       notify?: string[];
     })[];
   })[] | null;
-  /** Present if an approver changed the request; null otherwise. */
+  /** An approver's change of the request; null unless this entry records a change. */
   edit: {
     /** Commitment to the request before the change. */
     previous: string;
@@ -715,9 +715,9 @@ export interface ExecutionEntry {
   /** The start, the result, or the fact that no result was reported in time. */
   phase: "start" | "no_result" | "result";
   by: Actor | null;
-  /** SHA-256 of the permit; null if no permit was used. */
+  /** SHA-256 of the permit; null unless this is a start with a permit. */
   permit: string | null;
-  /** SHA-256 of the `attempt` sent with the start; null for a result. */
+  /** SHA-256 of the `attempt` that was sent with the start; null unless this is a start with an `attempt`. */
   attempt: string | null;
   /** Whether the action had its effect, as reported; null unless this is a result. */
   success: boolean | null;
@@ -1424,7 +1424,7 @@ export interface LinkedAction {
   })[];
   /** Number of earlier actions of the agent with which the request was compared: of the newest 300, those that the approver may see. */
   compared_with?: number;
-  /** SHA-256 of the canonical request, hex; null if it was erased. */
+  /** SHA-256 of the canonical request, hex; null if the request was erased or was altered in the store. */
   request_hash: string | null;
   approvals: ({
     /** Principal: `user:<id>`, `owner:<owner>` or `key:<id>`. */
@@ -1457,7 +1457,7 @@ export interface LinkAnswer {
   refusal: string | null;
   /** Whether the rule accepts only votes that are signed with a passkey, so that no link can vote. */
   signature_required: boolean;
-  /** The largest grant that the rules allow with an approval; null if none. A link cannot grant. */
+  /** The largest grant that the rules allow with an approval; null if none, if the action is part of a plan, or unless it is pending. A link cannot grant. */
   grants: {
     /** Maximum number of uses. */
     count: number;
@@ -1531,7 +1531,7 @@ export interface CoverageStatement {
     total: number;
     /** Number of actions that have an effect with their id, operation, parameters and time. */
     matched: number;
-    /** Number of actions whose reported success no effect explains. */
+    /** Number of actions that reported success but have no matching effect. */
     missing: number;
     /** Number of actions that could be paired only by a guess, or whose parameters were erased. */
     unknown: number;
@@ -1679,7 +1679,7 @@ export interface Event {
   /** Type of the entry; `<plugin>:<type>` if a plugin recorded it. */
   type: string;
   at: string;
-  /** Id of the action; null for changes of keys, agents and policies. */
+  /** Id of the action that the entry is about; null for other entries, such as changes of keys, users and policies. */
   action_id: string | null;
   entry: Record<string, unknown>;
 }
@@ -2978,7 +2978,7 @@ export interface Api {
       /** A predefined set of scopes, added to `scopes`. Default: `agent` if `scopes` is also absent. */
       preset?: "agent" | "approver" | "auditor" | "admin" | undefined;
       scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "actions:settle" | "holds:write" | "credentials:receive" | "approvals:decide" | "approvals:break_glass" | "grants:write" | "sessions:issue" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "users:read" | "users:manage" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry" | "coverage:write" | "users:provision")[] | undefined;
-      /** Agent that the key is bound to: it submits only as that agent and sees only its actions. */
+      /** Agent that the key is bound to. The key submits only as this agent, and sees only this agent's actions. */
       agent_id?: string | null | undefined;
       /** Person behind the key: the name of an active user or `user:<id>`, or any name until the first user has enrolled. Default: the creator of the key, which is the user of the session or the owner of the creating key. A key that may approve needs an owner. Keys of one owner count as one approver, and cannot approve each other's actions. Capitals and spaces are ignored when owners are compared. */
       owner?: string | null | undefined;
@@ -3159,7 +3159,7 @@ export interface Api {
         total: number;
         /** Number of actions that have an effect with their id, operation, parameters and time. */
         matched: number;
-        /** Number of actions whose reported success no effect explains. */
+        /** Number of actions that reported success but have no matching effect. */
         missing: number;
         /** Number of actions that could be paired only by a guess, or whose parameters were erased. */
         unknown: number;

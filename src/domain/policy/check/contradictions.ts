@@ -1,6 +1,6 @@
 /** Finds conjunctions that are never true, such as `params.a > 100 && params.a < 50`. */
 import { unparse } from "@bufbuild/cel";
-import { MAX_STEPS } from "../condition/cel.ts";
+import { MAX_STEPS_PER_DECISION } from "../condition/cel.ts";
 import { Meter, runMetered } from "../condition/cel-meter.ts";
 import { planExpression } from "../condition/cel-plan.ts";
 import { childrenOf, type Expr, type ParsedExpression } from "../condition/cel-tree.ts";
@@ -60,7 +60,7 @@ function conjunctsOf(expr: Expr): Expr[] {
 function isFalse(expr: Expr): boolean {
   if (!isConstant(expr)) return false;
   try {
-    return runMetered(new Meter(MAX_STEPS), () => planExpression(expr, [])({})) === false;
+    return runMetered(new Meter(MAX_STEPS_PER_DECISION), () => planExpression(expr, [])({})) === false;
   } catch {
     return false;
   }
@@ -72,7 +72,10 @@ function isConstant(expr: Expr): boolean {
   return (kind === "callExpr" || kind === "listExpr") && childrenOf(expr).every(isConstant);
 }
 
-/** Returns the comparison with constants. An expression that is not a comparison is compared with true or false. */
+/**
+ * Reads an expression as a comparison of a subject with constants. Reads `!e` as `e == false`, and any other expression
+ * `e` without a constant operand as `e == true`.
+ */
 function readComparison(node: Expr, source: (expr: Expr) => string): Comparison {
   const { exprKind: kind } = node;
   const isTrue = { subject: source(node), operator: "_==_", constants: [true], node };

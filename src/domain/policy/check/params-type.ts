@@ -1,5 +1,5 @@
 /** Determines the type of `params` in a rule from the tool schemas of its policy. */
-import { foldPatterns } from "../compile/name-patterns.ts";
+import { normalizePatterns } from "../compile/name-patterns.ts";
 import { isGlob } from "../compile/glob.ts";
 import type { PolicyDocument, RuleDocument, ToolSchemaDocument } from "../policy-types.ts";
 import { ANY_MAP, typeOfJsonSchema, createUnion, type StaticType } from "./static-types.ts";
@@ -53,10 +53,10 @@ function schemaOf(
 /** Returns the names after case folding; null if one of the names is a pattern. */
 function names(value: string | string[] | undefined, caseSensitive: boolean): readonly string[] | null {
   if (value === undefined) return null;
-  const folded = foldPatterns([value].flat(), caseSensitive);
+  const folded = normalizePatterns([value].flat(), caseSensitive);
   return folded.some(isGlob) ? null : folded;
 }
 
 function isSameName(name: string, folded: string, caseSensitive: boolean): boolean {
-  return foldPatterns([name], caseSensitive)[0] === folded;
+  return normalizePatterns([name], caseSensitive)[0] === folded;
 }

@@ -4,7 +4,7 @@
  */
 import { parseExpression } from "../condition/cel-parse.ts";
 import { isGlob, matchGlob } from "../compile/glob.ts";
-import { foldPatterns } from "../compile/name-patterns.ts";
+import { normalizePatterns } from "../compile/name-patterns.ts";
 import type { PolicyDocument, RuleDocument } from "../policy-types.ts";
 import { findContradiction } from "./contradictions.ts";
 
@@ -61,9 +61,9 @@ function outsideScope(
   const check = (member: "tool" | "agent", scope: string[] | undefined): void => {
     const names = asList(rule[member]);
     if (scope === undefined || names === null) return;
-    const globs = foldPatterns(scope, caseSensitive);
+    const globs = normalizePatterns(scope, caseSensitive);
     for (const name of names) {
-      const [folded] = foldPatterns([name], caseSensitive) as [string];
+      const [folded] = normalizePatterns([name], caseSensitive) as [string];
       if (isGlob(name) || globs.some((glob) => matchGlob(glob, folded))) continue;
       warnings.push({
         kind: "outside-applies-to",
@@ -112,7 +112,7 @@ function unreachableRules(rules: readonly RuleDocument[], caseSensitive: boolean
 
 function foldList(value: string | string[] | undefined, caseSensitive: boolean): readonly string[] | null {
   const names = asList(value);
-  return names === null ? null : foldPatterns(names, caseSensitive);
+  return names === null ? null : normalizePatterns(names, caseSensitive);
 }
 
 /** Returns true if `outer` matches every name that `inner` matches, and false if that is not certain. */

@@ -18,7 +18,7 @@ import { compileInputs, listValuesRead } from "./compile-inputs.ts";
 import { isGlob } from "./glob.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
 import { findSuggestedFaults } from "../check/suggested-faults.ts";
-import { foldPatterns } from "./name-patterns.ts";
+import { normalizePatterns } from "./name-patterns.ts";
 import type {
   ApprovalTerms,
   EditableParameter,
@@ -256,5 +256,5 @@ function compileApprovers(
 
 function list(value: string | string[] | undefined, caseSensitive: boolean): readonly string[] | null {
   if (value === undefined) return null;
-  return foldPatterns(typeof value === "string" ? [value] : value, caseSensitive);
+  return normalizePatterns(typeof value === "string" ? [value] : value, caseSensitive);
 }

@@ -10,7 +10,7 @@ import { parseWindow } from "../decide/window.ts";
 import { BASIS_DIGITS } from "../parse/bounds.ts";
 import type { PolicyDocument } from "../policy-types.ts";
 import type { CompiledHistory } from "./compiled-policy.ts";
-import { foldPatterns } from "./name-patterns.ts";
+import { normalizePatterns } from "./name-patterns.ts";
 
 /** The values of `per` that are names of owners, with the expression for each owner; null for the session. */
 const OWNERS: Readonly<Record<string, string | null>> = {
@@ -83,7 +83,7 @@ export function historyKey(
 const digest = (value: JsonValue): string => sha256Hex(utf8(canonicalText(value))).slice(0, BASIS_DIGITS);
 
 function patterns(value: string | string[] | undefined, caseSensitive: boolean): readonly string[] | null {
-  return value === undefined ? null : foldPatterns([value].flat(), caseSensitive);
+  return value === undefined ? null : normalizePatterns([value].flat(), caseSensitive);
 }
 
 /** Returns the sources of the expressions that can read the history. */

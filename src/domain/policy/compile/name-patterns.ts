@@ -3,13 +3,13 @@ import { foldName } from "../../names.ts";
 import { matchesAny } from "./glob.ts";
 
 /** Prepares patterns for `matchNames`: case-folds them unless the policy is case-sensitive. */
-export function foldPatterns(patterns: readonly string[], caseSensitive: boolean): readonly string[] {
+export function normalizePatterns(patterns: readonly string[], caseSensitive: boolean): readonly string[] {
   return caseSensitive ? patterns : patterns.map(foldName);
 }
 
 /**
  * Returns true if a pattern matches the name.
- * @param patterns the result of `foldPatterns`; null matches every name
+ * @param patterns the result of `normalizePatterns`; null matches every name
  * @param name the name, case-folded unless the policy is case-sensitive
  */
 export function matchNames(patterns: readonly string[] | null, name: string): boolean {

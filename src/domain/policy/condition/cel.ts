@@ -38,7 +38,7 @@ import { CALENDAR_METHODS, TIME_ARITHMETIC, TIMESTAMP, wallClock } from "./cel-t
 import { CelOptional } from "./cel-values.ts";
 
 /** Maximum number of steps of all conditions of one decision. docs/policies.md gives the measured worst case. */
-export const MAX_STEPS = 100_000;
+export const MAX_STEPS_PER_DECISION = 100_000;
 
 /** Maximum length of a string that is converted to a number, time or duration. */
 const MAX_LITERAL = 128;
@@ -116,7 +116,7 @@ function calendarMethods(name: string): unknown[] {
 const standard = celEnv();
 const standardFunctions = [...standard.funcs] as unknown as CelFunction[];
 
-/** Returns the number of keys. Charges steps, because the keys are listed and sorted. */
+/** Returns the number of keys. Charges steps, because `map.size` lists and sorts the keys. */
 function sizeOfMap(map: { size: number }): bigint {
   chargeSteps(map.size >> 4);
   return BigInt(map.size);

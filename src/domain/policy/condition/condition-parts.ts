@@ -1,6 +1,6 @@
 /** Evaluates each subexpression of a condition for one request. Used only for explanations, not for decisions. */
 import { unparse, type CelInput } from "@bufbuild/cel";
-import { MAX_STEPS } from "./cel.ts";
+import { MAX_STEPS_PER_DECISION } from "./cel.ts";
 import { CelFailure } from "./cel-failure.ts";
 import { Meter, runMetered } from "./cel-meter.ts";
 import { parseExpression } from "./cel-parse.ts";
@@ -16,7 +16,11 @@ export interface ConditionPart {
   expression: string;
   /** Nesting depth; 0 for the operands of the outermost `&&`, `||` and `!`. */
   depth: number;
-  /** The current element, such as `item = {"price": 120}`, in a macro such as `all` or `exists`; else null. */
+  /**
+   * For the body of a macro such as `all`: the current element, such as `item = {"price": 120}`, or `3 more` for
+   * elements that were not evaluated. For the value of a binding or an optional macro: the name of its variable. Null
+   * for all other parts, including operands inside a body.
+   */
   element: string | null;
   /** The value as a shortened string; null if there is no value. */
   value: string | null;
@@ -46,10 +50,10 @@ export function evaluateConditionParts(
   const variables = [...VARIABLES, ...named.names];
   const { names } = checkShape(written, true, variables);
   const parts: ConditionPart[] = [];
-  let remainingSteps = MAX_DECISIONS * MAX_STEPS;
+  let remainingSteps = MAX_DECISIONS * MAX_STEPS_PER_DECISION;
 
   function evaluate(expr: Expr, { variables, bindings }: Scope): { result: unknown } | { error: string } {
-    const meter = new Meter(Math.min(MAX_STEPS, remainingSteps));
+    const meter = new Meter(Math.min(MAX_STEPS_PER_DECISION, remainingSteps));
     const most = meter.remaining;
     const tooMuch = { error: "it takes too many steps" };
     if (most <= 0) return tooMuch;

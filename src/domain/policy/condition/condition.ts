@@ -10,7 +10,7 @@ import type { CelInput } from "@bufbuild/cel";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { timestampFromMs, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import type { ActionRequest } from "../../actions.ts";
-import { MAX_STEPS } from "./cel.ts";
+import { MAX_STEPS_PER_DECISION } from "./cel.ts";
 import { CelFailure } from "./cel-failure.ts";
 import { chargeSteps, Meter, runMetered } from "./cel-meter.ts";
 import { parseExpression } from "./cel-parse.ts";
@@ -111,7 +111,7 @@ export class Activation {
   private readonly named = new Map<NamedValues, Bindings>();
   private meters: (Meter | null)[] = [null, null];
 
-  constructor(request: ActionRequest, facts: ConditionFacts, now: number, maxSteps = MAX_STEPS) {
+  constructor(request: ActionRequest, facts: ConditionFacts, now: number, maxSteps = MAX_STEPS_PER_DECISION) {
     this.request = request;
     this.facts = facts;
     this.now = now;
@@ -287,7 +287,7 @@ function evaluate(
 
 const STEP_LIMIT_EXCEEDED = {
   error: "CONDITION_LIMIT",
-  message: `the conditions need more than ${MAX_STEPS} steps for this request`,
+  message: `the conditions need more than ${MAX_STEPS_PER_DECISION} steps for this request`,
 } as const;
 
 /**

@@ -60,7 +60,7 @@ export interface DecisionForEntry {
  * - attributes, unless a policy reads some of them
  * - `final_request`, unless an enforced policy that applies to the action has obligations
  */
-export function decideWithRecordedFacts(evaluation: Evaluation, facts: Facts): DecisionForEntry {
+export function decideForEntry(evaluation: Evaluation, facts: Facts): DecisionForEntry {
   const { decision, stop, suggested, obliged = null } = combineFindings(evaluation, facts);
   const { stops: _, suggested: __, attributes, final_request, ...others } = facts;
   return {

@@ -3,7 +3,7 @@ import type { ActionRequest } from "../../actions.ts";
 import { foldName } from "../../names.ts";
 import type { CompiledLimit, CompiledPolicySet, CompiledPolicy, CompiledRule } from "../compile/compile.ts";
 import { policiesForTool } from "../compile/rule-index.ts";
-import { MAX_STEPS } from "../condition/cel.ts";
+import { MAX_STEPS_PER_DECISION } from "../condition/cel.ts";
 import { Activation, type ConditionFacts } from "../condition/condition.ts";
 import { matchNames } from "../compile/name-patterns.ts";
 import type { Facts, ReasonCode } from "../policy-types.ts";
@@ -97,7 +97,7 @@ export class Evaluation {
    * expression cannot exclude an action from another policy's history.
    */
   historyActivation(policy: Pick<CompiledPolicy, "caseSensitive">): Activation {
-    const activation = this.inputActivation(MAX_STEPS);
+    const activation = this.inputActivation(MAX_STEPS_PER_DECISION);
     return policy.caseSensitive ? activation : activation.withNames({ ...this.folded, agent_id: this.folded.agent });
   }
 

@@ -6,7 +6,7 @@ import { decide } from "./decide.ts";
 import { Evaluation } from "./evaluation.ts";
 import { isExceeded, matchLimit, evaluateLimits, MICROS_PER_UNIT, findRecordedUsage } from "./limit-facts.ts";
 import { resolveObligations } from "./resolve-obligations.ts";
-import { matchNames, foldPatterns } from "../compile/name-patterns.ts";
+import { matchNames, normalizePatterns } from "../compile/name-patterns.ts";
 import type { Decision, Effect, Facts, PolicyDocument, ReasonCode, RuleDocument } from "../policy-types.ts";
 
 export interface MatcherExplanation {
@@ -220,6 +220,6 @@ function matcher(
   if (given === undefined) return null;
   const patterns = [given].flat();
   const { agent_id: agent, tool, operation } = evaluation.request;
-  const matches = matchNames(foldPatterns(patterns, policy.caseSensitive), evaluation.names(policy)[field]);
+  const matches = matchNames(normalizePatterns(patterns, policy.caseSensitive), evaluation.names(policy)[field]);
   return { field, patterns, value: { agent, tool, operation }[field], matches };
 }

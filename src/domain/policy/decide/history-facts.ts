@@ -58,7 +58,10 @@ export interface PastActionRow {
   operation: string;
   /** The submitted request; null if it is too long to read, and empty if it was erased. */
   request: string | null;
-  /** The request after an approver's change; null if no one changed it, and empty if it is too long to read. */
+  /**
+   * The request after an approver or obligations changed it; null if it was not changed, and empty if it is too long to
+   * read.
+   */
   effective: string | null;
   status: ActionStatus;
   decision: Effect;

@@ -155,9 +155,11 @@ function restoreLineBreaks(before: string, after: string): string {
   return findDifference(after, text) === null ? text : after;
 }
 
+/** The lines of a folded block scalar (`>`). `start` and `end` are offsets in the text. */
 interface Fold {
-  /** First line after the header. The range has no trailing empty lines. */
+  /** Start of the first line after the line with `>`. */
   start: number;
+  /** Exclusive. Trailing empty lines are not included. */
   end: number;
   indent: number;
   lines: string[];

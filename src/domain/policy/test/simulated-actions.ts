@@ -21,7 +21,7 @@ import { applyDecisionObligations } from "../../obligations.ts";
 import { encodeRequest } from "../../request.ts";
 import { toRfc3339 } from "../../time.ts";
 import type { CompiledPolicySet } from "../compile/compile.ts";
-import { decideWithRecordedFacts } from "../decide/decide.ts";
+import { decideForEntry } from "../decide/decide.ts";
 import { Evaluation } from "../decide/evaluation.ts";
 import {
   findHistoryMemberships,
@@ -256,7 +256,7 @@ export class SimulatedActions {
   }
 
   private decide(evaluation: Evaluation, facts: Facts): Decision {
-    const { decision } = decideWithRecordedFacts(evaluation, facts);
+    const { decision } = decideForEntry(evaluation, facts);
     this.decisions.push({ decision, request: evaluation.request, facts, now: this.now });
     return decision;
   }

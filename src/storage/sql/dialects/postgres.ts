@@ -32,8 +32,9 @@ function guardOf(table: string, each: "statement" | "row"): string {
 }
 
 /**
- * Returns the statements of `SqlDialect.finishSchema` that protect bundles. The trigger functions qualify table names
- * with the schema, because a temporary table of the same name would take precedence.
+ * Returns the bundle statements of `SqlDialect.finishSchema`. They permit emptying the bytes of bundled entries, and
+ * reject bundles that are not appended in order. The trigger functions qualify table names with the schema, because a
+ * temporary table of the same name would take precedence.
  */
 const bundleRules = (): string[] => [
   `create or replace function "entries_no_update"() returns trigger language plpgsql as $$ declare may boolean; begin

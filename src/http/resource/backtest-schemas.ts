@@ -6,7 +6,7 @@ import type { BacktestRange, BacktestReport } from "../../contract/backtest.ts";
 
 const WEEK = 7 * 86_400_000;
 
-export const BacktestRangeFields = {
+export const BacktestRangeParams = {
   since: Type.Optional(
     Type.String({
       format: "date-time",

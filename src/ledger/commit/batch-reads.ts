@@ -15,7 +15,7 @@ export type BatchReads = Omit<LedgerReads, "head" | "checkpoint" | "tile" | "til
  * @param rows the entries of the batch, a list that grows while the batch runs
  * @param ofAction a function that reads the stored entries of an action
  */
-export function includeBatchEntries(
+export function createBatchReads(
   tx: BatchReads,
   size: number,
   rows: readonly EntryRow[],

@@ -11,7 +11,7 @@ import type { PolicySetLine } from "./pack-format.ts";
 /** Maximum number of compiled sets in memory. */
 const MAX_COMPILED = 8;
 
-export interface PolicySets {
+export interface PolicySetCollector {
   /** Records that a decision refers to the set. */
   addUsed(digest: string | null): void;
   compiled(digest: string | null): Promise<CompiledPolicySet>;
@@ -19,7 +19,7 @@ export interface PolicySets {
   render(): AsyncIterable<string>;
 }
 
-export function createPolicySets(store: StorageReader): PolicySets {
+export function createPolicySetCollector(store: StorageReader): PolicySetCollector {
   const seen = new Set<string>();
   const cache = new Map<string, CompiledPolicySet>();
 
