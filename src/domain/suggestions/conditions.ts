@@ -1,6 +1,6 @@
 /**
  * Computes the narrowest condition on one parameter that is true for all approved values. Values of requests appear
- * only as quoted literals, and patterns consist of fixed parts.
+ * only as literals: quoted strings, numbers, booleans and null. Patterns consist of fixed parts.
  */
 import type { JsonObject, JsonValue } from "../json.ts";
 import { celHasParam, celLiteral, celParam } from "../policy/condition/cel-literal.ts";
