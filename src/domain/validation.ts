@@ -49,7 +49,7 @@ export function explainFault(error: ValueError, siblings: readonly string[]): st
     case ValueErrorType.ObjectAdditionalProperties: {
       const name = lastPointerSegment(error.path);
       const suggestion = findSimilarName(name, siblings);
-      return `"${name}" is not known here${suggestion === null ? "" : `; did you mean "${suggestion}"?`}`;
+      return `"${name}" is not recognized${suggestion === null ? "" : `; did you mean "${suggestion}"?`}`;
     }
     case ValueErrorType.ObjectRequiredProperty:
       return "this member is required";

@@ -72,13 +72,13 @@ const TABLE: [what: string, text: string, expected: string[]][] = [
   ["text", "hello", ["1:1 expected object"]],
   ["bad YAML", "policy: a\nrules:\n\t- name: r\n", ["3:1 tabs are not allowed as indentation"]],
   ["a key twice", `${LINES}policy: b\n`, ["5:1 map keys must be unique"]],
-  ["an unknown key", `${LINES}mod: shadow\n`, ['5:1 mod: "mod" is not known here; did you mean "mode"?']],
+  ["an unknown key", `${LINES}mod: shadow\n`, ['5:1 mod: "mod" is not recognized; did you mean "mode"?']],
   [
     "an unknown key in a rule",
     `${LINES}    wen: "true"\n`,
-    ['5:5 rules.0.wen: "wen" is not known here; did you mean "when"?'],
+    ['5:5 rules.0.wen: "wen" is not recognized; did you mean "when"?'],
   ],
-  ["__proto__", `${LINES}__proto__: { policy: b }\n`, ['5:1 __proto__: "__proto__" is not known here']],
+  ["__proto__", `${LINES}__proto__: { policy: b }\n`, ['5:1 __proto__: "__proto__" is not recognized']],
   ["a missing key", "policy: a\nrules:\n  - effect: allow\n", ["3:5 rules.0.name: this member is required"]],
   ["no rules", "policy: a\nrules: []\n", ["2:8 rules: a policy without limits needs at least one rule"]],
   [
@@ -215,7 +215,7 @@ test("all faults are reported at once, in order, through all documents", () => {
       "1:9 policy: does not have the expected form: Name: lowercase letters, digits, dots, dashes and underscores, at most 64.",
       '2:7 mode: expected "enforce" or "shadow"',
       '6:20 rules.0.when: the condition cannot be read at "=="',
-      '11:5 rules.0.efect: "efect" is not known here; did you mean "effect"?',
+      '11:5 rules.0.efect: "efect" is not recognized; did you mean "effect"?',
     ],
   );
   // One mistake in YAML makes its parser report many errors.
@@ -346,7 +346,7 @@ test("test files are validated, and cases have positions", () => {
     "1:6 now: expected an RFC 3339 time such as 2026-01-31T12:00:00Z",
   ]);
   assert.deepEqual(wrong(good.replace("effect: deny", "efect: deny")), [
-    '5:15 cases.0.expect.efect: "efect" is not known here; did you mean "effect"?',
+    '5:15 cases.0.expect.efect: "efect" is not recognized; did you mean "effect"?',
   ]);
   assert.deepEqual(wrong(good.replace("operation: o }", "params: { n: 9007199254740993 } }")), [
     "4:50 the number 9007199254740993 cannot be represented exactly; put quotes around it",

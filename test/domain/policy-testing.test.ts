@@ -138,6 +138,6 @@ test("expected terms that no decision can have are faults with a position", () =
     '5:65 cases.0.expect.approval.expires_in: "4 hours" is not a duration such as 30m, 1h or 7d',
   ]);
   assert.deepEqual(faultOf("effect: require_approval, approval: { quorom: 2 }"), [
-    '5:53 cases.0.expect.approval.quorom: "quorom" is not known here; did you mean "quorum"?',
+    '5:53 cases.0.expect.approval.quorom: "quorom" is not recognized; did you mean "quorum"?',
   ]);
 });

@@ -26,7 +26,7 @@ const plugin = (setup: string, rest = ""): string =>
   `import { definePlugin, Type } from "assent/plugin";\nexport default definePlugin({ name: "mine", ${rest} setup: ${setup} });\n`;
 const route = (changes: string): string =>
   `() => ({ routes: [{ method: "GET", path: "/v1/mine", tag: "mine", summary: "Mine", scope: null, responses: {}, errors: [], handle: () => ({ status: 204 }), ${changes} }] })`;
-const notifier = `() => ({ notifiers: [{ name: "mine", check: (to) => (to.includes("@") ? null : \`"\${to}" is no address\`), async deliver() {} }] })`;
+const notifier = `() => ({ notifiers: [{ name: "mine", check: (to) => (to.includes("@") ? null : \`"\${to}" is not an address\`), async deliver() {} }] })`;
 const channel = { notifier: "mine", people: [{ owner: "anna", to: "anna" }] };
 const OPTIONS = "options: Type.Object({ server: Type.String() }),";
 
@@ -46,7 +46,7 @@ const MISTAKES: Record<string, Mistake> = {
   "a package.json without type": {
     plugin: plugin("() => ({})"),
     packageJson: "{}",
-    says: 'the plugin "./mine.ts" cannot be loaded: it is taken for CommonJS; write "type": "module" into the package.json of its folder',
+    says: 'the plugin "./mine.ts" cannot be loaded: it is treated as CommonJS; add "type": "module" to the package.json of its folder',
   },
   "an option is missing": {
     plugin: plugin("() => ({})", OPTIONS),
@@ -55,7 +55,7 @@ const MISTAKES: Record<string, Mistake> = {
   "an option is misspelt": {
     plugin: plugin("() => ({})", OPTIONS),
     options: { server: "a", sever: "b" },
-    says: 'plugin "mine": option "sever": "sever" is not known here; did you mean "server"?',
+    says: 'plugin "mine": option "sever": "sever" is not recognized; did you mean "server"?',
   },
   "options that are no schema": {
     plugin: plugin("() => ({})", 'options: { server: "string" },'),
@@ -71,7 +71,7 @@ const MISTAKES: Record<string, Mistake> = {
   },
   "a privilege that was not granted": {
     plugin: plugin("() => ({})", "core: true,"),
-    says: 'plugin "mine": it needs the privileged API (assent/core), with which it can change actions, keys, policies and ledger entries. If you trust it, grant that under "plugins" in assent.yaml: { name: ./mine.ts, core: true }',
+    says: 'plugin "mine": it needs the privileged API (assent/core), with which it can change actions, keys, policies and ledger entries. If you trust it, grant the privilege under "plugins" in assent.yaml: { name: ./mine.ts, core: true }',
   },
   "start throws": {
     plugin: plugin('() => ({ async start() { throw new Error("no answer"); } })'),
@@ -83,7 +83,7 @@ const MISTAKES: Record<string, Mistake> = {
   },
   "an unknown contribution": {
     plugin: plugin("() => ({ route: [] })"),
-    says: 'plugin "mine": setup returned "route", which is not known here; did you mean "routes"?',
+    says: 'plugin "mine": setup returned "route", which is not a contribution; did you mean "routes"?',
   },
   "one where a list is expected": {
     plugin: plugin("() => ({ notifiers: {} })"),
@@ -95,26 +95,26 @@ const MISTAKES: Record<string, Mistake> = {
   },
   "a route without a scope": {
     plugin: plugin(route("scope: undefined")),
-    says: 'plugin "mine": routes[0] (GET /v1/mine) has no "scope"; name the one that a key must hold, or null when no key is needed',
+    says: 'plugin "mine": routes[0] (GET /v1/mine) has no "scope"; set it to the scope that a key needs, or to null if no key is needed',
   },
   "a scope is misspelt": {
     plugin: plugin(route('scope: "action:read"')),
-    says: 'plugin "mine": routes[0] (GET /v1/mine) has the scope "action:read", which is not known here; did you mean "actions:read"?',
+    says: 'plugin "mine": routes[0] (GET /v1/mine) has the scope "action:read", which is not declared; did you mean "actions:read"?',
   },
   "an error is misspelt": {
     plugin: plugin(route('errors: ["NOTFOUND"]')),
-    says: 'plugin "mine": routes[0] (GET /v1/mine) lists the error "NOTFOUND", which is not known here; did you mean "NOT_FOUND"?',
+    says: 'plugin "mine": routes[0] (GET /v1/mine) lists the error "NOTFOUND", which is not declared; did you mean "NOT_FOUND"?',
   },
   "a scope under another name": {
     plugin: plugin("() => ({})", 'scopes: { read: "our:read" },'),
-    says: 'plugin "mine": its scope "our:read" must begin with "mine:" and go on',
+    says: 'plugin "mine": its scope "our:read" must be "mine:" followed by a name',
   },
   "an error of the core": {
     plugin: plugin(
       "() => ({})",
       'errors: { gone: { code: "POLICY_NOT_FOUND", status: 404, title: "No such policy" } },',
     ).replace('"mine"', '"policy"'),
-    says: 'plugin "policy": its error "POLICY_NOT_FOUND" is one of the core\'s; give it another name',
+    says: 'plugin "policy": its error "POLICY_NOT_FOUND" is already used by the core; choose another name',
   },
   "a route that is taken": {
     plugin: plugin(route('path: "/v1/actions/:mine"')),
@@ -122,12 +122,12 @@ const MISTAKES: Record<string, Mistake> = {
   },
   "a built-in name": {
     plugin: plugin("() => ({})").replace('"mine"', '"actions"'),
-    says: 'plugin "actions": it is loaded twice, the second time as "./mine.ts"; name it once',
+    says: 'plugin "actions": it is loaded twice, the second time as "./mine.ts"; list it once',
   },
   "a `to` that check refuses": {
     plugin: plugin(notifier),
     config: { channels: { oncall: channel } },
-    says: 'assent.yaml: /channels/oncall: "anna" is no address',
+    says: 'assent.yaml: /channels/oncall: "anna" is not an address',
   },
   "a notifier that nobody brings": {
     plugin: plugin(notifier),

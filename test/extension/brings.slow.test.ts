@@ -257,12 +257,12 @@ describe("plugins cannot", () => {
     [
       "a scope under another name",
       [{ name: "notes", scopes: scope("note:read") }],
-      'plugin "notes": its scope "note:read" must begin with "notes:" and go on',
+      'plugin "notes": its scope "note:read" must be "notes:" followed by a name',
     ],
     [
       "a scope of the core",
       [{ name: "agents", scopes: defineScopes("agents", ["read"]) }],
-      'plugin "agents": its scope "agents:read" is one of the core\'s; give it another name',
+      'plugin "agents": its scope "agents:read" is already used by the core; choose another name',
     ],
     [
       "a scope twice",
@@ -272,7 +272,7 @@ describe("plugins cannot", () => {
           scopes: { a: scope("notes:x")["one"], b: scope("notes:x")["one"] } as Plugin["scopes"] & object,
         },
       ],
-      'plugin "notes": its scope "notes:x" is declared twice; name it once',
+      'plugin "notes": its scope "notes:x" is declared twice; declare it once',
     ],
     [
       "a scope with a space",
@@ -282,12 +282,12 @@ describe("plugins cannot", () => {
     [
       "an error without its prefix",
       [{ name: "my-notes", errors: { X: { code: "NOTES_X", status: 404, title: "t" } } }],
-      'plugin "my-notes": its error "NOTES_X" must begin with "MY_NOTES_" and go on',
+      'plugin "my-notes": its error "NOTES_X" must be "MY_NOTES_" followed by a name',
     ],
     [
       "an error of the core",
       [{ name: "policy", errors: defineErrors("policy", { NOT_FOUND: [404, "No such policy"] }) }],
-      'plugin "policy": its error "POLICY_NOT_FOUND" is one of the core\'s; give it another name',
+      'plugin "policy": its error "POLICY_NOT_FOUND" is already used by the core; choose another name',
     ],
     [
       "an error that is none",
@@ -305,17 +305,17 @@ describe("plugins cannot", () => {
     [
       "an entry type of the core",
       [{ name: "notes", entries: { decision: Type.Object({}) } as unknown as NonNullable<Plugin["entries"]> }],
-      'plugin "notes": its entry type "decision" must begin with "notes:" and go on',
+      'plugin "notes": its entry type "decision" must be "notes:" followed by a name',
     ],
     [
       "an entry without a form",
       [{ name: "notes", entries: { "notes:x": {} } as unknown as NonNullable<Plugin["entries"]> }],
-      'plugin "notes": the form of its entry type "notes:x" must be made with Type.Object of assent/plugin',
+      'plugin "notes": the schema of its entry type "notes:x" must be made with Type.Object of assent/plugin',
     ],
     [
       "a command of the core",
       [{ name: "policy", command: { summary: "s", help: "h", run: async () => 0 } }],
-      'plugin "policy": its command would be "assent policy", which is the core\'s; give the plugin another name',
+      'plugin "policy": its command would be "assent policy", which is a command of the core; choose another name for the plugin',
     ],
     [
       "a command that does nothing",
@@ -348,9 +348,9 @@ describe("plugins cannot", () => {
           }),
         ],
       });
-    await assert.rejects(routed({ scope: "routed:read" }), /has the scope "routed:read", which is not known here/);
-    await assert.rejects(routed({ errors: [secret] }), /lists the error "MINE_SECRET", which is not known here/);
-    await assert.rejects(routed({ errors: ["NOTES_FULL"] }), /lists the error "NOTES_FULL", which is not known here/);
+    await assert.rejects(routed({ scope: "routed:read" }), /has the scope "routed:read", which is not declared/);
+    await assert.rejects(routed({ errors: [secret] }), /lists the error "MINE_SECRET", which is not declared/);
+    await assert.rejects(routed({ errors: ["NOTES_FULL"] }), /lists the error "NOTES_FULL", which is not declared/);
   });
 });
 

@@ -130,7 +130,7 @@ describe("the loader rejects", () => {
     assert.match(await refusal([store, [optional, {}]]), /plugin "opt": option "webhook_url": this member is required/);
     assert.match(
       await refusal([store, [optional, { webhook_url: "x", retires: 4 }]]),
-      /option "retires": "retires" is not known here; did you mean "retries"/,
+      /option "retires": "retires" is not recognized; did you mean "retries"/,
     );
     assert.match(
       await refusal([store, [optional, { webhook_url: "x", retries: -1 }]]),

@@ -50,7 +50,7 @@ describe("the configuration of the proxy", () => {
   });
 
   for (const [what, text, why] of [
-    ["an unknown key", "servers: { a: { command: x, arg: [] } }", /"arg" is not known here; did you mean "args"\?$/],
+    ["an unknown key", "servers: { a: { command: x, arg: [] } }", /"arg" is not recognized; did you mean "args"\?$/],
     ["an unknown key at the top", "server: {}\nservers: { a: { command: x } }", /"server" .*did you mean "servers"/],
     ["an address that is none", "servers: { a: { url: x } }", /url: does not have .*: an http or https URL/],
     [

@@ -144,7 +144,7 @@ test("faults in shared data have a position and say what to write", () => {
     [
       DATA.replace("values:", "value:"),
       POLICY,
-      'limits_data.yaml:2:1 value: "value" is not known here; did you mean "values"?',
+      'limits_data.yaml:2:1 value: "value" is not recognized; did you mean "values"?',
     ],
   ];
   for (const [data, policy, fault] of cases)

@@ -1,4 +1,4 @@
-/** Loads policies from a URL: requests it with its entity tag every few seconds, and activates all policies or none. */
+/** Loads policies from a URL: polls it with its ETag every few seconds, and activates all policies or none. */
 import { definePlugin, parsePolicies, PolicySourceError, Type } from "assent/plugin";
 
 const TIMEOUT = 10_000;

@@ -44,7 +44,7 @@ export function findContributionFault(brought: unknown, declared: Declarations):
   for (const name of Object.keys(brought)) {
     if (KNOWN.includes(name)) continue;
     const suggestion = findSimilarName(name, KNOWN);
-    return `setup returned "${name}", which is not known here${suggestion === null ? `; a plugin brings ${KNOWN.join(", ")}` : `; did you mean "${suggestion}"?`}`;
+    return `setup returned "${name}", which is not a contribution${suggestion === null ? `; a plugin can contribute ${KNOWN.join(", ")}` : `; did you mean "${suggestion}"?`}`;
   }
   for (const [name, kind] of Object.entries(ONES)) {
     const value = brought[name];
@@ -99,10 +99,10 @@ function routeFault({ method, path, scope, errors = [] }: Route, declared: Decla
     return `${route} has the method ${JSON.stringify(method)}; one of ${METHODS.join(", ")} is expected`;
   if (!path.startsWith("/")) return `${route} has a path that does not begin with "/"`;
   if (scope === undefined)
-    return `${route} has no "scope"; name the one that a key must hold, or null when no key is needed`;
+    return `${route} has no "scope"; set it to the scope that a key needs, or to null if no key is needed`;
   const scopes: readonly unknown[] = scope === null ? [] : Array.isArray(scope) ? scope : [scope];
   if (Array.isArray(scope) && scopes.length === 0)
-    return `${route} has an empty list of scopes; write null when no key is needed`;
+    return `${route} has an empty list of scopes; use null if no key is needed`;
   return (
     describeUnknown(`${route} has the scope`, scopes, declared.scopes) ??
     describeUnknown(`${route} lists the error`, codesOf(errors), [
@@ -118,11 +118,11 @@ function codesOf(errors: NonNullable<Route["errors"]>): readonly unknown[] {
 }
 
 function describeUnknown(listName: string, given: readonly unknown[], choices: readonly string[]): string | null {
-  if (!Array.isArray(given)) return `${listName} ${JSON.stringify(given)}, and a list is expected`;
+  if (!Array.isArray(given)) return `${listName} ${JSON.stringify(given)}, which must be a list`;
   const wrong = given.find((one) => !choices.includes(one as string)) as unknown;
   if (wrong === undefined) return null;
   const suggestion = typeof wrong === "string" ? findSimilarName(wrong, choices) : null;
-  return `${listName} ${JSON.stringify(wrong)}, which is not known here${suggestion === null ? "" : `; did you mean "${suggestion}"?`}`;
+  return `${listName} ${JSON.stringify(wrong)}, which is not declared${suggestion === null ? "" : `; did you mean "${suggestion}"?`}`;
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>

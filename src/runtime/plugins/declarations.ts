@@ -45,7 +45,7 @@ export function collectDeclarations(plugins: readonly LoadedPlugin[]): Declarati
       if ((form as Partial<TObject> | undefined)?.[Kind] !== "Object")
         throw new PluginError(
           plugin.name,
-          `the form of its entry type "${type}" must be made with Type.Object of assent/plugin`,
+          `the schema of its entry type "${type}" must be made with Type.Object of assent/plugin`,
         );
       forms.set(type, formOf(form));
     }
@@ -76,12 +76,13 @@ class Names {
   add({ name }: Plugin, prefix: string, given: unknown): void {
     const its = `its ${this.kind} ${JSON.stringify(given)}`;
     if (typeof given !== "string" || !given.startsWith(prefix) || given.length === prefix.length)
-      throw new PluginError(name, `${its} must begin with "${prefix}" and go on`);
+      throw new PluginError(name, `${its} must be "${prefix}" followed by a name`);
     if (!/^[A-Za-z0-9_:.-]{1,64}$/.test(given))
       throw new PluginError(name, `${its} must be at most 64 letters, digits, "_", "-", "." and ":"`);
-    if (this.core.includes(given)) throw new PluginError(name, `${its} is one of the core's; give it another name`);
+    if (this.core.includes(given))
+      throw new PluginError(name, `${its} is already used by the core; choose another name`);
     const owner = this.owners.get(given);
-    if (owner === name) throw new PluginError(name, `${its} is declared twice; name it once`);
+    if (owner === name) throw new PluginError(name, `${its} is declared twice; declare it once`);
     if (owner !== undefined) throw new PluginError(name, `${its} is already used by plugin "${owner}"`);
     this.owners.set(given, name);
   }
@@ -98,7 +99,7 @@ function assertCommand({ name, command }: Plugin): void {
   if ((CORE_COMMANDS as readonly string[]).includes(name))
     throw new PluginError(
       name,
-      `its command would be "assent ${name}", which is the core's; give the plugin another name`,
+      `its command would be "assent ${name}", which is a command of the core; choose another name for the plugin`,
     );
   for (const member of ["summary", "help"] as const)
     if (typeof command?.[member] !== "string") throw new PluginError(name, `its command has no "${member}"`);
@@ -111,7 +112,7 @@ function formOf(schema: TObject): (data: unknown) => string | null {
     if (check.Check(data)) return null;
     const fault = check.Errors(data).First();
     return fault === undefined
-      ? "it has another form"
+      ? "it does not match the schema"
       : `data${fault.path}: ${explainFault(fault, siblingNames(schema, fault.path))}`;
   };
 }

@@ -128,7 +128,7 @@ async function importPlugin(standard: StandardPlugins, name: string): Promise<Pl
     module = await load();
   } catch (error) {
     const why = asCommonJs(error)
-      ? 'it is taken for CommonJS; write "type": "module" into the package.json of its folder'
+      ? 'it is treated as CommonJS; add "type": "module" to the package.json of its folder'
       : error instanceof Error
         ? error.message
         : String(error);

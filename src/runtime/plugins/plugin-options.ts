@@ -34,7 +34,7 @@ export function assertUniqueNames(plugins: readonly LoadedPlugin[]): void {
   const names = new Set<string>();
   for (const { plugin, origin } of plugins) {
     if (names.has(plugin.name))
-      throw new PluginError(plugin.name, `it is loaded twice, the second time as "${origin}"; name it once`);
+      throw new PluginError(plugin.name, `it is loaded twice, the second time as "${origin}"; list it once`);
     names.add(plugin.name);
   }
 }
@@ -45,7 +45,7 @@ export function assertCoreGrants(plugins: readonly LoadedPlugin[]): void {
     if (plugin.core === true && !core)
       throw new PluginError(
         plugin.name,
-        `it needs the privileged API (assent/core), with which it can change actions, keys, policies and ledger entries. If you trust it, grant that under "plugins" in assent.yaml: { name: ${origin}, core: true }`,
+        `it needs the privileged API (assent/core), with which it can change actions, keys, policies and ledger entries. If you trust it, grant the privilege under "plugins" in assent.yaml: { name: ${origin}, core: true }`,
       );
   }
 }
