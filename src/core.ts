@@ -248,7 +248,7 @@ export { type GrantSuggestions, suggestGrants } from "./policies/suggest-grants.
 export {
   applyGrant,
   findGrantUsage,
-  findGrantUse,
+  computeGrantUse,
   type GrantUsage,
   grantUsageFacts,
   grantUseLimitPolicy,

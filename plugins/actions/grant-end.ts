@@ -26,7 +26,7 @@ export function endGrantOnFailure(tx: Tx, { id, grant_id }: Pick<ActionRow, "id"
   endGrant(tx, grant, { cause: "failure", related_action: id, comment: null, by });
 }
 
-/** Records the end of a grant that is still open in the ledger. After the commit, every process applies the end. */
+/** Records the end of an open grant in the ledger. After the commit, every process applies the end. */
 export function endGrant(tx: Tx, grant: Grant, end: End): void {
   tx.record(buildGrantEndEntry(grant, end, tx.now));
   tx.bumpEpoch();

@@ -3,7 +3,7 @@ import type { CoreHost } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { cancelVisibleAction } from "./cast-vote.ts";
-import { readVisiblePlanRows } from "./plan-state.ts";
+import { readRowsOfVisiblePlan } from "./plan-state.ts";
 import { isOverdue, isStartable } from "./visible-action.ts";
 
 /**
@@ -18,7 +18,7 @@ export function cancelPlan(
 ): Promise<ActionRow[]> {
   return host.ledger.transact(async (tx) => {
     const caller = await tx.confirm(credential);
-    const rows = await readVisiblePlanRows(tx, id, caller);
+    const rows = await readRowsOfVisiblePlan(tx, id, caller);
     const isOpen = (row: ActionRow): boolean =>
       row.status === "pending_approval"
         ? !isOverdue(row, tx.now)
@@ -30,6 +30,6 @@ export function cancelPlan(
         `no action of the plan ${id} is pending; an admin can also cancel actions that may start`,
       );
     for (const row of open) await cancelVisibleAction(host, tx, caller, row, reason);
-    return readVisiblePlanRows(tx, id, caller);
+    return readRowsOfVisiblePlan(tx, id, caller);
   });
 }

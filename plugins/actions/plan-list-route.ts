@@ -3,7 +3,7 @@ import { type CoreHost, decodeSeqCursor } from "../../src/core.ts";
 import { cutPage, defineRoute, nextLink, Refusal, type Route } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import * as schema from "./plan-schemas.ts";
-import { readPlanEntry, readVisiblePlanRows } from "./plan-state.ts";
+import { readPlanEntry, readRowsOfVisiblePlan } from "./plan-state.ts";
 import { withCurrentStatus } from "./visible-action.ts";
 
 const LIST = "plans";
@@ -32,7 +32,7 @@ export function planListRoute(host: CoreHost, tag: string): Route {
       const plans: schema.PlanSummary[] = [];
       for (const { plan_id } of page.rows) {
         await host.waitForReadSlot();
-        const rows = await readVisiblePlanRows(host.storage, plan_id ?? "", credential).catch(nullIfInvisible);
+        const rows = await readRowsOfVisiblePlan(host.storage, plan_id ?? "", credential).catch(nullIfInvisible);
         if (rows !== null) plans.push(await renderSummary(host, rows));
       }
       return {

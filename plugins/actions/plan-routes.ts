@@ -15,7 +15,7 @@ import { cancelPlan } from "./plan-cancel.ts";
 import { planListRoute } from "./plan-list-route.ts";
 import { PLAN_RESPONSE, buildPlanReply } from "./plan-record.ts";
 import * as schema from "./plan-schemas.ts";
-import { readVisiblePlanRows, verifyPlan } from "./plan-state.ts";
+import { readRowsOfVisiblePlan, verifyPlan } from "./plan-state.ts";
 import { type PlanVote, listPlannedVotes, voteOnPlan } from "./plan-vote.ts";
 import { createFactReadingHost } from "./read-inputs.ts";
 import { CancelBody, SESSION_HEADER } from "./schemas.ts";
@@ -96,7 +96,7 @@ export function planRoutes(host: CoreHost, tag: string, expiry: ExpiryTask): Rou
       responses: { 200: PLAN_RESPONSE },
       errors: ["PLAN_NOT_FOUND", "RECORD_ALTERED"],
       handle: async ({ credential, params }) =>
-        buildPlanReply(host, await readVisiblePlanRows(host.storage, params.id, credential), credential),
+        buildPlanReply(host, await readRowsOfVisiblePlan(host.storage, params.id, credential), credential),
     }),
     defineRoute({
       method: "POST",
@@ -113,7 +113,7 @@ export function planRoutes(host: CoreHost, tag: string, expiry: ExpiryTask): Rou
       errors: [...VOTE_ERRORS, "TOKEN_MALFORMED", "TOKEN_INVALID", "TOKEN_OTHER_ACTION", "TOKEN_OTHER_APPROVER"],
       async handle({ credential, params, body: { token, ...answer } }) {
         await voteOnPlan(host, credential, params.id, answer, { token });
-        return buildPlanReply(host, await readVisiblePlanRows(host.storage, params.id, credential), credential);
+        return buildPlanReply(host, await readRowsOfVisiblePlan(host.storage, params.id, credential), credential);
       },
     }),
     defineRoute({
@@ -188,7 +188,7 @@ function signedPlanRoutes(host: CoreHost, tag: string): Route[] {
           throw new Refusal("VOTE_SIGNATURE_INVALID", "the plan has changed since you signed; read it and sign again");
         };
         await voteOnPlan(host, credential, params.id, answer, { gestureFor });
-        return buildPlanReply(host, await readVisiblePlanRows(host.storage, params.id, credential), credential);
+        return buildPlanReply(host, await readRowsOfVisiblePlan(host.storage, params.id, credential), credential);
       },
     }),
   ];
@@ -204,7 +204,7 @@ async function readPlanStatements(
   answer: PlanVote,
   nonce: string,
 ): Promise<VoteStatement[]> {
-  const rows = await readVisiblePlanRows(host.storage, id, credential);
+  const rows = await readRowsOfVisiblePlan(host.storage, id, credential);
   const plan = await verifyPlan(host, host.storage, rows, host.clock());
   const statements: VoteStatement[] = [];
   for (const { row, vote } of listPlannedVotes(plan, answer))

@@ -37,7 +37,7 @@ export interface VerifiedPlan {
 }
 
 /** Returns the actions of the plan, in order. Throws PLAN_NOT_FOUND unless the credential may see all of them. */
-export async function readVisiblePlanRows(
+export async function readRowsOfVisiblePlan(
   reader: Pick<StorageReader, "actions">,
   id: string,
   { visibility }: Pick<Credential, "visibility">,

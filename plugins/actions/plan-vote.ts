@@ -24,7 +24,7 @@ import {
   prepareVote,
   recordVote,
 } from "./cast-vote.ts";
-import { planObstacleError, readVisiblePlanRows, verifyPlan, type VerifiedPlan } from "./plan-state.ts";
+import { planObstacleError, readRowsOfVisiblePlan, verifyPlan, type VerifiedPlan } from "./plan-state.ts";
 import { prefetchRedecision } from "./prefetch-redecision.ts";
 import { noLongerAllowedError } from "./redecision.ts";
 import { withActionPosition, withActionPositionAsync } from "./submit-plan.ts";
@@ -139,7 +139,7 @@ export async function voteOnPlan(
   if (answer.approve) await prefetchPlan(host, credential, id);
   const denied = await host.ledger.transact(async (tx): Promise<{ i: number; row: ActionRow } | null> => {
     const caller = await confirmCredential(tx, credential, "approvals:decide");
-    const plan = await verifyPlan(host, tx, await readVisiblePlanRows(tx, id, caller), tx.now);
+    const plan = await verifyPlan(host, tx, await readRowsOfVisiblePlan(tx, id, caller), tx.now);
     if ("token" in proof)
       assertToken(
         checkToken(
@@ -175,7 +175,7 @@ export async function voteOnPlan(
  */
 async function prefetchPlan(host: CoreHost, credential: Credential, id: string): Promise<void> {
   if (!host.policies.latest().compiled.hasFacts) return;
-  const ids = (await readVisiblePlanRows(host.storage, id, credential)).map((row) => row.id);
+  const ids = (await readRowsOfVisiblePlan(host.storage, id, credential)).map((row) => row.id);
   await prefetchRedecision(host, ids, () => true);
 }
 

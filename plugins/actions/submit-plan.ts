@@ -14,7 +14,7 @@ import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { readSession } from "./agent-sessions.ts";
 import type { PlanBody } from "./plan-schemas.ts";
-import { readVisiblePlanRows, verifyPlan } from "./plan-state.ts";
+import { readRowsOfVisiblePlan, verifyPlan } from "./plan-state.ts";
 import {
   assertAgentBinding,
   recordSubmission,
@@ -129,7 +129,7 @@ async function readEarlier(
   id: string,
   call: IdempotentCall,
 ): Promise<ActionRow[]> {
-  const rows = await readVisiblePlanRows(tx, id, credential);
+  const rows = await readRowsOfVisiblePlan(tx, id, credential);
   rows.forEach(assertNotErased);
   const { terms } = await verifyPlan(host, tx, rows, tx.now);
   const isSame =

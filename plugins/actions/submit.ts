@@ -18,7 +18,7 @@ import {
   type Facts,
   findCreatedResource,
   findDeniedBy,
-  findGrantUse,
+  computeGrantUse,
   findMatchedLimits,
   findSuggestedFacts,
   idempotencyConflict,
@@ -243,7 +243,7 @@ export async function recordSubmission(
     obliged,
   });
   if (throttling !== null) recordThrottle(host, tx, credential, row, throttling);
-  const grantUse = facts.grant === undefined ? null : findGrantUse(facts.grant, evaluation);
+  const grantUse = facts.grant === undefined ? null : computeGrantUse(facts.grant, evaluation);
   const counted = selectCountedLimits(decision, uses.needs);
   await writeLimitUses(tx, grantUse === null ? counted : [...counted, grantUse], id);
   await writePastAction(tx, evaluation, decision.effect, id);

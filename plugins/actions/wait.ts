@@ -12,8 +12,9 @@ interface WaitingRequest {
 
 export interface ActionWaits {
   /**
-   * Resolves with the action when it is no longer pending, `ms` milliseconds have passed, the client disconnects or the
-   * service stops. For the action's agent, it also resolves when an approver asks a question.
+   * Waits while the action is pending, for at most `ms` milliseconds. Ends early if the client disconnects or the
+   * service stops and, for the action's agent, if an approver's question is unanswered. Resolves with the action; null
+   * if the action no longer exists.
    */
   waitWhilePending(row: ActionRow, ms: number, caller: WaitingRequest): Promise<ActionRow | null>;
   /** Whether another request with this credential may wait. */

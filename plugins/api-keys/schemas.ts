@@ -41,7 +41,7 @@ export const keyBody = (scopes: readonly Scope[]) =>
       owner: Type.Optional(
         Type.Union([
           Label(
-            "Person behind the key: the name of an active user or `user:<id>`, or any name until the first user has enrolled. Default: the creator of the key, which is the user of the session or the owner of the creating key. A key that may approve needs an owner. Keys of one owner count as one approver, and cannot approve each other's actions. Capitals and spaces are ignored when owners are compared.",
+            "Person behind the key: the name of an active user or `user:<id>`, or any name until the first user has enrolled. Default: the creator of the key, which is the user of the session or the owner of the creating key. A key that may approve needs an owner. Keys of one owner count as one approver, and cannot approve each other's actions. Owners are compared without regard to case and extra spaces.",
           ),
           Type.Null(),
         ]),

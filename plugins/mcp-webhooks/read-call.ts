@@ -8,7 +8,10 @@ const OPEN =
 export interface ToolCall {
   name: string;
   args: JsonObject;
-  /** Other parameters that reach the tool, such as answers to requests that the tool made in an earlier round. */
+  /**
+   * Other members of `params`, except `_meta` and `task`. They can reach the tool: for example `inputResponses`, the
+   * client's answers to requests of the tool.
+   */
   more: JsonObject;
 }
 

@@ -106,14 +106,17 @@ export function dryRunRoute(host: CoreHost, tag: string, bodyLimit: number): Rou
     body: DryRunBody,
     bodyLimit,
     description:
-      "Evaluates sample actions with the active set and with the candidates added to it. Records nothing, ignores registered agents and reads no fact sources.",
+      "Evaluates sample actions with the active set, and with the active set plus the candidates. A candidate replaces the active policy of the same name. With `alone`, the second set contains only the candidates. Records nothing, ignores registered agents and reads no fact sources.",
     responses: { 200: { description: "Both decisions of each action.", schema: DryRun } },
     errors: ["POLICY_INVALID", "TOO_MANY_TRIALS", "TRIAL_TOO_LONG", "TRIAL_LOST"],
     handle: ({ body, signal }) => dryRun(host, body, signal),
   });
 }
 
-/** Evaluates the sample actions under the active set and under the set with the candidates. Records nothing. */
+/**
+ * Evaluates the sample actions under the active set, and under the active set with the candidates added or replaced
+ * (with `alone`, under the candidates only). Records nothing.
+ */
 async function dryRun(host: CoreHost, body: DryRunBody, signal: AbortSignal): Promise<Reply> {
   const { compiled: active } = await host.policies.current();
   const { trials } = host.policies;

@@ -1,6 +1,7 @@
 /**
- * Reports when a policy folder may have changed. Uses file system events, and also polls every few seconds: network
- * mounts send no events, and systems differ in the events that they send when a symbolic link is swapped.
+ * Reports when a policy folder may have changed. Uses file system events, and also polls at the configured interval
+ * (`poll_seconds`), because network mounts send no events, and systems differ in the events that they send when a
+ * symbolic link is swapped.
  */
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";

@@ -52,7 +52,8 @@ const History = Type.Object(
     basis: Type.String({ description: "Digest of the history's declaration and of the members that conditions read." }),
     actions: Type.Array(Type.Record(Type.String(), Type.Unknown()), { description: "Newest first." }),
     fault: Type.Union([Type.String(), Type.Null()], {
-      description: "Why it was unknown: `no_session`, `no_value`, `too_large` or `too_many`.",
+      description:
+        "Why the history was unknown: `no_session`, `no_value`, `too_large` or `too_many`. Null if there is no fault.",
     }),
   },
   { additionalProperties: false },
@@ -65,7 +66,8 @@ const SourceFact = Type.Object(
     at: Type.String({ format: "date-time", description: "When it was read." }),
     value: Type.Unknown({ description: "Null if there is a fault." }),
     fault: Type.Union([Type.String(), Type.Null()], {
-      description: "Why it was unknown: `no_source`, `no_input`, `no_answer`, `too_large` or `wrong_type`.",
+      description:
+        "Why the value was unknown: `no_source`, `no_input`, `no_answer`, `too_large` or `wrong_type`. Null if there is no fault.",
     }),
   },
   { additionalProperties: false },

@@ -1,7 +1,7 @@
 /**
  * Changes a user's own passkeys and recovery codes. A session alone is not enough, because it can be stolen: the user
- * confirms each change with one of their passkeys. A user of an identity provider who has no passkey for this site
- * confirms with a new sign-in there.
+ * confirms each change with one of their passkeys. A user without a passkey for this site must have signed in at their
+ * identity provider within the last five minutes.
  */
 import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
 import {

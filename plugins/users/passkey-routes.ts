@@ -78,7 +78,7 @@ function removalRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn): R
       description: `${CONFIRMED} The confirmation is valid for this passkey only.`,
       scope: host.scopes,
       params: schema.PasskeyParams,
-      responses: { 200: { description: "What the user confirms with.", schema: schema.Confirmation } },
+      responses: { 200: { description: "What the user confirms with.", schema: schema.ConfirmationOptions } },
       errors: [...START_ERRORS, ...errors],
       async handle({ params, credential, request }) {
         const options = await changes.removalOptions(own(credential, request, params.id), params.passkey_id);
@@ -114,7 +114,7 @@ function codeRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn): Rout
       description: CONFIRMED,
       scope: host.scopes,
       params: schema.UserParams,
-      responses: { 200: { description: "What the user confirms with.", schema: schema.Confirmation } },
+      responses: { 200: { description: "What the user confirms with.", schema: schema.ConfirmationOptions } },
       errors: [...START_ERRORS, ERRORS.MANAGED],
       handle: async ({ params, credential, request }) => ({
         status: 200,

@@ -199,8 +199,8 @@ export type Ceremony = Static<typeof Ceremony>;
 const OptionalCeremony = Type.Union([CeremonyOptions, Type.Null()], {
   description: "Options for `navigator.credentials.get`; null if the user has no passkey for this address.",
 });
-export const Confirmation = Type.Object({ options: OptionalCeremony }, closed);
-export type Confirmation = Static<typeof Confirmation>;
+export const ConfirmationOptions = Type.Object({ options: OptionalCeremony }, closed);
+export type ConfirmationOptions = Static<typeof ConfirmationOptions>;
 export const PasskeyCeremony = Type.Object({ options: CeremonyOptions, confirmation: OptionalCeremony }, closed);
 export type PasskeyCeremony = Static<typeof PasskeyCeremony>;
 const Base64Url = Type.String({ maxLength: 20_000, pattern: "^[A-Za-z0-9_-]*$" });

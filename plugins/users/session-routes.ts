@@ -194,7 +194,7 @@ function terminalRoutes(host: CoreHost, sessions: Sessions): Route[] {
       responses: {
         200: {
           description: "Options for `navigator.credentials.get`; null if the user has no passkey here.",
-          schema: schema.Confirmation,
+          schema: schema.ConfirmationOptions,
         },
       },
       errors: ["MISSING_CREDENTIAL", "INSUFFICIENT_SCOPE", ...CEREMONY_ERRORS, ERRORS.CHALLENGE_INVALID],

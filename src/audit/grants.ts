@@ -21,7 +21,7 @@ import { userOfPrincipal } from "../domain/owner.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { decideEvaluation } from "../domain/policy/decide/decide.ts";
 import { Evaluation } from "../domain/policy/decide/evaluation.ts";
-import { findGrantUsage, findGrantUse } from "../domain/policy/decide/grant.ts";
+import { findGrantUsage, computeGrantUse } from "../domain/policy/decide/grant.ts";
 import type { Facts, GrantFact } from "../domain/policy/policy-types.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
 import { hasScope } from "../domain/scopes.ts";
@@ -174,7 +174,7 @@ class FoldedGrants implements GrantsAuditor {
     if (redecided !== canonicalText(entry.decision as unknown as JsonValue))
       fault(`the grant ${use.grant} did not cover it: evaluating it again gives a different decision`);
     const usage = findGrantUsage(facts);
-    const amount = findGrantUse(facts.grant, evaluation)?.amount;
+    const amount = computeGrantUse(facts.grant, evaluation)?.amount;
     if (usage?.count !== use.count) fault(`its number of uses of the grant ${use.grant} differs from the ledger`);
     if (usage !== null && amount !== undefined) use.sum = { amount, used: usage.sum };
   }

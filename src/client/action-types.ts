@@ -8,6 +8,7 @@ export type ActionRecord = Action;
 
 export type ActionStatus = Action["status"];
 
+/** What the agent reports after it has run the action. */
 export type ActionResult = Result;
 
 /** Times are RFC 3339. `limit` is per page. */
@@ -87,6 +88,7 @@ export interface StartOptions extends CallOptions {
   requestHash?: string | undefined;
 }
 
+/** Options of `answer`, with which an agent answers an approver's question. */
 export interface AnswerOptions extends CallOptions {
   /** Number of the question, starting at 1. Default: the first question without an answer. */
   number?: number | undefined;

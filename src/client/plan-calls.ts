@@ -22,7 +22,10 @@ export function planCalls({ transport, listOf, sessionHeader }: ApiCalls) {
     /** Reads a plan. Requires a key that can read all of its actions. */
     plan: async (id: string, { signal }: CallOptions = {}): Promise<PlanRecord> =>
       (await plans()).readPlanRecord(transport, id, signal),
-    /** Approves the pending actions of a plan except those in `strikes`, or rejects all pending actions. */
+    /**
+     * Votes on a plan. If `approve` is true, rejects the actions in `strikes` and approves the other pending actions.
+     * Otherwise rejects all pending actions. Actions that need further votes stay pending.
+     */
     votePlan: async (id: string, approve: boolean, how: PlanVoteOptions = {}): Promise<PlanRecord> =>
       (await plans()).votePlan(transport, id, approve, how),
     /** Yields all matching plans, newest first. Reads pages as needed. */

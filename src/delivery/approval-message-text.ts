@@ -10,7 +10,10 @@ import { renderMarkedText } from "../domain/visible-text.ts";
 
 type ClosedOutcome = "approved" | "denied" | "expired" | "cancelled";
 
-/** Maximum number of characters of a fact's value. A Slack field can have 2,000 characters after escaping. */
+/**
+ * Maximum number of characters of a fact's value. Slack's limit for a field is 2,000 after escaping, and escaping makes
+ * a character up to 5 times longer (`&amp;`).
+ */
 const MAX_FACT = 300;
 const MAX_OPERATION = 80;
 

@@ -3,7 +3,7 @@ import type { ActionRequest } from "./actions.ts";
 import { decodeEntry, type ApprovalEntry } from "./entries.ts";
 import type { CompiledPolicySet } from "./policy/compile/compile.ts";
 import { Evaluation } from "./policy/decide/evaluation.ts";
-import { findGrantUse } from "./policy/decide/grant.ts";
+import { computeGrantUse } from "./policy/decide/grant.ts";
 import { findMatchedLimits, type MatchedLimit } from "./policy/decide/limit-facts.ts";
 import type { Decision, Effect, Facts } from "./policy/policy-types.ts";
 
@@ -36,7 +36,7 @@ export function recomputeLimitUses(
   const evaluation = new Evaluation(compiled, request, recorded.facts, at);
   const limits = selectCountedLimits(recorded.decision, findMatchedLimits(evaluation));
   const { grant } = recorded.facts;
-  const use = grant === undefined ? null : findGrantUse(grant, evaluation);
+  const use = grant === undefined ? null : computeGrantUse(grant, evaluation);
   return use === null ? limits : [...limits, use];
 }
 

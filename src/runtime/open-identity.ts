@@ -1,4 +1,7 @@
-/** Opens the components that identify callers: permit keys, users, keys, agents, stops and grants. */
+/**
+ * Opens the directory, the services for callers (permit keys, users, keys, agents), and the lists that follow the
+ * ledger (stops, grants, legal holds, break-glass uses, suggested rules).
+ */
 import type { Config } from "../config/index.ts";
 import type { BreakGlassList, Groups, LegalHoldList, SuggestedRuleList } from "../contract/core-host.ts";
 import type { GrantList } from "../contract/grants.ts";

@@ -2,7 +2,7 @@
  * Adds and removes the signed-in user's passkeys, and replaces the user's recovery codes. The user confirms each change
  * with one of their passkeys.
  */
-import type { AssertionResponse, Confirmation, PasskeyCeremony, UserRecord } from "../schemas.ts";
+import type { AssertionResponse, ConfirmationOptions, PasskeyCeremony, UserRecord } from "../schemas.ts";
 import { call } from "./calls.ts";
 import { answerWithPasskey, createPasskey } from "./ceremonies.ts";
 import { announce, element, onClick, showSection } from "./elements.ts";
@@ -36,7 +36,7 @@ function passkeyItem(user: UserRecord, { id, name, added_at }: UserRecord["passk
  * Asks the user to confirm with a passkey if the service requires that. Returns the `confirmation` for the request's
  * body, if any.
  */
-async function confirm(options: Confirmation["options"]): Promise<{ confirmation?: AssertionResponse }> {
+async function confirm(options: ConfirmationOptions["options"]): Promise<{ confirmation?: AssertionResponse }> {
   return options === null ? {} : { confirmation: await answerWithPasskey(options) };
 }
 

@@ -10,17 +10,17 @@ interface Calls {
   "POST /v1/session/passkey": { body: schema.SignInBody; response: schema.SignedIn };
   "POST /v1/enrolment/options": { body: schema.EnrolmentStartBody; response: schema.EnrolmentCeremony };
   "POST /v1/enrolment": { body: schema.EnrolmentBody; response: schema.Enrolled };
-  "POST /v1/session/terminal/confirm/options": { body: schema.TerminalCode; response: schema.Confirmation };
+  "POST /v1/session/terminal/confirm/options": { body: schema.TerminalCode; response: schema.ConfirmationOptions };
   "POST /v1/session/terminal/confirm": { body: schema.TerminalConfirmBody; response: schema.ConfirmedTerminal };
   "POST /v1/users/{}/passkeys/options": { path: [string]; response: schema.PasskeyCeremony };
   "POST /v1/users/{}/passkeys": { path: [string]; body: schema.PasskeyBody; response: schema.UserRecord };
-  "POST /v1/users/{}/passkeys/{}/remove/options": { path: [string, string]; response: schema.Confirmation };
+  "POST /v1/users/{}/passkeys/{}/remove/options": { path: [string, string]; response: schema.ConfirmationOptions };
   "POST /v1/users/{}/passkeys/{}/remove": {
     path: [string, string];
     body: schema.ConfirmedBody;
     response: schema.UserRecord;
   };
-  "POST /v1/users/{}/recovery-codes/options": { path: [string]; response: schema.Confirmation };
+  "POST /v1/users/{}/recovery-codes/options": { path: [string]; response: schema.ConfirmationOptions };
   "POST /v1/users/{}/recovery-codes": { path: [string]; body: schema.ConfirmedBody; response: schema.RecoveryCodes };
 }
 

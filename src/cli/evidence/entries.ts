@@ -41,7 +41,7 @@ export async function findContextEntries(store: StorageReader, first: number): P
  * include the entries directly before and after the window, whose times prove that no entry of the window is missing.
  * @param others sequence numbers of entries outside the window, sorted
  */
-export async function* renderEntries(
+export async function* renderEntriesFile(
   store: StorageReader,
   { first, end, size }: { first: number; end: number; size: number },
   others: readonly number[],

@@ -9,7 +9,7 @@ import type { JsonValue } from "../../domain/json.ts";
 import { toRfc3339 } from "../../domain/time.ts";
 import { CommandError } from "../command.ts";
 import { CONTROLS } from "./controls.ts";
-import { findContextEntries, readEntries, renderEntries } from "./entries.ts";
+import { findContextEntries, readEntries, renderEntriesFile } from "./entries.ts";
 import { openAction, readActionEntries } from "./opened-actions.ts";
 import { PACK_FORMAT, type Control, type Manifest } from "./pack-format.ts";
 import { createPackWriter } from "./pack-writer.ts";
@@ -73,7 +73,7 @@ export async function writePack(store: StorageReader, options: PackOptions): Pro
     }),
   );
   const others = [...extra].sort((a, b) => a - b);
-  await writer.write("entries.jsonl", renderEntries(store, { first, end, size }, others));
+  await writer.write("entries.jsonl", renderEntriesFile(store, { first, end, size }, others));
   await writer.write("policies.jsonl", sets.render());
   const people = await computePeople(
     readSelected(

@@ -20,7 +20,7 @@ const UNCLEAR_REASONS = [
   "assignment",
   "function",
   "alias",
-  /** The command changes the shell's state: set, shopt, hash, enable. */
+  /** The command changes the shell's state: for example `shopt`, `hash`, `umask`, or `set` with most options. */
   "state",
   /** A shell reads commands from a file. */
   "script",

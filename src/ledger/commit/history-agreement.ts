@@ -91,8 +91,8 @@ export class HistoryAgreement {
   }
 
   /**
-   * Reads the rows, renews the row of this process, and starts a comparison of the histories if the database is not settled. Resolves to
-   * the head.
+   * Reads the rows, renews the row of this process, and starts a comparison of the histories if the database is not
+   * settled. Resolves to the head.
    */
   async poll(): Promise<ProcessList["head"]> {
     const listed = await this.readProcesses();
@@ -101,8 +101,9 @@ export class HistoryAgreement {
   }
 
   /**
-   * Resolves once the processes have agreed on the running database. Rejects with StorageError, "corrupt" if entries are
-   * missing.
+   * Resolves once the current incarnation of the database is settled. Rejects with StorageError:
+   * - "corrupt" if the database lacks entries or has a different history.
+   * - "unavailable" if the processes have not agreed within TIMEOUT_MS.
    */
   awaitAgreement(): Promise<void> {
     this.running ??= this.reachAgreement().finally(() => (this.running = null));
@@ -180,7 +181,11 @@ export class HistoryAgreement {
     );
   }
 
-  /** Compares every row with the stored tree, under the ledger's lock. Rejects with StorageError "corrupt". */
+  /**
+   * Verifies under the ledger's lock that the stored tree contains the ledger of each process that reported to this
+   * incarnation, then records the incarnation as settled. Rejects with StorageError "corrupt" if the tree lacks one;
+   * with `acceptRollback`, removes the row instead if its process has ended.
+   */
   private async settle(incarnation: string, missing: readonly string[]): Promise<void> {
     const { storage, instance, acceptRollback, log } = this.options;
     const ended: string[] = [];

@@ -7,7 +7,7 @@ const SHARED_LIST_TIMEOUT_MS = 3000;
  * Maximum time that `initialize` waits for several servers. Servers that are installed on demand start slowly, and
  * clients wait at least 10 s. Milliseconds.
  */
-export const INITIALIZE_TIMEOUT_MS = 8000;
+export const SHARED_INITIALIZE_TIMEOUT_MS = 8000;
 /** Timeout of a list request to a server. Milliseconds. */
 export const LIST_TIMEOUT_MS = 30_000;
 

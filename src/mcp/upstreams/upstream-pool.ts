@@ -1,5 +1,5 @@
 /** Connects a session to its servers, and restores lost connections. */
-import { INITIALIZE_TIMEOUT_MS, settlesWithin } from "./slow-upstreams.ts";
+import { SHARED_INITIALIZE_TIMEOUT_MS, settlesWithin } from "./slow-upstreams.ts";
 import { isObject, type Notification, type Reply } from "../transport/rpc-message.ts";
 import type { ServerConfig } from "../config/server-config.ts";
 import { connectUpstream, type ClientInfo, type RequestFromServer, type Upstream } from "./upstream.ts";
@@ -54,7 +54,7 @@ export class UpstreamPool {
   async open(facts: ClientInfo): Promise<void> {
     this.client = facts;
     const attempts = this.entries.map((entry) => this.connectFirst(entry));
-    if (attempts.length > 1) await settlesWithin(Promise.allSettled(attempts), INITIALIZE_TIMEOUT_MS);
+    if (attempts.length > 1) await settlesWithin(Promise.allSettled(attempts), SHARED_INITIALIZE_TIMEOUT_MS);
     try {
       await Promise.any(attempts);
     } catch (error) {

@@ -2226,7 +2226,7 @@ export interface Replay {
     basis: string;
     /** Newest first. */
     actions: Record<string, unknown>[];
-    /** Why it was unknown: `no_session`, `no_value`, `too_large` or `too_many`. */
+    /** Why the history was unknown: `no_session`, `no_value`, `too_large` or `too_many`. Null if there is no fault. */
     fault: string | null;
   })[] | null;
   /** Values of fact sources that the conditions read; null for keys that cannot see all actions. */
@@ -2240,7 +2240,7 @@ export interface Replay {
     at: string;
     /** Null if there is a fault. */
     value: unknown;
-    /** Why it was unknown: `no_source`, `no_input`, `no_answer`, `too_large` or `wrong_type`. */
+    /** Why the value was unknown: `no_source`, `no_input`, `no_answer`, `too_large` or `wrong_type`. Null if there is no fault. */
     fault: string | null;
   })[] | null;
   /** Attributes of the agent and its principal; null if no policy read one, and for keys that cannot see all actions. */
@@ -2289,7 +2289,7 @@ export interface Replay {
       basis: string;
       /** Newest first. */
       actions: Record<string, unknown>[];
-      /** Why it was unknown: `no_session`, `no_value`, `too_large` or `too_many`. */
+      /** Why the history was unknown: `no_session`, `no_value`, `too_large` or `too_many`. Null if there is no fault. */
       fault: string | null;
     })[] | null;
     /** Values of fact sources that the conditions read; null for keys that cannot see all actions. */
@@ -2303,7 +2303,7 @@ export interface Replay {
       at: string;
       /** Null if there is a fault. */
       value: unknown;
-      /** Why it was unknown: `no_source`, `no_input`, `no_answer`, `too_large` or `wrong_type`. */
+      /** Why the value was unknown: `no_source`, `no_input`, `no_answer`, `too_large` or `wrong_type`. Null if there is no fault. */
       fault: string | null;
     })[] | null;
     /** Attributes of the agent and its principal; null if no policy read one, and for keys that cannot see all actions. */
@@ -2980,7 +2980,7 @@ export interface Api {
       scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "actions:settle" | "holds:write" | "credentials:receive" | "approvals:decide" | "approvals:break_glass" | "grants:write" | "sessions:issue" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "users:read" | "users:manage" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry" | "coverage:write" | "users:provision")[] | undefined;
       /** Agent that the key is bound to. The key submits only as this agent, and sees only this agent's actions. */
       agent_id?: string | null | undefined;
-      /** Person behind the key: the name of an active user or `user:<id>`, or any name until the first user has enrolled. Default: the creator of the key, which is the user of the session or the owner of the creating key. A key that may approve needs an owner. Keys of one owner count as one approver, and cannot approve each other's actions. Capitals and spaces are ignored when owners are compared. */
+      /** Person behind the key: the name of an active user or `user:<id>`, or any name until the first user has enrolled. Default: the creator of the key, which is the user of the session or the owner of the creating key. A key that may approve needs an owner. Keys of one owner count as one approver, and cannot approve each other's actions. Owners are compared without regard to case and extra spaces. */
       owner?: string | null | undefined;
       expires_at?: string | null | undefined;
     };

@@ -67,11 +67,11 @@ export function completeAt(
   const isExpression = (EXPRESSION_KEY.test(line) && !FLOW_ENTRY.test(line)) || isInBlockExpression(before);
   // Tests have no expressions.
   if (kind === "policy" && isExpression) return completeExpression(text.slice(0, position), words);
-  const { path, rest } = locate(before);
-  const key = /^[\w-]*$/.exec(rest);
+  const { path, textBefore } = locate(before);
+  const key = /^[\w-]*$/.exec(textBefore);
   const schema = kind === "policy" ? words.vocabulary.schema : words.vocabulary.test_schema;
   if (key !== null) return completeKey(schemaAt(schema, path), key[0], position);
-  const value = /^([\w-]+):\s+(?:\[[^\]]*?)?["']?([\w.*-]*)$/.exec(rest);
+  const value = /^([\w-]+):\s+(?:\[[^\]]*?)?["']?([\w.*-]*)$/.exec(textBefore);
   return value === null
     ? null
     : completeValue(schema, { path: [...path, value[1] ?? ""], typed: value[2] ?? "", position }, words);
@@ -205,8 +205,8 @@ function alternatives(schema: Schema): Schema[] {
 interface LocatedEntry {
   /** Keys from the root to the map that contains the position. `[]` stands for an item of a list. */
   path: string[];
-  /** The part of the entry in front of the position. */
-  rest: string;
+  /** The entry's text before the position. */
+  textBefore: string;
 }
 
 /** A parsed line: the columns of its dashes, and its key with the key's column. */
@@ -230,14 +230,14 @@ function locate(before: readonly string[]): LocatedEntry {
   const head = open < 0 ? last : last.slice(0, open);
   const row = readRow(head);
   const path = pathOf(before.slice(0, -1), row);
-  if (open < 0) return { path, rest: last.slice(row.column) };
+  if (open < 0) return { path, textBefore: last.slice(row.column) };
   const entry =
     last
       .slice(open + 1)
       .split(",")
       .at(-1) ?? "";
   // Before the brace, the line has either a key or only the dash of a list item.
-  return { path: row.key === null ? path : [...path, row.key], rest: entry.trimStart() };
+  return { path: row.key === null ? path : [...path, row.key], textBefore: entry.trimStart() };
 }
 
 /**

@@ -1,4 +1,6 @@
-/** The page of suggestions: rules that would match people's approvals, and the suggested rules that were activated. */
+/**
+ * The page of suggestions: rules that would have allowed what people approved, and suggested rules that were activated.
+ */
 import { useState } from "preact/hooks";
 import type { Api } from "../core/api-types.ts";
 import { encodeSegment, request } from "../core/api.ts";

@@ -96,7 +96,7 @@ function isCovered(
 }
 
 /** Returns the use to record for an action that the grant covers; null if the grant does not cover the request. */
-export function findGrantUse(grant: GrantFact, evaluation: Evaluation): MatchedLimit | null {
+export function computeGrantUse(grant: GrantFact, evaluation: Evaluation): MatchedLimit | null {
   const amount = matchGrant(grant, evaluation);
   if (amount === null) return null;
   const since = parseRfc3339(grant.granted_at) ?? 0;
