@@ -55,7 +55,7 @@ export const ConfigSchema = Type.Object(
     secret: Type.Union([Type.String({ minLength: 32 }), Type.Null()], {
       default: null,
       description:
-        "Secret from which approval tokens are derived, at least 32 characters. Default: a secret generated in the data folder. ASSENT_SECRET overrides it.",
+        "Secret of at least 32 characters. The service derives from it the approval tokens and links, and the keys that protect sessions and encrypted values. Default: a secret generated in the data folder. ASSENT_SECRET overrides it.",
     }),
     admin_key: Type.Union([Type.String(), Type.Null()], {
       default: null,

@@ -16,7 +16,7 @@ export const ERRORS = {
   INVALID_CREDENTIAL: [401, "The API key is not valid"],
   KEY_ALTERED: [409, "The stored API key does not match the ledger"],
   INSUFFICIENT_SCOPE: [403, "The API key lacks a required scope"],
-  AGENT_MISMATCH: [403, "The API key is bound to another agent"],
+  AGENT_MISMATCH: [403, "The API key is bound to an agent that cannot make this request"],
   AGENT_UNBOUND: [403, "The API key is not bound to an agent"],
   INVALID_SESSION_TOKEN: [403, "The session token is not valid"],
   NOT_FOUND: [404, "No such route"],
@@ -85,7 +85,7 @@ export const ERRORS = {
   // keys, policies, ledger, replay
   KEY_NOT_FOUND: [404, "No such API key"],
   KEY_NAME_TAKEN: [409, "A live API key already has this name"],
-  LAST_ADMIN_KEY: [409, "This is the last admin key"],
+  LAST_ADMIN_KEY: [409, "This is the last admin key without an expiry"],
   SCOPE_ESCALATION: [403, "A key cannot grant scopes that it does not have"],
   POLICY_NOT_FOUND: [404, "No such policy"],
   POLICY_VERSION_NOT_FOUND: [404, "No such version of the policy"],
@@ -115,7 +115,7 @@ export const ERRORS = {
   NOT_WITNESSED: [409, "No witness has cosigned this yet"],
   ENTRY_NOT_FOUND: [404, "No ledger entry has this hash"],
   TILE_NOT_FOUND: [404, "The log has no such tile"],
-  INVALID_RANGE: [422, "The range is outside the ledger"],
+  INVALID_RANGE: [422, "The range is not valid"],
   NOT_REPLAYABLE: [409, "This entry is not a decision"],
 
   // faults
