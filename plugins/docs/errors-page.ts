@@ -35,7 +35,9 @@ ${rows.join("\n")}
   );
 }
 
-function inline(text: string): string {
+/** Renders code spans. Replaces links by their text, because the service does not serve the pages that they lead to. */
+function inline(markdown: string): string {
+  const text = markdown.replaceAll(/\[([^\]]+)\]\([^)]+\)/g, "$1");
   const safe = text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
   return safe.replaceAll(/`([^`]+)`/g, "<code>$1</code>");
 }

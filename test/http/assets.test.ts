@@ -135,4 +135,10 @@ describe("the service's pages", () => {
     const gone = await service.call("GET", "/console/0000000000000000/main.js", { key: null });
     assert.deepEqual([gone.status, gone.body.code], [404, "NOT_FOUND"]);
   });
+
+  it("the page of errors has the text of each link, and no Markdown", async () => {
+    const page: string = (await service.call("GET", "/docs/errors", { key: null })).body;
+    assert.match(page, /<td>Use another key\. .*For a workload's token, <code>detail<\/code>/);
+    assert.doesNotMatch(page, /\]\(|`/);
+  });
 });
