@@ -25,7 +25,7 @@ export const UNRECORDED_COLUMNS: readonly UnrecordedColumn[] = [
   {
     table: "actions",
     column: "waits",
-    why: "processes on which an agent waits for the action, and until when; no decision depends on it",
+    why: "which service processes have an open wait of the agent for the action, and when each wait ends; displayed to approvers. No decision depends on this column",
   },
   {
     table: "idempotency",
