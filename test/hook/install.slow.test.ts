@@ -357,7 +357,10 @@ test("assent hook doctor tests a denial and reports faults; status lists session
   });
   const missing = await assent(["hook", "doctor", "--host", "claude-code"], { cwd: folder, env });
   assert.equal(missing.code, 1);
-  assert.match(missing.out, /wrong .*deny \(\/no\/such\/assent-hook --host claude-code\):.*not found/);
+  assert.match(
+    missing.out,
+    /wrong .*was not denied by the service \(\/no\/such\/assent-hook --host claude-code\):.*not found/,
+  );
 
   const event = { session_id: "s-1", cwd: folder, tool_name: "Bash", tool_input: { command: "ls" }, tool_use_id: "t" };
   await runHook(
