@@ -1,8 +1,12 @@
 /**
- * Background task that ends credentials. A credential ends when its action has a result or an unknown outcome, when it
- * expires, at a stop, when the agent is suspended, and when the key that submitted or started the action loses its
- * rights. One process per store runs this task. It retries a failed revocation, because the credential may still work,
- * until `GIVE_UP_AFTER` has passed since the credential expired.
+ * Background task that ends credentials. A credential ends when the first of these happens:
+ * - its action gets a result or an unknown outcome
+ * - the credential expires
+ * - a stop covers the action, or its agent is suspended
+ * - the key that submitted or started the action loses its rights
+ *
+ * One process per store runs this task. It repeats a failed revocation until `GIVE_UP_AFTER` after the credential's
+ * expiry, because the credential might still work.
  */
 import {
   type CoreHost,

@@ -182,8 +182,8 @@ function invalidTerms(pointer: string, detail: string): Refusal {
 }
 
 /**
- * Throws SELF_APPROVAL if a live key of the agent belongs, or might belong, to the caller. This check only reports the
- * error early: each use of the grant is checked against the key that submits it.
+ * Throws SELF_APPROVAL if a live key of the agent belongs, or might belong, to the caller. Only an early report: each
+ * use of the grant is checked again, against the key that submits the action.
  */
 async function assertNotOwnAgent(host: CoreHost, caller: Credential, target: GrantTarget): Promise<void> {
   const { agent_id, tool, operation } = target;

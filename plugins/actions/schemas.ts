@@ -419,7 +419,7 @@ export const ActionRecord = Type.Object(
     context: Json,
     meta: Type.Record(Type.String(), Type.Unknown(), {
       description:
-        "`meta` of the submission, with the `traceparent` of the request or of the service's own trace; `{}` if there was none.",
+        "`meta` of the submission, or `{}`. The service adds the `traceparent` of the request, or of its own trace, if there is one.",
     }),
     questions: Type.Array(QuestionRecord, {
       description: `Questions of approvers to the agent, in order. At most ${MAX_QUESTIONS}. The agent answers with POST …/answers. Render the strings like \`params\`, because they can contain hidden characters.`,

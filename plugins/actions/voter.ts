@@ -118,7 +118,7 @@ function assertApprovalToken(
   assertToken(checkToken("approval", token, claims, createApprovalMac(host)));
 }
 
-/** The content that the approver saw: from the action's entries, and the policies that render its preview. */
+/** What determines the text that the approver saw: the action's verified history, and the policies with its preview. */
 interface ShownAction {
   history: Pick<VerifiedHistory, "askedHash" | "commitment" | "questions">;
   set: CompiledPolicySet;

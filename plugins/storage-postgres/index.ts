@@ -20,7 +20,7 @@ export default definePlugin({
         minimum: 1,
         maximum: 1000,
         description:
-          "Number of connections for reads. Writes, notifications and the table of processes use one additional connection each.",
+          "Number of connections for reads. Three more connections are for writes, for notifications, and for the table of processes.",
       }),
       statement_timeout_ms: Type.Integer({
         default: 30_000,

@@ -7,8 +7,8 @@ export interface PostgresStorageOptions {
   /** `postgres://user:password@host:port/database`. */
   url: string;
   /**
-   * Number of connections for reads. Writes, notifications and the table of processes use one additional connection
-   * each. Default 8.
+   * Number of connections for reads. Three more connections are for writes, for notifications, and for the table of
+   * processes. Default 8.
    */
   poolSize?: number;
   /** Statement timeout. Milliseconds. Default 30,000. */

@@ -11,7 +11,7 @@ export interface Action {
   operation: string;
   params: Record<string, unknown>;
   context: Record<string, unknown>;
-  /** `meta` of the submission, with the `traceparent` of the request or of the service's own trace; `{}` if there was none. */
+  /** `meta` of the submission, or `{}`. The service adds the `traceparent` of the request, or of its own trace, if there is one. */
   meta: Record<string, unknown>;
   /** Questions of approvers to the agent, in order. At most 5. The agent answers with POST …/answers. Render the strings like `params`, because they can contain hidden characters. */
   questions: ({

@@ -80,8 +80,9 @@ export interface Keys {
     token: Pick<WorkloadIdentity, "claims" | "expires_at">,
   ): Promise<Credential | null>;
   /**
-   * Returns the current rights of a key or a user, without a credential. Null if neither exists, if the key was
-   * revoked, has expired or was altered in the store, or if the user was deactivated.
+   * Returns the current rights of the key or user with this id, for code that has no credential. Returns null if there
+   * is no such key or user, if the key was revoked, has expired or was altered in the store, or if the user was
+   * deactivated.
    * @param tx a ledger transaction, or a reader of one snapshot
    */
   rightsOf(tx: RightsReader, id: string): Promise<Rights | null>;

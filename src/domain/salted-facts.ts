@@ -19,9 +19,10 @@ export interface SaltedFacts extends CommittedFacts {
 }
 
 /**
- * Replaces the values that the decision read with a commitment. Returns `facts` for the ledger entry, and `past` for
- * the action's row: the values of all commitments so far, as canonical JSON. `past` is one `SaltedFacts`, an array if
- * decisions read different values, or null if no decision read values.
+ * Replaces the values that the decision read with a commitment. Returns two things:
+ * - `facts` for the ledger entry, with the commitment.
+ * - `past` for the action's row, with the values of all the action's commitments, as canonical JSON. It is a
+ *   `SaltedFacts`, an array of them if decisions read different values, or null if no decision read values.
  * @param kept `past` in the row before this decision
  */
 export function commitFacts(

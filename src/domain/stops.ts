@@ -91,8 +91,8 @@ export function stopApplies({ agent, tool }: StopSelector, action: Pick<ActionRe
 }
 
 /**
- * Returns the stops that a decision must consider: one stop that applies to every policy, or else all stops that apply
- * to a single policy.
+ * Returns the active stops that apply to an action, for the facts of its decision. If one of them applies to every
+ * policy, returns only that stop.
  */
 export function findStopFacts(
   stops: StopHistory,

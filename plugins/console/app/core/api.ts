@@ -1,4 +1,4 @@
-/** Requests to the service: typed operations, timeouts, the service's clock, and whether it is reachable. */
+/** Sends the console's requests. Also observes the service's clock, and whether the service is reachable. */
 import type { Api } from "./api-types.ts";
 import { credentialFetchOptions, currentCredential, signOutAfterRefusal } from "./session.ts";
 

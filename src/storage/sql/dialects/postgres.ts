@@ -32,9 +32,9 @@ function guardOf(table: string, each: "statement" | "row"): string {
 }
 
 /**
- * Returns the bundle statements of `SqlDialect.finishSchema`. They permit emptying the bytes of bundled entries, and
- * reject bundles that are not appended in order. The trigger functions qualify table names with the schema, because a
- * temporary table of the same name would take precedence.
+ * Returns the statements of `SqlDialect.finishSchema` that create the triggers for bundles. These triggers let a
+ * transaction empty the bytes of bundled entries, and reject a bundle that does not continue the previous one. The
+ * trigger functions qualify table names with the schema. Otherwise, a temporary table could hide a table.
  */
 const bundleRules = (): string[] => [
   `create or replace function "entries_no_update"() returns trigger language plpgsql as $$ declare may boolean; begin
