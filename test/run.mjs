@@ -96,30 +96,35 @@ const sourceFile = (path) =>
     .replace(/^build\//, "")
     .replace(/\.js$/, ".ts");
 
-/**
- * Runs the files of `together` in a few processes, then each other file in its own, so that no processor waits for the
- * last files of the first kind. Runs files that got no result because their process failed once more, alone. Prints a
- * line for each file when it ends, and all failures afterwards.
- */
-async function runFiles(alone, concurrency, together = []) {
-  const results = new Map();
-  const isShared = together.length > concurrency;
-  const claims = isShared ? shareFiles(together) : null;
-  const waiting = isShared ? [...alone] : [...together, ...alone];
+/** Runs each file in its own process, `concurrency` at once. Prints a line for each file when it ends, and all failures afterwards. */
+async function runAlone(files, concurrency) {
+  const waiting = [...files];
+  const results = [];
   const work = async () => {
-    let completed = together;
-    while (isShared && completed.length > 0 && readdirSync(claims).length < together.length) {
-      completed = await runProcess(together);
-      for (const result of completed) results.set(result.file, result);
-    }
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) results.set(file, await runFile(file));
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) results.push(await runFile(file));
   };
   await Promise.all(Array.from({ length: concurrency }, work));
-  const files = [...together, ...alone];
-  const lost = files.filter((file) => !results.has(file));
-  const ordered = files.filter((file) => results.has(file)).map((file) => results.get(file));
-  for (const result of ordered) checkFile(result);
-  return lost.length === 0 ? ordered : [...ordered, ...(await runFiles(lost, concurrency))];
+  results.forEach(checkFile);
+  return results;
+}
+
+/** Like `runAlone`, but several files share a process. Files that got no result because their process failed run again, alone. */
+async function runTogether(files, concurrency) {
+  if (files.length <= concurrency) return runAlone(files, concurrency);
+  const claims = shareFiles(files);
+  const results = [];
+  const work = async () => {
+    let completed = files;
+    while (completed.length > 0 && readdirSync(claims).length < files.length) {
+      completed = await runProcess(files);
+      results.push(...completed);
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, work));
+  results.forEach(checkFile);
+  const named = new Set(results.map(({ file }) => file));
+  const lost = files.filter((file) => !named.has(file));
+  return [...results, ...(await runAlone(lost, concurrency))];
 }
 
 /** Writes the list of files for the shared processes. Returns the folder in which the processes claim them. */
@@ -222,7 +227,7 @@ const isGood = ({ counts }) => counts.fail === 0;
 async function runAgain(results) {
   const failed = results.filter((result) => !isGood(result));
   if (process.env["ASSENT_TEST_AGAIN"] !== "1" || failed.length === 0 || failed.length > MAX_FLAKY) return results;
-  const repeated = await runFiles(
+  const repeated = await runAlone(
     failed.map(({ file }) => file),
     1,
   );
@@ -294,14 +299,13 @@ const processors = availableParallelism();
 let results;
 try {
   // Most files wait for the disk now and then.
-  const fast = await runFiles(
-    [],
-    processors + 1,
+  const fast = await runTogether(
     files.filter((file) => !isSlow(file)),
+    processors + 1,
   );
-  const browser = await runFiles([], processors + 1, files.filter(isBrowser));
+  const browser = await runTogether(files.filter(isBrowser), processors + 1);
   // The other slow files wait half of the time.
-  const slow = await runFiles(
+  const slow = await runAlone(
     files.filter((file) => isSlow(file) && !isBrowser(file)),
     2 * processors,
   );

@@ -5,6 +5,7 @@ import { decodeEntry } from "../../domain/entries.ts";
 import { userOfPrincipal } from "../../domain/owner.ts";
 import type { Decision } from "../../domain/policy/policy-types.ts";
 import { readEntries } from "./entries.ts";
+import { readActionEntries } from "./opened-actions.ts";
 
 type Person = UserEntry["user"];
 type Key = ApiKeyEntry["key"] & { created_at: string; ended_at: string | null };
@@ -106,8 +107,8 @@ export async function* renderVotes(
 
 /** Returns the newest decision about an action before the entry `end`; the action's row can have a later decision. */
 async function readDecision(store: StorageReader, actionId: string, end: number): Promise<Decision | null> {
-  const rows = await store.entriesOfAction(actionId);
-  const row = rows.findLast(({ seq, type }) => seq < end && (type === "decision" || type === "redecision"));
+  const rows = await readActionEntries(store, actionId, end);
+  const row = rows.findLast(({ type }) => type === "decision" || type === "redecision");
   return row === undefined ? null : decodeEntry<DecisionEntry | RedecisionEntry>(row.bytes).decision;
 }
 
