@@ -30,6 +30,7 @@ export function defineCorePlugin<Options extends TObject>(plugin: CorePlugin<Opt
 // The privileged host
 export type {
   CoreHost,
+  Snapshot,
   LeaderLease,
   Rights,
   RightsReader,
@@ -230,6 +231,7 @@ export { parseCandidates } from "./http/resource/candidates.ts";
 
 // Grants
 export {
+  grantState,
   type Grant,
   type GrantEnd,
   type Grants,
@@ -257,6 +259,7 @@ export {
 
 // Suggested rules
 export {
+  suggestedRuleState,
   appendRuleResult,
   exceedsFailureRate,
   findRulesRevertedByStop,
@@ -293,9 +296,18 @@ export {
 } from "./domain/owner.ts";
 export { foldName } from "./domain/names.ts";
 export { type Rota, shiftAt, shiftsBetween } from "./domain/rota.ts";
-export { type Stop, type StopHistory, isStopActive, listActiveStops, stopApplies } from "./domain/stops.ts";
+export {
+  findStopFacts,
+  stopState,
+  type Stop,
+  type StopHistory,
+  isStopActive,
+  listActiveStops,
+  stopApplies,
+} from "./domain/stops.ts";
 
 export {
+  legalHoldState,
   commitHoldSubject,
   HELD_SUBJECT_DOCUMENTS,
   type LegalHold,
@@ -308,6 +320,7 @@ export {
 
 // Users
 export {
+  delegationState,
   type Delegation,
   type Delegations,
   type DelegationStatus,
@@ -322,9 +335,10 @@ export {
   throttlePeriod,
   type ThrottleSettings,
 } from "./domain/throttle.ts";
-export type { BreakGlassUse, BreakGlassUses } from "./domain/break-glass.ts";
+export { breakGlassState, type BreakGlassUse, type BreakGlassUses } from "./domain/break-glass.ts";
 export { type Role, ROLE_NAMES, scopesOfRoles } from "./domain/roles.ts";
 export {
+  userState,
   type ExternalIdentity,
   findUser,
   findUserByIdentity,

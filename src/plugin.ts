@@ -20,6 +20,7 @@ import type { CompletedRequest, Route } from "./contract/resource.ts";
 import type { Reviewer } from "./contract/reviewer.ts";
 import type { Storage } from "./contract/storage.ts";
 import type { Tracer } from "./contract/tracer.ts";
+import type { Fold } from "./domain/fold.ts";
 import type { PluginEntryType } from "./domain/entries.ts";
 import type { PluginScope } from "./domain/scopes.ts";
 
@@ -65,6 +66,8 @@ export interface Plugin<Options extends TObject = TObject> {
   errors?: Readonly<Record<string, ErrorKind>>;
   /** Additional ledger entry types, `<name>:<type>`, each with the schema of its `data`. */
   entries?: Readonly<Record<PluginEntryType, TObject>>;
+  /** States that every process computes from ledger entries; see `Fold`. */
+  folds?: readonly Fold<unknown>[];
   /** A command, run as `assent <name>`. It runs outside the service and calls its API. */
   command?: PluginCommand;
   /**
@@ -119,6 +122,8 @@ export type {
 
 // Names that a plugin declares
 export { defineErrors, Refusal, type ErrorCode, type ErrorKind } from "./contract/errors.ts";
+export type { Fold } from "./domain/fold.ts";
+export { PersistentMap } from "./domain/persistent-map.ts";
 export { defineScopes, type PluginScope, type Scope } from "./domain/scopes.ts";
 
 // Routes, pages, facades and sign-in

@@ -133,7 +133,7 @@ async function readVoting(
     const none = { blocked: null, on_behalf_of: null, may_break_glass: false };
     return credential.hasScope("actions:read") ? { approval_terms: { ...terms, ...none } } : null;
   }
-  const moment = { now: host.clock(), users: await host.users.list() };
+  const moment = await host.snapshot();
   const about = { ...history, requirement: history.requirement, self };
   const voting = describeVoting(host, row, credential, about, moment);
   const hasVoted = votes.some((vote) => vote.principal === credential.principal);

@@ -1,6 +1,7 @@
 /** Determines whose votes count for an action: groups, the requester's groups, and the oversight mode of its rules. */
 import { Refusal } from "../../src/plugin.ts";
 import {
+  userState,
   type Actor,
   type ApprovalRequirement,
   type ApproverPlan,
@@ -9,7 +10,6 @@ import {
   evaluatePlanProgress,
   type VoteSignature,
   expandPrincipals,
-  type LedgerTransaction,
   listKeyMakers,
   strictestOversightMode,
   listRequiredGroups,
@@ -18,6 +18,7 @@ import {
   principalsBehindVote,
   principalsOfKeys,
   type RecordedApproval,
+  type Snapshot,
   requiresSignature,
   SELF_RELATION_REASONS,
   type SelfRelation,
@@ -53,7 +54,7 @@ interface Approver {
 }
 
 /** The current time and users, within a ledger transaction or from a consistent read. */
-export type VoteMoment = Pick<LedgerTransaction, "now" | "users">;
+export type VoteMoment = Snapshot;
 
 /**
  * Returns the approver's groups and rotas for which a vote on this action can count, and whether the requester is in
@@ -97,7 +98,7 @@ function isIndependent(
   host: CoreHost,
   row: SubmittedAction,
   groups: readonly string[],
-  { users }: VoteMoment,
+  { state }: VoteMoment,
 ): boolean {
   const owner = row.submitted_owner;
   if (owner === null) return false;
@@ -105,7 +106,7 @@ function isIndependent(
     ? []
     : listKeyMakers(row.submitted_by, (id) => host.keys.recordedKey(id));
   const principals = expandPrincipals(host, [principalOfOwner(owner), ...principalsOfKeys(makers)]);
-  const people = [...users.values()].filter(({ id }) => principals.includes(principalOfUser(id)));
+  const people = [...state(userState).values()].filter(({ id }) => principals.includes(principalOfUser(id)));
   const requester = new Set([
     ...principals.flatMap((principal) => host.groups.of(principal)),
     ...people.flatMap((user) => user.groups),

@@ -1,5 +1,6 @@
 /** Closes the review of an emergency approval. The reviewer must be another person and give a comment. */
 import {
+  breakGlassState,
   type BreakGlassUse,
   canSee,
   confirmCredential,
@@ -27,7 +28,7 @@ export function reviewBreakGlass(
     });
   return host.ledger.transact(async (tx) => {
     const caller = await confirmCredential(tx, credential, "approvals:decide");
-    const use = visibleUse(tx.breakGlass.all.get(id), id, caller);
+    const use = visibleUse(tx.state(breakGlassState).all.get(id), id, caller);
     if (use.review !== null)
       throw new Refusal(
         "BREAK_GLASS_REVIEWED",
@@ -58,8 +59,7 @@ export function reviewBreakGlass(
       comment,
       by: toActor(caller.key, caller.principal),
     });
-    tx.bumpEpoch();
-    return tx.breakGlass.all.get(id) as BreakGlassUse;
+    return tx.state(breakGlassState).all.get(id) as BreakGlassUse;
   });
 }
 

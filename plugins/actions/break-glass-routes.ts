@@ -1,5 +1,13 @@
 /** Routes that list emergency approvals and close their reviews. */
-import { type BreakGlassUse, closed, type CoreHost, orNull, textSchema, timeSchema } from "../../src/core.ts";
+import {
+  breakGlassState,
+  type BreakGlassUse,
+  closed,
+  type CoreHost,
+  orNull,
+  textSchema,
+  timeSchema,
+} from "../../src/core.ts";
 import {
   defineRoute,
   nextLink,
@@ -61,7 +69,7 @@ export function breakGlassRoutes(host: CoreHost, tag: string): Route[] {
       responses: { 200: { description: "A page.", schema: UseList } },
       errors: ["INVALID_CURSOR"],
       async handle({ query, credential }) {
-        const { all, open } = await host.breakGlass.list();
+        const { all, open } = await host.state(breakGlassState);
         const listed = [...(query.status === "open" ? open : all).values()]
           .filter((use) => canSeeUse(use, credential) && (query.status !== "reviewed" || use.review !== null))
           .map((use) => ({ ...use, created_at: use.used_at }))

@@ -72,5 +72,4 @@ export function recordBreakGlass(
     comment: reason,
     by: actor,
   });
-  tx.bumpEpoch();
 }

@@ -3,6 +3,7 @@
  * entry.
  */
 import {
+  grantState,
   actionEntryFields,
   approvalValidityMs,
   canSee,
@@ -95,7 +96,7 @@ export async function castVoteOnAction(
       const { grants: largest, facts, voter } = prepared;
       const passkey = voter.gesture?.credential_id ?? null;
       recordGrantWithVote(tx, caller, row, { id: ids.grant, terms, largest, facts, reason, passkey });
-      grant = tx.grants.all.get(ids.grant) ?? null;
+      grant = tx.state(grantState).all.get(ids.grant) ?? null;
     }
     votesSoFar = [...prepared.votes, await recordVote(tx, prepared, ids)];
     return rereadAction(tx, row.id);

@@ -9,6 +9,7 @@
  * expiry, because the credential might still work.
  */
 import {
+  stopState,
   type CoreHost,
   createRepeatingTask,
   type LeaderLease,
@@ -177,7 +178,7 @@ async function findEnd(host: CoreHost, { action_id, expires_at }: OpenCredential
  * applies to.
  */
 async function isStopped(host: CoreHost, row: ActionRow, now: number): Promise<boolean> {
-  const { open } = await host.stops.list();
+  const { open } = await host.state(stopState);
   const applying = open.filter((stop) => isStopActive(stop, now) && stopApplies(stop, row));
   if (applying.length === 0) return false;
   if (applying.some(({ policy }) => policy === null)) return true;
@@ -200,11 +201,11 @@ async function hasLostAccess(host: CoreHost, row: ActionRow): Promise<boolean> {
   const { agent } = await host.agents.facts(row.agent_id);
   if (agent?.suspended === true) return true;
   // Check both the key that started the action and the key that submitted it.
-  const users = await host.users.list();
+  const reader = { ...(await host.snapshot()), key: (name: string) => host.storage.key(name) };
   for (const id of new Set([row.started_by, row.submitted_by])) {
     if (id === null) continue;
     const key = host.keys.recordedKey(id);
-    const rights = await host.keys.rightsOf({ now: host.clock(), users, key: (name) => host.storage.key(name) }, id);
+    const rights = await host.keys.rightsOf(reader, id);
     if (key !== null && rights === null) return true;
   }
   return false;

@@ -3,6 +3,8 @@
  * in the same transaction, limits included. Earlier votes are void, and another person has to approve it.
  */
 import {
+  stopState,
+  findStopFacts,
   canSee,
   combineEditableParameters,
   omitRedactedEditable,
@@ -149,7 +151,10 @@ async function changeRequest(
   const base = new Evaluation(tx.activePolicies.compiled, request, collected, tx.now);
   const { evaluation, facts } = await readEvaluationInputs(host, tx, base, collected, row.id);
   const uses = await readLimitUses(tx, evaluation, facts);
-  const { decision, facts: decidedOn } = decideForEntry(evaluation, { ...uses.facts, ...tx.stopFacts(row) });
+  const { decision, facts: decidedOn } = decideForEntry(evaluation, {
+    ...uses.facts,
+    ...findStopFacts(tx.state(stopState), row, tx.now),
+  });
   if (decision.effect === "deny")
     throw editRefusal(`the policies deny the changed request (${decision.reason}); nothing was changed`);
   const approvers = combinePlans([...(requirement?.approvers ?? []), ...(decision.approval?.approvers ?? [])]);

@@ -3,6 +3,7 @@
  */
 import { setImmediate } from "node:timers/promises";
 import {
+  legalHoldState,
   actionEntryFields,
   confirmCredential,
   type CoreHost,
@@ -80,7 +81,7 @@ async function findErasable(
 ): Promise<{ erasable: ActionRow[]; result: ErasureResult }> {
   const erasable: ActionRow[] = [];
   const result: ErasureResult = { erased: 0, altered: 0, held: 0, holds: [] };
-  const findHold = await createHoldFinder(host, tx.legalHolds, host.documents.within(tx));
+  const findHold = await createHoldFinder(host, tx.state(legalHoldState), host.documents.within(tx));
   // Verify all actions before the first write, so that one altered action does not roll back the others.
   for (const id of ids) {
     const row = await tx.action(id);
@@ -234,7 +235,7 @@ export async function eraseMatching(
 
 /** Counts the actions that a legal hold covers now. */
 async function countHeld(host: CoreHost, rows: readonly ActionRow[]): Promise<ErasureResult> {
-  const findHold = await createHoldFinder(host, await host.legalHolds.list(), host.documents);
+  const findHold = await createHoldFinder(host, await host.state(legalHoldState), host.documents);
   const ids = rows.flatMap((row) => findHold(row)?.id ?? []);
   return { erased: 0, altered: 0, held: ids.length, holds: [...new Set(ids)] };
 }

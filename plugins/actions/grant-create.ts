@@ -1,5 +1,7 @@
 /** Creates grants: together with an approving vote, or without a vote. */
 import {
+  stopState,
+  grantState,
   canSee,
   confirmCredential,
   type CoreHost,
@@ -43,12 +45,12 @@ export async function createGrant(
   return host.ledger.transact(async (tx) => {
     const caller = await confirmCredential(tx, credential, "grants:write");
     const earlier = await findCreatedResource(tx, caller, call);
-    if (earlier !== null) return { grant: tx.grants.all.get(earlier) as Grant, replayed: true };
+    if (earlier !== null) return { grant: tx.state(grantState).all.get(earlier) as Grant, replayed: true };
     const largest = findLargestGrantTerms(tx.activePolicies.compiled, body);
     const [terms, comment] = [readGrantTerms(body, ""), body.reason ?? null];
     recordGrant(tx, caller, { id, target: body, terms, largest, comment, grantedWith: null, passkey: null });
     await recordCreatedResource(tx, caller, call, id);
-    return { grant: tx.grants.all.get(id) as Grant, replayed: false };
+    return { grant: tx.state(grantState).all.get(id) as Grant, replayed: false };
   });
 }
 
@@ -119,7 +121,7 @@ function recordGrant(
   assertMayGrant(caller, target);
   assertWithin(terms, largest);
   assertExpressions(tx, target, terms, grantedWith === null ? "" : "/grant");
-  if (findOpenGrants(tx.grants, target, tx.stops, tx.now).length >= MAX_OPEN)
+  if (findOpenGrants(tx.state(grantState), target, tx.state(stopState), tx.now).length >= MAX_OPEN)
     throw new Refusal(
       "TOO_MANY_GRANTS",
       `${MAX_OPEN} grants for this agent, tool and operation are open, which is the limit; revoke one first`,
@@ -137,7 +139,6 @@ function recordGrant(
     comment,
     by: toActor(caller.key, caller.principal),
   });
-  tx.bumpEpoch();
 }
 
 /** Throws unless the credential may vote and grant, for this agent and tool. */

@@ -1,5 +1,7 @@
 /** Ends grants. The transaction of the cause records each end as an entry. */
 import {
+  stopState,
+  grantState,
   type Actor,
   buildGrantEndEntry,
   findOpenGrants,
@@ -10,18 +12,18 @@ import {
 } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 
-type Tx = Pick<LedgerTransaction, "record" | "bumpEpoch" | "now" | "grants" | "stops">;
+type Tx = Pick<LedgerTransaction, "record" | "now" | "state">;
 type End = Pick<GrantEntry, "cause" | "related_action" | "comment"> & { by: Actor };
 
 /** Ends the grants for the agent, tool and operation of a rejected action. */
 export function endGrantsOnRejection(tx: Tx, row: GrantTarget & Pick<ActionRow, "id">, by: Actor): void {
-  for (const grant of findOpenGrants(tx.grants, row, tx.stops, tx.now))
+  for (const grant of findOpenGrants(tx.state(grantState), row, tx.state(stopState), tx.now))
     endGrant(tx, grant, { cause: "rejection", related_action: row.id, comment: null, by });
 }
 
 /** Ends the grant with `ends_on_failure` that covered an action, because the action has failed. */
 export function endGrantOnFailure(tx: Tx, { id, grant_id }: Pick<ActionRow, "id" | "grant_id">, by: Actor): void {
-  const grant = tx.grants.all.get(grant_id ?? "");
+  const grant = tx.state(grantState).all.get(grant_id ?? "");
   if (grant === undefined || !grant.ends_on_failure || grant.ended !== null) return;
   endGrant(tx, grant, { cause: "failure", related_action: id, comment: null, by });
 }
@@ -29,5 +31,4 @@ export function endGrantOnFailure(tx: Tx, { id, grant_id }: Pick<ActionRow, "id"
 /** Records the end of an open grant in the ledger. After the commit, every process applies the end. */
 export function endGrant(tx: Tx, grant: Grant, end: End): void {
   tx.record(buildGrantEndEntry(grant, end, tx.now));
-  tx.bumpEpoch();
 }

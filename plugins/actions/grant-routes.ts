@@ -1,5 +1,7 @@
 /** Routes that create, read, revoke and flag grants. */
 import {
+  stopState,
+  grantState,
   type Actor,
   canSee,
   confirmCredential,
@@ -59,8 +61,8 @@ function readRoutes(host: CoreHost, tag: string): Route[] {
       responses: { 200: { description: "A page.", schema: schema.GrantList } },
       errors: ["INVALID_CURSOR"],
       async handle({ query, credential }) {
-        const { grants, stops } = await host.grants.list();
-        const now = host.clock();
+        const { now, state } = await host.snapshot();
+        const [grants, stops] = [state(grantState), state(stopState)];
         const before = query.cursor === undefined ? Infinity : Number(decodeCursor(LIST, query.cursor));
         const limit = query.limit ?? DEFAULT_LIMIT;
         const matches = (grant: Grant): boolean =>
@@ -89,7 +91,7 @@ function readRoutes(host: CoreHost, tag: string): Route[] {
       responses: { 200: { description: "The grant.", schema: schema.GrantRecord } },
       errors: ["GRANT_NOT_FOUND"],
       async handle({ params: { id }, credential }) {
-        const { grants } = await host.grants.list();
+        const grants = await host.state(grantState);
         return { status: 200, json: await renderGrant(host, visibleGrant(grants.all, id, credential)) };
       },
     }),
@@ -149,8 +151,8 @@ function changeRoutes(host: CoreHost, tag: string): Route[] {
         const comment = body.reason ?? null;
         const grant = await host.ledger.transact(async (tx) => {
           const caller = await confirmCredential(tx, credential, "grants:write");
-          const before = visibleGrant(tx.grants.all, params.id, caller);
-          if (findGrantEnd(before, tx.stops, tx.now) !== null) throw endedError(before.id);
+          const before = visibleGrant(tx.state(grantState).all, params.id, caller);
+          if (findGrantEnd(before, tx.state(stopState), tx.now) !== null) throw endedError(before.id);
           return end(tx, before, { cause: "revoked", related_action: null, comment, by: actorOf(caller) });
         });
         return { status: 200, json: await renderGrant(host, grant) };
@@ -172,7 +174,7 @@ function changeRoutes(host: CoreHost, tag: string): Route[] {
       async handle({ params, body: { action_id, reason }, credential }) {
         const grant = await host.ledger.transact(async (tx) => {
           const caller = await confirmCredential(tx, credential, "approvals:decide");
-          const before = visibleGrant(tx.grants.all, params.id, caller);
+          const before = visibleGrant(tx.state(grantState).all, params.id, caller);
           const row = await visibleAction(tx, action_id, caller);
           await verifyAgainstLedger(host, tx, row);
           if (row.grant_id !== before.id)
@@ -192,7 +194,7 @@ const actorOf = ({ key, principal }: Credential): Actor => toActor(key, principa
 
 function end(tx: LedgerTransaction, grant: Grant, how: Parameters<typeof endGrant>[2]): Grant {
   endGrant(tx, grant, how);
-  return tx.grants.all.get(grant.id) as Grant;
+  return tx.state(grantState).all.get(grant.id) as Grant;
 }
 
 function isVisible({ visibility }: Pick<Credential, "visibility">, { agent_id, tool }: Grant): boolean {
@@ -217,9 +219,10 @@ export async function renderGrant(host: CoreHost, grant: Grant): Promise<schema.
 }
 
 async function renderGrants(host: CoreHost, grants: readonly Grant[]): Promise<schema.GrantRecord[]> {
-  const { stops } = await host.grants.list();
-  const now = host.clock();
-  const reader = { key: (id: string) => host.storage.key(id), users: await host.users.list(), now };
+  const snapshot = await host.snapshot();
+  const { now } = snapshot;
+  const stops = snapshot.state(stopState);
+  const reader = { ...snapshot, key: (id: string) => host.storage.key(id) };
   const usages = await readUsages(host, grants, now);
   const rights = new Map<string, Rights | null>();
   for (const { by } of grants)

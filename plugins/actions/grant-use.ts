@@ -1,5 +1,8 @@
 /** Finds the grant that covers an action, under the ledger's lock: for its decision, and again for its start. */
 import {
+  userState,
+  stopState,
+  grantState,
   applyGrant,
   canSee,
   type CoreHost,
@@ -42,7 +45,7 @@ export async function findGrantedDecision(
   uncovered: UncoveredUse,
 ): Promise<{ decision: Decision; facts: Facts } | null> {
   if (uncovered.decision.approval?.grants === undefined) return null;
-  for (const grant of findOpenGrants(tx.grants, action, tx.stops, tx.now)) {
+  for (const grant of findOpenGrants(tx.state(grantState), action, tx.state(stopState), tx.now)) {
     if (!isGrantFor(grant, action)) continue;
     const granted = await applyOpenGrant(host, tx, action, evaluation, uncovered, grant, readGrantUsage);
     if (granted !== null) return granted;
@@ -63,10 +66,10 @@ export function redecideWithGrant(
   uncovered: UncoveredUse,
   first: Facts,
 ): Promise<{ decision: Decision; facts: Facts } | null> {
-  const grant = tx.grants.all.get(first.grant?.id ?? "");
+  const grant = tx.state(grantState).all.get(first.grant?.id ?? "");
   const usage = findGrantUsage(first);
   if (grant === undefined || usage === null || !isGrantFor(grant, action)) return Promise.resolve(null);
-  if (findGrantEnd(grant, tx.stops, tx.now) !== null) return Promise.resolve(null);
+  if (findGrantEnd(grant, tx.state(stopState), tx.now) !== null) return Promise.resolve(null);
   return applyOpenGrant(host, tx, action, evaluation, uncovered, grant, () => Promise.resolve(usage));
 }
 
@@ -135,8 +138,13 @@ async function findGrantorEligibility(
  * Whether the grant was signed with a passkey that the grantor still has. Users remove a passkey that was lost or
  * stolen.
  */
-function isSignedByHeldPasskey({ users }: Pick<LedgerTransaction, "users">, { passkey, by }: Grant): boolean {
-  return passkey !== null && users.get(by.key_id)?.passkeys.some(({ id }) => id === passkey) === true;
+function isSignedByHeldPasskey({ state }: Pick<LedgerTransaction, "state">, { passkey, by }: Grant): boolean {
+  return (
+    passkey !== null &&
+    state(userState)
+      .get(by.key_id)
+      ?.passkeys.some(({ id }) => id === passkey) === true
+  );
 }
 
 /** Whether the grantor still has the rights to vote and to create grants. */

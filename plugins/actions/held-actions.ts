@@ -1,5 +1,6 @@
 /** Finds the legal hold that prevents the erasure of an action. */
 import {
+  legalHoldState,
   type CoreHost,
   HELD_SUBJECT_DOCUMENTS,
   type LegalHold,
@@ -49,11 +50,8 @@ export async function createHoldFinder(
 }
 
 /** Whether the identifier of a person under an active hold cannot be read. Nothing can then be erased. */
-export async function hasUnreadableHold({
-  legalHolds,
-  documents,
-}: Pick<CoreHost, "legalHolds" | "documents">): Promise<boolean> {
-  const held = listActiveHolds(await legalHolds.list()).filter(({ subject }) => subject !== null);
+export async function hasUnreadableHold({ state, documents }: Pick<CoreHost, "state" | "documents">): Promise<boolean> {
+  const held = listActiveHolds(await state(legalHoldState)).filter(({ subject }) => subject !== null);
   if (held.length === 0) return false;
   const stored = await documents.list({ prefix: HELD_SUBJECT_DOCUMENTS.key(""), limit: MAX_ACTIVE_HOLDS });
   return held.some((hold) => readSubject(hold, stored) === null);

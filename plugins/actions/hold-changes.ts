@@ -3,6 +3,7 @@
  * for the ledger.
  */
 import {
+  legalHoldState,
   commitHoldSubject,
   confirmCredential,
   type CoreHost,
@@ -57,12 +58,12 @@ export function placeHold(
     const current = await confirmWriter(tx, credential);
     const earlier = await findCreatedResource(tx, current, call);
     if (earlier !== null) {
-      const hold = findHold(tx.legalHolds, earlier);
+      const hold = findHold(tx.state(legalHoldState), earlier);
       if (!(await isSameHold(host, tx, hold, { ...requestedHold, subject })))
         throw idempotencyConflict(call as IdempotentCall, earlier);
       return { hold, replayed: true };
     }
-    if (listActiveHolds(tx.legalHolds).length >= MAX_ACTIVE_HOLDS)
+    if (listActiveHolds(tx.state(legalHoldState)).length >= MAX_ACTIVE_HOLDS)
       throw new Refusal(
         "TOO_MANY_HOLDS",
         `${MAX_ACTIVE_HOLDS} legal holds are active, which is the limit; release some, or hold an agent instead of its actions`,
@@ -81,7 +82,7 @@ export function placeHold(
     if (held !== null && (await host.documents.within(tx).put(HELD_SUBJECT_DOCUMENTS.key(id), held, null)) === null)
       throw new Error(`the identifier of the legal hold ${id} is already stored`);
     await recordCreatedResource(tx, current, call, id);
-    return { hold: findHold(tx.legalHolds, id), replayed: false };
+    return { hold: findHold(tx.state(legalHoldState), id), replayed: false };
   });
 }
 
@@ -89,7 +90,7 @@ export function placeHold(
 export function releaseHold(host: CoreHost, credential: Credential, id: string, comment: string): Promise<LegalHold> {
   return host.ledger.transactFirst(async (tx) => {
     const current = await confirmWriter(tx, credential);
-    const before = findHold(tx.legalHolds, id);
+    const before = findHold(tx.state(legalHoldState), id);
     if (before.released_at !== null)
       throw new Refusal("HOLD_RELEASED", `the legal hold ${id} was released at ${toRfc3339(before.released_at)}`);
     const by = toActor(current.key, current.principal);
@@ -109,7 +110,7 @@ export function releaseHold(host: CoreHost, credential: Credential, id: string, 
       await deleteSubject(host, tx, id);
       await restartRetentionSweep(host.documents.within(tx));
     }
-    return findHold(tx.legalHolds, id);
+    return findHold(tx.state(legalHoldState), id);
   });
 }
 
@@ -157,7 +158,6 @@ async function deleteSubject(host: CoreHost, tx: Tx, id: string): Promise<void> 
 
 function record(tx: Tx, entry: Omit<LegalHoldEntry, "type" | "v" | "at">): void {
   tx.record({ type: "legal_hold", v: 1, at: toRfc3339(tx.now), ...entry });
-  tx.bumpEpoch();
 }
 
 /** Confirms the key under the lock. A key that is bound to an agent must not place or release holds. */

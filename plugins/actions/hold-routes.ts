@@ -1,6 +1,7 @@
 /** Routes that place, list and release legal holds. */
 import { Type, type Static } from "@sinclair/typebox";
 import {
+  legalHoldState,
   closed,
   type CoreHost,
   type LegalHold,
@@ -111,7 +112,7 @@ export function holdRoutes(host: CoreHost, tag: string): Route[] {
       scope: READERS,
       responses: { 200: { description: "The active legal holds.", schema: HoldList } },
       async handle({ credential }) {
-        const active = listActiveHolds(await host.legalHolds.list());
+        const active = listActiveHolds(await host.state(legalHoldState));
         return {
           status: 200,
           json: { holds: await Promise.all(active.map((hold) => renderHold(host, credential, hold))) },
@@ -167,7 +168,7 @@ export function holdRoutes(host: CoreHost, tag: string): Route[] {
       errors: ["HOLD_NOT_FOUND"],
       handle: async ({ params: { id }, credential }) => ({
         status: 200,
-        json: await renderHold(host, credential, findHold(await host.legalHolds.list(), id)),
+        json: await renderHold(host, credential, findHold(await host.state(legalHoldState), id)),
       }),
     }),
     defineRoute({

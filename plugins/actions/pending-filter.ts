@@ -110,7 +110,7 @@ export async function findMatchingActions(
   approver: PendingApprover = credential,
 ): Promise<Matches> {
   const matches: Match[] = [];
-  const moment = { now, users: await host.users.list() };
+  const moment = { ...(await host.snapshot()), now };
   let after: PendingCursor = { expires_at: now, decision_seq: Number.MAX_SAFE_INTEGER };
   let evaluated = 0;
   const words = splitWords(filter.q);

@@ -3,7 +3,15 @@
  * it is sorted newest first, so the most urgent action would be last.
  */
 import { type Static, Type } from "@sinclair/typebox";
-import { type CoreHost, invalidCursor, listReply, readPage, uniteVisibility, type Visibility } from "../../src/core.ts";
+import {
+  userState,
+  type CoreHost,
+  invalidCursor,
+  listReply,
+  readPage,
+  uniteVisibility,
+  type Visibility,
+} from "../../src/core.ts";
 import {
   type Credential,
   decodeCursor,
@@ -164,10 +172,10 @@ async function readUser(host: CoreHost, query: Query, id: string, caller: Creden
   if (caller.session?.user.id === id) return caller;
   if (!caller.hasScope("users:read") && !caller.hasScope("users:manage"))
     throw new Refusal("INSUFFICIENT_SCOPE", "reading what another user can approve needs the scope users:read");
-  const users = await host.users.list();
-  const user = users.get(id);
+  const snapshot = await host.snapshot();
+  const user = snapshot.state(userState).get(id);
   if (user === undefined) throw fault("there is no such user");
-  const rights = await host.keys.rightsOf({ key: (key) => host.storage.key(key), users, now: host.clock() }, id);
+  const rights = await host.keys.rightsOf({ ...snapshot, key: (key) => host.storage.key(key) }, id);
   if (rights === null) throw fault("the user is deactivated");
   const delegators = await host.users.delegatorsOf(id);
   // Combine visibilities: a user with restricted visibility also sees the actions that their delegators can see.

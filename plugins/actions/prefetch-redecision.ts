@@ -37,8 +37,8 @@ const isOpen = ({ status }: ActionRow): boolean => ["pending_approval", "allowed
 async function createEvaluation(host: CoreHost, row: ActionRow): Promise<Evaluation | null> {
   const request = readRequest(row);
   if (request === null) return null;
-  const [agent, users] = [await host.agents.facts(row.agent_id), await host.users.list()];
-  const reader = { now: host.clock(), users, key: (id: string) => host.storage.key(id) };
+  const agent = await host.agents.facts(row.agent_id);
+  const reader = { ...(await host.snapshot()), key: (id: string) => host.storage.key(id) };
   const submitter = await host.keys.rightsOf(reader, row.submitted_by);
   if (submitter === null) return null;
   const facts = submitterFacts(submitter, agent, null);

@@ -3,6 +3,10 @@
  * permit is issued. The policies, the agent and the key may have changed since the first decision.
  */
 import {
+  userState,
+  suggestedRuleState,
+  stopState,
+  findStopFacts,
   actionEntryFields,
   commitFacts,
   type CoreHost,
@@ -80,7 +84,7 @@ export async function reevaluateAction(
     limits.push({ policy, limit, basis, used: findRecordedUsage(counted, need) ?? (await readLimitUse(tx, need)) });
   }
   const facts: Facts = { ...now, limits };
-  const decided = decideForEntry(evaluation, { ...facts, ...tx.stopFacts(row) });
+  const decided = decideForEntry(evaluation, { ...facts, ...findStopFacts(tx.state(stopState), row, tx.now) });
   if (decided.decision.reason_code === "STOPPED") throw stoppedError(row, decided.decision);
   if (isUndecided(decided)) throw factsUnavailableError(row, decided.decision);
   const final = (await redecideWithGrant(host, tx, row, evaluation, decided, counted)) ?? decided;
@@ -109,7 +113,7 @@ export async function collectCurrentFacts(
     attributes: { ...ofAgent, groups: [...(rights?.groups ?? [])], roles: [...(rights?.roles ?? [])] },
     ...(await keyFacts(tx, row.submitted_by)),
     ...(commit === undefined ? {} : { policy_commit: commit }),
-    ...findSuggestedFacts(tx.suggestedRules, tx.activePolicies.compiled),
+    ...findSuggestedFacts(tx.state(suggestedRuleState), tx.activePolicies.compiled),
   };
 }
 
@@ -135,7 +139,7 @@ function stoppedError({ status }: ActionRow, { reason }: Decision): Refusal {
 }
 
 async function keyFacts(tx: LedgerTransaction, id: string): Promise<Pick<Facts, "key_ended">> {
-  const user = tx.users.get(id);
+  const user = tx.state(userState).get(id);
   if (user !== undefined) return user.ended_at === null ? {} : { key_ended: true };
   const key = await tx.key(id);
   const live = key !== null && key.revoked_at === null && (key.expires_at === null || key.expires_at > tx.now);

@@ -1,6 +1,9 @@
 /** Routes that submit an action, or preview its decision. README.md describes the path of a decision. */
 import { Type } from "@sinclair/typebox";
 import {
+  suggestedRuleState,
+  stopState,
+  findStopFacts,
   type ActionRequest,
   type CompiledPolicySet,
   type CoreHost,
@@ -274,8 +277,8 @@ async function prepareEvaluation(
   const now = host.clock();
   const baseFacts = {
     ...submitterFacts(credential, await host.agents.facts(request.agent_id), session),
-    ...(await host.stops.facts(request)),
-    ...findSuggestedFacts(await host.suggestedRules.list(), compiled),
+    ...findStopFacts(await host.state(stopState), request, host.clock()),
+    ...findSuggestedFacts(await host.state(suggestedRuleState), compiled),
   };
   const base = new Evaluation(compiled, request, baseFacts, now);
   const { evaluation, facts } = await readEvaluationInputs(host, host.storage, base, baseFacts, "", (calls) =>

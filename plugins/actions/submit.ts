@@ -1,5 +1,8 @@
 /** Decides and records a submission, from the validated request to the ledger entry. */
 import {
+  suggestedRuleState,
+  stopState,
+  findStopFacts,
   type ActionRequest,
   type AgentFacts,
   CHANGED_BY_POLICIES,
@@ -227,8 +230,8 @@ export async function recordSubmission(
   const commit = source?.["commit"];
   const baseFacts: Facts = {
     ...submitterFacts(credential, await tx.agentFacts(request.agent_id), session),
-    ...tx.stopFacts(request),
-    ...findSuggestedFacts(tx.suggestedRules, compiled),
+    ...findStopFacts(tx.state(stopState), request, tx.now),
+    ...findSuggestedFacts(tx.state(suggestedRuleState), compiled),
     ...(commit === undefined ? {} : { policy_commit: commit }),
   };
   const base = new Evaluation(compiled, request, baseFacts, tx.now);

@@ -1,5 +1,6 @@
 /** Counts the results of actions that suggested rules allowed, and reverts a rule when too many of its actions fail. */
 import {
+  suggestedRuleState,
   type Actor,
   appendRuleResult,
   buildSuggestedRuleEntry,
@@ -25,12 +26,11 @@ export async function countSuggestedResult(
   by: Actor,
 ): Promise<void> {
   for (const policy of suggestedPoliciesOf(history)) {
-    const rule = tx.suggestedRules.get(policy);
+    const rule = tx.state(suggestedRuleState).get(policy);
     if (rule === undefined || !isRuleInForce(rule)) continue;
     const results = appendRuleResult((await tx.meta(resultsMetaKey(policy))) ?? "", success);
     await tx.putMeta(resultsMetaKey(policy), results);
     if (success || !exceedsFailureRate(results, rule)) continue;
     tx.record(buildSuggestedRuleEntry(rule, { change: "reverted", cause: "failure", related_action: id, by }, tx.now));
-    tx.bumpEpoch();
   }
 }

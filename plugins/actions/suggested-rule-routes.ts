@@ -1,6 +1,7 @@
 /** Routes that list suggested rules, flag one of their uses, and restore a rule that was reverted. */
 import { Type, type Static } from "@sinclair/typebox";
 import {
+  suggestedRuleState,
   buildSuggestedRuleEntry,
   canSee,
   closed,
@@ -93,7 +94,9 @@ export function suggestedRuleRoutes(host: CoreHost, tag: string): Route[] {
       scope: "policies:read",
       responses: { 200: { description: "The rules, by name of their policy.", schema: RuleList } },
       async handle({ credential }) {
-        const rules = [...(await host.suggestedRules.list()).values()].filter((rule) => isVisible(credential, rule));
+        const rules = [...(await host.state(suggestedRuleState)).values()].filter((rule) =>
+          isVisible(credential, rule),
+        );
         rules.sort((a, b) => (a.policy < b.policy ? -1 : 1));
         return { status: 200, json: { suggested_rules: await Promise.all(rules.map((rule) => render(host, rule))) } };
       },
@@ -114,7 +117,7 @@ export function suggestedRuleRoutes(host: CoreHost, tag: string): Route[] {
       async handle({ params: { policy }, body: { action_id, reason }, credential }) {
         const rule = await host.ledger.transact(async (tx) => {
           const caller = await confirmCredential(tx, credential, "approvals:decide");
-          const before = findRule(tx.suggestedRules, policy, caller);
+          const before = findRule(tx.state(suggestedRuleState), policy, caller);
           const row = await visibleAction(tx, action_id, caller);
           if (!suggestedPoliciesOf(await verifyAgainstLedger(host, tx, row)).includes(policy))
             throw new Refusal("VALIDATION_FAILED", `the rule of "${policy}" did not allow the action ${action_id}`, {
@@ -153,7 +156,7 @@ export function suggestedRuleRoutes(host: CoreHost, tag: string): Route[] {
               "AGENT_MISMATCH",
               `the key "${caller.key.name}" is bound to the agent "${caller.key.agent_id}"; restore the rule in a session, or with a key that is bound to no agent`,
             );
-          const before = findRule(tx.suggestedRules, policy, caller);
+          const before = findRule(tx.state(suggestedRuleState), policy, caller);
           if (before.reverted === null)
             throw new Refusal("SUGGESTED_RULE_NOT_REVERTED", `the rule of "${policy}" is not reverted`);
           await tx.putMeta(resultsMetaKey(policy), "");
@@ -172,8 +175,7 @@ function recordChange(
   change: Omit<Parameters<typeof buildSuggestedRuleEntry>[1], "by">,
 ): SuggestedRule {
   tx.record(buildSuggestedRuleEntry(rule, { ...change, by: toActor(key, principal) }, tx.now));
-  tx.bumpEpoch();
-  return tx.suggestedRules.get(rule.policy) as SuggestedRule;
+  return tx.state(suggestedRuleState).get(rule.policy) as SuggestedRule;
 }
 
 /** Whether the credential may see actions that the rule applies to. */

@@ -1,5 +1,7 @@
 /** Verifies who may vote on an action: the holder of a key with its token, or the recipient of a link. */
 import {
+  type LedgerTransaction,
+  userState,
   type Actor,
   canSee,
   checkToken,
@@ -17,7 +19,6 @@ import {
   type SelfRelation,
   toActor,
   type TokenCheckResult,
-  type Users,
   type VoteStatement,
 } from "../../src/core.ts";
 import { assertMeetsOversightMode } from "./approver-plans.ts";
@@ -182,7 +183,7 @@ function assertSigned(
  */
 export async function verifyLinkVoter(
   host: CoreHost,
-  tx: Pick<StorageReader, "entriesOfAction"> & { users?: Users },
+  tx: Pick<StorageReader, "entriesOfAction"> & Partial<Pick<LedgerTransaction, "state">>,
   row: ActionRow,
   token: string,
 ): Promise<Voter> {
@@ -195,7 +196,7 @@ export async function verifyLinkVoter(
       `the link was sent to ${principal}, who is no longer in a channel of this decision; vote with a key, or ask the operator`,
     );
   }
-  if (host.keys.isEndedOwner(owner, tx.users))
+  if (host.keys.isEndedOwner(owner, tx.state?.(userState)))
     throw new Refusal("TOKEN_INVALID", `the link was sent to ${principal}, a deactivated user`);
   const groups = host.groups.of(principal);
   if (!canSee(host.groups.visibility(groups), row))

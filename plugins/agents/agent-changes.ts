@@ -193,7 +193,6 @@ function record(
     agent,
     by: toActor(caller.key, caller.principal),
   });
-  tx.bumpEpoch();
   return appended;
 }
 

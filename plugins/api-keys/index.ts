@@ -1,5 +1,6 @@
 /** API keys: creates, lists and revokes them. A change applies from the next request. */
 import {
+  userState,
   buildKeyEntry,
   canCreateApprovers,
   confirmCredential,
@@ -190,7 +191,6 @@ async function create(
     const newKey = { ...minted.row, owner: owner === null ? null : findOwner(tx, owner), created_at: tx.now };
     await tx.insertKey(newKey);
     tx.record(buildKeyEntry("created", newKey, tx.now, toActor(caller.key, caller.principal)));
-    tx.bumpEpoch();
     await recordCreatedResource(tx, caller, call, newKey.id);
     return { row: newKey, replayed: false };
   });
@@ -229,8 +229,8 @@ function requestedOwner(
  * Returns the owner's name in the form that the key stores. Throws VALIDATION_FAILED if the owner must be a user and is
  * not.
  */
-function findOwner({ users }: LedgerTransaction, owner: string): string {
-  const found = resolveOwner(users, owner);
+function findOwner({ state }: LedgerTransaction, owner: string): string {
+  const found = resolveOwner(state(userState), owner);
   if ("owner" in found) return found.owner;
   throw ownerFault(
     `the owner of a key must be an active user: ${found.fault}. For a key of an agent without a person behind it, set agent_id, and set owner to null`,
@@ -283,7 +283,6 @@ async function revoke(host: CoreHost, id: string, credential: Credential): Promi
     await tx.revokeKey(id, tx.now);
     const by = toActor(caller.key, caller.principal);
     tx.record(buildKeyEntry("revoked", key, tx.now, by));
-    tx.bumpEpoch();
     const why = { by, comment: `the key "${key.name}", which submitted it, was revoked` };
     const more = await host.openActionCanceller.cancelPage(tx, { key_id: id }, why);
     return { row: { ...key, revoked_at: tx.now }, why, more };

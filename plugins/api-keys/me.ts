@@ -1,4 +1,5 @@
 /** Routes that describe the caller's key, and look up the names of keys by their ids. */
+import { userState } from "../../src/core.ts";
 import { Type } from "@sinclair/typebox";
 import type { CoreHost, User } from "../../src/core.ts";
 import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
@@ -95,7 +96,7 @@ export function meRoutes(host: CoreHost): Route[] {
         const narrow =
           agent_id !== null && !credential.hasScope("actions:read") && !credential.hasScope("provenance:read");
         const ids = [...new Set(query.ids.split(","))];
-        const users = await host.users.list();
+        const users = await host.state(userState);
         const rows = await Promise.all(
           ids.map(async (id) => (await host.storage.key(id)) ?? renderAsKey(users.get(id))),
         );

@@ -1,6 +1,6 @@
 /** Liveness and readiness, for process supervisors and load balancers. */
 import { Type, type Static } from "@sinclair/typebox";
-import { type CoreHost, defineCorePlugin, listActiveStops, type PolicyState } from "../../src/core.ts";
+import { stopState, type CoreHost, defineCorePlugin, listActiveStops, type PolicyState } from "../../src/core.ts";
 import { defineRoute, toRfc3339 } from "../../src/plugin.ts";
 import { StorageError } from "../../src/storage/index.ts";
 
@@ -261,7 +261,7 @@ async function replicasOf(host: CoreHost): Promise<Checks["replicas"]> {
 /** Returns only the number of stops, because callers of this route are not authenticated. */
 async function stopsOf(host: CoreHost): Promise<Checks["stops"]> {
   try {
-    const held = listActiveStops(await host.stops.list(), host.clock());
+    const held = listActiveStops(await host.state(stopState), host.clock());
     const whole = held.some(({ agent, tool, policy }) => agent === null && tool === null && policy === null);
     const detail = whole ? "everything is stopped" : held.length > 0 ? "some actions are stopped" : "ok";
     return { ok: held.length === 0, detail, held: held.length };

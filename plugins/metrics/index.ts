@@ -1,7 +1,15 @@
 /** Serves metrics for Prometheus (text format 0.0.4). */
 import { Type } from "@sinclair/typebox";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import { type CoreHost, type DecisionEntry, decodeEntry, defineCorePlugin, listActiveStops } from "../../src/core.ts";
+import {
+  stopState,
+  breakGlassState,
+  type CoreHost,
+  type DecisionEntry,
+  decodeEntry,
+  defineCorePlugin,
+  listActiveStops,
+} from "../../src/core.ts";
 import { defineRoute } from "../../src/plugin.ts";
 import type { EntryRow } from "../../src/storage/index.ts";
 
@@ -203,7 +211,7 @@ function addCoreGauges(host: CoreHost, register: Registry): void {
   );
   const age = (since: number): number => Math.max(0, host.clock() - since) / 1000;
   gauge("assent_stops_held", "Active stops.", async (metric) =>
-    metric.set(listActiveStops(await host.stops.list(), host.clock()).length),
+    metric.set(listActiveStops(await host.state(stopState), host.clock()).length),
   );
   gauge("assent_approvals_pending", "Pending actions that have not expired.", async (metric) =>
     metric.set(await host.storage.pendingCount({ all: true }, host.clock())),
@@ -218,7 +226,7 @@ function addCoreGauges(host: CoreHost, register: Registry): void {
     },
   );
   gauge("assent_break_glass_reviews_open", "Emergency approvals that no one has reviewed.", async (metric) =>
-    metric.set((await host.breakGlass.list()).open.size),
+    metric.set((await host.state(breakGlassState)).open.size),
   );
   gauge(
     "assent_deliveries",

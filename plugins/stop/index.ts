@@ -1,5 +1,6 @@
 /** Stops: one request denies actions in every process, with precedence over all policies. */
 import {
+  stopState,
   type CoreHost,
   defineCorePlugin,
   isStopActive,
@@ -33,7 +34,9 @@ function routes(host: CoreHost): Route[] {
         "A key that is bound to an agent sees only stops that affect the agent. The reason and the person who placed a stop are visible to keys that see all actions or have `stop:write`.",
       responses: { 200: { description: "The active stops.", schema: schema.StopList } },
       async handle({ credential }) {
-        const stops = listActiveStops(await host.stops.list(), host.clock()).filter((stop) => canSee(credential, stop));
+        const stops = listActiveStops(await host.state(stopState), host.clock()).filter((stop) =>
+          canSee(credential, stop),
+        );
         return { status: 200, json: { stops: stops.map((stop) => renderStop(host, credential, stop)) } };
       },
     }),
@@ -74,7 +77,7 @@ function routes(host: CoreHost): Route[] {
       responses: { 200: one },
       errors: ["STOP_NOT_FOUND"],
       async handle({ params: { id }, credential }) {
-        const stop = findStop(await host.stops.list(), id);
+        const stop = findStop(await host.state(stopState), id);
         if (!canSee(credential, stop)) throw stopNotFound(id);
         return { status: 200, json: renderStop(host, credential, stop) };
       },

@@ -1,5 +1,7 @@
 /** Places and lifts stops. Each change is an urgent transaction that does not evaluate policies. */
 import {
+  suggestedRuleState,
+  stopState,
   buildSuggestedRuleEntry,
   confirmCredential,
   type CoreHost,
@@ -39,7 +41,7 @@ export function placeStop(
   return host.ledger.transactFirst(async (tx) => {
     const caller = await confirmWriter(tx, credential);
     const earlier = await findCreatedResource(tx, caller, call);
-    if (earlier !== null) return { stop: findStop(tx.stops, earlier), replayed: true };
+    if (earlier !== null) return { stop: findStop(tx.state(stopState), earlier), replayed: true };
     if (until !== null && until <= tx.now)
       throw new Refusal(
         "VALIDATION_FAILED",
@@ -50,7 +52,7 @@ export function placeStop(
       );
     // Accept a stop that covers everything even if the maximum is reached.
     const narrow = agent !== null || tool !== null || policy !== null;
-    if (narrow && listActiveStops(tx.stops, tx.now).length >= MAX_ACTIVE)
+    if (narrow && listActiveStops(tx.state(stopState), tx.now).length >= MAX_ACTIVE)
       throw new Refusal(
         "TOO_MANY_STOPS",
         `${MAX_ACTIVE} stops are active, which is the limit; lift some, or place a stop without a selector`,
@@ -69,7 +71,7 @@ export function placeStop(
     });
     revertSuggestedRules(tx, { id, agent, tool, policy, reason }, toActor(caller.key, caller.principal));
     await recordCreatedResource(tx, caller, call, id);
-    return { stop: findStop(tx.stops, id), replayed: false };
+    return { stop: findStop(tx.state(stopState), id), replayed: false };
   });
 }
 
@@ -79,10 +81,9 @@ function revertSuggestedRules(
   stop: Pick<Stop, "id" | "agent" | "tool" | "policy" | "reason">,
   by: ReturnType<typeof toActor>,
 ): void {
-  for (const rule of findRulesRevertedByStop(tx.suggestedRules, stop)) {
+  for (const rule of findRulesRevertedByStop(tx.state(suggestedRuleState), stop)) {
     const change = { change: "reverted", cause: "stop", related_stop: stop.id, comment: stop.reason, by } as const;
     tx.record(buildSuggestedRuleEntry(rule, change, tx.now));
-    tx.bumpEpoch();
   }
 }
 
@@ -90,7 +91,7 @@ function revertSuggestedRules(
 export function liftStop(host: CoreHost, credential: Credential, id: string, comment: string | null): Promise<Stop> {
   return host.ledger.transactFirst(async (tx) => {
     const caller = await confirmWriter(tx, credential);
-    const before = findStop(tx.stops, id);
+    const before = findStop(tx.state(stopState), id);
     if (!isStopActive(before, tx.now)) throw new Refusal("STOP_OVER", `the stop ${id} was already lifted or has ended`);
     const by = toActor(caller.key, caller.principal);
     const people = before.lifts.map((lift) => principalsBehindVote(host, lift.by));
@@ -111,7 +112,7 @@ export function liftStop(host: CoreHost, credential: Credential, id: string, com
       needed,
       by,
     });
-    return findStop(tx.stops, id);
+    return findStop(tx.state(stopState), id);
   });
 }
 
@@ -127,7 +128,6 @@ export function stopNotFound(id: string): Refusal {
 
 function record(tx: Tx, entry: Omit<StopEntry, "type" | "v" | "at">): void {
   tx.record({ type: "stop", v: 1, at: toRfc3339(tx.now), ...entry });
-  tx.bumpEpoch();
 }
 
 /** Confirms the key under the lock. A key that is bound to an agent must not place or lift stops. */

@@ -1,10 +1,11 @@
 /** Records changes of delegations within a ledger transaction. */
+import { delegationState } from "../../src/core.ts";
 import type { Delegation, DelegationEntry, LedgerTransaction, User } from "../../src/core.ts";
 import { toRfc3339 } from "../../src/plugin.ts";
 
 /** Ends all delegations from and to a user who is being deactivated, within a ledger transaction. */
 export function endDelegationsOf(tx: LedgerTransaction, { id, name }: User, by: DelegationEntry["by"]): void {
-  for (const delegation of tx.delegations.values()) {
+  for (const delegation of tx.state(delegationState).values()) {
     const isOver = delegation.ended !== null || delegation.until <= tx.now;
     if (isOver || (delegation.from !== id && delegation.to !== id)) continue;
     recordDelegationEnd(tx, by, delegation, "user_ended", `the user "${name}" was deactivated`);
@@ -35,5 +36,4 @@ export function recordDelegation(
   delegation: DelegationEntry["delegation"],
 ): void {
   tx.record({ type: "delegation", v: 1, at: toRfc3339(tx.now), change, delegation, cause, comment, by });
-  tx.bumpEpoch();
 }

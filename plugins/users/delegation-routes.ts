@@ -1,6 +1,14 @@
 /** Routes that create, list and revoke delegations. */
 import type { CoreHost, Delegation, Users } from "../../src/core.ts";
-import { closed, delegationStatus, orNull, textSchema, timeSchema } from "../../src/core.ts";
+import {
+  userState,
+  delegationState,
+  closed,
+  delegationStatus,
+  orNull,
+  textSchema,
+  timeSchema,
+} from "../../src/core.ts";
 import {
   defineRoute,
   nextLink,
@@ -117,7 +125,7 @@ function readRoutes(host: CoreHost): Route[] {
       responses: { 200: { description: "A page, including ended delegations.", schema: DelegationList } },
       errors: ["INVALID_CURSOR"],
       async handle({ query, credential }) {
-        const [all, users, now] = [await host.users.delegations(), await host.users.list(), host.clock()];
+        const [all, users, now] = [await host.state(delegationState), await host.state(userState), host.clock()];
         const listed = [...all.values()]
           .filter(
             (each) =>
@@ -144,7 +152,7 @@ function readRoutes(host: CoreHost): Route[] {
       responses: { 200: ONE },
       errors: [ERRORS.DELEGATION_NOT_FOUND],
       async handle({ params: { id }, credential }) {
-        const delegation = requireVisibleDelegation((await host.users.delegations()).get(id), id, credential);
+        const delegation = requireVisibleDelegation((await host.state(delegationState)).get(id), id, credential);
         return { status: 200, json: await render(host, delegation) };
       },
     }),
@@ -161,7 +169,7 @@ function readRoutes(host: CoreHost): Route[] {
       errors: [ERRORS.SESSION_REQUIRED, "INVALID_CURSOR"],
       async handle({ params: { id }, query, credential }) {
         requireOwnUser(credential, id);
-        const { rows, next_cursor } = slicePage("delegates", listDelegates(await host.users.list(), id), query);
+        const { rows, next_cursor } = slicePage("delegates", listDelegates(await host.state(userState), id), query);
         const delegates = rows.map(({ id: user, name }) => ({ id: user, name }));
         return {
           status: 200,
@@ -212,7 +220,7 @@ function changeRoutes(host: CoreHost): Route[] {
 }
 
 async function render(host: CoreHost, delegation: Delegation) {
-  return renderDelegation(delegation, await host.users.list(), host.clock());
+  return renderDelegation(delegation, await host.state(userState), host.clock());
 }
 
 function renderDelegation(delegation: Delegation, users: Users, now: number): Static<typeof DelegationRecord> {

@@ -1,6 +1,8 @@
 /** Changes delegations. Each change is a ledger transaction that records an entry. */
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import {
+  userState,
+  delegationState,
   type CoreHost,
   type Delegation,
   delegationStatus,
@@ -50,14 +52,14 @@ export function createDelegation(
     if (!caller.hasScope("approvals:decide"))
       throw new Refusal("INSUFFICIENT_SCOPE", "you cannot approve, so there is nothing to delegate");
     const { to, groups = null, agents = null, tools = null, comment = null } = terms;
-    assertMayReceive(requireActiveUser(tx.users, to), from);
+    assertMayReceive(requireActiveUser(tx.state(userState), to), from);
     const known = delegableGroups(host, caller);
     const unknown = groups?.find((group) => !known.includes(group));
     if (unknown !== undefined) throw invalid(`"${unknown}" is neither one of your groups nor a rota`);
     for (const end of ["from", "to"] as const) assertRoom(tx, end, end === "from" ? from : to);
     const delegation = { id, from, to, groups, agents, tools, ...readPeriod(terms, tx.now) };
     recordDelegation(tx, toActor(caller.key, caller.principal), "created", null, comment, delegation);
-    return tx.delegations.get(id) as Delegation;
+    return tx.state(delegationState).get(id) as Delegation;
   });
 }
 
@@ -70,14 +72,14 @@ export function revokeDelegation(
 ): Promise<Delegation> {
   return host.ledger.transact(async (tx) => {
     const caller = await tx.confirm(credential);
-    const delegation = requireVisibleDelegation(tx.delegations.get(id), id, caller);
+    const delegation = requireVisibleDelegation(tx.state(delegationState).get(id), id, caller);
     const user = caller.session?.user.id;
     if (user !== delegation.from && user !== delegation.to && !caller.hasScope("users:manage"))
       throw new Refusal("INSUFFICIENT_SCOPE", "only its two users, or a caller with users:manage, can revoke it");
-    if (delegationStatus(delegation, tx.users, tx.now) === "ended")
+    if (delegationStatus(delegation, tx.state(userState), tx.now) === "ended")
       throw new Refusal(ERRORS.DELEGATION_ENDED, `the delegation ${id} has ended`);
     recordDelegationEnd(tx, toActor(caller.key, caller.principal), delegation, "revoked", comment);
-    return tx.delegations.get(id) as Delegation;
+    return tx.state(delegationState).get(id) as Delegation;
   });
 }
 
@@ -124,8 +126,8 @@ function assertMayReceive(to: User, from: string): void {
 }
 
 function assertRoom(tx: LedgerTransaction, end: "from" | "to", user: string): void {
-  const open = [...tx.delegations.values()].filter(
-    (each) => each[end] === user && delegationStatus(each, tx.users, tx.now) !== "ended",
+  const open = [...tx.state(delegationState).values()].filter(
+    (each) => each[end] === user && delegationStatus(each, tx.state(userState), tx.now) !== "ended",
   );
   if (open.length >= MAX_OPEN)
     throw invalid(`${MAX_OPEN} delegations ${end} this user have not ended, which is the limit; revoke one first`);

@@ -5,6 +5,7 @@
  */
 import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
 import {
+  userState,
   type CoreHost,
   findUserByPasskey,
   type LedgerTransaction,
@@ -178,7 +179,7 @@ function assertHasRoom({ passkeys }: User): void {
  */
 export function withPasskey(tx: LedgerTransaction, before: User, passkey: Passkey): User {
   assertHasRoom(before);
-  if (findUserByPasskey(tx.users, passkey.id) !== null)
+  if (findUserByPasskey(tx.state(userState), passkey.id) !== null)
     throw new Refusal(ERRORS.PASSKEY_INVALID, "this passkey is already enrolled");
   return { ...before, passkeys: [...before.passkeys, passkey] };
 }

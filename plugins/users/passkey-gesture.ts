@@ -1,7 +1,7 @@
 /**
  * A gesture with a passkey that confirms one change in one session, such as the sign-in of a terminal or a new passkey.
  */
-import { type CoreHost, type LedgerTransaction, type Passkey, type User } from "../../src/core.ts";
+import { userState, type CoreHost, type LedgerTransaction, type Passkey, type User } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import { useChallenge } from "./challenges.ts";
 import { advancePasskeyCounter } from "./passkey-counters.ts";
@@ -31,7 +31,7 @@ export async function gestureOptions(
   userId: string,
   purpose: string,
 ): Promise<Record<string, unknown> | null> {
-  const passkeys = passkeysForSite((await host.users.list()).get(userId), site);
+  const passkeys = passkeysForSite((await host.state(userState)).get(userId), site);
   return passkeys.length === 0 ? null : { ...(await assertionOptions(host, site, purpose, passkeys)) };
 }
 
@@ -48,7 +48,7 @@ export async function verifyGesture(
   purpose: string,
 ): Promise<Gesture | null> {
   if (response === undefined) return null;
-  const user = (await host.users.list()).get(userId);
+  const user = (await host.state(userState)).get(userId);
   const passkey = passkeysForSite(user, site).find(({ id }) => id === readPasskeyId(response));
   if (user === undefined || passkey === undefined) throw notConfirmed();
   const { counter, challenge } = await verifyAssertion(host, site, response, user, passkey, purpose);

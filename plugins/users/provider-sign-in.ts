@@ -5,6 +5,7 @@
  */
 import { randomBytes } from "node:crypto";
 import {
+  userState,
   type CoreHost,
   findUserByIdentity,
   type LedgerTransaction,
@@ -87,7 +88,7 @@ function refreshUser(
   const { scim, subject_claim } = provider.options;
   const identity = { issuer: String(claims["iss"]), subject: subjectIn(provider, claims) };
   const managed_by = `${scim ? "scim" : "oidc"}:${provider.options.id}`;
-  const before = findUserByIdentity(tx.users, identity.issuer, identity.subject);
+  const before = findUserByIdentity(tx.state(userState), identity.issuer, identity.subject);
   if (scim && before?.managed_by !== managed_by)
     throw new Refusal(
       ERRORS.NOT_PROVISIONED,

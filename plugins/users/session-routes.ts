@@ -1,5 +1,5 @@
 /** Routes that sign users in, and that read and end the caller's session. */
-import { type CoreHost } from "../../src/core.ts";
+import { userState, type CoreHost } from "../../src/core.ts";
 import { defineRoute, Refusal, type Route, toRfc3339 } from "../../src/plugin.ts";
 import { clearSessionCookie } from "./cookies.ts";
 import { findEnrolment } from "./user-changes.ts";
@@ -153,7 +153,7 @@ function enrolmentRoutes(host: CoreHost, sessions: Sessions): Route[] {
       errors: [...CEREMONY_ERRORS, ERRORS.LINK_INVALID],
       async handle({ request, body: { token } }) {
         const site = requireSamePage(host, request);
-        const { user } = findEnrolment(await host.users.list(), token, host.clock());
+        const { user } = findEnrolment(await host.state(userState), token, host.clock());
         const options = await registrationOptions(host, site, user, enrolmentChallengePurpose(token));
         return { status: 200, json: { user: user.name, options } };
       },

@@ -1,6 +1,6 @@
 /** Ledger transactions that sign a user in: with a passkey, or with a link or recovery code that adds a passkey. */
 import { Refusal } from "../../src/plugin.ts";
-import { type CoreHost, sha256Hex, utf8, findUserByPasskey, type User } from "../../src/core.ts";
+import { userState, type CoreHost, sha256Hex, utf8, findUserByPasskey, type User } from "../../src/core.ts";
 import { useChallenge } from "./challenges.ts";
 import { recordRegistrationUse, withPasskey } from "./passkey-changes.ts";
 import { advancePasskeyCounter, copiedPasskeyError } from "./passkey-counters.ts";
@@ -25,13 +25,13 @@ export async function signInWithPasskey(
   browser: string,
 ): Promise<SignInResult> {
   const id = readPasskeyId(response);
-  const found = findUserByPasskey(await host.users.list(), id);
+  const found = findUserByPasskey(await host.state(userState), id);
   const passkey = found?.passkeys.find((each) => each.id === id);
   if (found === null || passkey === undefined || found.ended_at !== null) throw unknown();
   assertNotManaged(found);
   const { counter, challenge } = await verifyAssertion(host, site, response, found, passkey, SIGN_IN_PURPOSE);
   const signedIn = await host.ledger.transact(async (tx) => {
-    const user = findUserByPasskey(tx.users, id);
+    const user = findUserByPasskey(tx.state(userState), id);
     if (user === null || user.ended_at !== null) throw unknown();
     assertNotManaged(user);
     await useChallenge(host, tx, challenge);
@@ -59,11 +59,11 @@ export async function enrolUser(
   answer: { token: string; response: unknown; name: string },
   browser: string,
 ): Promise<SignInResult & { recovery_codes: string[] | null }> {
-  findEnrolment(await host.users.list(), answer.token, host.clock());
+  findEnrolment(await host.state(userState), answer.token, host.clock());
   const added = await verifyRegistration(host, site, answer, enrolmentChallengePurpose(answer.token));
   const codes = newRecoveryCodes();
   return host.ledger.transact(async (tx) => {
-    const { spent, kind } = findEnrolment(tx.users, answer.token, tx.now);
+    const { spent, kind } = findEnrolment(tx.state(userState), answer.token, tx.now);
     assertNotManaged(spent);
     const shows = spent.recovery_codes.length === 0;
     const before = { ...spent, ...(shows ? { recovery_codes: codes.map(hashRecoveryCode) } : {}) };

@@ -4,7 +4,7 @@
  * exchanges its verifier for a session, once. Unauthenticated requests do not write to the store.
  */
 import { type Document, Refusal } from "../../src/plugin.ts";
-import { type CoreHost, matchesTerminalCode, terminalChallenge } from "../../src/core.ts";
+import { userState, type CoreHost, matchesTerminalCode, terminalChallenge } from "../../src/core.ts";
 import { copiedPasskeyError } from "./passkey-counters.ts";
 import { gestureOptions, useGesture, verifyGesture } from "./passkey-gesture.ts";
 import { ERRORS } from "./user-errors.ts";
@@ -65,7 +65,7 @@ export async function confirmTerminal(
   const { challenge } = terminal;
   const gesture = await verifyGesture(host, site, user_id, response, purposeOf(session, challenge));
   const expiresAt = await host.ledger.transact(async (tx) => {
-    const user = tx.users.get(user_id);
+    const user = tx.state(userState).get(user_id);
     if (user?.ended_at !== null || !(await sessions.isLive({ user_id, id }, tx)))
       throw new Refusal("MISSING_CREDENTIAL", "your session has ended; sign in again");
     const documents = host.documents.within(tx);
@@ -100,7 +100,7 @@ export async function signInTerminal(
     const document = await documents.get(key);
     if (document === null) throw unconfirmed();
     const { user_id, session_id, expires_at } = confirmationIn(document);
-    const user = tx.users.get(user_id);
+    const user = tx.state(userState).get(user_id);
     const isValid = expires_at > tx.now && (await sessions.isLive({ user_id, id: session_id }, tx));
     if (!isValid || user === undefined || user.ended_at !== null) throw unconfirmed();
     await documents.delete(key, document.version);

@@ -2,6 +2,9 @@
 import { randomBytes } from "node:crypto";
 import { type Credential, Refusal, type Session, toRfc3339 } from "../../src/plugin.ts";
 import {
+  userState,
+  stopState,
+  grantState,
   confirmCredential,
   type CoreHost,
   type LedgerTransaction,
@@ -48,7 +51,6 @@ export function recordUser(
   { reason = null, confirmed_by = null }: Partial<Pick<UserEntry, "reason" | "confirmed_by">> = {},
 ): User {
   tx.record({ type: "user", v: 1, at: toRfc3339(tx.now), change, user, reason, confirmed_by, by });
-  tx.bumpEpoch();
   return user;
 }
 
@@ -90,7 +92,7 @@ export function changeUser(
 ): Promise<User> {
   return host.ledger.transact(async (tx) => {
     const caller = await confirmCredential(tx, credential, "users:manage");
-    const before = requireActiveUser(tx.users, id);
+    const before = requireActiveUser(tx.state(userState), id);
     assertNotManaged(before);
     assertMayGive(caller, [...before.roles, ...(change.roles ?? [])]);
     const user = { ...before, ...change };
@@ -109,7 +111,7 @@ export function createEnrolmentLink(
   const token = newToken();
   return host.ledger.transact(async (tx) => {
     const caller = await confirmCredential(tx, credential, "users:manage");
-    const before = requireActiveUser(tx.users, id);
+    const before = requireActiveUser(tx.state(userState), id);
     assertNotManaged(before);
     // Reject links for the caller's own user, even with a key of that user. Otherwise, someone with a stolen session of
     // an admin could add a passkey to the admin's user.
@@ -137,7 +139,7 @@ export async function deactivateUser(
 ): Promise<{ user: User; revoked_keys: string[] }> {
   const done = await host.ledger.transact(async (tx) => {
     const caller = await confirmCredential(tx, credential, "users:manage");
-    const before = requireActiveUser(tx.users, id);
+    const before = requireActiveUser(tx.state(userState), id);
     assertMayGive(caller, before.roles);
     if (isAdmin(before)) await assertNotLastAdmin(host, tx, before);
     const by = toActor(caller.key, caller.principal);
@@ -165,7 +167,6 @@ export async function deactivateUserWithin(
     if (key.revoked_at !== null || !isTheirs(key)) continue;
     await tx.revokeKey(key.id, tx.now);
     tx.record(buildKeyEntry("revoked", key, tx.now, by));
-    tx.bumpEpoch();
     revoked_keys.push(key.id);
   }
   await sessions.endAll(tx, before.id, by, "the user was deactivated");
@@ -178,11 +179,10 @@ export async function deactivateUserWithin(
 
 /** Ends the grants that the user gave in a session or with one of these keys. */
 function endGrantsOf(tx: LedgerTransaction, { id, name }: User, keys: readonly string[], by: Actor): void {
-  for (const grant of tx.grants.all.values()) {
-    if (findGrantEnd(grant, tx.stops, tx.now) !== null || ![id, ...keys].includes(grant.by.key_id)) continue;
+  for (const grant of tx.state(grantState).all.values()) {
+    if (findGrantEnd(grant, tx.state(stopState), tx.now) !== null || ![id, ...keys].includes(grant.by.key_id)) continue;
     const comment = `the user "${name}", who granted it, was deactivated`;
     tx.record(buildGrantEndEntry(grant, { cause: "revoked", related_action: null, comment, by }, tx.now));
-    tx.bumpEpoch();
   }
 }
 
@@ -205,7 +205,7 @@ export async function cancelOpenActions(
 export function reactivateUser(host: CoreHost, credential: Credential, id: string): Promise<User> {
   return host.ledger.transact(async (tx) => {
     const caller = await confirmCredential(tx, credential, "users:manage");
-    const before = requireUser(tx.users, id);
+    const before = requireUser(tx.state(userState), id);
     if (before.ended_at === null) throw new Refusal(ERRORS.NOT_ENDED, `the user ${id} is not deactivated`);
     assertMayGive(caller, before.roles);
     return recordUser(tx, "resumed", { ...before, ended_at: null }, toActor(caller.key, caller.principal));
@@ -305,7 +305,7 @@ function isAdmin({ roles }: User): boolean {
 
 async function assertNotLastAdmin(host: CoreHost, tx: LedgerTransaction, user: User): Promise<void> {
   const other = findUser(
-    tx.users,
+    tx.state(userState),
     (each) => each.id !== user.id && each.ended_at === null && isAdmin(each) && hasEnrolled(each),
   );
   if (other !== null) return;

@@ -1,6 +1,6 @@
 /** Routes that list and change users, their sessions and their passkeys. */
 import { type Credential, defineRoute, nextLink, Refusal, type Route, slicePage } from "../../src/plugin.ts";
-import { confirmCredential, type CoreHost, toActor, parseRfc3339, type User } from "../../src/core.ts";
+import { userState, confirmCredential, type CoreHost, toActor, parseRfc3339, type User } from "../../src/core.ts";
 import {
   changeUser,
   createEnrolmentLink,
@@ -41,7 +41,7 @@ function listRoutes(host: CoreHost, sessions: Sessions): Route[] {
       responses: { 200: { description: "A page, including deactivated users.", schema: schema.UserList } },
       errors: ["INVALID_CURSOR"],
       async handle({ query }) {
-        const all = [...(await host.users.list()).values()]
+        const all = [...(await host.state(userState)).values()]
           .filter(({ ended_at }) => query.status === undefined || (query.status === "live") === (ended_at === null))
           .map((user) => ({ id: user.id, created_at: parseRfc3339(user.created_at) ?? 0, user }))
           .reverse();
@@ -89,7 +89,7 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
       errors: [ERRORS.NOT_FOUND],
       handle: async ({ params }) => ({
         status: 200,
-        json: await describeUser(sessions, requireUser(await host.users.list(), params.id)),
+        json: await describeUser(sessions, requireUser(await host.state(userState), params.id)),
       }),
     }),
     defineRoute({
@@ -181,9 +181,9 @@ function rightsRoute(host: CoreHost): Route {
           "INSUFFICIENT_SCOPE",
           "this is another user; reading their rights needs the scope users:read",
         );
-      const users = await host.users.list();
-      requireUser(users, id);
-      const reader = { key: (key: string) => host.storage.key(key), users, now: host.clock() };
+      const snapshot = await host.snapshot();
+      requireUser(snapshot.state(userState), id);
+      const reader = { ...snapshot, key: (key: string) => host.storage.key(key) };
       return {
         status: 200,
         json: {
@@ -210,7 +210,7 @@ function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {
       errors: [ERRORS.NOT_FOUND],
       async handle({ params, credential }) {
         if (!credential.hasScope("users:read")) assertOwnOrManaged(credential, params.id);
-        requireUser(await host.users.list(), params.id);
+        requireUser(await host.state(userState), params.id);
         const now = host.clock();
         const open = (await sessions.list(params.id)).filter((session) => !sessions.isExpired(session, now));
         const current = credential.session?.id ?? null;
@@ -230,7 +230,7 @@ function sessionListRoutes(host: CoreHost, sessions: Sessions): Route[] {
       async handle({ params, credential }) {
         await host.ledger.transact(async (tx) => {
           const caller = await confirmOwnOrManaged(tx, credential, params.id);
-          requireUser(tx.users, params.id);
+          requireUser(tx.state(userState), params.id);
           await sessions.endAll(tx, params.id, toActor(caller.key, caller.principal), null);
         });
         return { status: 204 };

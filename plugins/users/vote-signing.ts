@@ -1,5 +1,6 @@
 /** Lets the user of a session sign votes with a passkey. */
 import {
+  userState,
   assertionCounter,
   type CoreHost,
   findAssertionFault,
@@ -42,7 +43,7 @@ export function createSessionPasskeys(
     },
     async claim(nonce, challenge, response) {
       const assertion = toAssertion(response);
-      const { passkey } = findPasskey(await host.users.list(), session.user_id, assertion.credential_id);
+      const { passkey } = findPasskey(await host.state(userState), session.user_id, assertion.credential_id);
       await accepted(() => assertChallenge(host, purpose, nonce));
       const expected = { challenge, passkey, origin: site.origin };
       const fault =
@@ -52,7 +53,7 @@ export function createSessionPasskeys(
       if (fault !== null) throw invalid(`the passkey's response was not accepted: ${fault}`);
       const counter = assertionCounter(assertion);
       const isOriginal = await host.ledger.transact(async (tx) => {
-        const { user } = findPasskey(tx.users, session.user_id, passkey.id);
+        const { user } = findPasskey(tx.state(userState), session.user_id, passkey.id);
         await accepted(() => useChallenge(host, tx, nonce));
         return advancePasskeyCounter(host, tx, user, { id: passkey.id, counter });
       });

@@ -2,7 +2,7 @@
  * Lets agents authenticate with a token of their platform instead of an API key. A token gives the same `Credential` as
  * a bound key.
  */
-import { type CoreHost, defineCorePlugin, findUserByIdentity } from "../../src/core.ts";
+import { userState, type CoreHost, defineCorePlugin, findUserByIdentity } from "../../src/core.ts";
 import type { Credential } from "../../src/plugin.ts";
 import { ERRORS } from "./token-errors.ts";
 import { IssuerKeys } from "./issuer-keys.ts";
@@ -94,7 +94,7 @@ function readClaims({ options }: Issuer, payload: VerifiedToken["payload"]): Ver
  * user can be prevented from approving their own actions.
  */
 async function findUserId(host: CoreHost, issuer: string, subject: string): Promise<string> {
-  const user = findUserByIdentity(await host.users.list(), issuer, subject);
+  const user = findUserByIdentity(await host.state(userState), issuer, subject);
   if (user !== null) return user.id;
   throw invalidToken("its user has never signed in here with the same issuer and subject");
 }

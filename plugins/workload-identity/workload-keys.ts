@@ -2,7 +2,14 @@
  * Keys that represent workloads. Each configured workload has an API key whose value no one knows. Therefore
  * revocation, rate limits, permits, audits and access reviews work as they do for every other key.
  */
-import { buildKeyEntry, type CoreHost, type LedgerTransaction, SCOPE_PRESETS, resolveOwner } from "../../src/core.ts";
+import {
+  userState,
+  buildKeyEntry,
+  type CoreHost,
+  type LedgerTransaction,
+  SCOPE_PRESETS,
+  resolveOwner,
+} from "../../src/core.ts";
 import type { IssuerOptions, WorkloadOptions } from "./issuer-options.ts";
 import { invalidToken } from "./verify-token.ts";
 
@@ -47,14 +54,13 @@ export class WorkloadKeys {
     const { row } = this.host.keys.mint({ name, scopes: SCOPE_PRESETS.agent, agent_id: agent, owner, now: tx.now });
     await tx.insertKey(row);
     tx.record(buildKeyEntry("created", row, tx.now, null));
-    tx.bumpEpoch();
     return row.id;
   }
 }
 
 /** Returns the owner of the key. Throws INVALID_CREDENTIAL if the configured owner is not a user. */
-function findOwner({ users }: LedgerTransaction, workload: string, configured: string): string {
-  const found = resolveOwner(users, configured);
+function findOwner({ state }: LedgerTransaction, workload: string, configured: string): string {
+  const found = resolveOwner(state(userState), configured);
   if ("fault" in found)
     throw invalidToken(`the configured owner of the workload "${workload}" is not valid: ${found.fault}`);
   return found.owner;

@@ -1,8 +1,11 @@
 /** Computes the expected content of a store's tables from the ledger's entries. */
 import type { EntryRow } from "../contract/storage.ts";
 import { parseEntryTime } from "../domain/time.ts";
-import { FOLLOWED_TYPES, decodeEntry, type DecisionEntry, type PlanEntry } from "../domain/entries.ts";
+import { decodeEntry, type DecisionEntry, type PlanEntry } from "../domain/entries.ts";
 import type { JsonObject } from "../domain/json.ts";
+import { CORE_FOLDS } from "../identity/core-folds.ts";
+import { DIRECTORY_FOLDS } from "../identity/directory.ts";
+import { States } from "../ledger/states.ts";
 import type { LedgerTotals } from "./actions.ts";
 import { createCoverageAuditor } from "./coverage.ts";
 import { createCredentialsAuditor } from "./credentials.ts";
@@ -20,6 +23,8 @@ import { createThrottlesAuditor } from "./throttles.ts";
 import { createUsersAuditor } from "./users.ts";
 
 const PAGE = 256;
+
+const NO_ENTRIES = States.initial([...DIRECTORY_FOLDS, ...CORE_FOLDS]);
 
 export class ExpectedRows {
   readonly directory: DirectoryAuditor;
@@ -114,7 +119,11 @@ export class ExpectedRows {
     const at = parseEntryTime(String(body["at"]));
     if (at !== row.created_at) this.fault(`entry ${row.seq} is stored with a different time than it contains`);
     this.totals.latest = Math.max(this.totals.latest, at);
-    if ((FOLLOWED_TYPES as readonly string[]).includes(row.type)) this.changes++;
+    const isFollowed = NO_ENTRIES.follows(row.type);
+    if (isFollowed) this.changes++;
+    // A process that starts reads only followed entries, so it would not apply a followed entry without this mark.
+    if (row.followed !== isFollowed)
+      this.fault(`entry ${row.seq} is ${row.followed ? "" : "not "}marked as one that every process reads`);
     // Rows of votes, starts and results contain the submitter of the decision. The audit of actions compares that
     // column.
     if (row.submitted_by !== submitterOf(row, body) && (row.type === "decision" || row.action_id === null))

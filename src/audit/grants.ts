@@ -15,7 +15,7 @@ import type {
   RedecisionEntry,
   UserEntry,
 } from "../domain/entries.ts";
-import { applyGrantEntries, findGrantEnd, isGrantFor, NO_GRANTS, type Grant } from "../domain/grants.ts";
+import { applyGrantEntry, findGrantEnd, isGrantFor, NO_GRANTS, type Grant } from "../domain/grants.ts";
 import type { JsonValue } from "../domain/json.ts";
 import { userOfPrincipal } from "../domain/owner.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
@@ -186,7 +186,7 @@ class FoldedGrants implements GrantsAuditor {
   }
 
   private foldGrant(entry: GrantEntry & { seq: number }): void {
-    this.grants = applyGrantEntries(this.grants, [entry]);
+    this.grants = applyGrantEntry(this.grants, entry);
     if (entry.change !== "granted") return;
     this.grantors.assertMayGrant(entry.by, parseEntryTime(entry.at));
     const grant = this.grants.all.get(entry.grant.id) as Grant;

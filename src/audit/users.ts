@@ -7,7 +7,7 @@ import { findGestureFault } from "../domain/gesture.ts";
 import { userOfPrincipal } from "../domain/owner.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
 import { hasScope } from "../domain/scopes.ts";
-import { applyUserEntry, type User, type Users } from "../domain/users.ts";
+import { applyUserEntry, NO_USERS, type Users } from "../domain/users.ts";
 import { verifyPasskeySignature } from "../identity/passkey-signature.ts";
 import type { EntryBody } from "./report.ts";
 
@@ -21,13 +21,13 @@ interface UsersAuditor {
 
 /** @param origin the name of the log */
 export function createUsersAuditor(origin: string): UsersAuditor {
-  const users = new Map<string, User>();
+  let users = NO_USERS;
   /** Maps an external identity or a passkey to its user. An identity or passkey can never move to another user. */
   const holders = new Map<string, string>();
 
   function foldUser(entry: UserEntry): void {
     const { id, identities, passkeys } = entry.user;
-    users.set(id, applyUserEntry(users.get(id) ?? null, entry));
+    users = users.with(id, applyUserEntry(users.get(id) ?? null, entry));
     const claims = [
       ...identities.map(({ issuer, subject }) => `the identity ${subject} of ${issuer}`),
       ...passkeys.map((passkey) => `the passkey ${passkey.id}`),

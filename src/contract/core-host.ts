@@ -3,12 +3,9 @@
  * and the operator grants it `core: true`. Members marked "after start" throw if `setup` uses them, because the store
  * is not open yet.
  */
-import type { BreakGlassUses } from "../domain/break-glass.ts";
-import type { SuggestedRules } from "../domain/suggested-rules.ts";
-import type { Delegations } from "../domain/delegations.ts";
+import type { Fold } from "../domain/fold.ts";
 import type { PasskeyAssertion } from "../domain/gesture.ts";
 import type { JsonObject } from "../domain/json.ts";
-import type { LegalHolds } from "../domain/legal-holds.ts";
 import type { Rota } from "../domain/rota.ts";
 import type { Scope } from "../domain/scopes.ts";
 import type { GroupSubject } from "../domain/groups.ts";
@@ -19,13 +16,11 @@ import type { ToolCredentialIssuer } from "./credentials.ts";
 import type { FactSource } from "./fact-source.ts";
 import type { Gauge } from "./gauge.ts";
 import type { DocumentReader, DocumentWriter } from "./plugin-documents.ts";
-import type { GrantList } from "./grants.ts";
 import type { Credential, ApprovalDelegator, Host, WorkloadIdentity } from "./host.ts";
 import type { AgentFacts, Ledger, LedgerTransaction } from "./ledger.ts";
 import type { Permits } from "./permits.ts";
 import type { Policies } from "./policies.ts";
 import type { Reviewer } from "./reviewer.ts";
-import type { StopList } from "./stops.ts";
 import type { DocumentReads, KeyRow, Storage, StorageReader } from "./storage.ts";
 import type { RequestTrace } from "./tracer.ts";
 import type { User, Users } from "../domain/users.ts";
@@ -102,7 +97,7 @@ export interface Keys {
 export type Rights = Pick<Credential, "key" | "principal" | "groups" | "roles" | "visibility" | "hasScope">;
 
 /** The reads that `Keys.rightsOf` needs. */
-export interface RightsReader extends Pick<LedgerTransaction, "key" | "users"> {
+export interface RightsReader extends Pick<LedgerTransaction, "key" | "state"> {
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
@@ -137,30 +132,8 @@ export interface Groups {
   onCall(principal: string, at: number): readonly string[];
 }
 
-/** Legal holds, as the ledger records them. */
-export interface LegalHoldList {
-  /** Returns all legal holds at the newest commit, including released holds. Rejects with StorageError. */
-  list(): Promise<LegalHolds>;
-}
-
-/** Suggested rules, as the ledger records them. */
-export interface SuggestedRuleList {
-  /** Returns the suggested rules at the newest commit that this process knows. Rejects with StorageError. */
-  list(): Promise<SuggestedRules>;
-}
-
-/** Emergency approvals, as the ledger records them. */
-export interface BreakGlassList {
-  /** Returns all break-glass uses at the newest commit, including reviewed uses. Rejects with StorageError. */
-  list(): Promise<BreakGlassUses>;
-}
-
 /** Users, as the ledger records them. */
 export interface UserList {
-  /** Returns all users at the newest commit, including deactivated users. Rejects with StorageError. */
-  list(): Promise<Users>;
-  /** Returns all delegations at the newest commit, including ended delegations. Rejects with StorageError. */
-  delegations(): Promise<Delegations>;
   /**
    * Returns the users on whose behalf this user can approve now, each with the delegation. Omits delegations that have
    * no effect now, for example because the delegator is no longer an approver. Rejects with StorageError.
@@ -268,6 +241,9 @@ export interface FactSources {
   counts(): readonly (FactSourceCounts & { source: string })[];
 }
 
+/** The states that plugins fold from the ledger, at one size of the ledger, and the time. */
+export type Snapshot = Pick<LedgerTransaction, "now" | "state">;
+
 /** Computes MACs and verifies signatures for plugins. Plugins never see the secrets. */
 export interface Vault {
   /** Returns an HMAC-SHA256. Derives its key from the service's secret for this `purpose`. */
@@ -323,16 +299,14 @@ export interface CoreHost extends Host {
   readonly users: UserList;
   /** Available after start. */
   readonly agents: Agents;
-  /** Available after start. */
-  readonly stops: StopList;
-  /** Available after start. */
-  readonly legalHolds: LegalHoldList;
-  /** Available after start. */
-  readonly grants: GrantList;
-  /** Available after start. */
-  readonly breakGlass: BreakGlassList;
-  /** Available after start. */
-  readonly suggestedRules: SuggestedRuleList;
+  /**
+   * Returns the value of a fold at the newest commit. Available after start. Rejects with StorageError.
+   * @example
+   * const { open } = await host.state(stopState);
+   */
+  state<State>(fold: Fold<State>): Promise<State>;
+  /** Returns all states at the newest commit, and the time. Available after start. Rejects with StorageError. */
+  snapshot(): Promise<Snapshot>;
   readonly openActionCanceller: OpenActionCanceller;
   /** Returns the trace of the running request; null if it is not traced. */
   trace(): RequestTrace | null;

@@ -1,18 +1,10 @@
 /** The ledger's interface for plugins and the rest of the core. */
-import type { ActionRequest } from "../domain/actions.ts";
 import type { EntryBody } from "../domain/entries.ts";
-import type { BreakGlassUses } from "../domain/break-glass.ts";
-import type { SuggestedRules } from "../domain/suggested-rules.ts";
-import type { Delegations } from "../domain/delegations.ts";
-import type { Grants } from "../domain/grants.ts";
-import type { LegalHolds } from "../domain/legal-holds.ts";
+import type { Fold } from "../domain/fold.ts";
 import type { LogKeyProof } from "../domain/log-keys.ts";
 import type { Attributes, Facts } from "../domain/policy/policy-types.ts";
-import type { StopHistory } from "../domain/stops.ts";
-import type { Users } from "../domain/users.ts";
 import type { AppendedEntry, Credential } from "./host.ts";
 import type { ActivePolicies } from "./active-policies.ts";
-import type { DecisionStopFacts } from "./stops.ts";
 import type {
   DocumentReads,
   DocumentWrites,
@@ -39,7 +31,8 @@ export interface LedgerTransaction extends Omit<
   /** The active policy set, read under the ledger's lock. */
   readonly activePolicies: ActivePolicies;
   /**
-   * Canonicalises, numbers and hashes an entry, and adds it to the batch. `submittedBy` is the key that submitted the
+   * Canonicalises, numbers and hashes an entry, and adds it to the batch. If a fold reads entries of this type, the
+   * epoch increases, so that every process applies the entry and discards its caches. `submittedBy` is the key that submitted the
    * entry's action. Throws TypeError if no plugin declares the entry type, if the data does not match the declared
    * schema, or if a plugin's entry contains an action without its submitter.
    */
@@ -58,28 +51,10 @@ export interface LedgerTransaction extends Omit<
   confirm(credential: Credential): Promise<Credential>;
   /** Reads the agent's facts for a decision under the lock. */
   agentFacts(agentId: string): Promise<AgentFacts>;
-  /** Returns the stops that apply to an action, including changes made earlier in this batch. */
-  stopFacts(action: Pick<ActionRequest, "agent_id" | "tool">): DecisionStopFacts;
-  readonly stops: StopHistory;
-  /** All legal holds, including changes made earlier in this batch. */
-  readonly legalHolds: LegalHolds;
-  /** All users, including changes made earlier in this batch. */
-  readonly users: Users;
-  /** All grants, including changes made earlier in this batch. */
-  readonly grants: Grants;
-  /** All delegations, including changes made earlier in this batch. */
-  readonly delegations: Delegations;
-  /** All break-glass approvals, including changes made earlier in this batch. */
-  readonly breakGlass: BreakGlassUses;
-  /** All suggested rules, including changes made earlier in this batch. */
-  readonly suggestedRules: SuggestedRules;
+  /** Returns the value of a fold, including changes made earlier in this batch. */
+  state<State>(fold: Fold<State>): State;
   /** Activates this policy set when the batch commits. The job must also record an entry. */
   activatePolicySet(digest: string): Promise<void>;
-  /**
-   * Makes other processes discard their caches after a change of a key, user, agent, stop, legal hold, grant or
-   * delegation. The job must also record an entry.
-   */
-  bumpEpoch(): void;
 }
 
 /**

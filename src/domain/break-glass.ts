@@ -4,6 +4,8 @@
  * these entries.
  */
 import type { Actor, BreakGlassEntry } from "./entries.ts";
+import type { Fold } from "./fold.ts";
+import { PersistentMap } from "./persistent-map.ts";
 import { parseEntryTime } from "./time.ts";
 
 export interface BreakGlassUse {
@@ -26,12 +28,12 @@ export interface BreakGlassUse {
 
 export interface BreakGlassUses {
   /** All uses, keyed by id, in the order of the ledger. */
-  readonly all: ReadonlyMap<string, BreakGlassUse>;
+  readonly all: PersistentMap<string, BreakGlassUse>;
   /** The uses without a review. */
   readonly open: ReadonlyMap<string, BreakGlassUse>;
 }
 
-export const NO_BREAK_GLASS: BreakGlassUses = { all: new Map(), open: new Map() };
+export const NO_BREAK_GLASS: BreakGlassUses = { all: PersistentMap.of(), open: new Map() };
 
 /** Returns the uses after an entry. Throws RangeError if the entry contradicts earlier entries. */
 export function applyBreakGlassEntry(
@@ -44,7 +46,7 @@ export function applyBreakGlassEntry(
   if (change === "used") {
     if (before !== undefined) throw new RangeError(`the break-glass approval ${use.id} is used twice`);
     const used = { ...use, action_id: related_action, agent_id, by, reason: comment, used_at: at, seq, review: null };
-    return { all: new Map(all).set(use.id, used), open: new Map(open).set(use.id, used) };
+    return { all: all.with(use.id, used), open: new Map(open).set(use.id, used) };
   }
   if (before === undefined || before.review !== null)
     throw new RangeError(`there is no open break-glass approval ${use.id} to review`);
@@ -52,5 +54,11 @@ export function applyBreakGlassEntry(
     throw new RangeError(`the break-glass approval ${use.id} is reviewed by its own approver`);
   const stillOpen = new Map(open);
   stillOpen.delete(use.id);
-  return { all: new Map(all).set(use.id, { ...before, review: { by, at, comment } }), open: stillOpen };
+  return { all: all.with(use.id, { ...before, review: { by, at, comment } }), open: stillOpen };
 }
+
+export const breakGlassState: Fold<BreakGlassUses> = {
+  name: "break_glass",
+  initial: NO_BREAK_GLASS,
+  on: { break_glass: applyBreakGlassEntry },
+};

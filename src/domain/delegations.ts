@@ -3,8 +3,10 @@
  * entries and are rebuilt from these entries, so no write to the database can add or extend a delegation.
  */
 import type { Actor, DelegationEntry } from "./entries.ts";
+import type { Fold } from "./fold.ts";
 import { foldName } from "./names.ts";
 import type { GroupLimits } from "./groups.ts";
+import { PersistentMap } from "./persistent-map.ts";
 import { parseEntryTime } from "./time.ts";
 import type { User, Users } from "./users.ts";
 
@@ -34,9 +36,9 @@ export interface Delegation {
 }
 
 /** All delegations, including ended ones, keyed by id, in the order of the ledger. */
-export type Delegations = ReadonlyMap<string, Delegation>;
+export type Delegations = PersistentMap<string, Delegation>;
 
-export const NO_DELEGATIONS: Delegations = new Map();
+export const NO_DELEGATIONS: Delegations = PersistentMap.of();
 
 /**
  * Returns the delegations after an entry.
@@ -52,7 +54,7 @@ export function applyDelegationEntry(
   if (change === "ended") {
     if (before === undefined || before.ended !== null) throw new RangeError(`there is no delegation ${id} to end`);
     if (cause === null) throw new RangeError(`the delegation ${id} ends without a cause`);
-    return new Map(delegations).set(id, { ...before, ended: { cause, at, by, comment } });
+    return delegations.with(id, { ...before, ended: { cause, at, by, comment } });
   }
   const [starts_at, until] = [parseEntryTime(delegation.starts_at), parseEntryTime(delegation.until)];
   if (before !== undefined) throw new RangeError(`the delegation ${id} is created twice`);
@@ -61,8 +63,14 @@ export function applyDelegationEntry(
   if (until <= starts_at || until - starts_at > MAX_DELEGATION_MS || starts_at < at)
     throw new RangeError(`the delegation ${id} has a period that is not allowed`);
   const terms = { id, from, to, groups, agents, tools, starts_at, until };
-  return new Map(delegations).set(id, { ...terms, comment, created_at: at, by, seq, ended: null });
+  return delegations.with(id, { ...terms, comment, created_at: at, by, seq, ended: null });
 }
+
+export const delegationState: Fold<Delegations> = {
+  name: "delegations",
+  initial: NO_DELEGATIONS,
+  on: { delegation: applyDelegationEntry },
+};
 
 export type DelegationStatus = "scheduled" | "active" | "ended";
 

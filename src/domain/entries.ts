@@ -107,22 +107,6 @@ export const ENTRY_TYPES = [
 ] as const satisfies readonly CoreEntry["type"][];
 export type EntryType = (typeof ENTRY_TYPES)[number] | PluginEntryType;
 
-/** Entry types that are rare and that every process keeps in memory. */
-export const FOLLOWED_TYPES = [
-  "api_key",
-  "agent",
-  "user",
-  "stop",
-  "legal_hold",
-  "grant",
-  "delegation",
-  "break_glass",
-  "suggested_rule",
-  "permit_key",
-  "log_key",
-] as const satisfies readonly EntryType[];
-export type FollowedType = (typeof FOLLOWED_TYPES)[number];
-
 export function isCoreEntry(entry: EntryBody): entry is CoreEntry {
   return (ENTRY_TYPES as readonly string[]).includes(entry.type);
 }

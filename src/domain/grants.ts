@@ -4,7 +4,9 @@
  */
 import type { ActionRequest } from "./actions.ts";
 import type { Actor, GrantEntry } from "./entries.ts";
+import type { Fold } from "./fold.ts";
 import { foldName } from "./names.ts";
+import { PersistentMap } from "./persistent-map.ts";
 import { stopApplies, type StopHistory } from "./stops.ts";
 import { parseEntryTime } from "./time.ts";
 
@@ -49,32 +51,29 @@ export interface GrantEnd {
 
 export interface Grants {
   /** All grants, including ended ones, keyed by id, in the order of the ledger. */
-  readonly all: ReadonlyMap<string, Grant>;
+  readonly all: PersistentMap<string, Grant>;
   /** Grants without a recorded end, keyed by case-folded agent, tool and operation. */
   readonly open: ReadonlyMap<string, readonly Grant[]>;
 }
 
-export const NO_GRANTS: Grants = { all: new Map(), open: new Map() };
+export const NO_GRANTS: Grants = { all: PersistentMap.of(), open: new Map() };
 
-/** Applies grant entries in order. Throws RangeError if an entry contradicts an earlier entry. */
-export function applyGrantEntries(grants: Grants, entries: readonly (GrantEntry & { seq: number })[]): Grants {
-  if (entries.length === 0) return grants;
-  const all = new Map(grants.all);
-  const open = new Map(grants.open);
-  for (const entry of entries) {
-    const grant = applyGrantEntry(all.get(entry.grant.id) ?? null, entry);
-    all.set(grant.id, grant);
-    const key = targetKey(grant);
-    // Remove expired grants, so that the list stays short.
-    const others = (open.get(key) ?? []).filter(({ id, until }) => id !== grant.id && until > parseEntryTime(entry.at));
-    const sameTargetGrants = grant.ended === null ? [...others, grant] : others;
-    if (sameTargetGrants.length === 0) open.delete(key);
-    else open.set(key, sameTargetGrants);
-  }
-  return { all, open };
+/** Returns the grants after an entry. Throws RangeError if the entry contradicts earlier entries. */
+export function applyGrantEntry({ all, open }: Grants, entry: GrantEntry & { seq: number }): Grants {
+  const grant = changeGrant(all.get(entry.grant.id) ?? null, entry);
+  const key = targetKey(grant);
+  // Remove expired grants, so that the list stays short.
+  const others = (open.get(key) ?? []).filter(({ id, until }) => id !== grant.id && until > parseEntryTime(entry.at));
+  const sameTargetGrants = grant.ended === null ? [...others, grant] : others;
+  const nextOpen = new Map(open);
+  if (sameTargetGrants.length === 0) nextOpen.delete(key);
+  else nextOpen.set(key, sameTargetGrants);
+  return { all: all.with(grant.id, grant), open: nextOpen };
 }
 
-function applyGrantEntry(before: Grant | null, entry: GrantEntry & { seq: number }): Grant {
+export const grantState: Fold<Grants> = { name: "grants", initial: NO_GRANTS, on: { grant: applyGrantEntry } };
+
+function changeGrant(before: Grant | null, entry: GrantEntry & { seq: number }): Grant {
   const { change, cause, grant, agent_id, by, comment, related_action, seq } = entry;
   const at = parseEntryTime(entry.at);
   if (change === "granted") {

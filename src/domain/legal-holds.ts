@@ -4,9 +4,11 @@
  */
 import { canonicalText } from "./canonical.ts";
 import type { Actor, LegalHoldEntry } from "./entries.ts";
+import type { Fold } from "./fold.ts";
 import type { JsonObject } from "./json.ts";
 import { commitSalted } from "./salted-commitment.ts";
 import { sameName } from "./names.ts";
+import { PersistentMap } from "./persistent-map.ts";
 import { parseEntryTime } from "./time.ts";
 
 /** The hold as it was when it was placed. */
@@ -24,9 +26,9 @@ export interface LegalHold extends LegalHoldTerms {
 }
 
 /** All holds, including released ones, keyed by id, in ledger order. */
-export type LegalHolds = ReadonlyMap<string, LegalHold>;
+export type LegalHolds = PersistentMap<string, LegalHold>;
 
-export const NO_LEGAL_HOLDS: LegalHolds = new Map();
+export const NO_LEGAL_HOLDS: LegalHolds = PersistentMap.of();
 
 /** Returns the holds after an entry. Throws RangeError if the entry contradicts earlier entries. */
 export function applyLegalHoldEntry(holds: LegalHolds, entry: LegalHoldEntry & { seq: number }): LegalHolds {
@@ -39,7 +41,7 @@ export function applyLegalHoldEntry(holds: LegalHolds, entry: LegalHoldEntry & {
     if ([action, agent, subject].filter((scope) => scope !== null).length !== 1)
       throw new RangeError(`the legal hold ${id} does not have exactly one scope`);
     const placed = { seq: entry.seq, placed_at: at, placed_by: entry.by, releases: [], released_at: null };
-    return new Map(holds).set(id, { ...entry.hold, ...placed });
+    return holds.with(id, { ...entry.hold, ...placed });
   }
   if (before === undefined || before.released_at !== null)
     throw new RangeError(`there is no legal hold ${id} to release`);
@@ -51,8 +53,14 @@ export function applyLegalHoldEntry(holds: LegalHolds, entry: LegalHoldEntry & {
       `${entry.approvals} of ${entry.needed} people do not make the legal hold ${id} ${entry.change}`,
     );
   const releases = [...before.releases, { by: entry.by, at, comment: entry.comment ?? "" }];
-  return new Map(holds).set(id, { ...before, releases, released_at: isReleased ? at : null });
+  return holds.with(id, { ...before, releases, released_at: isReleased ? at : null });
 }
+
+export const legalHoldState: Fold<LegalHolds> = {
+  name: "legal_holds",
+  initial: NO_LEGAL_HOLDS,
+  on: { legal_hold: applyLegalHoldEntry },
+};
 
 /** Returns the members of the hold that its entries record. */
 export function recordedHoldTerms({ id, action, agent, subject, reason }: LegalHoldTerms): LegalHoldTerms & JsonObject {

@@ -4,6 +4,8 @@
  */
 import type { ActionRequest } from "./actions.ts";
 import type { Actor, StopEntry } from "./entries.ts";
+import type { Fold } from "./fold.ts";
+import { PersistentMap } from "./persistent-map.ts";
 import { matchesAnyName } from "./policy/compile/name-patterns.ts";
 import type { Facts, StopFact } from "./policy/policy-types.ts";
 import { parseEntryTime, toRfc3339 } from "./time.ts";
@@ -37,14 +39,14 @@ export interface Stop extends StopSelector {
 
 /** All stops, including lifted ones, keyed by id, and the stops that can still be active, in ledger order. */
 export interface StopHistory {
-  readonly all: ReadonlyMap<string, Stop>;
+  readonly all: PersistentMap<string, Stop>;
   readonly open: readonly Stop[];
 }
 
-export const NO_STOPS: StopHistory = { all: new Map(), open: [] };
+export const NO_STOPS: StopHistory = { all: PersistentMap.of(), open: [] };
 
 /** Applies a stop entry. Throws RangeError if the entry contradicts earlier entries. */
-export function applyStopEntry({ all }: StopHistory, entry: StopEntry & { seq: number }): StopHistory {
+export function applyStopEntry({ all, open }: StopHistory, entry: StopEntry & { seq: number }): StopHistory {
   const at = parseEntryTime(entry.at);
   const { id, until, ...about } = entry.stop;
   const before = all.get(id);
@@ -70,9 +72,11 @@ export function applyStopEntry({ all }: StopHistory, entry: StopEntry & { seq: n
     const lifts = [...before.lifts, { by: entry.by, at, comment: entry.comment }];
     stop = { ...before, lifts, lifted_at: lifted ? at : null };
   }
-  const stops = new Map(all).set(id, stop);
-  return { all: stops, open: [...stops.values()].filter((stopItem) => isStopActive(stopItem, at)) };
+  const others = open.filter((other) => other.id !== id);
+  return { all: all.with(id, stop), open: [...others, stop].filter((other) => isStopActive(other, at)) };
 }
+
+export const stopState: Fold<StopHistory> = { name: "stops", initial: NO_STOPS, on: { stop: applyStopEntry } };
 
 export function isStopActive({ until, lifted_at }: Stop, now: number): boolean {
   return lifted_at === null && (until === null || until > now);

@@ -4,6 +4,8 @@
  * reverted rule has no effect until a person restores it, even if its policy is activated again.
  */
 import type { Actor, SuggestedRuleEntry } from "./entries.ts";
+import type { Fold } from "./fold.ts";
+import { PersistentMap } from "./persistent-map.ts";
 import type { CompiledPolicySet } from "./policy/compile/compile.ts";
 import { matchesAnyName } from "./policy/compile/name-patterns.ts";
 import type { Facts, PolicyDocument, PolicySetDocument } from "./policy/policy-types.ts";
@@ -33,9 +35,9 @@ interface SuggestedRuleReversal {
 }
 
 /** Suggested rules, keyed by the name of their policy. Includes policies that are no longer active. */
-export type SuggestedRules = ReadonlyMap<string, SuggestedRule>;
+export type SuggestedRules = PersistentMap<string, SuggestedRule>;
 
-export const NO_SUGGESTED_RULES: SuggestedRules = new Map();
+export const NO_SUGGESTED_RULES: SuggestedRules = PersistentMap.of();
 
 /** Default maximum share of failed results. */
 const DEFAULT_MAX_FAILED = 0.1;
@@ -53,8 +55,14 @@ export function applySuggestedRuleEntry(rules: SuggestedRules, entry: SuggestedR
     throw new RangeError(`the change of the suggested rule ${rule.policy} and its cause contradict each other`);
   const flag = cause === "flag" && entry.related_action !== null ? [entry.related_action] : [];
   const flags = [...(before?.flags ?? []), ...flag];
-  return new Map(rules).set(rule.policy, { ...rule, flags, ...transition(before, entry, at) });
+  return rules.with(rule.policy, { ...rule, flags, ...transition(before, entry, at) });
 }
+
+export const suggestedRuleState: Fold<SuggestedRules> = {
+  name: "suggested_rules",
+  initial: NO_SUGGESTED_RULES,
+  on: { suggested_rule: applySuggestedRuleEntry },
+};
 
 function transition(
   before: SuggestedRule | undefined,

@@ -3,8 +3,10 @@
  * database can add a user or give a user a role or a passkey.
  */
 import type { UserEntry } from "./entries.ts";
+import type { Fold } from "./fold.ts";
 import { sha256Hex, utf8 } from "./hash.ts";
 import { isSameOwner, isValidOwner, userOfPrincipal } from "./owner.ts";
+import { PersistentMap } from "./persistent-map.ts";
 import type { RecordedKey } from "./vote-people.ts";
 import { scopesOfRoles } from "./roles.ts";
 import { toRfc3339 } from "./time.ts";
@@ -21,9 +23,9 @@ export type ExternalIdentity = User["identities"][number];
 export type Passkey = User["passkeys"][number];
 
 /** All users, including deactivated ones, keyed by id. */
-export type Users = ReadonlyMap<string, User>;
+export type Users = PersistentMap<string, User>;
 
-export const NO_USERS: Users = new Map();
+export const NO_USERS: Users = PersistentMap.of();
 
 /** Lifetime of an enrolment link. Milliseconds. */
 const LINK_MS = 24 * 3_600_000;
@@ -79,6 +81,15 @@ export function applyUserEntry(before: User | null, entry: UserEntry): User {
   assertConfirmed(before, entry);
   return user;
 }
+
+export const userState: Fold<Users> = {
+  name: "users",
+  initial: NO_USERS,
+  on: {
+    user: (users, entry: UserEntry) =>
+      users.with(entry.user.id, applyUserEntry(users.get(entry.user.id) ?? null, entry)),
+  },
+};
 
 /**
  * Throws RangeError unless the user confirmed a change of their own passkeys or recovery codes with a passkey that they

@@ -101,7 +101,6 @@ export async function createFirstKeys(
       confirmed_by: null,
       by: null,
     });
-    tx.bumpEpoch();
   });
 }
 
@@ -146,5 +145,4 @@ async function createKey(tx: LedgerTransaction, key: KeyRow): Promise<void> {
   const row = { ...key, created_at: tx.now };
   await tx.insertKey(row);
   tx.record(buildKeyEntry("created", row, tx.now, null));
-  tx.bumpEpoch();
 }

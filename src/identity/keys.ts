@@ -3,6 +3,7 @@
  * change of a key increases the epoch, so the next request with a revoked key is rejected. A request that writes
  * confirms its key again under the ledger's lock.
  */
+import { userState } from "../domain/users.ts";
 import type { RecordedKey } from "../domain/vote-people.ts";
 import { randomBytes } from "node:crypto";
 import { Refusal } from "../contract/errors.ts";
@@ -217,12 +218,12 @@ async function readRights(
   tx: RightsReader,
   id: string,
 ): Promise<Rights | null> {
-  const user = tx.users.get(id);
+  const user = tx.state(userState).get(id);
   if (user !== undefined) return user.ended_at === null ? rightsOfUser(user, groups) : null;
   const row = await tx.key(id);
   if (row === null || row.revoked_at !== null || (row.expires_at ?? Infinity) <= tx.now) return null;
   if (directory.altered(row).length > 0) return null;
-  return toCredential(row, 0, groups, readInheritedRights(row, directory, groups, tx.users));
+  return toCredential(row, 0, groups, readInheritedRights(row, directory, groups, tx.state(userState)));
 }
 
 /** Rights of a user or key that created a key. */

@@ -221,7 +221,6 @@ class PermitKeys implements PermitKeyService {
         previous_until: toRfc3339(previous_until),
         by: null,
       });
-      tx.bumpEpoch();
       return previous_until;
     });
   }

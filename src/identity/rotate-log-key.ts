@@ -71,7 +71,6 @@ export async function rotateLogKey(
       handover,
       by: null,
     });
-    tx.bumpEpoch();
     return Promise.resolve({ seq, vkey, previous, previous_until });
   });
   ring.settle(origin, publicKey);

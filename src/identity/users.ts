@@ -3,15 +3,15 @@
  * a removed role or a deactivation applies to the next request.
  */
 import { Refusal } from "../contract/errors.ts";
-import type { Groups, Rights, UserList, VerifiedSession } from "../contract/core-host.ts";
+import type { Groups, Rights, Snapshot, UserList, VerifiedSession } from "../contract/core-host.ts";
 import type { Credential, ApprovalDelegator, Session, WorkloadIdentity } from "../contract/host.ts";
 import type { LedgerTransaction } from "../contract/ledger.ts";
 import type { LedgerHead, StorageReader } from "../contract/storage.ts";
-import { activeDelegationsTo, limitsOfDelegation } from "../domain/delegations.ts";
+import { activeDelegationsTo, delegationState, limitsOfDelegation } from "../domain/delegations.ts";
 import { principalOfUser } from "../domain/owner.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
 import { hasScope, SCOPE_PRESETS, type Scope } from "../domain/scopes.ts";
-import type { User } from "../domain/users.ts";
+import { userState, type User, type Users } from "../domain/users.ts";
 import { parseRfc3339 } from "../domain/time.ts";
 import { intersectVisibility, uniteVisibility, type GroupVisibility, type Visibility } from "../domain/visibility.ts";
 import type { Directory } from "./directory.ts";
@@ -43,16 +43,18 @@ export function createUserService(options: {
   /**
    * Returns the current users and delegations. Reads the epoch first, so that they are at least as new as the epoch.
    */
-  async function current(): Promise<DirectoryState & { epoch: number }> {
+  async function current(): Promise<{ snapshot: Snapshot; users: Users; epoch: number }> {
     const { directory } = options;
     const { epoch } = await options.head();
     await directory.follow(options.storage, epoch);
-    return { users: directory.users(), delegations: directory.delegations(), now: options.clock(), epoch };
+    const states = directory.current();
+    const snapshot: Snapshot = { now: options.clock(), state: (fold) => states.state(fold) };
+    return { snapshot, users: states.state(userState), epoch };
   }
 
-  function createCredential(user: User, session: VerifiedSession, state: DirectoryState, epoch: number): Credential {
+  function createCredential(user: User, session: VerifiedSession, snapshot: Snapshot, epoch: number): Credential {
     const ownRights = rightsOfUser(user, options.groups);
-    const delegators = delegatorsOf(user, state, options.groups);
+    const delegators = delegatorsOf(user, snapshot, options.groups);
     const known: Session = {
       id: session.id,
       user,
@@ -65,9 +67,9 @@ export function createUserService(options: {
   }
 
   async function credential(session: VerifiedSession): Promise<Credential | null> {
-    const { epoch, ...state } = await current();
-    const user = state.users.get(session.user_id);
-    return user === undefined || user.ended_at !== null ? null : createCredential(user, session, state, epoch);
+    const { snapshot, users, epoch } = await current();
+    const user = users.get(session.user_id);
+    return user === undefined || user.ended_at !== null ? null : createCredential(user, session, snapshot, epoch);
   }
 
   function confirmAgent(
@@ -77,7 +79,7 @@ export function createUserService(options: {
     epoch: number,
   ): Credential {
     assertUnexpired(workload, tx.now);
-    const user = tx.users.get(key.id);
+    const user = tx.state(userState).get(key.id);
     if (user === undefined || user.ended_at !== null)
       throw new Refusal("INVALID_CREDENTIAL", `the user "${key.name}", for whom this agent acts, was deactivated`);
     return createAgentCredential(user, key.agent_id as string, workload, epoch, options.groups);
@@ -85,12 +87,10 @@ export function createUserService(options: {
 
   return {
     passkeys: ({ session }) => (session === undefined ? null : (verified.get(session)?.passkeys ?? null)),
-    list: async () => (await current()).users,
-    delegations: async () => (await current()).delegations,
     async delegatorsOf(id) {
-      const { epoch: _, ...state } = await current();
-      const user = state.users.get(id);
-      return user === undefined ? [] : delegatorsOf(user, state, options.groups);
+      const { snapshot, users } = await current();
+      const user = users.get(id);
+      return user === undefined ? [] : delegatorsOf(user, snapshot, options.groups);
     },
     credential,
     async refresh(known) {
@@ -108,7 +108,7 @@ export function createUserService(options: {
       if (credential.workload !== undefined) return confirmAgent(tx, credential, credential.workload, epoch);
       const { session: known } = credential;
       const session = known === undefined ? undefined : verified.get(known);
-      const user = session === undefined ? undefined : tx.users.get(session.user_id);
+      const user = session === undefined ? undefined : tx.state(userState).get(session.user_id);
       if (session === undefined || user === undefined || user.ended_at !== null || !(await session.isLive(tx)))
         throw new Refusal("MISSING_CREDENTIAL", "your session has ended; sign in again");
       return createCredential(user, session, tx, epoch);
@@ -125,16 +125,14 @@ export function groupsOfUser(groups: Pick<Groups, "of" | "rotas">, user: User): 
   return [...new Set([...entryGroups, ...groups.of(principalOfUser(user.id))])].sort();
 }
 
-/** Users and delegations at one moment. */
-type DirectoryState = Pick<LedgerTransaction, "users" | "delegations" | "now">;
-
 /**
  * Returns the users on whose behalf this user can approve now. Both users must have the right to approve. A delegation
  * that is restricted to groups must cover at least one group or rota of the delegator.
  */
-function delegatorsOf(to: User, { users, delegations, now }: DirectoryState, groups: Groups): ApprovalDelegator[] {
+function delegatorsOf(to: User, { state, now }: Snapshot, groups: Groups): ApprovalDelegator[] {
   if (!hasScope(scopesOfRoles(to.roles), "approvals:decide")) return [];
-  return activeDelegationsTo(delegations, users, to.id, now).flatMap((delegation) => {
+  const users = state(userState);
+  return activeDelegationsTo(state(delegationState), users, to.id, now).flatMap((delegation) => {
     const user = users.get(delegation.from);
     const rights = user === undefined ? null : rightsOfUser(user, groups);
     if (user === undefined || rights === null || !rights.hasScope("approvals:decide")) return [];

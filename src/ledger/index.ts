@@ -8,14 +8,7 @@ import type { Logger } from "../contract/host.ts";
 import type { Job, Ledger, LogKeyView, Prefetch, SignedCheckpoint, UrgentJob } from "../contract/ledger.ts";
 import { StorageError, type LedgerHead, type Storage, type StoredHead } from "../contract/storage.ts";
 import type { RequestTrace } from "../contract/tracer.ts";
-import { NO_BREAK_GLASS } from "../domain/break-glass.ts";
-import { NO_LEGAL_HOLDS } from "../domain/legal-holds.ts";
-import { NO_DELEGATIONS } from "../domain/delegations.ts";
-import { NO_GRANTS } from "../domain/grants.ts";
-import { NO_SUGGESTED_RULES } from "../domain/suggested-rules.ts";
 import { currentVkey, type LogKeyProof } from "../domain/log-keys.ts";
-import { NO_STOPS } from "../domain/stops.ts";
-import { NO_USERS } from "../domain/users.ts";
 import type { BatchContext } from "./commit/batch.ts";
 import type { LedgerClock } from "./commit/clock.ts";
 import { HistoryAgreement } from "./commit/history-agreement.ts";
@@ -33,6 +26,7 @@ import {
   type CheckpointFile,
 } from "./sign/checkpoint-file.ts";
 import { proveLogKeys, viewLogKeys, type LogKeyBook } from "./sign/log-key-book.ts";
+import { States } from "./states.ts";
 import { LedgerTail, type EntryListener } from "./tail.ts";
 import { LedgerTampered } from "./tampered.ts";
 import { openCheckpointLog, type AppendedCheckpoints } from "./witness/appended-checkpoints.ts";
@@ -43,6 +37,8 @@ import { readWitnessedCheckpoint } from "./witness/witnesses.ts";
  * Milliseconds.
  */
 const STORE_SEEN_INTERVAL_MS = 1000;
+
+const NO_STATES = States.initial([]);
 
 /** Default time limit for the jobs of a batch, long enough for a slow disk or database. Milliseconds. */
 const DEFAULT_JOB_TIMEOUT_MS = 60_000;
@@ -81,20 +77,8 @@ export interface LedgerOptions {
   follow?: SequencerOptions["follow"];
   confirm: BatchContext["confirm"];
   agentFacts: BatchContext["agentFacts"];
-  /** Returns the stops. Default: there are no stops. */
-  stops?: BatchContext["stops"];
-  /** Returns the legal holds. Default: there are no legal holds. */
-  legalHolds?: BatchContext["legalHolds"];
-  /** Returns the users. Default: there are no users. */
-  users?: BatchContext["users"];
-  /** Returns the grants. Default: there are no grants. */
-  grants?: BatchContext["grants"];
-  /** Returns the delegations. Default: there are no delegations. */
-  delegations?: BatchContext["delegations"];
-  /** Returns the emergency approvals. Default: there are none. */
-  breakGlass?: BatchContext["breakGlass"];
-  /** Returns the suggested rules. Default: there are no suggested rules. */
-  suggestedRules?: BatchContext["suggestedRules"];
+  /** Returns the states. Default: there are no folds. */
+  states?: BatchContext["states"];
   /** Confirms the credential of a user's session. Default: users cannot sign in. */
   confirmUser?: BatchContext["confirmUser"];
   outbox: BatchContext["outbox"];
@@ -259,13 +243,7 @@ class ProcessLedger implements OpenLedger {
       },
       confirm: options.confirm,
       agentFacts: options.agentFacts,
-      stops: options.stops ?? (() => NO_STOPS),
-      users: options.users ?? (() => NO_USERS),
-      grants: options.grants ?? (() => NO_GRANTS),
-      legalHolds: options.legalHolds ?? (() => NO_LEGAL_HOLDS),
-      delegations: options.delegations ?? (() => NO_DELEGATIONS),
-      breakGlass: options.breakGlass ?? (() => NO_BREAK_GLASS),
-      suggestedRules: options.suggestedRules ?? (() => NO_SUGGESTED_RULES),
+      states: options.states ?? (() => NO_STATES),
       confirmUser: options.confirmUser ?? (() => Promise.reject(new Error("users cannot sign in to this service"))),
       outbox: options.outbox,
       entryFault: options.entryFault ?? (() => "no plugin declares it"),

@@ -23,7 +23,12 @@ import {
   precompilePolicySet,
 } from "../domain/policy/compile/compile.ts";
 import type { PolicyDocument } from "../domain/policy/policy-types.ts";
-import { listSuggestedTerms, resultsMetaKey, type SuggestedRuleTerms } from "../domain/suggested-rules.ts";
+import {
+  suggestedRuleState,
+  listSuggestedTerms,
+  resultsMetaKey,
+  type SuggestedRuleTerms,
+} from "../domain/suggested-rules.ts";
 import { clipText } from "../domain/text.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import {
@@ -117,15 +122,14 @@ async function recordSuggestedRules(
   const terms = listSuggestedTerms(document);
   const record = (rule: SuggestedRuleTerms, change: "activated" | "deactivated"): void => {
     tx.record(buildSuggestedRuleEntry(rule, { change, by: actor }, tx.now));
-    tx.bumpEpoch();
   };
   for (const rule of terms.values()) {
-    const before = tx.suggestedRules.get(rule.policy);
+    const before = tx.state(suggestedRuleState).get(rule.policy);
     if (before?.active === true && isSameRule(before, rule)) continue;
     record(rule, "activated");
     await tx.putMeta(resultsMetaKey(rule.policy), "");
   }
-  for (const rule of tx.suggestedRules.values())
+  for (const rule of tx.state(suggestedRuleState).values())
     if (rule.active && !terms.has(rule.policy)) record(rule, "deactivated");
 }
 

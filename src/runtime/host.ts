@@ -171,20 +171,10 @@ function createPrivileged(
     get agents() {
       return part("agents");
     },
-    get stops() {
-      return part("stops");
-    },
-    get legalHolds() {
-      return part("legalHolds");
-    },
-    get grants() {
-      return part("grants");
-    },
-    get breakGlass() {
-      return part("breakGlass");
-    },
-    get suggestedRules() {
-      return part("suggestedRules");
+    state: async (fold) => (await part("states")()).state(fold),
+    async snapshot() {
+      const states = await part("states")();
+      return { now: clock(), state: (fold) => states.state(fold) };
     },
     get vault() {
       return part("vault");

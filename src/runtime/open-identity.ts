@@ -1,20 +1,15 @@
-/**
- * Opens the directory, the services for callers (permit keys, users, keys, agents), and the lists that follow the
- * ledger (stops, grants, legal holds, break-glass uses, suggested rules).
- */
+/** Opens the directory, and the services for callers: permit keys, users, keys, agents. */
 import type { Config } from "../config/index.ts";
-import type { BreakGlassList, Groups, LegalHoldList, SuggestedRuleList } from "../contract/core-host.ts";
-import type { GrantList } from "../contract/grants.ts";
+import type { Groups } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
-import type { StopList } from "../contract/stops.ts";
+import type { Fold } from "../domain/fold.ts";
 import { createAgentService, type AgentService } from "../identity/agents.ts";
 import { Directory } from "../identity/directory.ts";
-import { createGrantList } from "../identity/grants.ts";
 import { createKeyUseRecorder } from "../identity/key-use.ts";
 import { KeyService } from "../identity/keys.ts";
 import { openPermitKeys, type PermitKeyService } from "../identity/permit-keys.ts";
-import { createStopList } from "../identity/stops.ts";
 import { createUserService, type UserService } from "../identity/users.ts";
+import type { States } from "../ledger/states.ts";
 import type { Disposer } from "./disposer.ts";
 import { isLogKey, type OpenStore } from "./open-store.ts";
 
@@ -24,11 +19,8 @@ export interface IdentityServices {
   readonly users: UserService;
   readonly keys: KeyService;
   readonly agents: AgentService;
-  readonly stops: StopList;
-  readonly legalHolds: LegalHoldList;
-  readonly grants: GrantList;
-  readonly breakGlass: BreakGlassList;
-  readonly suggestedRules: SuggestedRuleList;
+  /** Returns the states at the newest commit. Rejects with StorageError. */
+  states(): Promise<States>;
 }
 
 /** Opens the components. Adds a disposer to `opened` for each component that must be closed. */
@@ -40,6 +32,8 @@ export async function openIdentityServices(
     log: Logger;
     clock(): number;
     newId(): string;
+    /** The folds of plugins. */
+    folds: readonly Fold<unknown>[];
     /** Whether to accept a permit key that does not belong to the store. */
     anyPermitKey: boolean;
   },
@@ -50,7 +44,7 @@ export async function openIdentityServices(
   const head = () => heads.read();
   const keyUse = createKeyUseRecorder(storage, log);
   opened.push({ name: "key use", close: () => keyUse.stop() });
-  const directory = new Directory();
+  const directory = new Directory(options.folds);
   const permits = await openPermitKeys({
     config,
     storage,
@@ -83,17 +77,15 @@ export async function openIdentityServices(
     rejectionHoldsMs: config.approvals.rejection_holds_seconds * 1000,
     groups,
   });
-  const follow = async (): Promise<void> => directory.follow(storage, (await head()).epoch);
   return {
     directory,
     permits,
     users,
     keys,
     agents,
-    stops: createStopList({ storage, directory, head, clock }),
-    legalHolds: { list: () => follow().then(() => directory.legalHolds()) },
-    grants: createGrantList({ storage, directory, head }),
-    breakGlass: { list: () => follow().then(() => directory.breakGlass()) },
-    suggestedRules: { list: () => follow().then(() => directory.suggestedRules()) },
+    async states() {
+      await directory.follow(storage, (await head()).epoch);
+      return directory.current();
+    },
   };
 }

@@ -1,18 +1,8 @@
 /** Opens the components of a runtime, in order. */
 import type { Config } from "../config/index.ts";
-import type {
-  BreakGlassList,
-  Groups,
-  LegalHoldList,
-  Processes,
-  SuggestedRuleList,
-  UserList,
-  Vault,
-} from "../contract/core-host.ts";
+import type { Groups, Processes, UserList, Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import type { SourceLocation } from "../contract/policy-source.ts";
-import type { GrantList } from "../contract/grants.ts";
-import type { StopList } from "../contract/stops.ts";
 import type { Storage } from "../contract/storage.ts";
 import type { RequestTrace } from "../contract/tracer.ts";
 import type { AgentService } from "../identity/agents.ts";
@@ -20,6 +10,8 @@ import { createProcessList } from "../cluster/processes.ts";
 import type { Declarations } from "./plugins/declarations.ts";
 import type { Outbox } from "../delivery/outbox.ts";
 import type { KeyService } from "../identity/keys.ts";
+import { grantState } from "../domain/grants.ts";
+import { suggestedRuleState } from "../domain/suggested-rules.ts";
 import { createPastDecisionReader, findFlaggedActions } from "../policies/past-decisions.ts";
 import { createTrialService } from "../policies/trial.ts";
 import { PolicySets } from "../policies/policy-sets.ts";
@@ -41,11 +33,7 @@ export interface ServiceParts {
   keys: KeyService;
   users: UserList;
   agents: AgentService;
-  stops: StopList;
-  legalHolds: LegalHoldList;
-  grants: GrantList;
-  breakGlass: BreakGlassList;
-  suggestedRules: SuggestedRuleList;
+  states: IdentityServices["states"];
   vault: Vault;
   permits: PermitKeyService;
   /** Changes the key of the log. Rejects with VaultError for an unsuitable key. */
@@ -87,7 +75,7 @@ export async function openServiceParts(options: PartsOptions, opened: Disposer[]
   const clock = options.clock.now;
   const store = await openStore({ ...options, clock });
   const { storage, vault, heads, book, ring } = store;
-  const identity = await openIdentityServices(store, { ...options, clock }, opened);
+  const identity = await openIdentityServices(store, { ...options, folds: options.declared.folds, clock }, opened);
   const visibleReads = createBacktestReader(storage);
   const trials = createTrials(visibleReads, store, identity, log);
   opened.push({ name: "trials of policies", close: () => trials.close() });
@@ -124,12 +112,12 @@ export async function openServiceParts(options: PartsOptions, opened: Disposer[]
 function createTrials(
   visibleReads: ReturnType<typeof createBacktestReader>,
   { storage }: OpenStore,
-  { grants, suggestedRules }: IdentityServices,
+  { states }: IdentityServices,
   log: Logger,
 ) {
   const pastDecisions = createPastDecisionReader(storage, async () => {
-    const [{ grants: every }, rules] = await Promise.all([grants.list(), suggestedRules.list()]);
-    return findFlaggedActions(every, rules);
+    const current = await states();
+    return findFlaggedActions(current.state(grantState), current.state(suggestedRuleState));
   });
   return createTrialService({ storage: visibleReads, log, pastDecisions });
 }
@@ -165,13 +153,7 @@ function openServiceLedger(
     policies: (tx, digest) => policySets.within(tx, digest),
     follow: (tx, { epoch }) => directory.follow(tx, epoch),
     confirm: (tx, credential, epoch, now) => keys.confirm(tx, credential, epoch, now),
-    stops: () => directory.stops(),
-    legalHolds: () => directory.legalHolds(),
-    users: () => directory.users(),
-    grants: directory.grants,
-    delegations: () => directory.delegations(),
-    breakGlass: () => directory.breakGlass(),
-    suggestedRules: () => directory.suggestedRules(),
+    states: () => directory.current(),
     confirmUser: users.confirm,
     agentFacts: (tx, agentId, epoch, committed) => agents.within(tx, agentId, epoch, committed),
   });

@@ -101,7 +101,7 @@ for (const { name, skip, createDatabase: place } of ENGINES) {
       for (const seq of [0, 255, 256, 511, 512])
         assert.deepEqual(await storage.entryByHash(rows[seq]!.leaf_hash), rows[seq]);
       assert.deepEqual(
-        await storage.entriesOfType("agent", 200, 40),
+        await storage.followedEntries(200, 40),
         rows.slice(200, 600).filter(({ seq }) => isOwn(seq)),
       );
       await storage.write(async (tx) => assert.deepEqual(await tx.entries(250, 260), rows.slice(250, 260)));

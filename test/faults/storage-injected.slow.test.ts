@@ -52,7 +52,7 @@ async function readAll(reader: StorageReader): Promise<void> {
   await reader.decisions({ visibility: { all: true }, from_seq: 0, before_seq: 1, since: 0, until: 1, limit: 1 });
   await reader.overdueActions(0, 1);
   await reader.pendingActions({ all: true }, { expires_at: 0, decision_seq: 0 }, 1);
-  await reader.entriesOfType("agent", 0, 1);
+  await reader.followedEntries(0, 1);
   await reader.openAction("a", "b", 0);
   await reader.rejectedAction("b", 0);
   await reader.approvedActions({ approved_until: 0, decision_seq: 0 }, 1);

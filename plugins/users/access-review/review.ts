@@ -1,5 +1,7 @@
 /** The access review: who can approve what, who approved, and which keys and users are unused. */
 import {
+  userState,
+  breakGlassState,
   type CoreHost,
   parseRfc3339,
   principalOfUser,
@@ -73,8 +75,9 @@ export interface AccessReview {
 export async function reviewAccess(host: CoreHost, sessions: Sessions, days: number): Promise<AccessReview> {
   const now = host.clock();
   const since = now - days * DAY;
-  const users = await host.users.list();
-  const reader: RightsReader = { key: (id) => host.storage.key(id), users, now };
+  const snapshot = await host.snapshot();
+  const users = snapshot.state(userState);
+  const reader: RightsReader = { ...snapshot, now, key: (id) => host.storage.key(id) };
   const { votes, users: activity } = await readVotingActivity(host, since);
   const rows: ReviewRow[] = [];
   for (const user of users.values()) {
@@ -96,7 +99,7 @@ export async function reviewAccess(host: CoreHost, sessions: Sessions, days: num
     const rights = await host.keys.rightsOf(reader, key.id);
     if (rights !== null) rows.push(describeKey(key, rights, votes.get(rights.principal), since));
   }
-  const open_reviews = [...(await host.breakGlass.list()).open.keys()];
+  const open_reviews = [...(await host.state(breakGlassState)).open.keys()];
   const period = { since: toRfc3339(since), until: toRfc3339(now) };
   return { ...period, open_reviews, rows: [...rows, ...otherVoters(rows, votes)] };
 }

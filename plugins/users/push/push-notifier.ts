@@ -1,5 +1,5 @@
 /** The notifier `notify-push`: notifies users on their own devices through the push services of their browsers. */
-import { type CoreHost, sha256, toBase64Url, type User, utf8 } from "../../../src/core.ts";
+import { userState, type CoreHost, sha256, toBase64Url, type User, utf8 } from "../../../src/core.ts";
 import { type Message, type Notifier, NotifierError, retryAfterMs } from "../../../src/plugin.ts";
 import { listDevices, openDevice } from "./devices.ts";
 import { buildNotice, encodeNotice } from "./push-notice.ts";
@@ -22,7 +22,7 @@ export function createPushNotifier(host: CoreHost, send: SendPush): Notifier {
     },
     async deliver(message, signal) {
       if (message.kind === "event") throw new NotifierError(`${PUSH_NOTIFIER} has no feeds`, { permanent: true });
-      const found = findRecipient(await host.users.list(), message.to);
+      const found = findRecipient(await host.state(userState), message.to);
       if ("fault" in found) throw new NotifierError(found.fault, { permanent: true });
       const { user } = found;
       const devices = await listDevices(host, user.id);

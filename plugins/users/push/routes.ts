@@ -1,5 +1,5 @@
 /** Routes with which users manage the devices on which they are notified. */
-import { closed, type CoreHost, timeSchema } from "../../../src/core.ts";
+import { userState, closed, type CoreHost, timeSchema } from "../../../src/core.ts";
 import { defineRoute, parseTargetUrl, Refusal, type Route, type Static, toRfc3339, Type } from "../../../src/plugin.ts";
 import { decodeBase64UrlOrNull } from "../challenges.ts";
 import { UserParams } from "../schemas.ts";
@@ -157,7 +157,7 @@ export function pushRoutes(host: CoreHost, options: PushOptions, send: SendPush)
 
 /** Returns the channels that notify the user on their devices. Sorted. */
 async function listChannels(host: CoreHost, id: string): Promise<string[]> {
-  const users = await host.users.list();
+  const users = await host.state(userState);
   const named = host.channels.addressesOf(PUSH_NOTIFIER).filter(({ to }) => {
     const found = findRecipient(users, to);
     return !("fault" in found) && found.user.id === id;

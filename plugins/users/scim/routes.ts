@@ -1,4 +1,5 @@
 /** SCIM 2.0 for users and groups, for the providers that have the option `scim`. */
+import { userState } from "../../../src/core.ts";
 import type { CoreHost, JsonObject } from "../../../src/core.ts";
 import { defineRoute, Refusal, type Reply, type Route, Type } from "../../../src/plugin.ts";
 import { ERRORS } from "../user-errors.ts";
@@ -127,7 +128,7 @@ function userRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route
       errors: [ERRORS.SCIM_NOT_FOUND],
       handle: ({ params: { provider, id } }) =>
         withScimErrors(async () =>
-          scimReply(200, renderUser(provider, await find(provider).users.find(await host.users.list(), id))),
+          scimReply(200, renderUser(provider, await find(provider).users.find(await host.state(userState), id))),
         ),
     }),
     ...(["PUT", "PATCH"] as const).map((method) =>
@@ -175,7 +176,7 @@ async function renderGroup(
   excluded = "",
 ): Promise<JsonObject> {
   const isShort = excluded.toLowerCase().split(",").includes("members");
-  const members = isShort ? [] : groups.membersOf(group, await host.users.list());
+  const members = isShort ? [] : groups.membersOf(group, await host.state(userState));
   return {
     schemas: [GROUP_SCHEMA],
     id: group.id,

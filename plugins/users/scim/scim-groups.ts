@@ -3,6 +3,7 @@
  * members. It has only the name, the external id, and an id that is a hash of the provider's id and the name.
  */
 import {
+  userState,
   confirmCredential,
   type CoreHost,
   isJsonObject,
@@ -95,7 +96,7 @@ export class ScimGroups {
   patch(credential: Credential, id: string, operations: readonly PatchOperation[]): Promise<ScimGroup> {
     return this.run(credential, async (tx) => {
       const group = await this.find(id, tx);
-      const members = new Set(this.membersOf(group, tx.users).map((user) => user.id));
+      const members = new Set(this.membersOf(group, tx.state(userState)).map((user) => user.id));
       for (const operation of operations) applyOperation(group, members, operation);
       return { group, members: [...members] };
     });
@@ -122,12 +123,12 @@ export class ScimGroups {
       const by = toActor(caller.key, caller.principal);
       const { group, members } = await work(tx);
       const requestedMembers = new Set(members);
-      const before = this.membersOf(group, tx.users);
+      const before = this.membersOf(group, tx.state(userState));
       const added = [...requestedMembers].filter((id) => !before.some((user) => user.id === id));
       const removed = before.filter(({ id }) => !requestedMembers.has(id));
       if (added.length + removed.length > MAX_CHANGES)
         throw new Refusal(ERRORS.SCIM_INVALID, `one request can add and remove at most ${MAX_CHANGES} members`);
-      const users = await Promise.all(added.map((id) => this.users.find(tx.users, id, tx)));
+      const users = await Promise.all(added.map((id) => this.users.find(tx.state(userState), id, tx)));
       for (const { user } of users) this.users.setGroups(tx, by, user, [...user.provider_groups, group.name]);
       for (const user of removed)
         this.users.setGroups(

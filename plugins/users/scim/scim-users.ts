@@ -1,5 +1,6 @@
 /** Changes that a SCIM client makes to users. Each transaction confirms the client's key under the ledger's lock. */
 import {
+  userState,
   type Actor,
   confirmCredential,
   type CoreHost,
@@ -59,7 +60,7 @@ export class ScimUsers {
   /** Returns the users that the client has not deleted, oldest first. */
   async list(): Promise<ScimUser[]> {
     const records = await this.records.readAll();
-    return [...(await this.host.users.list()).values()].flatMap((user) => {
+    return [...(await this.host.state(userState)).values()].flatMap((user) => {
       const record = isManagedBy(user, this.options) ? records.get(user.id) : undefined;
       return record === undefined || record.deleted ? [] : [{ user, record }];
     });
@@ -90,7 +91,7 @@ export class ScimUsers {
     const newId = this.host.newId();
     return this.run(credential, async (tx, by) => {
       const { issuer, id: provider } = this.options;
-      const existingUser = findUserByIdentity(tx.users, issuer, subject);
+      const existingUser = findUserByIdentity(tx.state(userState), issuer, subject);
       const record: ScimUserRecord = { user_name, deactivated_at: null, deleted: false };
       const profile = { name: change.name ?? "User", ...mapProviderGroups(this.options, []) };
       const managed = { ...profile, managed_by: `scim:${provider}`, provider_groups: [] };
@@ -122,13 +123,15 @@ export class ScimUsers {
 
   /** Applies a change to a user. */
   change(credential: Credential, id: string, change: UserChange): Promise<ScimUser> {
-    return this.run(credential, async (tx, by) => this.apply(tx, by, await this.find(tx.users, id, tx), change));
+    return this.run(credential, async (tx, by) =>
+      this.apply(tx, by, await this.find(tx.state(userState), id, tx), change),
+    );
   }
 
   /** Deactivates the user. For the client, the resource no longer exists afterwards. */
   delete(credential: Credential, id: string): Promise<ScimUser> {
     return this.run(credential, async (tx, by) => {
-      const ended = await this.apply(tx, by, await this.find(tx.users, id, tx), { active: false });
+      const ended = await this.apply(tx, by, await this.find(tx.state(userState), id, tx), { active: false });
       await this.records.write(tx, ended.user, { ...ended.record, deleted: true });
       return ended;
     });

@@ -1,6 +1,5 @@
 /** Selects the entries of a pack, and writes them with the hashes that connect them to the checkpoint. */
 import type { EntryRow, StorageReader } from "../../contract/storage.ts";
-import { FOLLOWED_TYPES } from "../../domain/entries.ts";
 import { decodeUtf8 } from "../../domain/json.ts";
 import { toHex } from "../../domain/hash.ts";
 import { createProofReader } from "../../ledger/reader.ts";
@@ -19,19 +18,27 @@ export async function* readEntries(store: StorageReader, from: number, to: numbe
   }
 }
 
+/** Yields the entries that every process reads when it starts, for example of users, keys, stops and grants. */
+export async function* readFollowedEntries(store: Pick<StorageReader, "followedEntries">): AsyncIterable<EntryRow> {
+  for (let from = 0; ;) {
+    const rows = await store.followedEntries(from, PAGE);
+    yield* rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < PAGE) return;
+    from = last.seq + 1;
+  }
+}
+
 /**
- * Returns the sequence numbers of the entries before `first` whose types are in `FOLLOWED_TYPES`, for example users,
- * keys, stops and grants. These entries determine what was in force at the start of the window.
+ * Returns the sequence numbers of the followed entries before `first`. They determine what was in force at the start of
+ * the window.
  */
 export async function findContextEntries(store: StorageReader, first: number): Promise<number[]> {
   const found: number[] = [];
-  for (const type of FOLLOWED_TYPES)
-    for (let from = 0; ;) {
-      const rows = (await store.entriesOfType(type, from, PAGE)).filter(({ seq }) => seq < first);
-      for (const { seq } of rows) found.push(seq);
-      if (rows.length < PAGE) break;
-      from = (rows.at(-1)?.seq ?? first) + 1;
-    }
+  for await (const { seq } of readFollowedEntries(store)) {
+    if (seq >= first) break;
+    found.push(seq);
+  }
   return found;
 }
 

@@ -9,7 +9,7 @@ import type { JsonValue } from "../../domain/json.ts";
 import { toRfc3339 } from "../../domain/time.ts";
 import { CommandError } from "../command.ts";
 import { CONTROLS } from "./controls.ts";
-import { findContextEntries, readEntries, renderEntriesFile } from "./entries.ts";
+import { findContextEntries, readEntries, readFollowedEntries, renderEntriesFile } from "./entries.ts";
 import { openAction, readActionEntries } from "./opened-actions.ts";
 import { PACK_FORMAT, type Control, type Manifest } from "./pack-format.ts";
 import { createPackWriter } from "./pack-writer.ts";
@@ -121,7 +121,12 @@ async function readNewestCheckpoint(store: StorageReader, end: number): Promise<
 
 /** Returns the first key of the log. Entries introduce the later keys. */
 async function readFirstKey(store: StorageReader): Promise<string> {
-  const [row] = await store.entriesOfType("log_key", 0, 1);
+  let row: EntryRow | undefined;
+  for await (const followed of readFollowedEntries(store))
+    if (followed.type === "log_key") {
+      row = followed;
+      break;
+    }
   const vkey = row === undefined ? await store.meta("log_vkey") : decodeEntry<LogKeyEntry>(row.bytes).previous;
   if (vkey === null) throw new CommandError("the store does not name the log's key; run assent audit");
   return vkey;

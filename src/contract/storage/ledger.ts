@@ -1,7 +1,7 @@
 /** The ledger's tables: entries, tiles, the head, the newest signed checkpoint. */
-import type { EntryType, FollowedType } from "../../domain/entries.ts";
+import type { EntryType } from "../../domain/entries.ts";
 
-export type { EntryType, FollowedType };
+export type { EntryType };
 
 /** One ledger record. `leaf_hash` is SHA-256(0x00 ‖ bytes). */
 export interface EntryRow {
@@ -13,6 +13,8 @@ export interface EntryRow {
   agent_id: string | null;
   /** Key that submitted the entry's action. It determines who can see the entry. */
   submitted_by: string | null;
+  /** Whether a fold reads this type, so that every process reads the entry when it starts. */
+  followed: boolean;
   created_at: number;
 }
 
@@ -63,8 +65,8 @@ export interface LedgerReads {
   entryByHash(leafHash: Uint8Array): Promise<EntryRow | null>;
   /** Returns all entries about one action, ascending. Finds the decision through the action's `decision_seq`. */
   entriesOfAction(actionId: string): Promise<EntryRow[]>;
-  /** Returns the entries of a type with `seq >= from`, ascending. */
-  entriesOfType(type: FollowedType, from: number, limit: number): Promise<EntryRow[]>;
+  /** Returns the followed entries with `seq >= from`, ascending. */
+  followedEntries(from: number, limit: number): Promise<EntryRow[]>;
   /** Returns the leaf hashes with `from <= seq < to`, ascending. */
   leafHashes(from: number, to: number): Promise<Uint8Array[]>;
   tile(level: number, index: number): Promise<TileRow | null>;

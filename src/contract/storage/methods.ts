@@ -13,7 +13,7 @@ export const READER_METHODS = namesOf<StorageReader>({
   entries: true,
   entryByHash: true,
   entriesOfAction: true,
-  entriesOfType: true,
+  followedEntries: true,
   leafHashes: true,
   tile: true,
   tileRoots: true,

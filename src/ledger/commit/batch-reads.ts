@@ -2,7 +2,7 @@
  * Reads the ledger as a job sees it: the entries that the stored head covers, and the entries of the current batch,
  * which are stored at its end. Ignores rows beyond the head, because they were not written under the ledger's lock.
  */
-import type { EntryRow, FollowedType, LedgerReads } from "../../contract/storage.ts";
+import type { EntryRow, LedgerReads } from "../../contract/storage.ts";
 import { equalBytes } from "../../domain/hash.ts";
 
 // The reads that include the batch's entries. The type makes the compiler report a missing read. Excludes tiles,
@@ -29,10 +29,10 @@ export function createBatchReads(
       ...batchRows(({ seq }) => seq >= from && seq < to),
     ],
     entriesOfAction: async (id) => [...covered(await ofAction(id)), ...batchRows(({ action_id }) => action_id === id)],
-    entriesOfType: async (of: FollowedType, from, limit) =>
+    followedEntries: async (from, limit) =>
       [
-        ...covered(await tx.entriesOfType(of, from, limit)),
-        ...batchRows(({ type, seq }) => type === of && seq >= from),
+        ...covered(await tx.followedEntries(from, limit)),
+        ...batchRows(({ followed, seq }) => followed && seq >= from),
       ].slice(0, limit),
     async entryByHash(hash) {
       const stored = await tx.entryByHash(hash);

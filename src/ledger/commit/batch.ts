@@ -6,28 +6,10 @@ import type { ActivePolicies } from "../../contract/active-policies.ts";
 import type { AppendedEntry, Credential } from "../../contract/host.ts";
 import type { AgentFacts, LedgerTransaction } from "../../contract/ledger.ts";
 import type { EntryRow, LedgerHead, StorageTransaction } from "../../contract/storage.ts";
-import {
-  isCoreEntry,
-  encodeEntry,
-  type BreakGlassEntry,
-  type DelegationEntry,
-  type EntryBody,
-  type GrantEntry,
-  type LegalHoldEntry,
-  type PluginEntry,
-  type StopEntry,
-  type SuggestedRuleEntry,
-  type UserEntry,
-} from "../../domain/entries.ts";
-import { applyBreakGlassEntry, type BreakGlassUses } from "../../domain/break-glass.ts";
-import { applyDelegationEntry, type Delegations } from "../../domain/delegations.ts";
-import { applyGrantEntries, type Grants } from "../../domain/grants.ts";
+import { isCoreEntry, encodeEntry, type EntryBody, type PluginEntry } from "../../domain/entries.ts";
 import { toHex } from "../../domain/hash.ts";
-import { applyLegalHoldEntry, type LegalHolds } from "../../domain/legal-holds.ts";
 import { appendToEdge, rootFromEdge } from "../../domain/merkle.ts";
-import { findStopFacts, applyStopEntry, type StopHistory } from "../../domain/stops.ts";
-import { applySuggestedRuleEntry, type SuggestedRules } from "../../domain/suggested-rules.ts";
-import { applyUserEntry, type Users } from "../../domain/users.ts";
+import type { States } from "../states.ts";
 import { createBatchReads } from "./batch-reads.ts";
 import { computeCompletedTiles } from "./completed-tiles.ts";
 import { findEnvelopeFault } from "./envelope.ts";
@@ -58,20 +40,8 @@ export interface BatchContext {
    * facts must not be cached.
    */
   agentFacts(tx: StorageTransaction, agentId: string, epoch: number, committed: boolean): Promise<AgentFacts>;
-  /** Returns the stops as of the head that the batch starts from. */
-  stops(): StopHistory;
-  /** Returns the legal holds as of the head that the batch starts from. */
-  legalHolds(): LegalHolds;
-  /** Returns the users as of the head that the batch starts from. */
-  users(): Users;
-  /** Returns the grants as of the head that the batch starts from. */
-  grants(): Grants;
-  /** Returns the delegations as of the head that the batch starts from. */
-  delegations(): Delegations;
-  /** Returns the break-glass approvals as of the head that the batch starts from. */
-  breakGlass(): BreakGlassUses;
-  /** Returns the suggested rules as of the head that the batch starts from. */
-  suggestedRules(): SuggestedRules;
+  /** Returns the states as of the head that the batch starts from. */
+  states(): States;
   /**
    * Confirms the credential of a user's session, or of an agent that acts for a user. `confirm` handles only API keys.
    */
@@ -154,13 +124,7 @@ class Batch {
   private readonly store: ReturnType<typeof createJobTransaction>;
   private view: JobTransaction | null = null;
   private sealed = false;
-  private stops: StopHistory;
-  private legalHolds: LegalHolds;
-  private users: Users;
-  private grants: Grants;
-  private delegations: Delegations;
-  private breakGlass: BreakGlassUses;
-  private suggestedRules: SuggestedRules;
+  private states: States;
   private prefetched: PrefetchedRows | null = null;
   /**
    * Whether a job of this batch has changed an agent. Agent facts that are read after that are uncommitted, so they
@@ -175,13 +139,7 @@ class Batch {
     this.edge = head.edge;
     this.policySet = head.policy_set;
     this.epoch = head.epoch;
-    this.stops = context.stops();
-    this.legalHolds = context.legalHolds();
-    this.users = context.users();
-    this.grants = context.grants();
-    this.delegations = context.delegations();
-    this.breakGlass = context.breakGlass();
-    this.suggestedRules = context.suggestedRules();
+    this.states = context.states();
     this.store = createJobTransaction({
       tx,
       entries: createBatchReads(tx, head.size, this.rows, (id) => (this.prefetched ?? tx).entriesOfAction(id)),
@@ -246,38 +204,10 @@ class Batch {
   /** Returns the members of a job's transaction other than the reads and writes of rows. */
   private membersOf(activePolicies: ActivePolicies): BatchMembers {
     const { tx, context } = this;
-    const stops = (): StopHistory => this.stops;
-    const legalHolds = (): LegalHolds => this.legalHolds;
-    const users = (): Users => this.users;
-    const grants = (): Grants => this.grants;
-    const delegations = (): Delegations => this.delegations;
-    const breakGlass = (): BreakGlassUses => this.breakGlass;
-    const suggestedRules = (): SuggestedRules => this.suggestedRules;
     return {
       now: context.now,
       activePolicies,
-      get stops() {
-        return stops();
-      },
-      get legalHolds() {
-        return legalHolds();
-      },
-      get users() {
-        return users();
-      },
-      get grants() {
-        return grants();
-      },
-      get delegations() {
-        return delegations();
-      },
-      get breakGlass() {
-        return breakGlass();
-      },
-      get suggestedRules() {
-        return suggestedRules();
-      },
-      stopFacts: (action) => findStopFacts(stops(), action, context.now),
+      state: (fold) => this.states.state(fold),
       record: (entry, submittedBy) => this.record(entry, submittedBy ?? null),
       confirm: async (credential) =>
         (credential.session ?? credential.workload?.user_id ?? null) === null
@@ -297,10 +227,6 @@ class Batch {
         this.policySet = digest;
         return Promise.resolve();
       },
-      bumpEpoch: () => {
-        this.move();
-        this.epoch += 1;
-      },
     };
   }
 
@@ -312,17 +238,12 @@ class Batch {
     this.move();
     const seq = this.base.size + this.rows.length;
     const { bytes, leafHash } = encodeEntry(entry, seq);
-    if (entry.type === "stop") this.stops = applyStopEntry(this.stops, { ...(entry as StopEntry), seq });
-    if (entry.type === "legal_hold")
-      this.legalHolds = applyLegalHoldEntry(this.legalHolds, { ...(entry as LegalHoldEntry), seq });
-    if (entry.type === "user") this.users = withUser(this.users, entry as UserEntry);
-    if (entry.type === "grant") this.grants = applyGrantEntries(this.grants, [{ ...(entry as GrantEntry), seq }]);
-    if (entry.type === "break_glass")
-      this.breakGlass = applyBreakGlassEntry(this.breakGlass, { ...(entry as BreakGlassEntry), seq });
-    if (entry.type === "suggested_rule")
-      this.suggestedRules = applySuggestedRuleEntry(this.suggestedRules, entry as SuggestedRuleEntry);
-    if (entry.type === "delegation")
-      this.delegations = applyDelegationEntry(this.delegations, { ...(entry as DelegationEntry), seq });
+    const followed = this.states.follows(entry.type);
+    if (followed) {
+      this.states = this.states.after({ ...entry, seq });
+      // Other processes read followed entries when the epoch changes.
+      this.epoch += 1;
+    }
     this.edge = appendToEdge(this.edge, seq, leafHash);
     this.recorded.push({ seq, body: entry });
     this.rows.push({
@@ -333,6 +254,7 @@ class Batch {
       action_id: "action_id" in entry ? entry.action_id : null,
       agent_id: "agent_id" in entry ? entry.agent_id : null,
       submitted_by: submittedBy,
+      followed,
       created_at: this.context.now,
     });
     return { seq, hash: toHex(leafHash) };
@@ -348,9 +270,4 @@ class Batch {
       epoch: this.epoch,
     };
   }
-}
-
-function withUser(users: Users, entry: UserEntry): Users {
-  const { id } = entry.user;
-  return new Map(users).set(id, applyUserEntry(users.get(id) ?? null, entry));
 }

@@ -46,7 +46,7 @@ function readsOf({ tx, entries, prefetched }: JobTransactionOptions): JobReads {
     entries: (...args) => entries.entries(...args),
     entryByHash: (...args) => entries.entryByHash(...args),
     entriesOfAction: (...args) => entries.entriesOfAction(...args),
-    entriesOfType: (...args) => entries.entriesOfType(...args),
+    followedEntries: (...args) => entries.followedEntries(...args),
     leafHashes: (...args) => entries.leafHashes(...args),
     tile: (...args) => tx.tile(...args),
     tileRoots: (...args) => tx.tileRoots(...args),

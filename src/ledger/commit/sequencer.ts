@@ -58,13 +58,7 @@ export interface SequencerOptions extends TrustedHistory {
   follow(tx: StorageReader, head: LedgerHead): Promise<void>;
   confirm: BatchContext["confirm"];
   agentFacts: BatchContext["agentFacts"];
-  stops: BatchContext["stops"];
-  users: BatchContext["users"];
-  grants: BatchContext["grants"];
-  legalHolds: BatchContext["legalHolds"];
-  delegations: BatchContext["delegations"];
-  breakGlass: BatchContext["breakGlass"];
-  suggestedRules: BatchContext["suggestedRules"];
+  states: BatchContext["states"];
   confirmUser: BatchContext["confirmUser"];
   outbox: BatchContext["outbox"];
   entryFault: BatchContext["entryFault"];
@@ -342,20 +336,13 @@ export class Sequencer {
   }
 
   private contextFor(live: readonly QueuedJob[]): BatchContext {
-    const { clock, policies, confirm, agentFacts, stops, users, grants, delegations, breakGlass } = this.options;
-    const { legalHolds, suggestedRules, confirmUser, outbox, jobMs, entryFault } = this.options;
+    const { clock, policies, confirm, agentFacts, states, confirmUser, outbox, jobMs, entryFault } = this.options;
     return {
       now: clock.now(),
       policies: live[0]?.urgent === true ? withoutPolicies : policies,
       confirm,
       agentFacts,
-      stops,
-      users,
-      grants,
-      legalHolds,
-      delegations,
-      breakGlass,
-      suggestedRules,
+      states,
       confirmUser,
       outbox,
       jobMs,

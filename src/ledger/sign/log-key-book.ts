@@ -17,7 +17,7 @@ import { currentVkey, vkeyAtSize, appendLogKey, type LogKeyProof, type LogKeys }
 import { hashLeaf } from "../../domain/merkle.ts";
 import type { ProofReader } from "../reader.ts";
 
-const PAGE = 100;
+const PAGE = 500;
 
 export interface LogKeyBook {
   keys(): LogKeys;
@@ -25,7 +25,7 @@ export interface LogKeyBook {
    * Reads the key changes since the last call. `epoch` is the epoch of the head; the keys do not change within an
    * epoch. Rejects with StorageError.
    */
-  follow(reader: Pick<StorageReader, "entriesOfType">, epoch: number): Promise<void>;
+  follow(reader: Pick<StorageReader, "followedEntries">, epoch: number): Promise<void>;
   /** Applies entries that this process has committed. */
   applyEntries(rows: readonly EntryRow[]): void;
   /**
@@ -95,15 +95,17 @@ export function createLogKeyBook({ first, signer, verify, clock }: LogKeyBookOpt
  * did not sign.
  */
 export async function readLogKeys(
-  reader: Pick<StorageReader, "entriesOfType">,
+  reader: Pick<StorageReader, "followedEntries">,
   from: LogKeys,
   verify: VerifySignature,
 ): Promise<LogKeys> {
   let keys = from;
-  for (;;) {
-    const rows = await reader.entriesOfType("log_key", (keys.changes.at(-1)?.seq ?? -1) + 1, PAGE);
-    for (const row of rows) keys = taken(keys, row, verify);
-    if (rows.length < PAGE) return keys;
+  for (let next = (keys.changes.at(-1)?.seq ?? -1) + 1; ;) {
+    const rows = await reader.followedEntries(next, PAGE);
+    for (const row of rows) if (row.type === "log_key") keys = taken(keys, row, verify);
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < PAGE) return keys;
+    next = last.seq + 1;
   }
 }
 

@@ -4,8 +4,10 @@ import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { CORE_COMMANDS } from "../../contract/command.ts";
 import { ERRORS, errorCodePrefix, type ErrorKind } from "../../contract/errors.ts";
 import { ENTRY_TYPES, type EntryType, type PluginEntry } from "../../domain/entries.ts";
+import type { Fold } from "../../domain/fold.ts";
 import { SCOPES, type PluginScope, type Scope } from "../../domain/scopes.ts";
 import { explainFault, siblingNames } from "../../domain/validation.ts";
+import { CORE_FOLDS } from "../../identity/core-folds.ts";
 import type { Plugin } from "../../plugin.ts";
 import type { LoadedPlugin } from "./loader.ts";
 import { PluginError } from "./plugin-options.ts";
@@ -17,6 +19,8 @@ export interface Declarations {
   readonly errors: readonly ErrorKind[];
   /** All entry types of the core, then the entry types of plugins. */
   readonly entryTypes: readonly EntryType[];
+  /** The folds of the core and of plugins. */
+  readonly folds: readonly Fold<unknown>[];
   /** Returns the fault of a plugin's entry; null if the entry is valid. */
   entryFault(entry: PluginEntry): string | null;
 }
@@ -51,7 +55,9 @@ export function collectDeclarations(plugins: readonly LoadedPlugin[]): Declarati
     }
     assertCommand(plugin);
   }
+  const folds = [...CORE_FOLDS, ...plugins.flatMap(({ plugin }) => plugin.folds ?? [])];
   return Object.freeze({
+    folds,
     scopes: [...SCOPES, ...brought.scopes],
     errors: brought.errors,
     entryTypes: [...ENTRY_TYPES, ...(forms.keys() as Iterable<PluginEntry["type"]>)],

@@ -4,7 +4,6 @@ import type {
   EntryRow,
   IdempotencyLookup,
   IdempotencyCursor,
-  FollowedType,
   StorageReader,
 } from "../../contract/storage.ts";
 import { createActionReads, createDecisionReads, createPendingReads } from "./action-reads.ts";
@@ -46,10 +45,10 @@ function createLedgerReads(t: Tables) {
         (row) => row.action_id === id,
         (a, b) => a.seq - b.seq,
       ),
-    entriesOfType: (type: FollowedType, from: number, limit: number) =>
+    followedEntries: (from: number, limit: number) =>
       selectRows(
         t.entries,
-        (row) => row.type === type && row.seq >= from,
+        (row) => row.followed && row.seq >= from,
         (a, b) => a.seq - b.seq,
       ).slice(0, limit),
     leafHashes: (from: number, to: number) => entries(from, to).map((row) => row.leaf_hash),

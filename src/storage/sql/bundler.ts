@@ -1,11 +1,11 @@
 /** Moves the bytes of old entries to bundles, in short transactions between decisions. */
-import { StorageError, type EntryRow } from "../../contract/storage.ts";
-import { FOLLOWED_TYPES } from "../../domain/entries.ts";
+import { StorageError } from "../../contract/storage.ts";
 import { equalBytes } from "../../domain/hash.ts";
 import { TILE_WIDTH } from "../../domain/tiles.ts";
 import { encodeBundle } from "./bundles.ts";
 import type { ReadStatements } from "./queries.ts";
 import { readRows, toPlainRow, type SqlExecutor, type SqlReader } from "./statement.ts";
+import type { Tables } from "./table-schema.ts";
 import type { WriteStatements } from "./writes.ts";
 
 const NO_BYTES = new Uint8Array(0);
@@ -49,12 +49,12 @@ export function createBundler({
   }
 
   async function encodeAt(start: number): Promise<EncodedBundle> {
-    const rows = await readRows<EntryRow>(reader, reads.entries, { from: start, to: start + TILE_WIDTH });
+    const rows = await readRows<Tables["entries"]>(reader, reads.entries, { from: start, to: start + TILE_WIDTH });
     return {
       start,
       bytes: await encodeBundle(start, rows),
       leafHashes: rows.map(({ leaf_hash }) => leaf_hash),
-      unbundled: rows.filter(({ type }) => (FOLLOWED_TYPES as readonly string[]).includes(type)).length,
+      unbundled: rows.filter(({ followed }) => followed === 1).length,
     };
   }
 

@@ -8,7 +8,7 @@
 import { gunzipSync, gzip } from "node:zlib";
 import { sql, type Kysely } from "kysely";
 import { StorageError } from "../../contract/storage.ts";
-import { FOLLOWED_TYPES, MAX_ENTRY_BYTES } from "../../domain/entries.ts";
+import { MAX_ENTRY_BYTES } from "../../domain/entries.ts";
 import { equalBytes } from "../../domain/hash.ts";
 import { hashLeaf } from "../../domain/merkle.ts";
 import { decodeEntryBundle, encodeEntryBundle, TILE_WIDTH } from "../../domain/tiles.ts";
@@ -24,11 +24,6 @@ export const UNBUNDLED_ENTRIES = 4096;
 const CACHE_BYTES = 4_000_000;
 const MAX_BUNDLE_BYTES = TILE_WIDTH * (MAX_ENTRY_BYTES + 2);
 const GZIP_LEVEL = 6;
-/**
- * Entries of these types keep their bytes in their rows, because every process reads all of them when it starts, and
- * would have to decode many bundles.
- */
-const UNBUNDLED_TYPES = FOLLOWED_TYPES.map((type) => sql.lit(type));
 const EMPTY_LEAF = hashLeaf(new Uint8Array(0));
 
 /** The columns of an entry's row that this file reads. */
@@ -52,8 +47,8 @@ export function prepareBundleReads(db: Kysely<Tables>) {
     bundle: prepare(db.selectFrom("entry_bundles").select("bytes").where("start", "=", param("start"))),
     lastBundle: prepare(db.selectFrom("entry_bundles").select((eb) => eb.fn.max("start").as("start"))),
     /**
-     * Reads bundles, each with the number of its 256 entries that are stored correctly. A row must have bytes if its
-     * type is in `UNBUNDLED_TYPES`, and no bytes otherwise.
+     * Reads bundles, each with the number of its 256 entries that are stored correctly. A followed
+     * entry keeps its bytes in its row, because every process reads it when it starts; other entries do not.
      */
     bundledEntries: prepare(
       db
@@ -68,7 +63,7 @@ export function prepareBundleReads(db: Kysely<Tables>) {
         )
         .select([
           "start",
-          sql<number>`(select count(*) from entries where seq >= page.start and seq < page.start + ${sql.lit(TILE_WIDTH)} and (length(bytes) > 0) = (type in (${sql.join(UNBUNDLED_TYPES)})))`.as(
+          sql<number>`(select count(*) from entries where seq >= page.start and seq < page.start + ${sql.lit(TILE_WIDTH)} and (length(bytes) > 0) = (followed = 1))`.as(
             "n",
           ),
         ])
@@ -89,7 +84,7 @@ export function prepareBundleWrites(db: Kysely<Tables>) {
         .set({ seq: sql<number>`seq`, bytes: param<Uint8Array>("none") })
         .where("seq", ">=", param("from"))
         .where("seq", "<", param("to"))
-        .where("type", "not in", UNBUNDLED_TYPES),
+        .where("followed", "=", sql.lit(0)),
     ),
   };
 }

@@ -16,6 +16,7 @@ export const COLUMNS_UNCHANGED_BY_BUNDLING = [
   "action_id",
   "agent_id",
   "submitted_by",
+  "followed",
   "created_at",
 ] as const;
 

@@ -1,9 +1,9 @@
 /** SQL statements for the ledger reads of the contract. */
 import { sql, type Kysely } from "kysely";
 import type { EntryRow, LedgerReads, TileRow } from "../../contract/storage.ts";
-import { type EntryType, type FollowedType, FOLLOWED_TYPES } from "../../domain/entries.ts";
+import type { EntryType } from "../../domain/entries.ts";
 import { prepareBundleReads, type BundleReader } from "./bundles.ts";
-import { prepareEntriesOfType } from "./lists.ts";
+import { prepareFollowedEntries } from "./lists.ts";
 import * as schema from "./table-schema.ts";
 import type { Tables } from "./table-schema.ts";
 import { param, prepare, readRows, type SqlReader, type Statement } from "./statement.ts";
@@ -33,10 +33,7 @@ export function prepareLedgerReads(db: Kysely<Tables>) {
         )
         .orderBy("seq"),
     ),
-    entriesOfType: Object.fromEntries(FOLLOWED_TYPES.map((type) => [type, prepareEntriesOfType(db, type)])) as Record<
-      FollowedType,
-      Statement
-    >,
+    followedEntries: prepareFollowedEntries(db),
     leafHashes: prepare(
       db
         .selectFrom("entries")
@@ -66,6 +63,7 @@ export function prepareLedgerReads(db: Kysely<Tables>) {
   };
 }
 
+type StoredEntry = Tables["entries"];
 type Reads = Omit<LedgerReads, "head" | "checkpoint">;
 
 export function createLedgerReader(
@@ -74,13 +72,14 @@ export function createLedgerReader(
   bundles: BundleReader,
 ): Reads {
   async function entries(statement: Statement, values: object): Promise<EntryRow[]> {
-    return bundles.withBytes(db, await readRows<EntryRow>(db, statement, values));
+    const rows = await bundles.withBytes(db, await readRows<StoredEntry>(db, statement, values));
+    return rows.map((row) => Object.assign(row, { followed: row.followed === 1 }));
   }
   return {
     entries: (from, to) => entries(reads.entries, { from, to }),
     entryByHash: async (leaf_hash) => (await entries(reads.entryByHash, { leaf_hash }))[0] ?? null,
     entriesOfAction: (action_id) => entries(reads.entriesOfAction, { action_id }),
-    entriesOfType: (type, from, limit) => entries(reads.entriesOfType[type], { from, limit }),
+    followedEntries: (from, limit) => entries(reads.followedEntries, { from, limit }),
     leafHashes: async (from, to) =>
       (await readRows<{ leaf_hash: Uint8Array }>(db, reads.leafHashes, { from, to })).map((row) => row.leaf_hash),
     tile: async (level, index) => (await readRows<TileRow>(db, reads.tile, { level, index }))[0] ?? null,

@@ -1,6 +1,6 @@
 /** Lists of actions and decisions, with one statement for each combination of filters. */
 import { sql, type Kysely, type SelectQueryBuilder } from "kysely";
-import type { ActionFilter, AgentFilter, DecisionInput, FollowedType } from "../../contract/storage.ts";
+import type { ActionFilter, AgentFilter, DecisionInput } from "../../contract/storage.ts";
 import { type ContainsDialect, containsText } from "./contained-text.ts";
 import type { SqlDialect } from "./dialect.ts";
 import * as schema from "./table-schema.ts";
@@ -165,13 +165,14 @@ export function preparePendingLists(
   };
 }
 
-export function prepareEntriesOfType(db: Kysely<Tables>, type: FollowedType): Statement {
+/** Prepares the list of followed entries, oldest first. */
+export function prepareFollowedEntries(db: Kysely<Tables>): Statement {
   return prepare(
     db
       .selectFrom("entries")
       .select(schema.ENTRY_COLUMNS)
       // Use a literal, so that the planner can use the partial index.
-      .where("type", "=", sql.lit(type))
+      .where("followed", "=", sql.lit(1))
       .where("seq", ">=", param("from"))
       .orderBy("seq")
       .limit(param<number>("limit")),

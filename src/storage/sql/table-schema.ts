@@ -24,7 +24,8 @@ import type {
 type StoredRow<Row, Replaced> = Omit<Row, keyof Replaced> & Replaced;
 
 export interface Tables {
-  entries: EntryRow;
+  /** `followed` is 0 or 1. */
+  entries: StoredRow<EntryRow, { followed: number }>;
   /** The bytes of the 256 entries from `start`; see bundles.ts. */
   entry_bundles: { start: number; bytes: Uint8Array };
   tiles: TileRow;
@@ -110,6 +111,7 @@ export const ENTRY_COLUMNS = columnsOf<EntryRow>({
   action_id: true,
   agent_id: true,
   submitted_by: true,
+  followed: true,
   created_at: true,
 });
 export const TILE_COLUMNS = columnsOf<TileRow>({ level: true, index: true, hashes: true, root: true });

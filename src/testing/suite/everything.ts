@@ -23,7 +23,7 @@ import {
 
 /** Writes a row of every kind, with every method that inserts. */
 export async function writeEverything(tx: StorageTransaction): Promise<void> {
-  await appendEntries(tx, 1, { type: "api_key", action_id: null });
+  await appendEntries(tx, 1, { type: "api_key", action_id: null, followed: true });
   await appendEntries(tx, 1);
   await tx.append([], [tileRow(0, 0)], headRow(2, { policy_set: policySetRow(1).digest, epoch: 1 }));
   await tx.putCheckpoint(2, "note");
@@ -61,7 +61,7 @@ export async function readEverything(reader: StorageReader): Promise<Everything>
     entries: await reader.entries(0, 10),
     entryByHash: await reader.entryByHash((await reader.leafHashes(0, 1))[0] ?? new Uint8Array(32)),
     entriesOfAction: await reader.entriesOfAction("action-1"),
-    entriesOfType: await reader.entriesOfType("api_key", 0, 10),
+    followedEntries: await reader.followedEntries(0, 10),
     leafHashes: await reader.leafHashes(0, 10),
     tile: await reader.tile(0, 0),
     tileRoots: await reader.tileRoots(0, 0, 10),
@@ -131,7 +131,7 @@ export const EMPTY_STORE: Everything = {
   entries: [],
   entryByHash: null,
   entriesOfAction: [],
-  entriesOfType: [],
+  followedEntries: [],
   leafHashes: [],
   tile: null,
   tileRoots: [],

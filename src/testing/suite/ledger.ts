@@ -42,18 +42,16 @@ function entryCases(test: DefineCase): void {
     assert.deepEqual(await storage.leafHashes(6, 9), []);
   });
 
-  test("entries of a type are returned in order, without entries of other types", async ({ storage }) => {
-    const types: EntryType[] = ["decision", "api_key", "agent", "api_key", "approval", "agent", "api_key"];
+  test("followed entries are returned in order, without other entries", async ({ storage }) => {
     await storage.write(async (tx) => {
-      for (const type of types) await appendEntries(tx, 1, { type });
+      for (const followed of [false, true, false, true, false, false, true]) await appendEntries(tx, 1, { followed });
     });
-    const seqs = async (...query: Parameters<typeof storage.entriesOfType>): Promise<number[]> =>
-      (await storage.entriesOfType(...query)).map(({ seq }) => seq);
-    assert.deepEqual(await seqs("api_key", 0, 9), [1, 3, 6]);
-    assert.deepEqual(await seqs("api_key", 0, 2), [1, 3]);
-    assert.deepEqual(await seqs("api_key", 2, 9), [3, 6]);
-    assert.deepEqual(await seqs("agent", 3, 9), [5]);
-    assert.deepEqual(await seqs("agent", 6, 9), []);
+    const seqs = async (...query: Parameters<typeof storage.followedEntries>): Promise<number[]> =>
+      (await storage.followedEntries(...query)).map(({ seq }) => seq);
+    assert.deepEqual(await seqs(0, 9), [1, 3, 6]);
+    assert.deepEqual(await seqs(0, 2), [1, 3]);
+    assert.deepEqual(await seqs(2, 9), [3, 6]);
+    assert.deepEqual(await seqs(7, 9), []);
   });
 
   test("an entry is found only by its own hash", async ({ storage }) => {

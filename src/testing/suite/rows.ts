@@ -57,6 +57,7 @@ export function entryRow(seq: number, over: Partial<EntryRow> = {}): EntryRow {
     action_id: `action-${seq}`,
     agent_id: "agent-1",
     submitted_by: "key-1",
+    followed: false,
     created_at: BASE_TIME + seq,
     ...over,
   };

@@ -1,4 +1,5 @@
 /** Emergency approvals by one person: who can give them, what they cannot override, and the review. */
+import { NO_USERS } from "../../../src/domain/users.ts";
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createExceptionalVotesAuditor } from "../../../src/audit/exceptional-votes.ts";
@@ -178,7 +179,7 @@ test("the audit names entries that contradict each other", async () => {
   const by = { key_id: "u", principal: "user:u", agent_id: null, owner: "U" };
   const used = { type: "break_glass", change: "used", use: { id: "1" }, related_action: "a", comment: "c", by };
   const fold = (...bodies: object[]) => {
-    const audit = createExceptionalVotesAuditor(() => new Map());
+    const audit = createExceptionalVotesAuditor(() => NO_USERS);
     for (const body of bodies) audit.fold(body as never);
   };
   assert.throws(() => fold(used), /does not follow its vote/);

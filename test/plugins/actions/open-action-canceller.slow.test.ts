@@ -123,7 +123,6 @@ test("actions that a crashed service left open at a suspension do not reopen wit
       },
       by: null,
     });
-    tx.bumpEpoch();
   });
   assert.equal((await look(asked.id)).status, "pending_approval");
   assert.deepEqual(said(await vote(asked.id)), [409, "NO_LONGER_ALLOWED"]);

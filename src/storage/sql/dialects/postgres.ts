@@ -2,7 +2,6 @@
 import { PostgresAdapter, PostgresQueryCompiler, sql, type Kysely } from "kysely";
 import { SETTLED_INCARNATION_KEY } from "../../../contract/storage.ts";
 import type { SqlDialect } from "../dialect.ts";
-import { FOLLOWED_TYPES } from "../../../domain/entries.ts";
 import { COLUMNS_UNCHANGED_BY_BUNDLING, INVALID_BUNDLE_MESSAGE } from "../dialect.ts";
 import { createSqlBuilder } from "../table-schema.ts";
 
@@ -40,7 +39,7 @@ const bundleRules = (): string[] => [
   `create or replace function "entries_no_update"() returns trigger language plpgsql as $$ declare may boolean; begin
     if length(new.bytes) = 0 and length(old.bytes) > 0 and ${[
       ...COLUMNS_UNCHANGED_BY_BUNDLING.map((column) => `new."${column}" is not distinct from old."${column}"`),
-      `old.type not in (${FOLLOWED_TYPES.map(quoted).join(", ")})`,
+      "old.followed = 0",
     ].join(" and ")} then
       execute format('select exists (select 1 from %1$I.entry_bundles where start = $1) and exists (select 1 from %1$I.ledger_head where size >= $1 + 256)', tg_table_schema)
         into may using old.seq - old.seq % 256;

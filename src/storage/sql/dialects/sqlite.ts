@@ -1,7 +1,6 @@
 /** The schema's dialect for SQLite: STRICT tables, and triggers that apply to every program that opens the file. */
 import { sql, SqliteAdapter, SqliteQueryCompiler, type Kysely } from "kysely";
 import type { SqlDialect } from "../dialect.ts";
-import { FOLLOWED_TYPES } from "../../../domain/entries.ts";
 import { COLUMNS_UNCHANGED_BY_BUNDLING, INVALID_BUNDLE_MESSAGE } from "../dialect.ts";
 import type { PackedForm } from "../packed-columns.ts";
 import { createSqlBuilder } from "../table-schema.ts";
@@ -66,7 +65,7 @@ export const sqliteDialect: SqlDialect = {
     `create trigger "entries_no_update" before update on "entries" when not (${[
       "length(new.bytes) = 0 and length(old.bytes) > 0",
       ...COLUMNS_UNCHANGED_BY_BUNDLING.map((column) => `new."${column}" is old."${column}"`),
-      `old.type not in (${FOLLOWED_TYPES.map((type) => `'${type}'`).join(", ")})`,
+      "old.followed = 0",
       "exists (select 1 from entry_bundles where start = old.seq - old.seq % 256)",
       "exists (select 1 from ledger_head where size >= old.seq - old.seq % 256 + 256)",
     ].join(" and ")}) begin select raise(abort, 'entries is append-only: a row cannot be changed'); end`,

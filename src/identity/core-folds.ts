@@ -1,0 +1,17 @@
+/** The folds of features that are not plugins yet. */
+import { breakGlassState } from "../domain/break-glass.ts";
+import { delegationState } from "../domain/delegations.ts";
+import type { Fold } from "../domain/fold.ts";
+import { grantState } from "../domain/grants.ts";
+import { legalHoldState } from "../domain/legal-holds.ts";
+import { stopState } from "../domain/stops.ts";
+import { suggestedRuleState } from "../domain/suggested-rules.ts";
+
+export const CORE_FOLDS: readonly Fold<unknown>[] = [
+  stopState,
+  legalHoldState,
+  grantState,
+  delegationState,
+  breakGlassState,
+  suggestedRuleState,
+];

@@ -1,0 +1,56 @@
+/** The values of all folds at one size of the ledger. */
+import type { EntryBody } from "../domain/entries.ts";
+import type { Fold } from "../domain/fold.ts";
+
+/** Types that the ledger itself reads when it starts (sign/log-key-book.ts). */
+const FOLLOWED_BY_LEDGER: readonly string[] = ["log_key"];
+
+/** Reads the states that plugins declare. */
+export interface StateReader {
+  /** Returns the value of a fold. Throws if no loaded plugin declares the fold. */
+  state<State>(fold: Fold<State>): State;
+}
+
+/** Immutable, so that a batch can continue from the committed states and be discarded. */
+export class States implements StateReader {
+  /** The folds that read each type of entry. */
+  private readonly readers: ReadonlyMap<string, readonly Fold<unknown>[]>;
+  /** The value of each fold, keyed by name. */
+  private readonly values: ReadonlyMap<string, unknown>;
+
+  private constructor(readers: ReadonlyMap<string, readonly Fold<unknown>[]>, values: ReadonlyMap<string, unknown>) {
+    this.readers = readers;
+    this.values = values;
+  }
+
+  /** Returns the states before the first entry. Throws TypeError if two folds have the same name. */
+  static initial(folds: readonly Fold<unknown>[]): States {
+    const readers = new Map<string, readonly Fold<unknown>[]>(FOLLOWED_BY_LEDGER.map((type) => [type, []]));
+    const values = new Map<string, unknown>();
+    for (const fold of folds as readonly Fold<unknown>[]) {
+      if (values.has(fold.name)) throw new TypeError(`two folds are named "${fold.name}"`);
+      values.set(fold.name, fold.initial);
+      for (const type of Object.keys(fold.on)) readers.set(type, [...(readers.get(type) ?? []), fold]);
+    }
+    return new States(readers, values);
+  }
+
+  state<State>({ name }: Fold<State>): State {
+    if (!this.values.has(name)) throw new Error(`no loaded plugin declares the state "${name}"`);
+    return this.values.get(name) as State;
+  }
+
+  /** Whether every process reads entries of this type when it starts. */
+  follows(type: string): boolean {
+    return this.readers.has(type);
+  }
+
+  /** Returns the states after an entry. Throws RangeError if the entry contradicts earlier entries. */
+  after(entry: EntryBody & { seq: number }): States {
+    const folds = this.readers.get(entry.type) ?? [];
+    if (folds.length === 0) return this;
+    const values = new Map(this.values);
+    for (const { name, on } of folds) values.set(name, on[entry.type]?.(values.get(name), entry));
+    return new States(this.readers, values);
+  }
+}
