@@ -163,7 +163,9 @@ const TABLE: [what: string, text: string, expected: string[]][] = [
   [
     "a tag of one's own",
     `${LINES}description: !secret x\n`,
-    ['5:14 the tag !secret does not fit the value or is not supported; remove it; quote the text, or begin it on a line of its own behind "description: >-"'],
+    [
+      '5:14 the tag !secret does not fit the value or is not supported; remove it; quote the text, or begin it on a line of its own behind "description: >-"',
+    ],
   ],
   ["half of a pair", `${LINES}description: "\\uD83D"\n`, ["5:14 the string contains half of a surrogate pair"]],
   [

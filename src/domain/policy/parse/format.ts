@@ -68,9 +68,7 @@ function commentsOf(text: string): string {
 }
 
 function parse(source: string): Document.Parsed[] {
-  return [
-    ...parseAllDocuments(source, { ...YAML_OPTIONS, prettyErrors: true }),
-  ] as Document.Parsed[];
+  return [...parseAllDocuments(source, { ...YAML_OPTIONS, prettyErrors: true })] as Document.Parsed[];
 }
 
 /** Formats a source once. Returns null if it is empty or cannot be parsed. */
