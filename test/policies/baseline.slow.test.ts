@@ -208,8 +208,16 @@ test("a team cannot use the name of a baseline policy, and the baseline replaces
         taken: false,
         applied_commit: "team-team-rules,later",
         baseline: false,
+        unread_since: null,
       },
-      { source: "base", commit: "base-guard,later", taken: true, applied_commit: "base-guard,later", baseline: true },
+      {
+        source: "base",
+        commit: "base-guard,later",
+        taken: true,
+        applied_commit: "base-guard,later",
+        baseline: true,
+        unread_since: null,
+      },
     ],
   );
   await service!.restart();
