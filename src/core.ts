@@ -30,14 +30,20 @@ export function defineCorePlugin<Options extends TObject>(plugin: CorePlugin<Opt
 // The privileged host
 export type {
   CoreHost,
-  Snapshot,
   LeaderLease,
   Rights,
   RightsReader,
   PasskeyResponse,
   SessionPasskeys,
 } from "./contract/core-host.ts";
-export type { AgentFacts, LedgerTransaction, Prefetch, SignedCheckpoint, UrgentJob } from "./contract/ledger.ts";
+export type {
+  AgentFacts,
+  LedgerTransaction,
+  Prefetch,
+  SignedCheckpoint,
+  UrgentJob,
+  Snapshot,
+} from "./contract/ledger.ts";
 export { createRepeatingTask } from "./cluster/repeating-task.ts";
 export { syncFolder } from "./ledger/sign/checkpoint-file.ts";
 
@@ -297,7 +303,9 @@ export {
 export { foldName } from "./domain/names.ts";
 export { type Rota, shiftAt, shiftsBetween } from "./domain/rota.ts";
 export {
-  findStopFacts,
+  findStopPlacedAfter,
+  findStops,
+  toBar,
   stopState,
   type Stop,
   type StopHistory,
@@ -457,9 +465,6 @@ export { utcOffset } from "./domain/time-zone.ts";
 // Coverage statements
 export { countSuccesses, findFirstEntry } from "./audit/coverage.ts";
 export { COVERAGE_ENTRY, CoverageStatement, findStatementFault } from "./domain/effects/coverage-statement.ts";
-
-// Programs
-export { ProgramError, type ProgramResult, runProgram } from "./programs/run-program.ts";
 
 // Deliveries
 export { DELIVERY_RETRY_MS } from "./contract/notifier.ts";

@@ -4,6 +4,7 @@ import type { Static, TObject } from "@sinclair/typebox";
  * created it.
  */
 export { Type, type Static } from "@sinclair/typebox";
+import type { BarSource } from "./contract/bar.ts";
 import type { Authenticator } from "./contract/authenticator.ts";
 import type { PluginCommand } from "./contract/command.ts";
 import type { ToolCredentialIssuer } from "./contract/credentials.ts";
@@ -66,6 +67,8 @@ export interface Plugin<Options extends TObject = TObject> {
   errors?: Readonly<Record<string, ErrorKind>>;
   /** Additional ledger entry types, `<name>:<type>`, each with the schema of its `data`. */
   entries?: Readonly<Record<PluginEntryType, TObject>>;
+  /** Denials above all policies; see `BarSource`. */
+  bars?: readonly BarSource[];
   /** States that every process computes from ledger entries; see `Fold`. */
   folds?: readonly Fold<unknown>[];
   /** A command, run as `assent <name>`. It runs outside the service and calls its API. */
@@ -121,6 +124,7 @@ export type {
 } from "./contract/host.ts";
 
 // Names that a plugin declares
+export type { BarSource, BarTarget, PlacedBar } from "./contract/bar.ts";
 export { defineErrors, Refusal, type ErrorCode, type ErrorKind } from "./contract/errors.ts";
 export type { Fold } from "./domain/fold.ts";
 export { PersistentMap } from "./domain/persistent-map.ts";

@@ -8,17 +8,10 @@
  * One process per store runs this task. It repeats a failed revocation until `GIVE_UP_AFTER` after the credential's
  * expiry, because the credential might still work.
  */
-import {
-  stopState,
-  type CoreHost,
-  createRepeatingTask,
-  type LeaderLease,
-  openText,
-  isStopActive,
-  stopApplies,
-} from "../../src/core.ts";
+import { type CoreHost, createRepeatingTask, type LeaderLease, openText } from "../../src/core.ts";
 import { type ToolCredentialIssuer, type Document, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { BarredError } from "./barred.ts";
 import type { CredentialEnd } from "./credential-entries.ts";
 import { reevaluateAction } from "./redecision.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
@@ -169,19 +162,18 @@ async function findEnd(host: CoreHost, { action_id, expires_at }: OpenCredential
   const row = await host.storage.action(action_id);
   if (row === null) return "not_started";
   if (row.status !== "executing") return row.started_at === null ? "not_started" : "result";
-  if (await isStopped(host, row, now)) return "stopped";
+  if (await isBarred(host, row)) return "stopped";
   return (await hasLostAccess(host, row)) ? "access_lost" : null;
 }
 
 /**
- * Whether a stop covers the action. As at the start of an action, a stop of a policy covers the actions that the policy
+ * Whether a bar covers the action. As at the start of an action, a bar of a policy covers the actions that the policy
  * applies to.
  */
-async function isStopped(host: CoreHost, row: ActionRow, now: number): Promise<boolean> {
-  const { open } = await host.state(stopState);
-  const applying = open.filter((stop) => isStopActive(stop, now) && stopApplies(stop, row));
-  if (applying.length === 0) return false;
-  if (applying.some(({ policy }) => policy === null)) return true;
+async function isBarred(host: CoreHost, row: ActionRow): Promise<boolean> {
+  const { bars = [] } = (await host.snapshot()).barFacts(row);
+  if (bars.length === 0) return false;
+  if (bars.some(({ policy }) => policy === null)) return true;
   try {
     await host.ledger.transact(async (tx) => {
       const current = (await tx.action(row.id)) ?? row;
@@ -190,8 +182,8 @@ async function isStopped(host: CoreHost, row: ActionRow, now: number): Promise<b
     });
     return false;
   } catch (error) {
-    if (error instanceof Refusal && error.code === "STOPPED") return true;
-    // No stop applies, because `reevaluateAction` would have thrown STOPPED first.
+    if (error instanceof BarredError) return true;
+    // No bar applies, because `reevaluateAction` would have thrown BarredError first.
     if (error instanceof Refusal && error.code === "FACTS_UNAVAILABLE") return false;
     throw error;
   }

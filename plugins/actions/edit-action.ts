@@ -3,8 +3,6 @@
  * in the same transaction, limits included. Earlier votes are void, and another person has to approve it.
  */
 import {
-  stopState,
-  findStopFacts,
   canSee,
   combineEditableParameters,
   omitRedactedEditable,
@@ -153,7 +151,7 @@ async function changeRequest(
   const uses = await readLimitUses(tx, evaluation, facts);
   const { decision, facts: decidedOn } = decideForEntry(evaluation, {
     ...uses.facts,
-    ...findStopFacts(tx.state(stopState), row, tx.now),
+    ...tx.barFacts(row),
   });
   if (decision.effect === "deny")
     throw editRefusal(`the policies deny the changed request (${decision.reason}); nothing was changed`);

@@ -30,7 +30,7 @@ export function editRoute(host: CoreHost, tag: string): Route {
       "APPROVAL_EXPIRED",
       "EDIT_NOT_ALLOWED",
       "NO_LONGER_ALLOWED",
-      "STOPPED",
+      ...host.barErrors,
       "FACTS_UNAVAILABLE",
       "ACTION_ERASED",
       "RECORD_ALTERED",

@@ -1,7 +1,8 @@
 /** Joins a duplicate request to its open action, so that approvers see one request once. */
 import type { CoreHost, DecisionEntry, LedgerTransaction, RedecisionEntry, SessionFact } from "../../src/core.ts";
-import { type Credential, Refusal } from "../../src/plugin.ts";
+import type { Credential } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { BarredError } from "./barred.ts";
 import { reevaluateAction } from "./redecision.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 
@@ -38,7 +39,7 @@ async function isDeniedNow(
   try {
     return (await reevaluateAction(host, tx, row, basis)).decision.effect === "deny";
   } catch (error) {
-    if (error instanceof Refusal && error.code === "STOPPED") return true;
+    if (error instanceof BarredError) return true;
     throw error;
   }
 }

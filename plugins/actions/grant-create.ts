@@ -1,6 +1,5 @@
 /** Creates grants: together with an approving vote, or without a vote. */
 import {
-  stopState,
   grantState,
   canSee,
   confirmCredential,
@@ -121,7 +120,7 @@ function recordGrant(
   assertMayGrant(caller, target);
   assertWithin(terms, largest);
   assertExpressions(tx, target, terms, grantedWith === null ? "" : "/grant");
-  if (findOpenGrants(tx.state(grantState), target, tx.state(stopState), tx.now).length >= MAX_OPEN)
+  if (findOpenGrants(tx.state(grantState), target, tx.placedBar, tx.now).length >= MAX_OPEN)
     throw new Refusal(
       "TOO_MANY_GRANTS",
       `${MAX_OPEN} grants for this agent, tool and operation are open, which is the limit; revoke one first`,

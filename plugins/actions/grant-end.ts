@@ -1,6 +1,5 @@
 /** Ends grants. The transaction of the cause records each end as an entry. */
 import {
-  stopState,
   grantState,
   type Actor,
   buildGrantEndEntry,
@@ -12,12 +11,12 @@ import {
 } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 
-type Tx = Pick<LedgerTransaction, "record" | "now" | "state">;
+type Tx = Pick<LedgerTransaction, "record" | "now" | "state" | "placedBar">;
 type End = Pick<GrantEntry, "cause" | "related_action" | "comment"> & { by: Actor };
 
 /** Ends the grants for the agent, tool and operation of a rejected action. */
 export function endGrantsOnRejection(tx: Tx, row: GrantTarget & Pick<ActionRow, "id">, by: Actor): void {
-  for (const grant of findOpenGrants(tx.state(grantState), row, tx.state(stopState), tx.now))
+  for (const grant of findOpenGrants(tx.state(grantState), row, tx.placedBar, tx.now))
     endGrant(tx, grant, { cause: "rejection", related_action: row.id, comment: null, by });
 }
 

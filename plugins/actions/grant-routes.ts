@@ -1,6 +1,5 @@
 /** Routes that create, read, revoke and flag grants. */
 import {
-  stopState,
   grantState,
   type Actor,
   canSee,
@@ -61,15 +60,15 @@ function readRoutes(host: CoreHost, tag: string): Route[] {
       responses: { 200: { description: "A page.", schema: schema.GrantList } },
       errors: ["INVALID_CURSOR"],
       async handle({ query, credential }) {
-        const { now, state } = await host.snapshot();
-        const [grants, stops] = [state(grantState), state(stopState)];
+        const { now, state, placedBar } = await host.snapshot();
+        const grants = state(grantState);
         const before = query.cursor === undefined ? Infinity : Number(decodeCursor(LIST, query.cursor));
         const limit = query.limit ?? DEFAULT_LIMIT;
         const matches = (grant: Grant): boolean =>
           grant.seq < before &&
           isVisible(credential, grant) &&
           (query.agent_id === undefined || foldName(query.agent_id) === foldName(grant.agent_id)) &&
-          (query.active === undefined || query.active === (findGrantEnd(grant, stops, now) === null));
+          (query.active === undefined || query.active === (findGrantEnd(grant, placedBar, now) === null));
         const listed = query.active === true ? [...grants.open.values()].flat() : [...grants.all.values()];
         const found = listed.sort((a, b) => b.seq - a.seq).filter(matches);
         const page = cutPage(LIST, found.slice(0, limit + 1), limit, ({ seq }) => seq);
@@ -152,7 +151,7 @@ function changeRoutes(host: CoreHost, tag: string): Route[] {
         const grant = await host.ledger.transact(async (tx) => {
           const caller = await confirmCredential(tx, credential, "grants:write");
           const before = visibleGrant(tx.state(grantState).all, params.id, caller);
-          if (findGrantEnd(before, tx.state(stopState), tx.now) !== null) throw endedError(before.id);
+          if (findGrantEnd(before, tx.placedBar, tx.now) !== null) throw endedError(before.id);
           return end(tx, before, { cause: "revoked", related_action: null, comment, by: actorOf(caller) });
         });
         return { status: 200, json: await renderGrant(host, grant) };
@@ -220,8 +219,7 @@ export async function renderGrant(host: CoreHost, grant: Grant): Promise<schema.
 
 async function renderGrants(host: CoreHost, grants: readonly Grant[]): Promise<schema.GrantRecord[]> {
   const snapshot = await host.snapshot();
-  const { now } = snapshot;
-  const stops = snapshot.state(stopState);
+  const { now, placedBar } = snapshot;
   const reader = { ...snapshot, key: (id: string) => host.storage.key(id) };
   const usages = await readUsages(host, grants, now);
   const rights = new Map<string, Rights | null>();
@@ -230,7 +228,7 @@ async function renderGrants(host: CoreHost, grants: readonly Grant[]): Promise<s
   return grants.map((grant, i) => {
     const used = usages[i] ?? null;
     const { id, agent_id, tool, operation, scope, count, sum, ends_on_failure, passkey, granted_with, comment } = grant;
-    const ended = findGrantEnd(grant, stops, now);
+    const ended = findGrantEnd(grant, placedBar, now);
     const isUsedUp = used !== null && used.count >= count;
     const isBlocked = !isStillAllowed(rights.get(grant.by.key_id) ?? null, grant);
     return {

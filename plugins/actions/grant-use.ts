@@ -1,7 +1,6 @@
 /** Finds the grant that covers an action, under the ledger's lock: for its decision, and again for its start. */
 import {
   userState,
-  stopState,
   grantState,
   applyGrant,
   canSee,
@@ -45,7 +44,7 @@ export async function findGrantedDecision(
   uncovered: UncoveredUse,
 ): Promise<{ decision: Decision; facts: Facts } | null> {
   if (uncovered.decision.approval?.grants === undefined) return null;
-  for (const grant of findOpenGrants(tx.state(grantState), action, tx.state(stopState), tx.now)) {
+  for (const grant of findOpenGrants(tx.state(grantState), action, tx.placedBar, tx.now)) {
     if (!isGrantFor(grant, action)) continue;
     const granted = await applyOpenGrant(host, tx, action, evaluation, uncovered, grant, readGrantUsage);
     if (granted !== null) return granted;
@@ -69,7 +68,7 @@ export function redecideWithGrant(
   const grant = tx.state(grantState).all.get(first.grant?.id ?? "");
   const usage = findGrantUsage(first);
   if (grant === undefined || usage === null || !isGrantFor(grant, action)) return Promise.resolve(null);
-  if (findGrantEnd(grant, tx.state(stopState), tx.now) !== null) return Promise.resolve(null);
+  if (findGrantEnd(grant, tx.placedBar, tx.now) !== null) return Promise.resolve(null);
   return applyOpenGrant(host, tx, action, evaluation, uncovered, grant, () => Promise.resolve(usage));
 }
 

@@ -110,7 +110,7 @@ export function linkRoutes(host: CoreHost, tag: string): Route[] {
         "PLAN_VOTE_REQUIRED",
         "APPROVAL_EXPIRED",
         "NO_LONGER_ALLOWED",
-        "STOPPED",
+        ...host.barErrors,
         "FACTS_UNAVAILABLE",
         "ACTION_ERASED",
         "RECORD_ALTERED",

@@ -39,7 +39,6 @@ const VOTE_ERRORS = [
   "ACTION_NOT_PENDING",
   "APPROVAL_EXPIRED",
   "NO_LONGER_ALLOWED",
-  "STOPPED",
   "FACTS_UNAVAILABLE",
   "ACTION_ERASED",
   "RECORD_ALTERED",
@@ -110,7 +109,14 @@ export function planRoutes(host: CoreHost, tag: string, expiry: ExpiryTask): Rou
       body: schema.PlanApprovalBody,
       bodyLimit: 262_144,
       responses: { 200: PLAN_RESPONSE },
-      errors: [...VOTE_ERRORS, "TOKEN_MALFORMED", "TOKEN_INVALID", "TOKEN_OTHER_ACTION", "TOKEN_OTHER_APPROVER"],
+      errors: [
+        ...VOTE_ERRORS,
+        ...host.barErrors,
+        "TOKEN_MALFORMED",
+        "TOKEN_INVALID",
+        "TOKEN_OTHER_ACTION",
+        "TOKEN_OTHER_APPROVER",
+      ],
       async handle({ credential, params, body: { token, ...answer } }) {
         await voteOnPlan(host, credential, params.id, answer, { token });
         return buildPlanReply(host, await readRowsOfVisiblePlan(host.storage, params.id, credential), credential);
@@ -150,7 +156,7 @@ function signedPlanRoutes(host: CoreHost, tag: string): Route[] {
       body: schema.PlanChallengeBody,
       bodyLimit: 262_144,
       responses: { 200: { description: "The statements, and the options for the browser.", schema: VoteChallenge } },
-      errors: [...VOTE_ERRORS, "VOTE_SIGNATURE_INVALID"],
+      errors: [...VOTE_ERRORS, ...host.barErrors, "VOTE_SIGNATURE_INVALID"],
       async handle({ credential, params, body }) {
         const { passkeys, user } = requireVoteSigner(host, credential);
         const { nonce, expires_at } = passkeys.createNonce();
@@ -170,7 +176,7 @@ function signedPlanRoutes(host: CoreHost, tag: string): Route[] {
       body: schema.SignedPlanBody,
       bodyLimit: 262_144,
       responses: { 200: PLAN_RESPONSE },
-      errors: [...VOTE_ERRORS, "VOTE_SIGNATURE_INVALID"],
+      errors: [...VOTE_ERRORS, ...host.barErrors, "VOTE_SIGNATURE_INVALID"],
       async handle({ credential, params, body: { nonce, response, ...answer } }) {
         const { passkeys } = requireVoteSigner(host, credential);
         const statements = await readPlanStatements(host, credential, params.id, answer, nonce);

@@ -16,6 +16,7 @@ import {
 } from "../../src/core.ts";
 import { Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { BarredError } from "./barred.ts";
 import { approvalPeriodMs } from "./cast-vote.ts";
 import { releaseLimitUses } from "./limit-usage.ts";
 import { recordDenial, reevaluateAction, type Redecision } from "./redecision.ts";
@@ -79,7 +80,8 @@ async function redecide(
   try {
     return await reevaluateAction(host, tx, row, basis);
   } catch (error) {
-    if (error instanceof Refusal && ["STOPPED", "FACTS_UNAVAILABLE", "OVERLOADED"].includes(error.code)) return null;
+    if (error instanceof BarredError) return null;
+    if (error instanceof Refusal && ["FACTS_UNAVAILABLE", "OVERLOADED"].includes(error.code)) return null;
     throw error;
   }
 }

@@ -5,8 +5,6 @@
 import {
   userState,
   suggestedRuleState,
-  stopState,
-  findStopFacts,
   actionEntryFields,
   commitFacts,
   type CoreHost,
@@ -36,6 +34,7 @@ import {
 import type { VerifiedHistory } from "./verify-record.ts";
 import { Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionChange, ActionRow } from "../../src/storage/index.ts";
+import { assertNotBarred } from "./barred.ts";
 import { redecideWithGrant } from "./grant-use.ts";
 import { readLimitUse, releaseLimitUses } from "./limit-usage.ts";
 import { readEvaluationInputs } from "./read-inputs.ts";
@@ -57,8 +56,8 @@ type RedecisionCause = Pick<RedecisionEntry, "occasion" | "by">;
 type RedecisionOutcome = "denied" | "pending_approval" | "confirmed";
 
 /**
- * Decides with the current policies, agent and key. Records nothing. Throws STOPPED while a stop applies to the action,
- * and FACTS_UNAVAILABLE if the policies deny only because a fact source does not respond.
+ * Decides with the current policies, agent and key. Records nothing. Throws BarredError while a bar denies the action, and
+ * FACTS_UNAVAILABLE if the policies deny only because a fact source does not respond.
  *
  * A limit uses the count that `basis` recorded, because the current count already includes the action. A limit that
  * `basis` did not record uses its current count. A grant that covered the action must still cover it. Histories are
@@ -84,8 +83,8 @@ export async function reevaluateAction(
     limits.push({ policy, limit, basis, used: findRecordedUsage(counted, need) ?? (await readLimitUse(tx, need)) });
   }
   const facts: Facts = { ...now, limits };
-  const decided = decideForEntry(evaluation, { ...facts, ...findStopFacts(tx.state(stopState), row, tx.now) });
-  if (decided.decision.reason_code === "STOPPED") throw stoppedError(row, decided.decision);
+  const decided = decideForEntry(evaluation, { ...facts, ...tx.barFacts(row) });
+  assertNotBarred(host, row, decided);
   if (isUndecided(decided)) throw factsUnavailableError(row, decided.decision);
   const final = (await redecideWithGrant(host, tx, row, evaluation, decided, counted)) ?? decided;
   return { decision: final.decision, policySet: digest, ...commitFacts(final.facts, newSalt, row.past) };
@@ -128,14 +127,6 @@ function factsUnavailableError({ status }: ActionRow, { reason }: Decision): Ref
   return new Refusal("FACTS_UNAVAILABLE", `${reason}; the action stays ${status}: try again`, {
     headers: { "Retry-After": "2" },
   });
-}
-
-/**
- * A stop does not change the action. When the stop is lifted, the action continues, unless it has expired in the
- * meantime.
- */
-function stoppedError({ status }: ActionRow, { reason }: Decision): Refusal {
-  return new Refusal("STOPPED", `${reason}; the action stays ${status}, and its deadline is not extended`);
 }
 
 async function keyFacts(tx: LedgerTransaction, id: string): Promise<Pick<Facts, "key_ended">> {

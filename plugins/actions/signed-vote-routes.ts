@@ -73,7 +73,7 @@ export function signedVoteRoutes(host: CoreHost, tag: string): Route[] {
         "PLAN_VOTE_REQUIRED",
         "APPROVAL_EXPIRED",
         "NO_LONGER_ALLOWED",
-        "STOPPED",
+        ...host.barErrors,
         "FACTS_UNAVAILABLE",
         "AGENT_MISMATCH",
         "GRANT_NOT_ALLOWED",

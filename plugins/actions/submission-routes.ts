@@ -2,8 +2,6 @@
 import { Type } from "@sinclair/typebox";
 import {
   suggestedRuleState,
-  stopState,
-  findStopFacts,
   type ActionRequest,
   type CompiledPolicySet,
   type CoreHost,
@@ -29,6 +27,7 @@ import {
   type Route,
 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
+import { BarredError } from "./barred.ts";
 import type { ExpiryTask } from "./expiry.ts";
 import { readLimitUses } from "./limit-usage.ts";
 import { issueFirstPermit, grantPermit, type Permit } from "./grant-permit.ts";
@@ -277,7 +276,7 @@ async function prepareEvaluation(
   const now = host.clock();
   const baseFacts = {
     ...submitterFacts(credential, await host.agents.facts(request.agent_id), session),
-    ...findStopFacts(await host.state(stopState), request, host.clock()),
+    ...(await host.snapshot()).barFacts(request),
     ...findSuggestedFacts(await host.state(suggestedRuleState), compiled),
   };
   const base = new Evaluation(compiled, request, baseFacts, now);
@@ -358,7 +357,6 @@ function gateReply(recorded: RecordedDecision, members: object): Reply {
 const OPTIONAL_PERMIT_ERRORS = [
   "ACTION_NOT_STARTABLE",
   "START_EXPIRED",
-  "STOPPED",
   "FACTS_UNAVAILABLE",
   "TOO_MANY_PERMITS",
   "PERMIT_KEY_RETIRED",
@@ -382,7 +380,7 @@ async function tryPermit(
     return isNew ? { row, permit: await issueFirstPermit(host, row) } : await grantPermit(host, credential, row.id);
   } catch (error) {
     const isFault = !(error instanceof Refusal) || error.kind.status >= 500;
-    if (!isFault && !OPTIONAL_PERMIT_ERRORS.includes(error.code)) throw error;
+    if (!isFault && !(error instanceof BarredError) && !OPTIONAL_PERMIT_ERRORS.includes(error.code)) throw error;
     if (isFault)
       host.log.warn("could not issue a permit for a submitted action", { action: row.id, error: String(error) });
     return { row: (await host.storage.action(row.id).catch(() => null)) ?? row, permit: null };

@@ -1,8 +1,6 @@
 /** Decides and records a submission, from the validated request to the ledger entry. */
 import {
   suggestedRuleState,
-  stopState,
-  findStopFacts,
   type ActionRequest,
   type AgentFacts,
   CHANGED_BY_POLICIES,
@@ -230,7 +228,7 @@ export async function recordSubmission(
   const commit = source?.["commit"];
   const baseFacts: Facts = {
     ...submitterFacts(credential, await tx.agentFacts(request.agent_id), session),
-    ...findStopFacts(tx.state(stopState), request, tx.now),
+    ...tx.barFacts(request),
     ...findSuggestedFacts(tx.state(suggestedRuleState), compiled),
     ...(commit === undefined ? {} : { policy_commit: commit }),
   };

@@ -42,7 +42,7 @@ export function voteRoutes(host: CoreHost, tag: string): Route[] {
         "PLAN_VOTE_REQUIRED",
         "APPROVAL_EXPIRED",
         "NO_LONGER_ALLOWED",
-        "STOPPED",
+        ...host.barErrors,
         "FACTS_UNAVAILABLE",
         "ACTION_ERASED",
         "RECORD_ALTERED",

@@ -11,6 +11,8 @@ import {
   type Stop,
 } from "../../src/core.ts";
 import { type Credential, defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
+import { ERRORS } from "./errors.ts";
+import { stopBar } from "./stop-bar.ts";
 import { liftStop, placeStop, findStop, stopNotFound } from "./stop-changes.ts";
 import * as schema from "./schemas.ts";
 
@@ -19,7 +21,12 @@ const BODY_BYTES = 8192;
 /** Scopes of callers who may list stops, because a stop can affect them. */
 const READERS = ["actions:submit", "actions:read_own", "actions:execute", "approvals:decide", "stop:write"] as const;
 
-export default defineCorePlugin({ name: "stop", setup: (host) => ({ routes: routes(host) }) });
+export default defineCorePlugin({
+  name: "stop",
+  errors: ERRORS,
+  bars: [stopBar],
+  setup: (host) => ({ routes: routes(host) }),
+});
 
 function routes(host: CoreHost): Route[] {
   const one = { description: "The stop.", schema: schema.StopRecord };
@@ -56,7 +63,7 @@ function routes(host: CoreHost): Route[] {
         200: { ...one, description: "An earlier request with this Idempotency-Key placed the stop." },
         201: { ...one, description: "The stop is active." },
       },
-      errors: ["AGENT_MISMATCH", "POLICY_NOT_FOUND", "TOO_MANY_STOPS", "IDEMPOTENCY_CONFLICT"],
+      errors: ["AGENT_MISMATCH", "POLICY_NOT_FOUND", ERRORS.tooMany, "IDEMPOTENCY_CONFLICT"],
       async handle({ body, headers, credential }) {
         const call = readIdempotentCall(headers, "POST /v1/stop", body);
         const { stop, replayed } = await placeStop(host, credential, body, call);
@@ -75,7 +82,7 @@ function routes(host: CoreHost): Route[] {
       scope: READERS,
       params: schema.StopParams,
       responses: { 200: one },
-      errors: ["STOP_NOT_FOUND"],
+      errors: [ERRORS.notFound],
       async handle({ params: { id }, credential }) {
         const stop = findStop(await host.state(stopState), id);
         if (!canSee(credential, stop)) throw stopNotFound(id);
@@ -98,7 +105,7 @@ function routes(host: CoreHost): Route[] {
         200: { ...one, description: "Lifted." },
         202: { ...one, description: "The stop is still active, because more people must request it." },
       },
-      errors: ["AGENT_MISMATCH", "STOP_NOT_FOUND", "STOP_OVER", "ALREADY_VOTED"],
+      errors: ["AGENT_MISMATCH", ERRORS.notFound, ERRORS.over, "ALREADY_VOTED"],
       async handle({ params, body, credential }) {
         const stop = await liftStop(host, credential, params.id, body.reason ?? null);
         return { status: stop.lifted_at === null ? 202 : 200, json: renderStop(host, credential, stop) };

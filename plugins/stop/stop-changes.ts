@@ -22,6 +22,7 @@ import {
   type UrgentJob,
 } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import { ERRORS } from "./errors.ts";
 import type { StopBody } from "./schemas.ts";
 
 /** Maximum number of active stops, because every decision checks each of them. */
@@ -54,7 +55,7 @@ export function placeStop(
     const narrow = agent !== null || tool !== null || policy !== null;
     if (narrow && listActiveStops(tx.state(stopState), tx.now).length >= MAX_ACTIVE)
       throw new Refusal(
-        "TOO_MANY_STOPS",
+        ERRORS.tooMany,
         `${MAX_ACTIVE} stops are active, which is the limit; lift some, or place a stop without a selector`,
       );
     // Reject an unknown policy, because a stop with a mistyped name would have no effect.
@@ -92,7 +93,7 @@ export function liftStop(host: CoreHost, credential: Credential, id: string, com
   return host.ledger.transactFirst(async (tx) => {
     const caller = await confirmWriter(tx, credential);
     const before = findStop(tx.state(stopState), id);
-    if (!isStopActive(before, tx.now)) throw new Refusal("STOP_OVER", `the stop ${id} was already lifted or has ended`);
+    if (!isStopActive(before, tx.now)) throw new Refusal(ERRORS.over, `the stop ${id} was already lifted or has ended`);
     const by = toActor(caller.key, caller.principal);
     const people = before.lifts.map((lift) => principalsBehindVote(host, lift.by));
     const lifter = principalsBehindVote(host, by);
@@ -123,7 +124,7 @@ export function findStop({ all }: StopHistory, id: string): Stop {
 }
 
 export function stopNotFound(id: string): Refusal {
-  return new Refusal("STOP_NOT_FOUND", `there is no stop "${id}" that this key may see`);
+  return new Refusal(ERRORS.notFound, `there is no stop "${id}" that this key may see`);
 }
 
 function record(tx: Tx, entry: Omit<StopEntry, "type" | "v" | "at">): void {

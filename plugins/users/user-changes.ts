@@ -3,7 +3,6 @@ import { randomBytes } from "node:crypto";
 import { type Credential, Refusal, type Session, toRfc3339 } from "../../src/plugin.ts";
 import {
   userState,
-  stopState,
   grantState,
   confirmCredential,
   type CoreHost,
@@ -180,7 +179,7 @@ export async function deactivateUserWithin(
 /** Ends the grants that the user gave in a session or with one of these keys. */
 function endGrantsOf(tx: LedgerTransaction, { id, name }: User, keys: readonly string[], by: Actor): void {
   for (const grant of tx.state(grantState).all.values()) {
-    if (findGrantEnd(grant, tx.state(stopState), tx.now) !== null || ![id, ...keys].includes(grant.by.key_id)) continue;
+    if (findGrantEnd(grant, tx.placedBar, tx.now) !== null || ![id, ...keys].includes(grant.by.key_id)) continue;
     const comment = `the user "${name}", who granted it, was deactivated`;
     tx.record(buildGrantEndEntry(grant, { cause: "revoked", related_action: null, comment, by }, tx.now));
   }

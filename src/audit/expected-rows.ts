@@ -3,6 +3,7 @@ import type { EntryRow } from "../contract/storage.ts";
 import { parseEntryTime } from "../domain/time.ts";
 import { decodeEntry, type DecisionEntry, type PlanEntry } from "../domain/entries.ts";
 import type { JsonObject } from "../domain/json.ts";
+import { findStopPlacedAfter } from "../domain/stops.ts";
 import { CORE_FOLDS } from "../identity/core-folds.ts";
 import { DIRECTORY_FOLDS } from "../identity/directory.ts";
 import { States } from "../ledger/states.ts";
@@ -31,7 +32,10 @@ export class ExpectedRows {
   readonly policies: PoliciesAuditor;
   readonly stops = createStopsAuditor();
   readonly holds = createLegalHoldsAuditor();
-  readonly grants = createGrantsAuditor(() => this.stops.stops());
+  readonly grants = createGrantsAuditor((target, seq) => {
+    const stop = findStopPlacedAfter(this.stops.stops(), target, seq);
+    return stop && { at: stop.placed_at, by: stop.placed_by, reason: stop.reason };
+  });
   readonly suggested = createSuggestedRulesAuditor();
   readonly plans = createPlansAuditor();
   readonly users: ReturnType<typeof createUsersAuditor>;

@@ -15,7 +15,14 @@ import type {
   RedecisionEntry,
   UserEntry,
 } from "../domain/entries.ts";
-import { applyGrantEntry, findGrantEnd, isGrantFor, NO_GRANTS, type Grant } from "../domain/grants.ts";
+import {
+  applyGrantEntry,
+  type FindPlacedBar,
+  findGrantEnd,
+  isGrantFor,
+  NO_GRANTS,
+  type Grant,
+} from "../domain/grants.ts";
 import type { JsonValue } from "../domain/json.ts";
 import { userOfPrincipal } from "../domain/owner.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
@@ -25,7 +32,6 @@ import { findGrantUsage, computeGrantUse } from "../domain/policy/decide/grant.t
 import type { Facts, GrantFact } from "../domain/policy/policy-types.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
 import { hasScope } from "../domain/scopes.ts";
-import type { StopHistory } from "../domain/stops.ts";
 import type { EntryBody, ReportFault } from "./report.ts";
 
 export interface GrantsAuditor {
@@ -137,10 +143,10 @@ function assertTerms(grant: Grant, fact: GrantFact): void {
 }
 
 /** @param stops a function that returns the stops as of the entry that is being applied */
-export const createGrantsAuditor = (stops: () => StopHistory): GrantsAuditor => new FoldedGrants(stops);
+export const createGrantsAuditor = (findBar: FindPlacedBar): GrantsAuditor => new FoldedGrants(findBar);
 
 class FoldedGrants implements GrantsAuditor {
-  private readonly stops: () => StopHistory;
+  private readonly findBar: FindPlacedBar;
   private grants = NO_GRANTS;
   private readonly grantors = createGrantors();
   /** Grants that were created with a vote whose entry has not been applied yet, keyed by action id. */
@@ -148,8 +154,8 @@ class FoldedGrants implements GrantsAuditor {
   private readonly uses = new Map<string, Use>();
   private readonly counts = new Map<string, number>();
 
-  constructor(stops: () => StopHistory) {
-    this.stops = stops;
+  constructor(findBar: FindPlacedBar) {
+    this.findBar = findBar;
   }
 
   fold(body: EntryBody): void {
@@ -232,7 +238,7 @@ class FoldedGrants implements GrantsAuditor {
   private findNamedGrant(fact: GrantFact, at: number): Grant {
     const grant = this.grants.all.get(fact.id);
     if (grant === undefined) throw new RangeError(`the grant ${fact.id} was never created`);
-    const end = findGrantEnd(grant, this.stops(), at);
+    const end = findGrantEnd(grant, this.findBar, at);
     if (end !== null) throw new RangeError(`the grant ${fact.id} had ended (${end.cause})`);
     assertTerms(grant, fact);
     this.grantors.assertMayGrant(grant.by, at);

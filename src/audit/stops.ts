@@ -1,14 +1,7 @@
 /** Checks that no action was allowed or started while a stop applied to it. */
 import { parseEntryTime } from "../domain/time.ts";
 import type { ApprovalEntry, DecisionEntry, ExecutionEntry, RedecisionEntry, StopEntry } from "../domain/entries.ts";
-import {
-  listActiveStops,
-  NO_STOPS,
-  findStopFacts,
-  applyStopEntry,
-  type Stop,
-  type StopHistory,
-} from "../domain/stops.ts";
+import { listActiveStops, NO_STOPS, findStops, applyStopEntry, type Stop, type StopHistory } from "../domain/stops.ts";
 import { matchesAnyName } from "../domain/policy/compile/name-patterns.ts";
 import type { EntryBody } from "./report.ts";
 
@@ -43,8 +36,7 @@ export function createStopsAuditor(): StopsAuditor {
     const entry = body as unknown as DecisionEntry | OpenEntry;
     let stop: string | undefined;
     if (entry.type === "decision") {
-      if (entry.status !== "denied")
-        stop = findStopFacts(stops, entry, at).stops?.find(({ policy }) => policy === null)?.id;
+      if (entry.status !== "denied") stop = findStops(stops, entry, at).find(({ policy }) => policy === null)?.id;
     } else if (letsActionContinue(entry)) {
       stop = listActiveStops(stops, at).find(
         ({ agent, tool, policy }) =>

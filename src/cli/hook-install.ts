@@ -1,4 +1,5 @@
 /** `assent hook install` writes the hook into the settings of a host. */
+import { execFileSync } from "node:child_process";
 import { homedir } from "node:os";
 import { isAbsolute } from "node:path";
 import { HOSTS, isHost, type Host } from "../hook/hosts/answers.ts";
@@ -18,7 +19,6 @@ import {
   type HookInstallation,
 } from "../hook/install/host-settings.ts";
 import { findDisabledReason } from "../hook/install/disabled-hooks.ts";
-import { runProgram } from "../programs/run-program.ts";
 import {
   colourText,
   CommandError,
@@ -66,14 +66,13 @@ export function parseHost(value: string | undefined): Host {
 }
 
 /** Whether the installed Claude Code supports `onFailure`. Older versions may reject settings that contain it. */
-async function knowsOnFailure(): Promise<boolean> {
+function knowsOnFailure(): boolean {
   try {
-    const { stdout } = await runProgram("claude", ["--version"], {
-      env: process.env,
-      timeoutMs: 10_000,
-      maxOutput: 10_000,
+    const text = execFileSync("claude", ["--version"], {
+      encoding: "utf8",
+      timeout: 10_000,
+      stdio: ["ignore", "pipe", "ignore"],
     });
-    const text = stdout.toString("utf8");
     const [major, minor, patch] = (/^(\d+)\.(\d+)\.(\d+)/.exec(text) ?? []).slice(1).map(Number) as [
       number,
       number,
@@ -121,14 +120,14 @@ interface SettingsChange {
  * Computes the settings with the hook. The default `command` starts the hook in the same way as this program. Writes
  * nothing.
  */
-export async function planInstall(host: Host, scope: Scope, command?: string): Promise<SettingsChange> {
+export function planInstall(host: Host, scope: Scope, command?: string): SettingsChange {
   const path = settingsPath(host, scope);
   return {
     path,
     ...changeOf(path, false, {
       host,
       command: command ?? commandFor(scope),
-      onFailure: host === "claude-code" && (await knowsOnFailure()),
+      onFailure: host === "claude-code" && knowsOnFailure(),
     }),
   };
 }
@@ -199,7 +198,7 @@ examples:
         applyChange(report, planUninstall(host, scope, values.command), values["dry-run"]);
         return EXIT_CODES.ok;
       });
-    const change = await planInstall(host, scope, values.command);
+    const change = planInstall(host, scope, values.command);
     if (values["dry-run"] !== true) {
       const { faults } = await checkConfig(process.env);
       if (faults.length > 0)

@@ -14,7 +14,6 @@ export interface Readiness {
       taken: boolean;
       applied_commit: string | null;
       baseline: boolean;
-      unread_since?: string | null;
     }[];
   };
 }

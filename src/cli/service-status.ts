@@ -72,11 +72,10 @@ function describeKey(me: Me | null): string[] {
 function describePolicies({ active, policy_set, offers }: Readiness["policies"]): string[] {
   return [
     `policies  ${active} active, policy set ${policy_set?.slice(0, 12) ?? "none"}`,
-    ...offers.map(({ source, baseline, taken, commit, applied_commit: applied, unread_since }) => {
+    ...offers.map(({ source, baseline, taken, commit, applied_commit: applied }) => {
       const appliedRevision = applied === null ? "its last valid policies stay" : `${revision(applied)}applied`;
       const outcome = taken ? "applied" : `rejected; ${appliedRevision}`;
-      const unread = unread_since == null ? "" : `; cannot be read since ${unread_since}`;
-      return `source    ${source}${baseline ? " (baseline)" : ""}: ${revision(commit)}${outcome}${unread}`;
+      return `source    ${source}${baseline ? " (baseline)" : ""}: ${revision(commit)}${outcome}`;
     }),
   ];
 }

@@ -16,8 +16,9 @@ import type { ToolCredentialIssuer } from "./credentials.ts";
 import type { FactSource } from "./fact-source.ts";
 import type { Gauge } from "./gauge.ts";
 import type { DocumentReader, DocumentWriter } from "./plugin-documents.ts";
+import type { ErrorKind } from "./errors.ts";
 import type { Credential, ApprovalDelegator, Host, WorkloadIdentity } from "./host.ts";
-import type { AgentFacts, Ledger, LedgerTransaction } from "./ledger.ts";
+import type { AgentFacts, Ledger, LedgerTransaction, Snapshot } from "./ledger.ts";
 import type { Permits } from "./permits.ts";
 import type { Policies } from "./policies.ts";
 import type { Reviewer } from "./reviewer.ts";
@@ -241,9 +242,6 @@ export interface FactSources {
   counts(): readonly (FactSourceCounts & { source: string })[];
 }
 
-/** The states that plugins fold from the ledger, at one size of the ledger, and the time. */
-export type Snapshot = Pick<LedgerTransaction, "now" | "state">;
-
 /** Computes MACs and verifies signatures for plugins. Plugins never see the secrets. */
 export interface Vault {
   /** Returns an HMAC-SHA256. Derives its key from the service's secret for this `purpose`. */
@@ -307,6 +305,8 @@ export interface CoreHost extends Host {
   state<State>(fold: Fold<State>): Promise<State>;
   /** Returns all states at the newest commit, and the time. Available after start. Rejects with StorageError. */
   snapshot(): Promise<Snapshot>;
+  /** The errors of requests for an action that a bar denies. */
+  readonly barErrors: readonly ErrorKind[];
   readonly openActionCanceller: OpenActionCanceller;
   /** Returns the trace of the running request; null if it is not traced. */
   trace(): RequestTrace | null;

@@ -3,6 +3,8 @@ import type { EntryBody } from "../domain/entries.ts";
 import type { Fold } from "../domain/fold.ts";
 import type { LogKeyProof } from "../domain/log-keys.ts";
 import type { Attributes, Facts } from "../domain/policy/policy-types.ts";
+import type { BarTarget, PlacedBar } from "./bar.ts";
+import type { StatesReader } from "./states.ts";
 import type { AppendedEntry, Credential } from "./host.ts";
 import type { ActivePolicies } from "./active-policies.ts";
 import type {
@@ -20,6 +22,9 @@ import type {
 export interface AgentFacts extends Pick<Facts, "agent" | "require_registered_agents" | "rejection_holds_ms"> {
   attributes: Pick<Attributes, "agent_groups" | "agent_metadata">;
 }
+
+/** The states that plugins fold from the ledger, at one size of the ledger, the bars that follow from them, and the time. */
+export type Snapshot = Pick<LedgerTransaction, keyof StatesReader | "barFacts" | "placedBar">;
 
 /** The transaction that a job uses. Reads return the writes of all earlier jobs in the batch. */
 export interface LedgerTransaction extends Omit<
@@ -53,6 +58,10 @@ export interface LedgerTransaction extends Omit<
   agentFacts(agentId: string): Promise<AgentFacts>;
   /** Returns the value of a fold, including changes made earlier in this batch. */
   state<State>(fold: Fold<State>): State;
+  /** Returns the bars that cover an action now, as the member of its decision's facts. */
+  barFacts(target: BarTarget): Pick<Facts, "bars">;
+  /** Returns the first bar that was placed after the entry `seq` and covers the target; null if there is none. */
+  placedBar(target: BarTarget, seq: number): PlacedBar | null;
   /** Activates this policy set when the batch commits. The job must also record an entry. */
   activatePolicySet(digest: string): Promise<void>;
 }

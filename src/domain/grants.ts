@@ -7,7 +7,6 @@ import type { Actor, GrantEntry } from "./entries.ts";
 import type { Fold } from "./fold.ts";
 import { foldName } from "./names.ts";
 import { PersistentMap } from "./persistent-map.ts";
-import { stopApplies, type StopHistory } from "./stops.ts";
 import { parseEntryTime } from "./time.ts";
 
 /**
@@ -96,19 +95,21 @@ function changeGrant(before: Grant | null, entry: GrantEntry & { seq: number }):
   return { ...before, ended: { cause, at, by, related_action, comment } };
 }
 
-/** Returns the first end of a grant: a recorded end, a stop, or its expiry. Returns null while the grant is open. */
-export function findGrantEnd(grant: Grant, stops: StopHistory, now: number): GrantEnd | null {
+/** Returns the first bar that was placed after an entry and covers the target; null if there is none. */
+export type FindPlacedBar = (target: GrantTarget, seq: number) => { at: number; by: Actor; reason: string } | null;
+
+/** Returns the first end of a grant: a recorded end, a bar, or its expiry. Returns null while the grant is open. */
+export function findGrantEnd(grant: Grant, findBar: FindPlacedBar, now: number): GrantEnd | null {
   const ends: GrantEnd[] = grant.ended === null ? [] : [grant.ended];
-  const stop = [...stops.all.values()].find(({ seq, ...about }) => seq > grant.seq && stopApplies(about, grant));
-  if (stop !== undefined)
-    ends.push({ cause: "stop", at: stop.placed_at, by: stop.placed_by, related_action: null, comment: stop.reason });
+  const bar = findBar(grant, grant.seq);
+  if (bar !== null) ends.push({ cause: "stop", at: bar.at, by: bar.by, related_action: null, comment: bar.reason });
   if (grant.until <= now) ends.push({ cause: "time", at: grant.until, by: null, related_action: null, comment: null });
   return ends.reduce<GrantEnd | null>((first, end) => (first === null || end.at < first.at ? end : first), null);
 }
 
 /** Returns the open grants for this target, regardless of case. Oldest first. */
-export function findOpenGrants({ open }: Grants, target: GrantTarget, stops: StopHistory, now: number): Grant[] {
-  return (open.get(targetKey(target)) ?? []).filter((grant) => findGrantEnd(grant, stops, now) === null);
+export function findOpenGrants({ open }: Grants, target: GrantTarget, findBar: FindPlacedBar, now: number): Grant[] {
+  return (open.get(targetKey(target)) ?? []).filter((grant) => findGrantEnd(grant, findBar, now) === null);
 }
 
 /** Returns true if the grant can cover an action with these names. */

@@ -7,7 +7,7 @@ import type { Actor, StopEntry } from "./entries.ts";
 import type { Fold } from "./fold.ts";
 import { PersistentMap } from "./persistent-map.ts";
 import { matchesAnyName } from "./policy/compile/name-patterns.ts";
-import type { Facts, StopFact } from "./policy/policy-types.ts";
+import type { Bar } from "./policy/policy-types.ts";
 import { parseEntryTime, toRfc3339 } from "./time.ts";
 
 /** Selects the actions that a stop covers. An action must match all members; null matches everything. */
@@ -94,22 +94,29 @@ export function stopApplies({ agent, tool }: StopSelector, action: Pick<ActionRe
   );
 }
 
-/**
- * Returns the active stops that apply to an action, for the facts of its decision. If one of them applies to every
- * policy, returns only that stop.
- */
-export function findStopFacts(
-  stops: StopHistory,
-  action: Pick<ActionRequest, "agent_id" | "tool">,
-  now: number,
-): Pick<Facts, "stops"> {
-  if (stops.open.length === 0) return {};
-  const held = listActiveStops(stops, now).filter((stop) => stopApplies(stop, action));
-  const whole = held.find(({ policy }) => policy === null);
-  const facts = (whole === undefined ? held : [whole]).map(({ id, policy, until }): StopFact => ({
+/** Returns the active stops that cover an action. */
+export function findStops(stops: StopHistory, action: Pick<ActionRequest, "agent_id" | "tool">, now: number): Stop[] {
+  return stops.open.length === 0 ? [] : listActiveStops(stops, now).filter((stop) => stopApplies(stop, action));
+}
+
+/** Returns the bar of a stop, for the facts of a decision. */
+export function toBar({ id, policy, until }: Stop): Bar {
+  const what = policy === null ? "" : `, which stops the answers of policy "${policy}",`;
+  const end = until === null ? "until someone lifts it" : `until ${toRfc3339(until)}, or until someone lifts it`;
+  return {
+    code: "STOPPED",
     id,
     policy,
-    until: until === null ? null : toRfc3339(until),
-  }));
-  return facts.length === 0 ? {} : { stops: facts };
+    reason: `the stop ${id}${what} is in effect ${end}: no action is decided until then`,
+  };
+}
+
+/** Returns the first stop that was placed after the entry `seq` and covers the target, even if it was lifted since. */
+export function findStopPlacedAfter(
+  { all }: StopHistory,
+  target: Pick<ActionRequest, "agent_id" | "tool">,
+  seq: number,
+): Stop | null {
+  for (const stop of all.values()) if (stop.seq > seq && stopApplies(stop, target)) return stop;
+  return null;
 }

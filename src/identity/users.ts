@@ -3,9 +3,10 @@
  * a removed role or a deactivation applies to the next request.
  */
 import { Refusal } from "../contract/errors.ts";
-import type { Groups, Rights, Snapshot, UserList, VerifiedSession } from "../contract/core-host.ts";
+import type { Groups, Rights, UserList, VerifiedSession } from "../contract/core-host.ts";
 import type { Credential, ApprovalDelegator, Session, WorkloadIdentity } from "../contract/host.ts";
 import type { LedgerTransaction } from "../contract/ledger.ts";
+import type { StatesReader } from "../contract/states.ts";
 import type { LedgerHead, StorageReader } from "../contract/storage.ts";
 import { activeDelegationsTo, delegationState, limitsOfDelegation } from "../domain/delegations.ts";
 import { principalOfUser } from "../domain/owner.ts";
@@ -43,16 +44,16 @@ export function createUserService(options: {
   /**
    * Returns the current users and delegations. Reads the epoch first, so that they are at least as new as the epoch.
    */
-  async function current(): Promise<{ snapshot: Snapshot; users: Users; epoch: number }> {
+  async function current(): Promise<{ snapshot: StatesReader; users: Users; epoch: number }> {
     const { directory } = options;
     const { epoch } = await options.head();
     await directory.follow(options.storage, epoch);
     const states = directory.current();
-    const snapshot: Snapshot = { now: options.clock(), state: (fold) => states.state(fold) };
+    const snapshot = { now: options.clock(), state: states.state.bind(states) };
     return { snapshot, users: states.state(userState), epoch };
   }
 
-  function createCredential(user: User, session: VerifiedSession, snapshot: Snapshot, epoch: number): Credential {
+  function createCredential(user: User, session: VerifiedSession, snapshot: StatesReader, epoch: number): Credential {
     const ownRights = rightsOfUser(user, options.groups);
     const delegators = delegatorsOf(user, snapshot, options.groups);
     const known: Session = {
@@ -129,7 +130,7 @@ export function groupsOfUser(groups: Pick<Groups, "of" | "rotas">, user: User): 
  * Returns the users on whose behalf this user can approve now. Both users must have the right to approve. A delegation
  * that is restricted to groups must cover at least one group or rota of the delegator.
  */
-function delegatorsOf(to: User, { state, now }: Snapshot, groups: Groups): ApprovalDelegator[] {
+function delegatorsOf(to: User, { state, now }: StatesReader, groups: Groups): ApprovalDelegator[] {
   if (!hasScope(scopesOfRoles(to.roles), "approvals:decide")) return [];
   const users = state(userState);
   return activeDelegationsTo(state(delegationState), users, to.id, now).flatMap((delegation) => {

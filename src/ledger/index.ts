@@ -3,6 +3,7 @@
  */
 import { auditLedger } from "../audit/ledger.ts";
 import type { Vault } from "../contract/core-host.ts";
+import { combineBars } from "../contract/bar.ts";
 import { Refusal } from "../contract/errors.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Job, Ledger, LogKeyView, Prefetch, SignedCheckpoint, UrgentJob } from "../contract/ledger.ts";
@@ -79,6 +80,8 @@ export interface LedgerOptions {
   agentFacts: BatchContext["agentFacts"];
   /** Returns the states. Default: there are no folds. */
   states?: BatchContext["states"];
+  /** The bars of plugins. Default: there are none. */
+  bars?: BatchContext["bars"];
   /** Confirms the credential of a user's session. Default: users cannot sign in. */
   confirmUser?: BatchContext["confirmUser"];
   outbox: BatchContext["outbox"];
@@ -244,6 +247,7 @@ class ProcessLedger implements OpenLedger {
       confirm: options.confirm,
       agentFacts: options.agentFacts,
       states: options.states ?? (() => NO_STATES),
+      bars: options.bars ?? combineBars([]),
       confirmUser: options.confirmUser ?? (() => Promise.reject(new Error("users cannot sign in to this service"))),
       outbox: options.outbox,
       entryFault: options.entryFault ?? (() => "no plugin declares it"),

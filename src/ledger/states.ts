@@ -1,18 +1,25 @@
 /** The values of all folds at one size of the ledger. */
+import type { Bars } from "../contract/bar.ts";
+import type { Snapshot } from "../contract/ledger.ts";
+import type { StatesReader } from "../contract/states.ts";
 import type { EntryBody } from "../domain/entries.ts";
 import type { Fold } from "../domain/fold.ts";
 
 /** Types that the ledger itself reads when it starts (sign/log-key-book.ts). */
 const FOLLOWED_BY_LEDGER: readonly string[] = ["log_key"];
 
-/** Reads the states that plugins declare. */
-export interface StateReader {
-  /** Returns the value of a fold. Throws if no loaded plugin declares the fold. */
-  state<State>(fold: Fold<State>): State;
+/** Returns the states as jobs and plugins read them. */
+export function createSnapshot(now: number, states: () => States, bars: Bars): Snapshot {
+  const reader: StatesReader = { now, state: (fold) => states().state(fold) };
+  return {
+    ...reader,
+    barFacts: (target) => bars.facts(reader, target),
+    placedBar: (target, seq) => bars.placedAfter(reader, target, seq),
+  };
 }
 
 /** Immutable, so that a batch can continue from the committed states and be discarded. */
-export class States implements StateReader {
+export class States implements Pick<StatesReader, "state"> {
   /** The folds that read each type of entry. */
   private readonly readers: ReadonlyMap<string, readonly Fold<unknown>[]>;
   /** The value of each fold, keyed by name. */

@@ -11,7 +11,6 @@ import type {
   SuggestionReport,
 } from "../contract/suggestions.ts";
 import type { ActionRequest } from "../domain/actions.ts";
-import { sameName } from "../domain/names.ts";
 import { restoreFacts } from "../domain/salted-facts.ts";
 import {
   buildPolicySet,
@@ -128,7 +127,7 @@ function replayableOf(
   const request = JSON.parse(decision.request) as ActionRequest;
   // Omit the facts that applied only at that time, because they are irrelevant for the rule.
   const {
-    stops: _,
+    bars: _,
     rejection: __,
     grant: ___,
     key_ended: ____,
@@ -198,7 +197,7 @@ async function tryOut(
   let evaluated = 0;
   for (const { past, request, facts, asks } of history) {
     evaluated++;
-    if (!asks || !sameName(request.tool, rule.group.tool)) continue;
+    if (!asks || request.tool.toLowerCase() !== rule.group.tool.toLowerCase()) continue;
     const assumed = withAssumedActivation(candidate, request, facts, past.at);
     if (decide(candidate, request, assumed, past.at).effect === "allow") {
       if (past.verdict === "rejected") return null;

@@ -9,6 +9,7 @@ import { createChannels, type Channel } from "../delivery/channels.ts";
 import { openApiDocument } from "../http/openapi.ts";
 import { createReadSlots } from "../http/read-slots.ts";
 import { openActionCanceller } from "../identity/open-action-canceller.ts";
+import { createSnapshot } from "../ledger/states.ts";
 import { createVisibleReads } from "../storage/visible-reads.ts";
 import { createFactReader } from "../policies/fact-reader.ts";
 import { VERSION } from "../version.ts";
@@ -171,10 +172,11 @@ function createPrivileged(
     get agents() {
       return part("agents");
     },
+    barErrors: declared.bars.errors,
     state: async (fold) => (await part("states")()).state(fold),
     async snapshot() {
       const states = await part("states")();
-      return { now: clock(), state: (fold) => states.state(fold) };
+      return createSnapshot(clock(), () => states, declared.bars);
     },
     get vault() {
       return part("vault");

@@ -154,6 +154,7 @@ function openServiceLedger(
     follow: (tx, { epoch }) => directory.follow(tx, epoch),
     confirm: (tx, credential, epoch, now) => keys.confirm(tx, credential, epoch, now),
     states: () => directory.current(),
+    bars: options.declared.bars,
     confirmUser: users.confirm,
     agentFacts: (tx, agentId, epoch, committed) => agents.within(tx, agentId, epoch, committed),
   });

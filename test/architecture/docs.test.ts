@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { TSchema } from "@sinclair/typebox";
 import { ConfigSchema, ENVIRONMENT_VARIABLES, loadConfig } from "../../src/config/index.ts";
-import { ERRORS } from "../../src/contract/errors.ts";
+import { STANDARD } from "../../plugins/standard.ts";
+import { errorCodePrefix, ERRORS } from "../../src/contract/errors.ts";
 import { ROOT } from "../support/process.ts";
 
 const page = (name: string): string => readFileSync(join(ROOT, "docs", name), "utf8");
@@ -18,6 +19,22 @@ test("docs/errors.md lists every code with its status and title, and no other", 
     rows,
     Object.entries(ERRORS).map(([code, [status, title]]) => [code, status, title]),
   );
+});
+
+test("the README of a plugin lists its errors that have no prefix, and no other", async () => {
+  for (const [name, load] of Object.entries(STANDARD)) {
+    const { errors = {} } = (await load()).default;
+    const declared = Object.values(errors)
+      .filter(({ code }) => !code.startsWith(errorCodePrefix(name)) || name === "stop")
+      .map(({ code, status, title }) => [code, status, title]);
+    if (declared.length === 0) continue;
+    const readme = readFileSync(join(ROOT, "plugins", name, "README.md"), "utf8");
+    const rows = [...readme.matchAll(/^\| `([A-Z_0-9]+)` \| (\d+) \| ([^|]+) \| ([^|]+) \|$/gm)];
+    assert.deepEqual(
+      rows.map(([, code, status, title]) => [code, Number(status), title]),
+      declared,
+    );
+  }
 });
 
 function keysOf(schema: TSchema, prefix = ""): string[] {

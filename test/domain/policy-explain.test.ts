@@ -267,7 +267,12 @@ describe("the parts of a condition", () => {
   it("includes all policies if a stop names one of them, and none if everything is stopped", () => {
     const compiled = compile(policy("asked", [rule("r", "allow")]), policy("named", [rule("s", "allow")]));
     const explained = (stop: string | null) =>
-      explain(compiled, action("t", "o"), { ...FACTS, stops: [{ id: "s", policy: stop, until: null }] }, NOW);
+      explain(
+        compiled,
+        action("t", "o"),
+        { ...FACTS, bars: [{ code: "STOPPED", id: "s", policy: stop, reason: "a stop is in effect" }] },
+        NOW,
+      );
     const one = explained("named");
     assert.equal(one.decision.reason_code, "STOPPED");
     assert.deepEqual(

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { createGrantsAuditor, type GrantsAuditor } from "../../src/audit/grants.ts";
 import type { StopEntry } from "../../src/domain/entries.ts";
-import { applyStopEntry, NO_STOPS, type StopHistory } from "../../src/domain/stops.ts";
+import { applyStopEntry, findStopPlacedAfter, NO_STOPS, type StopHistory } from "../../src/domain/stops.ts";
 
 const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 12, minute)).toISOString();
 const by = { key_id: "k", principal: "owner:ada", agent_id: null, owner: "ada" };
@@ -101,7 +101,10 @@ const refuses = (expected: RegExp, ...bodies: object[]): void => assert.throws((
 
 beforeEach(() => {
   stops = NO_STOPS;
-  audit = createGrantsAuditor(() => stops);
+  audit = createGrantsAuditor((target, seq) => {
+    const stop = findStopPlacedAfter(stops, target, seq);
+    return stop && { at: stop.placed_at, by: stop.placed_by, reason: stop.reason };
+  });
   seq = 0;
   fold(key(SCOPES));
 });

@@ -11,25 +11,29 @@ export const POLICY_SET_FORMAT = "assent-policy-set/1";
 export type Effect = "allow" | "deny" | "require_approval";
 export type Risk = "low" | "medium" | "high" | "critical";
 
-/** Reason of a decision. Stable, because programs compare it. */
-export type ReasonCode =
-  | "POLICY_RULE"
-  | "NO_MATCHING_RULE"
-  | "NO_ACTIVE_POLICY"
-  | "CONDITION_ERROR"
-  | "CONDITION_LIMIT"
-  | "LIMIT_EXCEEDED"
-  | "AGENT_NOT_REGISTERED"
-  | "AGENT_SUSPENDED"
-  | "TOOL_NOT_ALLOWED"
-  | "KEY_ENDED"
-  | "STOPPED"
-  | "NO_LONGER_ALLOWED"
-  | "MORE_APPROVALS_NEEDED"
-  | "EARLIER_REJECTION"
-  | "REVIEWER_DENIED"
-  | "OBLIGATION_UNMET"
-  | "GRANTED";
+/** Reason of a decision. Stable, because programs compare it. A bar has the code of the plugin that contributes it. */
+export type ReasonCode = LanguageReason | (string & {});
+
+/** The reasons of the policy language and of the service itself. */
+export const LANGUAGE_REASONS = [
+  "POLICY_RULE",
+  "NO_MATCHING_RULE",
+  "NO_ACTIVE_POLICY",
+  "CONDITION_ERROR",
+  "CONDITION_LIMIT",
+  "LIMIT_EXCEEDED",
+  "AGENT_NOT_REGISTERED",
+  "AGENT_SUSPENDED",
+  "TOOL_NOT_ALLOWED",
+  "KEY_ENDED",
+  "NO_LONGER_ALLOWED",
+  "MORE_APPROVALS_NEEDED",
+  "EARLIER_REJECTION",
+  "REVIEWER_DENIED",
+  "OBLIGATION_UNMET",
+  "GRANTED",
+] as const;
+export type LanguageReason = (typeof LANGUAGE_REASONS)[number];
 
 /** Requires `count` people of the group. Default: 1. Without `group`, requires people of any group or none. */
 export interface ApproverTerms {
@@ -291,8 +295,8 @@ export interface Facts {
    * would change the request, the request is denied.
    */
   final_request?: true;
-  /** Present when active stops cover this agent and tool. */
-  stops?: StopFact[];
+  /** Present when bars cover this agent and tool. A decision records only the bar that decided. */
+  bars?: Bar[];
   /** Present if the key that submitted the action has since been revoked or expired. */
   key_ended?: true;
   /** Git commit of the policy set, if it came from git. */
@@ -365,12 +369,15 @@ export interface RejectionFact {
   until: string;
 }
 
-/** An active stop. If `policy` is null, it stops the action regardless of policies. */
-export interface StopFact {
+/** A denial above all policies. */
+export interface Bar {
+  /** The `reason_code` of a decision that it denies. */
+  code: string;
+  /** Id of the resource behind it, for example of a stop. */
   id: string;
+  /** Name of a policy: denies only actions for which this policy has an answer. Null denies whatever policies say. */
   policy: string | null;
-  /** Time when the stop expires; null if it never expires. RFC 3339. */
-  until: string | null;
+  reason: string;
 }
 
 /** Facts in the form in which the decision's entry records them. */

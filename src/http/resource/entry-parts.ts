@@ -57,9 +57,12 @@ export const Facts = Type.Object(
       Type.Object({ suspended: Type.Boolean(), allowed_tools: orNull(Type.Array(Type.String())) }, closed),
     ),
     require_registered_agents: Type.Optional(Type.Boolean()),
-    stops: Type.Optional(
+    bars: Type.Optional(
       Type.Array(
-        Type.Object({ id: Type.String(), policy: orNull(Type.String()), until: orNull(Type.String()) }, closed),
+        Type.Object(
+          { code: Type.String(), id: Type.String(), policy: orNull(Type.String()), reason: Type.String() },
+          closed,
+        ),
       ),
     ),
     key_ended: Type.Optional(Type.Literal(true)),

@@ -2,6 +2,7 @@
  * Runs one batch in one storage transaction. Runs the jobs, collects their entries, and then appends the entries, the
  * tiles that they complete, and the new head. After a crash during the batch, the store has the old head.
  */
+import type { Bars } from "../../contract/bar.ts";
 import type { ActivePolicies } from "../../contract/active-policies.ts";
 import type { AppendedEntry, Credential } from "../../contract/host.ts";
 import type { AgentFacts, LedgerTransaction } from "../../contract/ledger.ts";
@@ -9,7 +10,7 @@ import type { EntryRow, LedgerHead, StorageTransaction } from "../../contract/st
 import { isCoreEntry, encodeEntry, type EntryBody, type PluginEntry } from "../../domain/entries.ts";
 import { toHex } from "../../domain/hash.ts";
 import { appendToEdge, rootFromEdge } from "../../domain/merkle.ts";
-import type { States } from "../states.ts";
+import { createSnapshot, type States } from "../states.ts";
 import { createBatchReads } from "./batch-reads.ts";
 import { computeCompletedTiles } from "./completed-tiles.ts";
 import { findEnvelopeFault } from "./envelope.ts";
@@ -42,6 +43,7 @@ export interface BatchContext {
   agentFacts(tx: StorageTransaction, agentId: string, epoch: number, committed: boolean): Promise<AgentFacts>;
   /** Returns the states as of the head that the batch starts from. */
   states(): States;
+  bars: Bars;
   /**
    * Confirms the credential of a user's session, or of an agent that acts for a user. `confirm` handles only API keys.
    */
@@ -205,9 +207,8 @@ class Batch {
   private membersOf(activePolicies: ActivePolicies): BatchMembers {
     const { tx, context } = this;
     return {
-      now: context.now,
       activePolicies,
-      state: (fold) => this.states.state(fold),
+      ...createSnapshot(context.now, () => this.states, context.bars),
       record: (entry, submittedBy) => this.record(entry, submittedBy ?? null),
       confirm: async (credential) =>
         (credential.session ?? credential.workload?.user_id ?? null) === null

@@ -59,6 +59,7 @@ export interface SequencerOptions extends TrustedHistory {
   confirm: BatchContext["confirm"];
   agentFacts: BatchContext["agentFacts"];
   states: BatchContext["states"];
+  bars: BatchContext["bars"];
   confirmUser: BatchContext["confirmUser"];
   outbox: BatchContext["outbox"];
   entryFault: BatchContext["entryFault"];
@@ -336,13 +337,14 @@ export class Sequencer {
   }
 
   private contextFor(live: readonly QueuedJob[]): BatchContext {
-    const { clock, policies, confirm, agentFacts, states, confirmUser, outbox, jobMs, entryFault } = this.options;
+    const { clock, policies, confirm, agentFacts, states, bars, confirmUser, outbox, jobMs, entryFault } = this.options;
     return {
       now: clock.now(),
       policies: live[0]?.urgent === true ? withoutPolicies : policies,
       confirm,
       agentFacts,
       states,
+      bars,
       confirmUser,
       outbox,
       jobMs,

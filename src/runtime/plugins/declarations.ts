@@ -1,6 +1,7 @@
 /** Collects the names that plugins declare, before any of their code runs: scopes, errors, entry types, commands. */
 import { Kind, type TObject } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { combineBars, type Bars } from "../../contract/bar.ts";
 import { CORE_COMMANDS } from "../../contract/command.ts";
 import { ERRORS, errorCodePrefix, type ErrorKind } from "../../contract/errors.ts";
 import { ENTRY_TYPES, type EntryType, type PluginEntry } from "../../domain/entries.ts";
@@ -19,6 +20,8 @@ export interface Declarations {
   readonly errors: readonly ErrorKind[];
   /** All entry types of the core, then the entry types of plugins. */
   readonly entryTypes: readonly EntryType[];
+  /** The bars of plugins. */
+  readonly bars: Bars;
   /** The folds of the core and of plugins. */
   readonly folds: readonly Fold<unknown>[];
   /** Returns the fault of a plugin's entry; null if the entry is valid. */
@@ -40,7 +43,8 @@ export function collectDeclarations(plugins: readonly LoadedPlugin[]): Declarati
       brought.scopes.push(scope);
     }
     for (const kind of Object.values(plugin.errors ?? {})) {
-      errors.add(plugin, errorCodePrefix(plugin.name), kind?.code);
+      // The codes of privileged plugins are part of the documented API, so they need no prefix.
+      errors.add(plugin, plugin.core === true ? "" : errorCodePrefix(plugin.name), kind?.code);
       assertKind(plugin, kind);
       brought.errors.push(kind);
     }
@@ -58,6 +62,7 @@ export function collectDeclarations(plugins: readonly LoadedPlugin[]): Declarati
   const folds = [...CORE_FOLDS, ...plugins.flatMap(({ plugin }) => plugin.folds ?? [])];
   return Object.freeze({
     folds,
+    bars: combineBars(plugins.flatMap(({ plugin }) => plugin.bars ?? [])),
     scopes: [...SCOPES, ...brought.scopes],
     errors: brought.errors,
     entryTypes: [...ENTRY_TYPES, ...(forms.keys() as Iterable<PluginEntry["type"]>)],

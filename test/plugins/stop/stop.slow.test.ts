@@ -64,7 +64,10 @@ describe("a stop", () => {
     assert.deepEqual([dry.body.outcome, dry.body.reason_code], ["HALT", "STOPPED"]);
     const denied = (await submit("go")).body;
     const [event] = (await service.call("GET", `/v1/actions/${denied.id}/events`, { key: service.admin })).body.events;
-    assert.deepEqual(event.entry.facts.stops, [{ id: stop.id, policy: null, until: null }]);
+    assert.deepEqual(
+      event.entry.facts.bars.map(({ id, policy, code }: Record<string, unknown>) => [id, policy, code]),
+      [[stop.id, null, "STOPPED"]],
+    );
     assert.equal((await lift(stop.id)).body.status, "lifted");
     assert.equal((await submit("go")).body.status, "allowed");
     const replay = await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: denied.id } });

@@ -18,16 +18,7 @@ import { combineReviewers } from "../../reviews.ts";
 import { displayPrincipal } from "../../owner.ts";
 import { clipText } from "../../text.ts";
 import { parseRfc3339 } from "../../time.ts";
-import type {
-  Decision,
-  Effect,
-  Facts,
-  GrantTerms,
-  ReasonCode,
-  Risk,
-  ShadowOutcome,
-  StopFact,
-} from "../policy-types.ts";
+import type { Bar, Decision, Effect, Facts, GrantTerms, ReasonCode, Risk, ShadowOutcome } from "../policy-types.ts";
 
 const STRICTNESS: Readonly<Record<Effect, number>> = { allow: 0, require_approval: 1, deny: 2 };
 const RISKS: readonly Risk[] = ["low", "medium", "high", "critical"];
@@ -55,14 +46,14 @@ export interface DecisionForEntry {
 
 /**
  * Decides, and returns the facts to record. Omits facts that did not affect the decision:
- * - stops, except the stop that decided
+ * - bars, except the bar that decided
  * - suggested policies in force, except the policy that allowed the action
  * - attributes, unless a policy reads some of them
  * - `final_request`, unless an enforced policy that applies to the action has obligations
  */
 export function decideForEntry(evaluation: Evaluation, facts: Facts): DecisionForEntry {
-  const { decision, stop, suggested, obliged = null } = combineFindings(evaluation, facts);
-  const { stops: _, suggested: __, attributes, final_request, ...others } = facts;
+  const { decision, bar, suggested, obliged = null } = combineFindings(evaluation, facts);
+  const { bars: _, suggested: __, attributes, final_request, ...others } = facts;
   return {
     decision,
     obliged,
@@ -70,7 +61,7 @@ export function decideForEntry(evaluation: Evaluation, facts: Facts): DecisionFo
       ...others,
       ...(attributes === undefined || !evaluation.readsAttributes() ? {} : { attributes }),
       ...(final_request === undefined || !evaluation.hasObligations() ? {} : { final_request }),
-      ...(stop === undefined ? {} : { stops: [stop] }),
+      ...(bar === undefined ? {} : { bars: [bar] }),
       ...(suggested === undefined ? {} : { suggested: [suggested] }),
     },
   };
@@ -78,8 +69,8 @@ export function decideForEntry(evaluation: Evaluation, facts: Facts): DecisionFo
 
 interface CombinedDecision {
   decision: Decision;
-  /** The stop that decided. */
-  stop?: StopFact;
+  /** The bar that decided. */
+  bar?: Bar;
   /** Name of the suggested policy that allowed the action. */
   suggested?: string;
   /** The request that may run, if obligations changed it. */
@@ -88,8 +79,8 @@ interface CombinedDecision {
 
 function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision {
   const { compiled, request } = evaluation;
-  const stop = facts.stops?.find(({ policy }) => policy === null);
-  if (stop !== undefined) return { decision: denialByStop(stop, []), stop };
+  const bar = facts.bars?.find(({ policy }) => policy === null);
+  if (bar !== undefined) return { decision: denial(bar.code, bar.reason, []), bar };
   const barred = findAgentBar(request, facts);
   if (barred !== null) return { decision: denial(barred.code, barred.reason, []) };
   if (compiled.policies.length === 0)
@@ -114,8 +105,8 @@ function combineFindings(evaluation: Evaluation, facts: Facts): CombinedDecision
   }
   for (const { policy, rule, effect, reason_code } of shadowed.values())
     shadow.push({ policy: policy.name, policy_version: policy.version, rule: rule.name, effect, reason_code });
-  const answering = facts.stops?.find(({ policy }) => findings.some((finding) => finding.policy.name === policy));
-  if (answering !== undefined) return { decision: denialByStop(answering, shadow), stop: answering };
+  const answering = facts.bars?.find(({ policy }) => findings.some((finding) => finding.policy.name === policy));
+  if (answering !== undefined) return { decision: denial(answering.code, answering.reason, shadow), bar: answering };
   const { answers, suggested } = applySuggestion(findings, facts, obliged.isChanged);
   if (!hasAnswer(answers)) {
     const reason = `no active policy has a rule for ${clip(request.tool)} ${clip(request.operation)}, so it is denied`;
@@ -363,12 +354,6 @@ const isCritical = (findings: readonly RuleAnswer[]): boolean => findings.some((
  * Returns the denial by a stop. Contains only the stop's id, because the stop's reason is visible only to people who
  * can read stops.
  */
-function denialByStop({ id, policy, until }: StopFact, shadow: ShadowOutcome[]): Decision {
-  const what = policy === null ? "" : `, which stops the answers of policy "${policy}",`;
-  const end = until === null ? "until someone lifts it" : `until ${until}, or until someone lifts it`;
-  return denial("STOPPED", `the stop ${id}${what} is in effect ${end}: no action is decided until then`, shadow);
-}
-
 function denial(code: ReasonCode, reason: string, shadow: ShadowOutcome[]): Decision {
   return {
     approval: null,

@@ -74,7 +74,7 @@ export interface PolicyExplanation {
 export interface Explanation {
   decision: Decision;
   /**
-   * The policies, sorted by name. Empty if the agent may not act at all or a stop covers every policy, because then no
+   * The policies, sorted by name. Empty if the agent may not act at all or a bar covers every policy, because then no
    * policy is evaluated.
    */
   policies: PolicyExplanation[];
@@ -85,10 +85,10 @@ const BARRED: readonly ReasonCode[] = ["KEY_ENDED", "AGENT_NOT_REGISTERED", "AGE
 /** @param now the current time in milliseconds since the epoch */
 export function explain(compiled: CompiledPolicySet, request: ActionRequest, facts: Facts, now: number): Explanation {
   const decision = decide(compiled, request, facts, now);
-  // The policies were evaluated only if every stop is limited to one policy, because such a stop overrides only the
+  // The policies were evaluated only if every bar is limited to one policy, because such a bar overrides only the
   // answer of that policy.
-  const stopped = facts.stops?.some(({ policy }) => policy === null) === true;
-  if (stopped || BARRED.includes(decision.reason_code)) return { decision, policies: [] };
+  const barred = facts.bars?.some(({ policy }) => policy === null) === true;
+  if (barred || BARRED.includes(decision.reason_code)) return { decision, policies: [] };
   // Use one evaluation for all policies, as decide() does, because they share the remaining steps.
   const evaluation = new Evaluation(compiled, request, facts, now);
   evaluateLimits(resolveObligations(evaluation).evaluation);

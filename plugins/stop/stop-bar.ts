@@ -1,0 +1,14 @@
+/** Denies actions while a stop covers them, and ends permissions that were given before a stop. */
+import { findStopPlacedAfter, findStops, stopState, toBar } from "../../src/core.ts";
+import type { BarSource } from "../../src/plugin.ts";
+import { ERRORS } from "./errors.ts";
+
+export const stopBar: BarSource = {
+  name: "stop",
+  error: ERRORS.stopped,
+  find: ({ state, now }, target) => findStops(state(stopState), target, now).map(toBar),
+  placedAfter({ state }, target, seq) {
+    const stop = findStopPlacedAfter(state(stopState), target, seq);
+    return stop && { source: "stop", at: stop.placed_at, by: stop.placed_by, reason: stop.reason };
+  },
+};

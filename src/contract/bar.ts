@@ -1,0 +1,61 @@
+/** Bars: denials above all policies, for example while a stop is in effect. */
+import type { ActionRequest } from "../domain/actions.ts";
+import type { Actor } from "../domain/entries.ts";
+import type { Bar } from "../domain/policy/policy-types.ts";
+import type { ErrorKind } from "./errors.ts";
+import type { StatesReader } from "./states.ts";
+
+export type BarTarget = Pick<ActionRequest, "agent_id" | "tool">;
+
+/** Denies actions regardless of policies. A plugin contributes it. */
+export interface BarSource {
+  /** Unique among all plugins. Entries that end because of a bar name it as their cause. */
+  readonly name: string;
+  /** The error of requests for an action that a bar denies. Its code is the `reason_code` of decisions. */
+  readonly error: ErrorKind;
+  /**
+   * Returns the bars that cover an action now. Called under the ledger's lock for every decision, so it must be fast.
+   * The decision records the bar that decided, so a replay does not call this function.
+   */
+  find(states: StatesReader, target: BarTarget): readonly Bar[];
+  /**
+   * Returns the first bar that was placed after the entry `seq` and covers the target, even if the bar has ended since.
+   * Permissions that were given earlier, such as grants, end with it. Null if there is none.
+   */
+  placedAfter(states: StatesReader, target: BarTarget, seq: number): PlacedBar | null;
+}
+
+export interface PlacedBar {
+  /** Name of the source. */
+  source: string;
+  /** Milliseconds. */
+  at: number;
+  by: Actor;
+  reason: string;
+}
+
+/** The bars of all plugins. */
+export interface Bars {
+  /** The errors of all sources. */
+  readonly errors: readonly ErrorKind[];
+  /** Returns the member of a decision's facts that lists the bars. */
+  facts(states: StatesReader, target: BarTarget): { bars?: Bar[] };
+  /** Returns the earliest result of all sources; see `BarSource.placedAfter`. */
+  placedAfter(states: StatesReader, target: BarTarget, seq: number): PlacedBar | null;
+}
+
+export function combineBars(sources: readonly BarSource[]): Bars {
+  return {
+    errors: sources.map(({ error }) => error),
+    facts(states, target) {
+      const bars = sources.flatMap((source) => source.find(states, target));
+      // If a bar covers the action whatever the policies answer, the others do not matter.
+      const whole = bars.find(({ policy }) => policy === null);
+      return bars.length === 0 ? {} : { bars: whole === undefined ? bars : [whole] };
+    },
+    placedAfter(states, target, seq) {
+      const placed = sources.map((source) => source.placedAfter(states, target, seq)).filter((bar) => bar !== null);
+      return placed.reduce<PlacedBar | null>((first, bar) => (first === null || bar.at < first.at ? bar : first), null);
+    },
+  };
+}
