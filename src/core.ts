@@ -290,6 +290,7 @@ export {
   type VoteGrantTerms,
   type VoteStatement,
 } from "./domain/gesture.ts";
+export { isSecureOrigin } from "./domain/loopback.ts";
 export { verifyPasskeySignature } from "./identity/passkey-signature.ts";
 export { openText, sealText } from "./identity/sealed-text.ts";
 export {

@@ -12,10 +12,11 @@ export interface SessionCookie {
 
 /**
  * Returns the cookie's name. With HTTPS it has the prefix `__Host-`, which browsers accept only with Secure, `Path=/`
- * and no Domain.
+ * and no Domain. The name ends with the port, because browsers send the cookies of a host to each of its ports.
  */
-export function cookieName(name: string, { secure }: Pick<Site, "secure">): string {
-  return secure ? `__Host-${name}` : name;
+export function cookieName(name: string, { secure, origin }: Site): string {
+  const { port } = new URL(origin);
+  return `${secure ? "__Host-" : ""}${name}${port === "" ? "" : `_${port}`}`;
 }
 
 const NAME = "assent_session";
@@ -29,11 +30,9 @@ export function readCookie(request: Request, name: string): string | null {
   return null;
 }
 
-/**
- * Whether the request carries a session cookie, even an invalid one. Accepts the cookie names with and without HTTPS.
- */
-export function hasSessionCookie(request: Request): boolean {
-  return [true, false].some((secure) => readCookie(request, cookieName(NAME, { secure })) !== null);
+/** Whether the request carries a session cookie of this site, even an invalid one. */
+export function hasSessionCookie(request: Request, site: Site): boolean {
+  return readCookie(request, cookieName(NAME, site)) !== null;
 }
 
 /** Returns the session cookie; null if there is none or it is malformed. */
@@ -59,7 +58,7 @@ export function clearSessionCookie(site: Site): string {
 export function setCookie(
   name: string,
   value: string,
-  site: Pick<Site, "secure">,
+  site: Site,
   seconds: number,
   sameSite: "Strict" | "Lax",
 ): string {

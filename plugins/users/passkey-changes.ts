@@ -156,8 +156,8 @@ export class PasskeyChanges {
     throw new Refusal(
       ERRORS.SIGN_IN_TOO_OLD,
       isOfProvider
-        ? `you have no passkey for ${site.rpId} that could confirm this; sign out, sign in at your provider again, and do it within ${RECENT_MS / 60_000} minutes`
-        : `you have no passkey for ${site.rpId} that could confirm this; ask an admin for an enrolment link`,
+        ? `you have no passkey for ${site.origin} that could confirm this; sign out, sign in at your provider again, and do it within ${RECENT_MS / 60_000} minutes`
+        : `you have no passkey for ${site.origin} that could confirm this; ask an admin for an enrolment link`,
     );
   }
 }
@@ -199,6 +199,6 @@ function withoutPasskey(before: User, site: Site, passkeyId: string): User {
   if (user.passkeys.length === before.passkeys.length)
     throw new Refusal(ERRORS.PASSKEY_NOT_FOUND, "you have no passkey with this id");
   if (passkeysForSite(user, site).length === 0 && before.identities.length === 0)
-    throw new Refusal(ERRORS.LAST_PASSKEY, `this is your last passkey for ${site.rpId}; add another one first`);
+    throw new Refusal(ERRORS.LAST_PASSKEY, `this is your last passkey for ${site.origin}; add another one first`);
   return user;
 }

@@ -16,9 +16,12 @@ interface Gesture {
   challenge: string;
 }
 
-/** Returns the user's passkeys for this site. */
+/**
+ * Returns the user's passkeys for this site. A passkey is for one origin: browsers offer it to pages on every port of
+ * its host, and each port can belong to another program.
+ */
 export function passkeysForSite(user: User | undefined, site: Site): readonly Passkey[] {
-  return (user?.passkeys ?? []).filter(({ rp_id }) => rp_id === site.rpId);
+  return (user?.passkeys ?? []).filter(({ origin }) => origin === site.origin);
 }
 
 /**

@@ -5,7 +5,7 @@ import { type OwnSession, PasskeyChanges } from "./passkey-changes.ts";
 import * as schema from "./schemas.ts";
 import { OPENAPI_TAG } from "./session-routes.ts";
 import type { Sessions } from "./sessions.ts";
-import { requireSecureSite } from "./site.ts";
+import { requireSite } from "./site.ts";
 import { requireOwnUser } from "./user-changes.ts";
 import { ERRORS } from "./user-errors.ts";
 
@@ -16,9 +16,9 @@ const CHANGE_ERRORS = [...START_ERRORS, ERRORS.CHALLENGE_INVALID, ERRORS.PASSKEY
 
 export function passkeyChangeRoutes(host: CoreHost, sessions: Sessions): Route[] {
   const changes = new PasskeyChanges(host, sessions);
-  const own = (credential: Credential, request: Request, id: string): OwnSession => {
+  const own = (credential: Credential, id: string): OwnSession => {
     requireOwnUser(credential, id);
-    return { credential, site: requireSecureSite(host.config.server.public_url, request) };
+    return { credential, site: requireSite(host) };
   };
   return [
     ...additionRoutes(host, changes, own),
@@ -27,7 +27,7 @@ export function passkeyChangeRoutes(host: CoreHost, sessions: Sessions): Route[]
   ];
 }
 
-type FindOwn = (credential: Credential, request: Request, id: string) => OwnSession;
+type FindOwn = (credential: Credential, id: string) => OwnSession;
 
 function additionRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn): Route[] {
   return [
@@ -43,9 +43,9 @@ function additionRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn): 
         200: { description: "Options for `navigator.credentials.create`.", schema: schema.PasskeyCeremony },
       },
       errors: [...START_ERRORS, ERRORS.TOO_MANY_PASSKEYS],
-      handle: async ({ params, credential, request }) => ({
+      handle: async ({ params, credential }) => ({
         status: 200,
-        json: await changes.additionOptions(own(credential, request, params.id)),
+        json: await changes.additionOptions(own(credential, params.id)),
       }),
     }),
     defineRoute({
@@ -59,8 +59,8 @@ function additionRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn): 
       body: schema.PasskeyBody,
       responses: { 201: { description: "The user.", schema: schema.UserRecord } },
       errors: [...CHANGE_ERRORS, ERRORS.TOO_MANY_PASSKEYS],
-      async handle({ params, body: { response, name = "Passkey", confirmation }, credential, request }) {
-        const user = await changes.add(own(credential, request, params.id), { response, name, confirmation });
+      async handle({ params, body: { response, name = "Passkey", confirmation }, credential }) {
+        const user = await changes.add(own(credential, params.id), { response, name, confirmation });
         return { status: 201, json: schema.renderUser(user) };
       },
     }),
@@ -80,8 +80,8 @@ function removalRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn): R
       params: schema.PasskeyParams,
       responses: { 200: { description: "What the user confirms with.", schema: schema.ConfirmationOptions } },
       errors: [...START_ERRORS, ...errors],
-      async handle({ params, credential, request }) {
-        const options = await changes.removalOptions(own(credential, request, params.id), params.passkey_id);
+      async handle({ params, credential }) {
+        const options = await changes.removalOptions(own(credential, params.id), params.passkey_id);
         return { status: 200, json: { options } };
       },
     }),
@@ -96,8 +96,8 @@ function removalRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn): R
       body: schema.ConfirmedBody,
       responses: { 200: { description: "The user.", schema: schema.UserRecord } },
       errors: [...CHANGE_ERRORS, ...errors],
-      async handle({ params: { id, passkey_id }, body, credential, request }) {
-        const user = await changes.remove(own(credential, request, id), passkey_id, body.confirmation);
+      async handle({ params: { id, passkey_id }, body, credential }) {
+        const user = await changes.remove(own(credential, id), passkey_id, body.confirmation);
         return { status: 200, json: schema.renderUser(user) };
       },
     }),
@@ -116,9 +116,9 @@ function codeRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn): Rout
       params: schema.UserParams,
       responses: { 200: { description: "What the user confirms with.", schema: schema.ConfirmationOptions } },
       errors: [...START_ERRORS, ERRORS.MANAGED],
-      handle: async ({ params, credential, request }) => ({
+      handle: async ({ params, credential }) => ({
         status: 200,
-        json: { options: await changes.recoveryCodeOptions(own(credential, request, params.id)) },
+        json: { options: await changes.recoveryCodeOptions(own(credential, params.id)) },
       }),
     }),
     defineRoute({
@@ -132,10 +132,10 @@ function codeRoutes(host: CoreHost, changes: PasskeyChanges, own: FindOwn): Rout
       body: schema.ConfirmedBody,
       responses: { 201: { description: "The codes, this once.", schema: schema.RecoveryCodes } },
       errors: [...CHANGE_ERRORS, ERRORS.MANAGED],
-      handle: async ({ params, body, credential, request }) => ({
+      handle: async ({ params, body, credential }) => ({
         status: 201,
         json: {
-          recovery_codes: await changes.replaceRecoveryCodes(own(credential, request, params.id), body.confirmation),
+          recovery_codes: await changes.replaceRecoveryCodes(own(credential, params.id), body.confirmation),
         },
       }),
     }),

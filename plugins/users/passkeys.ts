@@ -33,7 +33,7 @@ export async function registrationOptions(
     challenge: createChallenge(host, purpose),
     attestationType: "none",
     supportedAlgorithmIDs: ALGORITHMS,
-    excludeCredentials: user.passkeys.map(({ id }) => ({ id })),
+    excludeCredentials: user.passkeys.filter(({ origin }) => origin === site.origin).map(({ id }) => ({ id })),
     authenticatorSelection: { residentKey: "required", userVerification: "required" },
   });
 }
@@ -71,7 +71,7 @@ export async function verifyRegistration(
     passkey: {
       id,
       public_key: toBase64Url(publicKey),
-      rp_id: site.rpId,
+      origin: site.origin,
       name: answer.name,
       added_at: toRfc3339(host.clock()),
     },
@@ -129,6 +129,7 @@ export async function verifyAssertion(
   const response = answer as AuthenticationResponseJSON;
   const challenge = challengeIn(response);
   assertChallenge(host, purpose, challenge);
+  if (passkey.origin !== site.origin) throw invalid(`the passkey is for ${passkey.origin}`);
   const { userHandle } = response.response;
   if (userHandle !== undefined && userHandle !== toBase64Url(utf8(user.id)))
     throw invalid("it names a user other than the passkey's user");

@@ -8,7 +8,7 @@ import { finishProviderSignIn, clearSignInCookie, startProviderSignIn } from "./
 import * as schema from "./schemas.ts";
 import { readBrowserName, OPENAPI_TAG } from "./session-routes.ts";
 import type { Sessions } from "./sessions.ts";
-import { requireSecureSite, type Site } from "./site.ts";
+import { requireSite, type Site } from "./site.ts";
 
 const PROVIDER_ERRORS = [
   ERRORS.INSECURE,
@@ -18,7 +18,6 @@ const PROVIDER_ERRORS = [
 ];
 
 export function providerRoutes(host: CoreHost, sessions: Sessions, providers: readonly Provider[]): Route[] {
-  const siteFor = (request: Request): Site => requireSecureSite(host.config.server.public_url, request);
   const find = (id: string): Provider => {
     const provider = providers.find(({ options }) => options.id === id);
     if (provider === undefined)
@@ -42,7 +41,7 @@ export function providerRoutes(host: CoreHost, sessions: Sessions, providers: re
           const { url, cookie } = await startProviderSignIn(
             host,
             find(params.provider),
-            siteFor(request),
+            requireSite(host),
             query.return_to ?? "/",
           );
           return redirect(url, cookie);
@@ -66,7 +65,7 @@ export function providerRoutes(host: CoreHost, sessions: Sessions, providers: re
         ERRORS.NOT_PROVISIONED,
       ],
       handle({ params, request }) {
-        const site = siteFor(request);
+        const site = requireSite(host);
         return forBrowser(request, site, async () => {
           if (request.method !== "GET")
             throw new Refusal("METHOD_NOT_ALLOWED", "a code is exchanged only for GET", { headers: { Allow: "GET" } });

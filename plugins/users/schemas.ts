@@ -165,13 +165,13 @@ export type ConfirmedTerminal = Static<typeof ConfirmedTerminal>;
 export const SignInMethods = Type.Object(
   {
     origin: Type.Union([Type.String(), Type.Null()], {
-      description: "Scheme, host and port where people sign in; null if they cannot at this address.",
+      description: "Scheme, host and port where people sign in; null if no one can sign in.",
     }),
     passkey: Type.Object(
       {
         available: Type.Boolean(),
         reason: Type.Union([Type.String(), Type.Null()], {
-          description: "Why passkeys cannot be used at this address; null if they can.",
+          description: "Why passkeys cannot be used; null if they can.",
         }),
       },
       closed,

@@ -8,7 +8,7 @@ import { assertionOptions, registrationOptions, SIGN_IN_PURPOSE } from "./passke
 import * as schema from "./schemas.ts";
 import { assertSameSite, type IdentifiedSession, type Sessions } from "./sessions.ts";
 import { enrolUser, enrolmentChallengePurpose, signInWithPasskey } from "./sign-in.ts";
-import { requireSecureSite, type Site } from "./site.ts";
+import { requireSite, type Site } from "./site.ts";
 import { confirmTerminal, signInTerminal, terminalOptions } from "./terminal-sign-in.ts";
 
 export const OPENAPI_TAG = "users";
@@ -39,9 +39,9 @@ function methodsRoute(host: CoreHost, providers: readonly { id: string; name: st
     summary: "List the ways to sign in",
     scope: null,
     responses: { 200: { description: "The ways to sign in.", schema: schema.SignInMethods } },
-    handle({ request }) {
+    handle() {
       try {
-        const { origin } = siteOf(host, request);
+        const { origin } = requireSite(host);
         return { status: 200, json: { origin, passkey: { available: true, reason: null }, providers } };
       } catch (error) {
         if (!(error instanceof Refusal)) throw error;
@@ -243,16 +243,12 @@ function terminalRoutes(host: CoreHost, sessions: Sessions): Route[] {
   ];
 }
 
-function siteOf(host: CoreHost, request: Request): Site {
-  return requireSecureSite(host.config.server.public_url, request);
-}
-
 /**
  * Throws unless the request came from a page of this service. Checked even before sign-in, when there is no session
  * yet.
  */
 function requireSamePage(host: CoreHost, request: Request): Site {
-  const site = siteOf(host, request);
+  const site = requireSite(host);
   assertSameSite(request, site);
   return site;
 }

@@ -29,7 +29,7 @@ import { ERRORS } from "./user-errors.ts";
 import type { Options } from "./user-options.ts";
 import type { Provider } from "./provider.ts";
 import { removeDevicesOf } from "./push/device-documents.ts";
-import { requireSecureSite, type Site } from "./site.ts";
+import { findSite, type Site } from "./site.ts";
 import { createSessionPasskeys } from "./vote-signing.ts";
 
 const SAFE_METHODS = ["GET", "HEAD"];
@@ -131,8 +131,8 @@ export class Sessions {
    * page of this service. Throws INSUFFICIENT_SCOPE for a request that a terminal's session may not send.
    */
   async identify(request: Request): Promise<IdentifiedSession | null> {
-    if (!hasSessionCookie(request)) return null;
-    const site = requireSecureSite(this.host.config.server.public_url, request);
+    const site = findSite(this.host);
+    if (site === null || !hasSessionCookie(request, site)) return null;
     if (!SAFE_METHODS.includes(request.method)) assertSameSite(request, site);
     const cookie = readSessionCookie(request, site);
     let stored = cookie === null ? null : await this.read(this.host.documents, cookie.user_id, cookie.session_id);

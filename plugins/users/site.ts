@@ -1,4 +1,5 @@
 /** The origin at which people use the service. Passkeys and cookies are bound to this origin. */
+import { isSecureOrigin, type CoreHost } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import { ERRORS } from "./user-errors.ts";
 
@@ -11,28 +12,29 @@ export interface Site {
   secure: boolean;
 }
 
-const LOOPBACK = "localhost";
-
 /**
- * Returns the origin of `server.public_url`, or else `http://localhost:<port>` if the request was sent there. Throws
- * USERS_INSECURE for other addresses, because browsers offer passkeys only on HTTPS and on localhost.
- * @param publicUrl `server.public_url`
+ * Returns the site at which people sign in. It never depends on a request. Returns null if it is unknown, or if
+ * browsers do not offer passkeys there.
  */
-export function requireSecureSite(publicUrl: string | null, request: Request): Site {
-  if (publicUrl !== null) {
-    const { origin, hostname, protocol } = new URL(publicUrl);
-    if (protocol === "https:" || hostname === LOOPBACK)
-      return { origin, rpId: hostname, secure: protocol === "https:" };
+export function findSite(host: Pick<CoreHost, "origin">): Site | null {
+  const origin = host.origin();
+  if (origin === null || !isSecureOrigin(origin)) return null;
+  const { hostname, protocol } = new URL(origin);
+  return { origin, rpId: hostname, secure: protocol === "https:" };
+}
+
+/** Returns the site at which people sign in. Throws USERS_INSECURE with the reason if there is none. */
+export function requireSite(host: Pick<CoreHost, "origin">): Site {
+  const site = findSite(host);
+  if (site !== null) return site;
+  const origin = host.origin();
+  if (origin === null)
     throw new Refusal(
       ERRORS.INSECURE,
-      `people can sign in only over HTTPS, and server.public_url is ${publicUrl}; put a proxy with TLS in front and set server.public_url (ASSENT_PUBLIC_URL) to its https address`,
+      "people cannot sign in, because the service does not know the address at which they reach it; set server.public_url (ASSENT_PUBLIC_URL) to that https address",
     );
-  }
-  const host = request.headers.get("host") ?? new URL(request.url).host;
-  if (/^localhost(?::\d{1,5})?$/.test(host)) return { origin: `http://${host}`, rpId: LOOPBACK, secure: false };
-  const port = /:(\d{1,5})$/.exec(host)?.[0] ?? "";
   throw new Refusal(
     ERRORS.INSECURE,
-    `people can sign in at http://localhost${port} on this machine, not at ${host.slice(0, 100)}; for other machines, set server.public_url (ASSENT_PUBLIC_URL) to an https address`,
+    `people can sign in only over HTTPS, and server.public_url is at ${origin}; put a proxy with TLS in front and set server.public_url (ASSENT_PUBLIC_URL) to its https address`,
   );
 }

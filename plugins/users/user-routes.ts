@@ -16,7 +16,7 @@ import { passkeyChangeRoutes } from "./passkey-routes.ts";
 import * as schema from "./schemas.ts";
 import type { Sessions } from "./sessions.ts";
 import { OPENAPI_TAG } from "./session-routes.ts";
-import { requireSecureSite } from "./site.ts";
+import { requireSite } from "./site.ts";
 
 export function userRoutes(host: CoreHost, sessions: Sessions): Route[] {
   return [
@@ -64,8 +64,8 @@ function listRoutes(host: CoreHost, sessions: Sessions): Route[] {
         201: { description: "The user, with the link, which is returned only once.", schema: schema.InvitedUser },
       },
       errors: ["SCOPE_ESCALATION", ERRORS.INSECURE],
-      async handle({ body: { name, roles = [], groups = [] }, credential, request }) {
-        const origin = originOf(host, request);
+      async handle({ body: { name, roles = [], groups = [] }, credential }) {
+        const { origin } = requireSite(host);
         const { user, token } = await createUser(host, credential, { name, roles, groups });
         return { status: 201, json: invited(user, token, origin), headers: { Location: `/v1/users/${user.id}` } };
       },
@@ -118,8 +118,8 @@ function managementRoutes(host: CoreHost, sessions: Sessions): Route[] {
       params: schema.UserParams,
       responses: { 201: { description: "The link, this once.", schema: schema.InvitedUser } },
       errors: [...changeErrors, ERRORS.INSECURE, ERRORS.OWN_LINK],
-      async handle({ params, credential, request }) {
-        const origin = originOf(host, request);
+      async handle({ params, credential }) {
+        const { origin } = requireSite(host);
         const { user, token } = await createEnrolmentLink(host, credential, params.id);
         return { status: 201, json: invited(user, token, origin) };
       },
@@ -280,17 +280,4 @@ function invited(user: User, token: string, origin: string): object {
   // Browsers do not send the fragment to servers, so no proxy logs the token.
   const url = `${origin}/sign-in#enrol=${token}`;
   return { user: schema.renderUser(user), link: { url, expires_at: user.link?.expires_at } };
-}
-
-/**
- * Returns the origin for links. Does not use the address of the request, because a request with an API key can be sent
- * to any address of the service.
- */
-function originOf(host: CoreHost, request: Request): string {
-  const { public_url } = host.config.server;
-  if (public_url !== null) return requireSecureSite(public_url, request).origin;
-  const { hostname, port } = new URL(`http://${request.headers.get("host") ?? new URL(request.url).host}`);
-  if (hostname === "localhost" || hostname === "127.0.0.1" || hostname === "[::1]")
-    return `http://localhost${port === "" ? "" : `:${port}`}`;
-  return requireSecureSite(null, request).origin;
 }

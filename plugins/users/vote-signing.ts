@@ -17,6 +17,7 @@ import {
 import { Refusal } from "../../src/plugin.ts";
 import { assertChallenge, challengeExpiry, createChallenge, useChallenge } from "./challenges.ts";
 import { advancePasskeyCounter } from "./passkey-counters.ts";
+import { passkeysForSite } from "./passkey-gesture.ts";
 import type { Site } from "./site.ts";
 
 /** Returns the functions with which the actions plugin requests and verifies vote signatures in this session. */
@@ -32,8 +33,8 @@ export function createSessionPasskeys(
       return { nonce: toBase64Url(nonce), expires_at: challengeExpiry(nonce) };
     },
     options(user, challenge) {
-      const allowed = user.passkeys.filter(({ rp_id }) => rp_id === site.rpId).map(({ id }) => id);
-      if (allowed.length === 0) throw invalid(`you have no passkey for ${site.rpId}; add one first`);
+      const allowed = passkeysForSite(user, site).map(({ id }) => id);
+      if (allowed.length === 0) throw invalid(`you have no passkey for ${site.origin}; add one first`);
       return {
         challenge: toBase64Url(challenge),
         rpId: site.rpId,
@@ -45,11 +46,10 @@ export function createSessionPasskeys(
       const assertion = toAssertion(response);
       const { passkey } = findPasskey(await host.state(userState), session.user_id, assertion.credential_id);
       await accepted(() => assertChallenge(host, purpose, nonce));
-      const expected = { challenge, passkey, origin: site.origin };
       const fault =
-        passkey.rp_id === site.rpId
-          ? findAssertionFault(assertion, expected, verifyPasskeySignature)
-          : "the passkey is for another relying party";
+        passkey.origin === site.origin
+          ? findAssertionFault(assertion, { challenge, passkey }, verifyPasskeySignature)
+          : `the passkey is for ${passkey.origin}`;
       if (fault !== null) throw invalid(`the passkey's response was not accepted: ${fault}`);
       const counter = assertionCounter(assertion);
       const isOriginal = await host.ledger.transact(async (tx) => {

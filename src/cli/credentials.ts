@@ -5,6 +5,7 @@
 import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isHttpUrl } from "../client/url.ts";
+import { resolveLocalName } from "../domain/loopback.ts";
 import { isObject } from "../hook/payload.ts";
 import { userConfigFolder } from "../hook/hook-config.ts";
 import { readSettings, writeSettings } from "../hook/install/settings-files.ts";
@@ -87,7 +88,7 @@ export function serviceUrl(): string {
   const url = process.env["ASSENT_URL"];
   if (!url) return readLogin()?.url ?? DEFAULT_URL;
   if (!isHttpUrl(url)) throw usageError(`ASSENT_URL must be an http or https URL; got "${toPrintable(url)}"`);
-  return url;
+  return resolveLocalName(url);
 }
 
 /**

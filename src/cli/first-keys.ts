@@ -20,10 +20,15 @@ export function chooseKeyOutput(word: string | undefined, env: Record<string, st
 export function showFirstKeys(
   io: Output,
   place: Place,
-  { url, data, console, publicUrl }: { url: string; data: string; console: boolean; publicUrl: string | null },
+  { url, data, console, origin }: { url: string; data: string; console: boolean; origin: string | null },
   keys: FirstKeys,
 ): void {
-  const link = keys.link === null ? null : enrolmentLink(url, publicUrl, keys.link);
+  // Browsers do not send the fragment to servers, so no proxy logs the token.
+  const page = `/sign-in#enrol=${keys.link}`;
+  const signIn =
+    origin === null
+      ? `To sign in as the first admin, set ASSENT_PUBLIC_URL to the https address at which people reach the service, and open this page there once, within 24 hours: ${page}`
+      : `Sign in as the first admin: open this link once, within 24 hours, and create a passkey:\n\n  ${origin}${page}`;
   const lines = [`export ASSENT_URL=${url}`, `export ADMIN_KEY=${keys.admin}`, `export AGENT_KEY=${keys.agent}`];
   if (place === "print") {
     io.out(`\nThis store is new. These two keys are shown once; keep them:\n`);
@@ -32,15 +37,14 @@ export function showFirstKeys(
     const path = join(data, "first-keys");
     writePrivately(
       path,
-      `${[...lines, ...(link === null ? [] : [`# Open once, within 24 hours, to sign in: ${link}`])].join("\n")}\n`,
+      `${[...lines, ...(keys.link === null ? [] : [`# ${signIn.replaceAll(/\s+/g, " ")}`])].join("\n")}\n`,
     );
     io.out(
       `\nThis store is new. Its two keys are in ${path}, readable only by this user. Save them, and delete the file.`,
     );
   }
-  if (link !== null && place === "print")
-    io.out(`\nSign in as the first admin: open this link once, within 24 hours, and create a passkey:\n\n  ${link}`);
-  io.out(`${console ? `\nThe console is at ${url}/: sign in there with ADMIN_KEY.\n` : ""}
+  if (keys.link !== null && place === "print") io.out(`\n${signIn}`);
+  io.out(`${console ? `\nThe console is at ${origin ?? url}/: sign in there with ADMIN_KEY.\n` : ""}
 An agent submits with its key. This one is the key of "${FIRST_AGENT}"; each other agent gets one of its own:
 
   curl -s $ASSENT_URL/v1/actions -H "Authorization: Bearer $AGENT_KEY" \\
@@ -72,14 +76,4 @@ function writePrivately(path: string, text: string): void {
       `the keys of this new store cannot be written to ${path}: ${(error as Error).message}; "--first-keys print" prints them`,
     );
   }
-}
-
-/**
- * Returns the enrolment link. It uses localhost instead of 127.0.0.1, because passkeys need a host name. The fragment
- * is not sent to servers or logged by proxies.
- */
-function enrolmentLink(url: string, publicUrl: string | null, token: string): string {
-  const { port } = new URL(url);
-  const origin = publicUrl === null ? `http://localhost${port === "" ? "" : `:${port}`}` : new URL(publicUrl).origin;
-  return `${origin}/sign-in#enrol=${token}`;
 }

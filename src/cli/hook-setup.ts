@@ -226,7 +226,7 @@ async function startLocal(
         `\nYour admin key. It is printed once and not stored; keep it where no agent can read it, such as a password manager:\n`,
       );
       io.err(`  ${admin}\n`);
-      io.err(`Use it to approve in the console at ${url}/.\n`);
+      io.err(`Use it to approve in the console at ${local.consoleUrl ?? url}/.\n`);
     });
   await local.start();
   done(io, `a service runs at ${url}; its store and policies are in ${local.folder}`);

@@ -7,6 +7,7 @@ import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, write
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ConfigError, loadConfig, type Config } from "../config/index.ts";
+import { siteOrigin } from "../domain/loopback.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { CommandError } from "./command.ts";
 import { programArguments } from "./invocation.ts";
@@ -54,6 +55,13 @@ export class LocalService {
     if (!this.exists) return null;
     const { host, port } = this.config().server;
     return `http://${host}:${port}`;
+  }
+
+  /** The address of the console; null if the service does not exist. */
+  get consoleUrl(): string | null {
+    if (!this.exists) return null;
+    const { server } = this.config();
+    return siteOrigin(server, server.port);
   }
 
   private config(): Config {

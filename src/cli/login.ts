@@ -1,5 +1,6 @@
 /** `assent login` stores the key that commands use when ASSENT_API_KEY is not set. `assent logout` removes it. */
 import { createAssent } from "../client/index.ts";
+import { resolveLocalName } from "../domain/loopback.ts";
 import { selectPrivileges } from "../domain/scopes.ts";
 import { isHttpUrl } from "../client/url.ts";
 import { removeLogin, serviceUrl, writeLogin } from "./credentials.ts";
@@ -44,7 +45,7 @@ examples:
       throw usageError("assent login takes no arguments: a key on a command line is visible to other users");
     if (values.url !== undefined && !isHttpUrl(values.url))
       throw usageError(`--url must be an http or https URL; got "${toPrintable(values.url)}"`);
-    const url = (values.url ?? serviceUrl()).replace(/\/+$/, "");
+    const url = (values.url === undefined ? serviceUrl() : resolveLocalName(values.url)).replace(/\/+$/, "");
     const apiKey = await inputKey(url);
     const service = createAssent({ url, apiKey, timeout: TIMEOUT, retries: 0 });
     const { key, scopes } = await withServiceErrors(() => service.call<Me>("GET", "/v1/me"));

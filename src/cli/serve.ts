@@ -82,13 +82,10 @@ examples:
       await runtime.stop();
       throw error;
     }
+    runtime.listensAt(listening.port);
     unlimitYoungGeneration();
-    const about = {
-      url: listening.url,
-      data: config.data,
-      console: runtime.hasHomePage,
-      publicUrl: config.server.public_url,
-    };
+    const origin = runtime.host.origin();
+    const about = { url: listening.url, data: config.data, console: runtime.hasHomePage, origin };
     try {
       // Create the keys only after the server listens. A failed start would otherwise store keys that no one has seen.
       await runtime.createFirstKeys((keys) => showFirstKeys(io, place, about, keys));
@@ -110,6 +107,7 @@ examples:
         await runtime.stop();
         resolve(0);
       });
+      if (runtime.hasHomePage && origin !== null) io.out(`the console is at ${origin}`);
       io.out(`assent is listening on ${listening.url}`);
     });
   },

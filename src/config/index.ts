@@ -130,6 +130,16 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
       ]);
     }
   }
+  if (settings.server.public_url !== null && !isPublicUrl(settings.server.public_url)) {
+    throw new ConfigError([
+      {
+        origin: fromEnvironment.get("/server/public_url") ?? path,
+        line: null,
+        column: null,
+        message: `/server/public_url: "${settings.server.public_url}" is not an address such as https://assent.example.com: it must start with https:// or http://, without a user, a query or a fragment`,
+      },
+    ]);
+  }
   if (settings.database_url !== null && !/^postgres(ql)?:\/\//.test(settings.database_url)) {
     throw new ConfigError([
       {
@@ -160,6 +170,12 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
     },
     origin,
   };
+}
+
+function isPublicUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password, search, hash } = new URL(text);
+  return ["https:", "http:"].includes(protocol) && username + password + search + hash === "";
 }
 
 /**

@@ -3,7 +3,11 @@ import { Type } from "@sinclair/typebox";
 
 export const ServerSchema = Type.Object(
   {
-    host: Type.String({ default: "127.0.0.1", description: "Address to listen on. ASSENT_HOST overrides it." }),
+    host: Type.String({
+      default: "127.0.0.1",
+      description:
+        "Address to listen on. 127.0.0.1, ::1 and localhost mean both loopback addresses. ASSENT_HOST overrides it.",
+    }),
     port: Type.Integer({
       default: 8000,
       minimum: 0,
@@ -12,7 +16,8 @@ export const ServerSchema = Type.Object(
     }),
     public_url: Type.Union([Type.String(), Type.Null()], {
       default: null,
-      description: "URL at which people reach the service, for links. ASSENT_PUBLIC_URL overrides it.",
+      description:
+        "URL at which people reach the service: for links, cookies and passkeys. ASSENT_PUBLIC_URL overrides it.",
     }),
     max_body_bytes: Type.Integer({
       default: 65_536,

@@ -174,6 +174,12 @@ export interface Transaction<Caller extends Credential | null = Credential | nul
 export interface Host {
   readonly config: HostConfig;
   readonly log: Logger;
+  /**
+   * Returns the origin at which people use the service in a browser: that of `server.public_url`, or
+   * `http://assent.localhost:<port>` if the service listens on a loopback address. Never depends on a request. Null if
+   * neither applies, or if the port is not known yet.
+   */
+  origin(): string | null;
   /** Returns the time in milliseconds since the epoch. Not earlier than the time of the last ledger entry. */
   clock(): number;
   /** Returns a new UUIDv7. */

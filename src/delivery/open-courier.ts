@@ -21,19 +21,19 @@ export function openCourier(
   options: {
     config: Config;
     log: Logger;
+    /** Returns the service's address that people use. */
+    address(): string;
     clock(): number;
     notifiers: readonly Notifier[];
     channels: ReadonlyMap<string, Channel>;
     instance: string;
   },
 ): Courier {
-  const { config, log, clock, notifiers, channels, instance } = options;
+  const { config, log, address, clock, notifiers, channels, instance } = options;
   if (channels.size > 0 && config.server.public_url === null)
     log.warn(
       "notifications contain links to this service, but ASSENT_PUBLIC_URL is not set; set it to the address that people use",
     );
-  const publicUrl = (): string =>
-    (config.server.public_url ?? `http://${config.server.host}:${config.server.port}`).replace(/\/+$/, "");
   const digests = new Set([...channels.values()].flatMap(({ name, digest }) => (digest === null ? [] : [name])));
   return createCourier({
     storage,
@@ -45,7 +45,7 @@ export function openCourier(
     messages: createMessageBuilder({
       storage,
       clock,
-      publicUrl,
+      publicUrl: () => address().replace(/\/+$/, ""),
       digests,
       policies: async () => (await policies.current()).compiled,
       mac: (message) => vault.mac("approval-link", message),

@@ -1,5 +1,6 @@
 /** Votes that a user signs with a passkey: the bytes to sign, and offline verification of the signature. */
 import { canonicalText } from "./canonical.ts";
+import { isSecureOrigin } from "./loopback.ts";
 import { equalBytes, fromBase64Url, concatBytes, sha256, sha256Hex, toBase64Url, utf8 } from "./hash.ts";
 
 /**
@@ -107,9 +108,8 @@ type VerifyPasskeySignature = (coseKey: Uint8Array, message: Uint8Array, signatu
 /** The values that an assertion must have. */
 interface ExpectedAssertion {
   challenge: Uint8Array;
-  passkey: { id: string; public_key: string; rp_id: string };
-  /** The page's origin. Null accepts every origin that the passkey's relying party id allows. */
-  origin: string | null;
+  /** The passkey. It signs only for pages of the origin at which it was enrolled. */
+  passkey: { id: string; public_key: string; origin: string };
 }
 
 const HEADER_BYTES = 37;
@@ -119,7 +119,7 @@ const USER_VERIFIED = 0x04;
 /** Returns the fault of an assertion; null if it is valid. Does not compare the signature counter; the caller does. */
 export function findAssertionFault(
   assertion: PasskeyAssertion,
-  { challenge, passkey, origin }: ExpectedAssertion,
+  { challenge, passkey }: ExpectedAssertion,
   verify: VerifyPasskeySignature,
 ): string | null {
   if (assertion.credential_id !== passkey.id) return "it is by a different passkey";
@@ -129,9 +129,10 @@ export function findAssertionFault(
   const key = decode(passkey.public_key);
   if (data === null || client === null || signature === null || key === null || data.length < HEADER_BYTES)
     return "it is malformed";
-  const fault = findClientFault(client, challenge, passkey.rp_id, origin);
+  const fault = findClientFault(client, challenge, passkey.origin);
   if (fault !== null) return fault;
-  if (!equalBytes(data.subarray(0, 32), sha256(utf8(passkey.rp_id)))) return "it is for another relying party";
+  if (!equalBytes(data.subarray(0, 32), sha256(utf8(new URL(passkey.origin).hostname))))
+    return "it is for another relying party";
   const flags = data[32] as number;
   if ((flags & USER_PRESENT) === 0) return "the user was not present";
   if ((flags & USER_VERIFIED) === 0) return "the authenticator did not verify the user";
@@ -187,15 +188,10 @@ export function findGestureFault(
   } as const;
   if (votes.length > MAX_SIGNED_VOTES || !votes.includes(voteDigest(statement)))
     return "the passkey signed something else";
-  return findAssertionFault(gesture, { challenge: createVotesChallenge(votes), passkey, origin: null }, verify);
+  return findAssertionFault(gesture, { challenge: createVotesChallenge(votes), passkey }, verify);
 }
 
-function findClientFault(
-  client: Uint8Array,
-  challenge: Uint8Array,
-  rpId: string,
-  origin: string | null,
-): string | null {
+function findClientFault(client: Uint8Array, challenge: Uint8Array, origin: string): string | null {
   let data: Record<string, unknown>;
   try {
     data = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(client)) as Record<string, unknown>;
@@ -206,17 +202,8 @@ function findClientFault(
   if (data["challenge"] !== toBase64Url(challenge)) return "the passkey signed something else";
   if (data["crossOrigin"] === true) return "it comes from a frame of another site";
   const page = data["origin"];
-  if (typeof page !== "string" || (origin === null ? !isOriginOf(page, rpId) : page !== origin))
-    return `it comes from another origin: ${String(page).slice(0, 200)}`;
+  if (page !== origin || !isSecureOrigin(origin)) return `it comes from another origin: ${String(page).slice(0, 200)}`;
   return null;
-}
-
-/** Returns true if a browser offers passkeys of this relying party to pages of this origin. */
-function isOriginOf(origin: string, rpId: string): boolean {
-  if (!URL.canParse(origin)) return false;
-  const { protocol, hostname } = new URL(origin);
-  const isSecure = protocol === "https:" || (protocol === "http:" && hostname === "localhost");
-  return isSecure && (hostname === rpId || hostname.endsWith(`.${rpId}`));
 }
 
 function decode(text: string): Uint8Array | null {

@@ -11,6 +11,7 @@ import type { Page } from "../contract/page.ts";
 import type { CompletedRequest, Method, Reply, RequestContext, Route } from "../contract/resource.ts";
 import type { Tracing, TraceStage } from "../contract/tracer.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
+import { addressAtSite } from "../domain/loopback.ts";
 import type { Scope } from "../domain/scopes.ts";
 import { listPathTargets, allowHeader, acceptsMethod, type PathTargets, type CompiledRoute } from "./path-targets.ts";
 import { readBytes } from "./body.ts";
@@ -49,6 +50,8 @@ interface FetchOptions {
   authenticate(value: string, options: { confirmed: boolean }): Promise<Credential | null>;
   config: Config;
   log: Logger;
+  /** Returns the origin at which people use the service; null if it is unknown. */
+  origin(): string | null;
   newId(): string;
   onResponse?(request: CompletedRequest): void;
   stopping: AbortSignal;
@@ -172,8 +175,11 @@ class RequestHandler {
       });
     }
     const isHead = request.method === "HEAD";
-    if (target.page !== null && (isHead || request.method === "GET"))
+    if (target.page !== null && (isHead || request.method === "GET")) {
+      const address = addressAtSite(this.options.origin(), request);
+      if (address !== null) return this.respond(call, { status: 307, headers: { Location: address } });
       return this.respondWithPage(call, await target.page.serve(request));
+    }
     const endpoint = target.methods.get((isHead ? "GET" : request.method) as Method);
     if (endpoint === undefined)
       throw new Refusal(

@@ -8,6 +8,7 @@ import { readRotas } from "../config/rota-schema.ts";
 import type { Groups } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Storage } from "../contract/storage.ts";
+import { siteOrigin } from "../domain/loopback.ts";
 import type { RequestTrace } from "../contract/tracer.ts";
 import { readChannels, readNoticeChannels } from "../delivery/channels.ts";
 import { createOutbox, type Outbox } from "../delivery/outbox.ts";
@@ -47,6 +48,8 @@ export interface Assembly {
   readonly options: RuntimeOptions;
   readonly log: Logger;
   readonly clock: LedgerClock;
+  /** Returns the origin at which people use the service; null if it is unknown. */
+  origin(): string | null;
   /** Returns a new UUIDv7. */
   newId(): string;
   /** Identifies this process among the processes that share the store. */
@@ -70,7 +73,14 @@ type Load = ReturnType<typeof createLoad>;
 
 /** Loads the plugins and runs their `setup`. Rejects with PluginError or ChannelError. */
 export async function assembleService(config: Config, options: RuntimeOptions): Promise<Assembly> {
-  const state: RuntimeState = { contributions: null, tracing: null, channels: new Map(), parts: null };
+  const state: RuntimeState = {
+    port: config.server.port,
+    contributions: null,
+    tracing: null,
+    channels: new Map(),
+    parts: null,
+  };
+  const origin = () => siteOrigin(config.server, state.port);
   const trace = () => state.tracing?.current() ?? null;
   const log = logWithTraceIds(options.log ?? createLogger(config.log.level), trace);
   const clock = createLedgerClock(options.clock ?? Date.now, log);
@@ -93,6 +103,7 @@ export async function assembleService(config: Config, options: RuntimeOptions): 
       queued: () => load.queue.length,
     },
     log,
+    origin,
     clock: clock.now,
     newId,
     instance,
@@ -112,6 +123,7 @@ export async function assembleService(config: Config, options: RuntimeOptions): 
     options,
     log,
     clock,
+    origin,
     newId,
     instance,
     stopping,
@@ -157,7 +169,7 @@ function createServiceOutbox({
 }
 
 function createServiceFetch(assembly: Omit<Assembly, "outbox" | "fetch">, load: Load): FetchHandler {
-  const { config, options, log, newId, stopping, declared, contributions, state, hosts } = assembly;
+  const { config, options, log, origin, newId, stopping, declared, contributions, state, hosts } = assembly;
   const { routes, pages, facades, authenticators, onResponse } = contributions;
   return createFetch({
     routes,
@@ -168,6 +180,7 @@ function createServiceFetch(assembly: Omit<Assembly, "outbox" | "fetch">, load: 
     authenticate: (value, how) => hosts.part("keys").authenticate(value, how),
     config,
     log,
+    origin,
     newId,
     stopping: stopping.signal,
     tracing: state.tracing,

@@ -22,6 +22,8 @@ import { createVisibleActions } from "./plugins/visible-actions.ts";
 
 /** Values that are set after the hosts have been created, in this order. */
 export interface RuntimeState {
+  /** The port on which the service listens; 0 until it is known. */
+  port: number;
   /** Contributions of the plugins; null until all plugins are set up. */
   contributions: Pick<Registry, "routes" | "credentialIssuers" | "gauges" | "reviewers" | "factSources"> | null;
   /** The traces; null without a tracing plugin. */
@@ -35,6 +37,7 @@ interface HostOptions {
   config: Config;
   load: CoreHost["load"];
   log: Logger;
+  origin(): string | null;
   clock(): number;
   newId(): string;
   /** Identifies this process among the processes that share the store. */
@@ -115,6 +118,7 @@ function createCommon(
   return {
     config,
     log,
+    origin: options.origin,
     clock,
     newId,
     stopping,

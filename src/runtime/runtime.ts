@@ -42,6 +42,8 @@ export interface Runtime {
    * `show` with the keys before they are stored. Does nothing if the configuration contains an admin key.
    */
   createFirstKeys(show: (keys: FirstKeys) => void): Promise<void>;
+  /** Sets the port on which the server listens, if it is not `server.port` of the configuration. */
+  listensAt(port: number): void;
   /** Whether there is a page at `/`, which is the console unless the configuration excludes it. */
   readonly hasHomePage: boolean;
   /** Creates an admin key and records it like any other key. For an operator who lost all admin keys. */
@@ -96,6 +98,10 @@ class ServiceRuntime implements Runtime {
     this.fetch = assembly.fetch;
     this.host = assembly.hosts.coreHostOf("assent");
     this.routes = assembly.contributions.routes;
+  }
+
+  listensAt(port: number): void {
+    this.assembly.state.port = port;
   }
 
   get hasHomePage(): boolean {
@@ -195,7 +201,7 @@ class ServiceRuntime implements Runtime {
 
   /** Starts to publish checkpoints and to deliver messages. */
   private startPublishing(parts: ServiceParts): void {
-    const { config, state, contributions, outbox, log, clock, instance } = this.assembly;
+    const { config, state, origin, contributions, outbox, log, clock, instance } = this.assembly;
     const createLease = (name: string) => createLeaderLease(parts.storage, name, instance);
     this.opened.push(...publishCheckpoints(config.ledger, parts, createLease, log, verifyEd25519));
     if (outbox.write === null) return;
@@ -203,6 +209,7 @@ class ServiceRuntime implements Runtime {
     const courier = openCourier(parts, {
       config,
       log,
+      address: () => config.server.public_url ?? origin() ?? listeningAddress(config.server.host, state.port),
       clock: clock.now,
       notifiers,
       channels: state.channels,
@@ -276,4 +283,9 @@ class ServiceRuntime implements Runtime {
   rotateLogKey(rotation: LogKeyRotation): Promise<RotatedLogKey> {
     return this.assembly.hosts.part("rotateLogKey")(rotation);
   }
+}
+
+/** Returns the address at which the server listens, for links of a service without a configured address. */
+function listeningAddress(host: string, port: number): string {
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }

@@ -4,6 +4,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { FastResponse, serve as listen, type Server, type ServerRequest } from "srvx";
 import type { FetchHandler } from "../http/handler.ts";
+import { isLoopbackHost } from "../domain/loopback.ts";
 import type { RequestInfo } from "../http/request-info.ts";
 import { discardNodeBody, readNodeBody } from "./node-body.ts";
 
@@ -17,9 +18,14 @@ export interface RunningServer {
 }
 
 interface ServeOptions {
+  /** Address or name to listen on. Every loopback host means both loopback addresses. */
   host: string;
+  /** 0 selects a free port. */
   port: number;
 }
+
+/** Maximum number of ports that are tried for port 0 until one is free on both loopback addresses. */
+const MAX_PORTS = 20;
 
 /**
  * Maximum number of header lines of one request. By default Node silently drops lines after the 2,000th, so a gateway
@@ -41,8 +47,51 @@ const IDLE_CHECK_MS = 50;
 /** The fastest response class on this runtime. Pass it to `createRuntime`. */
 export const ServerResponse: typeof Response = FastResponse;
 
-/** Starts the server. Rejects with a readable message if it cannot listen on the address. */
-export async function serve(fetch: FetchHandler, options: ServeOptions): Promise<RunningServer> {
+/**
+ * Starts the server. Rejects with a readable message if it cannot listen on the address.
+ *
+ * Listens on both loopback addresses, or on the one that the machine has. Browsers try both for `localhost`, so another
+ * program that had the port on one of them would receive requests, cookies and keys that are meant for this server.
+ */
+export async function serve(fetch: FetchHandler, { host, port }: ServeOptions): Promise<RunningServer> {
+  const [address, other] = addressesOf(host);
+  for (let tried = 1; ; tried++) {
+    const server = await listenOn(fetch, { host: address, port });
+    if (other === undefined) return server;
+    try {
+      return join(server, await listenOn(fetch, { host: other, port: server.port }));
+    } catch (error) {
+      const { code } = ((error as Error).cause ?? error) as { code?: string };
+      if (MISSING_ADDRESS.includes(code ?? "")) return server;
+      await server.stop();
+      if (code !== "EADDRINUSE") throw error;
+      if (port !== 0 || tried === MAX_PORTS)
+        throw new Error(`${(error as Error).message}, which would receive requests of browsers on this machine`, {
+          cause: (error as Error).cause,
+        });
+    }
+  }
+}
+
+/** Codes of the errors on a machine without IPv6 or IPv4. */
+const MISSING_ADDRESS = ["EADDRNOTAVAIL", "EAFNOSUPPORT"];
+
+/** Returns the address to listen on, and the loopback address that it does not include. */
+function addressesOf(host: string): [address: string, other?: string] {
+  if (host === "::1") return [host, "127.0.0.1"];
+  if (host === "0.0.0.0") return [host, "::1"];
+  return isLoopbackHost(host) ? ["127.0.0.1", "::1"] : [host];
+}
+
+/** Returns one server for both. Its address is the address of the first one. */
+function join(server: RunningServer, other: RunningServer): RunningServer {
+  return {
+    ...server,
+    stop: async (graceMs) => void (await Promise.all([server.stop(graceMs), other.stop(graceMs)])),
+  };
+}
+
+async function listenOn(fetch: FetchHandler, options: ServeOptions): Promise<RunningServer> {
   const cut = new AbortController();
   const server = listen({
     fetch: (request) => (hasTooManyHeaders(request) ? tooManyHeaders() : fetch(request, infoOf(request))),

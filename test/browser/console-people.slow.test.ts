@@ -52,7 +52,8 @@ describe("people in the console", { skip: withoutBrowser }, () => {
   before(async () => {
     service = await startPeople({ policy: POLICY });
     server = await serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
-    origin = server.url.replace("127.0.0.1", "localhost");
+    service.runtime.listensAt(server.port);
+    origin = service.runtime.host.origin() ?? "";
     browser = await launch();
     ann = await signIn("Ann", ["approver"], ["finance"]);
     bo = await signIn("Bo", ["break_glass"], []);

@@ -17,7 +17,7 @@ describe("sign-in at an OpenID Connect provider", { skip: withoutBrowser }, () =
   before(async () => {
     // The provider and the service must know each other's address, so the server starts first.
     server = await serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
-    origin = server.url.replace("127.0.0.1", "localhost");
+    origin = `http://assent.localhost:${server.port}`;
     provider = await startIdentityProvider(() => `${origin}/v1/sign-in/company/callback`);
     service = await startPeople({
       users: {
@@ -35,6 +35,7 @@ describe("sign-in at an OpenID Connect provider", { skip: withoutBrowser }, () =
         ],
       },
     });
+    service.runtime.listensAt(server.port);
     browser = await launch();
   });
   after(async () => {

@@ -38,7 +38,8 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       },
     });
     server = await serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
-    origin = server.url.replace("127.0.0.1", "localhost");
+    service.runtime.listensAt(server.port);
+    origin = service.runtime.host.origin() ?? "";
     browser = await launch();
     const policy = {
       policy: "signed",
@@ -463,10 +464,14 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     await tab.goto(`${origin}/#/actions`);
     await tab.getByText("User: Edith").waitFor();
 
+    const cookie = (await context.cookies(origin)).map(({ name, value }) => `${name}=${value}`).join("; ");
+    const readSession = async (): Promise<number> =>
+      (await service.call("GET", "/v1/session", { key: null, headers: { cookie } })).status;
+    assert.equal(await readSession(), 200);
     await signOut.click();
     await page.getByRole("link", { name: "Sign in as a user" }).waitFor();
     await tab.getByRole("link", { name: "Sign in as a user" }).waitFor();
-    assert.equal((await context.request.get(`${origin}/v1/session`)).status(), 401, "the session itself ended");
+    assert.equal(await readSession(), 401, "the session itself ended");
     await tab.close();
 
     await page.goto(`${origin}/#/actions`);
@@ -551,13 +556,25 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     await context.close();
   });
 
-  it("shows at addresses other than localhost where people can sign in", async () => {
-    const { page } = await open(browser, `${server.url}/sign-in`);
-    await page
-      .getByRole("alert")
-      .getByText(`http://localhost:${new URL(server.url).port}`)
-      .waitFor();
-    assert.ok(await page.getByRole("button", { name: "Sign in with a passkey" }).isDisabled());
-    await page.close();
+  it("opens at the service's own name, under whichever name of this machine a person opens it", async () => {
+    const { port } = new URL(server.url);
+    for (const host of ["127.0.0.1", "localhost", "[::1]", "other.localhost"])
+      for (const path of ["/", "/sign-in?return_to=%2F#enrol=abc", "/docs?a=b"]) {
+        const { page } = await open(browser, `http://${host}:${port}${path}`);
+        await page.waitForURL((url) => url.origin === origin);
+        await page.close();
+      }
+  });
+
+  it("shows where people sign in if they come through another port", async () => {
+    const other = await serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
+    try {
+      const { page } = await open(browser, `${other.url}/sign-in`);
+      await page.getByRole("alert").getByText(`People sign in at ${origin}, not at this address.`).waitFor();
+      assert.ok(await page.getByRole("button", { name: "Sign in with a passkey" }).isDisabled());
+      await page.close();
+    } finally {
+      await other.stop(0);
+    }
   });
 });

@@ -78,7 +78,10 @@ describe("the first keys", () => {
     assert.equal(await submit(service.url, agent, 50), "allowed");
     const list = await fetch(`${service.url}/v1/api-keys`, { headers: { authorization: `Bearer ${admin}` } });
     assert.equal(list.status, 200);
-    assert.match(service.output(), new RegExp(`console is at ${service.url}/`));
+    assert.match(
+      service.output(),
+      new RegExp(`console is at ${service.url.replace("127.0.0.1", "assent.localhost")}/`),
+    );
   });
 
   it("come with a link that enrols the first admin, once", async (t) => {
@@ -88,10 +91,10 @@ describe("the first keys", () => {
     const [, link = ""] =
       /open this link once, within 24 hours, and create a passkey:\s+(\S+)/.exec(service.output()) ?? [];
     const { origin, pathname, hash } = new URL(link);
-    assert.deepEqual([origin, pathname], [service.url.replace("127.0.0.1", "localhost"), "/sign-in"]);
+    assert.deepEqual([origin, pathname], [service.url.replace("127.0.0.1", "assent.localhost"), "/sign-in"]);
     const post = async (path: string, body: object) => {
       const headers = { "content-type": "application/json", origin, "assent-session": "1" };
-      const answer = await fetch(`${origin}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+      const answer = await fetch(`${service.url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
       return { status: answer.status, body: (await answer.json()) as any };
     };
     const token = hash.replace("#enrol=", "");

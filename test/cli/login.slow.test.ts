@@ -189,8 +189,8 @@ test("a person lists, votes and quits in a narrow terminal", { skip: withoutTerm
   t.after(() => people.close());
   const server = await serve((request, info) => people.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
   t.after(() => server.stop(1000));
-  const origin = server.url.replace("127.0.0.1", "localhost");
-  const ada = await invite(people, { name: "Ada", roles: ["approver"] }, origin);
+  people.runtime.listensAt(server.port);
+  const ada = await invite(people, { name: "Ada", roles: ["approver"] }, people.runtime.host.origin() ?? "");
   const submit = async (customer: string): Promise<string> => {
     const body = { agent_id: "bot", tool: "stripe", operation: "refund", params: { amount: 5, customer } };
     return (await people.call("POST", "/v1/actions", { body })).body.id as string;

@@ -64,7 +64,7 @@ async function startSignIn(screen = createScreen()): Promise<{
   const signedIn = signInTerminal({ url: "http://127.0.0.1:8000", fetch: inProcessFetch(service), pollMs: 5 }, screen);
   await until("the link is printed", () => screen.text.includes("#terminal="));
   const [, code = "", challenge = ""] =
-    /type the code (\S+):\n\n {2}http:\/\/localhost:8000\/sign-in#terminal=(\S+)\n/.exec(screen.text) ?? [];
+    /type the code (\S+):\n\n {2}http:\/\/assent\.localhost:8000\/sign-in#terminal=(\S+)\n/.exec(screen.text) ?? [];
   return { challenge, code, signedIn };
 }
 
@@ -136,10 +136,10 @@ test("a terminal signs in only at the address where people sign in, so that a re
   const screen = createScreen();
   const relay: typeof fetch = (input, init) => {
     const request = new Request(input, init);
-    return inProcessFetch(service)(request.url.replace("localhost:9999", "localhost:8000"), init);
+    return inProcessFetch(service)(request.url.replace("127.0.0.1:9999", "127.0.0.1:8000"), init);
   };
   const signedIn = signInTerminal({ url: "http://127.0.0.1:9999", fetch: relay }, screen);
-  await assert.rejects(signedIn, { message: "people sign in at http://localhost:8000; set ASSENT_URL to it" });
+  await assert.rejects(signedIn, { message: "people sign in at http://assent.localhost:8000; set ASSENT_URL to it" });
   assert.equal(screen.text, "", "there is no link");
 });
 

@@ -1,7 +1,7 @@
 /** The HTTP server in front of the handler: clients that disconnect, flood or send partial requests. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { connect, type Socket } from "node:net";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { after, before, describe, it } from "node:test";
 import type { FetchHandler } from "../../src/http/handler.ts";
 import { serve, ServerResponse, type RunningServer } from "../../src/serve/index.ts";
@@ -91,6 +91,23 @@ describe("the HTTP server", () => {
     await assert.rejects(serve(handle, { host: "127.0.0.1", port: listening.port }), {
       message: `port ${listening.port} on 127.0.0.1 is in use by another process`,
     });
+  });
+
+  it("refuses a port that another program has on the other loopback address, and releases its own", async () => {
+    for (const [taken, own] of [
+      ["::1", "127.0.0.1"],
+      ["127.0.0.1", "::1"],
+    ] as const) {
+      const other = createServer().listen(0, taken);
+      await once(other, "listening");
+      const { port } = other.address() as AddressInfo;
+      await assert.rejects(serve(handle, { host: own, port }), {
+        message: `port ${port} on ${taken} is in use by another process, which would receive requests of browsers on this machine`,
+      });
+      other.close();
+      const later = await serve(handle, { host: own, port });
+      await later.stop(0);
+    }
   });
 
   it(

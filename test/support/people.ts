@@ -5,7 +5,7 @@ import type { Plugin } from "../../src/plugin.ts";
 import { createAuthenticator, type Authenticator } from "./authenticator.ts";
 import { startService, type Answer, type Service, type ServiceOptions } from "./service.ts";
 
-export const ORIGIN = "http://localhost:8000";
+export const ORIGIN = "http://assent.localhost:8000";
 
 /** Returns the plugin `users`, for a service that is started without it. */
 export function usersPlugin(options: object = {}): { plugin: Plugin; options: object; origin: string; core: boolean } {
@@ -21,7 +21,7 @@ export function startPeople(options: ServiceOptions & { users?: object } = {}): 
 }
 
 /** Headers that a page of the service sends without a session. */
-export const PAGE = { host: "localhost:8000", origin: ORIGIN, "assent-session": "1" };
+export const PAGE = { host: new URL(ORIGIN).host, origin: ORIGIN, "assent-session": "1" };
 
 export interface Person {
   id: string;

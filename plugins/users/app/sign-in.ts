@@ -112,14 +112,15 @@ async function start(): Promise<void> {
     history.replaceState(null, "", location.pathname);
     return startEnrolment(enrolment);
   }
-  const { passkey, providers } = await call("GET /v1/sign-in-methods", {});
-  element("passkey", HTMLButtonElement).disabled = !passkey.available;
-  showProviders(providers);
+  const { origin, passkey, providers } = await call("GET /v1/sign-in-methods", {});
+  const isHere = origin === location.origin;
+  element("passkey", HTMLButtonElement).disabled = !isHere;
+  showProviders(isHere ? providers : []);
   showSection("sign-in");
   const failure = failureInAddress();
   if (failure !== null) showError(failure);
-  else if (!passkey.available) showError(passkey.reason);
-  else await continueSession();
+  else if (isHere) await continueSession();
+  else showError(passkey.reason ?? `People sign in at ${origin}, not at this address.`);
 }
 
 listen();

@@ -76,16 +76,22 @@ examples:
       await runtime.start();
       await runtime.createFirstKeys((first) => Object.assign(keys, { admin: first.admin, agent: first.agent }));
       const link = createSignInLink(keys);
-      const { url, stop } = await listen(
+      const {
+        url,
+        port: listeningPort,
+        stop,
+      } = await listen(
         serve(async (request, info) => (await link.answer(request)) ?? runtime.fetch(request, info), {
           host: "127.0.0.1",
           port: values.serve === true ? port : 0,
         }),
         "--port",
       );
+      runtime.listensAt(listeningPort);
       try {
         const code = await withJsonReport(io, values.json, (report) => play(url, keys, report));
-        if (values.serve === true && code === EXIT_CODES.ok) await stayUp(url, link.path, keys, io);
+        if (values.serve === true && code === EXIT_CODES.ok)
+          await stayUp(url, `${runtime.host.origin()}${link.path}`, keys, io);
         return code;
       } finally {
         runtime.beginStop();
@@ -99,14 +105,14 @@ examples:
 };
 
 /** Prints how to sign in. Resolves when the process receives a signal to stop. */
-async function stayUp(url: string, path: string, keys: DemoKeys, io: Output): Promise<void> {
+async function stayUp(url: string, link: string, keys: DemoKeys, io: Output): Promise<void> {
   await new Promise<void>((stop) => {
     // The signal only ends the wait. The process exits once the store is closed and deleted.
     stopOnSignals(() => new Promise(() => stop()));
     io.out(`
 Open this link once to sign in to the console as its admin:
 
-  ${url}${path}
+  ${link}
 
 An agent submits with these:
 

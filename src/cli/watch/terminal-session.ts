@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { AssentError, createAssent, ServiceUnavailable, type Assent } from "../../client/index.ts";
+import { reachesSite } from "../../domain/loopback.ts";
 import { terminalChallenge, terminalCode } from "../../domain/terminal-code.ts";
 import { CommandError, EXIT_CODES, toPrintable, type Output } from "../command.ts";
 import { withServiceErrors } from "../remote.ts";
@@ -16,7 +17,7 @@ const TIMEOUT = 10;
 const POLL_MS = 2000;
 /** Time limit for the person to confirm. Milliseconds. */
 const SIGN_IN_MS = 10 * 60_000;
-const COOKIE = /^(?:__Host-)?assent_session=[^;]+/;
+const COOKIE = /^(?:__Host-)?assent_session(?:_\d+)?=[^;]+/;
 
 export interface TerminalSession {
   service: Assent;
@@ -45,7 +46,7 @@ export async function signInTerminal(
   { url, fetch: send = fetch, pollMs = POLL_MS, signal }: SignInOptions,
   io: Output,
 ): Promise<TerminalSession> {
-  const base = atLocalhost(url);
+  const base = url.replace(/\/+$/, "");
   const anonymous = createAssent({ url: base, apiKey: null, fetch: send, timeout: TIMEOUT, signal });
   const { origin, passkey } = await withServiceErrors(() =>
     anonymous.call<{ origin: string | null; passkey: { reason: string | null } }>("GET", "/v1/sign-in-methods"),
@@ -53,7 +54,7 @@ export async function signInTerminal(
   if (origin === null) throw new CommandError(toPrintable(passkey.reason ?? "people cannot sign in at this address"));
   // Require the address at which people sign in. A relay at another address could otherwise sign in with the
   // confirmation that the person gives at `origin`.
-  if (new URL(base).origin !== origin)
+  if (!URL.canParse(origin) || !reachesSite(base, origin))
     throw new CommandError(`people sign in at ${toPrintable(origin)}; set ASSENT_URL to it`);
   // Do not pass the signal, which would also abort the request that ends the session.
   const service = createAssent({ url: base, apiKey: null, fetch: withCookie(send, origin), timeout: TIMEOUT });
@@ -92,13 +93,6 @@ async function waitForSession(
     await delay(pollMs, undefined, signal === undefined ? {} : { signal });
   }
   throw new CommandError("no one confirmed the sign-in within ten minutes", EXIT_CODES.failure);
-}
-
-/** Replaces 127.0.0.1 with localhost, because passkeys need a host name. */
-function atLocalhost(url: string): string {
-  const parsed = new URL(url);
-  if (parsed.hostname === "127.0.0.1") parsed.hostname = "localhost";
-  return parsed.href.replace(/\/+$/, "");
 }
 
 /** Returns a `fetch` that sends the session's cookie like a page of the service, and adopts a replaced cookie. */

@@ -97,8 +97,8 @@ export interface UserEntry {
       id: string;
       /** COSE key, base64url. */
       public_key: string;
-      /** Id of the relying party that the passkey was created for. */
-      rp_id: string;
+      /** Origin of the page on which the passkey was created. Its host name is the id of the relying party. */
+      origin: string;
       name: string;
       added_at: string;
     }[];

@@ -384,7 +384,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
             {
               id: textSchema("Credential id, base64url."),
               public_key: textSchema("COSE key, base64url."),
-              rp_id: textSchema("Relying party id."),
+              origin: textSchema("Origin of the page on which it was created. Its host name is the relying party id."),
               name: Type.String(),
               added_at: timeSchema("When it was added."),
             },

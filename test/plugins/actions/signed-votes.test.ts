@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createUsersAuditor } from "../../../src/audit/users.ts";
 import { commitDigest, sha256Hex, utf8 } from "../../../src/core.ts";
-import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
+import { addUser, invite, ORIGIN, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, plainVotes, type Service } from "../../support/service.ts";
 import { signature, signVotes } from "../../support/signed-votes.ts";
 
@@ -103,8 +103,11 @@ test("a replayed assertion is rejected for a different action, vote or reason", 
 test("an assertion with a different origin, relying party or type, from an unverified or absent user, or from a frame is rejected", async () => {
   const id = await submit();
   const changes: Record<string, object> = {
-    "another origin": { origin: "http://localhost:9999" },
-    "a site that looks alike": { origin: "http://localhost.evil.example:8000" },
+    "another port": { origin: ORIGIN.replace("8000", "9999") },
+    "a name below": { origin: ORIGIN.replace("//", "//x.") },
+    "another name of this machine": { origin: "http://localhost:8000" },
+    "another scheme": { origin: ORIGIN.replace("http:", "https:") },
+    "a site that looks alike": { origin: "http://assent.localhost.evil.example:8000" },
     "another relying party": { rpId: "evil.example" },
     "a registration's type": { type: "webauthn.create" },
     "a user who was not verified": { flags: 0x01 },
@@ -205,6 +208,41 @@ test("the audit finds every alteration of a signed vote", async () => {
     user: { ...last["user"], passkeys: [] },
   };
   assert.throws(() => fold([...ofGrace, removal, vote]), /did not have/);
+});
+
+test("the audit rejects a vote that was signed on a page of another origin", async () => {
+  const id = await submit();
+  const votes = [approval(id, "checked")];
+  const { body } = await grace.call("POST", "/v1/votes/challenge", { votes });
+  const response = grace.passkey.get(body.options);
+  assert.equal((await grace.call("POST", "/v1/votes", { nonce: body.nonce, votes, response })).status, 200);
+  const bodies = (await service.storage.entries(0, (await service.storage.head()).size)).map(
+    ({ bytes }) => JSON.parse(new TextDecoder().decode(bytes)) as Record<string, any>,
+  );
+  const vote = bodies.findLast(({ type }) => type === "approval") ?? assert.fail("there is no vote");
+  const fold = (gesture: object): void => {
+    const audit = createUsersAuditor(service.runtime.host.ledger.origin);
+    for (const entry of bodies.filter(({ type }) => type === "user")) audit.fold(entry);
+    audit.fold({ ...vote, gesture });
+  };
+  fold(vote["gesture"]);
+  const name = new URL(ORIGIN).hostname;
+  for (const origin of [
+    "http://localhost:3000",
+    `http://${name}:3000`,
+    `http://${name}`,
+    `https://${name}`,
+    `http://x.${name}:8000`,
+  ]) {
+    const { response: forged } = grace.passkey.get(body.options, { origin }) as any;
+    const gesture = {
+      ...vote["gesture"],
+      client_data_json: forged.clientDataJSON,
+      authenticator_data: forged.authenticatorData,
+      signature: forged.signature,
+    };
+    assert.throws(() => fold(gesture), new RegExp(`it comes from another origin: ${origin}$`), origin);
+  }
 });
 
 test("the preview is signed, and a changed policy with another preview needs another signature", async () => {

@@ -18,7 +18,7 @@ const entry = (change: UserEntry["change"], user: User): Record<string, unknown>
 });
 const user = (id: string, about: Partial<User> = {}): User =>
   newUser(id, 0, { name: id, roles: ["approver"], groups: [], ...about });
-const passkey = { id: "key", public_key: "AA", rp_id: "localhost", name: "Passkey", added_at: AT };
+const passkey = { id: "key", public_key: "AA", origin: "http://assent.localhost:8000", name: "Passkey", added_at: AT };
 const by = { key_id: "ada", principal: "user:ada", agent_id: null, owner: "ada" };
 const vote = { type: "approval", verdict: "approve", by };
 

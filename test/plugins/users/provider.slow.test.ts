@@ -108,7 +108,7 @@ test("the first sign-in creates a user with the mapped roles and groups, and red
   const done = await attempt({ visitor, returnTo: "/actions?x=1#y" });
   assert.equal(done.status, 303, JSON.stringify(done.body));
   assert.equal(done.headers.get("location"), "/actions?x=1#y");
-  assert.match(done.headers.getSetCookie().join(), /assent_session=[^;]+; .*HttpOnly; SameSite=Strict/);
+  assert.match(done.headers.getSetCookie().join(), /assent_session_8000=[^;]+; .*HttpOnly; SameSite=Strict/);
   const { user, session } = await me(visitor);
   assert.deepEqual([user.name, user.roles, user.groups], ["Ada", ["approver"], ["finance"]]);
   assert.deepEqual(user.identities, [{ issuer: company.issuer, subject: "ada" }]);
@@ -191,7 +191,7 @@ test("an ID token with a wrong nonce, issuer, audience, signature or age is refu
     const visitor = createVisitor(service);
     const { body } = await attempt({ visitor });
     assert.equal(body.code, "USERS_PROVIDER_INVALID", `${what}: ${JSON.stringify(body)}`);
-    assert.ok(!visitor.cookies.has("assent_session"), what);
+    assert.ok(!visitor.cookies.has("assent_session_8000"), what);
   }
   company.lie = (claims) => claims;
   company.forges = true;
@@ -229,19 +229,19 @@ test("redirects go only to paths of this service", async () => {
   const visitor = createVisitor(service);
   const started = await visitor.get("/v1/sign-in/company?return_to=/a");
   const answer = queryOf(company.authorize(started.headers.get("location") ?? ""));
-  const [secret = ""] = (visitor.cookies.get("assent_sign_in") ?? "").split(".");
-  visitor.cookies.set("assent_sign_in", `${secret}.${Buffer.from("//evil.example").toString("base64url")}`);
+  const [secret = ""] = (visitor.cookies.get("assent_sign_in_8000") ?? "").split(".");
+  visitor.cookies.set("assent_sign_in_8000", `${secret}.${Buffer.from("//evil.example").toString("base64url")}`);
   assert.equal((await visitor.get(`/v1/sign-in/company/callback?${answer}`)).body.code, "USERS_CHALLENGE_INVALID");
 });
 
 test("a session cookie from before the sign-in is not reused", async () => {
   const mallory = await signInAs({ sub: "mallory" });
-  const planted = mallory.cookies.get("assent_session") ?? "";
+  const planted = mallory.cookies.get("assent_session_8000") ?? "";
   const visitor = createVisitor(service);
-  visitor.cookies.set("assent_session", planted);
+  visitor.cookies.set("assent_session_8000", planted);
   company.claims = { sub: "victim" };
   assert.equal((await attempt({ visitor })).status, 303);
-  assert.notEqual(visitor.cookies.get("assent_session"), planted);
+  assert.notEqual(visitor.cookies.get("assent_session_8000"), planted);
   const mine = (await me(visitor)).user;
   assert.equal(mine.identities[0].subject, "victim");
   assert.equal((await me(mallory)).user.identities[0].subject, "mallory");
@@ -328,10 +328,7 @@ test("name, roles and links of a provider's user cannot be changed here", async 
     key: service.admin,
     body: { roles: ["admin"] },
   });
-  const link = await service.call("POST", `/v1/users/${user.id}/link`, {
-    key: service.admin,
-    headers: { host: "localhost:8000" },
-  });
+  const link = await service.call("POST", `/v1/users/${user.id}/link`, { key: service.admin });
   assert.deepEqual([change.body.code, link.body.code], ["USERS_MANAGED", "USERS_MANAGED"]);
 });
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { createVisitor, startLyingProvider, type LyingProvider } from "../../support/lying-provider.ts";
-import { invite, startPeople } from "../../support/people.ts";
+import { invite, PAGE, startPeople } from "../../support/people.ts";
 import { rawSqlite } from "../../support/raw-store.ts";
 import { ASKED, makeKey, type Answer, type Service } from "../../support/service.ts";
 
@@ -154,7 +154,7 @@ test("a leaver loses sessions, keys, grants and roles immediately, and their ope
     const { visitor } = await signIn(subject);
     assert.equal((await visitor.get("/v1/users")).status, 200, "an admin");
     const cookie = [...visitor.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
-    const headers = { host: "localhost:8000", origin: "http://localhost:8000", "assent-session": "1", cookie };
+    const headers = { ...PAGE, cookie };
     const made = await service.call("POST", "/v1/api-keys", {
       key: null,
       headers,

@@ -14,7 +14,7 @@ after(() => service.close());
 
 test("a user who enrols a passkey is signed in, and the session names user, roles and scopes", async () => {
   const ada = await invite(service, { name: "Ada", roles: ["approver"], groups: ["finance"] });
-  assert.match(ada.cookie, /^assent_session=/);
+  assert.match(ada.cookie, /^assent_session_8000=/);
   const { status, body } = await ada.call("GET", "/v1/session");
   assert.equal(status, 200);
   assert.equal(body.user.id, ada.id);
@@ -50,7 +50,8 @@ test("a request that changes something needs the origin of the service and the h
     [{ origin: "https://evil.example" }, 403],
     [{ origin: "null" }, 403],
     [{ origin: `${ORIGIN}.evil.example` }, 403],
-    [{ origin: "http://localhost:9000" }, 403],
+    [{ origin: ORIGIN.replace("8000", "9000") }, 403],
+    [{ origin: "http://localhost:8000" }, 403],
   ];
   for (const [headers, status] of cases)
     assert.equal((await ada.call("POST", "/v1/users", body, headers)).status, status, JSON.stringify(headers));
@@ -269,15 +270,15 @@ test("a row that is inserted into the database admits no one", async () => {
 
 test("malformed cookies are rejected, and do not affect other credentials", async () => {
   for (const cookie of [
-    "assent_session=",
-    "assent_session=a.b.c",
-    `assent_session=${"x".repeat(5000)}`,
-    "assent_session=%00; a=b",
+    "assent_session_8000=",
+    "assent_session_8000=a.b.c",
+    `assent_session_8000=${"x".repeat(5000)}`,
+    "assent_session_8000=%00; a=b",
   ]) {
     const answer = await service.call("GET", "/v1/actions", { key: null, headers: { ...PAGE, cookie } });
     assert.equal(answer.body.code, "MISSING_CREDENTIAL", cookie.slice(0, 40));
   }
-  const cookie = "assent_session=a.b.c";
+  const cookie = "assent_session_8000=a.b.c";
   assert.equal(
     (await service.call("GET", "/v1/me", { headers: { ...PAGE, cookie } })).status,
     200,
