@@ -900,8 +900,8 @@ export interface UserEntry {
       id: string;
       /** COSE key, base64url. */
       public_key: string;
-      /** Relying party id. */
-      rp_id: string;
+      /** Origin of the page on which it was created. Its host name is the relying party id. */
+      origin: string;
       name: string;
       /** When it was added. */
       added_at: string;
@@ -4404,11 +4404,11 @@ export interface Api {
     query: never;
     body: never;
     response: {
-      /** Scheme, host and port where people sign in; null if they cannot at this address. */
+      /** Scheme, host and port where people sign in; null if no one can sign in. */
       origin: string | null;
       passkey: {
         available: boolean;
-        /** Why passkeys cannot be used at this address; null if they can. */
+        /** Why passkeys cannot be used; null if they can. */
         reason: string | null;
       };
       providers: {
