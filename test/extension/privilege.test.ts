@@ -136,6 +136,7 @@ test("an unprivileged plugin reaches the members of its host and transaction, an
         "log",
         "newId",
         "openapi",
+        "origin",
         "stopping",
         "subscribe",
         "transact",
