@@ -467,5 +467,8 @@ export { utcOffset } from "./domain/time-zone.ts";
 export { countSuccesses, findFirstEntry } from "./audit/coverage.ts";
 export { COVERAGE_ENTRY, CoverageStatement, findStatementFault } from "./domain/effects/coverage-statement.ts";
 
+// Programs
+export { ProgramError, type ProgramResult, runProgram } from "./programs/run-program.ts";
+
 // Deliveries
 export { DELIVERY_RETRY_MS } from "./contract/notifier.ts";

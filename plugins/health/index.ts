@@ -74,6 +74,10 @@ const Ready = Type.Object(
                   "The commit that was accepted last. Differs from `commit` while the newest commit is rejected.",
               }),
               baseline: Type.Boolean({ description: "Whether its policies are the baseline." }),
+              unread_since: Type.Union([Type.String(), Type.Null()], {
+                description:
+                  "Time since which this process cannot read the source, for example because its server does not answer. The last valid policies stay active.",
+              }),
             },
             { additionalProperties: false },
           ),
@@ -185,6 +189,7 @@ async function policiesOf(host: CoreHost): Promise<Checks["policies"]> {
   const { state, trouble } = await policyState(() => host.policies.state());
   const active = state.count > 0;
   const unloaded = state.offers.find(({ baseline, applied }) => baseline && applied === null);
+  const unread = state.offers.filter(({ unread_since }) => unread_since !== null).map(({ name }) => name);
   return {
     ok: active && unloaded === undefined,
     detail:
@@ -196,17 +201,22 @@ async function policiesOf(host: CoreHost): Promise<Checks["policies"]> {
             ? `the baseline of the source "${unloaded.name}" is not loaded`
             : state.stale_since === null
               ? "active"
-              : `the last valid set is active; the newer policies have ${state.faults.length} faults`,
+              : unread.length > 0
+                ? `the last valid set is active; these sources cannot be read: ${unread.join(", ")}`
+                : `the last valid set is active; the newer policies have ${state.faults.length} faults`,
     active: state.count,
     policy_set: state.digest,
     source: sourceOf(state),
-    offers: state.offers.map(({ name, source: { commit = null }, accepted: taken, applied, baseline }) => ({
-      source: name,
-      commit,
-      taken,
-      applied_commit: applied?.source["commit"] ?? null,
-      baseline,
-    })),
+    offers: state.offers.map(
+      ({ name, source: { commit = null }, accepted: taken, applied, baseline, unread_since }) => ({
+        source: name,
+        commit,
+        taken,
+        applied_commit: applied?.source["commit"] ?? null,
+        baseline,
+        unread_since: unread_since === null ? null : toRfc3339(unread_since),
+      }),
+    ),
     stale_since: state.stale_since === null ? null : toRfc3339(state.stale_since),
     faults: state.faults.slice(0, 10).map(({ file, line, column }) => ({ file: inside(file), line, column })),
   };

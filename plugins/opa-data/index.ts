@@ -31,6 +31,7 @@ const Options = Type.Object(
 );
 
 const MEMBERS = ["tool", "operation", "params", "context", "agent_id"];
+const TOOL_CALL_MEMBERS = ["tool", "args", "messages", "runtimeContext", "context", "agent_id"];
 
 export default definePlugin({
   name: "opa-data",
@@ -53,6 +54,7 @@ export default definePlugin({
 });
 
 async function answer(call: FacadeCall, tool: string, wait: number): Promise<Reply> {
+  const rule = ruleOf(call.request.url);
   const request = requestIn(call.body, tool);
   if (request === null)
     return problem(
@@ -60,12 +62,18 @@ async function answer(call: FacadeCall, tool: string, wait: number): Promise<Rep
       "invalid_parameter",
       "the body must be JSON with an `input` that has either `tool` and `operation`, optionally with `params`, `context` and `agent_id`, or `tool.name` and `args`",
     );
-  const verdict = await submitAndStart(call, request, wait);
+  if (rule === null || (rule === "allow" && request.isToolCall))
+    return problem(
+      400,
+      "invalid_parameter",
+      request.isToolCall
+        ? "the path must end in /decision, because the AI SDK reads every result but an object as no objection"
+        : "the path must end in /allow, whose result is true or false, or in /decision, whose result is an object",
+    );
+  const verdict = await submitAndStart(call, request.action, wait);
   if (verdict.kind === "fault") return problem(verdict.status, verdict.code.toLowerCase(), verdict.detail);
   const allow = verdict.kind === "go";
-  // A query for a single rule returns only the rule's value. It is never undefined, because clients treat undefined as
-  // "no objection".
-  if (ruleOf(call.request.url) === "allow") return { status: 200, json: { result: allow } };
+  if (rule === "allow") return { status: 200, json: { result: allow } };
   const about = verdict.action === null ? {} : { action_id: verdict.action.id };
   // Report a pending action as a deny, because a client that reads "needs approval" would ask its own user.
   return {
@@ -75,15 +83,15 @@ async function answer(call: FacadeCall, tool: string, wait: number): Promise<Rep
 }
 
 /**
- * Returns the last segment of the path, parsed like OPA does. A client that queries a single rule expects a boolean,
- * and would treat an object as an allow.
+ * Returns the rule that the path names, parsed like OPA does. Returns null for a package, and for a rule with another
+ * name: its client might treat an object, or a result for a rule such as `deny`, as an allow.
  */
-function ruleOf(url: string): string | undefined {
-  const path = new URL(url).pathname.replace(/\/+$/, "");
+function ruleOf(url: string): "allow" | "decision" | null {
   try {
-    return decodeURIComponent(path).split("/").at(-1);
+    const name = decodeURIComponent(new URL(url).pathname.replace(/\/+$/, "").split("/").at(-1) ?? "");
+    return name === "allow" || name === "decision" ? name : null;
   } catch {
-    return undefined;
+    return null;
   }
 }
 
@@ -93,11 +101,18 @@ function reasonOf(verdict: Exclude<GateOutcome, { kind: "fault" }>): string {
   return verdict.kind === "go" ? verdict.action.reason : verdict.reason;
 }
 
+interface OpaRequest {
+  action: GateRequest;
+  /** Whether the input is in the form of the AI SDK. */
+  isToolCall: boolean;
+}
+
 /**
  * Reads `{tool, operation, params?, context?, agent_id?}`, or the input of the package `@ai-sdk/policy-opa`, which is
- * `{tool: {name}, args}`.
+ * `{tool: {name}, args, messages?, runtimeContext?}`, with `context` and `agent_id`. Rejects other members, because the
+ * client might run arguments in them that the decision did not cover.
  */
-function requestIn(body: Uint8Array, ownTool: string): GateRequest | null {
+function requestIn(body: Uint8Array, ownTool: string): OpaRequest | null {
   let input: JsonValue | undefined;
   try {
     input = readJsonObject(body)["input"];
@@ -106,28 +121,27 @@ function requestIn(body: Uint8Array, ownTool: string): GateRequest | null {
     throw error;
   }
   if (!isJsonObject(input)) return null;
-  const { tool, operation, params, args, context, agent_id } = input;
+  const isToolCall = isJsonObject(input["tool"]);
+  const { tool, operation, agent_id, context } = input;
+  const name = isJsonObject(tool) ? tool["name"] : operation;
+  const params = isToolCall ? input["args"] : (input["params"] ?? {});
+  const hasOthers =
+    Object.keys(input).some((member) => !(isToolCall ? TOOL_CALL_MEMBERS : MEMBERS).includes(member)) ||
+    (isJsonObject(tool) && Object.keys(tool).length > 1);
+  if (hasOthers || typeof name !== "string" || !isJsonObject(params)) return null;
+  if (!(isToolCall || typeof tool === "string")) return null;
   if (!(agent_id === undefined || typeof agent_id === "string")) return null;
-  const agent = agent_id ?? "opa";
-  const meta = { via: "opa" };
-  if (isJsonObject(tool)) {
-    const name = tool["name"];
-    if (typeof name !== "string" || !isJsonObject(args)) return null;
-    // Reject a mix of both forms, because the client might run the call with the members of the other form.
-    if (operation !== undefined || params !== undefined) return null;
-    return { agent_id: agent, tool: ownTool, operation: name, params: args, meta };
-  }
-  // Reject unknown members, because the client might run arguments in them that the decision did not cover.
-  if (Object.keys(input).some((member) => !MEMBERS.includes(member))) return null;
-  if (typeof tool !== "string" || typeof operation !== "string") return null;
-  if (!(params === undefined || isJsonObject(params)) || !(context === undefined || isJsonObject(context))) return null;
+  if (!(context === undefined || isJsonObject(context))) return null;
   return {
-    agent_id: agent,
-    tool,
-    operation,
-    params: params ?? {},
-    ...(context === undefined ? {} : { context }),
-    meta,
+    isToolCall,
+    action: {
+      agent_id: agent_id ?? "opa",
+      tool: typeof tool === "string" ? tool : ownTool,
+      operation: name,
+      params,
+      ...(context === undefined ? {} : { context }),
+      meta: { via: "opa" },
+    },
   };
 }
 

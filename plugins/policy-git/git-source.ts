@@ -1,5 +1,4 @@
 /** Loads the policies of the newest commit, and polls for newer commits. */
-import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { CoreHost } from "../../src/core.ts";
 import {
@@ -10,12 +9,11 @@ import {
   PolicySourceError,
   testPolicyFolder,
 } from "../../src/plugin.ts";
-import { GitError } from "./git.ts";
 import { CommitReport } from "./commit-report.ts";
 import type { RepositoryOptions } from "./options.ts";
 import { Poller } from "./poller.ts";
 import { openRemote, type RemoteRepository } from "./remote-repository.ts";
-import { RemoteError, type Repository } from "./repository.ts";
+import { type Clone, CommitError, RemoteError, type Repository } from "./repository.ts";
 
 export class GitSource implements PolicySource {
   readonly name: string;
@@ -25,10 +23,8 @@ export class GitSource implements PolicySource {
   private readonly remote: RemoteRepository;
   /** URL, ref and path of the repository, recorded with each bundle in addition to the commit. */
   readonly location: Readonly<Record<string, string>>;
-  /** The last loaded commit, whether it was accepted or not; null if the last load did not reach the remote. */
+  /** The last loaded commit, whether it was accepted or not; null if the last load could not read the remote. */
   private seen: string | null = null;
-  /** The running operation on the mirror. Operations run one at a time. */
-  private working: Promise<unknown> = Promise.resolve();
   /** Null unless the source is being watched. */
   private poller: Poller | null = null;
   /** Null if the outcome is not reported to a git host. */
@@ -51,21 +47,27 @@ export class GitSource implements PolicySource {
     };
   }
 
-  load(): Promise<PolicyBundle> {
-    return this.alone(async () => {
-      const repository = this.open();
-      let commit: string | null = null;
-      // If the load fails, this process polls until it has loaded a commit.
-      this.seen = null;
+  async load(): Promise<PolicyBundle | null> {
+    // If the load fails, this process polls until it has loaded a commit.
+    this.seen = null;
+    try {
+      const clone = await this.open().clone();
       try {
-        commit = await repository.fetch();
-        this.seen = commit;
-        return await this.read(repository, commit);
+        const bundle = await this.read(clone);
+        this.seen = clone.commit;
+        return bundle;
       } catch (error) {
-        if (error instanceof PolicySourceError) throw error;
-        throw this.toSourceError(error, commit);
+        // The result for this commit is final, so wait for the next commit.
+        if (error instanceof PolicySourceError) this.seen = clone.commit;
+        throw error;
+      } finally {
+        await clone.remove();
       }
-    });
+    } catch (error) {
+      if (this.host.stopping.aborted) return null;
+      if (error instanceof RemoteError) throw this.toSourceError(error.message, null);
+      throw error;
+    }
   }
 
   watch(changed: () => void): () => Promise<void> {
@@ -73,7 +75,7 @@ export class GitSource implements PolicySource {
     const poller = new Poller({
       lease: host.leaderLease(this.name),
       intervalMs: options.interval_seconds * 1000,
-      fetch: () => this.alone(() => this.open().fetch()),
+      newest: async () => this.open().newest(),
       loaded: () => this.seen,
       changed,
       failed: (error) =>
@@ -100,25 +102,15 @@ export class GitSource implements PolicySource {
     this.poller?.pollNow();
   }
 
-  private alone<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.working.then(work);
-    this.working = result.catch(() => undefined);
-    return result;
-  }
-
   private open(): Repository {
-    // Each source has its own mirror, because two sources can follow different refs of one repository.
-    const name = createHash("sha256")
-      .update(JSON.stringify([this.name, this.remote.url]))
-      .digest("hex")
-      .slice(0, 16);
-    return openRemote(this.remote, this.options, join(this.host.config.data, "policy-git", name));
+    const { host, options, remote } = this;
+    return openRemote(remote, options, join(host.config.data, "policy-git"), host.stopping);
   }
 
-  private async read(repository: Repository, commit: string): Promise<PolicyBundle> {
+  private async read(clone: Clone): Promise<PolicyBundle> {
+    const { commit } = clone;
     const { url, folder } = this.remote;
-    const accepted = await this.acceptedBefore(commit);
-    const { files, faults } = await repository.files(commit, folder, this.options.recursive, accepted);
+    const { files, faults } = await this.readFiles(clone);
     const where = `${folder === "" ? url : `${url}/${folder}`}@${commit.slice(0, 12)}`;
     const checked = await testPolicyFolder(
       parsePolicyFolder(where, files, { unread: faults, environment: this.host.config.environment }),
@@ -147,10 +139,16 @@ export class GitSource implements PolicySource {
     return source["url"] === this.remote.url && source["ref"] === ref ? (source["commit"] ?? null) : null;
   }
 
-  /** Converts errors of the remote and of git. Rethrows all other errors. */
-  private toSourceError(error: unknown, commit: string | null): PolicySourceError {
-    if (!(error instanceof RemoteError || error instanceof GitError)) throw error;
-    const { message } = error;
+  private async readFiles(clone: Clone): ReturnType<Clone["files"]> {
+    try {
+      return await clone.files(this.remote.folder, this.options.recursive, await this.acceptedBefore(clone.commit));
+    } catch (error) {
+      if (error instanceof CommitError) throw this.toSourceError(error.message, clone.commit);
+      throw error;
+    }
+  }
+
+  private toSourceError(message: string, commit: string | null): PolicySourceError {
     return new PolicySourceError(
       message,
       [{ file: this.remote.url, line: null, column: null, message }],

@@ -1,5 +1,5 @@
 /** Runs git without a shell, without the user's configuration, without prompts, and with a timeout. */
-import { spawn } from "node:child_process";
+import { ProgramError, runProgram } from "../../src/core.ts";
 
 const MAX_OUTPUT = 64 * 1024 * 1024;
 
@@ -7,6 +7,8 @@ export interface GitOptions {
   /** Folder of the repository; null for commands that do not need a repository. */
   dir: string | null;
   timeoutMs: number;
+  /** Aborts the command. */
+  signal: AbortSignal;
   /** Settings that must not appear in the process list, such as `http.extraHeader`. */
   secrets?: readonly (readonly [name: string, value: string])[];
   env?: Readonly<Record<string, string>>;
@@ -23,7 +25,9 @@ export class GitError extends Error {
   }
 }
 
+/** Runs git. Rejects with GitError, or with the reason of the signal. */
 export async function runGit(args: readonly string[], options: GitOptions): Promise<Buffer> {
+  const { dir, timeoutMs, signal, input } = options;
   const settings = [...(options.secrets ?? [])];
   const env: Record<string, string> = {
     PATH: process.env["PATH"] ?? "",
@@ -56,71 +60,42 @@ export async function runGit(args: readonly string[], options: GitOptions): Prom
     env[`GIT_CONFIG_KEY_${i}`] = name;
     env[`GIT_CONFIG_VALUE_${i}`] = value;
   }
-  const at = options.dir === null ? [] : ["--git-dir", options.dir];
-  // Forbid remote URLs that make git run a program, and redirects, which could leak the credentials.
+  // Without a repository, do not read the configuration of a repository that contains the working folder.
+  const at = ["--git-dir", dir ?? "/dev/null"];
+  const seconds = String(Math.ceil(timeoutMs / 1000));
+  // Forbid remote URLs that make git run a program, and redirects, which could leak the credentials. The limit on slow
+  // transfers ends the helper of a git whose service was killed.
   const safe = [
-    "-c",
     "protocol.ext.allow=never",
-    "-c",
     "protocol.file.allow=always",
-    "-c",
     "http.followRedirects=false",
-    "-c",
+    "http.lowSpeedLimit=1",
+    `http.lowSpeedTime=${seconds}`,
     "gc.auto=0",
-    // Store each fetch as one pack, so that the number of packs equals the number of fetches.
-    "-c",
-    "fetch.unpackLimit=1",
-    "-c",
+    "maintenance.auto=false",
     "core.hooksPath=/dev/null",
-    "-c",
     "credential.helper=",
-  ];
-  return new Promise((resolve, reject) => {
-    const child = spawn("git", [...at, ...safe, ...args], { env, stdio: ["pipe", "pipe", "pipe"] });
-    const out: Buffer[] = [];
-    let size = 0;
-    let err = "";
-    let late = false;
-    const stop = (): void => {
-      late = true;
-      child.kill("SIGKILL");
-    };
-    const timer = setTimeout(stop, options.timeoutMs);
-    child.stdout.on("data", (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > MAX_OUTPUT) stop();
-      else out.push(chunk);
+  ].flatMap((setting) => ["-c", setting]);
+  try {
+    const { code, endedBy, stdout, stderr } = await runProgram("git", [...at, ...safe, ...args], {
+      env,
+      timeoutMs,
+      signal,
+      maxOutput: MAX_OUTPUT,
+      ...(input === undefined ? {} : { input }),
     });
-    child.stderr.on("data", (chunk: Buffer) => {
-      err = (err + chunk.toString("utf8")).slice(-4000);
-    });
-    // Ignore write errors, because git may exit before it has read the whole input.
-    child.stdin.on("error", () => undefined);
-    child.stdin.end(options.input ?? "");
-    child.on("error", (error: NodeJS.ErrnoException) => {
-      clearTimeout(timer);
-      reject(
-        new GitError(
-          error.code === "ENOENT" ? "git is not installed, and the policy-git plugin needs it" : error.message,
-          null,
-        ),
-      );
-    });
-    child.on("close", (code) => {
-      clearTimeout(timer);
-      if (late)
-        reject(
-          new GitError(
-            size > MAX_OUTPUT
-              ? `git printed more than ${MAX_OUTPUT} bytes`
-              : `git did not respond within ${options.timeoutMs / 1000} s`,
-            null,
-          ),
-        );
-      else if (code === 0) resolve(Buffer.concat(out));
-      else reject(new GitError(lastWords(err) || `git exited with ${code ?? "a signal"}`, code));
-    });
-  });
+    if (code === 0) return stdout;
+    throw new GitError(lastWords(stderr) || `git exited with ${code ?? endedBy}`, code);
+  } catch (error) {
+    if (!(error instanceof ProgramError)) throw error;
+    const message =
+      error.reason === "not-found"
+        ? "git is not installed, and the policy-git plugin needs it"
+        : error.reason === "timeout"
+          ? `git did not respond within ${timeoutMs / 1000} s`
+          : error.message;
+    throw new GitError(message, null);
+  }
 }
 
 /** Returns the last error message of git on one line. */

@@ -12,8 +12,8 @@ interface PollerOptions {
   lease: LeaderLease;
   intervalMs: number;
   /** Resolves to the newest commit. Rejects with RemoteError. */
-  fetch(): Promise<string>;
-  /** Returns the last loaded commit, whether it was accepted or not; null if the last load did not reach the remote. */
+  newest(): Promise<string>;
+  /** Returns the last loaded commit, whether it was accepted or not; null if the last load could not read the remote. */
   loaded(): string | null;
   /** Called when there is a new commit, when the remote cannot be read, and when it can be read again. */
   changed(): void;
@@ -73,11 +73,11 @@ export class Poller {
   }
 
   private async poll(isUrgent: boolean): Promise<void> {
-    const { lease, fetch, loaded, changed } = this.options;
+    const { lease, newest, loaded, changed } = this.options;
     if (!isUrgent && loaded() !== null && !(await lease.isLeader())) return;
     let commit: string | null = null;
     try {
-      commit = await fetch();
+      commit = await newest();
     } catch (error) {
       if (!(error instanceof RemoteError)) throw error;
     }

@@ -34,14 +34,16 @@ export function readRemote(options: RepositoryOptions, given: string): RemoteRep
 
 /**
  * Opens the repository with the credentials of the options. Call this before each fetch, because the token in the
- * password file can change while the service runs.
+ * password file can change while the service runs. Throws RemoteError if that file cannot be read.
  *
- * @param mirror folder of the local mirror
+ * @param folder folder in which clones are created
+ * @param signal aborts all operations
  */
 export function openRemote(
   { url, username, password }: RemoteRepository,
   options: RepositoryOptions,
-  mirror: string,
+  folder: string,
+  signal: AbortSignal,
 ): Repository {
   const secret =
     options.password_file === undefined ? (options.password ?? password) : readSecret(options.password_file);
@@ -52,8 +54,9 @@ export function openRemote(
   return openRepository({
     url,
     ref: options.ref ?? null,
-    folder: mirror,
+    folder,
     timeoutMs: options.timeout_seconds * 1000,
+    signal,
     secrets: basic === null ? [] : [["http.extraHeader", `Authorization: Basic ${basic}`]],
     env: SSH_ONLY.test(url) ? { GIT_SSH_COMMAND: sshCommand(options) } : {},
     signers: options.signed_by ?? null,
@@ -81,10 +84,13 @@ function readSecret(path: string): string {
   }
 }
 
-function sshCommand({ ssh_key_file, known_hosts_file }: RepositoryOptions): string {
+function sshCommand({ ssh_key_file, known_hosts_file, timeout_seconds }: RepositoryOptions): string {
+  const seconds = Math.ceil(timeout_seconds);
   const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
   return [
-    "ssh -o BatchMode=yes -o StrictHostKeyChecking=yes",
+    // The timeouts end an ssh whose service was killed.
+    "ssh -o BatchMode=yes -o StrictHostKeyChecking=yes -o ControlMaster=no -o ControlPath=none",
+    `-o ConnectTimeout=${seconds} -o ServerAliveInterval=${seconds} -o ServerAliveCountMax=1`,
     ...(ssh_key_file === undefined ? [] : [`-o IdentitiesOnly=yes -i ${quoted(ssh_key_file)}`]),
     ...(known_hosts_file === undefined ? [] : [`-o UserKnownHostsFile=${quoted(known_hosts_file)}`]),
   ].join(" ");

@@ -1,6 +1,8 @@
-/** A bare mirror of one branch or tag. Files of a commit are read from it. */
-import { mkdir, readdir, rm } from "node:fs/promises";
-import { join } from "node:path";
+/**
+ * Reads one branch or tag of a remote repository. Each load clones the newest commit into a new folder and removes the
+ * folder afterwards, so that nothing that an interrupted git leaves, such as a lock or half a pack, affects the next
+ * load.
+ */
 import { MAX_FILE_LENGTH } from "../../src/core.ts";
 import {
   listPolicyTree,
@@ -10,89 +12,143 @@ import {
   type TextFault,
   type TreeFile,
 } from "../../src/plugin.ts";
+import { createCloneFolder, removeCloneFolder } from "./clone-folder.ts";
 import { runGit, GitError, type GitOptions } from "./git.ts";
-import { assertDescends, assertSigned, CommitRejected, type MirrorFolder } from "./signed.ts";
+import { assertDescends, assertSigned, CommitRejected, type CloneOptions } from "./signed.ts";
 
 interface RepositoryOptions {
   /** URL without credentials. */
   url: string;
   /** Branch, tag, full ref or full commit id; null for the remote's HEAD. */
   ref: string | null;
-  /** Folder of the mirror. */
+  /** Folder in which clones are created. */
   folder: string;
   timeoutMs: number;
+  /** Aborts all operations. */
+  signal: AbortSignal;
   secrets: GitOptions["secrets"];
   env: Readonly<Record<string, string>>;
   /** OpenSSH public keys, one per line, one of which must have signed the commit; null if no signature is required. */
   signers: readonly string[] | null;
 }
 
-/** The remote cannot be reached or read, it lacks the branch or tag, or its commit lacks the required signature. */
+/** The remote cannot be reached or read, or it lacks the branch or tag. A later attempt might succeed. */
 export class RemoteError extends Error {}
 
+/** The commit lacks the folder or the required signature, or it does not descend from the accepted commit. */
+export class CommitError extends Error {}
+
 export interface Repository {
-  /** Fetches the newest commit. Resolves to its id. Rejects with RemoteError. */
-  fetch(): Promise<string>;
+  /** Resolves to the id of the remote's newest commit. Rejects with RemoteError. */
+  newest(): Promise<string>;
+  /** Clones the newest commit. Rejects with RemoteError. */
+  clone(): Promise<Clone>;
+}
+
+export interface Clone {
+  /** Id of the commit. */
+  readonly commit: string;
   /**
-   * Resolves to the policy files below `path` in the commit. Rejects with RemoteError if the folder does not exist, if
-   * the commit is not signed by one of the signers, or if it does not descend from `accepted`.
+   * Resolves to the policy files below `path`. Rejects with CommitError if the folder does not exist, if the commit is
+   * not signed by one of the signers, or if it does not descend from `accepted`; rejects with RemoteError if the remote
+   * cannot be read.
    */
   files(
-    commit: string,
     path: string,
     recursive: boolean,
     accepted: string | null,
   ): Promise<{ files: PolicyFile[]; faults: TextFault[] }>;
+  /** Removes the folder of the clone. */
+  remove(): Promise<void>;
 }
 
 const HEAD = "refs/assent/head";
 const COMMIT = /^[0-9a-f]{40}([0-9a-f]{24})?$/;
-/**
- * Maximum number of packs. A change creates one or two. Above this number, the mirror is created again, with one fetch.
- */
-const MAX_PACKS = 20;
 
 export function openRepository(options: RepositoryOptions): Repository {
-  return new GitRepository(options);
+  return {
+    newest: () => asRemoteError(() => readNewest(options)),
+    async clone() {
+      const clone = new GitClone(options);
+      try {
+        await asRemoteError(() => clone.create());
+      } catch (error) {
+        await clone.remove();
+        throw error;
+      }
+      return clone;
+    },
+  };
 }
 
-class GitRepository implements Repository {
+/** Asks the remote, without a local repository. */
+async function readNewest({ url, ref, timeoutMs, signal, env, secrets }: RepositoryOptions): Promise<string> {
+  const isCommit = ref !== null && COMMIT.test(ref);
+  const names = isCommit ? ["HEAD"] : listRefs(ref);
+  const output = await runGit(["ls-remote", "--", url, ...names, ...names.map((name) => `${name}^{}`)], {
+    dir: null,
+    timeoutMs,
+    signal,
+    env,
+    ...(secrets === undefined ? {} : { secrets }),
+  });
+  // The remote is reachable, and the id of a commit never refers to another commit.
+  if (isCommit) return ref;
+  const ids = new Map<string, string>();
+  for (const line of output.toString("utf8").split("\n")) {
+    const [id = "", name = ""] = line.split("\t");
+    ids.set(name, id);
+  }
+  // "^{}" is the commit to which an annotated tag refers.
+  const commit = names.map((name) => ids.get(`${name}^{}`) ?? ids.get(name)).find((id) => id !== undefined);
+  if (commit === undefined) throw new RemoteError(explainAbsence(ref));
+  return commit;
+}
+
+/** Converts errors of git and of the file system to RemoteError. */
+async function asRemoteError<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof RemoteError) throw error;
+    throw new RemoteError(
+      `the repository could not be fetched: ${error instanceof Error ? error.message : String(error)}`,
+    );
+  }
+}
+
+class GitClone implements Clone {
+  commit = "";
   private readonly options: RepositoryOptions;
-  /** Options of git commands that connect to the remote. */
-  private readonly remote: GitOptions;
+  /** Folder of the bare repository; null before it is created and after it is removed. */
+  private folder: string | null = null;
 
   constructor(options: RepositoryOptions) {
-    const { folder, timeoutMs, env, secrets } = options;
     this.options = options;
-    this.remote = { dir: folder, timeoutMs, env, ...(secrets === undefined ? {} : { secrets }) };
   }
 
-  async fetch(): Promise<string> {
-    for (let isRetry = false; ; isRetry = true) {
-      try {
-        if (isRetry || !(await this.isUsable())) await this.create();
-        const commit = await this.pull();
-        // Detect a damaged object now rather than when it is needed.
-        await this.run(["cat-file", "-e", `${commit}^{tree}`]);
-        return commit;
-      } catch (error) {
-        if (error instanceof RemoteError) throw error;
-        // The mirror may be damaged. If it is damaged, create a new mirror and try again.
-        if (isRetry || !(await this.isDamaged()))
-          throw new RemoteError(
-            `the repository could not be fetched: ${error instanceof Error ? error.message : String(error)}`,
-          );
-      }
-    }
+  /** Creates the folder, and fetches the commit into it. */
+  async create(partial = true): Promise<void> {
+    await this.remove();
+    const { folder, timeoutMs, signal } = this.options;
+    this.folder = await createCloneFolder(folder);
+    await runGit(["init", "--bare", "--quiet", "--template=", this.folder], { dir: null, timeoutMs, signal });
+    this.commit = await this.pull(partial);
+  }
+
+  async remove(): Promise<void> {
+    const { folder } = this;
+    this.folder = null;
+    if (folder !== null) await removeCloneFolder(folder);
   }
 
   async files(
-    commit: string,
     path: string,
     recursive: boolean,
     accepted: string | null,
   ): Promise<{ files: PolicyFile[]; faults: TextFault[] }> {
-    await this.verify(commit, accepted);
+    const { commit } = this;
+    await this.verify(accepted);
     const tree = path === "" ? `${commit}^{tree}` : `${commit}:${path}`;
     const listing = await listPolicyTree(
       this.run,
@@ -100,11 +156,11 @@ class GitRepository implements Repository {
       recursive,
       "links in a repository are not followed; replace the link with the file",
     ).catch((error: unknown) => {
-      throw new RemoteError(
-        `the commit ${commit} has no folder "${path}"${error instanceof GitError ? "" : `: ${String(error)}`}`,
-      );
+      if (error instanceof GitError && error.code !== null)
+        throw new CommitError(`the commit ${commit} has no folder "${path}"`);
+      throw new RemoteError(`the folders of commit ${commit} could not be read: ${String(error)}`);
     });
-    const bytes = await this.sizes(commit, listing.files).catch((error: unknown) => {
+    const bytes = await this.sizes(listing.files).catch((error: unknown) => {
       if (error instanceof RemoteError) throw error;
       throw new RemoteError(`the files of commit ${commit} could not be fetched: ${(error as Error).message}`);
     });
@@ -119,7 +175,7 @@ class GitRepository implements Repository {
     const contents = await readPolicyTree(
       this.run,
       files,
-      (id) => new RemoteError(`the mirror does not have the object ${id}`),
+      (id) => new RemoteError(`the clone does not have the object ${id}`),
     );
     return {
       files: files.map(({ name }, i) => ({ name, content: contents[i] as Uint8Array })),
@@ -127,53 +183,32 @@ class GitRepository implements Repository {
     };
   }
 
-  /** Runs a git command in the mirror that does not connect to the remote. */
-  private readonly run = (args: readonly string[], input?: string): Promise<Buffer> => {
-    const { folder, timeoutMs } = this.options;
-    return runGit(args, { dir: folder, timeoutMs, ...(input === undefined ? {} : { input }) });
-  };
+  /** Runs a git command in the clone that does not connect to the remote. */
+  private readonly run = (args: readonly string[], input?: string): Promise<Buffer> =>
+    runGit(args, { ...this.local, ...(input === undefined ? {} : { input }) });
 
   private async text(args: readonly string[]): Promise<string> {
     return (await this.run(args)).toString("utf8").trim();
   }
 
-  private async create(): Promise<void> {
-    const { folder, timeoutMs } = this.options;
-    await rm(folder, { recursive: true, force: true });
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    await runGit(["init", "--bare", "--quiet", folder], { dir: null, timeoutMs });
+  /** Options of git commands that do not connect to the remote. */
+  private get local(): CloneOptions {
+    const { timeoutMs, signal } = this.options;
+    if (this.folder === null) throw new Error("the clone has been removed");
+    return { dir: this.folder, timeoutMs, signal };
   }
 
-  private async isUsable(): Promise<boolean> {
-    try {
-      await this.text(["rev-parse", "--is-bare-repository"]);
-      // Packs only accumulate, because git does not garbage-collect a partial clone.
-      return (await this.packs()) <= MAX_PACKS;
-    } catch {
-      return false;
-    }
-  }
-
-  private async packs(): Promise<number> {
-    const names = await readdir(join(this.options.folder, "objects", "pack"));
-    return names.filter((name) => name.endsWith(".pack")).length;
-  }
-
-  /** Resolves to true if the mirror is damaged, and to false if it is only empty. */
-  private async isDamaged(): Promise<boolean> {
-    try {
-      await this.run(["fsck", "--connectivity-only", "--no-dangling", "--no-progress"]);
-      return false;
-    } catch {
-      return true;
-    }
+  /** Options of git commands that connect to the remote. */
+  private get remote(): GitOptions {
+    const { env, secrets } = this.options;
+    return { ...this.local, env, ...(secrets === undefined ? {} : { secrets }) };
   }
 
   /**
    * Fetches the newest commit and its trees. Fetches file contents only if the server cannot omit them. Tries branches
-   * before tags, like git does. The refspec overwrites the ref, because a branch may be force-pushed.
+   * before tags, like git does.
    */
-  private async pull(partial = true): Promise<string> {
+  private async pull(partial: boolean): Promise<string> {
     const { url, ref } = this.options;
     const requestedRefs = listRefs(ref);
     for (const [i, name] of requestedRefs.entries()) {
@@ -186,7 +221,6 @@ class GitRepository implements Repository {
             "--no-write-fetch-head",
             "--depth=1",
             ...(partial ? ["--filter=blob:none"] : []),
-            "--force",
             "--",
             url,
             `${name}:${HEAD}`,
@@ -209,17 +243,18 @@ class GitRepository implements Repository {
     throw new RemoteError("there is no ref to fetch");
   }
 
-  /** Resolves to the sizes of the files in bytes. Fetches files that the partial clone does not have yet. */
-  private async sizes(commit: string, files: readonly TreeFile[]): Promise<(number | null)[]> {
+  /** Resolves to the sizes of the files in bytes. Fetches files that the partial clone does not have. */
+  private async sizes(files: readonly TreeFile[]): Promise<(number | null)[]> {
     const present = await sizePolicyTree(this.run, files).catch(() => files.map(() => null));
     if (!present.includes(null)) return present;
     try {
       await this.fetchObjects(files.map(({ id }) => id));
     } catch (error) {
-      if (!(error instanceof GitError)) throw error;
+      if (!(error instanceof GitError) || error.code === null) throw error;
       // The server may not serve single objects. Fetch the whole commit instead.
-      await this.create();
-      if ((await this.pull(false)) !== commit)
+      const { commit } = this;
+      await this.create(false);
+      if (this.commit !== commit)
         throw new RemoteError(`the repository moved on from commit ${commit} while it was fetched`);
     }
     return sizePolicyTree(this.run, files);
@@ -227,7 +262,7 @@ class GitRepository implements Repository {
 
   private async fetchObjects(ids: readonly string[]): Promise<void> {
     await runGit(
-      // Do not report the commits that the mirror has (as git does when it fetches missing objects), because the server
+      // Do not report the commits that the clone has (as git does when it fetches missing objects), because the server
       // would then omit their files.
       [
         "-c",
@@ -246,26 +281,23 @@ class GitRepository implements Repository {
     );
   }
 
-  private async verify(commit: string, accepted: string | null): Promise<void> {
-    const { signers, folder, timeoutMs, url } = this.options;
+  private async verify(accepted: string | null): Promise<void> {
+    const { commit } = this;
+    const { signers, url } = this.options;
     if (signers === null) return;
-    const mirror: MirrorFolder = {
-      folder,
-      timeoutMs,
-      deepen: async (of, by) => {
-        const how = by === null ? "--unshallow" : `--deepen=${by}`;
-        await runGit(
-          ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--filter=tree:0", how, "--", url, of],
-          this.remote,
-        );
-      },
+    const deepen = async (by: number | null): Promise<void> => {
+      const how = by === null ? "--unshallow" : `--deepen=${by}`;
+      await runGit(
+        ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--filter=tree:0", how, "--", url, commit],
+        this.remote,
+      );
     };
     try {
-      await assertSigned(mirror, commit, signers);
-      if (accepted !== null) await assertDescends(mirror, commit, accepted);
+      await assertSigned(this.local, commit, signers);
+      if (accepted !== null) await assertDescends(this.local, deepen, commit, accepted);
     } catch (error) {
-      const why = error instanceof CommitRejected ? error.message : `could not be checked: ${(error as Error).message}`;
-      throw new RemoteError(`the commit ${commit} ${why}`);
+      if (error instanceof CommitRejected) throw new CommitError(`the commit ${commit} ${error.message}`);
+      throw new RemoteError(`the commit ${commit} could not be checked: ${(error as Error).message}`);
     }
   }
 }

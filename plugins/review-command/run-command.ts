@@ -1,6 +1,5 @@
 /** Runs a program once, with bounded time, output and environment. No shell is involved. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { decodeUtf8 } from "../../src/core.ts";
+import { decodeUtf8, type ProgramResult, runProgram } from "../../src/core.ts";
 
 /** Maximum size of standard output in bytes. */
 const MAX_OUTPUT = 65_536;
@@ -24,56 +23,39 @@ type OnOutput = (text: string, send: (line: string) => void, finish: () => void)
  * @param onOutput if given, standard input stays open, and this function decides when the program has finished. Rejects
  * if the program exits before that
  */
-export function runCommand(
+export async function runCommand(
   { command, environment }: Program,
   input: string,
   signal: AbortSignal,
   onOutput?: OnOutput,
 ): Promise<string> {
   const [file = "", ...args] = command;
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason as Error);
-    // Start a process group, so that the program's children can also be killed. The environment contains none of the
-    // service's secrets.
-    const child = spawn(file, args, {
-      detached: true,
-      stdio: ["pipe", "pipe", "pipe"],
-      env: { ...baseEnvironment(), ...environment },
-    });
-    const chunks: Buffer[] = [];
-    let errors = "";
-    let size = 0;
-    const end = (settle: () => void): void => {
-      signal.removeEventListener("abort", onAbort);
-      killGroup(child);
-      settle();
-    };
-    const fail = (error: Error): void => end(() => reject(error));
-    const succeed = (): void => {
-      const text = decodeUtf8(Buffer.concat(chunks));
-      end(() => (text === null ? reject(new Error(`${file} wrote something other than UTF-8`)) : resolve(text)));
-    };
-    const onAbort = (): void => fail(signal.reason as Error);
-    signal.addEventListener("abort", onAbort, { once: true });
-    child.on("error", (error) => fail(error));
-    child.stdin.on("error", () => undefined);
-    child.stdout.on("data", (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > MAX_OUTPUT) return fail(new Error(`${file} wrote more than ${MAX_OUTPUT} bytes`));
-      chunks.push(chunk);
-      onOutput?.(Buffer.concat(chunks).toString("utf8"), (line) => child.stdin.write(line), succeed);
-    });
-    child.stderr.on("data", (chunk: Buffer) => {
-      if (errors.length < MAX_ERRORS) errors += chunk.toString("utf8").slice(0, MAX_ERRORS - errors.length);
-    });
-    child.on("close", (code, by) => {
-      if (code === 0 && onOutput === undefined) return succeed();
-      const how = code === null ? `was killed by ${by ?? "a signal"}` : `exited with code ${code}`;
-      fail(new Error(`${file} ${how}${errors === "" ? "" : `: ${errors.trim()}`}`));
-    });
-    if (onOutput === undefined) child.stdin.end(input);
-    else child.stdin.write(input);
+  let isFinished = onOutput === undefined;
+  const result = await runProgram(file, args, {
+    // The environment contains none of the service's secrets.
+    env: { ...baseEnvironment(), ...environment },
+    input,
+    signal,
+    maxOutput: MAX_OUTPUT,
+    ...(onOutput === undefined
+      ? {}
+      : {
+          onOutput: (output, send, finish) =>
+            onOutput(output.toString("utf8"), send, () => {
+              isFinished = true;
+              finish();
+            }),
+        }),
   });
+  if (!isFinished || (onOutput === undefined && result.code !== 0)) throw new Error(describeEnd(file, result));
+  const text = decodeUtf8(result.stdout);
+  if (text === null) throw new Error(`${file} wrote something other than UTF-8`);
+  return text;
+}
+
+function describeEnd(file: string, { code, endedBy, stderr }: ProgramResult): string {
+  const how = code === null ? `was killed by ${endedBy ?? "a signal"}` : `exited with code ${code}`;
+  return `${file} ${how}${stderr === "" ? "" : `: ${stderr.trim().slice(-MAX_ERRORS)}`}`;
 }
 
 function baseEnvironment(): Record<string, string> {
@@ -82,13 +64,4 @@ function baseEnvironment(): Record<string, string> {
     string,
     string
   >;
-}
-
-function killGroup({ pid }: ChildProcess): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(-pid, "SIGKILL");
-  } catch {
-    // The program has already ended.
-  }
 }

@@ -1,5 +1,4 @@
 /** `assent hook install` writes the hook into the settings of a host. */
-import { execFileSync } from "node:child_process";
 import { homedir } from "node:os";
 import { isAbsolute } from "node:path";
 import { HOSTS, isHost, type Host } from "../hook/hosts/answers.ts";
@@ -19,6 +18,7 @@ import {
   type HookInstallation,
 } from "../hook/install/host-settings.ts";
 import { findDisabledReason } from "../hook/install/disabled-hooks.ts";
+import { runProgram } from "../programs/run-program.ts";
 import {
   colourText,
   CommandError,
@@ -66,13 +66,14 @@ export function parseHost(value: string | undefined): Host {
 }
 
 /** Whether the installed Claude Code supports `onFailure`. Older versions may reject settings that contain it. */
-function knowsOnFailure(): boolean {
+async function knowsOnFailure(): Promise<boolean> {
   try {
-    const text = execFileSync("claude", ["--version"], {
-      encoding: "utf8",
-      timeout: 10_000,
-      stdio: ["ignore", "pipe", "ignore"],
+    const { stdout } = await runProgram("claude", ["--version"], {
+      env: process.env,
+      timeoutMs: 10_000,
+      maxOutput: 10_000,
     });
+    const text = stdout.toString("utf8");
     const [major, minor, patch] = (/^(\d+)\.(\d+)\.(\d+)/.exec(text) ?? []).slice(1).map(Number) as [
       number,
       number,
@@ -120,14 +121,14 @@ interface SettingsChange {
  * Computes the settings with the hook. The default `command` starts the hook in the same way as this program. Writes
  * nothing.
  */
-export function planInstall(host: Host, scope: Scope, command?: string): SettingsChange {
+export async function planInstall(host: Host, scope: Scope, command?: string): Promise<SettingsChange> {
   const path = settingsPath(host, scope);
   return {
     path,
     ...changeOf(path, false, {
       host,
       command: command ?? commandFor(scope),
-      onFailure: host === "claude-code" && knowsOnFailure(),
+      onFailure: host === "claude-code" && (await knowsOnFailure()),
     }),
   };
 }
@@ -198,7 +199,7 @@ examples:
         applyChange(report, planUninstall(host, scope, values.command), values["dry-run"]);
         return EXIT_CODES.ok;
       });
-    const change = planInstall(host, scope, values.command);
+    const change = await planInstall(host, scope, values.command);
     if (values["dry-run"] !== true) {
       const { faults } = await checkConfig(process.env);
       if (faults.length > 0)

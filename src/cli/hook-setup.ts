@@ -93,9 +93,7 @@ examples:
     const { command } = values;
     const { agent = null, owner = null } = values;
     return withJsonReport(io, values.json, (report) =>
-      values.undo === true
-        ? Promise.resolve(undo(report, host, scope, command))
-        : setUp(report, { host, scope, command, agent, owner }),
+      values.undo === true ? undo(report, host, scope, command) : setUp(report, { host, scope, command, agent, owner }),
     );
   },
 };
@@ -110,12 +108,12 @@ async function setUp(
   }: { host: Host; scope: Scope; command: string | undefined; agent: string | null; owner: string | null },
 ): Promise<number> {
   // Fail before anything is created if the program is in a temporary cache, or if the settings are unreadable.
-  planInstall(host, scope, command);
+  await planInstall(host, scope, command);
 
   const env = withoutCredentials(process.env);
   const { config, agent } = await prepareKey(io, env, wanted, host);
   await preparePolicies(io, config, agent, host);
-  const change = planInstall(host, scope, command);
+  const change = await planInstall(host, scope, command);
   const isChanged = applyChange(io, change);
   try {
     await testHook(io, host, scope, command, env);
@@ -316,7 +314,7 @@ async function testHook(
   }
 }
 
-function undo(io: Output, host: Host, scope: Scope, command: string | undefined): number {
+async function undo(io: Output, host: Host, scope: Scope, command: string | undefined): Promise<number> {
   applyChange(io, planUninstall(host, scope, command));
   const others = HOSTS.flatMap((each) =>
     SCOPES.map((one) => settingsFile(each, one, settingsFolders())).filter(
@@ -335,7 +333,7 @@ function undo(io: Output, host: Host, scope: Scope, command: string | undefined)
     io.out(`removed ${path}; revoke its key with "assent keys list" and "assent keys revoke"`);
   }
   const local = new LocalService(settingsFolders().home, process.env);
-  if (local.stop()) io.out(`stopped the service; its store stays in ${local.folder}`);
+  if (await local.stop()) io.out(`stopped the service; its store stays in ${local.folder}`);
   return EXIT_CODES.ok;
 }
 

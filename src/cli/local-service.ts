@@ -1,13 +1,13 @@
 /**
  * A service for one person on this machine: its folder, its first keys and its process. `assent hook setup` uses it.
  */
-import { execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ConfigError, loadConfig, type Config } from "../config/index.ts";
 import { siteOrigin } from "../domain/loopback.ts";
+import { runProgram, startBackgroundProgram } from "../programs/run-program.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { CommandError } from "./command.ts";
 import { programArguments } from "./invocation.ts";
@@ -140,35 +140,29 @@ policies: ./policies
     const log = openSync(logFile, "a", 0o600);
     const [program, ...args] = programArguments() as [string, ...string[]];
     const bin = args.at(-1) as string;
-    const child = spawn(program, [...args, "serve", "--config", this.configFile], {
+    const service = startBackgroundProgram(program, [...args, "serve", "--config", this.configFile], {
       // A service that runs from its sources needs the TypeScript loader of the clone, so start it in the clone's
       // folder.
       cwd: bin.endsWith(".ts") ? dirname(bin) : this.folder,
-      env: this.env as NodeJS.ProcessEnv,
-      stdio: ["ignore", log, log],
-      detached: true,
-      windowsHide: true,
+      env: this.env,
+      output: log,
     });
-    let ended = false;
-    child.once("error", () => (ended = true));
-    child.once("exit", () => (ended = true));
-    child.unref();
     closeSync(log);
     const end = performance.now() + READY_MS;
-    while (!ended && performance.now() < end) {
+    while (!service.hasExited() && performance.now() < end) {
       if (await isServiceReady(url)) {
-        writeFileSync(this.pidFile, `${child.pid}\n`, { mode: 0o600 });
+        writeFileSync(this.pidFile, `${service.pid}\n`, { mode: 0o600 });
         return url;
       }
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
-    child.kill();
+    await service.end();
     const lines = readFileSync(logFile, "utf8").trim().split("\n").slice(-3).join("\n");
     throw new CommandError(`the service in ${this.folder} did not start; ${logFile} ends with:\n${lines}`);
   }
 
-  /** Stops the process that `start` started. Returns true if it was running. */
-  stop(): boolean {
+  /** Stops the process that `start` started. Resolves to true if it was running. */
+  async stop(): Promise<boolean> {
     let pid: number;
     try {
       pid = Number(readFileSync(this.pidFile, "utf8"));
@@ -177,7 +171,7 @@ policies: ./policies
     }
     rmSync(this.pidFile, { force: true });
     // The process id may belong to another process by now.
-    if (!(pid > 1) || !commandLineOf(pid).includes(this.configFile)) return false;
+    if (!(pid > 1) || !(await commandLineOf(pid)).includes(this.configFile)) return false;
     process.kill(pid, "SIGTERM");
     return true;
   }
@@ -235,14 +229,15 @@ function writeNew(path: string, text: string): void {
   }
 }
 
-function commandLineOf(pid: number): string {
+async function commandLineOf(pid: number): Promise<string> {
   try {
-    return existsSync(`/proc/${pid}/cmdline`)
-      ? readFileSync(`/proc/${pid}/cmdline`, "utf8")
-      : execFileSync("ps", ["-ww", "-o", "command=", "-p", String(pid)], {
-          encoding: "utf8",
-          stdio: ["ignore", "pipe", "ignore"],
-        });
+    if (existsSync(`/proc/${pid}/cmdline`)) return readFileSync(`/proc/${pid}/cmdline`, "utf8");
+    const { stdout } = await runProgram("ps", ["-ww", "-o", "command=", "-p", String(pid)], {
+      env: process.env,
+      timeoutMs: 5_000,
+      maxOutput: 1_000_000,
+    });
+    return stdout.toString("utf8");
   } catch {
     return "";
   }

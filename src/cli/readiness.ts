@@ -14,6 +14,7 @@ export interface Readiness {
       taken: boolean;
       applied_commit: string | null;
       baseline: boolean;
+      unread_since?: string | null;
     }[];
   };
 }

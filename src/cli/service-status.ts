@@ -72,10 +72,11 @@ function describeKey(me: Me | null): string[] {
 function describePolicies({ active, policy_set, offers }: Readiness["policies"]): string[] {
   return [
     `policies  ${active} active, policy set ${policy_set?.slice(0, 12) ?? "none"}`,
-    ...offers.map(({ source, baseline, taken, commit, applied_commit: applied }) => {
+    ...offers.map(({ source, baseline, taken, commit, applied_commit: applied, unread_since }) => {
       const appliedRevision = applied === null ? "its last valid policies stay" : `${revision(applied)}applied`;
       const outcome = taken ? "applied" : `rejected; ${appliedRevision}`;
-      return `source    ${source}${baseline ? " (baseline)" : ""}: ${revision(commit)}${outcome}`;
+      const unread = unread_since == null ? "" : `; cannot be read since ${unread_since}`;
+      return `source    ${source}${baseline ? " (baseline)" : ""}: ${revision(commit)}${outcome}${unread}`;
     }),
   ];
 }

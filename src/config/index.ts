@@ -2,10 +2,12 @@ import { readFileSync } from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import type { TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { LineCounter, isScalar, parseDocument, visit, type Document } from "yaml";
+import { isScalar, visit, type Document } from "yaml";
 import { isNoteName } from "../domain/checkpoint.ts";
 import { parseWitnessVkey } from "../domain/cosignature.ts";
+import { decodeUtf8 } from "../domain/json.ts";
 import { explainFault, siblingNames } from "../domain/validation.ts";
+import { readYaml, type SourcePosition } from "../domain/yaml.ts";
 import { ConfigSchema, type Config } from "./config-schema.ts";
 import { readRotas } from "./rota-schema.ts";
 
@@ -70,17 +72,23 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
   const text = readText(path, named !== undefined);
   const base = text === null ? cwd : dirname(path);
   const origin = text === null ? null : path;
-  const lines = new LineCounter();
-  const document = parseDocument(text ?? "", { lineCounter: lines, uniqueKeys: true, version: "1.2" });
-  const faults: ConfigFault[] = document.errors.map((error) => ({
+  const { values, faults: unreadable } = readYaml(text ?? "");
+  const faults: ConfigFault[] = unreadable.map(({ line = null, column = null, message }) => ({
     origin: path,
-    line: error.linePos?.[0].line ?? null,
-    column: error.linePos?.[0].col ?? null,
-    message: error.message.split(" at line ")[0] as string,
+    line,
+    column,
+    message,
   }));
+  const [yaml, another] = values;
+  if (another !== undefined)
+    faults.push({ origin: path, ...another.locate(""), message: "the file has a second document; write one" });
   if (faults.length > 0) throw new ConfigError(faults);
-  expandVariables(document, env, (offset, message) => faults.push({ origin: path, ...place(lines, offset), message }));
-  const given: unknown = document.toJS({ maxAliasCount: 20 }) ?? {};
+  const place = (pointer: string): SourcePosition => yaml?.locate(pointer, { key: true }) ?? { line: 1, column: 1 };
+  if (yaml !== undefined)
+    expandVariables(yaml.document, env, (offset, message) =>
+      faults.push({ origin: path, ...yaml.place(offset), message }),
+    );
+  const given: unknown = yaml?.document.toJS() ?? {};
   if (typeof given !== "object" || Array.isArray(given))
     throw new ConfigError([
       { origin: path, line: 1, column: 1, message: "expected keys such as `server:` at the top" },
@@ -92,9 +100,7 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
     const isReported = faults.some((f) => f.message.startsWith(`${fault.path}: `));
     if (isReported) continue;
     const at =
-      variable === undefined
-        ? { origin: path, ...place(lines, offsetOf(document, fault.path)) }
-        : { origin: variable, line: null, column: null };
+      variable === undefined ? { origin: path, ...place(fault.path) } : { origin: variable, line: null, column: null };
     faults.push({
       ...at,
       message: `${fault.path}: ${explainFault(fault, siblingNames(ConfigSchema as TSchema, fault.path))}`,
@@ -117,7 +123,7 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
     throw new ConfigError(
       rotaFaults.map(({ pointer, message }) => ({
         origin: path,
-        ...place(lines, offsetOf(document, pointer)),
+        ...place(pointer),
         message: `${pointer}: ${message}`,
       })),
     );
@@ -202,7 +208,9 @@ export function stateFolder(env: Environment): string | null {
 
 function readText(path: string, required: boolean): string | null {
   try {
-    return readFileSync(path, "utf8");
+    const text = decodeUtf8(readFileSync(path));
+    if (text === null) throw new Error("it is not UTF-8");
+    return text;
   } catch (error) {
     const missing = (error as NodeJS.ErrnoException).code === "ENOENT";
     if (missing && !required) return null;
@@ -273,30 +281,6 @@ function applyEnvironment(given: Record<string, unknown>, env: Environment): Map
     set.set(`/${path.join("/")}`, name);
   }
   return set;
-}
-
-function place(lines: LineCounter, offset: number | null): { line: number | null; column: number | null } {
-  if (offset === null) return { line: null, column: null };
-  const { line, col } = lines.linePos(offset);
-  return { line, column: col };
-}
-
-/** Returns the offset of the node at a pointer, or of its nearest parent. */
-function offsetOf(document: Document, pointer: string): number | null {
-  const path = pointer
-    .split("/")
-    .slice(1)
-    .map((segment) => (/^\d+$/.test(segment) ? Number(segment) : segment));
-  for (let length = path.length; length > 0; length--) {
-    const parent = document.getIn(path.slice(0, length - 1), true) as
-      | { items?: { key?: { value?: unknown; range?: [number, number, number] } }[] }
-      | undefined;
-    const pair = parent?.items?.find((item) => item.key?.value === path[length - 1]);
-    if (pair?.key?.range !== undefined) return pair.key.range[0];
-    const node = document.getIn(path.slice(0, length), true) as { range?: [number, number, number] } | undefined;
-    if (node?.range !== undefined) return node.range[0];
-  }
-  return null;
 }
 
 function absolutePlugins(plugins: Config["plugins"], base: string): Config["plugins"] {

@@ -31,6 +31,8 @@ export interface PolicySourceState {
    * was accepted before this source became the baseline at its current location.
    */
   applied: { source: Readonly<Record<string, string>>; policy_set: string } | null;
+  /** Time since which this process cannot read the source; null if it can. */
+  unread_since: number | null;
 }
 
 /** Result of an attempt to apply the content that a source offered. */

@@ -198,15 +198,50 @@ function endOfNumber(text: string, from: number): number {
 }
 
 /**
- * Returns true if the number is accepted: a safe integer, or a finite number with a fraction or an exponent. Also
- * returns true for a malformed number, which JSON.parse reports.
+ * Returns true if the number is accepted: a safe integer, or a number with a fraction or an exponent that keeps its
+ * value. Also returns true for a malformed number, which JSON.parse reports.
  */
 function isExact(token: string): boolean {
-  // Fast path: a number of up to 15 characters without an exponent is always safe and finite.
+  // Fast path: a number of up to 15 characters without an exponent is always safe and keeps its value.
   if (token.length < 16 && !/[eE]/.test(token)) return true;
   const value = Number(token);
   if (Number.isNaN(value)) return true;
-  return /^-?\d+$/.test(token) ? Number.isSafeInteger(value) : Number.isFinite(value);
+  return /^-?\d+$/.test(token) ? Number.isSafeInteger(value) : keepsValue(token);
+}
+
+/** Between these bounds, a double is at most one part in 2^53 away from the decimal number that it stands for. */
+const LEAST_PRECISE = 2 ** -1022;
+const MOST_PRECISE = 2 ** 53;
+/** Maximum number of digits that `toPrecision` can print. */
+const MAX_DIGITS = 100;
+
+/**
+ * Returns true if a decimal number keeps its value as a double. Digits after the 16th can be lost. But the number must
+ * not overflow or underflow, and if it is beyond 2^53 or close to 0, the double must print as the number again.
+ * @example
+ * keepsValue("0.1"); // true
+ * keepsValue("1e-400"); // false, because the double is 0
+ * keepsValue("9007199254740993.0"); // false, because the double is 9007199254740992
+ */
+export function keepsValue(decimal: string): boolean {
+  const value = Number(decimal);
+  const size = Math.abs(value);
+  if (size >= LEAST_PRECISE && size < MOST_PRECISE) return true;
+  if (value === 0) return !/^[^eE]*[1-9]/.test(decimal);
+  const digits = significantDigits(decimal);
+  if (!Number.isFinite(value) || digits.length > MAX_DIGITS) return false;
+  return significantDigits(value.toPrecision(digits.length)) === digits;
+}
+
+/** Returns the digits of a decimal number without a sign, a point, an exponent, and zeros at either end. */
+function significantDigits(decimal: string): string {
+  const digits = decimal
+    .replace(/[eE].*/s, "")
+    .replace(/^[-+]?[0.]*/, "")
+    .replace(".", "");
+  let end = digits.length;
+  while (digits[end - 1] === "0") end--;
+  return digits.slice(0, end);
 }
 
 /** Decodes a raw string token. Returns null if it is invalid; JSON.parse then reports the fault. */

@@ -38,12 +38,21 @@ export function foldName(name: string): string {
   return Array.from(name.normalize("NFKC"), foldCharacter).join("").normalize("NFKC");
 }
 
+/** Characters whose upper and lower case do not give the simple case folding. */
+const FOLDED: Readonly<Record<string, string>> = {
+  // The i without a dot is not an i.
+  "\u0131": "\u0131",
+  "\u1fd3": "\u0390",
+  "\u1fe3": "\u03b0",
+  "\ufb05": "\ufb06",
+};
+
 /**
- * Applies Unicode's simple case folding, which maps one code point to one code point, so that `?` in a glob still
- * matches one character.
+ * Returns a character's simple case folding: Unicode's CaseFolding.txt, status C and S, or another member of the same
+ * class. It maps one code point to one code point, so that `?` in a glob still matches one character.
  */
-function foldCharacter(character: string): string {
-  const folded = character.toUpperCase().toLowerCase();
+export function foldCharacter(character: string): string {
+  const folded = FOLDED[character] ?? character.toUpperCase().toLowerCase();
   if (isSingleCodePoint(folded)) return folded;
   const lower = character.toLowerCase();
   return isSingleCodePoint(lower) ? lower : character;

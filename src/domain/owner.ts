@@ -9,18 +9,16 @@ const MAX_LENGTH = 200;
  * Look-alike letters of other scripts stay different.
  */
 export function ownerIdentity(owner: string): string {
-  return (
-    owner
-      .normalize("NFKC")
-      .replace(/[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Cf}]/gu, "")
-      // Convert to upper case and back, so that ß equals SS and both lowercase sigmas are equal.
-      .toUpperCase()
-      .toLowerCase()
-      .replaceAll("ς", "σ")
-      .normalize("NFKC")
-      .replace(/\s+/gu, " ")
-      .trim()
-  );
+  const visible = owner.normalize("NFKC").replace(/[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Cf}]/gu, "");
+  return Array.from(visible, foldCase).join("").normalize("NFKC").replace(/\s+/gu, " ").trim();
+}
+
+/**
+ * Converts to upper case and back, so that ß equals SS and both lowercase sigmas are equal. The i without a dot is not
+ * an i, although its upper case is I.
+ */
+function foldCase(character: string): string {
+  return character === "\u0131" ? character : character.toUpperCase().toLowerCase();
 }
 
 /** Returns true if two owners have the same identity. */

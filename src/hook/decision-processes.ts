@@ -1,8 +1,11 @@
 /** Starts the worker and hookd. Loaded only if hookd does not respond. */
-import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { readAnswer, type HookAnswer } from "./hosts/answers.ts";
 import { createSocketFolder } from "./hookd-socket.ts";
+import { runProgram, startBackgroundProgram } from "../programs/run-program.ts";
+
+/** Maximum size of a worker's answer. */
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
 /** Returns the command that runs a script of this folder, either the source or the built file. */
 function commandFor(name: string): [program: string, args: string[]] {
@@ -23,22 +26,20 @@ function safeEnvironment(): NodeJS.ProcessEnv {
 }
 
 /** Sends a request to a new worker. Resolves to null if it fails. The worker is killed when this process exits. */
-export function decideInWorker(request: Buffer): Promise<HookAnswer | null> {
-  return new Promise((done) => {
+export async function decideInWorker(request: Buffer): Promise<HookAnswer | null> {
+  try {
     const [program, args] = commandFor("worker");
-    const child = spawn(program, args, {
-      stdio: ["pipe", "pipe", "ignore"],
-      windowsHide: true,
+    const { code, stdout } = await runProgram(program, args, {
       env: safeEnvironment(),
+      input: request,
+      maxOutput: MAX_ANSWER_BYTES,
+      // A host that kills the hook's group then kills the worker, too.
+      sharesGroup: true,
     });
-    let text = "";
-    child.stdout.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
-    child.once("error", () => done(null));
-    child.once("close", (code) => done(code === 0 ? readAnswer(text) : null));
-    child.stdin.on("error", () => {});
-    child.stdin.end(request);
-    process.once("exit", () => child.kill("SIGKILL"));
-  });
+    return code === 0 ? readAnswer(stdout.toString("utf8")) : null;
+  } catch {
+    return null;
+  }
 }
 
 /**
@@ -49,15 +50,7 @@ export function startDaemon(path: string): void {
   try {
     createSocketFolder(path);
     const [program, args] = commandFor("daemon");
-    const child = spawn(program, args, {
-      stdio: "ignore",
-      detached: true,
-      cwd: "/",
-      windowsHide: true,
-      env: safeEnvironment(),
-    });
-    child.once("error", () => {});
-    child.unref();
+    startBackgroundProgram(program, args, { env: safeEnvironment(), cwd: "/" });
   } catch {
     // Ignore the error, because the call has already been decided.
   }

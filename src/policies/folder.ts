@@ -25,7 +25,7 @@ import {
 import { countTestDecisions } from "../domain/policy/test/run-tests.ts";
 import { failedTest, type TestResult } from "../domain/policy/test/test-result.ts";
 import type { PolicyDocument } from "../domain/policy/policy-types.ts";
-import type { SourcePosition } from "../domain/policy/parse/yaml.ts";
+import type { SourcePosition } from "../domain/yaml.ts";
 import { runPolicyTestWithYields } from "./run-test-with-yields.ts";
 import { createYieldIfSlow, type YieldIfSlow } from "./yield-if-slow.ts";
 

@@ -14,28 +14,53 @@ export async function followSources(
   const inOrder = [...sources].sort((a, b) => Number(b.baseline ?? false) - Number(a.baseline ?? false));
   const stops: (() => Promise<void>)[] = [];
   const retries = new Set<ReturnType<typeof setTimeout>>();
-  let running: Promise<void> = Promise.resolve();
+  const running = new Set<Promise<void>>();
   let stopped = false;
   async function follow(source: PolicySource): Promise<void> {
     await policies.sync(source);
-    const sync = (): void => {
-      if (stopped) return;
-      running = syncWithDependents(source).catch((error: unknown) => {
-        // The cause is not the content, but for example an unavailable store, so retry with the same content.
-        log.error("the policies of a source could not be loaded; trying again", {
-          source: source.name,
-          error: String(error),
-        });
-        const retry = setTimeout(() => {
-          retries.delete(retry);
-          sync();
-        }, RETRY_MS);
-        retry.unref?.();
-        retries.add(retry);
-      });
-    };
-    const stop = source.watch?.(sync);
+    const stop = source.watch?.(syncWhenChanged(source));
     if (stop !== undefined) stops.push(stop);
+  }
+  /**
+   * Returns a function that loads the source. Calls during a load cause one further load, however many there are, so
+   * that a source that loads slowly does not accumulate loads.
+   */
+  function syncWhenChanged(source: PolicySource): () => void {
+    let isRunning = false;
+    let hasChanged = false;
+    async function syncUntilUnchanged(): Promise<void> {
+      isRunning = true;
+      while (hasChanged && !stopped) {
+        hasChanged = false;
+        try {
+          await syncWithDependents(source);
+        } catch (error) {
+          if (!stopped) retryLater(error);
+        }
+      }
+      isRunning = false;
+    }
+    function retryLater(error: unknown): void {
+      // The cause is not the content, but for example an unavailable store, so retry with the same content.
+      log.error("the policies of a source could not be loaded; trying again", {
+        source: source.name,
+        error: String(error),
+      });
+      const retry = setTimeout(() => {
+        retries.delete(retry);
+        changed();
+      }, RETRY_MS);
+      retry.unref?.();
+      retries.add(retry);
+    }
+    function changed(): void {
+      hasChanged = true;
+      if (isRunning || stopped) return;
+      const run = syncUntilUnchanged();
+      running.add(run);
+      void run.then(() => running.delete(run));
+    }
+    return changed;
   }
   /**
    * Loads a source. After a baseline, also loads all other sources. They may have been rejected because the baseline
@@ -50,7 +75,7 @@ export async function followSources(
     stopped = true;
     for (const retry of retries) clearTimeout(retry);
     for (const stop of stops) await stop();
-    await running;
+    await Promise.all(running);
   }
   try {
     for (const source of inOrder) await follow(source);

@@ -66,6 +66,8 @@ interface Trouble {
   since: number;
   faults: PolicyFault[];
   source: Record<string, string>;
+  /** Time since which the source cannot be read; null if its content was read and rejected. */
+  unreadSince: number | null;
 }
 
 /** The bundle that had last been accepted from a source when its content was loaded. */
@@ -85,7 +87,8 @@ export class PolicyStore implements PolicyService {
   readonly commit = commitPolicySet;
   private readonly options: PoliciesOptions;
   private readonly trouble = new Map<string, Trouble>();
-  private syncing: Promise<unknown> = Promise.resolve();
+  /** The last load of each source, by the source's name. */
+  private readonly syncing = new Map<string, Promise<unknown>>();
 
   constructor(options: PoliciesOptions) {
     this.options = options;
@@ -161,9 +164,14 @@ export class PolicyStore implements PolicyService {
   }
 
   sync(source: PolicySource): Promise<void> {
-    // Load sources one at a time, so that a later load of a source cannot finish before an earlier load.
-    const next = this.syncing.then(() => this.syncNow(source));
-    this.syncing = next.catch(() => undefined);
+    // Finish an earlier load of the source first, so that older content cannot replace newer content. Do not wait for
+    // other sources, one of which may be unreachable.
+    const earlier = this.syncing.get(source.name) ?? Promise.resolve();
+    const next = earlier.then(() => this.syncNow(source));
+    this.syncing.set(
+      source.name,
+      next.catch(() => undefined),
+    );
     return next;
   }
 
@@ -232,7 +240,9 @@ export class PolicyStore implements PolicyService {
     const faults =
       error.faults.length > 0 ? error.faults : [{ file: name, line: null, column: null, message: error.message }];
     const before = this.trouble.get(name);
-    this.trouble.set(name, { since: before?.since ?? clock(), faults, source: error.source });
+    const isUnread = Object.keys(error.source).length === 0;
+    const unreadSince = isUnread ? (before?.unreadSince ?? clock()) : null;
+    this.trouble.set(name, { since: before?.since ?? clock(), faults, source: error.source, unreadSince });
     log.error(`policies were rejected: ${error.message}; the last valid set stays active`, {
       source: name,
       faults: faults.map(formatFault),
@@ -264,6 +274,7 @@ export class PolicyStore implements PolicyService {
       source: refused ?? accepted?.source ?? {},
       accepted: refused === null && accepted !== null,
       applied: accepted === null ? null : { source: accepted.source, policy_set: accepted.digest },
+      unread_since: this.trouble.get(name)?.unreadSince ?? null,
     };
   }
 }

@@ -11,6 +11,7 @@ import type {
   SuggestionReport,
 } from "../contract/suggestions.ts";
 import type { ActionRequest } from "../domain/actions.ts";
+import { sameName } from "../domain/names.ts";
 import { restoreFacts } from "../domain/salted-facts.ts";
 import {
   buildPolicySet,
@@ -197,7 +198,7 @@ async function tryOut(
   let evaluated = 0;
   for (const { past, request, facts, asks } of history) {
     evaluated++;
-    if (!asks || request.tool.toLowerCase() !== rule.group.tool.toLowerCase()) continue;
+    if (!asks || !sameName(request.tool, rule.group.tool)) continue;
     const assumed = withAssumedActivation(candidate, request, facts, past.at);
     if (decide(candidate, request, assumed, past.at).effect === "allow") {
       if (past.verdict === "rejected") return null;

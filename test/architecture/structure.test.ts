@@ -115,14 +115,14 @@ describe("imports", () => {
     "src/client/permit-check.ts": "src/client/permit.ts",
     "src/client/proof.ts": "src/client/ledger-calls.ts",
   };
-  test("the client imports only itself, and the hook only the client and the JSON reader", () => {
+  test("the client imports only itself, and the hook only the client, the JSON reader and src/programs", () => {
     for (const file of [...filesIn("src/client"), ...filesIn("src/hook")]) {
       for (const specifier of importsOf(file)) {
         const to = target(file, specifier);
         const room = file.split("/").slice(0, 2).join("/");
         const allowed =
           room === "src/hook"
-            ? /^src\/(hook|client)\/|^src\/(version|domain\/json|domain\/scopes)\.ts$/
+            ? /^src\/(hook|client|programs)\/|^src\/(version|domain\/json|domain\/scopes)\.ts$/
             : /^src\/client\//;
         if (to === null || (file in ON_DEMAND && to.startsWith("src/domain/"))) continue;
         assert.match(to, allowed, `${file} imports ${specifier}`);
@@ -156,7 +156,7 @@ describe("imports", () => {
           to === null
             ? specifier.startsWith("node:") ||
                 packages.some((name) => specifier === name || specifier.startsWith(`${name}/`))
-            : /^src\/(?:mcp|client|domain)\/|^src\/version\.ts$/.test(to),
+            : /^src\/(?:mcp|client|domain|programs)\/|^src\/version\.ts$/.test(to),
           `${file} imports ${specifier}`,
         );
       }
@@ -182,6 +182,14 @@ describe("imports", () => {
         const allowed = /^src\/(http|contract|domain|config)\/|^src\/client\/refusal\.ts$/;
         assert.ok(to === null || allowed.test(to), `${file} imports ${specifier}`);
       }
+    }
+  });
+
+  test("only src/programs starts programs", () => {
+    for (const file of sources.filter((name) => !name.startsWith("src/programs/"))) {
+      const isOpencode = file === "src/hook/install/opencode-plugin.ts";
+      // Its text is a plugin of another program, which cannot import from here.
+      assert.equal(importsOf(file).includes("node:child_process"), isOpencode, file);
     }
   });
 

@@ -35,7 +35,27 @@ const TABLE: [name: string, takes: Record<string, string>, refuses: string[]][] 
       "-Infinity": "-Infinity",
       NaN: "NaN",
     },
-    ["", " ", ".", "5,000", "5 000", " 5", "5 ", "0x10", "1_0", "5e", "$5", "-nan", "1e999", "Infinit", "５"],
+    [
+      "",
+      " ",
+      ".",
+      "5,000",
+      "5 000",
+      " 5",
+      "5 ",
+      "0x10",
+      "1_0",
+      "5e",
+      "$5",
+      "-nan",
+      "1e999",
+      "1e-400",
+      "-1e-400",
+      "9007199254740993",
+      "9007199254740993.0",
+      "Infinit",
+      "５",
+    ],
   ],
   ["bool", { true: "true", False: "false", "1": "true", t: "true" }, ["", "yes", "tRUE", " true", "2"]],
   [
@@ -112,6 +132,36 @@ test("a key with the value null exists, even in a map that the condition creates
   ])
     assert.equal(value(source), "true", source);
   assert.equal(value("2 in {1: null}"), "false");
+});
+
+test("a literal that its double changes does not compile", () => {
+  for (const literal of [
+    "1e-400",
+    "1e400",
+    ".1e-399",
+    "9007199254740993.0",
+    "9.007199254740993e15",
+    `0.${"0".repeat(400)}1`,
+  ])
+    for (const [source, offset] of [
+      [`params.v > ${literal}`, 11],
+      [`params.v>-${literal} && true`, 10],
+      [`"1e-400 // " == '1e-400' || [1.5, ${literal}] == []`, 34],
+    ] as const) {
+      const compiled = compileExpression(source);
+      assert.ok(!compiled.ok, source);
+      assert.match(compiled.message, /^the number .* cannot be represented exactly/);
+      assert.equal(compiled.offset, offset, source);
+    }
+  for (const source of [
+    "params.v > 0.1",
+    "1e22 > 0.0",
+    "0e-400 == 0.0",
+    "'1e-400' == r'1e400'",
+    "true // 1e400\n",
+    "x1e400 == 1",
+  ])
+    assert.match(JSON.stringify(compileExpression(source, "expression")), /"ok":true|x1e400/, source);
 });
 
 test("a string that is not a number does not pass a rule about large amounts", () => {

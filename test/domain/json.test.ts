@@ -162,14 +162,21 @@ describe("numbers", () => {
 
   test("a fraction or an exponent makes a double, which is accepted", () => {
     for (const number of [
-      "9007199254740993.0",
+      "9007199254740992.0",
       "1e15",
       "1E+30",
       "1e308",
       "0.1",
       "-1.5e-300",
-      "1e-400",
-      "123456789012345678901234567890e-10",
+      "5e-324",
+      "4.9406564584124654e-324",
+      "2.2250738585072014e-308",
+      "-0.0e5",
+      "0e-400",
+      `0.${"0".repeat(400)}`,
+      "123456789012345678901234567890e-20",
+      "1e22",
+      "1.7976931348623157e308",
       "3.141592653589793238462643383279",
     ])
       assert.equal(parseJson(number), Number(number), number);
@@ -178,6 +185,28 @@ describe("numbers", () => {
   test("an overflow to infinity is rejected", () => {
     for (const number of ["1e309", "-1e309", "1E400", "1e99999999999", `${"9".repeat(400)}.5`, `${"9".repeat(310)}e1`])
       refuses(`[0,${number}]`, "UNSAFE_INTEGER", "/1");
+  });
+
+  test("a number that becomes 0, or another number close to 0 or beyond 2^53, is rejected", () => {
+    for (const number of [
+      "1e-400",
+      "-1e-400",
+      "1E-324",
+      "1e-99999999999",
+      `0.${"0".repeat(400)}1`,
+      `${"1".repeat(20)}e-400`,
+      "3e-324",
+      "4.95e-324",
+      "1.23456789e-320",
+      "9007199254740993.0",
+      "9.007199254740993e15",
+      "-900719925474099312.5",
+      "123456789012345678901234567890e-10",
+      `1${"0".repeat(100)}1.5`,
+    ])
+      refuses(`{"a":[0,${number}]}`, "UNSAFE_INTEGER", "/a/1");
+    // Counting the digits takes linear time.
+    refuses(`1${"0".repeat(1_000_000)}1e-1000320`, "UNSAFE_INTEGER", "");
   });
 
   test("digits in a string are not a number", () => {
@@ -410,7 +439,22 @@ const TEXTS = [
   "[1,{",
   "9007199254740993",
 ] as const;
-const NUMBERS = ["0", "-0", "7", "-12.5", "1e3", "9007199254740991", "0.1E-2", "123456789012345"] as const;
+const NUMBERS = [
+  "0",
+  "-0",
+  "7",
+  "-12.5",
+  "1e3",
+  "9007199254740991",
+  "0.1E-2",
+  "123456789012345",
+  "5e-324",
+  "12e-324",
+  "1e-400",
+  "9007199254740993.0",
+  "1e22",
+  "123456789012345678.25",
+] as const;
 
 function generate(next: (below: number) => number, depth: number): string {
   const pick = <T>(from: readonly T[]): T => from[next(from.length)] as T;
@@ -454,13 +498,29 @@ function judge(text: string): Set<JsonFaultCode> {
       if (
         /^-?\d+$/.test(token)
           ? BigInt(token) > 9007199254740991n || BigInt(token) < -9007199254740991n
-          : !Number.isFinite(Number(token))
+          : !keepsValueExactly(token)
       )
         faults.add("UNSAFE_INTEGER");
     }
   };
   value();
   return faults;
+}
+
+/** Compares the double with the decimal number in exact arithmetic: it must be at most half a unit of the last digit away. */
+function keepsValueExactly(token: string): boolean {
+  let value = Math.abs(Number(token));
+  if (value === 0 || !Number.isFinite(value)) return !/^[^e]*[1-9]/i.test(token);
+  if (value >= 2 ** -1022 && value < 2 ** 53) return true;
+  const [mantissa = "", exponent = "0"] = token.replace(/^-/, "").toLowerCase().split("e");
+  const [whole = "", fraction = ""] = mantissa.split(".");
+  const digits = (whole + fraction).replace(/0+$/, "");
+  const unit = Number(exponent) + whole.length - digits.length;
+  let powerOfTwo = 1n;
+  for (; !Number.isInteger(value); value *= 2) powerOfTwo *= 2n;
+  const [up, down] = unit > 0 ? [10n ** BigInt(unit), 1n] : [1n, 10n ** BigInt(-unit)];
+  const difference = BigInt(digits) * up * powerOfTwo - BigInt(value) * down;
+  return 2n * (difference < 0n ? -difference : difference) <= up * powerOfTwo;
 }
 
 test("fuzz: a string is accepted exactly if JSON.parse accepts it and it has no other fault, with the same value", (t) => {

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findSelfRelation } from "../../src/domain/approval.ts";
-import { foldName, findNameFault, sameName } from "../../src/domain/names.ts";
+import { foldCharacter, foldName, findNameFault, sameName } from "../../src/domain/names.ts";
+import { isSameOwner } from "../../src/domain/owner.ts";
 import { compilePolicySet, PolicyCompileError } from "../../src/domain/policy/compile/compile.ts";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
 import { Evaluation } from "../../src/domain/policy/decide/evaluation.ts";
@@ -54,6 +55,54 @@ test("names are compared without regard to case, and the folded form is stable",
     if (Array.from(folded).length !== 1 && findNameFault(character) === null)
       assert.fail(`U+${point.toString(16)} becomes ${Array.from(folded).length}`);
   }
+});
+
+test("two characters are equal exactly if their simple case foldings are", () => {
+  // The flags iu of a regular expression compare by simple case folding.
+  const escaped = (character: string): string => `\\u{${(character.codePointAt(0) as number).toString(16)}}`;
+  const all = Array.from({ length: 0x110000 }, (_, point) => point)
+    .filter((point) => point < 0xd800 || point > 0xdfff)
+    .map((point) => String.fromCodePoint(point));
+  const cased = all.filter(
+    (character) =>
+      foldCharacter(character) !== character ||
+      /[\p{Changes_When_Casefolded}\p{Changes_When_Casemapped}]/u.test(character),
+  );
+  const outside = new RegExp(`[${cased.map(escaped).join("")}]`, "iu");
+  const known = new Set([...cased, ...cased.map(foldCharacter)]);
+  for (const character of all)
+    if (!known.has(character) && outside.test(character)) assert.fail(`${escaped(character)} has a case`);
+  const foldings = [...new Set(Array.from(known, foldCharacter))];
+  const indexes = new Map(foldings.map((folding, i) => [folding, i]));
+  // Match half of the foldings, in turn. Two different foldings are once in different halves.
+  for (let bit = 1; bit < foldings.length; bit *= 2) {
+    const isInHalf = (folding: string): boolean => ((indexes.get(folding) as number) & bit) !== 0;
+    const half = new RegExp(`[${foldings.filter(isInHalf).map(escaped).join("")}]`, "iu");
+    for (const character of known)
+      if (half.test(character) !== isInHalf(foldCharacter(character)))
+        assert.fail(`${escaped(character)} does not fold to ${escaped(foldCharacter(character))}`);
+  }
+  assert.ok(foldings.length > 1_400);
+  for (const folding of foldings) assert.equal(foldCharacter(folding), folding);
+});
+
+test("an i without a dot is another name, for rules, keys, agents and owners", () => {
+  const set = compile(policy("p", [rule("no", "deny", { tool: "kube.risk" }), rule("rest", "allow")]));
+  assert.equal(decide(set, action("kube.rısk", "x"), FACTS, NOW).rule, "rest");
+  assert.equal(decide(set, action("KUBE.RISK", "x"), FACTS, NOW).rule, "no");
+  for (const [a, b] of [
+    ["wrıter", "writer"],
+    ["WRİTER", "writer"],
+    ["WRITER", "wrıter"],
+    ["gross", "groß"],
+  ] as const)
+    assert.ok(!sameName(a, b), `${a} ${b}`);
+  for (const [a, b] of [
+    ["Adı", "Adi"],
+    ["ADI", "adı"],
+  ] as const)
+    assert.ok(!isSameOwner(a, b), `${a} ${b}`);
+  assert.ok(isSameOwner("Strauß ΣΑΣ", "STRAUSS σας"));
 });
 
 const SHELL = policy("p", [

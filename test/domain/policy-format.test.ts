@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { formatYaml } from "../../src/domain/policy/parse/format.ts";
-import { readYaml } from "../../src/domain/policy/parse/yaml.ts";
+import { readYaml } from "../../src/domain/yaml.ts";
 import { createRandom } from "../support/random.ts";
 
 function formatted(source: string): string {

@@ -170,11 +170,12 @@ test("a policy that the baseline drops returns to its team, or can be taken over
 
 test("a source that one process cannot reach, and a commit older than the accepted one, are not recorded as rejections", async () => {
   const { team } = await start([ALLOW("team-rules")], [GUARD]);
-  const offer = async (): Promise<unknown> =>
+  const offer = async (): Promise<{ unread_since: string | null }> =>
     (await call("GET", "/readyz")).body.policies.offers.find(({ source }: { source: string }) => source === "team");
   const accepted = await offer();
   assert.equal((await team.offer(null)).isNew, false);
-  assert.deepEqual(await offer(), accepted);
+  const { unread_since, ...unread } = await offer();
+  assert.deepEqual([unread_since === null, { ...unread, unread_since: null }], [false, accepted]);
   team.nextLoad = async () => {
     const newer = { kind: "test", commit: "newer" };
     const policies = [{ document: ALLOW("team-rules"), origin: "another process" }];
@@ -182,7 +183,7 @@ test("a source that one process cannot reach, and a commit older than the accept
     throw new PolicySourceError("a fault", [], { kind: "test", commit: "older" });
   };
   assert.equal((await team.offer(null)).isNew, false);
-  const { commit, taken } = (await offer()) as { commit: string; taken: boolean };
+  const { commit, taken } = (await offer()) as unknown as { commit: string; taken: boolean };
   assert.deepEqual([commit, taken], ["newer", true]);
 });
 
@@ -208,8 +209,16 @@ test("a team cannot use the name of a baseline policy, and the baseline replaces
         taken: false,
         applied_commit: "team-team-rules,later",
         baseline: false,
+        unread_since: null,
       },
-      { source: "base", commit: "base-guard,later", taken: true, applied_commit: "base-guard,later", baseline: true },
+      {
+        source: "base",
+        commit: "base-guard,later",
+        taken: true,
+        applied_commit: "base-guard,later",
+        baseline: true,
+        unread_since: null,
+      },
     ],
   );
   await service!.restart();

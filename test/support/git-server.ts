@@ -76,6 +76,8 @@ export interface Serving {
   url: string;
   /** The Authorization header of each request, in order. */
   authorizations: (string | undefined)[];
+  /** Refuses `count` requests with 503 after the next `after` requests. */
+  refuse(after: number, count: number): void;
   stop(): Promise<void>;
 }
 
@@ -86,9 +88,16 @@ export interface Serving {
  */
 export async function serveHttp(root: string, password?: string, version = 2): Promise<Serving> {
   const authorizations: (string | undefined)[] = [];
+  let refused = { after: 0, count: 0 };
   const backend = join(execFileSync("git", ["--exec-path"], { encoding: "utf8" }).trim(), "git-http-backend");
   const server: Server = createServer((request, response) => {
     authorizations.push(request.headers.authorization);
+    if (refused.after > 0) refused.after--;
+    else if (refused.count > 0) {
+      refused.count--;
+      response.writeHead(503).end();
+      return;
+    }
     if (
       password !== undefined &&
       request.headers.authorization !== `Basic ${Buffer.from(`git:${password}`).toString("base64")}`
@@ -135,6 +144,7 @@ export async function serveHttp(root: string, password?: string, version = 2): P
   return {
     url: `http://127.0.0.1:${port}`,
     authorizations,
+    refuse: (after, count) => void (refused = { after, count }),
     stop: () =>
       new Promise((resolve) => {
         server.closeAllConnections();

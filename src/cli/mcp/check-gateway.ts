@@ -1,9 +1,9 @@
 /** `assent mcp doctor` checks that every server of a client is behind the proxy, and that the proxy starts. */
-import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { checkKey } from "../../hook/install/check-service.ts";
 import { SettingsError } from "../../hook/install/jsonc.ts";
 import { isObject, type JsonObject } from "../../hook/payload.ts";
+import { ProgramError, type StartedProgram, startProgram } from "../../programs/run-program.ts";
 import { VERSION } from "../../version.ts";
 import {
   colourText,
@@ -83,29 +83,44 @@ async function keyFault(): Promise<string | null> {
 }
 
 /** Starts the proxy in the same way as the client, and reads its tools. */
-function start(entry: JsonObject): Promise<{ tools: number; fault: string | null }> {
+async function start(entry: JsonObject): Promise<{ tools: number; fault: string | null }> {
   // Remove variables of this shell that the client would not pass to the proxy.
   const { ASSENT_API_KEY: _key, ASSENT_URL: _url, ...env } = process.env;
-  const child = spawn(entry["command"] as string, entry["args"] as string[], {
-    env: { ...env, ...(isObject(entry["env"]) ? (entry["env"] as Record<string, string>) : {}) },
-    stdio: ["pipe", "pipe", "pipe"],
-  });
-  const send = (message: object): void => void child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+  try {
+    const proxy = await startProgram(entry["command"] as string, entry["args"] as string[], {
+      env: { ...env, ...(isObject(entry["env"]) ? (entry["env"] as Record<string, string>) : {}) },
+      stderr: "pipe",
+    });
+    try {
+      return await readTools(proxy);
+    } finally {
+      await proxy.end();
+    }
+  } catch (error) {
+    if (!(error instanceof ProgramError)) throw error;
+    return { tools: 0, fault: error.message };
+  }
+}
+
+function readTools({
+  stdin,
+  stdout,
+  stderr,
+  exited,
+}: StartedProgram): Promise<{ tools: number; fault: string | null }> {
+  const send = (message: object): void => void stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
   return new Promise((resolve) => {
     let errors = "";
     const finish = (tools: number, fault: string | null): void => {
       clearTimeout(timer);
       lines.close();
-      child.stdin.end();
-      child.kill();
       resolve({ tools, fault });
     };
     const timer = setTimeout(() => finish(0, `no answer within ${START_MS / 1000} s`), START_MS);
-    const lines = createInterface({ input: child.stdout });
-    child.stdin.on("error", () => undefined);
-    child.stderr.on("data", (chunk: Buffer) => (errors = (errors + chunk.toString()).slice(-MAX_ERROR)));
-    child.once("error", (error) => finish(0, error.message));
-    child.once("close", (code) => finish(0, errors.trim() || `it ended with ${code}`));
+    const lines = createInterface({ input: stdout });
+    stderr?.on("data", (chunk: Buffer) => (errors = (errors + chunk.toString()).slice(-MAX_ERROR)));
+    // Read the error messages that have arrived first.
+    void exited.then((code) => setImmediate(() => finish(0, errors.trim() || `it ended with ${code}`)));
     lines.on("line", (line) => {
       const message = messageOf(line);
       if (message === null || (message["id"] !== 1 && message["id"] !== 2)) return;

@@ -9,6 +9,7 @@ import {
   type ProxyConfig,
 } from "../../mcp/config/proxy-config.ts";
 import { stateFolder } from "../../config/index.ts";
+import { decodeUtf8 } from "../../domain/json.ts";
 import { usageError, type Output } from "../command.ts";
 import { findAvailableKey, serviceUrl } from "../credentials.ts";
 import { parseSeconds } from "../times.ts";
@@ -124,7 +125,9 @@ export function loadProxyConfig(values: Flags, command: string[]): { config: Pro
 
 function readConfigFile(path: string): ProxyConfig {
   try {
-    return readProxyConfig(readFileSync(path, "utf8"), process.env);
+    const text = decodeUtf8(readFileSync(path));
+    if (text === null) throw new ProxyConfigError("the file is not UTF-8");
+    return readProxyConfig(text, process.env);
   } catch (error) {
     if (error instanceof ProxyConfigError) throw usageError(`${path}: ${error.message}`);
     throw usageError(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`);

@@ -1,11 +1,12 @@
 /** Reads the policies of a git revision without changing the working folder. */
-import { execFile } from "node:child_process";
 import { relative, resolve, sep } from "node:path";
 import { parsePolicyFolder, type PolicyFile, type PolicyFolder } from "../../policies/folder.ts";
 import { listPolicyTree, readPolicyTree, type RunGit } from "../../policies/git-tree.ts";
+import { ProgramError, runProgram } from "../../programs/run-program.ts";
 import { CommandError, EXIT_CODES, toPrintable } from "../command.ts";
 
 const MAX_OUTPUT = 512 * 1024 * 1024;
+const TIMEOUT_MS = 60_000;
 
 interface Revision {
   rev: string;
@@ -98,37 +99,21 @@ function decode(bytes: Buffer): string {
  * Runs git without a shell. Rejects with CommandError.
  * @param refusal error message; null for the message of git
  */
-function git(args: string[], refusal: string | null = null, input = ""): Promise<Buffer> {
-  return new Promise((done, fail) => {
-    const child = execFile(
-      "git",
-      args,
-      {
-        encoding: "buffer",
-        maxBuffer: MAX_OUTPUT,
-        env: { ...process.env, GIT_OPTIONAL_LOCKS: "0", GIT_TERMINAL_PROMPT: "0" },
-      },
-      (error, out, err) => {
-        if (error === null) done(out);
-        else if (error.code === "ENOENT")
-          fail(new CommandError("git is not installed, so a revision cannot be read", EXIT_CODES.usage));
-        else
-          fail(
-            new CommandError(
-              refusal ??
-                toPrintable(
-                  err
-                    .toString()
-                    .trim()
-                    .replace(/^fatal: /, ""),
-                ),
-              EXIT_CODES.usage,
-            ),
-          );
-      },
-    );
-    // Git may exit before it has read the whole input.
-    child.stdin?.on("error", () => undefined);
-    child.stdin?.end(input);
-  });
+async function git(args: string[], refusal: string | null = null, input = ""): Promise<Buffer> {
+  try {
+    const { code, stdout, stderr } = await runProgram("git", args, {
+      // A clone that fetches missing objects on its own could wait for a server or for a password.
+      env: { ...process.env, GIT_OPTIONAL_LOCKS: "0", GIT_TERMINAL_PROMPT: "0", GIT_NO_LAZY_FETCH: "1" },
+      input,
+      timeoutMs: TIMEOUT_MS,
+      maxOutput: MAX_OUTPUT,
+    });
+    if (code === 0) return stdout;
+    throw new CommandError(refusal ?? toPrintable(stderr.trim().replace(/^fatal: /, "")), EXIT_CODES.usage);
+  } catch (error) {
+    if (!(error instanceof ProgramError)) throw error;
+    if (error.reason === "not-found")
+      throw new CommandError("git is not installed, so a revision cannot be read", EXIT_CODES.usage);
+    throw new CommandError(error.message, EXIT_CODES.usage);
+  }
 }

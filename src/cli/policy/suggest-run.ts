@@ -1,9 +1,9 @@
-import { execFileSync } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { SuggestedPolicy, SuggestionReport } from "../../contract/suggestions.ts";
 import { toRfc3339 } from "../../domain/time.ts";
 import { checkPolicyFolder } from "../../policies/folder.ts";
+import { ProgramError, runProgram } from "../../programs/run-program.ts";
 import {
   CommandError,
   EXIT_CODES,
@@ -91,20 +91,25 @@ async function commitBranch(folder: string, suggestions: readonly SuggestedPolic
   const [first] = suggestions;
   if (first === undefined) throw new CommandError("there is nothing to suggest, so no branch was created");
   const branch = `assent/${first.policy}`;
-  git(folder, ["switch", "--quiet", "--create", branch]);
+  await git(folder, ["switch", "--quiet", "--create", branch]);
   const files = await writeFiles(folder, suggestions, io);
-  git(folder, ["add", "--", ...files]);
-  git(folder, ["commit", "--quiet", "-m", "Suggest policies from what people approved", "--", ...files]);
+  await git(folder, ["add", "--", ...files]);
+  await git(folder, ["commit", "--quiet", "-m", "Suggest policies from what people approved", "--", ...files]);
   io.err(`committed ${files.length} files on the branch ${branch}`);
 }
 
-function git(folder: string, args: string[]): void {
-  try {
-    execFileSync("git", ["-C", folder, ...args], { stdio: ["ignore", "ignore", "pipe"], timeout: 60_000 });
-  } catch (error) {
-    const { stderr = "" } = error as { stderr?: Buffer | string };
-    throw new CommandError(`git ${args[0]} failed in ${folder}: ${toPrintable(String(stderr).trim())}`);
-  }
+async function git(folder: string, args: string[]): Promise<void> {
+  const { code, stderr } = await runProgram("git", ["-C", folder, ...args], {
+    env: process.env,
+    timeoutMs: 60_000,
+    maxOutput: 1024 * 1024,
+    // A program that signs commits may ask for a passphrase.
+    sharesGroup: true,
+  }).catch((error: unknown) => {
+    if (error instanceof ProgramError) return { code: null, stderr: error.message };
+    throw error;
+  });
+  if (code !== 0) throw new CommandError(`git ${args[0]} failed in ${folder}: ${toPrintable(stderr.trim())}`);
 }
 
 function renderText({ suggestions, read, groups, since, truncated }: Answer): string {

@@ -3,6 +3,7 @@
  * false for every rejected request. Deterministic, because counters instead of a clock limit its time and memory.
  */
 import type { JsonObject } from "../json.ts";
+import { foldName } from "../names.ts";
 import { findNarrowestConditions, scalarParams, type MinedCondition, type Scalar } from "./conditions.ts";
 import { measureSupport, hasMinimumEvidence, type MinimumEvidence, type PastRequest } from "./past-request.ts";
 
@@ -50,7 +51,7 @@ const MAX_CONDITION = 1_900;
 export function groupRequests(history: readonly PastRequest[]): MinedGroup[] {
   const groups = new Map<string, { group: MinedGroup; approved: PastRequest[] }>();
   const rejected = new Map<string, PastRequest[]>();
-  const targetOf = ({ tool, operation }: PastRequest): string => JSON.stringify([tool, operation].map(foldCase));
+  const targetOf = ({ tool, operation }: PastRequest): string => JSON.stringify([tool, operation].map(foldName));
   for (const request of history) {
     const { verdict, asked, tool, operation, agent_id } = request;
     if (verdict === "rejected") {
@@ -71,8 +72,6 @@ export function groupRequests(history: readonly PastRequest[]): MinedGroup[] {
       return { ...group, approved, rejected: first === undefined ? [] : (rejected.get(targetOf(first)) ?? []) };
     });
 }
-
-const foldCase = (name: string): string => name.toLowerCase();
 
 interface Candidate {
   request: PastRequest;

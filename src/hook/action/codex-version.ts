@@ -2,8 +2,8 @@
  * Determines whether a Codex version reports the folder in which each command runs. The model can choose a folder other
  * than the session's.
  */
-import { execFile } from "node:child_process";
 import { stat } from "node:fs/promises";
+import { runProgram } from "../../programs/run-program.ts";
 
 /** Results, keyed by executable and file state, so that each executable is run only once. */
 const resultsByFile = new Map<string, boolean>();
@@ -36,14 +36,14 @@ export async function codexReportsFolder(program: string | null): Promise<boolea
   }
 }
 
-function runVersionCommand(program: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    // Use an empty environment and the folder `/`, so that the agent cannot influence the output.
-    execFile(
-      program,
-      ["--version"],
-      { timeout: VERSION_TIMEOUT_MS, env: {}, cwd: "/", encoding: "utf8" },
-      (error, out) => (error === null ? resolve(out) : reject(error)),
-    );
+async function runVersionCommand(program: string): Promise<string> {
+  // Use an empty environment and the folder `/`, so that the agent cannot influence the output.
+  const { code, stdout } = await runProgram(program, ["--version"], {
+    env: {},
+    cwd: "/",
+    timeoutMs: VERSION_TIMEOUT_MS,
+    maxOutput: 10_000,
   });
+  if (code !== 0) throw new Error(`${program} exited with ${code}`);
+  return stdout.toString("utf8");
 }

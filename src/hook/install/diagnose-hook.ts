@@ -1,10 +1,10 @@
 /** Diagnoses a hook, from its configuration to the denial that the host receives. */
-import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { statSync } from "node:fs";
 import { configFiles, loadConfig, MANAGED_CONFIG_FILE, type HookConfig } from "../hook-config.ts";
 import { HOST_DIALECTS, type Host } from "../hosts/answers.ts";
 import type { JsonObject } from "../payload.ts";
+import { runProgram } from "../../programs/run-program.ts";
 import { TEST_SESSION, HookState, stateFolder } from "../hook-state.ts";
 import { evaluateTypicalCalls, checkConfig, createCheckClient } from "./check-service.ts";
 import { readSettings } from "./settings-files.ts";
@@ -216,31 +216,25 @@ function hostPayload(host: Host, tool: string, input: JsonObject, folder: string
   };
 }
 
-function runCommand(
+async function runCommand(
   commandLine: string,
   input: string,
   env: Variables,
   cwd?: string,
 ): Promise<{ out: string; err: string; code: number | null }> {
-  return new Promise((done) => {
-    const child = spawn(commandLine, {
+  try {
+    const { stdout, stderr, code } = await runProgram(commandLine, [], {
       shell: true,
-      cwd,
-      env: env as NodeJS.ProcessEnv,
-      stdio: ["pipe", "pipe", "pipe"],
+      env,
+      input,
+      timeoutMs: 20_000,
+      maxOutput: 1024 * 1024,
+      ...(cwd === undefined ? {} : { cwd }),
     });
-    const timer = setTimeout(() => child.kill("SIGKILL"), 20_000);
-    let [out, err] = ["", ""];
-    child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
-    child.stderr.on("data", (chunk: Buffer) => (err += chunk.toString()));
-    child.stdin.on("error", () => {});
-    child.once("error", (error) => done({ out: "", err: error.message, code: null }));
-    child.once("close", (code) => {
-      clearTimeout(timer);
-      done({ out, err, code });
-    });
-    child.stdin.end(input);
-  });
+    return { out: stdout.toString("utf8"), err: stderr, code };
+  } catch (error) {
+    return { out: "", err: (error as Error).message, code: null };
+  }
 }
 
 function describeManagedSettings(host: Host, folders: SettingsFolders): string {

@@ -23,17 +23,26 @@ const COMMAND = ${JSON.stringify(command)};
 
 function ask(payload) {
   return new Promise((resolve) => {
-    const child = spawn(\`\${COMMAND} --host opencode\`, { shell: true, stdio: ["pipe", "pipe", "ignore"] });
-    const timer = setTimeout(() => child.kill("SIGKILL"), ${seconds * 1000});
+    // The shell's children belong to its process group, which is killed as a whole.
+    const child = spawn(\`\${COMMAND} --host opencode\`, { shell: true, detached: true, stdio: ["pipe", "pipe", "ignore"] });
+    const deny = (reason) => resolve({ decision: "deny", reason });
+    const timer = setTimeout(() => {
+      deny("assent-hook did not answer in time");
+      try {
+        process.kill(-child.pid, "SIGKILL");
+      } catch {
+        child.kill("SIGKILL");
+      }
+    }, ${seconds * 1000});
     let text = "";
     child.stdout.on("data", (chunk) => (text += chunk));
-    child.on("error", () => resolve({ decision: "deny", reason: "assent-hook does not run" }));
+    child.on("error", () => deny("assent-hook does not run"));
     child.on("close", () => {
       clearTimeout(timer);
       try {
         resolve(JSON.parse(text));
       } catch {
-        resolve({ decision: "deny", reason: "assent-hook did not answer" });
+        deny("assent-hook did not answer");
       }
     });
     child.stdin.on("error", () => {});

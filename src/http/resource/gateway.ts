@@ -26,7 +26,7 @@ export interface GatewayRequest {
 }
 
 const BODYLESS = ["GET", "HEAD", "OPTIONS"];
-const HOST = /^(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
+const HOST = /^(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(?::[1-9]\d{0,4})?$/i;
 /**
  * Some frameworks and servers override the method or path with headers such as `X-HTTP-Method-Override`,
  * `X-Original-URL` or `Script-Name`, and would run a request that differs from the decided request. No list of such
@@ -63,7 +63,7 @@ export function toGateRequest(original: GatewayRequest, tool: string, agent: str
   const [path = "", query = ""] = splitOnce(uri, "?");
   if (query.includes(";"))
     throw new UnreadableRequest("the query contains a semicolon, which servers interpret differently");
-  const params: JsonObject = { host: host.toLowerCase(), path: plainPath(path), query: queryOf(query) };
+  const params: JsonObject = { host: plainHost(host), path: plainPath(path), query: queryOf(query) };
   const body = bodyOf(original);
   if (body !== undefined) params["body"] = body;
   return { agent_id: agent, tool, operation: method.toLowerCase(), params, meta: { via: "gateway" } };
@@ -90,24 +90,33 @@ function splitOnce(text: string, mark: string): string[] {
   return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
 }
 
+/** Returns the host in lowercase without a default port, so that a rule for a host covers all its spellings. */
+function plainHost(host: string): string {
+  return host.toLowerCase().replace(/:(?:80|443)$/, "");
+}
+
 /**
  * Decodes a path. Throws UnreadableRequest for paths that servers interpret differently, because some decode twice,
- * merge slashes or resolve dot segments.
+ * merge slashes, resolve dot segments, or ignore dots and spaces at the end of a segment.
  */
 function plainPath(path: string): string {
   if (!path.startsWith("/")) throw new UnreadableRequest("the path does not begin with a slash");
-  if (/\/\/|\/\.{1,2}(?:\/|$)|[\\;]|%(?:2f|5c|2e|25|3b|00)/i.test(path))
+  if (/\/\/|\/\.{1,2}(?:\/|$)|[\\;]|%(?:2f|5c|2e|25|3b|3f|23|00)/i.test(path))
     throw new UnreadableRequest(
       "the path contains encoded or repeated separators, which servers interpret differently",
     );
   const plain = decoded(path);
   // Some servers normalize names to NFKC, which turns a fullwidth full stop into a normal full stop.
-  if (countSpecialCharacters(plain.normalize("NFKC")) !== countSpecialCharacters(plain))
+  if (countSpecialCharacters(plain.normalize("NFKC")) !== countSpecialCharacters(plain) || SLASH_LIKE.test(plain))
     throw new UnreadableRequest("the path contains characters that some servers treat as dots or slashes");
-  for (const char of plain)
-    if (char < " " || char === "\u007f") throw new UnreadableRequest("the path contains control characters");
+  if (/\p{Cc}/u.test(plain)) throw new UnreadableRequest("the path contains control characters");
+  if (/[.\p{Z}](?:\/|$)/u.test(plain))
+    throw new UnreadableRequest("a segment of the path ends with a dot or a space, which some servers ignore");
   return plain;
 }
+
+/** Characters that Windows code pages map to a slash or a backslash. */
+const SLASH_LIKE = /[\u2044\u2215\u2216\u29f5\u29f8\u00a5\u20a9]/;
 
 /** Returns the number of characters in a path that servers can interpret as separators, dots or escapes. */
 const countSpecialCharacters = (path: string): number => path.match(/[./\\%;?#]/g)?.length ?? 0;

@@ -1,9 +1,9 @@
 /** Parses and validates `assent-mcp.yaml`, and derives defaults for servers and clients. */
 import { Type, type Static } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { parseDocument } from "yaml";
 import { foldName, findNameFault } from "../../domain/names.ts";
 import { explainFault, siblingNames, findInnermostFault } from "../../domain/validation.ts";
+import { readYaml } from "../../domain/yaml.ts";
 import { findTemplateFault } from "../decisions/credential-headers.ts";
 import { GOVERNED_METHODS, type GovernedMethod, type ServerConfig } from "./server-config.ts";
 
@@ -68,10 +68,15 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** @throws ProxyConfigError */
 export function readProxyConfig(text: string, env: Environment): ProxyConfig {
-  const document = parseDocument(text, { prettyErrors: false });
-  const [error] = document.errors;
-  if (error !== undefined) throw new ProxyConfigError(error.message);
-  const value: unknown = expandVariables(document.toJS(), env, "");
+  const {
+    values: [yaml, another],
+    faults: [unreadable],
+  } = readYaml(text);
+  if (unreadable !== undefined)
+    throw new ProxyConfigError(`line ${unreadable.line}, column ${unreadable.column}: ${unreadable.message}`);
+  if (another !== undefined)
+    throw new ProxyConfigError(`line ${another.locate("").line}: the file has a second document; write one`);
+  const value = expandVariables(yaml?.value ?? null, env, "");
   const errors = new Map<string, string>();
   for (const fault of Value.Errors(File, value)) {
     const { path } = findInnermostFault(fault);

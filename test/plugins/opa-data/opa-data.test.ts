@@ -34,6 +34,51 @@ describe("OPA's data API", () => {
       assert.deepEqual((await ask(DENIED, path)).body, { result: false }, path);
   });
 
+  it("has a result for /allow and /decision only, so that no client reads a denial as an allow", async () => {
+    const toolCall = { tool: { name: "refund" }, args: DENIED.params, agent_id: "support-bot" };
+    for (const path of ["agent/call/decision", "decision", "decision/", "agent/%64ecision"])
+      for (const input of [DENIED, toolCall])
+        assert.equal((await ask(input, path)).body.result.decision, "deny", `${path} ${JSON.stringify(input)}`);
+    for (const path of [
+      "agent",
+      "agent/",
+      "agent/call",
+      "agent/allowed",
+      "agent/is_allowed",
+      "agent/permit",
+      "agent/Allow",
+      "agent/deny",
+      "agent/violation",
+      "agent/allow/reason",
+      "agent/decision/allow%20",
+      "agent/allow%00",
+      "agent/allow%2",
+      "agent/allow/..",
+      "allow;x",
+    ])
+      for (const input of [ALLOWED, DENIED, ASKED, toolCall]) {
+        const { status, body } = await ask(input, path);
+        assert.deepEqual([status, "result" in body], [400, false], `${path} ${JSON.stringify(input)}`);
+        assert.match(body.message, /the path must end in/);
+      }
+    for (const path of ["", "/", "?allow", "?path=agent/allow"])
+      assert.equal((await service.call("POST", `/v1/data${path}`, { body: { input: DENIED } })).status, 400, path);
+    // The AI SDK reads false as no objection.
+    const { status, body } = await ask(toolCall, "agent/allow");
+    assert.deepEqual([status, "result" in body], [400, false]);
+  });
+
+  it("decides on the context, in both forms", async () => {
+    for (const input of [
+      { ...ALLOWED, context: { ticket: 7 } },
+      { tool: { name: "refund" }, args: ALLOWED.params, context: { ticket: 7 }, runtimeContext: { role: "a" } },
+    ]) {
+      const { body } = await ask(input);
+      const action = await service.call("GET", `/v1/actions/${body.result.action_id}`);
+      assert.deepEqual(action.body.context, { ticket: 7 });
+    }
+  });
+
   it("returns false while an approval is pending, and true once after the approval", async () => {
     const waits = await ask(ASKED);
     assert.deepEqual([waits.body.result.decision, waits.body.result.allow], ["deny", false]);
@@ -61,6 +106,11 @@ describe("OPA's data API", () => {
       { tool: { name: "refund" }, args: ALLOWED.params, agent_id: null },
       { tool: { name: "refund" }, args: ALLOWED.params, params: { amount: 5000 } },
       { tool: { name: "refund" }, args: ALLOWED.params, operation: "transfer" },
+      { tool: { name: "refund" }, args: ALLOWED.params, context: "x" },
+      { tool: { name: "refund" }, args: ALLOWED.params, context: null },
+      { tool: { name: "refund" }, args: ALLOWED.params, input: { amount: 5000 } },
+      { tool: { name: "refund", args: { amount: 5000 } }, args: ALLOWED.params },
+      { tool: ["stripe"], operation: "refund" },
     ]) {
       const { status, body } = await ask(input);
       assert.deepEqual([status, "result" in body], [400, false], JSON.stringify(input));

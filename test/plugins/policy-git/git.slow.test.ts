@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { execFileSync } from "node:child_process";
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect, createServer as createSocket } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
@@ -56,8 +56,15 @@ const decide = async (): Promise<string> =>
 const ready = async () =>
   (await call("GET", "/readyz")).body.policies as {
     source: { kind: string; commit?: string } | null;
+    detail: string;
     stale_since: string | null;
-    offers: { source: string; commit: string | null; taken: boolean; applied_commit: string | null }[];
+    offers: {
+      source: string;
+      commit: string | null;
+      taken: boolean;
+      applied_commit: string | null;
+      unread_since: string | null;
+    }[];
     faults: { file: string; line: number | null }[];
   };
 
@@ -184,6 +191,7 @@ describe("policy-git", () => {
       taken: commit === applied_commit,
       applied_commit,
       baseline: false,
+      unread_since: null,
     });
     assert.deepEqual(stale.offers.at(-1), offered(bad, good));
     assert.equal(await decide(), "allow");
@@ -219,7 +227,7 @@ describe("policy-git", () => {
     );
   });
 
-  test("continues after a force-push, a deleted branch, a lost network and a corrupt mirror", async () => {
+  test("continues after a force-push, a deleted branch, leftovers of a killed process and a lost network", async () => {
     repository.commit({ "p.yaml": rule("allow") });
     const serving = await serveHttp(root);
     await start({ url: `${serving.url}/policies.git`, ref: "main" });
@@ -237,18 +245,79 @@ describe("policy-git", () => {
     await becomes("allow");
     await until("the end of the fault", ready, ({ stale_since }) => stale_since === null);
 
-    const mirror = join((service as Service).folder, "policy-git");
-    const objects = join(mirror, readdirSync(mirror)[0] as string, "objects");
-    for (const name of readdirSync(objects)) rmSync(join(objects, name), { recursive: true });
+    const clones = join((service as Service).folder, "policy-git");
+    mkdirSync(join(clones, "left", "refs"), { recursive: true });
+    for (const lock of ["shallow.lock", "config.lock", "HEAD.lock", "packed-refs.lock", "refs/head.lock"])
+      writeFileSync(join(clones, "left", lock), "");
     repository.commit({ "p.yaml": rule("require_approval") });
     await becomes("require_approval");
+    assert.deepEqual(readdirSync(clones), ["left"]);
 
     await serving.stop();
     const lost = await until("the lost network", ready, ({ stale_since }) => stale_since !== null);
+    assert.notEqual(lost.offers.at(-1)?.unread_since, null);
+    assert.equal(lost.detail, "the last valid set is active; these sources cannot be read: policy-git");
     assert.equal(await decide(), "require_approval");
     assert.deepEqual([lost.faults[0]?.file, lost.offers.at(-1)?.taken], ["(the source)", true]);
     const told = JSON.stringify((await call("GET", "/readyz", { key: null })).body);
     for (const word of [serving.url, "127.0.0.1", "policies.git", root]) assert.ok(!told.includes(word), told);
+  });
+
+  test("starts, stops and follows other repositories while a server accepts connections and never answers", async () => {
+    const team = makeRepository(join(root, "team"));
+    const serving = await serveHttp(join(root, "team"));
+    // Lets connections through only while `isOpen`.
+    let isOpen = true;
+    const gate = createSocket((socket) => {
+      socket.on("error", () => {});
+      if (isOpen)
+        socket.pipe(connect(Number(new URL(serving.url).port), "127.0.0.1").on("error", () => {})).pipe(socket);
+    });
+    await new Promise<void>((done) => gate.listen(0, "127.0.0.1", done));
+    const url = `http://127.0.0.1:${(gate.address() as AddressInfo).port}/policies.git`;
+    repository.commit({ "p.yaml": rule("allow") });
+    team.commit({ "q.yaml": rule("allow", "team-rules") });
+    const options = {
+      url: `file://${repository.bare}`,
+      repositories: [{ name: "team", url, interval_seconds: 1, timeout_seconds: 2 }],
+    };
+    try {
+      await start(options);
+      assert.equal(await decide(), "allow");
+      isOpen = false;
+      await until("the silent server", ready, ({ offers }) => offers.at(-1)?.unread_since !== null);
+      repository.commit({ "p.yaml": rule("deny") });
+      await becomes("deny");
+      await (service as Service).restart();
+      assert.equal(
+        (await ready()).detail,
+        "the last valid set is active; these sources cannot be read: policy-git/team",
+      );
+      const newest = team.commit({ "q.yaml": rule("require_approval", "team-rules") });
+      isOpen = true;
+      await until("the recovery", ready, ({ offers }) => offers.at(-1)?.applied_commit === newest);
+      assert.equal((await ready()).stale_since, null);
+    } finally {
+      await (service as Service).close();
+      service = null;
+      gate.close();
+      await serving.stop();
+    }
+  });
+
+  test("a load that fails after the commit is known is repeated", async () => {
+    // The server omits the files from the first fetch of a load.
+    execFileSync("git", ["-C", repository.bare, "config", "uploadpack.allowFilter", "true"]);
+    repository.commit({ "p.yaml": rule("allow") });
+    const serving = await serveHttp(root);
+    await start({ url: `${serving.url}/policies.git`, ref: "main" });
+    assert.equal(await decide(), "allow");
+    // A poll sends two requests, and a load three for the commit. Then both attempts to fetch the files fail.
+    repository.commit({ "p.yaml": rule("deny") });
+    serving.refuse(5, 2);
+    await becomes("deny");
+    assert.match((service as Service).logged.join("\n"), /the files of commit [0-9a-f]{40} could not be fetched/);
+    await serving.stop();
   });
 
   test("credentials work from options, files and the address, and appear nowhere else", async () => {

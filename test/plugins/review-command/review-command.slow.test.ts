@@ -75,7 +75,7 @@ describe("a command", () => {
     const options = { command: [join(folder, "nothing")], environment: {}, timeout_seconds: 1, version: "1" };
     await assert.rejects(
       createCommandReviewer("scan", options).review(REQUEST, new AbortController().signal),
-      /ENOENT/,
+      /is not installed/,
     );
   });
 

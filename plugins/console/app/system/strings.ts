@@ -6,7 +6,7 @@ export const TEXTS = {
   ready: "Ready: actions are decided.",
   notReady: "Not ready: actions might not be decided.",
   unreachable: "the service does not respond; this page shows its last response",
-  stale: "A policy source has offered policies that could not be loaded since",
+  stale: "The newest policies of a source could not be loaded since",
   staleHelp: "The last good set is in force. The service's log has the faults:",
   checks: "Checks",
   sources: "Policy sources",

@@ -5,6 +5,7 @@
  * accept invalid dates on some engines.
  */
 import { celFunc, CelScalar, celUint } from "@bufbuild/cel";
+import { keepsValue } from "../../json.ts";
 import { parseRfc3339 } from "../../time.ts";
 import type { CelFunction } from "./cel-meter.ts";
 import { createDuration, createTimestamp, DURATION, TIMESTAMP } from "./cel-time.ts";
@@ -33,8 +34,7 @@ const SPECIAL = /^([+-]?)(?:(nan)|inf|infinity)$/i;
 
 function toDouble(text: string): number {
   if (/^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/.test(text)) {
-    const value = Number(text);
-    return Number.isFinite(value) ? value : failConversion();
+    return keepsValue(text) ? Number(text) : failConversion();
   }
   const [, sign, nan] = SPECIAL.exec(text) ?? failConversion();
   if (nan !== undefined) return sign === "" ? Number.NaN : failConversion();

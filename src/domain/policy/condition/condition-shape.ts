@@ -1,4 +1,5 @@
 /** Validates a condition's syntax tree before it is ever evaluated. */
+import { keepsValue } from "../../json.ts";
 import { findSimilarName } from "../../similar-name.ts";
 import { listArities, FUNCTION_NAMES } from "./cel.ts";
 import { HISTORY_VARIABLE, HISTORY_MACROS } from "./cel-history.ts";
@@ -102,6 +103,19 @@ export function findTooDeepBracket(source: string): number {
     if (depth > MAX_EXPRESSION_DEPTH) return index;
   }
   return -1;
+}
+
+/** Matches comments and string literals, so that numbers in them are skipped, and number literals with a fraction or an exponent. */
+const DOUBLES =
+  /\/\/[^\n]*|[rR][bB]?("""|'''|["'])[^]*?(?:\1|$)|("""|'''|["'])(?:\\[^]|(?!\2)[^])*(?:\2|$)|(?<![\w.])(?<double>[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+)/g;
+
+/** Throws ShapeFault for a number literal that its double changes, such as 1e-400. */
+export function checkNumbers(source: string): void {
+  for (const { groups, index } of source.matchAll(DOUBLES)) {
+    const double = groups?.["double"];
+    if (double !== undefined && !keepsValue(double))
+      throw new ShapeFault(`the number ${double} cannot be represented exactly; write another number`, index);
+  }
 }
 
 /**

@@ -23,6 +23,7 @@ import { bindHistory, isHistoryFaultMessage } from "./past-actions.ts";
 import { bindFacts, FACTS_PREFIX, isFactFaultMessage, isFactVariable } from "./source-facts.ts";
 import {
   findTooDeepBracket,
+  checkNumbers,
   checkShape,
   MAX_EXPRESSION_DEPTH,
   ShapeFault,
@@ -235,6 +236,7 @@ export function compileExpression(
   if (tooDeep >= 0) return fail(`the ${what}'s brackets nest deeper than ${MAX_EXPRESSION_DEPTH} levels`, tooDeep);
   try {
     const parsed = parseExpression(source);
+    checkNumbers(source);
     const read = findMembersRead(parsed.expr);
     const { names: declared, unavailable = new Map<string, string>() } = named;
     const scope = [...VARIABLES, ...declared].filter((name) => !unavailable.has(name));

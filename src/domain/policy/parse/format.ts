@@ -18,8 +18,8 @@ import { canonicalText } from "../../canonical.ts";
 import { reattachComments } from "./format-comments.ts";
 import { MAX_JSON_DEPTH } from "../../json.ts";
 import { escapeCharacter } from "../../text.ts";
-import { findExceededBound } from "./yaml-depth.ts";
-import { MAX_DOCUMENTS, readYaml } from "./yaml.ts";
+import { findExceededBound } from "../../yaml-depth.ts";
+import { MAX_DOCUMENTS, readYaml, YAML_OPTIONS } from "../../yaml.ts";
 
 /** Width at which unquoted text is wrapped. Does not apply to text in `>-`, which keeps its line breaks. */
 const WIDTH = 140;
@@ -68,9 +68,7 @@ function commentsOf(text: string): string {
 }
 
 function parse(source: string): Document.Parsed[] {
-  return [
-    ...parseAllDocuments(source, { version: "1.2", schema: "core", uniqueKeys: false, merge: false }),
-  ] as Document.Parsed[];
+  return [...parseAllDocuments(source, { ...YAML_OPTIONS, prettyErrors: true })] as Document.Parsed[];
 }
 
 /** Formats a source once. Returns null if it is empty or cannot be parsed. */

@@ -36,7 +36,7 @@ import {
 } from "./shared-data.ts";
 import type { LimitDocument, PolicyDocument, RuleDocument } from "../policy-types.ts";
 import { parseWindow } from "../decide/window.ts";
-import { readYaml, type SourcePosition, type YamlValue } from "./yaml.ts";
+import { readYaml, type SourcePosition, type YamlValue } from "../../yaml.ts";
 
 /** Kind of fault. Stable, so that programs can compare it. */
 export type FaultKind =

@@ -1,22 +1,25 @@
 /** Parses YAML into JSON values and their positions. Reports everything that JSON cannot represent as a fault. */
-import { unescapePointerToken } from "../../json-pointer.ts";
+import { unescapePointerToken } from "./json-pointer.ts";
 import {
   isAlias,
   isMap,
   isScalar,
   isSeq,
+  Composer,
   LineCounter,
-  parseAllDocuments,
+  Parser,
   visit,
-  type ErrorCode,
+  type CST,
   type Document,
+  type ErrorCode,
   type Node,
   type Scalar,
   type YAMLMap,
   type YAMLParseError,
   type YAMLWarning,
 } from "yaml";
-import { MAX_JSON_DEPTH, type JsonValue } from "../../json.ts";
+import { keepsValue, MAX_JSON_DEPTH, type JsonValue } from "./json.ts";
+import { escapeCharacter, formatCodePoint } from "./text.ts";
 import { findExceededBound } from "./yaml-depth.ts";
 
 /** A position in a file. Line and column start at 1. */
@@ -27,6 +30,9 @@ export interface SourcePosition {
 
 export interface YamlValue {
   value: JsonValue;
+  document: Document;
+  /** Returns the position of an offset in the file. */
+  place(offset: number): SourcePosition;
   /** Returns the position of the value at an RFC 6901 pointer, or of the nearest existing parent. */
   locate(pointer: string, at?: PlaceOptions): SourcePosition;
 }
@@ -49,7 +55,30 @@ const MAX_UNFOLDING = 50;
 export const MAX_ALIASES = 1_000;
 export const MAX_DOCUMENTS = 2_000;
 
-/** Parses YAML 1.2 with the core schema. Omits empty documents. */
+/**
+ * Characters that YAML does not permit in a file, line breaks that some readers and editors ignore, and marks that
+ * reorder a line. With them, a comment for one reader is a rule for another.
+ */
+const UNSAFE_CHARACTER =
+  /\r(?!\n)|[^\t\n\r\x20-\x7e\xa0-\u2027\u202f-\u2065\u206a-\ufefe\uff00-\ufffd\u{10000}-\u{10ffff}]/u;
+
+/**
+ * Options of the YAML library. Without `resolveKnownTags: false`, it resolves tags of YAML 1.1 such as `!!set`, whose
+ * values are not JSON. Duplicate keys are detected below, because the library's check is quadratic.
+ */
+export const YAML_OPTIONS = {
+  version: "1.2",
+  schema: "core",
+  resolveKnownTags: false,
+  merge: false,
+  uniqueKeys: false,
+  prettyErrors: false,
+} as const;
+
+/**
+ * Parses YAML 1.2 with the core schema. Omits empty documents. Reports everything that JSON cannot represent, and
+ * everything that another reader could read differently, as a fault.
+ */
 export function readYaml(source: string): { values: YamlValue[]; faults: YamlFault[] } {
   const text = source.replace(/^\uFEFF/, "");
   const lines = new LineCounter();
@@ -59,60 +88,80 @@ export function readYaml(source: string): { values: YamlValue[]; faults: YamlFau
     const { line, col } = lines.linePos(offset);
     return { line, column: col };
   };
-  const beyond = findExceededBound(text, MAX_JSON_DEPTH, MAX_DOCUMENTS);
-  if (beyond !== null) {
-    const message =
-      beyond.what === "depth"
-        ? `the file nests deeper than ${MAX_JSON_DEPTH} levels`
-        : `the file has more than ${MAX_DOCUMENTS} documents; split it`;
+  const fault = (offset: number, message: string): void => void faults.push({ ...place(offset), message });
+  const unreadable = findUnreadableText(text);
+  if (unreadable !== null) {
     // Count the lines here, because the parser has not run.
     lines.addNewLine(0);
-    for (let at = text.indexOf("\n"); at >= 0 && at < beyond.offset; at = text.indexOf("\n", at + 1))
+    for (let at = text.indexOf("\n"); at >= 0 && at < unreadable.offset; at = text.indexOf("\n", at + 1))
       lines.addNewLine(at + 1);
-    return { values, faults: [{ ...place(beyond.offset), message }] };
+    fault(unreadable.offset, unreadable.message);
+    return { values, faults };
   }
-  // Duplicate keys are detected below, because the parser's check is quadratic.
-  const parsed = parse(text, lines);
-  for (const document of parsed as Iterable<Document>) {
-    // A warning means an unknown tag or directive, so the value is unknown. Report only the first problem, because it
-    // can cause the later ones.
+  for (const document of parse(text, lines, fault)) {
+    // A warning means an unknown tag, so the value is unknown. Report only the first problem, because it can cause the
+    // later ones.
     const [wrong] = [...document.errors, ...document.warnings].sort((a, b) => a.pos[0] - b.pos[0]);
     if (wrong !== undefined) {
-      faults.push({ ...place(wrong.pos[0]), message: explainYamlError(wrong) + quotingHint(text, wrong) });
+      fault(wrong.pos[0], explainYamlError(wrong) + quotingHint(text, wrong));
       continue;
     }
     if (document.contents === null) continue;
     if (isScalar(document.contents) && document.contents.value === null) continue;
     const documentFaults = findNonJsonFaults(document);
-    // Push one by one, because the number of faults can exceed the maximum number of call arguments.
-    for (const { offset, message } of documentFaults) faults.push({ ...place(offset), message });
+    for (const { offset, message } of documentFaults) fault(offset, message);
     if (documentFaults.length > 0) continue;
     try {
       const value = JSON.parse(JSON.stringify(document.toJS({ maxAliasCount: MAX_UNFOLDING }))) as JsonValue;
-      values.push({ value, locate: (pointer, at = {}) => place(offsetOf(document, text, pointer, at)) });
-    } catch {
-      faults.push({
-        ...place(document.contents.range?.[0] ?? 0),
-        message: `aliases unfold to more than ${MAX_UNFOLDING} times their number of nodes; write the values out`,
+      values.push({
+        value,
+        document,
+        place,
+        locate: (pointer, at = {}) => place(offsetOf(document, text, pointer, at)),
       });
+    } catch {
+      fault(
+        document.contents.range?.[0] ?? 0,
+        `aliases unfold to more than ${MAX_UNFOLDING} times their number of nodes; write the values out`,
+      );
     }
   }
   return { values, faults };
 }
 
-/** Parses without stack traces and source excerpts, because a file can cause one error per character. */
-function parse(text: string, lineCounter: LineCounter): ReturnType<typeof parseAllDocuments> {
+/** Returns the first fault that must be found before the text is parsed; null if there is none. */
+function findUnreadableText(text: string): { offset: number; message: string } | null {
+  const offset = text.search(UNSAFE_CHARACTER);
+  if (offset >= 0) {
+    const character = String.fromCodePoint(text.codePointAt(offset) as number);
+    const message =
+      character === "\r"
+        ? "the file contains a carriage return without a line feed; end lines with a line feed"
+        : `the file contains the invisible character ${formatCodePoint(character)}; remove it, or write ${escapeCharacter(character)} in double quotes`;
+    return { offset, message };
+  }
+  const beyond = findExceededBound(text, MAX_JSON_DEPTH, MAX_DOCUMENTS);
+  if (beyond === null) return null;
+  const message =
+    beyond.what === "depth"
+      ? `the file nests deeper than ${MAX_JSON_DEPTH} levels`
+      : `the file has more than ${MAX_DOCUMENTS} documents; split it`;
+  return { offset: beyond.offset, message };
+}
+
+/**
+ * Parses without stack traces and source excerpts, because a file can cause one error per character. Reports
+ * directives, which can declare another version of YAML or give tags another meaning, and parses nothing then.
+ */
+function parse(text: string, lines: LineCounter, fault: (offset: number, message: string) => void): Document[] {
   const depth = Error.stackTraceLimit;
   Error.stackTraceLimit = 0;
   try {
-    return parseAllDocuments(text, {
-      lineCounter,
-      version: "1.2",
-      schema: "core",
-      uniqueKeys: false,
-      prettyErrors: false,
-      merge: false,
-    });
+    const tokens = [...new Parser(lines.addNewLine).parse(text)];
+    const directives = tokens.filter(({ type }) => type === "directive");
+    for (const { offset, source } of directives as CST.Directive[])
+      fault(offset, `files are YAML 1.2 without directives; remove the line "${source}"`);
+    return directives.length > 0 ? [] : [...new Composer(YAML_OPTIONS).compose(tokens)];
   } finally {
     Error.stackTraceLimit = depth;
   }
@@ -153,22 +202,25 @@ function findNonJsonFaults(document: Document): { offset: number; message: strin
       const message = scalarFault(node);
       if (message !== null) fault(node, message);
     },
-    Pair(_, pair) {
-      if (!isScalar(pair.key) || typeof pair.key.value !== "string")
-        fault(pair.key as Node | null, "keys must be strings; put quotes around them");
+    Pair(_, { key }) {
+      if (!isScalar(key) || typeof key.value !== "string")
+        fault(key as Node | null, "keys must be strings; put quotes around them");
+      else if (key.value === "<<" && key.type === "PLAIN")
+        fault(key as Node, "merge keys are not part of YAML 1.2; write the keys out");
     },
   });
   return faults;
 }
 
-/** Returns every key that duplicates an earlier key of the map. */
+/** Returns every key that duplicates an earlier key of the map, however its accents are composed. */
 function findRepeatedKeys({ items }: YAMLMap): Scalar[] {
   const seen = new Set<unknown>();
   const repeated: Scalar[] = [];
   for (const { key } of items) {
     if (!isScalar(key)) continue;
-    if (seen.has(key.value)) repeated.push(key);
-    seen.add(key.value);
+    const name = typeof key.value === "string" ? key.value.normalize("NFC") : key.value;
+    if (seen.has(name)) repeated.push(key);
+    seen.add(name);
   }
   return repeated;
 }
@@ -182,8 +234,8 @@ function scalarFault({ value, source }: Scalar): string | null {
     return /\p{Surrogate}/u.test(value) ? "the string contains half of a surrogate pair" : null;
   if (value === null || typeof value === "boolean") return null;
   if (typeof value !== "number") return "this value is not a string, number, boolean or null; put quotes around it";
-  const exact = Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));
-  return exact ? null : `the number ${source ?? String(value)} cannot be represented exactly; put quotes around it`;
+  const isExact = (!Number.isInteger(value) || Number.isSafeInteger(value)) && keepsValue(source ?? String(value));
+  return isExact ? null : `the number ${source ?? String(value)} cannot be represented exactly; put quotes around it`;
 }
 
 function offsetOf(document: Document, text: string, pointer: string, { key = false, offset }: PlaceOptions): number {
@@ -258,6 +310,11 @@ function quotingHint(text: string, { code, pos: [offset] }: YAMLParseError | YAM
 function explainYamlError({ code, message }: YAMLParseError | YAMLWarning): string {
   if (code === "BLOCK_AS_IMPLICIT_KEY") return "a colon and a space end an unquoted string";
   if (/call stack/i.test(message)) return `the file nests deeper than ${MAX_JSON_DEPTH} levels`;
+  const [, tag] = /^Unresolved tag: (.*)$/.exec(message) ?? [];
+  if (tag !== undefined) {
+    const name = tag.replace(/^tag:yaml\.org,2002:/, "!!");
+    return `the tag ${name} does not fit the value or is not supported; remove it`;
+  }
   const first = message.split(" at line ")[0] as string;
   return first.charAt(0).toLowerCase() + first.slice(1);
 }

@@ -1,0 +1,112 @@
+/** Which requests of a gateway have one reading, and which action they become. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { toGateRequest } from "../../src/http/resource/gateway.ts";
+import { UnreadableRequest } from "../../src/http/resource/json-body.ts";
+import type { JsonObject } from "../../src/domain/json.ts";
+
+function paramsOf(uri: string, host = "api.example"): JsonObject {
+  const headers = new Headers();
+  const original = { method: "GET", host, uri, headers, gatewayHeaders: [], body: null, declaredLength: null };
+  return toGateRequest(original, "http", "gateway").params;
+}
+
+test("a path is decoded once", () => {
+  for (const [uri, path] of [
+    ["/docs/a%20b", "/docs/a b"],
+    ["/docs/%61", "/docs/a"],
+    ["/.well-known/x", "/.well-known/x"],
+    ["/docs/a.b/c", "/docs/a.b/c"],
+    ["/docs/%C3%A9", "/docs/\u00e9"],
+    ["/docs/a:b@c~d!e$f'g(h)i*j+k,l=m&n", "/docs/a:b@c~d!e$f'g(h)i*j+k,l=m&n"],
+    ["/", "/"],
+    ["/docs/", "/docs/"],
+  ] as const)
+    assert.equal(paramsOf(uri)["path"], path);
+});
+
+test("a path that servers read differently is refused", () => {
+  for (const path of [
+    // Separators, encoded once, twice and in other cases.
+    ..."/\\.;?#%".split("").flatMap((character) => {
+      const code = (character.codePointAt(0) as number).toString(16);
+      return [`%${code}`, `%${code.toUpperCase()}`, `%25${code}`, `%2525${code}`].map((text) => `/docs/a${text}b`);
+    }),
+    "/docs/a\\b",
+    "/docs/a;b=c",
+    "/docs/a;/../b",
+    "/docs//a",
+    "//docs",
+    "/docs/./a",
+    "/docs/../a",
+    "/docs/..",
+    "/docs/.",
+    // Overlong and otherwise invalid UTF-8, and other ways to write a character.
+    "/docs/%c0%af",
+    "/docs/%c0%ae%c0%ae/a",
+    "/docs/%e0%80%af",
+    "/docs/%f0%80%80%af",
+    "/docs/%ff",
+    "/docs/%ed%a0%80",
+    "/docs/%u002f",
+    "/docs/%2",
+    "/docs/%zz",
+    // Dots and spaces at the end of a segment.
+    "/admin.",
+    "/admin./a",
+    "/admin...",
+    "/.../a",
+    "/admin%20",
+    "/admin%20/a",
+    "/admin%C2%A0",
+    "/admin%E3%80%80/a",
+    // Characters that servers map to dots, slashes and marks.
+    "/docs/%EF%BC%8E%EF%BC%8E/a",
+    "/docs/a%EF%BC%8Fb",
+    "/docs/a%EF%BC%BCb",
+    "/docs/a%EF%BC%9Fb",
+    "/docs/a%EF%BC%83b",
+    "/docs/a%EF%BC%9Bb",
+    "/docs/a%EF%BC%85b",
+    "/docs/a%E2%80%A4b",
+    "/docs/a%E2%88%95b",
+    "/docs/a%E2%81%84b",
+    "/docs/a%C2%A5b",
+    // Controls.
+    "/docs/a%00",
+    "/docs/a%0d%0ab",
+    "/docs/a%09",
+    "/docs/a%7f",
+    "/docs/a%C2%85",
+    // Not a path, or not in ASCII.
+    "docs",
+    "http://api.example/docs",
+    "*",
+    "",
+    "/docs/a b",
+    "/docs/\u00e9",
+    "/docs/a#b",
+  ])
+    assert.throws(() => paramsOf(path), UnreadableRequest, path);
+  for (const query of ["a=1;b=2", "a#b", "a=%", "a=%ff", "a=%u002f"])
+    assert.throws(() => paramsOf(`/docs?${query}`), UnreadableRequest, query);
+});
+
+test("a host has one spelling", () => {
+  for (const host of ["api.example", "API.example", "api.example:443", "Api.Example:80"])
+    assert.equal(paramsOf("/", host)["host"], "api.example");
+  assert.equal(paramsOf("/", "api.example:8443")["host"], "api.example:8443");
+  assert.equal(paramsOf("/", "[::1]:443")["host"], "[::1]");
+  for (const host of [
+    "api.example.",
+    "api..example",
+    "api.example:0443",
+    "api.example:",
+    ".example",
+    "a b",
+    "a/b",
+    "",
+    "\u212a",
+  ])
+    assert.throws(() => paramsOf("/", host), UnreadableRequest, host);
+});
