@@ -123,7 +123,8 @@ export class ExpectedRows {
     const at = parseEntryTime(String(body["at"]));
     if (at !== row.created_at) this.fault(`entry ${row.seq} is stored with a different time than it contains`);
     this.totals.latest = Math.max(this.totals.latest, at);
-    const isFollowed = NO_ENTRIES.follows(row.type);
+    // Only the plugin knows whether it folds its own type, so accept its mark.
+    const isFollowed = row.type.includes(":") ? row.followed : NO_ENTRIES.follows(row.type);
     if (isFollowed) this.changes++;
     // A process that starts reads only followed entries, so it would not apply a followed entry without this mark.
     if (row.followed !== isFollowed)

@@ -3,7 +3,6 @@
  * and the operator grants it `core: true`. Members marked "after start" throw if `setup` uses them, because the store
  * is not open yet.
  */
-import type { Fold } from "../domain/fold.ts";
 import type { PasskeyAssertion } from "../domain/gesture.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { Rota } from "../domain/rota.ts";
@@ -297,12 +296,6 @@ export interface CoreHost extends Host {
   readonly users: UserList;
   /** Available after start. */
   readonly agents: Agents;
-  /**
-   * Returns the value of a fold at the newest commit. Available after start. Rejects with StorageError.
-   * @example
-   * const { open } = await host.state(stopState);
-   */
-  state<State>(fold: Fold<State>): Promise<State>;
   /** Returns all states at the newest commit, and the time. Available after start. Rejects with StorageError. */
   snapshot(): Promise<Snapshot>;
   /** The errors of requests for an action that a bar denies. */

@@ -1,4 +1,5 @@
 /** The services that every plugin receives. The services of privileged plugins are in core-host.ts. */
+import type { Fold } from "../domain/fold.ts";
 import type { DecisionEntry, EntryType, PluginEntryType } from "../domain/entries.ts";
 import type { Delegation } from "../domain/delegations.ts";
 import type { JsonObject } from "../domain/json.ts";
@@ -158,6 +159,8 @@ export interface Transaction<Caller extends Credential | null = Credential | nul
   readonly now: number;
   /** Reads an action. Rejects with ACTION_NOT_FOUND if it does not exist or the caller cannot see it. */
   action(id: string): Promise<ActionRow>;
+  /** Returns the value of one of the plugin's folds, including changes made earlier in this batch. */
+  state<State>(fold: Fold<State>): State;
   /** The plugin's own documents. Writes commit with the transaction or not at all. */
   readonly documents: DocumentWriter;
   /**
@@ -188,6 +191,13 @@ export interface Host {
   readonly stopping: AbortSignal;
   /** This plugin's private documents. Available after start. */
   readonly documents: DocumentReader;
+  /**
+   * Returns the value of one of the plugin's folds at the newest commit. Available after start. Rejects with
+   * StorageError.
+   * @example
+   * const frozen = await host.state(frozenTools);
+   */
+  state<State>(fold: Fold<State>): Promise<State>;
   /** Returns a reader of the actions that this credential can see. Available after start. */
   actions(credential: Credential): VisibleActions;
   /**

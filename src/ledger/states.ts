@@ -22,10 +22,16 @@ export function createSnapshot(now: number, states: () => States, bars: Bars): S
 export class States implements Pick<StatesReader, "state"> {
   /** The folds that read each type of entry. */
   private readonly readers: ReadonlyMap<string, readonly Fold<unknown>[]>;
-  /** The value of each fold, keyed by name. */
-  private readonly values: ReadonlyMap<string, unknown>;
+  /**
+   * The value of each fold. The key is the object, so that no plugin can read the state of another one by declaring its
+   * name.
+   */
+  private readonly values: ReadonlyMap<Fold<unknown>, unknown>;
 
-  private constructor(readers: ReadonlyMap<string, readonly Fold<unknown>[]>, values: ReadonlyMap<string, unknown>) {
+  private constructor(
+    readers: ReadonlyMap<string, readonly Fold<unknown>[]>,
+    values: ReadonlyMap<Fold<unknown>, unknown>,
+  ) {
     this.readers = readers;
     this.values = values;
   }
@@ -33,18 +39,19 @@ export class States implements Pick<StatesReader, "state"> {
   /** Returns the states before the first entry. Throws TypeError if two folds have the same name. */
   static initial(folds: readonly Fold<unknown>[]): States {
     const readers = new Map<string, readonly Fold<unknown>[]>(FOLLOWED_BY_LEDGER.map((type) => [type, []]));
-    const values = new Map<string, unknown>();
-    for (const fold of folds as readonly Fold<unknown>[]) {
-      if (values.has(fold.name)) throw new TypeError(`two folds are named "${fold.name}"`);
-      values.set(fold.name, fold.initial);
+    const values = new Map<Fold<unknown>, unknown>();
+    for (const fold of folds) {
+      if ([...values.keys()].some(({ name }) => name === fold.name))
+        throw new TypeError(`two folds are named "${fold.name}"`);
+      values.set(fold, fold.initial);
       for (const type of Object.keys(fold.on)) readers.set(type, [...(readers.get(type) ?? []), fold]);
     }
     return new States(readers, values);
   }
 
-  state<State>({ name }: Fold<State>): State {
-    if (!this.values.has(name)) throw new Error(`no loaded plugin declares the state "${name}"`);
-    return this.values.get(name) as State;
+  state<State>(fold: Fold<State>): State {
+    if (!this.values.has(fold)) throw new Error(`no loaded plugin declares the state "${fold.name}"`);
+    return this.values.get(fold) as State;
   }
 
   /** Whether every process reads entries of this type when it starts. */
@@ -57,7 +64,7 @@ export class States implements Pick<StatesReader, "state"> {
     const folds = this.readers.get(entry.type) ?? [];
     if (folds.length === 0) return this;
     const values = new Map(this.values);
-    for (const { name, on } of folds) values.set(name, on[entry.type]?.(values.get(name), entry));
+    for (const fold of folds) values.set(fold, fold.on[entry.type]?.(values.get(fold), entry));
     return new States(this.readers, values);
   }
 }

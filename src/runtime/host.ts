@@ -122,6 +122,10 @@ function createCommon(
     clock,
     newId,
     stopping,
+    async state(fold) {
+      assertOpen("state");
+      return (await part("states")()).state(fold);
+    },
     async entries(from, to) {
       assertOpen("entries");
       const { size } = await part("ledger").head();
@@ -177,7 +181,6 @@ function createPrivileged(
       return part("agents");
     },
     barErrors: declared.bars.errors,
-    state: async (fold) => (await part("states")()).state(fold),
     async snapshot() {
       const states = await part("states")();
       return createSnapshot(clock(), () => states, declared.bars);

@@ -81,6 +81,7 @@ function createTransaction<Caller extends Credential | null>(
   const tx: Transaction<Caller> = {
     caller,
     now: batch.now,
+    state: (fold) => batch.state(fold),
     async action(id) {
       assertOpen();
       const row = await readVisibleAction(batch, caller, id);
