@@ -10,7 +10,7 @@ import { tests as data } from "@bufbuild/cel-spec/testdata/conformance.js";
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { DurationSchema, TimestampSchema } from "@bufbuild/protobuf/wkt";
-import { MAX_STEPS_PER_DECISION } from "../../src/domain/policy/condition/cel.ts";
+import { MAX_STEPS } from "../../src/domain/policy/condition/cel.ts";
 import { CelFailure } from "../../src/domain/policy/condition/cel-failure.ts";
 import { Meter, runMetered } from "../../src/domain/policy/condition/cel-meter.ts";
 import { parseExpression } from "../../src/domain/policy/condition/cel-parse.ts";
@@ -126,7 +126,7 @@ function evaluated({ expr, bindings = {} }: Case): string {
   );
   try {
     const run = planExpression(parseExpression(expr).expr, Object.keys(variables));
-    return shown(runMetered(new Meter(MAX_STEPS_PER_DECISION), () => run(variables)));
+    return shown(runMetered(new Meter(MAX_STEPS), () => run(variables)));
   } catch {
     return "an error";
   }

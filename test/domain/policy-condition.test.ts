@@ -274,7 +274,7 @@ test("each limit on the form of a condition reports its own fault, at its locati
 
 const list = (length: number, item: (i: number) => JsonObject[string] = (i) => i): JsonObject[string][] =>
   Array.from({ length }, (_, i) => item(i));
-const LIMIT = { error: "CONDITION_LIMIT", message: "the conditions need more than 100000 steps for this request" };
+const LIMIT = { error: "CONDITION_LIMIT", message: "it needs more than 1000000 steps for this request" };
 
 test("the cost of a request is counted before the work is done", () => {
   const numbers = list(1_000);
@@ -291,10 +291,10 @@ test("the cost of a request is counted before the work is done", () => {
       },
     ],
     ["params.a.contains(params.b)", { a: "a".repeat(500_000), b: `${"a".repeat(100_000)}b${"a".repeat(100_000)}` }],
-    [`size(params.a) > 0${" && size(params.a) > 0".repeat(50)}`, { a: "a".repeat(1_000_000) }],
+    [`size(params.a) > 0${" && size(params.a) > 0".repeat(50)}`, { a: "a".repeat(2_000_000) }],
     [`params.l.all(x, (params.a${" + params.a".repeat(20)}).endsWith("a"))`, { l: numbers, a: "a".repeat(100_000) }],
     ["params.l.map(x, params.l).map(x, x + x + x + x) == []", { l: list(2_000) }],
-    ["params.l.map(x, x).size() == 0", { l: list(30_000) }],
+    ["params.l.map(x, x).size() == 0", { l: list(300_000) }],
     [
       "params.l.all(x, params.l.all(y, size(params.m) > 0))",
       { l: list(100), m: Object.fromEntries(list(10_000).map((_, i) => [`k${i}`, 0])) },
@@ -302,7 +302,7 @@ test("the cost of a request is counted before the work is done", () => {
     ["params.l.filter(x, !(x in params.o)).size() == 0", { l: numbers, o: list(1_000, (i) => -i) }],
     ['params.a.matches("[ab]*a[ab]{400}c$")', { a: `c${"abbab".repeat(10_000)}!` }],
     ['params.l.exists(x, params.a.matches("(a|b)*c$"))', { l: numbers, a: "ab".repeat(500) }],
-    ["params.l.exists(x, now.getHours(params.z) > 24)", { l: numbers, z: "Europe/Berlin" }],
+    ["params.l.exists(x, now.getHours(params.z) > 24)", { l: list(3_000), z: "Europe/Berlin" }],
   ];
   for (const [source, params] of table) assert.deepEqual(evaluate(source, params), LIMIT, source);
 });
@@ -329,16 +329,12 @@ test("a large list that no condition reads costs nothing", () => {
   assert.deepEqual(evaluate("params.amount < 10", { amount: 5, rows: list(100_000) }), { value: true });
 });
 
-test("the conditions of one decision share their steps, and those of shadow policies have a separate budget", () => {
+test("the conditions of one decision do not share their steps", () => {
   const compiled = compileCondition("params.l.exists(x, params.l.exists(y, x + y < 0))");
   assert.ok(compiled.ok);
-  const shared = activation({ l: list(60) });
-  assert.deepEqual(compiled.condition.evaluate(shared), { value: false });
-  assert.deepEqual(compiled.condition.evaluate(shared, true), { value: false });
-  assert.deepEqual(compiled.condition.evaluate(shared), { value: false });
-  assert.deepEqual(compiled.condition.evaluate(shared), LIMIT);
-  assert.deepEqual(compiled.condition.evaluate(shared, true), { value: false });
-  assert.deepEqual(compiled.condition.evaluate(activation({ l: list(60) })), { value: false });
+  const shared = activation({ l: list(250) });
+  for (let i = 0; i < 10; i++) assert.deepEqual(compiled.condition.evaluate(shared), { value: false });
+  assert.deepEqual(compiled.condition.evaluate(activation({ l: list(1_000) })), LIMIT);
 });
 
 test("an automaton that a hostile text enlarged is dropped, and does not change later results", () => {

@@ -246,19 +246,49 @@ test("shadow policies are listed and never enforced", () => {
   assert.equal(alone.shadow[0]?.effect, "allow");
 });
 
-test("a shadow policy cannot use the steps of other policies", () => {
-  const costly = "params.l.all(x, params.l.all(y, x + y >= 0))";
+test("no rule can use the steps of another", () => {
+  const costly = (list: string): string => `params.${list}.all(x, params.${list}.all(y, x + y >= 0))`;
+  const numbers = (length: number): number[] => Array.from({ length }, (_, i) => i);
+  const denials = (list: string) =>
+    Array.from({ length: 20 }, (_, i) => rule(`r${i}`, "deny", { when: `!(${costly(list)})` }));
   const documents = [
-    policy(
-      "candidate",
-      Array.from({ length: 5 }, (_, i) => rule(`r${i}`, "deny", { when: `!(${costly})` })),
-      { mode: "shadow" },
-    ),
-    policy("real", [rule("ok", "allow", { when: costly })]),
+    policy("candidate", denials("long"), { mode: "shadow" }),
+    policy("real", [...denials("short"), rule("ok", "allow", { when: costly("short") })]),
   ];
-  const decision = decideOn(documents, action("crm", "update", { l: Array.from({ length: 70 }, (_, i) => i) }));
+  const decision = decideOn(documents, action("crm", "update", { short: numbers(220), long: numbers(2_000) }));
   assert.equal(decision.shadow[0]?.reason_code, "CONDITION_LIMIT");
   assert.equal(verdict(decision), "allow real/ok");
+});
+
+test("a long value exhausts only the rules that read it, in every order", () => {
+  const documents = (first: string, second: string) => [
+    policy("p", [rule("a", "deny", { when: first }), rule("b", "deny", { when: second }), rule("ok", "allow")], {
+      let: { heavy: { cel: "params.l.exists(x, params.l.exists(y, x + y < 0))" } },
+    }),
+  ];
+  const request = action("crm", "update", { l: Array.from({ length: 2_000 }, (_, i) => i), n: 1 });
+  for (const [first, second, expected] of [
+    ["params.n == 2 && heavy", "params.n == 3", "allow p/ok"],
+    ["params.n == 2 || heavy", "params.n == 1", "deny p/a"],
+    ["params.n == 2", "heavy", "deny p/b"],
+    ["params.n == 1 || heavy", "heavy", "deny p/a"],
+  ] as const) {
+    const decision = decideOn(documents(first, second), request);
+    assert.equal(verdict(decision), expected, `${first}; ${second}`);
+    if (expected !== "allow p/ok" && first !== "params.n == 1 || heavy")
+      assert.equal(decision.reason_code, "CONDITION_LIMIT");
+  }
+});
+
+test("many rules for one tool deny nothing by their number", () => {
+  const rules = Array.from({ length: 12_000 }, (_, i) =>
+    rule(`r${i}`, "deny", { tool: "shell", when: `params.command.matches("^cmd${i} [a-z]+$")` }),
+  );
+  const documents = [policy("p", [...rules, rule("ok", "allow", { tool: "shell" })])];
+  assert.equal(verdict(decideOn(documents, action("shell", "run", { command: "ls -la src" }))), "allow p/ok");
+  const long = `ls ${"src/components/checkout/step.tsx ".repeat(60)}`;
+  assert.equal(verdict(decideOn(documents, action("shell", "run", { command: long }))), "allow p/ok");
+  assert.equal(verdict(decideOn(documents, action("shell", "run", { command: "cmd11999 x" }))), "deny p/r11999");
 });
 
 test("a failing condition makes its policy deny, with the rule's name and a message of limited length", () => {

@@ -12,7 +12,7 @@ import {
   MAX_EXPRESSION_LENGTH,
   MAX_COMPREHENSION_NESTING,
 } from "../../src/domain/policy/condition/condition.ts";
-import { FUNCTION_NAMES, MAX_STEPS_PER_DECISION } from "../../src/domain/policy/condition/cel.ts";
+import { FUNCTION_NAMES, MAX_STEPS } from "../../src/domain/policy/condition/cel.ts";
 import { MAX_PATTERN_INSTRUCTIONS } from "../../src/domain/policy/condition/cel-patterns.ts";
 import { parsePolicies, parsePolicyTests, parseSharedData } from "../../src/domain/policy/parse/parse.ts";
 import { LANGUAGE_REASONS } from "../../src/domain/policy/policy-types.ts";
@@ -131,7 +131,7 @@ test("the page has every key of a rule and the limits of the code", () => {
   );
   assert.equal(MAX_COMPREHENSION_NESTING, 2);
   assert.ok(page.includes(`most ${MAX_PATTERN_INSTRUCTIONS} instructions`));
-  assert.ok(page.includes(`${number(MAX_STEPS_PER_DECISION)} steps`));
+  assert.ok(page.includes(`${number(MAX_STEPS)} steps`));
 });
 
 test("the page names every function of the extensions", () => {

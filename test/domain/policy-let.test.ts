@@ -73,7 +73,7 @@ test("a derived value that no condition reads is never evaluated", () => {
 });
 
 test("the steps of a derived value are charged once for each request", () => {
-  const elements = Array.from({ length: 9_000 }, () => 1);
+  const elements = Array.from({ length: 90_000 }, () => 1);
   const policy = (uses: string) => `policy: p
 let: { heavy: { cel: "params.list.exists(x, x == 2)" } }
 rules: [{ name: r, when: '${uses}', effect: allow }]
@@ -85,7 +85,7 @@ rules: [{ name: r, when: '${uses}', effect: allow }]
     "CONDITION_LIMIT",
   );
   assert.equal(
-    run(compile(policy("!heavy")), { list: Array.from({ length: 40_000 }, () => 1) }).reason_code,
+    run(compile(policy("!heavy")), { list: Array.from({ length: 400_000 }, () => 1) }).reason_code,
     "CONDITION_LIMIT",
   );
 });
@@ -99,7 +99,7 @@ mode: shadow
 let: { heavy: { cel: "params.list.exists(x, x == 2)" } }
 rules: [{ name: r, when: heavy, effect: allow }]
 `);
-  const { effect, shadow } = run(set, { list: Array.from({ length: 40_000 }, () => 1) });
+  const { effect, shadow } = run(set, { list: Array.from({ length: 400_000 }, () => 1) });
   assert.equal(effect, "allow");
   assert.equal(shadow[0]?.reason_code, "CONDITION_LIMIT");
 });

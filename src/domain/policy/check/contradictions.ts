@@ -1,6 +1,6 @@
 /** Finds conjunctions that are never true, such as `params.a > 100 && params.a < 50`. */
 import { unparse } from "@bufbuild/cel";
-import { MAX_STEPS_PER_DECISION } from "../condition/cel.ts";
+import { MAX_STEPS } from "../condition/cel.ts";
 import { Meter, runMetered } from "../condition/cel-meter.ts";
 import { planExpression } from "../condition/cel-plan.ts";
 import { childrenOf, type Expr, type ParsedExpression } from "../condition/cel-tree.ts";
@@ -60,7 +60,7 @@ function conjunctsOf(expr: Expr): Expr[] {
 function isFalse(expr: Expr): boolean {
   if (!isConstant(expr)) return false;
   try {
-    return runMetered(new Meter(MAX_STEPS_PER_DECISION), () => planExpression(expr, [])({})) === false;
+    return runMetered(new Meter(MAX_STEPS), () => planExpression(expr, [])({})) === false;
   } catch {
     return false;
   }

@@ -6,7 +6,7 @@
 import { unparse } from "@bufbuild/cel";
 import { ACTION_STATUSES } from "../../actions.ts";
 import { findSimilarName } from "../../similar-name.ts";
-import { findFunctions, MAX_STEPS_PER_DECISION } from "../condition/cel.ts";
+import { findFunctions, MAX_STEPS } from "../condition/cel.ts";
 import { CelFailure } from "../condition/cel-failure.ts";
 import { Meter, runMetered } from "../condition/cel-meter.ts";
 import { parseExpression } from "../condition/cel-parse.ts";
@@ -414,7 +414,7 @@ class TypeChecker {
     let failed: boolean;
     try {
       const evaluate = planExpression(node, []);
-      failed = runMetered(new Meter(MAX_STEPS_PER_DECISION), () => evaluate({})) instanceof CelFailure;
+      failed = runMetered(new Meter(MAX_STEPS), () => evaluate({})) instanceof CelFailure;
     } catch {
       failed = true;
     }

@@ -6,10 +6,10 @@ import { CelScalar, isCelError } from "@bufbuild/cel";
 import { CelFailure } from "./cel-failure.ts";
 import { kindOfType, type DeclaredType } from "./cel-kinds.ts";
 
-/** Counts the steps that a decision has left. */
+/** Counts the steps that an expression has left. */
 export class Meter {
   remaining: number;
-  /** Whether the decision has used up its steps. If so, the condition's result is invalid. */
+  /** Whether the expression has used up its steps. If so, its result is invalid. */
   exceeded = false;
 
   constructor(steps: number) {
@@ -18,7 +18,10 @@ export class Meter {
 
   charge(steps: number): void {
     this.remaining -= steps;
-    if (this.remaining >= 0) return;
+    if (this.remaining < 0) this.exhaust();
+  }
+
+  exhaust(): never {
     this.exceeded = true;
     throw new Error("too much work");
   }
@@ -29,7 +32,7 @@ const idle = new Meter(0);
 let meter = idle;
 
 /**
- * Runs `evaluate` with a decision's meter. Disables stack traces during the evaluation, because errors are ordinary
+ * Runs `evaluate` with a meter. Disables stack traces during the evaluation, because errors are ordinary
  * values in CEL, and capturing a stack takes longer than a step.
  */
 export function runMetered<T>(on: Meter, evaluate: () => T): T {
@@ -43,6 +46,11 @@ export function runMetered<T>(on: Meter, evaluate: () => T): T {
     meter = outer;
     Error.stackTraceLimit = depth;
   }
+}
+
+/** Uses up the steps of the current evaluation, because a value that it reads has used up its own. Throws. */
+export function exhaustSteps(): never {
+  return meter.exhaust();
 }
 
 /** Charges steps to the current evaluation. Throws if too few steps remain. */

@@ -19,27 +19,44 @@ interface Pattern {
   cost: CharacterCost;
 }
 
-const MAX_PATTERNS = 10_000;
-const patterns = new Map<string, Pattern>();
+/** A place in the cache. Whoever holds it keeps the compiled pattern, which is null until it is used. */
+export interface PatternSlot {
+  pattern: Pattern | null;
+}
+
+const slots = new Map<string, WeakRef<PatternSlot>>();
+const unheld = new FinalizationRegistry<string>((source) => {
+  if (slots.get(source)?.deref() === undefined) slots.delete(source);
+});
+
+/**
+ * Returns the slot of a pattern. Conditions hold the slots of their patterns, so that a pattern is compiled once,
+ * however many patterns a policy set has.
+ */
+export function patternSlot(source: string): PatternSlot {
+  const known = slots.get(source)?.deref();
+  if (known !== undefined) return known;
+  const slot: PatternSlot = { pattern: null };
+  slots.set(source, new WeakRef(slot));
+  unheld.register(slot, source);
+  return slot;
+}
 
 /** Compiles a pattern. Throws if it is not valid RE2. */
 export function compilePattern(source: string): Pattern {
-  let pattern = patterns.get(source);
-  if (pattern === undefined) {
+  const slot = patternSlot(source);
+  if (slot.pattern === null) {
     const regex = RE2JS.compile(source);
-    const size = regex.re2().prog.inst.length;
-    pattern = { regex, size, cost: computePatternCost(regex) };
-    if (patterns.size >= MAX_PATTERNS) patterns.clear();
-    patterns.set(source, pattern);
+    slot.pattern = { regex, size: regex.re2().prog.inst.length, cost: computePatternCost(regex) };
   }
-  return pattern;
+  return slot.pattern;
 }
 
 function find(source: string, { regex }: Pattern, text: string, others: number): boolean {
   const matches = regex.test(text);
   // Discard the automaton if a hostile string has made it large, or if it has fallen back to slow simulation.
   const { dfa } = regex.re2();
-  if (dfa.failed || dfa.stateCount > MAX_STATES || others > MAX_NON_ASCII) patterns.delete(source);
+  if (dfa.failed || dfa.stateCount > MAX_STATES || others > MAX_NON_ASCII) patternSlot(source).pattern = null;
   return matches;
 }
 

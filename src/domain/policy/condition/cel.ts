@@ -37,8 +37,11 @@ import { PATTERN_FUNCTIONS } from "./cel-pattern-functions.ts";
 import { CALENDAR_METHODS, TIME_ARITHMETIC, TIMESTAMP, wallClock } from "./cel-time.ts";
 import { CelOptional } from "./cel-values.ts";
 
-/** Maximum number of steps of all conditions of one decision. docs/policies.md gives the measured worst case. */
-export const MAX_STEPS_PER_DECISION = 100_000;
+/**
+ * Maximum number of steps of one condition, one named value or one other expression. They do not share their steps, so
+ * that no rule can exhaust the steps of another. docs/policies.md gives the measured worst case.
+ */
+export const MAX_STEPS = 1_000_000;
 
 /** Maximum length of a string that is converted to a number, time or duration. */
 const MAX_LITERAL = 128;

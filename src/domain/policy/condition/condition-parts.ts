@@ -1,6 +1,6 @@
 /** Evaluates each subexpression of a condition for one request. Used only for explanations, not for decisions. */
 import { unparse, type CelInput } from "@bufbuild/cel";
-import { MAX_STEPS_PER_DECISION } from "./cel.ts";
+import { MAX_STEPS } from "./cel.ts";
 import { CelFailure } from "./cel-failure.ts";
 import { Meter, runMetered } from "./cel-meter.ts";
 import { parseExpression } from "./cel-parse.ts";
@@ -30,11 +30,8 @@ export interface ConditionPart {
 
 /** Maximum number of elements of a list that are evaluated individually. */
 const MAX_ELEMENTS = 10;
-/**
- * Step limit for one condition, as a multiple of a decision's limit. Higher than in a decision, because each part is
- * evaluated separately.
- */
-const MAX_DECISIONS = 20;
+/** Maximum number of steps of all parts. Higher than in a decision, because each part is evaluated separately. */
+const MAX_STEPS_OF_PARTS = 4 * MAX_STEPS;
 const LOGIC = ["_&&_", "_||_"];
 
 /**
@@ -50,10 +47,10 @@ export function evaluateConditionParts(
   const variables = [...VARIABLES, ...named.names];
   const { names } = checkShape(written, true, variables);
   const parts: ConditionPart[] = [];
-  let remainingSteps = MAX_DECISIONS * MAX_STEPS_PER_DECISION;
+  let remainingSteps = MAX_STEPS_OF_PARTS;
 
   function evaluate(expr: Expr, { variables, bindings }: Scope): { result: unknown } | { error: string } {
-    const meter = new Meter(Math.min(MAX_STEPS_PER_DECISION, remainingSteps));
+    const meter = new Meter(Math.min(MAX_STEPS, remainingSteps));
     const most = meter.remaining;
     const tooMuch = { error: "it takes too many steps" };
     if (most <= 0) return tooMuch;

@@ -4,7 +4,7 @@ import { findSimilarName } from "../../similar-name.ts";
 import { listArities, FUNCTION_NAMES } from "./cel.ts";
 import { HISTORY_VARIABLE, HISTORY_MACROS } from "./cel-history.ts";
 import { parseReplacement, PATTERN_FUNCTION_NAMES } from "./cel-pattern-functions.ts";
-import { compilePattern, MAX_PATTERN_INSTRUCTIONS } from "./cel-patterns.ts";
+import { compilePattern, MAX_PATTERN_INSTRUCTIONS, patternSlot, type PatternSlot } from "./cel-patterns.ts";
 import { FACTS_PREFIX, isFactVariable } from "./source-facts.ts";
 import {
   countNodes,
@@ -83,6 +83,8 @@ export interface ExpressionShape {
   names: ReadonlySet<string>;
   /** Variables that the expression reads. */
   variables: ReadonlySet<string>;
+  /** The patterns of the expression. */
+  patterns: ReadonlySet<PatternSlot>;
 }
 
 /**
@@ -134,7 +136,7 @@ export function checkShape(
   const kind = boolean ? findNonBooleanKind(root) : null;
   if (kind !== null) check.fail(root, `the condition is ${kind}; it must be true or false`);
   check.visit(root, { depth: 1, nesting: 0, scope: variables });
-  return { nodes: countNodes(root), names: check.names, variables: check.read };
+  return { nodes: countNodes(root), names: check.names, variables: check.read, patterns: check.patterns };
 }
 
 /** Position of a node in the tree. */
@@ -150,6 +152,7 @@ class ShapeCheck {
   readonly names = new Set<string>();
   /** Variables that the expression reads. */
   readonly read = new Set<string>();
+  readonly patterns = new Set<PatternSlot>();
   private readonly positions: Readonly<Record<string, number>>;
   private readonly variables: readonly string[];
   private readonly unavailable: ReadonlyMap<string, string>;
@@ -348,6 +351,7 @@ class ShapeCheck {
     const source = textOf(arg);
     if (source === null)
       return this.fail(arg, `the pattern of "${name}" must be a text in the condition itself, such as "^[a-z]+$"`);
+    this.patterns.add(patternSlot(source));
     let pattern: ReturnType<typeof compilePattern>;
     try {
       pattern = compilePattern(source);

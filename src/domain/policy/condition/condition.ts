@@ -4,15 +4,15 @@
  * policy deny.
  *
  * Two limits bound the cost: the expression's text and shape at compilation (condition-shape.ts), and its steps at
- * evaluation (cel.ts).
+ * evaluation (cel.ts). Each expression has its own steps.
  */
 import type { CelInput } from "@bufbuild/cel";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { timestampFromMs, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import type { ActionRequest } from "../../actions.ts";
-import { MAX_STEPS_PER_DECISION } from "./cel.ts";
+import { MAX_STEPS } from "./cel.ts";
 import { CelFailure } from "./cel-failure.ts";
-import { chargeSteps, Meter, runMetered } from "./cel-meter.ts";
+import { exhaustSteps, Meter, runMetered } from "./cel-meter.ts";
 import { parseExpression } from "./cel-parse.ts";
 import { planExpression, type Bindings } from "./cel-plan.ts";
 import { toCelValue } from "./cel-values.ts";
@@ -48,14 +48,15 @@ export interface Expression {
   readonly names: ReadonlySet<string>;
   /** Variables and named values that the expression reads directly. */
   readonly variables: ReadonlySet<string>;
+  /** The patterns of the expression, which are compiled as long as the expression exists. */
+  readonly patterns: ExpressionShape["patterns"];
   /** Whether the expression reads attributes of the agent or its principal, including through named values. */
   readonly readsAttributes: boolean;
-  evaluate(activation: Activation, shadow?: boolean): ExpressionResult;
+  evaluate(activation: Activation): ExpressionResult;
   /**
-   * Evaluates the expression as a part of another expression, whose meter it uses. Returns a CelFailure if the
-   * evaluation fails.
+   * Evaluates the expression as a named value, within another expression. Returns a CelFailure if the evaluation fails.
    */
-  evaluateNested(bindings: Bindings): unknown;
+  evaluateNested(bindings: Bindings, meter: Meter): unknown;
 }
 
 /** The named values of a policy: constants, and expressions that are evaluated at most once per request. */
@@ -93,48 +94,40 @@ export interface Condition extends Pick<Expression, "members" | "readsAttributes
   readonly readsHistory: boolean;
   /** Names of the facts that the condition reads, including through named values. */
   readonly facts: ReadonlySet<string>;
-  /**
-   * @param shadow whether to use the separate step limit of shadow policies, so that they cannot affect other policies
-   */
-  evaluate(activation: Activation, shadow?: boolean): ConditionResult;
+  evaluate(activation: Activation): ConditionResult;
 }
 
 /** Result of a compilation. `offset` is in UTF-16 code units of the source. */
 type CompiledCondition = { ok: true; condition: Condition } | { ok: false; message: string; offset: number };
 
-/** The variables and remaining steps of one decision. The variables are built when the first condition needs them. */
+/** The variables of one decision. They are built when the first condition needs them. */
 export class Activation {
   private readonly request: ActionRequest;
   private readonly facts: ConditionFacts;
   private readonly now: number;
-  private readonly maxSteps: number;
+  private readonly shared: Meter | null;
   private variables: Bindings | null = null;
   private readonly named = new Map<NamedValues, Bindings>();
-  private meters: (Meter | null)[] = [null, null];
 
-  constructor(request: ActionRequest, facts: ConditionFacts, now: number, maxSteps = MAX_STEPS_PER_DECISION) {
+  /** @param shared the steps of all expressions together; null if each expression has its own */
+  constructor(request: ActionRequest, facts: ConditionFacts, now: number, shared: Meter | null = null) {
     this.request = request;
     this.facts = facts;
     this.now = now;
-    this.maxSteps = maxSteps;
+    this.shared = shared;
   }
 
-  /**
-   * Returns an activation with `names` and the case-folded agent of the key. Both activations share the remaining
-   * steps.
-   */
+  /** Returns an activation with `names` and the case-folded agent of the key. */
   withNames(names: Pick<ActionRequest, "agent_id" | "tool" | "operation">): Activation {
     const { principal } = this.facts;
     const bound = principal.agent_id === null ? null : foldName(principal.agent_id);
     const facts = { ...this.facts, principal: { ...principal, agent_id: bound } };
-    const renamed = new Activation({ ...this.request, ...names }, facts, this.now, this.maxSteps);
-    renamed.meters = this.meters;
-    return renamed;
+    return new Activation({ ...this.request, ...names }, facts, this.now, this.shared);
   }
 
-  /** Returns the meter of the decision. Shadow policies use a separate meter. */
-  meter(shadow: boolean): Meter {
-    return (this.meters[shadow ? 1 : 0] ??= new Meter(this.maxSteps));
+  /** Returns the meter for the next expression. */
+  meter(): Meter {
+    return this.shared ?? new Meter(MAX_STEPS);
   }
 
   /** Returns the variables, including the named values of a policy. */
@@ -142,7 +135,7 @@ export class Activation {
     if (named.names.length === 0) return this.requestBindings();
     let bindings = this.named.get(named);
     if (bindings === undefined) {
-      bindings = bindNamedValues(this.requestBindings(), named);
+      bindings = bindNamedValues(this.requestBindings(), named, () => this.meter());
       if (named.history !== null) bindHistory(bindings, this.facts.history ?? [], named.history);
       bindFacts(bindings, this.facts.sources ?? [], named.facts);
       this.named.set(named, bindings);
@@ -177,15 +170,16 @@ export class Activation {
 }
 
 /** Adds the named values. A derived value is evaluated when the first condition reads it, and then stored. */
-function bindNamedValues(variables: Bindings, { constants, derived }: NamedValues): Bindings {
+function bindNamedValues(variables: Bindings, { constants, derived }: NamedValues, nextMeter: () => Meter): Bindings {
   const bindings: Bindings = { ...variables, ...constants };
   for (const [name, expression] of derived)
     Object.defineProperty(bindings, name, {
       configurable: true,
       get() {
-        const value = expression.evaluateNested(bindings);
-        Object.defineProperty(bindings, name, { value });
-        return value;
+        const meter = nextMeter();
+        const value = expression.evaluateNested(bindings, meter);
+        Object.defineProperty(bindings, name, meter.exceeded ? { get: exhaustSteps } : { value });
+        return meter.exceeded ? exhaustSteps() : value;
       },
     });
   return bindings;
@@ -203,8 +197,8 @@ export function compileCondition(source: string, named: NamedValues = NO_NAMED_V
       readsAttributes: expression.readsAttributes,
       readsHistory: read.includes(HISTORY_VARIABLE),
       facts: new Set(read.filter(isFactVariable).map((name) => name.slice(FACTS_PREFIX.length + 1))),
-      evaluate(activation, shadow) {
-        const result = expression.evaluate(activation, shadow);
+      evaluate(activation) {
+        const result = expression.evaluate(activation);
         if ("error" in result) return result;
         return typeof result.value === "boolean"
           ? { value: result.value }
@@ -244,19 +238,24 @@ export function compileExpression(
     const run = planExpression(parsed.expr, scope);
     const inner = [...findNamesRead(named, shape.variables)].flatMap((name) => named.derived.get(name) ?? []);
     const names = new Set([...shape.names, ...inner.flatMap((expression) => [...expression.names])]);
-    const { nodes, variables } = shape;
+    const { nodes, variables, patterns } = shape;
     return {
       ok: true,
       expression: {
         members: [...new Set([...read, ...inner.flatMap(({ members }) => members)])],
         names,
         variables,
+        patterns,
         readsAttributes: readsAttributes(parsed.expr) || inner.some((expression) => expression.readsAttributes),
-        evaluate: (activation, shadow = false) =>
-          evaluate(run, { nodes, names }, activation.bindings(named), activation.meter(shadow)),
-        evaluateNested(bindings) {
-          chargeSteps(nodes);
-          return run(bindings);
+        evaluate: (activation) => evaluate(run, { nodes, names }, activation.bindings(named), activation.meter()),
+        evaluateNested(bindings, meter) {
+          try {
+            meter.charge(nodes);
+            return runMetered(meter, () => run(bindings));
+          } catch (error) {
+            if (meter.exceeded) return null;
+            throw error;
+          }
         },
       },
     };
@@ -289,7 +288,7 @@ function evaluate(
 
 const STEP_LIMIT_EXCEEDED = {
   error: "CONDITION_LIMIT",
-  message: `the conditions need more than ${MAX_STEPS_PER_DECISION} steps for this request`,
+  message: `it needs more than ${MAX_STEPS} steps for this request`,
 } as const;
 
 /**

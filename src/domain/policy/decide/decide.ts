@@ -10,7 +10,7 @@ import { DEFAULT_REJECTION_HOLDS_MS } from "../parse/bounds.ts";
 import { Evaluation } from "./evaluation.ts";
 import { applyGrant } from "./grant.ts";
 import { findUnknownHistories } from "./history-facts.ts";
-import { isExceeded, matchLimit, evaluateLimits, findRecordedUsage } from "./limit-facts.ts";
+import { isExceeded, matchLimit, findRecordedUsage } from "./limit-facts.ts";
 import { matchesAnyName } from "../compile/name-patterns.ts";
 import { type ResolvedObligations, resolveObligations } from "./resolve-obligations.ts";
 import { findFirstMatch, type RuleAnswer, MAX_REASON } from "./first-match.ts";
@@ -183,9 +183,6 @@ export function evaluateAllPolicies(
 }
 
 function collectFindings(evaluation: Evaluation, facts: Facts): RuleAnswer[] {
-  // Evaluate limits first, because `findMatchedLimits` evaluates them before usage is read. Both must use up steps in
-  // the same order.
-  evaluateLimits(evaluation);
   const findings: RuleAnswer[] = [];
   for (const policy of evaluation.applicablePolicies()) {
     const finding = findFirstMatch(policy, evaluation);

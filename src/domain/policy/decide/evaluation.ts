@@ -3,7 +3,8 @@ import type { ActionRequest } from "../../actions.ts";
 import { foldName } from "../../names.ts";
 import type { CompiledLimit, CompiledPolicySet, CompiledPolicy, CompiledRule } from "../compile/compile.ts";
 import { policiesForTool } from "../compile/rule-index.ts";
-import { MAX_STEPS_PER_DECISION } from "../condition/cel.ts";
+import { MAX_STEPS } from "../condition/cel.ts";
+import { Meter } from "../condition/cel-meter.ts";
 import { Activation, type ConditionFacts } from "../condition/condition.ts";
 import { matchNames } from "../compile/name-patterns.ts";
 import type { Facts, ReasonCode } from "../policy-types.ts";
@@ -41,9 +42,7 @@ export class Evaluation {
    * the request.
    */
   readonly grantMatches = new Map<string, number | null>();
-  /**
-   * Activation for grants. It has a separate step budget, so that a grant cannot exhaust the budget of the conditions.
-   */
+  /** Activation for grants. All grants share the steps of one condition, so that they cannot delay the decision further. */
   readonly grantActivation: Activation;
   private readonly written: Names;
   private readonly folded: Names;
@@ -58,7 +57,7 @@ export class Evaluation {
     this.now = now;
     this.facts = facts;
     this.activation = new Activation(request, facts, now);
-    this.grantActivation = new Activation(request, facts, now);
+    this.grantActivation = new Activation(request, facts, now, new Meter(MAX_STEPS));
     this.written = { tool, operation, agent };
     this.folded = { tool: foldName(tool), operation: foldName(operation), agent: foldName(agent) };
   }
@@ -92,22 +91,16 @@ export class Evaluation {
     return this.facts.session?.id ?? null;
   }
 
-  /**
-   * Returns an activation for the owner of a history. Each history has its own step budget, so that an expensive
-   * expression cannot exclude an action from another policy's history.
-   */
+  /** Returns an activation for the owner of a history. */
   historyActivation(policy: Pick<CompiledPolicy, "caseSensitive">): Activation {
-    const activation = this.inputActivation(MAX_STEPS_PER_DECISION);
+    const activation = this.inputActivation(new Meter(MAX_STEPS));
     return policy.caseSensitive ? activation : activation.withNames({ ...this.folded, agent_id: this.folded.agent });
   }
 
-  /**
-   * Returns an activation with a separate step budget. It contains only the facts that are known before any input is
-   * read.
-   */
-  inputActivation(maxSteps: number): Activation {
+  /** Returns an activation that contains only the facts that are known before any input is read. */
+  inputActivation(steps: Meter): Activation {
     const { attributes, principal } = this.facts;
-    return new Activation(this.request, { principal, ...(attributes && { attributes }) }, this.now, maxSteps);
+    return new Activation(this.request, { principal, ...(attributes && { attributes }) }, this.now, steps);
   }
 
   /**

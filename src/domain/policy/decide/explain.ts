@@ -4,7 +4,7 @@ import type { CompiledPolicySet, CompiledLimit, CompiledPolicy, CompiledRule } f
 import { evaluateConditionParts, type ConditionPart } from "../condition/condition-parts.ts";
 import { decide } from "./decide.ts";
 import { Evaluation } from "./evaluation.ts";
-import { isExceeded, matchLimit, evaluateLimits, MICROS_PER_UNIT, findRecordedUsage } from "./limit-facts.ts";
+import { isExceeded, matchLimit, MICROS_PER_UNIT, findRecordedUsage } from "./limit-facts.ts";
 import { resolveObligations } from "./resolve-obligations.ts";
 import { matchNames, normalizePatterns } from "../compile/name-patterns.ts";
 import type { Decision, Effect, Facts, PolicyDocument, ReasonCode, RuleDocument } from "../policy-types.ts";
@@ -89,9 +89,7 @@ export function explain(compiled: CompiledPolicySet, request: ActionRequest, fac
   // answer of that policy.
   const barred = facts.bars?.some(({ policy }) => policy === null) === true;
   if (barred || BARRED.includes(decision.reason_code)) return { decision, policies: [] };
-  // Use one evaluation for all policies, as decide() does, because they share the remaining steps.
   const evaluation = new Evaluation(compiled, request, facts, now);
-  evaluateLimits(resolveObligations(evaluation).evaluation);
   const policies = compiled.policies.map((policy) => {
     const definition = compiled.document.policies[policy.order]?.definition as PolicyDocument;
     return {
@@ -154,7 +152,7 @@ function explainRule(
   if (answered) return { ...common, outcome: "not_reached", condition: null };
   if (!matchers.every(({ matches }) => matches)) return { ...common, outcome: "passed", condition: null };
   if (compiled.condition === null) return { ...common, outcome: "matched", condition: null };
-  const result = compiled.condition.evaluate(activation, policy.shadow);
+  const result = compiled.condition.evaluate(activation);
   const source = rule.when as string;
   const parts = evaluateConditionParts(source, activation, policy.named);
   if ("error" in result)

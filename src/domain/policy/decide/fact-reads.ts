@@ -8,6 +8,7 @@ import { toRfc3339 } from "../../time.ts";
 import { selectDeclaredMembers } from "../check/select-typed.ts";
 import type { CompiledFact, CompiledPolicy } from "../compile/compile.ts";
 import { rulesForTool } from "../compile/rule-index.ts";
+import { Meter } from "../condition/cel-meter.ts";
 import { findSourceFact } from "../condition/source-facts.ts";
 import type { Facts, SourceFact, FactFault } from "../policy-types.ts";
 import type { Evaluation } from "./evaluation.ts";
@@ -75,10 +76,10 @@ function findNamesOfFacts(policy: CompiledPolicy, evaluation: Evaluation): Set<s
  * that an expensive input cannot prevent another policy from reading its facts.
  */
 function createCall(policy: CompiledPolicy, { source, inputs }: CompiledFact, evaluation: Evaluation): FactCall | null {
-  const activation = evaluation.inputActivation(MAX_INPUT_STEPS);
+  const activation = evaluation.inputActivation(new Meter(MAX_INPUT_STEPS));
   const values: [string, string | number | boolean][] = [];
   for (const [name, expression] of inputs) {
-    const result = expression.evaluate(activation, policy.shadow);
+    const result = expression.evaluate(activation);
     const value = "error" in result ? null : toInput(result.value);
     if (value === null) return null;
     values.push([name, value]);

@@ -27,7 +27,7 @@ export function findFirstMatch(policy: CompiledPolicy, evaluation: Evaluation): 
   for (const rule of rulesForTool(policy, evaluation.names(policy).tool)) {
     if (!evaluation.matchesRule(policy, rule)) continue;
     if (rule.condition !== null) {
-      const result = rule.condition.evaluate(evaluation.activation, policy.shadow);
+      const result = rule.condition.evaluate(evaluation.activation);
       if ("error" in result) {
         const reason = `the condition of rule "${rule.name}" in policy "${policy.name}" could not be evaluated: ${result.message}`;
         return { policy, rule, effect: "deny", reason: clipText(reason, MAX_REASON), reason_code: result.error };

@@ -245,7 +245,7 @@ function determineOwner(policy: CompiledPolicy, { per }: CompiledHistory, evalua
     const { sessionId } = evaluation;
     return sessionId === null ? { fault: "no_session" } : { subject: digest(sessionId) };
   }
-  const result = per.evaluate(evaluation.historyActivation(policy), policy.shadow);
+  const result = per.evaluate(evaluation.historyActivation(policy));
   if ("error" in result) return { fault: "no_value" };
   const value = typeof result.value === "bigint" ? Number(result.value) : result.value;
   const isKey = typeof value === "string" || typeof value === "boolean" || Number.isFinite(value);

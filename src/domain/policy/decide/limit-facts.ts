@@ -66,12 +66,6 @@ export function findMatchedLimits(submitted: Evaluation): MatchedLimit[] {
   return needs;
 }
 
-/** Evaluates the limits of all policies that apply to the action, in the order of the set. */
-export function evaluateLimits(evaluation: Evaluation): void {
-  for (const policy of evaluation.applicablePolicies())
-    for (const limit of policy.limits) matchLimit(policy, limit, evaluation);
-}
-
 /** Matches a limit against the action. Evaluates each limit at most once per evaluation. */
 export function matchLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation: Evaluation): LimitMatch {
   const match = evaluation.limitMatches.get(limit) ?? evaluateLimit(policy, limit, evaluation);
@@ -85,14 +79,14 @@ function evaluateLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation:
   if (!matchNames(limit.tools, evaluation.names(policy).tool)) return { kind: "none" };
   if (!evaluation.matchesRule(policy, rule)) return { kind: "none" };
   if (rule.condition !== null) {
-    const result = rule.condition.evaluate(activation, policy.shadow);
+    const result = rule.condition.evaluate(activation);
     if ("error" in result)
       return { kind: "error", code: result.error, message: `its condition could not be evaluated: ${result.message}` };
     if (!result.value) return { kind: "none" };
   }
   let subject = "";
   if (limit.per !== null) {
-    const result = limit.per.evaluate(evaluation.subjects(policy), policy.shadow);
+    const result = limit.per.evaluate(evaluation.subjects(policy));
     if ("error" in result)
       return {
         kind: "error",
@@ -110,7 +104,7 @@ function evaluateLimit(policy: CompiledPolicy, limit: CompiledLimit, evaluation:
   }
   let amount = 0;
   if (limit.sum !== null) {
-    const result = limit.sum.of.evaluate(activation, policy.shadow);
+    const result = limit.sum.of.evaluate(activation);
     if ("error" in result)
       return { kind: "error", code: result.error, message: `the amount could not be evaluated: ${result.message}` };
     const micros = amountToMicros(result.value);
