@@ -45,6 +45,7 @@ export type {
   Snapshot,
 } from "./contract/ledger.ts";
 export { createRepeatingTask } from "./cluster/repeating-task.ts";
+export { TimeLimitError, withTimeLimit } from "./cluster/time-limit.ts";
 export { syncFolder } from "./ledger/sign/checkpoint-file.ts";
 
 // Actions, approvals and their history

@@ -1,6 +1,14 @@
 /** Liveness and readiness, for process supervisors and load balancers. */
 import { Type, type Static } from "@sinclair/typebox";
-import { stopState, type CoreHost, defineCorePlugin, listActiveStops, type PolicyState } from "../../src/core.ts";
+import {
+  stopState,
+  type CoreHost,
+  defineCorePlugin,
+  listActiveStops,
+  type PolicyState,
+  TimeLimitError,
+  withTimeLimit,
+} from "../../src/core.ts";
 import { defineRoute, toRfc3339 } from "../../src/plugin.ts";
 import { StorageError } from "../../src/storage/index.ts";
 
@@ -9,6 +17,10 @@ import { StorageError } from "../../src/storage/index.ts";
  * flight.
  */
 const FAR_BEHIND = 10_000;
+/** Time limit of each check, because a load balancer does not wait for long. Milliseconds. */
+const CHECK_TIMEOUT_MS = 5_000;
+/** Time after which the detail reports that entries are unsigned. Milliseconds. */
+const LONG_UNSIGNED_MS = 1_000;
 
 const Check = Type.Object({ ok: Type.Boolean(), detail: Type.String() }, { additionalProperties: false });
 const Ready = Type.Object(
@@ -172,11 +184,17 @@ async function runChecks(host: CoreHost): Promise<Checks> {
  */
 async function checkLedger(host: CoreHost): Promise<Checks["ledger"]> {
   let isSettled = true;
+  const unsignedMs = host.ledger.unsignedMs();
   const signed = await probe(async () => {
     const { server } = await host.storage.head();
     isSettled = server?.isSettled !== false;
     if (isSettled) await host.ledger.checkpoint();
   });
+  if (!signed.ok && isSettled && unsignedMs > LONG_UNSIGNED_MS)
+    return {
+      ok: false,
+      detail: `${signed.detail}: the newest entries have been unsigned for ${Math.round(unsignedMs / 1000)} s; see the log`,
+    };
   return isSettled
     ? signed
     : {
@@ -224,7 +242,9 @@ async function policiesOf(host: CoreHost): Promise<Checks["policies"]> {
 
 async function progressOf(host: CoreHost): Promise<Pick<Checks, "migrations" | "lag">> {
   try {
-    const [{ applied, known: newest }, entries] = await Promise.all([host.storage.schema(), host.ledger.lag()]);
+    const [{ applied, known: newest }, entries] = await withinLimit(
+      Promise.all([host.storage.schema(), host.ledger.lag()]),
+    );
     return {
       migrations: {
         ok: applied === newest,
@@ -244,14 +264,14 @@ async function progressOf(host: CoreHost): Promise<Pick<Checks, "migrations" | "
       },
     };
   } catch (error) {
-    const detail = error instanceof StorageError ? error.kind : "failed";
+    const detail = describeError(error);
     return { migrations: { ok: false, detail, applied: 0, known: 0 }, lag: { ok: false, detail, entries: 0 } };
   }
 }
 
 async function replicasOf(host: CoreHost): Promise<Checks["replicas"]> {
   try {
-    const { count, duties } = await host.processes.list();
+    const { count, duties } = await withinLimit(host.processes.list());
     const localDuties = duties.filter((duty) => duty.here).map(({ name }) => name);
     return {
       ok: true,
@@ -264,19 +284,19 @@ async function replicasOf(host: CoreHost): Promise<Checks["replicas"]> {
       processes: count,
     };
   } catch (error) {
-    return { ok: false, detail: error instanceof StorageError ? error.kind : "failed", processes: 0 };
+    return { ok: false, detail: describeError(error), processes: 0 };
   }
 }
 
 /** Returns only the number of stops, because callers of this route are not authenticated. */
 async function stopsOf(host: CoreHost): Promise<Checks["stops"]> {
   try {
-    const held = listActiveStops(await host.state(stopState), host.clock());
+    const held = listActiveStops(await withinLimit(host.state(stopState)), host.clock());
     const whole = held.some(({ agent, tool, policy }) => agent === null && tool === null && policy === null);
     const detail = whole ? "everything is stopped" : held.length > 0 ? "some actions are stopped" : "ok";
     return { ok: held.length === 0, detail, held: held.length };
   } catch (error) {
-    return { ok: false, detail: error instanceof StorageError ? error.kind : "failed", held: 0 };
+    return { ok: false, detail: describeError(error), held: 0 };
   }
 }
 
@@ -303,12 +323,22 @@ function sourceOf({ source }: PolicyState): { kind: string; commit?: string } | 
   return kind === undefined ? null : { kind, ...(commit === undefined ? {} : { commit }) };
 }
 
-/** Runs a check. Reports only the kind of an error, because its message may contain paths and hosts. */
+/** Runs a check. */
 async function probe(work: () => Promise<void>): Promise<{ ok: boolean; detail: string }> {
   try {
-    await work();
+    await withinLimit(work());
     return { ok: true, detail: "ok" };
   } catch (error) {
-    return { ok: false, detail: error instanceof StorageError ? error.kind : "failed" };
+    return { ok: false, detail: describeError(error) };
   }
+}
+
+function withinLimit<T>(work: Promise<T>): Promise<T> {
+  return withTimeLimit(work, CHECK_TIMEOUT_MS, `no response within ${CHECK_TIMEOUT_MS / 1000} s`);
+}
+
+/** Returns only the kind of an error, because its message may contain paths and hosts. */
+function describeError(error: unknown): string {
+  if (error instanceof TimeLimitError) return error.message;
+  return error instanceof StorageError ? error.kind : "failed";
 }

@@ -209,6 +209,11 @@ function addCoreGauges(host: CoreHost, register: Registry): void {
     "Seconds by which the last entry is ahead of this machine's clock; 0 if it is not.",
     (metric) => metric.set(host.ledger.clockAhead() / 1000),
   );
+  gauge(
+    "assent_ledger_unsigned_seconds",
+    "Seconds since this process committed the first entry that no signed checkpoint covers; 0 if there is no such entry.",
+    (metric) => metric.set(host.ledger.unsignedMs() / 1000),
+  );
   const age = (since: number): number => Math.max(0, host.clock() - since) / 1000;
   gauge("assent_stops_held", "Active stops.", async (metric) =>
     metric.set(listActiveStops(await host.state(stopState), host.clock()).length),

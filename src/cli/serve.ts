@@ -105,6 +105,7 @@ examples:
         await pause(config.server.drain_seconds * 1000);
         await listening.stop();
         await runtime.stop();
+        if (runtime.hanging.length > 0) throw new Error(`${runtime.hanging.join(", ")} did not close in time`);
         resolve(0);
       });
       if (runtime.hasHomePage && origin !== null) io.out(`the console is at ${origin}`);

@@ -164,6 +164,11 @@ export interface Ledger {
    */
   lag(): Promise<number>;
   /**
+   * Returns the milliseconds since this process committed the first entry that no checkpoint covers; 0 if there is no
+   * such entry. Usually at most a few hundred. Beyond ten seconds, `transact` rejects with StorageError.
+   */
+  unsignedMs(): number;
+  /**
    * Returns the milliseconds by which the service's clock is ahead of this machine's clock. Usually 0; more if the last
    * entry has a later time, because the service's clock never goes back.
    */

@@ -2,6 +2,7 @@
  * Combines the sequencer, proofs, checkpoints and the tail in one object that the rest of the core and the plugins use.
  */
 import { auditLedger } from "../audit/ledger.ts";
+import { TimeLimitError } from "../cluster/time-limit.ts";
 import type { Vault } from "../contract/core-host.ts";
 import { combineBars } from "../contract/bar.ts";
 import { Refusal } from "../contract/errors.ts";
@@ -44,6 +45,12 @@ const NO_STATES = States.initial([]);
 /** Default time limit for the jobs of a batch, long enough for a slow disk or database. Milliseconds. */
 const DEFAULT_JOB_TIMEOUT_MS = 60_000;
 
+/**
+ * Time for which entries may be unsigned, and time limit for storing a checkpoint outside the store. Beyond it, this
+ * process makes no decisions, because a restored copy of the store could lose them without a trace. Milliseconds.
+ */
+const DEFAULT_SIGNING_LIMIT_MS = 10_000;
+
 export interface LedgerOptions {
   storage: Storage;
   /** Reads the heads of the same storage. */
@@ -61,6 +68,8 @@ export interface LedgerOptions {
   maxBatch: number;
   /** Time limit for the jobs of a batch in milliseconds. Default: 60,000. */
   jobMs?: number;
+  /** Time for which entries may be unsigned, in milliseconds. Default: 10,000. */
+  signingLimitMs?: number;
   verifyAtStart: number;
   /** File in which the newest checkpoint is stored outside the store; null: do not store a file. */
   keptCheckpoint: string | null;
@@ -91,7 +100,9 @@ export interface LedgerOptions {
 
 export interface OpenLedger extends Ledger {
   halted(): string | null;
-  /** Waits for all accepted jobs, and stores the last signature. */
+  /**
+   * Waits for all accepted jobs, and stores the last signature. Rejects with TimeLimitError if the disk does not respond.
+   */
   close(): Promise<void>;
 }
 
@@ -134,14 +145,20 @@ class ProcessLedger implements OpenLedger {
   private readonly batchListeners = new Set<(lockedMs: number) => void>();
   private seenKeptAt = 0;
   private isClosing = false;
+  private readonly signingLimitMs: number;
+  /** Whether decisions are refused because entries are unsigned. */
+  private isLagging = false;
+  /** Why the newest head is not signed; null if no attempt has failed since the last signature. */
+  private signingFault: string | null = null;
 
   constructor(options: LedgerOptions, start: StoredHead, signed: SignedCheckpoint | null) {
     const { storage, heads, log, clock } = options;
     this.options = options;
+    this.signingLimitMs = options.signingLimitMs ?? DEFAULT_SIGNING_LIMIT_MS;
     this.origin = options.origin;
     this.proofs = createProofReader(storage);
     this.tail = new LedgerTail(storage, start.size, log, (newest) => clock.observeEntryTime(newest.created_at));
-    this.kept = keptCheckpoints(options);
+    this.kept = keptCheckpoints(options, this.signingLimitMs);
     this.checkpoints = this.createCheckpoints(signed);
     this.checkpointStore = new CheckpointStore(storage, this.checkpoints, log);
     this.appended = this.createAppended();
@@ -180,8 +197,13 @@ class ProcessLedger implements OpenLedger {
   }
 
   private signingFailed(error: unknown, size: number): void {
-    if (error instanceof StorageError && error.kind === "unavailable")
-      return this.options.log.warn("the committed head could not be signed yet", { size, error: error.message });
+    if (error instanceof StorageError && error.kind === "unavailable") {
+      // Log each reason once.
+      if (this.signingFault !== error.message)
+        this.options.log.warn("the committed head could not be signed yet", { size, error: error.message });
+      this.signingFault = error.message;
+      return;
+    }
     this.sequencer.halt(
       `the committed head (size ${size}) could not be signed: ${error instanceof Error ? error.message : String(error)}; nothing more is written: stop the service and run an audit`,
     );
@@ -198,6 +220,9 @@ class ProcessLedger implements OpenLedger {
         for (const file of this.kept) await file.keep(note);
       },
       signed: () => {
+        if (this.isLagging) this.options.log.info("entries are signed again; decisions continue");
+        this.isLagging = false;
+        this.signingFault = null;
         this.appended?.changed();
         this.checkpointStore.schedule();
       },
@@ -205,11 +230,22 @@ class ProcessLedger implements OpenLedger {
     });
   }
 
+  /** Returns the reason to refuse decisions if entries have been unsigned for too long, otherwise null. */
+  private findSigningLag(): string | null {
+    const ms = this.checkpoints.unsignedMs();
+    if (ms <= this.signingLimitMs) return null;
+    const why = this.signingFault === null ? "" : `: ${this.signingFault}`;
+    const lag = `the newest entries have been unsigned for more than ${this.signingLimitMs / 1000} s${why}`;
+    if (!this.isLagging) this.options.log.error("decisions are refused until entries are signed again", { error: lag });
+    this.isLagging = true;
+    return lag;
+  }
+
   private createAppended(): AppendedCheckpoints | null {
     const { checkpointLog, clock, log } = this.options;
     if (checkpointLog == null) return null;
     const newest = (): SignedCheckpoint | null => this.checkpoints.latest();
-    return openCheckpointLog(checkpointLog.path, checkpointLog.everyMs, newest, clock.now, log);
+    return openCheckpointLog(checkpointLog.path, checkpointLog.everyMs, newest, clock.now, log, this.signingLimitMs);
   }
 
   private createHistoryAgreement(): HistoryAgreement | null {
@@ -251,6 +287,7 @@ class ProcessLedger implements OpenLedger {
       confirmUser: options.confirmUser ?? (() => Promise.reject(new Error("users cannot sign in to this service"))),
       outbox: options.outbox,
       entryFault: options.entryFault ?? (() => "no plugin declares it"),
+      unsigned: () => this.findSigningLag(),
       unstoredCheckpoint: () => checkpoints.unstored(),
       checkpointStored: (size) => checkpointStore.stored(size),
       extendsHistory: (head) => checkpoints.extendsHistory(head),
@@ -354,6 +391,10 @@ class ProcessLedger implements OpenLedger {
     return this.sequencer.halted();
   }
 
+  unsignedMs(): number {
+    return this.checkpoints.unsignedMs();
+  }
+
   clockAhead(): number {
     return this.options.clock.ahead();
   }
@@ -413,19 +454,26 @@ class ProcessLedger implements OpenLedger {
     await this.checkpointStore.close();
     await this.appended?.close();
     await this.historyAgreement?.leave();
+    const unfinished = this.kept.filter((file) => file.isWriting()).map(({ path }) => path);
+    if (this.appended?.isWriting() === true) unfinished.push(this.appended.path);
+    if (unfinished.length > 0)
+      throw new TimeLimitError(`the disk did not respond to the write of ${unfinished.join(" and ")}`);
   }
 }
 
 /** Returns the files outside the store in which this process stores the newest checkpoint. */
-function keptCheckpoints({ keptCheckpoint, stateFolder, logKeys, log }: LedgerOptions): CheckpointFile[] {
+function keptCheckpoints(
+  { keptCheckpoint, stateFolder, logKeys, log }: LedgerOptions,
+  limitMs: number,
+): CheckpointFile[] {
   const checkpointFiles: CheckpointFile[] = [];
-  if (keptCheckpoint !== null) checkpointFiles.push(openCheckpointFile(keptCheckpoint, log));
+  if (keptCheckpoint !== null) checkpointFiles.push(openCheckpointFile(keptCheckpoint, log, { limitMs }));
   // Also store a copy outside the data folder. Restoring the whole data folder restores the checkpoint in it too, so a
   // rollback would go unnoticed. The name of the copy depends on the log's first key, because one state folder serves
   // all logs.
   if (typeof stateFolder === "string")
     checkpointFiles.push(
-      openCheckpointFile(stateCheckpointPath(stateFolder, logKeys.keys().first), log, { optional: true }),
+      openCheckpointFile(stateCheckpointPath(stateFolder, logKeys.keys().first), log, { optional: true, limitMs }),
     );
   return checkpointFiles;
 }

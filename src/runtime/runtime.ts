@@ -15,6 +15,7 @@ import {
 } from "../identity/first-keys.ts";
 import { followSources } from "../policies/follow-sources.ts";
 import { createLeaderLease } from "../cluster/leader-lease.ts";
+import { TimeLimitError, withTimeLimit } from "../cluster/time-limit.ts";
 import { createIdempotencySweep } from "../cluster/sweep-idempotency.ts";
 import { createSumUpdater } from "../cluster/update-sums.ts";
 import { publishCheckpoints } from "../ledger/witness/publish.ts";
@@ -29,6 +30,9 @@ export type { RuntimeOptions } from "./assembly.ts";
 
 /** Page of the plugin that signs people in. */
 const SIGN_IN_PATH = "/sign-in";
+
+/** Time limit for closing one part of the service, longer than the time limits of its work. Milliseconds. */
+const CLOSE_TIMEOUT_MS = 30_000;
 
 export interface Runtime {
   fetch: FetchHandler;
@@ -64,8 +68,13 @@ export interface Runtime {
   rotateLogKey: ServiceParts["rotateLogKey"];
   /** Ends the waits of requests, so that they get a response before the server closes. */
   beginStop(): void;
-  /** Waits for accepted work, and then closes everything. Idempotent. */
+  /**
+   * Waits for accepted work, and then closes everything. Idempotent. Resolves even if a part of the service hangs, whose
+   * name `hanging` then contains.
+   */
   stop(): Promise<void>;
+  /** Names of the parts that did not close within their time limit. */
+  readonly hanging: readonly string[];
   /** The privileged host, for tests and commands. Available after the start. */
   readonly host: CoreHost;
   /** The routes of all plugins. */
@@ -87,6 +96,7 @@ class ServiceRuntime implements Runtime {
   readonly fetch: FetchHandler;
   readonly host: CoreHost;
   readonly routes: readonly Route[];
+  readonly hanging: string[] = [];
   private readonly assembly: Assembly;
   /** Functions that close the opened components. `stop` calls them in reverse order. */
   private readonly opened: Disposer[] = [];
@@ -233,8 +243,9 @@ class ServiceRuntime implements Runtime {
     this.beginStop();
     for (let part = this.opened.pop(); part !== undefined; part = this.opened.pop()) {
       try {
-        await part.close();
+        await withTimeLimit(part.close(), CLOSE_TIMEOUT_MS, `it did not close within ${CLOSE_TIMEOUT_MS / 1000} s`);
       } catch (error) {
+        if (error instanceof TimeLimitError) this.hanging.push(part.name);
         // Continue to close the other components, most importantly the store.
         this.assembly.log.error("a part of the service did not stop as it should", {
           part: part.name,

@@ -260,7 +260,8 @@ export function stopOnSignals(stop: (signal: string) => Promise<void>): void {
         () => process.exit(0),
         (error: unknown) => {
           process.stderr.write(`assent: stopping failed: ${String(error)}\n`);
-          process.exit(1);
+          // An exit would wait for threads that wait for a disk. The process can be killed at any time without loss.
+          process.kill(process.pid, "SIGKILL");
         },
       );
     });

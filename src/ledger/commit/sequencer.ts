@@ -65,6 +65,8 @@ export interface SequencerOptions extends TrustedHistory {
   entryFault: BatchContext["entryFault"];
   /** Resolves once the processes have agreed on the database. Rejects with StorageError. */
   agree(): Promise<void>;
+  /** Returns the reason to refuse jobs if entries have been unsigned for too long, otherwise null. */
+  unsigned(): string | null;
   /** Returns a signed checkpoint that is not stored yet. */
   unstoredCheckpoint(): { size: number; note: string } | null;
   checkpointStored(size: number): void;
@@ -302,6 +304,12 @@ export class Sequencer {
   /** Runs the batch once. Adds jobs that arrive while it waits for the lock to `live`. */
   private async attempt(live: QueuedJob[]): Promise<Attempt> {
     const { options } = this;
+    // A stop must work in any case.
+    const unsigned = live[0]?.urgent === true ? null : options.unsigned();
+    if (unsigned !== null) {
+      for (const pending of live) pending.reject(new StorageError("unavailable", unsigned));
+      return { outcome: "refused" };
+    }
     let lockedAt: number | null = null;
     try {
       if (this.haltedBecause !== null) throw new StorageError("corrupt", this.haltedBecause);

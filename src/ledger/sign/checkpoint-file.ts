@@ -6,6 +6,7 @@ import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync } from "node:fs";
 import { open, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { withTimeLimit } from "../../cluster/time-limit.ts";
 import type { Config } from "../../config/index.ts";
 import type { Vault } from "../../contract/core-host.ts";
 import type { Logger } from "../../contract/host.ts";
@@ -36,10 +37,12 @@ export interface CheckpointFile {
    */
   read(): string | null;
   /**
-   * Writes the note durably, unless another process stored a newer note at this path. If that fails and the file is not
-   * optional, rejects with StorageError; the note must then not be returned to any caller.
+   * Writes the note durably, unless another process stored a newer note at this path. If that fails or exceeds the time
+   * limit, and the file is not optional, rejects with StorageError; the note must then not be returned to any caller.
    */
   keep(note: string): Promise<void>;
+  /** Whether a write is running. After the time limit, it is the write of a disk that does not respond. */
+  isWriting(): boolean;
   /** Renames the file, so that it is no longer used. Returns the new name, which contains the size. */
   setAside(size: number): string;
 }
@@ -47,19 +50,22 @@ export interface CheckpointFile {
 /**
  * Opens the file.
  * @param optional whether the service continues without the file if it is not usable. The failure is then logged once
+ * @param limitMs time limit of a write
  */
 export function openCheckpointFile(
   path: string,
   log: Logger,
-  { optional = false }: { optional?: boolean } = {},
+  { optional = false, limitMs }: { optional?: boolean; limitMs: number },
 ): CheckpointFile {
-  let writing: Promise<void> = Promise.resolve();
+  /** The running write. Only one runs, because a write that hangs occupies one of the few threads of the runtime. */
+  let running: { startedAt: number; ended: Promise<void> } | null = null;
   let written: string | null = null;
   let unusable = false;
+  let hasWarned = false;
 
   function skip(error: unknown): void {
-    if (unusable) return;
-    unusable = true;
+    if (hasWarned) return;
+    hasWarned = true;
     log.warn("the newest checkpoint is not stored outside the data folder; set `state` or ASSENT_STATE", {
       path,
       error: String(error),
@@ -72,14 +78,27 @@ export function openCheckpointFile(
       if (sizeOf(await readFile(path, "utf8").catch(() => "")) > sizeOf(note)) return;
       await replaceFile(path, note);
       written = note;
+      hasWarned = false;
     } catch (error) {
-      if (optional) return skip(error);
-      throw new StorageError(
-        "unavailable",
-        `the newest checkpoint could not be stored in ${path}, so it is not published: ${error instanceof Error ? error.message : String(error)}`,
-        { cause: error },
-      );
+      if (optional) unusable = true;
+      throw error;
     }
+  }
+
+  /** Starts the write once the earlier write has ended. */
+  async function writeInTurn(note: string): Promise<void> {
+    while (running !== null) await withinLimit(running);
+    const result = write(note);
+    const started = { startedAt: performance.now(), ended: result.catch(() => undefined) };
+    running = started;
+    void started.ended.then(() => (running = null));
+    await withinLimit(started);
+    await result;
+  }
+
+  function withinLimit({ startedAt, ended }: { startedAt: number; ended: Promise<void> }): Promise<void> {
+    const remainingMs = startedAt + limitMs - performance.now();
+    return withTimeLimit(ended, remainingMs, `the disk did not respond within ${limitMs / 1000} s`);
   }
 
   // Create the folder only at startup. A folder that disappears later was moved, and must not be created again.
@@ -96,15 +115,24 @@ export function openCheckpointFile(
         return readCheckpointFile(path);
       } catch (error) {
         if (!optional || !isPermissionDenied(error)) throw error;
+        unusable = true;
         skip(error);
         return null;
       }
     },
-    keep(note) {
-      const written = writing.then(() => write(note));
-      writing = written.catch(() => undefined);
-      return written;
+    async keep(note) {
+      try {
+        await writeInTurn(note);
+      } catch (error) {
+        if (optional) return skip(error);
+        throw new StorageError(
+          "unavailable",
+          `the newest checkpoint could not be stored in ${path}, so it is not published: ${error instanceof Error ? error.message : String(error)}`,
+          { cause: error },
+        );
+      }
     },
+    isWriting: () => running !== null,
     setAside(size) {
       const aside = `${path}.before-rollback-${size}`;
       renameSync(path, aside);

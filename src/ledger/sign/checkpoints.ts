@@ -15,6 +15,8 @@ import type { ProofReader } from "../reader.ts";
  * Milliseconds.
  */
 const SIGN_EVERY = 100;
+/** Interval at which a failed signature is tried again. Milliseconds. */
+const RETRY_MS = 1_000;
 
 interface CheckpointOptions {
   origin: string;
@@ -37,6 +39,12 @@ export class Checkpoints {
   private waiting: { head: LedgerHead; base: SignedCheckpoint | null } | null = null;
   private timer: ReturnType<typeof setTimeout> | null = null;
   private signedAt = -Infinity;
+  private isSigning = false;
+  private isClosed = false;
+  /** Size of the last head that this process committed. */
+  private committedSize = 0;
+  /** Time of the first commit of this process that no checkpoint covers; null if there is none. */
+  private unsignedSince: number | null = null;
   /** Checkpoints of heads that this process committed. Later commits of this process always extend them. */
   private readonly own = new WeakSet<SignedCheckpoint>();
   /** Pending signatures. They are made one at a time, because each must extend the previously signed checkpoint. */
@@ -59,11 +67,22 @@ export class Checkpoints {
    */
   committed(head: LedgerHead, base: SignedCheckpoint | null): void {
     this.waiting = { head, base };
-    if (this.timer !== null) return;
-    this.timer = setTimeout(
-      () => void this.signWaiting(),
-      Math.max(0, SIGN_EVERY - (performance.now() - this.signedAt)),
-    );
+    this.committedSize = head.size;
+    if (head.size > (this.newest?.size ?? 0)) this.unsignedSince ??= performance.now();
+    this.schedule(SIGN_EVERY - (performance.now() - this.signedAt));
+  }
+
+  /**
+   * Returns the milliseconds since this process committed the first entry that no checkpoint covers; 0 if there is no
+   * such entry.
+   */
+  unsignedMs(): number {
+    return this.unsignedSince === null ? 0 : performance.now() - this.unsignedSince;
+  }
+
+  private schedule(ms: number): void {
+    if (this.timer === null && !this.isSigning && !this.isClosed)
+      this.timer = setTimeout(() => void this.signWaiting(), Math.max(0, ms));
   }
 
   extendsHistory(head: LedgerHead): Promise<boolean> {
@@ -75,6 +94,7 @@ export class Checkpoints {
    * history.
    */
   async sign(read: () => Promise<LedgerHead>): Promise<SignedCheckpoint> {
+    const startedAt = performance.now();
     // Read the checkpoint before the head, because an older head might not contain a newer checkpoint.
     const before = this.newest;
     const head = await read();
@@ -85,7 +105,7 @@ export class Checkpoints {
         if (this.newest.size > head.size) return this.newest;
         if (!(await this.extendsCheckpoint(head, this.newest))) throw this.doesNotExtend(head, this.newest);
       }
-      return this.publish(head);
+      return this.publish(head, startedAt);
     });
   }
 
@@ -102,6 +122,8 @@ export class Checkpoints {
 
   /** Signs the last committed head. */
   async close(): Promise<void> {
+    this.isClosed = true;
+    await this.queue;
     await this.signWaiting();
     await this.queue;
   }
@@ -112,8 +134,11 @@ export class Checkpoints {
     return result;
   }
 
-  /** Signs a head that is known to extend `newest`. Must not be called concurrently. */
-  private async publish(head: LedgerHead): Promise<SignedCheckpoint> {
+  /**
+   * Signs a head that is known to extend `newest`. Must not be called concurrently.
+   * @param asOf a time before which no head was committed that `head` does not cover
+   */
+  private async publish(head: LedgerHead, asOf: number): Promise<SignedCheckpoint> {
     if (this.newest !== null && this.newest.size === head.size && equalBytes(this.newest.root, head.root))
       return this.newest;
     if (this.newest !== null && this.newest.size >= head.size) {
@@ -129,6 +154,7 @@ export class Checkpoints {
     await this.options.keep(note);
     this.newest = { size: head.size, root: head.root, note };
     this.signedAt = performance.now();
+    this.unsignedSince = this.committedSize > head.size ? asOf : null;
     this.options.signed();
     return this.newest;
   }
@@ -154,16 +180,24 @@ export class Checkpoints {
     this.waiting = null;
     if (next === null) return;
     const { head, base } = next;
+    const startedAt = performance.now();
+    this.isSigning = true;
     try {
       await this.inTurn(async () => {
         // Since the head was committed, a newer head may have been signed on request.
         if (this.newest !== null && this.newest.size >= head.size) return;
         const isOwn = this.newest === base || (this.newest !== null && this.own.has(this.newest));
         if (!isOwn && !(await this.extendsCheckpoint(head, this.newest))) throw this.doesNotExtend(head, this.newest);
-        this.own.add(await this.publish(head));
+        this.own.add(await this.publish(head, startedAt));
       });
+      this.isSigning = false;
+      if (this.waiting !== null) this.schedule(SIGN_EVERY);
     } catch (error) {
+      this.isSigning = false;
       this.options.failed(error, head.size);
+      if (!(error instanceof StorageError) || error.kind !== "unavailable") return;
+      this.waiting ??= next;
+      this.schedule(RETRY_MS);
     }
   }
 }

@@ -5,19 +5,24 @@
  */
 import { mkdir, open, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
+import { withTimeLimit } from "../../cluster/time-limit.ts";
 import type { Logger } from "../../contract/host.ts";
 import type { SignedCheckpoint } from "../../contract/ledger.ts";
 
 export interface AppendedCheckpoints {
   /** Schedules an append of the newest checkpoint, without delaying decisions. */
   changed(): void;
-  /** Appends the newest checkpoint and waits until it is written. Never rejects. */
+  /** Appends the newest checkpoint and waits until it is written, or until the time limit. Never rejects. */
   close(): Promise<void>;
+  /** Whether an append is running. */
+  isWriting(): boolean;
+  readonly path: string;
 }
 
 /**
  * Opens the file. Each line is `{"at", "note", "size"}`.
  * @param newest a function that returns the checkpoint to write
+ * @param closeMs time limit of the last append when the file is closed
  */
 export function openCheckpointLog(
   path: string,
@@ -25,6 +30,7 @@ export function openCheckpointLog(
   newest: () => SignedCheckpoint | null,
   clock: () => number,
   log: Pick<Logger, "warn">,
+  closeMs: number,
 ): AppendedCheckpoints {
   let timer: ReturnType<typeof setTimeout> | null = null;
   let writing: Promise<void> = Promise.resolve();
@@ -33,10 +39,12 @@ export function openCheckpointLog(
   /** Whether the file might end in an incomplete line, which an earlier process or a failed write can leave. */
   let mayBeTorn = true;
   let hasFolder = false;
+  let isWriting = false;
 
   async function append(): Promise<void> {
     const signed = newest();
     if (signed === null || signed.size <= written) return;
+    isWriting = true;
     try {
       // Create the folder only once. A folder that disappears later was moved or unmounted, and a new folder would hide
       // that.
@@ -64,6 +72,8 @@ export function openCheckpointLog(
         });
       complaint = String(error);
       plan();
+    } finally {
+      isWriting = false;
     }
   }
 
@@ -78,12 +88,15 @@ export function openCheckpointLog(
   }
 
   return {
+    path,
     changed: plan,
+    isWriting: () => isWriting,
     async close() {
       closed = true;
       if (timer !== null) clearTimeout(timer);
       timer = null;
-      await (writing = writing.then(append));
+      writing = writing.then(append);
+      await withTimeLimit(writing, closeMs, "the disk did not respond").catch(() => undefined);
     },
   };
 }
