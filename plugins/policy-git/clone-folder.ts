@@ -7,7 +7,6 @@ import { basename, join } from "node:path";
 /** Age after which a folder of another machine is removed. No load takes so long. Milliseconds. */
 const MAX_AGE_MS = 86_400_000;
 
-const MACHINE = createHash("sha256").update(hostname()).digest("hex").slice(0, 8);
 const NAME = /^([0-9a-f]{8})-([0-9]+)-[0-9a-f]{16}$/;
 
 /** Names of this process's folders. */
@@ -16,7 +15,7 @@ const inUse = new Set<string>();
 /** Creates a folder in `parent`. First removes the folders of processes that did not remove their own. */
 export async function createCloneFolder(parent: string): Promise<string> {
   await removeAbandoned(parent);
-  const name = `${MACHINE}-${process.pid}-${randomBytes(8).toString("hex")}`;
+  const name = `${machineId()}-${process.pid}-${randomBytes(8).toString("hex")}`;
   inUse.add(name);
   const folder = join(parent, name);
   await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -39,7 +38,7 @@ async function removeAbandoned(parent: string): Promise<void> {
 async function isAbandoned(folder: string): Promise<boolean> {
   const [, machine, pid] = NAME.exec(basename(folder)) ?? [];
   // An earlier process in this container can have had the same id.
-  if (machine === MACHINE) return Number(pid) === process.pid || !isRunning(Number(pid));
+  if (machine === machineId()) return Number(pid) === process.pid || !isRunning(Number(pid));
   const { mtimeMs = Date.now() } = await stat(folder).catch(() => ({ mtimeMs: undefined }));
   return Date.now() - mtimeMs > MAX_AGE_MS;
 }
@@ -49,7 +48,19 @@ function isRunning(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // EPERM: the process belongs to another user.
-    return (error as NodeJS.ErrnoException).code === "EPERM";
+    return (error as NodeJS.ErrnoException).code !== "ESRCH";
+  }
+}
+
+function machineId(): string {
+  return createHash("sha256").update(readHostname()).digest("hex").slice(0, 8);
+}
+
+function readHostname(): string {
+  try {
+    return hostname();
+  } catch {
+    // Deno permits it only with --allow-sys=hostname.
+    return "";
   }
 }
