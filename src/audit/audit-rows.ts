@@ -3,6 +3,7 @@
  * that they refer to.
  */
 import type { Vault } from "../contract/core-host.ts";
+import { describeSealedRow, SEALED_TABLES, type RowSeals } from "../contract/row-seals.ts";
 import type {
   ActionRow,
   CopiedRow,
@@ -65,6 +66,8 @@ interface RowsAudit {
   /** Returns the log's keys. The member is null if checkpoints are not verified. */
   keys: (() => LogKeys) | null;
   verify: Vault["verify"];
+  /** Null if the secret is not known. Seals are then not verified. */
+  seals: RowSeals | null;
 }
 
 export async function auditRows(audit: RowsAudit, copying: StorageCopying, fault: ReportFault): Promise<void> {
@@ -81,6 +84,13 @@ export async function auditRows(audit: RowsAudit, copying: StorageCopying, fault
     checkDelivery(audit, row as unknown as DeliveryRow, prefixFaults(`the message ${String(row["id"])}`, report)),
   );
   await checkEachRow(copying, "meta", fault, (row, report) => checkMeta(audit, row, report));
+  const { seals } = audit;
+  if (seals === null) return;
+  for (const table of SEALED_TABLES)
+    await checkEachRow(copying, table, fault, async (row, report) => {
+      if (!seals.matches(table, row as never))
+        report(`${describeSealedRow(table, row as never)} was changed outside the service: its seal does not match`);
+    });
 }
 
 /**

@@ -5,6 +5,7 @@
  * suggested rule allowed.
  */
 import type { Vault } from "../contract/core-host.ts";
+import type { RowSeals } from "../contract/row-seals.ts";
 import type { StorageCopying } from "../contract/storage.ts";
 import type { LogKeys } from "../domain/log-keys.ts";
 import { tilesBetween } from "../domain/tiles.ts";
@@ -28,6 +29,8 @@ interface StoreAuditOptions {
    * verified.
    */
   vkey?: string;
+  /** Compares rows with their seals. If absent, seals are not verified, because that needs the service's secret. */
+  seals?: RowSeals;
   progress?(part: "entries" | "actions" | "policy sets", done: number, total: number): void;
 }
 
@@ -157,7 +160,8 @@ async function checkCopiedTables(
 ): Promise<void> {
   const { policies, stops, holds, grants, suggested, plans, signing, changes } = entries;
   const keys = options.vkey === undefined ? null : signing.logKeys;
-  const rows = { store, policies, stops, holds, grants, suggested, plans, keys, verify: options.verify };
+  const { verify, seals = null } = options;
+  const rows = { store, policies, stops, holds, grants, suggested, plans, keys, verify, seals };
   const rowFault = createFaultCollector(faults);
   await reportUnreadableData("the rows about actions", rowFault, () => auditRows(rows, copying, rowFault));
   await retryWhileFaulty("the head", createFaultCollector(faults), async (fault) => {

@@ -10,6 +10,8 @@ interface UnrecordedColumn {
   why: string;
 }
 
+const PROGRESS = "progress of the delivery, on which no decision depends";
+
 export const UNRECORDED_COLUMNS: readonly UnrecordedColumn[] = [
   { table: "api_keys", column: "prefix", why: "helps people recognise the key; the ledger contains no part of a key" },
   {
@@ -27,21 +29,14 @@ export const UNRECORDED_COLUMNS: readonly UnrecordedColumn[] = [
     column: "waits",
     why: "which service processes have an open wait of the agent for the action, and when each wait ends; displayed to approvers. No decision depends on this column",
   },
-  {
-    table: "idempotency",
-    column: "idempotency_key",
-    why: "the client chooses it. If someone changes it, a retry becomes a new request, which is decided and recorded",
-  },
-  {
-    table: "idempotency",
-    column: "body_hash",
-    why: "compared for actions only. For agents, API keys and policies, a change only causes the service to reject a retry, or to return the result of the first request",
-  },
-  {
-    table: "deliveries",
-    column: "*",
-    why: "recipients depend on the configuration at the time, which is not recorded, and delivery progress does not affect decisions. The audit compares the entry, the action, the kind and the time",
-  },
+  { table: "deliveries", column: "position", why: "numbers deliveries" },
+  { table: "deliveries", column: "state", why: PROGRESS },
+  { table: "deliveries", column: "attempts", why: PROGRESS },
+  { table: "deliveries", column: "next_at", why: PROGRESS },
+  { table: "deliveries", column: "give_up_at", why: PROGRESS },
+  { table: "deliveries", column: "last_error", why: PROGRESS },
+  { table: "deliveries", column: "delivered_at", why: PROGRESS },
+  { table: "deliveries", column: "updated_at", why: PROGRESS },
   {
     table: "policy_versions",
     column: "yaml",
@@ -53,7 +48,7 @@ export const UNRECORDED_COLUMNS: readonly UnrecordedColumn[] = [
     column: "*",
     why: "the rows in the next table are not compared; other rows are",
   },
-  { table: "documents", column: "*", why: "belong to plugins" },
+  { table: "documents", column: "version", why: "numbers the writes of documents" },
   { table: "document_counter", column: "*", why: "numbers documents" },
   { table: "action_sums", column: "*", why: "sums for analytics, computed from actions" },
   { table: "sums_state", column: "*", why: "progress of these sums" },

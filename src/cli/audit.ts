@@ -2,7 +2,11 @@ import type { Config } from "../config/index.ts";
 import { nullIfCorrupt, type Storage } from "../contract/storage.ts";
 import { vkeyAtSize } from "../domain/log-keys.ts";
 import { toRfc3339 } from "../domain/time.ts";
-import { verifyEd25519 } from "../identity/vault.ts";
+import type { RowSeals } from "../contract/row-seals.ts";
+import { hasOtherSecret } from "../identity/pin-secret.ts";
+import { createRowSeals } from "../identity/row-seals.ts";
+import { openExistingVault, verifyEd25519 } from "../identity/vault.ts";
+import { createLogger } from "../serve/log.ts";
 import { auditStore, type StoreAuditReport } from "../audit/audit-store.ts";
 import {
   verifyCheckpointFile,
@@ -66,11 +70,15 @@ examples:
       const savedCheckpoints = readSavedCheckpoints(config, [storedKey, vkey]);
       if (values.checkpoint !== undefined && note !== null)
         savedCheckpoints.notes.push({ path: values.checkpoint, note });
+      const secret = await readSeals(config, storage);
       const done = await auditStore(storage, {
         verify: verifyEd25519,
         progress: createProgressReporter(io),
         ...(vkey === null ? {} : { vkey }),
+        ...(secret.seals === null ? {} : { seals: secret.seals }),
       });
+      if (secret.fault !== null) done.faults.push(secret.fault);
+      if (secret.warning !== null) done.warnings.push(secret.warning);
       if (storedKey === null && done.size > 0)
         done.faults.push(
           `the store has ${done.size} entries and does not name the log's key: it was removed${vkey === null ? ", and no signature was verified; give the key with --key" : ""}`,
@@ -109,6 +117,34 @@ examples:
     return report.faults.length === 0 ? EXIT_CODES.ok : EXIT_CODES.unverified;
   },
 };
+
+interface SealsOfStore {
+  /** Null if the secret is not known, or is not the secret of the store. */
+  seals: RowSeals | null;
+  fault: string | null;
+  warning: string | null;
+}
+
+/** Returns the seals under the service's secret, which the audit needs to verify rows that no entry describes. */
+async function readSeals(config: Config, storage: Storage): Promise<SealsOfStore> {
+  const log = createLogger("silent");
+  const vault = openExistingVault(config, log);
+  if (vault === null)
+    return {
+      seals: null,
+      fault: null,
+      warning:
+        "the seals of documents, deliveries and idempotency keys were not verified, because the service's secret is not here; set ASSENT_SECRET, or audit with the service's data folder",
+    };
+  if (await hasOtherSecret(storage, vault))
+    return {
+      seals: null,
+      fault:
+        "the secret is not the one that the store was first used with, so the seals of its rows were not verified; audit with the service's ASSENT_SECRET or data folder",
+      warning: null,
+    };
+  return { seals: createRowSeals(vault, log), fault: null, warning: null };
+}
 
 /**
  * An unsigned entry that is older than this causes a warning, because a running service signs entries within a second.

@@ -32,7 +32,7 @@ first writes the files of "assent init". The first start prints an admin key and
   --first-keys WHERE  print, or file: first-keys in the data folder, readable only by its user. Default: file in
                   a container, else print (ASSENT_FIRST_KEYS)
   --accept-rollback   start even if the store is older than its stored checkpoint: after a restore
-  --accept-secret     start with a token secret that differs from that of other processes on this database
+  --accept-secret     start with a token secret that differs from the secret of the store; stop all other processes first
   --accept-environment  start with an environment that differs from that of other processes on this database
 
 examples:

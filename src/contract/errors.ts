@@ -15,6 +15,7 @@ export const ERRORS = {
   MISSING_CREDENTIAL: [401, "No API key was sent"],
   INVALID_CREDENTIAL: [401, "The API key is not valid"],
   KEY_ALTERED: [409, "The stored API key does not match the ledger"],
+  STORE_ALTERED: [409, "A row in the store was changed outside the service"],
   INSUFFICIENT_SCOPE: [403, "The API key lacks a required scope"],
   AGENT_MISMATCH: [403, "The API key is bound to an agent that cannot make this request"],
   AGENT_UNBOUND: [403, "The API key is not bound to an agent"],

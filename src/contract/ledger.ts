@@ -6,6 +6,7 @@ import type { Attributes, Facts } from "../domain/policy/policy-types.ts";
 import type { BarTarget, PlacedBar } from "./bar.ts";
 import type { StatesReader } from "./states.ts";
 import type { AppendedEntry, Credential } from "./host.ts";
+import type { RowSeals } from "./row-seals.ts";
 import type { ActivePolicies } from "./active-policies.ts";
 import type {
   DocumentReads,
@@ -35,6 +36,8 @@ export interface LedgerTransaction extends Omit<
   readonly now: number;
   /** The active policy set, read under the ledger's lock. */
   readonly activePolicies: ActivePolicies;
+  /** Seals rows, and compares rows with their seals. */
+  readonly seals: RowSeals;
   /**
    * Canonicalises, numbers and hashes an entry, and adds it to the batch. If a fold reads entries of this type, the
    * epoch increases, so that every process applies the entry and discards its caches. `submittedBy` is the key that submitted the

@@ -6,6 +6,7 @@ import { isApprovalRequest } from "./message.ts";
 import type { BatchEntries, DeliveryCause, NewDelivery, OutboxOptions } from "./new-delivery.ts";
 import { findOpenedStages, readActionEntries } from "./opened-stages.ts";
 import { buildApprovalRequests, computeRequestExpiry, type Urgency } from "./request-schedule.ts";
+import { genuineDeliveriesOfAction } from "./genuine-deliveries.ts";
 
 /**
  * Returns the requests for approval that the entry causes: for a pending action, for a stage that a vote opened, or for
@@ -37,7 +38,7 @@ export async function createApprovalRequests(
   const submitter = entries[0]?.type === "decision" ? entries[0].submitted_by.owner : null;
   // After a vote, the earlier requests are still open, so their recipients are not notified again.
   const isVote = body.type === "approval" || body.occasion === "vote";
-  const earlier = isVote ? await openRequests(tx, body.action_id, closed, cause) : [];
+  const earlier = isVote ? await openRequests(options, tx, body.action_id, closed, cause) : [];
   const newest = entries.findLast((entry) => entry.type === "decision" || entry.type === "redecision");
   const request =
     body.type === "redecision"
@@ -61,13 +62,14 @@ function urgenciesOfPlan(body: DecisionEntry, batch: BatchEntries, now: number):
  * Returns the requests that are still open. Drops scheduled messages to channels whose approvers are no longer needed.
  */
 async function openRequests(
+  { seals }: OutboxOptions,
   tx: StorageTransaction,
   actionId: string,
   closed: ReadonlySet<string>,
   { now }: DeliveryCause,
 ): Promise<DeliveryRow[]> {
   const open: DeliveryRow[] = [];
-  for (const row of await tx.deliveriesOfAction(actionId)) {
+  for (const row of await genuineDeliveriesOfAction(seals(), tx, actionId)) {
     if (row.state === "scheduled" && closed.has(row.channel ?? ""))
       await tx.updateDelivery(row.id, row, { state: "obsolete", updated_at: now });
     else if (isApprovalRequest(row) && row.state !== "obsolete") open.push(row);

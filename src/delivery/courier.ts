@@ -9,6 +9,7 @@ import type { LeaderLease } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Ledger, LedgerTransaction } from "../contract/ledger.ts";
 import { NotifierError, type Message, type Notifier } from "../contract/notifier.ts";
+import type { RowSeals } from "../contract/row-seals.ts";
 import { StorageError, type DeliveryChange, type DeliveryRow, type Storage } from "../contract/storage.ts";
 import { readDeliveryReference, shortErrorText } from "./notifier-result.ts";
 import { NotifierCallFailure, createNotifierCalls } from "./notifier-calls.ts";
@@ -32,6 +33,7 @@ const PRUNE_SIZE = 1000;
 export interface CourierOptions {
   storage: Storage;
   ledger: Ledger;
+  seals: RowSeals;
   notifiers: readonly Notifier[];
   lease: LeaderLease;
   log: Logger;
@@ -205,26 +207,30 @@ class StoreCourier implements Courier {
   }
 
   private async attempt(row: DeliveryRow): Promise<void> {
-    const { clock, storage, digests: channels = new Set() } = this.options;
+    const { clock, storage, seals, digests: channels = new Set() } = this.options;
     const built = await this.build(row);
-    if (built === null)
-      return this.recordFailure(row, new Error("the message could not be built; see the log of the service"), false);
+    if (built instanceof Error) return this.recordFailure(row, built, false);
     if (isObsolete(built))
       return this.settle(row, { state: "obsolete", last_error: built.obsoleteReason, updated_at: clock() });
-    const build = (other: DeliveryRow): ReturnType<StoreCourier["build"]> => this.build(other);
+    const build = async (other: DeliveryRow): Promise<Message | ObsoleteMessage | null> => {
+      const result = await this.build(other);
+      return result instanceof Error ? null : result;
+    };
     const { message, others } = await collectDigest({ storage, channels, build, now: clock() }, row, built);
     try {
-      const reference = readDeliveryReference(await this.calls.call(row.notifier, message));
+      const answer = readDeliveryReference(await this.calls.call(row.notifier, message));
+      // For several requests, store no reference: the outcome of one request must not replace the message about all of
+      // them.
+      const reference = others.length === 0 ? answer : null;
       const hasten = this.destinations.recordSuccess(row.destination);
-      const delivered = ({ attempts }: DeliveryRow): DeliveryChange => ({
+      const delivered = (sent: DeliveryRow): DeliveryChange => ({
         state: "delivered",
-        attempts: attempts + 1,
+        attempts: sent.attempts + 1,
         last_error: null,
-        // For several requests, store no reference: the outcome of one request must not replace the message about all
-        // of them.
-        reference: others.length === 0 ? reference : null,
+        reference,
         delivered_at: clock(),
         updated_at: clock(),
+        seal: seals.seal("deliveries", { ...sent, reference }),
       });
       await this.settle(row, delivered(row), async (tx) => {
         for (const other of others)
@@ -238,10 +244,10 @@ class StoreCourier implements Courier {
   }
 
   /**
-   * Builds the message of a delivery. Returns null if the row itself is faulty. Such a delivery must fail, so that it
-   * does not block later messages.
+   * Builds the message of a delivery. Returns an error if the row itself is faulty. Such a delivery must fail, so that
+   * it does not block later messages.
    */
-  private async build(row: DeliveryRow): Promise<Message | ObsoleteMessage | null> {
+  private async build(row: DeliveryRow): Promise<Message | ObsoleteMessage | Error> {
     try {
       return await this.options.messages.build(row);
     } catch (error) {
@@ -251,7 +257,9 @@ class StoreCourier implements Courier {
         kind: row.kind,
         error: shortErrorText(error),
       });
-      return null;
+      return error instanceof NotifierError
+        ? error
+        : new Error("the message could not be built; see the log of the service");
     }
   }
 

@@ -2,13 +2,14 @@
  * Builds the message for a notifier from a row of the outbox: the current state of the action, and a link for the
  * recipient.
  */
-import type {
-  ApprovalMessage,
-  CoverageMessage,
-  Message,
-  MessageAction,
-  MessageBase,
-  ThrottleMessage,
+import {
+  type ApprovalMessage,
+  type CoverageMessage,
+  type Message,
+  type MessageAction,
+  type MessageBase,
+  NotifierError,
+  type ThrottleMessage,
 } from "../contract/notifier.ts";
 import {
   type ActionRow,
@@ -18,6 +19,7 @@ import {
   nullIfCorrupt,
   type Storage,
 } from "../contract/storage.ts";
+import type { RowSeals } from "../contract/row-seals.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import {
   type DecisionEntry,
@@ -37,6 +39,7 @@ import { principalOfOwner, principalOfKey } from "../domain/owner.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { makeToken, type ComputeMac } from "../domain/tokens.ts";
 import { suggestGrants } from "../policies/suggest-grants.ts";
+import { genuineDeliveriesOfAction } from "./genuine-deliveries.ts";
 
 /** A message that no longer needs to be sent, with the reason. */
 export interface ObsoleteMessage {
@@ -44,11 +47,13 @@ export interface ObsoleteMessage {
 }
 
 export interface MessageBuilder {
+  /** Throws NotifierError for a delivery that someone changed in the store. */
   build(row: DeliveryRow): Promise<Message | ObsoleteMessage>;
 }
 
 interface MessageOptions {
   storage: Storage;
+  seals: RowSeals;
   clock(): number;
   mac: ComputeMac;
   /** Returns the active policies, which define the members that approvers see first. */
@@ -102,6 +107,7 @@ class StoredMessageBuilder implements MessageBuilder {
   }
 
   async build(row: DeliveryRow): Promise<Message | ObsoleteMessage> {
+    if (!this.options.seals.matches("deliveries", row)) throw alteredDeliveryError();
     const base = { id: row.id, attempt: row.attempts + 1, to: row.recipient, at: toRfc3339(row.created_at) };
     if (row.kind === "event") return this.buildEvent(row, base);
     if (row.kind === "stop" || row.kind === "coverage_gap") return this.buildNotice(row, base);
@@ -173,7 +179,8 @@ class StoredMessageBuilder implements MessageBuilder {
   /** Returns the newest earlier request for approval to the same destination and person, whatever its state. */
   private async earlierRequest(row: DeliveryRow, actionId: string): Promise<DeliveryRow | undefined> {
     if (isApprovalRequest(row)) return undefined;
-    const deliveries = await this.options.storage.deliveriesOfAction(actionId);
+    const { seals, storage } = this.options;
+    const deliveries = await genuineDeliveriesOfAction(seals, storage, actionId);
     return deliveries
       .filter(
         (other) => isApprovalRequest(other) && other.destination === row.destination && other.person === row.person,
@@ -220,6 +227,13 @@ class StoredMessageBuilder implements MessageBuilder {
   private async readEntry({ seq }: DeliveryRow): Promise<EntryRow | undefined> {
     return (await this.options.storage.entries(seq, seq + 1))[0];
   }
+}
+
+function alteredDeliveryError(): NotifierError {
+  return new NotifierError(
+    "the delivery was changed in the store outside the service, so it was not sent; run assent audit",
+    { permanent: true },
+  );
 }
 
 /** Maximum number of unmatched effects, and of actions without an effect, that a message contains. */

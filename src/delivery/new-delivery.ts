@@ -1,6 +1,7 @@
 /** New rows of the outbox, and the identity of their recipients. */
 import type { Keys } from "../contract/core-host.ts";
 import { DELIVERY_RETRY_MS, type Notifier } from "../contract/notifier.ts";
+import type { RowSeals } from "../contract/row-seals.ts";
 import type { DeliveryKind, DeliveryRow } from "../contract/storage.ts";
 import type { EntryBody } from "../domain/entries.ts";
 import { principalOfOwner } from "../domain/owner.ts";
@@ -20,6 +21,8 @@ export interface OutboxOptions {
   /** Names of the channels that are notified of gaps in coverage. */
   coverage: readonly string[];
   newId(): string;
+  /** Called within a batch. */
+  seals(): RowSeals;
 }
 
 export type NewDelivery = Omit<DeliveryRow, "position">;
@@ -33,13 +36,13 @@ export interface DeliveryCause {
 }
 
 export function createDelivery(
-  { newId }: OutboxOptions,
+  { newId, seals }: OutboxOptions,
   kind: DeliveryKind,
   { seq, now }: DeliveryCause,
   recipient: Recipient,
-  values: Partial<NewDelivery> = {},
+  values: Partial<Omit<NewDelivery, "seal">> = {},
 ): NewDelivery {
-  return {
+  const row: Omit<NewDelivery, "seal"> = {
     id: newId(),
     destination: destinationOf(recipient),
     notifier: recipient.notifier,
@@ -60,6 +63,7 @@ export function createDelivery(
     updated_at: now,
     ...values,
   };
+  return { ...row, seal: seals().seal("deliveries", row) };
 }
 
 /** Returns the destination. The courier sends one message at a time to each destination. */

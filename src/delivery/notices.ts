@@ -11,6 +11,7 @@ import {
   type OutboxOptions,
   recipientKey,
 } from "./new-delivery.ts";
+import { genuineDeliveriesOfAction } from "./genuine-deliveries.ts";
 
 /** Returns the notices that an entry causes, except requests for approval. */
 export async function createEntryNotices(
@@ -47,7 +48,9 @@ async function breakGlassNotices(
   { related_action }: BreakGlassEntry,
   cause: DeliveryCause,
 ): Promise<NewDelivery[]> {
-  const notified = (await tx.deliveriesOfAction(related_action)).flatMap(({ channel }) => channel ?? []);
+  const notified = (await genuineDeliveriesOfAction(options.seals(), tx, related_action)).flatMap(
+    ({ channel }) => channel ?? [],
+  );
   const owner = (await tx.action(related_action))?.submitted_owner ?? null;
   const notices = [
     ...noticesTo([...options.breakGlass, ...notified], options, "break_glass", cause, related_action),

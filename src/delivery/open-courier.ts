@@ -5,6 +5,7 @@ import type { Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Notifier } from "../contract/notifier.ts";
 import type { Policies } from "../contract/policies.ts";
+import type { RowSeals } from "../contract/row-seals.ts";
 import type { Storage } from "../contract/storage.ts";
 import type { Ledger } from "../contract/ledger.ts";
 import type { Channel } from "./channels.ts";
@@ -16,8 +17,9 @@ export function openCourier(
     storage,
     ledger,
     vault,
+    seals,
     policies,
-  }: { storage: Storage; ledger: Ledger; vault: Vault; policies: Pick<Policies, "current"> },
+  }: { storage: Storage; ledger: Ledger; vault: Vault; seals: RowSeals; policies: Pick<Policies, "current"> },
   options: {
     config: Config;
     log: Logger;
@@ -38,12 +40,14 @@ export function openCourier(
   return createCourier({
     storage,
     ledger,
+    seals,
     log,
     clock,
     notifiers,
     lease: createLeaderLease(storage, "deliveries", instance),
     messages: createMessageBuilder({
       storage,
+      seals,
       clock,
       publicUrl: () => address().replace(/\/+$/, ""),
       digests,

@@ -16,6 +16,7 @@ import {
 } from "./new-delivery.ts";
 import { listApproverPlans, readActionEntries } from "./opened-stages.ts";
 import { computeNoticeTime } from "./request-schedule.ts";
+import { genuineDeliveriesOfAction } from "./genuine-deliveries.ts";
 
 type EndingEntry = ApprovalEntry | RedecisionEntry | ReviewEntry;
 
@@ -24,7 +25,7 @@ type EndingEntry = ApprovalEntry | RedecisionEntry | ReviewEntry;
  * people or all reviewers have answered. The quiet hours and digest of the channel still apply.
  */
 export async function notifyAfterReview(
-  { channels }: OutboxOptions,
+  { channels, seals }: OutboxOptions,
   tx: StorageTransaction,
   { action_id, answer, outstanding }: ReviewEntry,
   now: number,
@@ -32,7 +33,7 @@ export async function notifyAfterReview(
   if (answer === "approve" && outstanding > 0) return;
   const action = await tx.action(action_id);
   const [expiresAt, risk] = [action?.expires_at ?? now, action?.risk_level ?? null];
-  for (const delivery of await tx.deliveriesOfAction(action_id))
+  for (const delivery of await genuineDeliveriesOfAction(seals(), tx, action_id))
     if (delivery.state === "scheduled" && delivery.kind === "approval_requested")
       await tx.updateDelivery(delivery.id, delivery, {
         ...scheduleAt(
@@ -83,7 +84,7 @@ export async function notifyOfEnd(
   batch: BatchEntries,
 ): Promise<void> {
   const notified = new Set<string>();
-  const deliveries = await tx.deliveriesOfAction(entry.action_id);
+  const deliveries = await genuineDeliveriesOfAction(options.seals(), tx, entry.action_id);
   const next = deliveries.some(isUndelivered) ? await findNextOfPlan(options, tx, entry, cause, batch) : null;
   for (const delivery of deliveries) {
     const channel = next?.channelOf(delivery) ?? null;

@@ -142,7 +142,7 @@ function requestAndReminder(
   const request = { action_id, channel: channel.name };
   // Include the expiry of the approval, because the courier first sends the message with the earliest `give_up_at`.
   const giveUpAt = (from: number): number => Math.min(from + DELIVERY_RETRY_MS, expiresAt);
-  const scheduled = (time: number): Partial<NewDelivery> => ({
+  const scheduled = (time: number): Partial<Omit<NewDelivery, "seal">> => ({
     ...request,
     state: "scheduled",
     next_at: time,

@@ -1,26 +1,42 @@
 import type { Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
-import type { Storage } from "../contract/storage.ts";
+import type { RowSeals } from "../contract/row-seals.ts";
+import type { Storage, StorageReader } from "../contract/storage.ts";
 import { toHex } from "../domain/hash.ts";
 import { VaultError } from "./key-files.ts";
+import { resealRows } from "./reseal-rows.ts";
+
+const FINGERPRINT_KEY = "secret_fingerprint";
+
+const fingerprintOf = (vault: Pick<Vault, "mac">): string => toHex(vault.mac("secret-fingerprint", new Uint8Array(0)));
+
+/** Returns true if the store was first used with another secret than this vault has. */
+export async function hasOtherSecret(
+  storage: Pick<StorageReader, "meta">,
+  vault: Pick<Vault, "mac">,
+): Promise<boolean> {
+  const stored = await storage.meta(FINGERPRINT_KEY);
+  return stored !== null && stored !== fingerprintOf(vault);
+}
 
 /**
- * Checks that the token secret is the secret with which the database was first used, by comparing a stored MAC.
- * Processes that share a database need the same secret, because each process accepts approval tokens of the others. For
- * a shared database, throws VaultError if the secrets differ and `accept` is false.
+ * Checks that the token secret is the secret with which the store was first used, by comparing a stored MAC. Rows are
+ * sealed with this secret, and processes that share a database accept approval tokens of each other. Throws VaultError
+ * if the secrets differ and `accept` is false. If it is true, seals all rows with the new secret.
  */
-export async function pinSecret(storage: Storage, vault: Vault, log: Logger, accept: boolean): Promise<void> {
-  const fingerprint = toHex(vault.mac("secret-fingerprint", new Uint8Array(0)));
-  const pinned = await storage.write(async (tx) => {
-    const stored = await tx.meta("secret_fingerprint");
-    if (stored === null || accept || storage.exclusive) await tx.putMeta("secret_fingerprint", fingerprint);
-    return stored;
-  });
-  if (pinned === null || pinned === fingerprint) return;
-  if (!storage.exclusive && !accept) {
+export async function pinSecret(
+  storage: Storage,
+  { vault, seals }: { vault: Vault; seals: RowSeals },
+  log: Logger,
+  accept: boolean,
+): Promise<void> {
+  const isOther = await hasOtherSecret(storage, vault);
+  if (isOther && !accept)
     throw new VaultError(
-      "ASSENT_SECRET is not the one that this database was started with: give every process on it the same. To change it, stop them all and start the first one with --accept-secret",
+      "the token secret is not the one that this store was first used with: give every process on the store the same ASSENT_SECRET, or put the file `secret` back into the data folder. To change the secret, stop all processes, run assent audit with the earlier secret, and start the first process with --accept-secret",
     );
-  }
-  log.warn("the token secret has changed: approval tokens that were issued with the previous secret are invalid");
+  if (isOther) await resealRows(storage, seals);
+  await storage.write((tx) => tx.putMeta(FINGERPRINT_KEY, fingerprintOf(vault)));
+  if (isOther)
+    log.warn("the token secret has changed: approval tokens that were issued with the earlier secret are invalid");
 }

@@ -8,12 +8,25 @@ import type { Config } from "../config/index.ts";
 import type { Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import "./native-sha256.ts";
-import { importPublicKey, readOrCreateSecret, VaultError } from "./key-files.ts";
+import { importPublicKey, readOrCreateSecret, readSecret, VaultError } from "./key-files.ts";
 import { describeSecretWeakness } from "./secret-strength.ts";
 
+const secretPath = ({ data }: Config): string => join(data, "secret");
+
+/** Opens the vault. Creates the secret if there is none. Throws VaultError for an unsuitable secret. */
 export function openVault(config: Config, log: Logger): Vault {
-  const secret =
-    config.secret ?? readOrCreateSecret(join(config.data, "secret"), log, () => randomBytes(32).toString("base64url"));
+  return createVault(
+    config.secret ?? readOrCreateSecret(secretPath(config), log, () => randomBytes(32).toString("base64url")),
+  );
+}
+
+/** Opens the vault with the existing secret. Returns null if there is none. Throws VaultError. */
+export function openExistingVault(config: Config, log: Logger): Vault | null {
+  const secret = config.secret ?? readSecret(secretPath(config), log);
+  return secret === null ? null : createVault(secret);
+}
+
+function createVault(secret: string): Vault {
   if (secret.length < 32)
     throw new VaultError(
       "the token secret is shorter than 32 characters; set ASSENT_SECRET or delete the file in the data folder",

@@ -94,6 +94,7 @@ export interface LedgerOptions {
   /** Confirms the credential of a user's session. Default: users cannot sign in. */
   confirmUser?: BatchContext["confirmUser"];
   outbox: BatchContext["outbox"];
+  seals: BatchContext["seals"];
   /** Validates entries of plugins. Default: only the core records entries. */
   entryFault?: BatchContext["entryFault"];
 }
@@ -286,6 +287,7 @@ class ProcessLedger implements OpenLedger {
       bars: options.bars ?? combineBars([]),
       confirmUser: options.confirmUser ?? (() => Promise.reject(new Error("users cannot sign in to this service"))),
       outbox: options.outbox,
+      seals: options.seals,
       entryFault: options.entryFault ?? (() => "no plugin declares it"),
       unsigned: () => this.findSigningLag(),
       unstoredCheckpoint: () => checkpoints.unstored(),

@@ -161,6 +161,7 @@ function createServiceOutbox({
     notifiers: contributions.notifiers,
     reviewers: contributions.reviewers.map(({ name }) => name),
     people: () => hosts.part("keys"),
+    seals: () => hosts.part("seals"),
     stops: readNoticeChannels("stop", config.stop.notify, channels),
     breakGlass: readNoticeChannels("break_glass", config.break_glass.notify, channels),
     coverage: readNoticeChannels("coverage", config.coverage.notify, channels),

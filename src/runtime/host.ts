@@ -71,7 +71,7 @@ export function createHosts(options: HostOptions): Hosts {
   const documentsOf = (plugin: string): Documents =>
     createDocuments(plugin, () => {
       assertOpen("documents");
-      return part("storage");
+      return { storage: part("storage"), seals: part("seals") };
     });
   const pluginMembers = (plugin: string, documents: Documents): Pick<Host, "actions" | "transact"> => ({
     actions(credential: Credential): VisibleActions {

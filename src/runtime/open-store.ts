@@ -2,6 +2,7 @@
 import type { Config } from "../config/index.ts";
 import type { Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
+import type { RowSeals } from "../contract/row-seals.ts";
 import { StorageError, type Storage } from "../contract/storage.ts";
 import { formatVkey, parseVkey } from "../domain/checkpoint.ts";
 import { equalBytes } from "../domain/hash.ts";
@@ -9,6 +10,7 @@ import { currentVkey, listVkeys } from "../domain/log-keys.ts";
 import { openLogKeyring, type LogKeyring } from "../identity/log-keyring.ts";
 import { assertLogKey, pinLog } from "../identity/pin-log.ts";
 import { pinSecret } from "../identity/pin-secret.ts";
+import { createRowSeals } from "../identity/row-seals.ts";
 import { openVault } from "../identity/vault.ts";
 import { HeadReader } from "../ledger/head-reader.ts";
 import { createLogKeyBook, type LogKeyBook } from "../ledger/sign/log-key-book.ts";
@@ -17,6 +19,7 @@ import { pinEnvironment } from "../policies/pin-environment.ts";
 export interface OpenStore {
   readonly storage: Storage;
   readonly vault: Vault;
+  readonly seals: RowSeals;
   /** The log's keys that this process has. */
   readonly ring: LogKeyring;
   /** The log's keys as the ledger records them. */
@@ -46,13 +49,14 @@ export async function openStore(options: {
       "this store is an unfinished copy of another one; run the same `assent copy` again to finish it",
     );
   const vault = openVault(config, log);
+  const seals = createRowSeals(vault, log);
   const ring = openLogKeyring(config, log);
   const { origin, first } = await pinLog(storage, config.ledger.origin, ring.publicKey);
   const book = createLogKeyBook({ first, signer: ring.signer, verify: vault.verify, clock });
   await followLog(storage, book, ring, origin);
-  await pinSecret(storage, vault, log, options.acceptSecret);
+  await pinSecret(storage, { vault, seals }, log, options.acceptSecret);
   await pinEnvironment(storage, config.environment, log, options.acceptEnvironment);
-  return { storage, vault, ring, book, origin, heads: await HeadReader.open(storage) };
+  return { storage, vault, seals, ring, book, origin, heads: await HeadReader.open(storage) };
 }
 
 /** Reads the keys of the log. Throws VaultError if this process does not have the current key. */

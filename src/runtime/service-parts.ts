@@ -3,6 +3,7 @@ import type { Config } from "../config/index.ts";
 import type { Groups, Processes, UserList, Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import type { SourceLocation } from "../contract/policy-source.ts";
+import type { RowSeals } from "../contract/row-seals.ts";
 import type { Storage } from "../contract/storage.ts";
 import type { RequestTrace } from "../contract/tracer.ts";
 import type { AgentService } from "../identity/agents.ts";
@@ -35,6 +36,7 @@ export interface ServiceParts {
   agents: AgentService;
   states: IdentityServices["states"];
   vault: Vault;
+  seals: RowSeals;
   permits: PermitKeyService;
   /** Changes the key of the log. Rejects with VaultError for an unsuitable key. */
   rotateLogKey(rotation: LogKeyRotation): Promise<RotatedLogKey>;
@@ -74,7 +76,7 @@ export async function openServiceParts(options: PartsOptions, opened: Disposer[]
   const { config, log, newId } = options;
   const clock = options.clock.now;
   const store = await openStore({ ...options, clock });
-  const { storage, vault, heads, book, ring } = store;
+  const { storage, vault, seals, heads, book, ring } = store;
   const identity = await openIdentityServices(store, { ...options, folds: options.declared.folds, clock }, opened);
   const visibleReads = createBacktestReader(storage);
   const trials = createTrials(visibleReads, store, identity, log);
@@ -102,6 +104,7 @@ export async function openServiceParts(options: PartsOptions, opened: Disposer[]
     policies,
     ...people,
     vault,
+    seals,
     rotateLogKey: (rotation) =>
       rotateLogKey({ ledger, book, ring, signsPermits: (key) => identity.permits.signs(key), clock }, rotation),
     processes: createProcessList(storage, options.instance),
@@ -123,7 +126,7 @@ function createTrials(
 }
 
 function openServiceLedger(
-  { storage, vault, heads, book, origin }: OpenStore,
+  { storage, vault, seals, heads, book, origin }: OpenStore,
   { directory, keys, users, agents }: IdentityServices,
   policySets: PolicySets,
   options: PartsOptions,
@@ -149,6 +152,7 @@ function openServiceLedger(
         : { path: config.ledger.checkpoint_log, everyMs: config.ledger.checkpoint_log_seconds * 1000 },
     acceptRollback: options.acceptRollback,
     outbox: options.outbox.write,
+    seals,
     entryFault: options.declared.entryFault,
     policies: (tx, digest) => policySets.within(tx, digest),
     follow: (tx, { epoch }) => directory.follow(tx, epoch),

@@ -1,14 +1,24 @@
 /** The complete audit, which tests run at their end. */
 import type { StorageReader } from "../contract/storage.ts";
+import type { Vault } from "../contract/core-host.ts";
+import { createRowSeals } from "../identity/row-seals.ts";
 import { verifyEd25519 } from "../identity/vault.ts";
 import { auditStore as audit, type StoreAuditReport } from "../audit/audit-store.ts";
 
 /**
- * Audits every entry and every row. `faults` is empty if the store is valid.
+ * Audits every entry and every row, and with a vault also the seals of rows. `faults` is empty if the store is valid.
  * @example
  * const { faults } = await auditStore(storage);
  * assert.deepEqual(faults, []);
  */
-export function auditStore(reader: StorageReader, vkey?: string): Promise<StoreAuditReport> {
-  return audit(reader, { verify: verifyEd25519, ...(vkey === undefined ? {} : { vkey }) });
+export function auditStore(
+  reader: StorageReader,
+  vkey?: string,
+  vault?: Pick<Vault, "mac">,
+): Promise<StoreAuditReport> {
+  return audit(reader, {
+    verify: verifyEd25519,
+    ...(vkey === undefined ? {} : { vkey }),
+    ...(vault === undefined ? {} : { seals: createRowSeals(vault, { error() {} }) }),
+  });
 }

@@ -12,6 +12,7 @@ import type { MessageBuilder } from "../../src/delivery/message.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
 import { deliveryRow, BASE_TIME } from "../../src/testing/suite/rows.ts";
 import { override } from "../support/override.ts";
+import { seals } from "../support/seals.ts";
 import { until } from "../support/wait.ts";
 
 const LINK = "https://assent.example/approve#apl1_WyJhIl0.c2VjcmV0";
@@ -56,6 +57,7 @@ function run(over: Partial<CourierOptions> = {}): void {
   courier = createCourier({
     storage,
     ledger,
+    seals,
     log,
     messages,
     notifiers: [notifier("mail"), notifier("chat")],

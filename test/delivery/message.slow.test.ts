@@ -9,6 +9,7 @@ import { checkToken } from "../../src/domain/tokens.ts";
 import { createMessageBuilder, isObsolete } from "../../src/delivery/message.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
 import { actionRow, approvalRow, deliveryRow, BASE_TIME } from "../../src/testing/suite/rows.ts";
+import { sealed, seals } from "../support/seals.ts";
 
 const mac = (message: Uint8Array): Uint8Array => new Uint8Array(createHmac("sha256", "s").update(message).digest());
 const EXPIRES = BASE_TIME + 1000;
@@ -25,7 +26,7 @@ beforeEach(async () => {
 afterEach(() => storage.close());
 
 const row = (n: number, over: Partial<DeliveryRow> = {}): DeliveryRow =>
-  deliveryRow(n, { action_id: action.id, ...over });
+  sealed(deliveryRow(n, { action_id: action.id, ...over }));
 
 /** Returns the message for the last of these rows, or the reason why there is none. */
 async function said(...rows: DeliveryRow[]): Promise<ApprovalMessage | ClosedMessage | string> {
@@ -34,6 +35,7 @@ async function said(...rows: DeliveryRow[]): Promise<ApprovalMessage | ClosedMes
   });
   const built = await createMessageBuilder({
     storage,
+    seals,
     clock: () => now,
     mac,
     policies: async () => emptyPolicySet(),

@@ -8,6 +8,7 @@ import type { DeliveryRow, Storage } from "../../src/contract/storage.ts";
 import { createCourier, type Courier } from "../../src/delivery/courier.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
 import { deliveryRow, BASE_TIME } from "../../src/testing/suite/rows.ts";
+import { seals } from "../support/seals.ts";
 import { pause, until } from "../support/wait.ts";
 
 const DAY = 86_400_000;
@@ -77,6 +78,7 @@ beforeEach(async () => {
   courier = createCourier({
     storage,
     ledger,
+    seals,
     log: silent,
     messages: { build: (one) => Promise.resolve({ id: one.id, kind: one.kind } as unknown as Message) },
     notifiers: [

@@ -12,6 +12,7 @@ import { readChannels } from "../../src/delivery/channels.ts";
 import { createOutbox } from "../../src/delivery/outbox.ts";
 import { memoryStorage } from "../../src/testing/memory-storage.ts";
 import { actionRow, BASE_TIME } from "../../src/testing/suite/rows.ts";
+import { seals } from "../support/seals.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -64,6 +65,7 @@ async function written(
     breakGlass,
     coverage: [],
     newId: () => `d-${++ids}`,
+    seals: () => seals,
   });
   assert.ok(write !== null);
   await storage.write((tx) =>

@@ -14,10 +14,10 @@ describe("Postgres", { skip: withoutPostgres }, () => {
   before(async () => {
     server = await startPostgres();
     const url = await server.database();
-    const vkey = await fillStore(() => postgresStorage({ url, acceptUnsafeServer: true }));
+    const filled = await fillStore(() => postgresStorage({ url, acceptUnsafeServer: true }));
     const storage = postgresStorage({ url, acceptUnsafeServer: true });
     await storage.open({ readOnly: true });
-    audited = { raw: await rawPostgres(url), storage, vkey };
+    audited = { raw: await rawPostgres(url), storage, ...filled };
   });
   after(async () => {
     await audited.storage.close();

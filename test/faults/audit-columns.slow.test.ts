@@ -17,14 +17,14 @@ let audited: Audited;
 before(async () => {
   folder = temporaryFolder("assent-audit-");
   const path = join(folder, "assent.db");
-  const vkey = await fillStore(
+  const filled = await fillStore(
     (own) => sqliteStorage({ path: join(own, "assent.db") }),
     async ({ storage }) => storage.backup?.(path),
   );
   const raw = await rawSqlite(path);
   const storage = sqliteStorage({ path });
   await storage.open({ readOnly: true });
-  audited = { raw, storage, vkey };
+  audited = { raw, storage, ...filled };
 });
 after(async () => {
   await audited.storage.close();

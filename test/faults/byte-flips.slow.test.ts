@@ -21,11 +21,11 @@ const PAGE = 8192;
 
 const folder = temporaryFolder("assent-flips-");
 const path = join(folder, "assent.db");
-let vkey = "";
+let filled: Awaited<ReturnType<typeof fillStore>>;
 let whole: Buffer;
 
 before(async () => {
-  vkey = await fillStore(
+  filled = await fillStore(
     (own) => sqliteStorage({ path: join(own, "assent.db") }),
     async ({ storage }) => storage.backup?.(path),
   );
@@ -43,7 +43,7 @@ async function faults(): Promise<string[]> {
   const storage = sqliteStorage({ path });
   try {
     await storage.open({ readOnly: true });
-    return (await auditStore(storage, vkey)).faults;
+    return (await auditStore(storage, filled.vkey, filled.vault)).faults;
   } catch (error) {
     return [String(error)];
   } finally {

@@ -11,6 +11,7 @@ import {
   appendEntries,
   approvalRow,
   deliveryRow,
+  documentRow,
   leafHashHex,
   idempotencyRow,
   keyRow,
@@ -133,7 +134,7 @@ async function writeAll(tx: StorageTransaction): Promise<void> {
   await tx.movePastAction("action-1", BASE_TIME + 9);
   await tx.removePastAction("action-1");
   await tx.prunePastActions(BASE_TIME, 1);
-  const version = await tx.putDocument("a", "b", "{}", null);
+  const version = await tx.putDocument(documentRow("b", { plugin: "a" }), null);
   await tx.deleteDocument("a", "b", version ?? 0);
   await tx.putMeta("done", leafHashHex("x"));
 }

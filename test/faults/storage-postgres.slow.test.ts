@@ -12,6 +12,7 @@ import plugin, { postgresStorage } from "../../plugins/storage-postgres/index.ts
 import type { Address } from "../../plugins/storage-postgres/dial.ts";
 import { parseAddresses, openSession } from "../../plugins/storage-postgres/database-session.ts";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
+import { idempotencyRow } from "../../src/testing/suite/rows.ts";
 import { makeCertificate } from "../support/receiver.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 import { startPgbouncer, withoutPgbouncer } from "../support/pgbouncer.ts";
@@ -136,7 +137,7 @@ describe("a store on Postgres", { skip: withoutPostgres }, () => {
   });
 
   it("reports a row that was sent but not inserted, and stores none of the others", async () => {
-    const row = { key_id: "k", route: "r", idempotency_key: "i", body_hash: "b", resource_id: "x", created_at: 1 };
+    const row = idempotencyRow("i", { key_id: "k", route: "r", resource_id: "x" });
     await storage.write((tx) => tx.insertIdempotency(row));
     await assert.rejects(
       storage.write(async (tx) => {

@@ -2,6 +2,7 @@
 import { ok } from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Vault } from "../../src/contract/core-host.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import { eraseActionParts } from "../../plugins/actions/erase-actions.ts";
 import users from "../../plugins/users/index.ts";
@@ -27,12 +28,12 @@ limits:
 
 /**
  * Fills a store, calls `keep` while nothing writes to the store, then audits and closes it. Returns the log's
- * verification key.
+ * verification key, and the service's vault, which seals rows.
  */
 export async function fillStore(
   storage: (folder: string) => Storage,
   keep: (service: Service) => Promise<void> = () => Promise.resolve(),
-): Promise<string> {
+): Promise<{ vkey: string; vault: Pick<Vault, "mac"> }> {
   const policies = temporaryFolder("assent-every-row-");
   writeFileSync(join(policies, "spending.yaml"), POLICY);
   const pigeon = testNotifier();
@@ -247,7 +248,7 @@ export async function fillStore(
       await tx.putMeta("repairs", "[]");
     });
     await keep(service);
-    return service.runtime.host.ledger.vkey;
+    return { vkey: service.runtime.host.ledger.vkey, vault: service.runtime.host.vault };
   } finally {
     await service.close();
     rmSync(policies, { recursive: true });

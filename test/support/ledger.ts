@@ -13,6 +13,7 @@ import { HeadReader } from "../../src/ledger/head-reader.ts";
 import { createLogKeyBook, type LogKeyBook } from "../../src/ledger/sign/log-key-book.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { newSigner } from "./keys.ts";
+import { seals } from "./seals.ts";
 
 export const vault: Vault = { mac: () => new Uint8Array(32), verify: verifyEd25519 };
 
@@ -48,6 +49,7 @@ export async function openLedgerOn(storage: Storage, options: Partial<LedgerOpti
     policies: () => Promise.resolve({ digest: null, compiled: emptyPolicySet(), source: null }),
     confirm: (_tx, credential) => Promise.resolve(credential),
     outbox: null,
+    seals,
     agentFacts: () => Promise.resolve({ attributes: { agent_groups: [], agent_metadata: {} } }),
     ...options,
   });

@@ -196,7 +196,9 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     },
     async close() {
       const problems =
-        options.broken === true ? [] : (await auditStore(storage, service.runtime.host.ledger.vkey)).faults;
+        options.broken === true
+          ? []
+          : (await auditStore(storage, service.runtime.host.ledger.vkey, service.runtime.host.vault)).faults;
       await service.runtime.stop();
       rmSync(folder, { recursive: true, force: true });
       if (problems.length > 0) throw new Error(`the audit of the store found faults:\n${problems.join("\n")}`);

@@ -109,6 +109,8 @@ export interface IdempotencyRow {
   resource_id: string;
   /** Creation time of that resource. */
   created_at: number;
+  /** Seal of the other members (`RowSeals`). The store does not interpret it. */
+  seal: string;
 }
 
 /** The columns that identify an idempotency row. */

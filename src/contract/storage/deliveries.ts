@@ -53,10 +53,12 @@ export interface DeliveryRow {
   delivered_at: number | null;
   created_at: number;
   updated_at: number;
+  /** Seal of the members that determine the message and its recipient (`RowSeals`). The store does not interpret it. */
+  seal: string;
 }
 
 export type DeliveryChange = Partial<
-  Pick<DeliveryRow, "attempts" | "next_at" | "give_up_at" | "last_error" | "reference" | "delivered_at">
+  Pick<DeliveryRow, "attempts" | "next_at" | "give_up_at" | "last_error" | "reference" | "delivered_at" | "seal">
 > & { state: DeliveryState; updated_at: number };
 
 export interface DeliveryFilter {

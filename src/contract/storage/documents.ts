@@ -11,6 +11,8 @@ export interface DocumentRow {
    * Version of the document. Increases with every write to any document, and is never reused, even after a deletion.
    */
   version: number;
+  /** Seal of `plugin`, `key` and `value` (`RowSeals`). The store does not interpret it. */
+  seal: string;
 }
 
 export interface DocumentFilter {
@@ -33,7 +35,7 @@ export interface DocumentWrites {
    * Compare-and-set. Writes the document if its stored version is `ifVersion` (null: the document does not exist) and
    * resolves to the new version. Otherwise changes nothing and resolves to null.
    */
-  putDocument(plugin: string, key: string, value: string, ifVersion: number | null): Promise<number | null>;
+  putDocument(document: Omit<DocumentRow, "version">, ifVersion: number | null): Promise<number | null>;
   /** Compare-and-set. Deletes the document if its stored version is `ifVersion`; otherwise resolves to false. */
   deleteDocument(plugin: string, key: string, ifVersion: number): Promise<boolean>;
 }

@@ -52,16 +52,17 @@ export function toIdempotencyLookup({ key }: Credential, call: IdempotentCall): 
 
 /**
  * Returns the id of the resource that the first call created, or null if this is the first call. Throws
- * IDEMPOTENCY_CONFLICT for a different body.
+ * IDEMPOTENCY_CONFLICT for a different body, and STORE_ALTERED if someone changed the row of the first call.
  */
 export async function findCreatedResource(
-  tx: Pick<LedgerTransaction, "idempotency">,
+  tx: Pick<LedgerTransaction, "idempotency" | "seals">,
   credential: Credential,
   call: IdempotentCall | null,
 ): Promise<string | null> {
   if (call === null) return null;
   const earlier = await tx.idempotency(credential.key.id, call.route, call.key);
   if (earlier === null) return null;
+  tx.seals.assertMatches("idempotency", earlier);
   if (call.bodyHash !== "" && earlier.body_hash !== call.bodyHash) throw idempotencyConflict(call, earlier.resource_id);
   return earlier.resource_id;
 }
@@ -78,19 +79,20 @@ export function idempotencyConflict({ key }: IdempotentCall, created: string): R
  * @param createdAt the creation time of the resource. Default: the time of this transaction
  */
 export async function recordCreatedResource(
-  tx: Pick<LedgerTransaction, "insertIdempotency" | "now">,
+  tx: Pick<LedgerTransaction, "insertIdempotency" | "now" | "seals">,
   credential: Credential,
   call: IdempotentCall | null,
   resourceId: string,
   createdAt = tx.now,
 ): Promise<void> {
   if (call === null) return;
-  await tx.insertIdempotency({
+  const row = {
     key_id: credential.key.id,
     route: call.route,
     idempotency_key: call.key,
     body_hash: call.bodyHash,
     resource_id: resourceId,
     created_at: createdAt,
-  });
+  };
+  await tx.insertIdempotency({ ...row, seal: tx.seals.seal("idempotency", row) });
 }

@@ -6,6 +6,7 @@ import type { Bars } from "../../contract/bar.ts";
 import type { ActivePolicies } from "../../contract/active-policies.ts";
 import type { AppendedEntry, Credential } from "../../contract/host.ts";
 import type { AgentFacts, LedgerTransaction } from "../../contract/ledger.ts";
+import type { RowSeals } from "../../contract/row-seals.ts";
 import type { EntryRow, LedgerHead, StorageTransaction } from "../../contract/storage.ts";
 import { isCoreEntry, encodeEntry, type EntryBody, type PluginEntry } from "../../domain/entries.ts";
 import { toHex } from "../../domain/hash.ts";
@@ -49,6 +50,7 @@ export interface BatchContext {
    */
   confirmUser(tx: LedgerTransaction, credential: Credential, epoch: number): Promise<Credential>;
   outbox: WriteDependentRows | null;
+  seals: RowSeals;
   /**
    * Time limit for all jobs of a batch in milliseconds. If the batch exceeds it, the running job is removed from the
    * batch.
@@ -208,6 +210,7 @@ class Batch {
     const { tx, context } = this;
     return {
       activePolicies,
+      seals: context.seals,
       ...createSnapshot(context.now, () => this.states, context.bars),
       record: (entry, submittedBy) => this.record(entry, submittedBy ?? null),
       confirm: async (credential) =>

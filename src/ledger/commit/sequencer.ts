@@ -62,6 +62,7 @@ export interface SequencerOptions extends TrustedHistory {
   bars: BatchContext["bars"];
   confirmUser: BatchContext["confirmUser"];
   outbox: BatchContext["outbox"];
+  seals: BatchContext["seals"];
   entryFault: BatchContext["entryFault"];
   /** Resolves once the processes have agreed on the database. Rejects with StorageError. */
   agree(): Promise<void>;
@@ -345,7 +346,8 @@ export class Sequencer {
   }
 
   private contextFor(live: readonly QueuedJob[]): BatchContext {
-    const { clock, policies, confirm, agentFacts, states, bars, confirmUser, outbox, jobMs, entryFault } = this.options;
+    const { clock, policies, confirm, agentFacts, states, bars, confirmUser, outbox, seals } = this.options;
+    const { jobMs, entryFault } = this.options;
     return {
       now: clock.now(),
       policies: live[0]?.urgent === true ? withoutPolicies : policies,
@@ -355,6 +357,7 @@ export class Sequencer {
       bars,
       confirmUser,
       outbox,
+      seals,
       jobMs,
       entryFault,
     };

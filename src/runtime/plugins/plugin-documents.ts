@@ -1,7 +1,8 @@
 /** Documents of one plugin. The store separates them by the plugin's name. */
 import type { Documents } from "../../contract/core-host.ts";
 import type { Document, DocumentReader, DocumentWriter } from "../../contract/plugin-documents.ts";
-import type { DocumentReads, DocumentRow, DocumentWrites } from "../../contract/storage.ts";
+import type { RowSeals } from "../../contract/row-seals.ts";
+import type { DocumentReads, DocumentRow } from "../../contract/storage.ts";
 import type { JobTransaction } from "../../ledger/commit/job-transaction.ts";
 import { canonicalText } from "../../domain/canonical.ts";
 import { utf8 } from "../../domain/hash.ts";
@@ -11,17 +12,25 @@ const MAX_KEY = 256;
 const MAX_VALUE = 256 * 1024;
 const PAGE = 100;
 
-export function createDocuments(plugin: string, storage: () => DocumentReads): Documents {
+export function createDocuments(plugin: string, parts: () => { storage: DocumentReads; seals: RowSeals }): Documents {
+  const reader = (): DocumentReader => {
+    const { storage, seals } = parts();
+    return readerOf(plugin, storage, seals);
+  };
   return {
-    get: (key) => readerOf(plugin, storage()).get(key),
-    list: (filter) => readerOf(plugin, storage()).list(filter),
+    get: async (key) => reader().get(key),
+    list: async (filter) => reader().list(filter),
     // The type of transactions omits these methods, because their parameter is the plugin's name, and a job could pass
     // the name of another plugin.
     within: (tx) => writerOf(plugin, tx as JobTransaction),
   };
 }
 
-function readerOf(plugin: string, storage: DocumentReads): DocumentReader {
+function readerOf(plugin: string, storage: DocumentReads, seals: RowSeals): DocumentReader {
+  function opened(row: DocumentRow): Document {
+    seals.assertMatches("documents", row);
+    return { key: row.key, value: JSON.parse(row.value) as JsonValue, version: row.version };
+  }
   return {
     async get(key) {
       const row = await storage.document(plugin, key);
@@ -34,9 +43,10 @@ function readerOf(plugin: string, storage: DocumentReads): DocumentReader {
   };
 }
 
-function writerOf(plugin: string, tx: DocumentReads & DocumentWrites): DocumentWriter {
+function writerOf(plugin: string, tx: JobTransaction): DocumentWriter {
+  const { seals } = tx;
   return {
-    ...readerOf(plugin, tx),
+    ...readerOf(plugin, tx, seals),
     async put(key, value, ifVersion) {
       if (key === "" || key.length > MAX_KEY)
         throw new RangeError(`a document's key takes 1 to ${MAX_KEY} characters, and this has ${key.length}`);
@@ -44,12 +54,9 @@ function writerOf(plugin: string, tx: DocumentReads & DocumentWrites): DocumentW
       const size = utf8(text).length;
       if (size > MAX_VALUE)
         throw new RangeError(`a document takes at most ${MAX_VALUE} bytes as JSON, and "${key}" has ${size}`);
-      return tx.putDocument(plugin, key, text, ifVersion);
+      const document = { plugin, key, value: text };
+      return tx.putDocument({ ...document, seal: seals.seal("documents", document) }, ifVersion);
     },
     delete: (key, ifVersion) => tx.deleteDocument(plugin, key, ifVersion),
   };
-}
-
-function opened({ key, value, version }: DocumentRow): Document {
-  return { key, value: JSON.parse(value) as JsonValue, version };
 }

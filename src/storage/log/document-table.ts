@@ -1,5 +1,5 @@
 /** Plugin documents in the logged storage. */
-import type { DocumentFilter } from "../../contract/storage.ts";
+import type { DocumentFilter, DocumentRow } from "../../contract/storage.ts";
 import { SINGLE_ROW_KEY, type Tables } from "./row-types.ts";
 import { copyRow, compositeKey } from "./tables.ts";
 
@@ -23,12 +23,12 @@ export function createDocumentReads(t: DocumentTables) {
 
 export function createDocumentWrites(t: DocumentTables) {
   return {
-    putDocument(plugin: string, key: string, value: string, ifVersion: number | null) {
-      const at = compositeKey(plugin, key);
+    putDocument(document: Omit<DocumentRow, "version">, ifVersion: number | null) {
+      const at = compositeKey(document.plugin, document.key);
       if ((t.documents.get(at)?.version ?? null) !== ifVersion) return null;
       const version = (t.documentCounter.get(SINGLE_ROW_KEY)?.last ?? 0) + 1;
       t.documentCounter.set(SINGLE_ROW_KEY, { last: version });
-      t.documents.set(at, copyRow({ plugin, key, value, version }));
+      t.documents.set(at, copyRow({ ...document, version }));
       return version;
     },
     deleteDocument(plugin: string, key: string, ifVersion: number) {

@@ -130,6 +130,7 @@ const CHANGES = [
   "last_error",
   "reference",
   "delivered_at",
+  "seal",
 ] as const;
 
 export function prepareDeliveryWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "types">) {

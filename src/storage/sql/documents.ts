@@ -76,7 +76,7 @@ export function prepareDocumentWrites(db: Kysely<Tables>) {
     ),
     updateDocument: prepare(
       one
-        .set({ value: param<string>("value"), version: param<number>("version") })
+        .set({ value: param<string>("value"), version: param<number>("version"), seal: param<string>("seal") })
         .where("version", "=", param("if_version")),
     ),
     deleteDocument: prepare(
@@ -91,12 +91,12 @@ export function prepareDocumentWrites(db: Kysely<Tables>) {
 
 export function createDocumentWriter(writes: Writes, db: SqlExecutor): DocumentWrites {
   return {
-    async putDocument(plugin, key, value, if_version) {
+    async putDocument(document, if_version) {
       // Increase the counter first. If the write then fails, the unused version is harmless.
       await db.run(writes.countDocument, {});
       const version = Number((await db.all(writes.lastDocument, {}))[0]?.["last"]);
       const statement = if_version === null ? writes.insertDocument : writes.updateDocument;
-      return (await db.run(statement, { plugin, key, value, version, if_version })) === 1 ? version : null;
+      return (await db.run(statement, { ...document, version, if_version })) === 1 ? version : null;
     },
     deleteDocument: async (plugin, key, if_version) =>
       (await db.run(writes.deleteDocument, { plugin, key, if_version })) === 1,

@@ -178,6 +178,7 @@ export const IDEMPOTENCY_COLUMNS = columnsOf<IdempotencyRow>({
   body_hash: true,
   resource_id: true,
   created_at: true,
+  seal: true,
 });
 export const KEY_COLUMNS = columnsOf<KeyRow>({
   id: true,
@@ -247,6 +248,7 @@ export const DELIVERY_COLUMNS = columnsOf<DeliveryRow>({
   delivered_at: true,
   created_at: true,
   updated_at: true,
+  seal: true,
 });
 export const LIMIT_USE_COLUMNS = columnsOf<LimitUseRow>({
   policy: true,
@@ -265,4 +267,10 @@ export const PAST_ACTION_COLUMNS = columnsOf<PastActionRef>({
   at: true,
   until: true,
 });
-export const DOCUMENT_COLUMNS = columnsOf<DocumentRow>({ plugin: true, key: true, value: true, version: true });
+export const DOCUMENT_COLUMNS = columnsOf<DocumentRow>({
+  plugin: true,
+  key: true,
+  value: true,
+  version: true,
+  seal: true,
+});

@@ -3,10 +3,10 @@
  */
 import assert from "node:assert/strict";
 import type { Storage } from "../../contract/storage.ts";
-import type { DefineCase } from "./rows.ts";
+import { type DefineCase, documentRow } from "./rows.ts";
 
 const put = (storage: Storage, key: string, ifVersion: number | null, value = "{}"): Promise<number | null> =>
-  storage.write((tx) => tx.putDocument("notes", key, value, ifVersion));
+  storage.write((tx) => tx.putDocument(documentRow(key, { value }), ifVersion));
 const keysOf = async (storage: Storage, prefix: string, more: { after?: string; limit?: number } = {}) =>
   (await storage.documents({ plugin: "notes", prefix, limit: 100, ...more })).map(({ key }) => key);
 
@@ -15,7 +15,7 @@ export function documentCases(test: DefineCase): void {
     const value = '{"text":"é \u0000 \u0001 🙂","n":1}';
     const version = await put(storage, "a", null, value);
     assert.ok(version !== null && version > 0);
-    const row = { plugin: "notes", key: "a", value, version };
+    const row = { ...documentRow("a", { value }), version };
     assert.deepEqual(await storage.document("notes", "a"), row);
     assert.equal(await storage.document("other", "a"), null);
     assert.equal(await storage.document("notes", "A"), null);
@@ -37,7 +37,10 @@ export function documentCases(test: DefineCase): void {
     const second = (await put(storage, "a", first, "2")) as number;
     assert.ok(second > first);
     assert.equal(await put(storage, "a", first, "3"), null);
-    assert.deepEqual(await storage.document("notes", "a"), { plugin: "notes", key: "a", value: "2", version: second });
+    assert.deepEqual(await storage.document("notes", "a"), {
+      ...documentRow("a", { value: "2" }),
+      version: second,
+    });
   });
 
   test("of two writes that replace the same version, only one succeeds", async ({ storage }) => {
@@ -55,7 +58,7 @@ export function documentCases(test: DefineCase): void {
     assert.equal(await storage.document("notes", "a"), null);
     assert.equal(await put(storage, "a", first), null, "a deleted document cannot be replaced");
     const reopened = await reopen();
-    const second = (await reopened.write((tx) => tx.putDocument("notes", "a", "{}", null))) as number;
+    const second = (await reopened.write((tx) => tx.putDocument(documentRow("a"), null))) as number;
     assert.ok(second > first);
   });
 
@@ -77,8 +80,8 @@ export function documentCases(test: DefineCase): void {
       "\u{10ffff}x",
     ];
     await storage.write(async (tx) => {
-      for (const key of keys) await tx.putDocument("notes", key, "{}", null);
-      await tx.putDocument("other", "a/other", "{}", null);
+      for (const key of keys) await tx.putDocument(documentRow(key), null);
+      await tx.putDocument(documentRow("a/other", { plugin: "other" }), null);
     });
     assert.deepEqual(await keysOf(storage, ""), inOrder);
     assert.deepEqual(await keysOf(storage, "a/"), inOrder.slice(2, 9));
@@ -96,9 +99,10 @@ export function documentCases(test: DefineCase): void {
     const kept = (await put(storage, "kept", null, "1")) as number;
     await assert.rejects(
       storage.write(async (tx) => {
-        const version = await tx.putDocument("notes", "lost", "1", null);
+        const version = await tx.putDocument(documentRow("lost", { value: "1" }), null);
         assert.equal((await tx.document("notes", "lost"))?.version, version);
-        assert.ok((await tx.putDocument("notes", "lost", "2", version)) !== null);
+        assert.ok((await tx.putDocument(documentRow("lost", { value: "2", seal: "other" }), version)) !== null);
+        assert.equal((await tx.document("notes", "lost"))?.seal, "other");
         assert.equal(await tx.deleteDocument("notes", "kept", kept), true);
         assert.deepEqual(
           (await tx.documents({ plugin: "notes", prefix: "", limit: 9 })).map(({ key }) => key),

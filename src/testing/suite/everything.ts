@@ -19,6 +19,7 @@ import {
   pastActionRow,
   policyVersionRow,
   readBareHead,
+  documentRow,
 } from "./rows.ts";
 
 /** Writes a row of every kind, with every method that inserts. */
@@ -45,7 +46,7 @@ export async function writeEverything(tx: StorageTransaction): Promise<void> {
   await tx.insertDelivery({ ...delivery, id: "delivery-2", state: "scheduled" });
   await tx.insertLimitUse(limitUseRow(1));
   await tx.insertPastAction(pastActionRow(1));
-  await tx.putDocument("notes", "a", "{}", null);
+  await tx.putDocument(documentRow("a"), null);
   await tx.putMeta("origin", "example.com/log");
 }
 

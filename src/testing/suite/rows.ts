@@ -5,6 +5,7 @@ import {
   type AgentRow,
   type ApprovalRow,
   type DeliveryRow,
+  type DocumentRow,
   type EntryRow,
   type IdempotencyRow,
   type KeyRow,
@@ -198,6 +199,7 @@ export function idempotencyRow(key: string, over: Partial<IdempotencyRow> = {}):
     body_hash: leafHashHex(key),
     resource_id: `action-${key}`,
     created_at: BASE_TIME,
+    seal: leafHashHex(`seal ${key}`),
     ...over,
   };
 }
@@ -300,8 +302,14 @@ export function deliveryRow(n: number, over: Partial<DeliveryRow> = {}): Deliver
     delivered_at: null,
     created_at: BASE_TIME,
     updated_at: BASE_TIME,
+    seal: leafHashHex(`seal ${n}`),
     ...over,
   };
+}
+
+/** Returns a document without the version, which the store assigns. */
+export function documentRow(key: string, over: Partial<DocumentRow> = {}): Omit<DocumentRow, "version"> {
+  return { plugin: "notes", key, value: "{}", seal: leafHashHex(`seal ${key}`), ...over };
 }
 
 export function limitUseRow(n: number, over: Partial<LimitUseRow> = {}): LimitUseRow {

@@ -13,6 +13,7 @@ import {
   tileRow,
   type DefineCase,
   isStorageError,
+  documentRow,
 } from "./rows.ts";
 
 export function transactionCases(test: DefineCase): void {
@@ -100,7 +101,7 @@ export function transactionCases(test: DefineCase): void {
         );
         await tx.releaseLimitUses("action-1");
         const { version = 0 } = (await tx.document("notes", "a")) ?? {};
-        assert.ok(((await tx.putDocument("notes", "a", "[]", version)) ?? 0) > version);
+        assert.ok(((await tx.putDocument(documentRow("a", { value: "[]" }), version)) ?? 0) > version);
         await tx.putMeta("origin", "other");
         throw new Error("no");
       }),

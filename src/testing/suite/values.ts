@@ -1,7 +1,16 @@
 /** Cases for values, which the store must either return unchanged or reject. */
 import assert from "node:assert/strict";
 import { StorageError } from "../../contract/storage.ts";
-import { actionRow, agentRow, approvalRow, deliveryRow, idempotencyRow, limitUseRow, type DefineCase } from "./rows.ts";
+import {
+  actionRow,
+  agentRow,
+  approvalRow,
+  deliveryRow,
+  idempotencyRow,
+  limitUseRow,
+  type DefineCase,
+  documentRow,
+} from "./rows.ts";
 
 /**
  * Returns true if the error states that the caller's value is invalid. An error of any other kind would make all jobs
@@ -99,7 +108,7 @@ export function valueCases(test: DefineCase): void {
       await tx.insertApproval(approval);
       await tx.insertDelivery(delivery);
       await tx.insertLimitUse(use);
-      await tx.putDocument(plain(64), name, "{}", null);
+      await tx.putDocument(documentRow(name, { plugin: plain(64) }), null);
       await tx.putMeta(name, "a");
     });
     const reopened = await reopen();

@@ -260,12 +260,13 @@ test("a row that is inserted into the database admits no one", async () => {
   assert.ok(row !== null);
   const admin = await invite(service, { name: "Admin", roles: ["admin"] });
   const forged = { ...JSON.parse(row.value), user_id: admin.id };
-  await service.storage.write((tx) =>
-    tx.putDocument("users", `session/${admin.id}/${id}`, JSON.stringify(forged), null),
+  const version = await service.storage.write((tx) =>
+    tx.putDocument({ ...row, key: `session/${admin.id}/${id}`, value: JSON.stringify(forged) }, null),
   );
   const cookie = ada.cookie.replace(ada.id, admin.id);
   const answer = await service.call("GET", "/v1/session", { key: null, headers: { ...PAGE, cookie } });
-  assert.equal(answer.status, 401);
+  assert.deepEqual([answer.status, answer.body.code], [409, "STORE_ALTERED"]);
+  await service.storage.write((tx) => tx.deleteDocument("users", `session/${admin.id}/${id}`, version ?? 0));
 });
 
 test("malformed cookies are rejected, and do not affect other credentials", async () => {

@@ -173,6 +173,7 @@ const ACTIONS: Readonly<Record<string, Table>> = {
       body_hash: "text",
       resource_id: "text",
       created_at: "integer",
+      seal: "text",
     },
     primaryKey: ["key_id", "route", "idempotency_key"],
     indexes: { idempotency_by_age: "created_at, key_id, route, idempotency_key" },
@@ -326,6 +327,7 @@ const DELIVERIES: Readonly<Record<string, Table>> = {
       delivered_at: "integer?",
       created_at: "integer",
       updated_at: "integer",
+      seal: "text",
     },
     primaryKey: ["position"],
     unique: { deliveries_id: ["id"] },
@@ -346,7 +348,7 @@ const DELIVERIES: Readonly<Record<string, Table>> = {
 const HOUSEKEEPING: Readonly<Record<string, Table>> = {
   // Documents of plugins, and the counter of their versions.
   documents: {
-    columns: { plugin: "text", key: "text", version: "integer", value: "text" },
+    columns: { plugin: "text", key: "text", version: "integer", value: "text", seal: "text" },
     primaryKey: ["plugin", "key"],
   },
   document_counter: { columns: { id: "integer", last: "integer" }, primaryKey: ["id"], singleRow: true },

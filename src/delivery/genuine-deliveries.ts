@@ -1,0 +1,11 @@
+import type { RowSeals } from "../contract/row-seals.ts";
+import type { DeliveryRow, StorageReader } from "../contract/storage.ts";
+
+/** Returns the deliveries of an action, without those that someone changed in the store. */
+export async function genuineDeliveriesOfAction(
+  seals: RowSeals,
+  tx: Pick<StorageReader, "deliveriesOfAction">,
+  actionId: string,
+): Promise<DeliveryRow[]> {
+  return (await tx.deliveriesOfAction(actionId)).filter((row) => seals.matches("deliveries", row));
+}

@@ -1,0 +1,27 @@
+import { SEALED_TABLES, type RowSeals, type SealedTable } from "../contract/row-seals.ts";
+import type { CopiedRow, Storage, StorageCopying } from "../contract/storage.ts";
+import { VaultError } from "./key-files.ts";
+
+const PAGE = 500;
+
+/**
+ * Seals all rows again, after the operator has accepted another secret. The rows cannot be checked, because their seals
+ * need the earlier secret. Throws VaultError if the storage cannot do this.
+ */
+export async function resealRows({ copying, name }: Pick<Storage, "copying" | "name">, seals: RowSeals): Promise<void> {
+  if (copying === undefined)
+    throw new VaultError(`the storage ${name} cannot change to another secret; start with the earlier secret`);
+  for (const table of SEALED_TABLES) await resealTable(copying, table, seals);
+}
+
+async function resealTable(copying: StorageCopying, table: SealedTable, seals: RowSeals): Promise<void> {
+  for (let after: CopiedRow | null = null; ;) {
+    const rows: CopiedRow[] = await copying.read(table, after, PAGE);
+    after = rows.at(-1) ?? null;
+    if (after === null) return;
+    await copying.write(
+      table,
+      rows.map((row) => ({ ...row, seal: seals.seal(table, row as never) })),
+    );
+  }
+}

@@ -1,0 +1,45 @@
+import { Refusal } from "../contract/errors.ts";
+import type { Vault } from "../contract/core-host.ts";
+import type { Logger } from "../contract/host.ts";
+import { describeSealedRow, SEALED_MEMBERS, type RowSeals, type SealedTable } from "../contract/row-seals.ts";
+import { canonicalBytes } from "../domain/canonical.ts";
+import { equalBytes, toHex, utf8 } from "../domain/hash.ts";
+import type { JsonValue } from "../domain/json.ts";
+
+type Row = Readonly<Record<string, unknown>>;
+
+export function createRowSeals(vault: Pick<Vault, "mac">, log: Pick<Logger, "error">): RowSeals {
+  function seal(table: SealedTable, row: Row): string {
+    const members = SEALED_MEMBERS[table].map((name) => row[name] as JsonValue);
+    return toHex(vault.mac(`row/${table}`, canonicalBytes(members)));
+  }
+
+  function isGenuine(table: SealedTable, row: Row): boolean {
+    try {
+      return equalBytes(utf8(seal(table, row)), utf8(String(row["seal"])));
+    } catch {
+      // The service writes only values that have a canonical form.
+      return false;
+    }
+  }
+
+  function matches(table: SealedTable, row: Row): boolean {
+    if (isGenuine(table, row)) return true;
+    log.error(
+      `${describeSealedRow(table, row as never)} was changed in the store outside the service; run assent audit`,
+    );
+    return false;
+  }
+
+  return {
+    seal,
+    matches,
+    assertMatches(table, row) {
+      if (!matches(table, row))
+        throw new Refusal(
+          "STORE_ALTERED",
+          `${describeSealedRow(table, row)} was changed in the store outside the service, so nothing was done; the operator has to run assent audit`,
+        );
+    },
+  };
+}

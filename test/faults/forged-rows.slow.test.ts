@@ -1,0 +1,164 @@
+/**
+ * What someone can do who can write every byte of the database, but does not have the service's secret. Each forgery
+ * changes the database of a running service and expects that the service refuses, and that the audit reports it.
+ */
+import assert from "node:assert/strict";
+import { after, describe, test } from "node:test";
+import { terminalChallenge } from "../../src/domain/terminal-code.ts";
+import { auditStore } from "../../src/testing/ledger-audit.ts";
+import { ENGINES, stopEngines, tableOf, type Engine } from "../support/engines.ts";
+import { testNotifier, type TestNotifier } from "../support/notifier.ts";
+import { invite, PAGE, startPeople, type Person } from "../support/people.ts";
+import type { RawRow, RawStore } from "../support/raw-store.ts";
+import type { Answer, Service } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+
+const POLICY = `policy: ask
+rules:
+  - { name: pay, tool: pay, effect: allow }
+  - { name: ask, tool: ask, effect: require_approval, approval: { expires_in: 1h, notify: [people] } }
+`;
+
+interface Forged {
+  service: Service;
+  raw: RawStore;
+  pigeon: TestNotifier;
+  /** Returns the rows of a table that pass `test`. */
+  rows(table: string, test?: (row: RawRow) => boolean): Promise<RawRow[]>;
+  set(table: string, row: RawRow, values: RawRow): Promise<void>;
+  insert(table: string, row: RawRow): Promise<void>;
+  remove(table: string, row: RawRow): Promise<void>;
+  /** Returns the faults that the audit finds. */
+  faults(): Promise<string[]>;
+  submit(tool: string, headers?: Record<string, string>): Promise<Answer>;
+}
+
+async function withForged(engine: Engine, run: (forged: Forged) => Promise<void>): Promise<void> {
+  const database = await engine.createDatabase();
+  const pigeon = testNotifier();
+  const service = await startPeople({
+    broken: true,
+    policy: POLICY,
+    storage: () => database.storage(),
+    plugins: [pigeon.plugin],
+    change(config) {
+      config.channels = { people: { notifier: "pigeon", people: [{ owner: "Anna", to: "anna" }] } };
+    },
+  });
+  const raw = await database.raw();
+  try {
+    await run({
+      service,
+      raw,
+      pigeon,
+      rows: async (table, wanted = () => true) => (await raw.rows(tableOf(raw, table))).filter(wanted),
+      async set(table, row, values) {
+        for (const [column, value] of Object.entries(values)) await raw.set(tableOf(raw, table), row, column, value);
+      },
+      insert: (table, row) => raw.insert(tableOf(raw, table), row),
+      remove: (table, row) => raw.remove(tableOf(raw, table), row),
+      async faults() {
+        const { ledger, vault } = service.runtime.host;
+        return (await auditStore(service.storage, ledger.vkey, vault)).faults;
+      },
+      submit: (tool, headers = {}) =>
+        service.call("POST", "/v1/actions", {
+          body: { agent_id: "bot", tool, operation: "do", params: { amount: 1 } },
+          headers,
+        }),
+    });
+  } finally {
+    await raw.close();
+    await service.close();
+  }
+}
+
+const sessionOf = ({ cookie }: Person): string => cookie.split("=")[1]?.split(".")[1] ?? "";
+
+after(stopEngines);
+
+for (const engine of ENGINES)
+  describe(engine.name, { skip: engine.skip }, () => {
+    const forging = (run: (forged: Forged) => Promise<void>) => () => withForged(engine, run);
+
+    test(
+      "a forged confirmation signs in no terminal",
+      forging(async ({ service, rows, insert, faults }) => {
+        const ada = await invite(service, { name: "Ada", roles: ["admin"] });
+        assert.deepEqual(await faults(), []);
+        const verifier = "v".repeat(43);
+        const [session] = await rows("documents", ({ key }) => key === `session/${ada.id}/${sessionOf(ada)}`);
+        assert.ok(session !== undefined);
+        const confirmation = { user_id: ada.id, session_id: sessionOf(ada), expires_at: Date.now() + 60_000 };
+        await insert("documents", {
+          ...session,
+          key: `terminal/${terminalChallenge(verifier)}`,
+          value: JSON.stringify(confirmation),
+        });
+        const { status, body } = await service.call("POST", "/v1/session/terminal", {
+          key: null,
+          body: { verifier },
+          headers: PAGE,
+        });
+        assert.deepEqual([status, body.code], [409, "STORE_ALTERED"]);
+        assert.match(body.detail, /users terminal\/.* was changed in the store outside the service/);
+        assert.ok(service.logged.some((line) => line.includes("terminal/") && line.includes("run assent audit")));
+        assert.match((await faults()).join("\n"), /"users terminal\/.*" of documents was changed outside the service/);
+      }),
+    );
+
+    test(
+      "a session row that was changed admits no one",
+      forging(async ({ service, rows, set, faults }) => {
+        const ada = await invite(service, { name: "Ada", roles: ["viewer"] });
+        const [session] = await rows("documents", ({ key }) => key === `session/${ada.id}/${sessionOf(ada)}`);
+        assert.ok(session !== undefined);
+        const value = JSON.stringify({ ...JSON.parse(String(session["value"])), seen_at: Date.now() + 86_400_000 });
+        await set("documents", session, { value });
+        const { status, body } = await ada.call("GET", "/v1/session");
+        assert.deepEqual([status, body.code], [409, "STORE_ALTERED"]);
+        assert.match((await faults()).join("\n"), /"users session\/.*" of documents was changed/);
+      }),
+    );
+
+    test(
+      "a message whose recipient was changed is not sent",
+      forging(async (forged) => {
+        const { service, pigeon, rows, set, faults, submit } = forged;
+        pigeon.plans.push(() => Promise.reject(new Error("not now")));
+        const { id } = (await submit("ask")).body as { id: string };
+        const waiting = async (): Promise<RawRow | undefined> =>
+          (await rows("deliveries", ({ action_id, attempts }) => action_id === id && attempts === 1))[0];
+        await until("the first attempt has failed", async () => (await waiting()) !== undefined);
+        for (const changed of [{ recipient: "mallory", destination: "pigeon mallory" }, { person: "Mallory" }]) {
+          const row = (await waiting()) as RawRow;
+          await set("deliveries", row, changed);
+          assert.match((await faults()).join("\n"), /of deliveries was changed outside the service/);
+          const path = `/v1/deliveries/${String(row["id"])}`;
+          await service.call("POST", `${path}/retry`, { key: service.admin });
+          const read = async (): Promise<Answer["body"]> =>
+            (await service.call("GET", path, { key: service.admin })).body;
+          await until("the delivery is given up", async () => (await read()).state === "dead");
+          assert.match((await read()).last_error, /changed in the store outside the service/);
+          await set("deliveries", row, row);
+        }
+        assert.equal(pigeon.messages.length, 1);
+      }),
+    );
+
+    test(
+      "an idempotency key that names another action is refused",
+      forging(async (forged) => {
+        const { rows, set, faults, submit } = forged;
+        const headers = { "Idempotency-Key": "once" };
+        await submit("pay", headers);
+        const other = (await submit("pay")).body as { id: string };
+        const [row] = await rows("idempotency");
+        assert.ok(row !== undefined);
+        await set("idempotency", row, { resource_id: other.id });
+        const { status, body } = await submit("pay", headers);
+        assert.deepEqual([status, body.code], [409, "STORE_ALTERED"]);
+        assert.match((await faults()).join("\n"), /of idempotency was changed outside the service/);
+      }),
+    );
+  });
