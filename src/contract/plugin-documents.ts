@@ -9,9 +9,10 @@ export interface Document {
 }
 
 export interface DocumentReader {
+  /** Throws STORE_ALTERED if someone changed the document in the store. */
   get(key: string): Promise<Document | null>;
   /**
-   * Lists documents in ascending order of their keys.
+   * Lists documents in ascending order of their keys. Omits documents that someone changed in the store.
    * @param filter lists only keys after `after`, and at most `limit` documents (default 100)
    */
   list(filter?: { prefix?: string; after?: string; limit?: number }): Promise<Document[]>;

@@ -371,7 +371,7 @@ describe("Postgres", { skip: withoutPostgres }, () => {
     assert.equal(await stopProcess(await startProcess(at)), 0);
     const other = await assent(["serve", "--port", "0"], { ...at, ASSENT_SECRET: "UaV6cJhG4fDpZ8sLx2MnBtR7eQv9wY3k" });
     assert.deepEqual(
-      [other.code, /ASSENT_SECRET is not the one that this database was started with/.test(other.err)],
+      [other.code, /the token secret is not the one that this store was first used with/.test(other.err)],
       [1, true],
       other.err,
     );

@@ -27,18 +27,30 @@ export function createDocuments(plugin: string, parts: () => { storage: Document
 }
 
 function readerOf(plugin: string, storage: DocumentReads, seals: RowSeals): DocumentReader {
-  function opened(row: DocumentRow): Document {
-    seals.assertMatches("documents", row);
-    return { key: row.key, value: JSON.parse(row.value) as JsonValue, version: row.version };
-  }
+  const opened = ({ key, value, version }: DocumentRow): Document => ({
+    key,
+    value: JSON.parse(value) as JsonValue,
+    version,
+  });
   return {
     async get(key) {
       const row = await storage.document(plugin, key);
-      return row === null ? null : opened(row);
+      if (row === null) return null;
+      seals.assertMatches("documents", row);
+      return opened(row);
     },
     async list({ prefix = "", after, limit = PAGE } = {}) {
-      const rows = await storage.documents({ plugin, prefix, limit, ...(after === undefined ? {} : { after }) });
-      return rows.map(opened);
+      // Skip altered documents, so that one of them does not make the others unreadable.
+      const found: Document[] = [];
+      for (let last = after; found.length < limit;) {
+        const most = limit - found.length;
+        const filter = { plugin, prefix, limit: most, ...(last === undefined ? {} : { after: last }) };
+        const rows = await storage.documents(filter);
+        found.push(...rows.filter((row) => seals.matches("documents", row)).map(opened));
+        if (rows.length < most) break;
+        last = rows.at(-1)?.key;
+      }
+      return found;
     },
   };
 }
