@@ -21,25 +21,28 @@ export function cookieName(name: string, { secure, origin }: Site): string {
 
 const NAME = "assent_session";
 
-/** Returns the value of a cookie of the request; null if there is none. */
-export function readCookie(request: Request, name: string): string | null {
-  for (const part of (request.headers.get("cookie") ?? "").split(";")) {
+/**
+ * Returns the values of all cookies of the request with this name. There can be several: a program on another port of
+ * the host, or of a host below it, can set a cookie with any name.
+ */
+export function readCookies(request: Request, name: string): string[] {
+  return (request.headers.get("cookie") ?? "").split(";").flatMap((part) => {
     const [key, ...value] = part.trim().split("=");
-    if (key === name) return value.join("=");
-  }
-  return null;
+    return key === name ? [value.join("=")] : [];
+  });
 }
 
 /** Whether the request carries a session cookie of this site, even an invalid one. */
 export function hasSessionCookie(request: Request, site: Site): boolean {
-  return readCookie(request, cookieName(NAME, site)) !== null;
+  return readCookies(request, cookieName(NAME, site)).length > 0;
 }
 
-/** Returns the session cookie; null if there is none or it is malformed. */
-export function readSessionCookie(request: Request, site: Site): SessionCookie | null {
-  const [, user_id = "", session_id = "", secret = ""] =
-    PATTERN.exec(readCookie(request, cookieName(NAME, site)) ?? "") ?? [];
-  return user_id === "" ? null : { user_id, session_id, secret };
+/** Returns the session cookies that are not malformed. */
+export function readSessionCookies(request: Request, site: Site): SessionCookie[] {
+  return readCookies(request, cookieName(NAME, site)).flatMap((text) => {
+    const [, user_id = "", session_id = "", secret = ""] = PATTERN.exec(text) ?? [];
+    return user_id === "" ? [] : [{ user_id, session_id, secret }];
+  });
 }
 
 /**

@@ -56,7 +56,7 @@ export function providerRoutes(host: CoreHost, sessions: Sessions, providers: re
       scope: null,
       params: schema.ProviderParams,
       query: schema.CallbackQuery,
-      responses: { 303: { description: "Signed in; redirects to a path of this service." } },
+      responses: { 303: { description: "Signed in; redirects to the sign-in page, which continues to `return_to`." } },
       errors: [
         ...PROVIDER_ERRORS,
         ERRORS.PROVIDER_REFUSED,
@@ -72,7 +72,9 @@ export function providerRoutes(host: CoreHost, sessions: Sessions, providers: re
           const provider = find(params.provider);
           const browser = readBrowserName(request);
           const done = await finishProviderSignIn(host, sessions, { provider, site, request, browser });
-          return redirect(done.return_to, done.cookie);
+          // The sign-in page stores the page token. Browsers do not send the fragment to servers.
+          const page = `/sign-in?return_to=${encodeURIComponent(done.return_to)}#session=${done.page_token}`;
+          return redirect(page, done.cookie);
         });
       },
     }),

@@ -19,7 +19,7 @@ import { Refusal } from "../../src/plugin.ts";
 import { assertChallenge, createChallenge, useChallenge } from "./challenges.ts";
 import { recordUser } from "./user-changes.ts";
 import { type Claims, type Profile, readProfile } from "./claims.ts";
-import { readCookie, setCookie, cookieName } from "./cookies.ts";
+import { readCookies, setCookie, cookieName } from "./cookies.ts";
 import { ERRORS } from "./user-errors.ts";
 import type { CallbackBinding, Provider } from "./provider.ts";
 import type { Sessions } from "./sessions.ts";
@@ -60,14 +60,8 @@ export async function finishProviderSignIn(
   { provider, site, request, browser }: { provider: Provider; site: Site; request: Request; browser: string },
 ): Promise<SignInResult & { return_to: string }> {
   const { search, searchParams } = new URL(request.url);
-  const value = readCookie(request, cookieName(COOKIE, site));
-  if (value === null)
-    throw new Refusal(
-      ERRORS.CHALLENGE_INVALID,
-      "this browser did not start the sign-in, or did so more than ten minutes ago; start again",
-    );
   const state = searchParams.get("state") ?? "";
-  assertChallenge(host, purposeOf(provider, value), state);
+  const value = findSignInCookie(host, provider, readCookies(request, cookieName(COOKIE, site)), state);
   const { claims, sid, refresh_token } = await provider.finish(site.origin, search, bindingOf(host, state));
   const profile = readProfile(provider.options, claims);
   const id = host.newId();
@@ -76,8 +70,25 @@ export async function finishProviderSignIn(
     const user = refreshUser(tx, provider, { id, claims, profile });
     const at = { id: provider.options.id, sub: String(claims["sub"]), sid, refresh_token };
     const session = await sessions.start(tx, user, { method: `oidc:${provider.options.id}`, browser }, site, at);
-    return { user, session_id: session.id, cookie: session.cookie, return_to: pathIn(value) };
+    return { user, ...session, return_to: pathIn(value) };
   });
+}
+
+/** Returns the cookie of the sign-in with this state. Throws USERS_CHALLENGE_INVALID if there is none. */
+function findSignInCookie(host: CoreHost, provider: Provider, values: readonly string[], state: string): string {
+  let fault = new Refusal(
+    ERRORS.CHALLENGE_INVALID,
+    "this browser did not start the sign-in, or did so more than ten minutes ago; start again",
+  );
+  for (const value of values)
+    try {
+      assertChallenge(host, purposeOf(provider, value), state);
+      return value;
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      fault = error;
+    }
+  throw fault;
 }
 
 function refreshUser(

@@ -2,6 +2,7 @@
 import { PAGE_QUERY, type Static, toRfc3339, Type } from "../../src/plugin.ts";
 import { closed, type Role, ROLE_NAMES, scopesOfRoles, type User } from "../../src/core.ts";
 import type { StoredSession } from "./sessions.ts";
+import type { SignInResult } from "./sign-in.ts";
 
 const Nullable = Type.Union([Type.String(), Type.Null()]);
 const Time = Type.String({ format: "date-time" });
@@ -126,12 +127,18 @@ export const CurrentSession = Type.Object(
   closed,
 );
 export type CurrentSession = Static<typeof CurrentSession>;
-export const SignedIn = Type.Object({ user: UserRecord, session_id: Type.String() }, closed);
+const SIGNED_IN = {
+  user: UserRecord,
+  session_id: Type.String(),
+  page_token: Type.String({
+    description: "For the header `Assent-Session` of every request with the session's cookie.",
+  }),
+};
+export const SignedIn = Type.Object(SIGNED_IN, closed);
 export type SignedIn = Static<typeof SignedIn>;
 export const Enrolled = Type.Object(
   {
-    user: UserRecord,
-    session_id: Type.String(),
+    ...SIGNED_IN,
     recovery_codes: Type.Union([Type.Array(Type.String()), Type.Null()], {
       description: "Shown only once; null if earlier codes are left.",
     }),
@@ -284,6 +291,10 @@ export function renderUser(user: User): UserRecord {
     managed_by,
     ended_at,
   };
+}
+
+export function renderSignedIn({ user, session_id, page_token }: SignInResult): SignedIn {
+  return { user: renderUser(user), session_id, page_token };
 }
 
 /** @param last time of the last sign-in, in milliseconds */

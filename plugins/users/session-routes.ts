@@ -130,7 +130,7 @@ function passkeyRoutes(host: CoreHost, sessions: Sessions): Route[] {
         );
         return {
           status: 201,
-          json: { user: schema.renderUser(done.user), session_id: done.session_id },
+          json: schema.renderSignedIn(done),
           headers: { "Set-Cookie": done.cookie },
         };
       },
@@ -170,10 +170,9 @@ function enrolmentRoutes(host: CoreHost, sessions: Sessions): Route[] {
       async handle({ request, body: { token, response, name = "Passkey" } }) {
         const answer = { token, response, name };
         const done = await enrolUser(host, sessions, requireSamePage(host, request), answer, readBrowserName(request));
-        const { user, session_id, recovery_codes } = done;
         return {
           status: 201,
-          json: { user: schema.renderUser(user), session_id, recovery_codes },
+          json: { ...schema.renderSignedIn(done), recovery_codes: done.recovery_codes },
           headers: { "Set-Cookie": done.cookie },
         };
       },
@@ -235,7 +234,7 @@ function terminalRoutes(host: CoreHost, sessions: Sessions): Route[] {
         const done = await signInTerminal(host, sessions, site, verifier, readBrowserName(request));
         return {
           status: 201,
-          json: { user: schema.renderUser(done.user), session_id: done.session_id },
+          json: schema.renderSignedIn(done),
           headers: { "Set-Cookie": done.cookie },
         };
       },

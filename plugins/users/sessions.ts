@@ -14,6 +14,7 @@ import {
   canonicalText,
   equalBytes,
   fromHex,
+  toBase64Url,
   toHex,
   type Actor,
   type User,
@@ -21,7 +22,7 @@ import {
 import {
   clearSessionCookie,
   hasSessionCookie,
-  readSessionCookie,
+  readSessionCookies,
   sessionCookie,
   type SessionCookie,
 } from "./cookies.ts";
@@ -33,8 +34,11 @@ import { findSite, type Site } from "./site.ts";
 import { createSessionPasskeys } from "./vote-signing.ts";
 
 const SAFE_METHODS = ["GET", "HEAD"];
-/** Header that pages send with every request that changes something. A form on another site cannot send it. */
-const CSRF_HEADER = "assent-session";
+/**
+ * Header that pages send with every request: the page token of the session, or any value before the sign-in. A form on
+ * another site cannot send it.
+ */
+const PAGE_HEADER = "assent-session";
 /** Age at which the session's secret is replaced. Milliseconds. */
 const ROTATE_AFTER = 15 * 60_000;
 /**
@@ -91,6 +95,15 @@ type ProviderLogin = {
 /** The sign-in that starts a session. */
 type SignIn = Pick<StoredSession, "method" | "browser"> & { parent?: string };
 
+/** A new session, with the two credentials that every request of its pages needs. */
+export interface StartedSession {
+  session_id: string;
+  /** Value of the `Set-Cookie` header. */
+  cookie: string;
+  /** Value of the header `Assent-Session`. */
+  page_token: string;
+}
+
 /** A request's session: the credential, and the session as it is stored. */
 export interface IdentifiedSession extends AuthenticationResult {
   session: StoredSession;
@@ -134,12 +147,12 @@ export class Sessions {
     const site = findSite(this.host);
     if (site === null || !hasSessionCookie(request, site)) return null;
     if (!SAFE_METHODS.includes(request.method)) assertSameSite(request, site);
-    const cookie = readSessionCookie(request, site);
-    let stored = cookie === null ? null : await this.read(this.host.documents, cookie.user_id, cookie.session_id);
-    const cookieStatus = cookie === null || stored === null ? "wrong" : this.classifyCookie(stored.session, cookie);
-    if (cookieStatus === "replayed") await this.endReplayed(stored?.session as StoredSession);
-    if (cookie === null || stored === null || cookieStatus === "wrong" || cookieStatus === "replayed")
-      throw ended(site);
+    const cookies = this.cookiesOfPage(request, site);
+    let stored = await this.read(this.host.documents, cookies[0].user_id, cookies[0].session_id);
+    if (stored === null) throw ended(site);
+    const { cookie, status: cookieStatus } = this.selectCookie(stored.session, cookies);
+    if (cookieStatus === "replayed") await this.endReplayed(stored.session);
+    if (cookieStatus === "wrong" || cookieStatus === "replayed") throw ended(site);
     stored = await this.checkAtProvider(stored);
     if (stored === null || !(await this.checkParent(stored.session))) throw ended(site);
     const { session } = stored;
@@ -161,14 +174,14 @@ export class Sessions {
     };
   }
 
-  /** Starts a session within a ledger transaction, and returns its cookie. */
+  /** Starts a session within a ledger transaction, and returns its credentials. */
   async start(
     tx: LedgerTransaction,
     user: User,
     how: SignIn,
     site: Site,
     login: ProviderLogin | null = null,
-  ): Promise<{ id: string; cookie: string }> {
+  ): Promise<StartedSession> {
     const documents = this.host.documents.within(tx);
     const secret = newSecret();
     const session: StoredSession = {
@@ -192,7 +205,11 @@ export class Sessions {
     const last = await documents.get(lastSignInKey(user.id));
     await documents.put(lastSignInKey(user.id), { at: tx.now }, last?.version ?? null);
     recordSession(tx, "started", session, null, null);
-    return { id: session.id, cookie: this.cookieFor(session, secret, site) };
+    return {
+      session_id: session.id,
+      cookie: this.cookieFor(session, secret, site),
+      page_token: this.pageTokenOf({ user_id: user.id, session_id: session.id }),
+    };
   }
 
   /** Ends a session within a ledger transaction. Does nothing if it has already ended. */
@@ -426,6 +443,38 @@ export class Sessions {
     return toHex(this.host.vault.mac("users/session", utf8(canonicalText([user_id, id, started_at, secret]))));
   }
 
+  /**
+   * Returns the token that the pages of a session send in a header. Browsers send a cookie to every port of its host, so
+   * the cookie alone must not suffice. Pages keep the token in storage, which belongs to one origin, port included.
+   */
+  private pageTokenOf({ user_id, session_id }: Pick<SessionCookie, "user_id" | "session_id">): string {
+    return toBase64Url(this.host.vault.mac("users/session-page", utf8(canonicalText([user_id, session_id]))));
+  }
+
+  /** Returns the cookies of the session of the page token. Throws MISSING_CREDENTIAL if there is none. */
+  private cookiesOfPage(request: Request, site: Site): [SessionCookie, ...SessionCookie[]] {
+    const given = utf8(request.headers.get(PAGE_HEADER) ?? "");
+    const [cookie, ...others] = readSessionCookies(request, site).filter((each) =>
+      equalBytes(given, utf8(this.pageTokenOf(each))),
+    );
+    if (cookie === undefined)
+      throw new Refusal(
+        "MISSING_CREDENTIAL",
+        "the request has no session cookie that belongs to the page token in its header `Assent-Session`; sign in again",
+      );
+    return [cookie, ...others];
+  }
+
+  /** Returns the valid cookie among the cookies of one session, or else the first one. */
+  private selectCookie(
+    session: StoredSession,
+    cookies: [SessionCookie, ...SessionCookie[]],
+  ): { cookie: SessionCookie; status: ReturnType<Sessions["classifyCookie"]> } {
+    const classified = cookies.map((cookie) => ({ cookie, status: this.classifyCookie(session, cookie) }));
+    const valid = classified.find(({ status }) => status === "current" || status === "previous");
+    return valid ?? { cookie: cookies[0], status: this.classifyCookie(session, cookies[0]) };
+  }
+
   private cookieFor({ user_id, id }: StoredSession, secret: string, site: Site): string {
     return sessionCookie({ user_id, session_id: id, secret }, site, this.options.session_hours * 3600);
   }
@@ -478,7 +527,7 @@ export function assertSameSite(request: Request, site: Site): void {
       ERRORS.CROSS_SITE,
       `the request comes from ${origin === null ? "a page without an origin" : origin.slice(0, 200)}, and people use this service at ${site.origin}`,
     );
-  if (request.headers.get(CSRF_HEADER) === null)
+  if (request.headers.get(PAGE_HEADER) === null)
     throw new Refusal(ERRORS.CROSS_SITE, "send the header `Assent-Session: 1` with every request that is not GET");
 }
 

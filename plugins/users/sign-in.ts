@@ -7,13 +7,11 @@ import { advancePasskeyCounter, copiedPasskeyError } from "./passkey-counters.ts
 import { assertNotManaged, findEnrolment, hashRecoveryCode, newRecoveryCodes, recordUser } from "./user-changes.ts";
 import { ERRORS } from "./user-errors.ts";
 import { readPasskeyId, SIGN_IN_PURPOSE, verifyAssertion, verifyRegistration } from "./passkeys.ts";
-import type { Sessions } from "./sessions.ts";
+import type { Sessions, StartedSession } from "./sessions.ts";
 import type { Site } from "./site.ts";
 
-export interface SignInResult {
+export interface SignInResult extends StartedSession {
   user: User;
-  session_id: string;
-  cookie: string;
 }
 
 /** Signs in the user of a passkey. Throws USERS_PASSKEY_CLONED if the passkey's signature counter did not increase. */
@@ -37,7 +35,7 @@ export async function signInWithPasskey(
     await useChallenge(host, tx, challenge);
     if (!(await advancePasskeyCounter(host, tx, user, { id, counter }))) return null;
     const session = await sessions.start(tx, user, { method: "passkey", browser }, site);
-    return { user, session_id: session.id, cookie: session.cookie };
+    return { user, ...session };
   });
   if (signedIn !== null) return signedIn;
   throw copiedPasskeyError(host, found);
@@ -71,7 +69,7 @@ export async function enrolUser(
     await recordRegistrationUse(host, tx, added);
     const user = recordUser(tx, "passkey_added", enrolled, null);
     const session = await sessions.start(tx, user, { method: kind, browser }, site);
-    return { user, session_id: session.id, cookie: session.cookie, recovery_codes: shows ? codes : null };
+    return { user, ...session, recovery_codes: shows ? codes : null };
   });
 }
 

@@ -106,7 +106,7 @@ export async function signInTerminal(
     await documents.delete(key, document.version);
     const how = { method: "terminal", browser, parent: session_id };
     const session = await sessions.start(tx, user, how, site);
-    return { user, session_id: session.id, cookie: session.cookie };
+    return { user, ...session };
   });
 }
 

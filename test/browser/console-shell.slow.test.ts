@@ -46,22 +46,6 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
     await context.close();
   });
 
-  it("keeps the key on the device where it is asked to, until it is signed out", async () => {
-    const context = await console_.browser.newContext();
-    const { page } = await open(context, console_.server.url);
-    await page.getByLabel("API key").fill(console_.service.admin);
-    await page.getByLabel("Stay signed in").check();
-    await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByRole("heading", { name: "Approvals" }).waitFor();
-    await page.close();
-    const later = await context.newPage();
-    await later.goto(console_.server.url);
-    await later.getByRole("button", { name: "Sign out" }).click();
-    await later.getByRole("button", { name: "Sign in" }).waitFor();
-    assert.equal(await later.evaluate(() => localStorage.length + sessionStorage.length), 0);
-    await context.close();
-  });
-
   it("shows in its menu what the key may see, under names and not ids", async () => {
     const approver = await console_.key("ada's laptop", { preset: "approver", owner: "Ada" });
     const { page, complaints } = await console_.visit(approver, "");

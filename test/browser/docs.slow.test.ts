@@ -119,7 +119,6 @@ describe("the documentation in a browser", { skip: withoutBrowser }, () => {
       const context = await browser.newContext();
       const { page: console_ } = await open(context, server.url);
       await console_.getByLabel("API key").fill(service.admin);
-      await console_.getByLabel("Stay signed in").check();
       await console_.getByRole("button", { name: "Sign in" }).click();
       await console_.getByRole("button", { name: "Sign out" }).waitFor();
       const { page } = await open(context, `${server.url}${path}`);

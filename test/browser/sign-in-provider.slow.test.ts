@@ -53,7 +53,10 @@ describe("sign-in at an OpenID Connect provider", { skip: withoutBrowser }, () =
   }
 
   const session = (page: Page): Promise<{ user: Record<string, unknown> }> =>
-    page.evaluate(async () => (await fetch("/v1/session", { headers: { "Assent-Session": "1" } })).json());
+    page.evaluate(async () => {
+      const token = localStorage.getItem("assent.key")?.replace("session.", "") ?? "";
+      return (await fetch("/v1/session", { headers: { "Assent-Session": token } })).json();
+    });
 
   it("creates a user with the mapped roles and groups, and opens the console", async () => {
     provider.accounts.set("ada", { name: "Ada Lovelace", groups: ["fin", "other"] });

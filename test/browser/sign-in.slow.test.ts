@@ -202,7 +202,8 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     const answer = await page.evaluate(`(async () => {
       const votes = ${JSON.stringify(votes)};
       const post = async (path, body) => {
-        const headers = { "Content-Type": "application/json", "Assent-Session": "1" };
+        const token = localStorage.getItem("assent.key").replace("session.", "");
+        const headers = { "Content-Type": "application/json", "Assent-Session": token };
         return (await fetch(path, { method: "POST", headers, body: JSON.stringify(body) })).json();
       };
       const { nonce, options } = await post("/v1/votes/challenge", { votes });
@@ -465,8 +466,10 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     await tab.getByText("User: Edith").waitFor();
 
     const cookie = (await context.cookies(origin)).map(({ name, value }) => `${name}=${value}`).join("; ");
+    const stored = await page.evaluate(() => localStorage.getItem("assent.key") ?? "");
+    const headers = { cookie, "assent-session": stored.replace("session.", "") };
     const readSession = async (): Promise<number> =>
-      (await service.call("GET", "/v1/session", { key: null, headers: { cookie } })).status;
+      (await service.call("GET", "/v1/session", { key: null, headers })).status;
     assert.equal(await readSession(), 200);
     await signOut.click();
     await page.getByRole("link", { name: "Sign in as a user" }).waitFor();

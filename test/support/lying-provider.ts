@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair, SignJWT, type JWTPayload } from "jose";
-import { PAGE } from "./people.ts";
+import { ORIGIN, PAGE, type SessionHeaders } from "./people.ts";
 import type { Answer, Service } from "./service.ts";
 
 export interface LyingProvider {
@@ -148,26 +148,45 @@ export async function startLyingProvider(): Promise<LyingProvider> {
   return provider;
 }
 
-/** Sends requests as a browser that keeps cookies, as far as a sign-in at a provider needs them. */
-export function createVisitor(service: Service): {
+export interface Visitor {
   cookies: Map<string, string>;
+  /** Page token of the session; empty before the sign-in. */
+  pageToken: string;
+  /** Returns the headers that the pages of the session send. */
+  session(): SessionHeaders;
   get(path: string, headers?: Record<string, string>): Promise<Answer>;
-} {
+}
+
+/** Sends requests as a browser that keeps cookies, as far as a sign-in at a provider needs them. */
+export function createVisitor(service: Service): Visitor {
   const cookies = new Map<string, string>();
-  return {
+  const visitor: Visitor = {
     cookies,
+    pageToken: "",
+    session: () => ({
+      cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join("; "),
+      "assent-session": visitor.pageToken,
+    }),
     async get(path, headers = {}) {
-      const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
       const answer = await service.call("GET", path, {
         key: null,
-        headers: { host: PAGE.host, ...(cookie === "" ? {} : { cookie }), ...headers },
+        headers: { host: PAGE.host, ...visitor.session(), ...headers },
       });
       for (const line of answer.headers.getSetCookie()) {
         const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
         if (/Max-Age=0/.test(line)) cookies.delete(name);
         else cookies.set(name, value);
       }
+      const [, token] = /#session=([\w-]+)$/.exec(answer.headers.get("location") ?? "") ?? [];
+      visitor.pageToken = token ?? visitor.pageToken;
       return answer;
     },
   };
+  return visitor;
+}
+
+/** Returns the path that the sign-in page opens after a sign-in at a provider. */
+export function destinationOf(answer: Answer): string | null {
+  const { pathname, searchParams } = new URL(answer.headers.get("location") ?? "", ORIGIN);
+  return pathname === "/sign-in" ? searchParams.get("return_to") : null;
 }

@@ -23,10 +23,17 @@ export function startPeople(options: ServiceOptions & { users?: object } = {}): 
 /** Headers that a page of the service sends without a session. */
 export const PAGE = { host: new URL(ORIGIN).host, origin: ORIGIN, "assent-session": "1" };
 
+/** The headers that the pages of a session send. */
+export interface SessionHeaders extends Record<string, string> {
+  cookie: string;
+  /** The page token. */
+  "assent-session": string;
+}
+
 export interface Person {
   id: string;
   passkey: Authenticator;
-  cookie: string;
+  session: SessionHeaders;
   recovery_codes: string[];
   /** Sends a request as the person's browser does. */
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
@@ -35,6 +42,11 @@ export interface Person {
 
 export function cookieOf(answer: Answer): string {
   return answer.headers.getSetCookie()[0]?.split(";")[0] ?? "";
+}
+
+/** Returns the headers of the session that the response starts. */
+export function sessionOf(answer: Answer): SessionHeaders {
+  return { cookie: cookieOf(answer), "assent-session": answer.body.page_token };
 }
 
 /** Creates a user, who can then own API keys. Returns the response body, which contains the enrolment link. */
@@ -69,21 +81,21 @@ export async function invite(
   const person: Person = {
     id: invited.user.id,
     passkey,
-    cookie: cookieOf(done),
+    session: sessionOf(done),
     recovery_codes: done.body.recovery_codes,
     async call(method, path, body, headers = {}) {
       const answer = await service.call(method, path, {
         key: null,
         ...(body === undefined ? {} : { body }),
-        headers: { ...page, cookie: person.cookie, ...headers },
+        headers: { ...page, ...person.session, ...headers },
       });
       // Like a browser, send a replaced cookie from the next request on.
-      if (answer.headers.getSetCookie().length > 0) person.cookie = cookieOf(answer);
+      if (answer.headers.getSetCookie().length > 0) person.session = { ...person.session, cookie: cookieOf(answer) };
       return answer;
     },
     async signIn() {
       const answer = await signIn(service, passkey, page);
-      if (answer.status === 201) person.cookie = cookieOf(answer);
+      if (answer.status === 201) person.session = sessionOf(answer);
       return answer;
     },
   };

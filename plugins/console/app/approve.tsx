@@ -7,7 +7,7 @@ import { useEffect, useState } from "preact/hooks";
 import { ApiError, encodeSegment, serviceNow, request } from "./core/api.ts";
 import type { LinkAnswer } from "./core/api-types.ts";
 import { loadMe } from "./core/me.ts";
-import { COOKIE_CREDENTIAL, currentCredential, userSignInAddress } from "./core/session.ts";
+import { isUserSession, userSignInAddress } from "./core/session.ts";
 import type { GrantLimits, GrantTerms } from "./grants/offer.tsx";
 import { VoteWithGrant } from "./grants/vote-with-grant.tsx";
 import { readDraft } from "./inbox/drafts.ts";
@@ -54,7 +54,7 @@ interface Signer {
 
 /** Returns the user of this browser's session if they may vote on the action; null for anyone else. */
 async function findSigner(id: string): Promise<Signer | null> {
-  if (currentCredential() !== COOKIE_CREDENTIAL) return null;
+  if (!isUserSession()) return null;
   try {
     const { approval_token, approval_terms } = await request("GET /v1/actions/{id}", { path: [id] });
     if (approval_token === undefined) return null;

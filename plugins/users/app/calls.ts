@@ -1,5 +1,6 @@
-/** Requests of the sign-in page to the service, with the session's cookie. */
+/** Requests of the sign-in page to the service, with the session's cookie and page token. */
 import type * as schema from "../schemas.ts";
+import { pageToken } from "./page-token.ts";
 
 /** Path parameters, body and response of each request. */
 interface Calls {
@@ -50,7 +51,10 @@ export async function call<Name extends keyof Calls>(
     {
       method,
       credentials: "same-origin",
-      headers: { "Assent-Session": "1", ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
+      headers: {
+        "Assent-Session": pageToken() ?? "1",
+        ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+      },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     },
   );

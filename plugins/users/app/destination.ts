@@ -27,6 +27,9 @@ const FAILURES: Readonly<Record<string, string>> = {
   USERS_SIGN_IN_ENDED: "Your user is deactivated. Ask an admin to reactivate it.",
 };
 
+/** Message for a sign-in at a provider that did not start in this tab. */
+export const NOT_STARTED_HERE = "The sign-in did not start in this tab. Start again.";
+
 /** Returns the message for the error code in the address; null if there is no code. */
 export function failureInAddress(): string | null {
   const code = new URLSearchParams(location.search).get("failed");

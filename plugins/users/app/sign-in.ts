@@ -3,8 +3,9 @@ import type { SignInMethods, UserRecord } from "../schemas.ts";
 import { listenToAccount, showAccount } from "./account.ts";
 import { call, CallError } from "./calls.ts";
 import { answerWithPasskey, createPasskey } from "./ceremonies.ts";
-import { failureInAddress, returnPath, terminalChallenge } from "./destination.ts";
+import { failureInAddress, NOT_STARTED_HERE, returnPath, terminalChallenge } from "./destination.ts";
 import { announce, element, onClick, onSubmit, showError, showSection } from "./elements.ts";
+import { markSignInStarted, pageToken, removePageToken, storePageToken, takePageToken } from "./page-token.ts";
 
 /** Token of the enrolment link or recovery code that the person uses; empty if there is none. */
 let token = "";
@@ -16,12 +17,8 @@ async function startEnrolment(value: string): Promise<void> {
   showSection("enrol");
 }
 
-/** Tells the console that this browser has a session, because scripts cannot read the cookie. */
-const rememberSession = (): void => localStorage.setItem("assent.key", "cookie");
-
 async function showSession(): Promise<UserRecord> {
   const { user } = await call("GET /v1/session", {});
-  rememberSession();
   element("user", HTMLElement).textContent = user.name;
   element("terminal-user", HTMLElement).textContent = user.name;
   element("open", HTMLAnchorElement).href = returnPath();
@@ -47,28 +44,24 @@ async function confirmTerminal(code: string): Promise<void> {
   announce("The terminal is signed in. You can close this page.");
 }
 
-/**
- * Shows the session, if there is one. After a sign-in at a provider, opens the page that the person requested before.
- */
+/** Shows the session, if there is one. */
 async function continueSession(): Promise<void> {
+  if (pageToken() === null) return;
   try {
     await showSession();
   } catch (error) {
-    if (error instanceof CallError && error.status === 401) return;
-    throw error;
+    if (!(error instanceof CallError) || error.status !== 401) throw error;
+    removePageToken();
   }
-  if (terminalChallenge === null && new URLSearchParams(location.search).has("continue"))
-    location.replace(returnPath());
 }
 
 function showProviders(providers: SignInMethods["providers"]): void {
-  // A provider redirects back to this page, where `showSession` remembers the session.
-  const here = `/sign-in?continue&return_to=${encodeURIComponent(returnPath())}`;
   element("providers", HTMLUListElement).replaceChildren(
     ...providers.map(({ name, url }) => {
       const link = document.createElement("a");
-      link.href = `${url}?return_to=${encodeURIComponent(here)}`;
+      link.href = `${url}?return_to=${encodeURIComponent(returnPath())}`;
       link.textContent = `Sign in with ${name}`;
+      link.addEventListener("click", markSignInStarted);
       const item = document.createElement("li");
       item.append(link);
       return item;
@@ -79,23 +72,23 @@ function showProviders(providers: SignInMethods["providers"]): void {
 function listen(): void {
   onClick(element("passkey", HTMLButtonElement), async () => {
     const { options } = await call("POST /v1/session/passkey/options", {});
-    await call("POST /v1/session/passkey", { body: { response: await answerWithPasskey(options) } });
-    rememberSession();
+    const body = { response: await answerWithPasskey(options) };
+    storePageToken((await call("POST /v1/session/passkey", { body })).page_token);
     if (terminalChallenge === null) location.assign(returnPath());
     else await showSession();
   });
   onClick(element("create", HTMLButtonElement), async () => {
     const { options } = await call("POST /v1/enrolment/options", { body: { token } });
     const body = { token, response: await createPasskey(options) };
-    const { recovery_codes } = await call("POST /v1/enrolment", { body });
+    const { recovery_codes, page_token } = await call("POST /v1/enrolment", { body });
     token = "";
-    rememberSession();
+    storePageToken(page_token);
     if (recovery_codes === null) location.assign(returnPath());
     else showCodes(recovery_codes);
   });
   onClick(element("sign-out", HTMLButtonElement), async () => {
     await call("DELETE /v1/session", {});
-    if (localStorage.getItem("assent.key") === "cookie") localStorage.removeItem("assent.key");
+    removePageToken();
     showSection("sign-in");
   });
   onSubmit("recovery", "code", (code) => startEnrolment(code.trim()));
@@ -112,12 +105,14 @@ async function start(): Promise<void> {
     history.replaceState(null, "", location.pathname);
     return startEnrolment(enrolment);
   }
+  const isSignedIn = takePageToken();
+  if (isSignedIn === true) return location.replace(returnPath());
   const { origin, passkey, providers } = await call("GET /v1/sign-in-methods", {});
   const isHere = origin === location.origin;
   element("passkey", HTMLButtonElement).disabled = !isHere;
   showProviders(isHere ? providers : []);
   showSection("sign-in");
-  const failure = failureInAddress();
+  const failure = isSignedIn === false ? NOT_STARTED_HERE : failureInAddress();
   if (failure !== null) showError(failure);
   else if (isHere) await continueSession();
   else showError(passkey.reason ?? `People sign in at ${origin}, not at this address.`);

@@ -30,6 +30,12 @@ export interface TerminalSession {
   end(): Promise<void>;
 }
 
+/** The answer to a sign-in. */
+interface SignedIn {
+  user: { name: string };
+  page_token: string;
+}
+
 /** Parameters that tests replace. */
 interface SignInOptions {
   url: string;
@@ -57,16 +63,18 @@ export async function signInTerminal(
   if (!URL.canParse(origin) || !reachesSite(base, origin))
     throw new CommandError(`people sign in at ${toPrintable(origin)}; set ASSENT_URL to it`);
   // Do not pass the signal, which would also abort the request that ends the session.
-  const service = createAssent({ url: base, apiKey: null, fetch: withCookie(send, origin), timeout: TIMEOUT });
+  const session = createSessionFetch(send, origin);
+  const service = createAssent({ url: base, apiKey: null, fetch: session.fetch, timeout: TIMEOUT });
   const verifier = randomBytes(32).toString("base64url");
   const challenge = terminalChallenge(verifier);
   io.err(
     `Sign in to vote. Open this link in a browser and type the code ${terminalCode(challenge)}:\n\n  ${origin}/sign-in#terminal=${challenge}\n`,
   );
-  const user = await withServiceErrors(() => waitForSession(service, verifier, { pollMs, signal }));
+  const { user, page_token } = await withServiceErrors(() => waitForSession(service, verifier, { pollMs, signal }));
+  session.setPageToken(page_token);
   return {
     service,
-    user,
+    user: user.name,
     end: () =>
       service.call("DELETE", "/v1/session").then(
         () => undefined,
@@ -79,11 +87,10 @@ async function waitForSession(
   service: Assent,
   verifier: string,
   { pollMs, signal }: { pollMs: number; signal: AbortSignal | undefined },
-): Promise<string> {
+): Promise<SignedIn> {
   for (const end = performance.now() + SIGN_IN_MS; performance.now() < end;) {
     try {
-      const { user } = await service.call<{ user: { name: string } }>("POST", "/v1/session/terminal", { verifier });
-      return user.name;
+      return await service.call<SignedIn>("POST", "/v1/session/terminal", { verifier });
     } catch (error) {
       const isWaiting =
         error instanceof ServiceUnavailable ||
@@ -95,17 +102,28 @@ async function waitForSession(
   throw new CommandError("no one confirmed the sign-in within ten minutes", EXIT_CODES.failure);
 }
 
-/** Returns a `fetch` that sends the session's cookie like a page of the service, and adopts a replaced cookie. */
-function withCookie(send: typeof fetch, origin: string): typeof fetch {
+/**
+ * Creates a `fetch` that sends the session's cookie and page token like a page of the service, and adopts a replaced
+ * cookie.
+ */
+function createSessionFetch(
+  send: typeof fetch,
+  origin: string,
+): { fetch: typeof fetch; setPageToken(token: string): void } {
   let cookie = "";
-  return async (input, init) => {
-    const headers = new Headers(init?.headers);
-    headers.set("origin", origin);
-    headers.set("assent-session", "1");
-    headers.set("user-agent", `assent watch on ${hostname()}`);
-    if (cookie !== "") headers.set("cookie", cookie);
-    const response = await send(input, { ...init, headers });
-    for (const each of response.headers.getSetCookie()) cookie = COOKIE.exec(each)?.[0] ?? cookie;
-    return response;
+  // Before the sign-in, the service requires the header with any value.
+  let pageToken = "1";
+  return {
+    setPageToken: (token) => void (pageToken = token),
+    async fetch(input, init) {
+      const headers = new Headers(init?.headers);
+      headers.set("origin", origin);
+      headers.set("assent-session", pageToken);
+      headers.set("user-agent", `assent watch on ${hostname()}`);
+      if (cookie !== "") headers.set("cookie", cookie);
+      const response = await send(input, { ...init, headers });
+      for (const each of response.headers.getSetCookie()) cookie = COOKIE.exec(each)?.[0] ?? cookie;
+      return response;
+    },
   };
 }

@@ -12,6 +12,7 @@ import {
   invite,
   ORIGIN,
   PAGE,
+  sessionOf,
   startPeople,
   enrolmentToken,
   type Person,
@@ -219,7 +220,7 @@ test("who lost a passkey removes it with the one that a recovery code or an admi
     const found = createAuthenticator(ORIGIN);
     const enrolled = await enrol(service, token, found);
     assert.equal(enrolled.status, 201, JSON.stringify(enrolled.body));
-    ada.cookie = enrolled.headers.getSetCookie()[0]?.split(";")[0] ?? "";
+    ada.session = sessionOf(enrolled);
     assert.equal((await confirmChange(ada, removal(ada.passkey), found)).status, 200, way);
     assert.deepEqual((await stateOf(ada)).passkeys, [found.id]);
   }
@@ -250,8 +251,7 @@ async function signInAtProvider(sub: string): Promise<Pick<Person, "id" | "call"
   return {
     id: user.id,
     call(method, path, body) {
-      const cookie = [...visitor.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
-      const headers = { ...PAGE, cookie };
+      const headers = { ...PAGE, ...visitor.session() };
       return service.call(method, path, { key: null, headers, ...(body === undefined ? {} : { body }) });
     },
   };

@@ -1,7 +1,7 @@
 /** Sign-in at OpenID Connect providers, honest and lying ones. */
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
-import { createVisitor, startLyingProvider, type LyingProvider } from "../../support/lying-provider.ts";
+import { createVisitor, destinationOf, startLyingProvider, type LyingProvider } from "../../support/lying-provider.ts";
 import { startPeople } from "../../support/people.ts";
 import { ASKED, type Answer, type Service } from "../../support/service.ts";
 
@@ -107,7 +107,7 @@ test("the first sign-in creates a user with the mapped roles and groups, and red
   const visitor = createVisitor(service);
   const done = await attempt({ visitor, returnTo: "/actions?x=1#y" });
   assert.equal(done.status, 303, JSON.stringify(done.body));
-  assert.equal(done.headers.get("location"), "/actions?x=1#y");
+  assert.equal(destinationOf(done), "/actions?x=1#y");
   assert.match(done.headers.getSetCookie().join(), /assent_session_8000=[^;]+; .*HttpOnly; SameSite=Strict/);
   const { user, session } = await me(visitor);
   assert.deepEqual([user.name, user.roles, user.groups], ["Ada", ["approver"], ["finance"]]);
@@ -224,7 +224,7 @@ test("redirects go only to paths of this service", async () => {
     "",
   ]) {
     const done = await attempt({ visitor: createVisitor(service), returnTo });
-    assert.equal(done.headers.get("location"), "/", returnTo);
+    assert.equal(destinationOf(done), "/", returnTo);
   }
   const visitor = createVisitor(service);
   const started = await visitor.get("/v1/sign-in/company?return_to=/a");

@@ -6,7 +6,7 @@ import { encryptPushMessage, MAX_PUSH_BYTES } from "../../../plugins/users/push/
 import { buildNotice, encodeNotice } from "../../../plugins/users/push/push-notice.ts";
 import { describeOutcome } from "../../../plugins/users/push/test-notification.ts";
 import { createPushDevice, type PushDevice } from "../../support/push-device.ts";
-import { invite, type Person, startPeople } from "../../support/people.ts";
+import { invite, type Person, type SessionHeaders, startPeople } from "../../support/people.ts";
 import { askedMessage, type Received, type Receiver, startReceiver } from "../../support/receiver.ts";
 import { approve, type Service } from "../../support/service.ts";
 import { eventually } from "../../support/wait.ts";
@@ -197,14 +197,14 @@ test("a device is no longer notified after a sign-out, the end of all sessions, 
   assert.deepEqual(await idsOf(ben), []);
 
   const other = await addDevice(ben);
-  const earlier = ben.cookie;
+  const earlier = ben.session;
   await ben.signIn();
   const here = await addDevice(ben);
   // The device confirms its subscription in the new session, so the end of the earlier session does not end it.
   const body = kept.subscription(addressOf("/kept"));
-  assert.equal((await post({ ...ben, call: withCookie(ben, earlier) }, body)).status, 201);
+  assert.equal((await post({ ...ben, call: withSession(ben, earlier) }, body)).status, 201);
   assert.equal((await post(ben, body)).status, 201);
-  await withCookie(ben, earlier)("DELETE", "/v1/session");
+  await withSession(ben, earlier)("DELETE", "/v1/session");
   const [keptId = ""] = (await idsOf(ben)).filter((id) => id !== here.id);
   assert.equal((await idsOf(ben)).length, 2);
   assert.ok(keptId !== other.id, "the one that was only in the earlier session is gone");
@@ -230,11 +230,11 @@ test("a device is no longer notified after a sign-out, the end of all sessions, 
 });
 
 /** Sends requests in an earlier session of the person. */
-function withCookie(person: Person, cookie: string): Person["call"] {
+function withSession(person: Person, session: SessionHeaders): Person["call"] {
   return async (method, path, body) => {
-    const current = person.cookie;
-    const answer = await person.call(method, path, body, { cookie });
-    person.cookie = current;
+    const current = person.session;
+    const answer = await person.call(method, path, body, session);
+    person.session = current;
     return answer;
   };
 }

@@ -153,8 +153,7 @@ test("a leaver loses sessions, keys, grants and roles immediately, and their ope
     assert.equal((await patch(`/Groups/${boss}`, { op: "add", path: "members", value: [{ value: id }] })).status, 200);
     const { visitor } = await signIn(subject);
     assert.equal((await visitor.get("/v1/users")).status, 200, "an admin");
-    const cookie = [...visitor.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
-    const headers = { ...PAGE, cookie };
+    const headers = { ...PAGE, ...visitor.session() };
     const made = await service.call("POST", "/v1/api-keys", {
       key: null,
       headers,

@@ -14,7 +14,7 @@ after(() => service.close());
 
 test("a user who enrols a passkey is signed in, and the session names user, roles and scopes", async () => {
   const ada = await invite(service, { name: "Ada", roles: ["approver"], groups: ["finance"] });
-  assert.match(ada.cookie, /^assent_session_8000=/);
+  assert.match(ada.session.cookie, /^assent_session_8000=/);
   const { status, body } = await ada.call("GET", "/v1/session");
   assert.equal(status, 200);
   assert.equal(body.user.id, ada.id);
@@ -35,7 +35,7 @@ test("the cookie is HttpOnly and SameSite=Strict, and over HTTPS Secure with the
   const secure = await startPeople({ change: (config) => void (config.server.public_url = "https://assent.example") });
   try {
     const eve = await invite(secure, { name: "Eve", roles: ["viewer"] }, "https://assent.example");
-    assert.match(eve.cookie, /^__Host-assent_session=/);
+    assert.match(eve.session.cookie, /^__Host-assent_session=/);
     assert.equal((await eve.call("GET", "/v1/session")).status, 200);
   } finally {
     await secure.close();
@@ -63,10 +63,51 @@ test("a request that changes something needs the origin of the service and the h
     const answer = await service.call("POST", "/v1/users", {
       key: null,
       body,
-      headers: { ...headers, cookie: ada.cookie },
+      headers: { ...headers, cookie: ada.session.cookie },
     });
     assert.equal(answer.body.code, "USERS_CROSS_SITE", JSON.stringify(headers));
   }
+});
+
+test("a cookie without the page token of its session is not a credential, and does the session no harm", async () => {
+  const ada = await invite(service, { name: "Ada", roles: ["admin"] });
+  const bob = await invite(service, { name: "Bob", roles: ["viewer"] });
+  const earlier = ada.session;
+  assert.equal((await ada.signIn()).status, 201);
+  // What a program on another port of the host receives, because browsers send cookies to every port.
+  const { cookie } = ada.session;
+  const token = ada.session["assent-session"];
+  const wrong = ["1", "", token.slice(1), `${token}x`, bob.session["assent-session"], earlier["assent-session"]];
+  for (const [method, path, body] of [
+    ["GET", "/v1/session"],
+    ["GET", "/v1/actions"],
+    ["GET", "/v1/events/page"],
+    ["POST", "/v1/users", { name: "Eve" }],
+    ["POST", `/v1/users/${ada.id}/passkeys/options`],
+    ["DELETE", "/v1/session"],
+  ] as const)
+    for (const given of wrong) {
+      const headers = { ...PAGE, cookie, "assent-session": given };
+      const answer = await service.call(method, path, { key: null, ...(body === undefined ? {} : { body }), headers });
+      assert.equal(answer.body.code, "MISSING_CREDENTIAL", `${method} ${path} ${given}`);
+      assert.deepEqual(answer.headers.getSetCookie(), [], "the browser keeps its cookie");
+    }
+  const { host, origin } = PAGE;
+  const navigation = await service.call("GET", "/v1/session", { key: null, headers: { host, origin, cookie } });
+  assert.equal(navigation.body.code, "MISSING_CREDENTIAL");
+  assert.equal((await ada.call("GET", "/v1/session")).status, 200);
+});
+
+test("other cookies with the session's name, which another program set, neither sign in nor sign out", async () => {
+  const ada = await invite(service, { name: "Ada", roles: ["viewer"] });
+  const mallory = await invite(service, { name: "Mallory", roles: ["viewer"] });
+  const { cookie } = ada.session;
+  const forged = cookie.slice(0, -43) + "x".repeat(43);
+  for (const other of [mallory.session.cookie, forged, "assent_session_8000=x", "assent_session_8000"])
+    for (const both of [`${other}; ${cookie}`, `${cookie}; ${other}`, `a=b; ${other}; ${cookie}; ${other}`]) {
+      const { status, body } = await ada.call("GET", "/v1/session", undefined, { cookie: both });
+      assert.deepEqual([status, body.user?.name], [200, "Ada"], both);
+    }
 });
 
 test("a session has only the scopes of the user's roles, and a change of roles applies from its response on", async () => {
@@ -119,13 +160,13 @@ test("the header of pages is not accepted as a session token of an agent", async
 
 test("a session that was ended by the user or an admin is rejected from that response on", async () => {
   const eve = await invite(service, { name: "Eve", roles: ["viewer"] });
-  const first = eve.cookie;
+  const first = eve.session;
   await eve.signIn();
   const { body } = await eve.call("GET", `/v1/users/${eve.id}/sessions`);
   assert.equal(body.sessions.length, 2);
   const other = body.sessions.find(({ current }: { current: boolean }) => !current);
   assert.equal((await eve.call("DELETE", `/v1/users/${eve.id}/sessions/${other.id}`)).status, 204);
-  const old = await service.call("GET", "/v1/actions", { key: null, headers: { ...PAGE, cookie: first } });
+  const old = await service.call("GET", "/v1/actions", { key: null, headers: { ...PAGE, ...first } });
   assert.equal(old.body.code, "MISSING_CREDENTIAL");
   assert.equal((await eve.call("GET", "/v1/actions")).status, 200);
   assert.equal((await service.call("DELETE", `/v1/users/${eve.id}/sessions`, { key: service.admin })).status, 204);
@@ -213,21 +254,21 @@ test("the cookie is replaced; the previous one is valid until the new one is use
   const own = await startPeople();
   try {
     const ada = await invite(own, { name: "Ada", roles: ["viewer"] });
-    const first = ada.cookie;
+    const first = ada.session;
     own.clock.now += 20 * MINUTE;
-    const renewed = await own.call("GET", "/v1/session", { key: null, headers: { ...PAGE, cookie: first } });
+    const renewed = await own.call("GET", "/v1/session", { key: null, headers: { ...PAGE, ...first } });
     assert.equal(renewed.headers.getSetCookie().length, 1);
     // The response was lost: the browser still has the first cookie.
-    const lost = await own.call("GET", "/v1/session", { key: null, headers: { ...PAGE, cookie: first } });
+    const lost = await own.call("GET", "/v1/session", { key: null, headers: { ...PAGE, ...first } });
     assert.equal(lost.status, 200);
     own.clock.now += 10 * MINUTE;
     assert.equal((await ada.call("GET", "/v1/session")).status, 200);
-    assert.notEqual(ada.cookie, first);
+    assert.notEqual(ada.session.cookie, first.cookie);
     assert.equal((await ada.call("GET", "/v1/session")).status, 200);
-    const inFlight = await own.call("GET", "/v1/session", { key: null, headers: { ...PAGE, cookie: first } });
+    const inFlight = await own.call("GET", "/v1/session", { key: null, headers: { ...PAGE, ...first } });
     assert.equal(inFlight.status, 200, "a request of another tab that was on its way");
     own.clock.now += 6 * MINUTE;
-    const stolen = await own.call("GET", "/v1/session", { key: null, headers: { ...PAGE, cookie: first } });
+    const stolen = await own.call("GET", "/v1/session", { key: null, headers: { ...PAGE, ...first } });
     assert.equal(stolen.status, 401);
     assert.equal((await ada.call("GET", "/v1/session")).status, 401, "two parties had the cookie, so neither keeps it");
   } finally {
@@ -238,24 +279,24 @@ test("the cookie is replaced; the previous one is valid until the new one is use
 test("a session from before the sign-in is not used after it", async () => {
   const mallory = await invite(service, { name: "Mallory", roles: ["viewer"] });
   const victim = await invite(service, { name: "Victim", roles: ["viewer"] });
-  const planted = mallory.cookie;
+  const planted = mallory.session;
   const { body } = await service.call("POST", "/v1/session/passkey/options", {
     key: null,
-    headers: { ...PAGE, cookie: planted },
+    headers: { ...PAGE, ...planted },
   });
   const answer = await service.call("POST", "/v1/session/passkey", {
     key: null,
     body: { response: victim.passkey.get(body.options) },
-    headers: { ...PAGE, cookie: planted },
+    headers: { ...PAGE, ...planted },
   });
   assert.equal(answer.status, 201, JSON.stringify(answer.body));
-  const after = await service.call("GET", "/v1/session", { key: null, headers: { ...PAGE, cookie: planted } });
+  const after = await service.call("GET", "/v1/session", { key: null, headers: { ...PAGE, ...planted } });
   assert.equal(after.body.user.id, mallory.id, "the planted cookie still is only Mallory's");
 });
 
 test("a row that is inserted into the database admits no one", async () => {
   const ada = await invite(service, { name: "Ada", roles: ["viewer"] });
-  const [, id] = (ada.cookie.split("=")[1] ?? "").split(".");
+  const [, id] = (ada.session.cookie.split("=")[1] ?? "").split(".");
   const row = await service.storage.document("users", `session/${ada.id}/${id}`);
   assert.ok(row !== null);
   const admin = await invite(service, { name: "Admin", roles: ["admin"] });
@@ -263,10 +304,17 @@ test("a row that is inserted into the database admits no one", async () => {
   const version = await service.storage.write((tx) =>
     tx.putDocument({ ...row, key: `session/${admin.id}/${id}`, value: JSON.stringify(forged) }, null),
   );
-  const cookie = ada.cookie.replace(ada.id, admin.id);
-  const answer = await service.call("GET", "/v1/session", { key: null, headers: { ...PAGE, cookie } });
-  assert.deepEqual([answer.status, answer.body.code], [409, "STORE_ALTERED"]);
+  const headers = { ...PAGE, ...ada.session, cookie: ada.session.cookie.replace(ada.id, admin.id) };
+  const answer = await service.call("GET", "/v1/session", { key: null, headers });
+  assert.equal(answer.body.code, "MISSING_CREDENTIAL", "the page token is of Ada's session");
   await service.storage.write((tx) => tx.deleteDocument("users", `session/${admin.id}/${id}`, version ?? 0));
+
+  const changed = await service.storage.write((tx) =>
+    tx.putDocument({ ...row, value: JSON.stringify(forged) }, row.version),
+  );
+  const altered = await ada.call("GET", "/v1/session");
+  assert.deepEqual([altered.status, altered.body.code], [409, "STORE_ALTERED"]);
+  await service.storage.write((tx) => tx.deleteDocument("users", `session/${ada.id}/${id}`, changed ?? 0));
 });
 
 test("malformed cookies are rejected, and do not affect other credentials", async () => {

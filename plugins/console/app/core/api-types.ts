@@ -3295,6 +3295,8 @@ export interface Api {
     response: {
       user: User;
       session_id: string;
+      /** For the header `Assent-Session` of every request with the session's cookie. */
+      page_token: string;
       /** Shown only once; null if earlier codes are left. */
       recovery_codes: string[] | null;
     };
@@ -4342,6 +4344,8 @@ export interface Api {
     response: {
       user: User;
       session_id: string;
+      /** For the header `Assent-Session` of every request with the session's cookie. */
+      page_token: string;
     };
   };
   "POST /v1/session/passkey/options": {
@@ -4360,6 +4364,8 @@ export interface Api {
     response: {
       user: User;
       session_id: string;
+      /** For the header `Assent-Session` of every request with the session's cookie. */
+      page_token: string;
     };
   };
   "POST /v1/session/terminal/confirm": {

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import type { Api } from "./api-types.ts";
 import { request } from "./api.ts";
-import { COOKIE_CREDENTIAL, currentCredential } from "./session.ts";
+import { currentCredential, isUserSession } from "./session.ts";
 
 export type Me = Api["GET /v1/me"]["response"];
 
@@ -42,7 +42,7 @@ export function currentMe(): Me | null {
 
 /** Returns the id of the signed-in user; null for an API key, and until the user is loaded. */
 export function signedInUserId(): string | null {
-  return currentCredential() === COOKIE_CREDENTIAL ? (current.value?.key.id ?? null) : null;
+  return isUserSession() ? (current.value?.key.id ?? null) : null;
 }
 
 /** Returns whether the credential has a scope. */

@@ -1,15 +1,19 @@
 /**
- * The credential that this browser is signed in with: an API key, or `COOKIE_CREDENTIAL` for a user with a session
- * cookie, which no script can read. Each tab stores the credential in its session storage, and sends it to new tabs of
- * this origin on request. An API key is stored on the device only if the person selected "Stay signed in". After a
- * sign-in, the page `/sign-in` stores `COOKIE_CREDENTIAL` on the device, so that the console knows about the session.
+ * The credential that this browser is signed in with: an API key, or the page token of a user's session. A page token
+ * is useless without the session's cookie, which no script can read. Each tab stores the credential in its session
+ * storage, and sends it to new tabs of this origin on request. Only page tokens are stored on the device, by the page
+ * `/sign-in`.
  */
 const STORE = "assent.key";
+/** Prefix of a page token in the stores (plugins/users/app/page-token.ts). No API key begins with it. */
+const SESSION_PREFIX = "session.";
 /** Time that a new tab waits for a response from a signed-in tab. Milliseconds. */
 const ANSWER_MS = 400;
 
-/** Placeholder credential for a user whose session is in a cookie. The browser sends the cookie automatically. */
-export const COOKIE_CREDENTIAL = "cookie";
+/** Returns true if a user is signed in, false for an API key and if no one is signed in. */
+export function isUserSession(): boolean {
+  return currentCredential()?.startsWith(SESSION_PREFIX) === true;
+}
 
 /**
  * Returns the address of the page where people sign in. After the sign-in, that page returns to the current address.
@@ -34,9 +38,9 @@ export function credentialFetchOptions(credential: string | null): {
   credentials: RequestCredentials;
   headers: Record<string, string>;
 } {
-  // A form on another site cannot send this header. The service requires it, because the browser sends the cookie with
-  // every request.
-  if (credential === COOKIE_CREDENTIAL) return { credentials: "same-origin", headers: { "assent-session": "1" } };
+  // The service requires the page token, because browsers send the cookie to every port of this host.
+  if (credential?.startsWith(SESSION_PREFIX) === true)
+    return { credentials: "same-origin", headers: { "assent-session": credential.slice(SESSION_PREFIX.length) } };
   // Never send credentials that the browser adds on its own.
   return { credentials: "omit", headers: credential === null ? {} : { authorization: `Bearer ${credential}` } };
 }
@@ -47,16 +51,11 @@ export function watchSession(listener: Listener): () => void {
   return () => void listeners.delete(listener);
 }
 
-/**
- * Signs in with the credential, in this tab and in all tabs that are not signed in.
- * @param remember whether to store the credential on the device, so that it remains after the last tab is closed
- */
-export function signIn(credential: string, remember: boolean): void {
-  sessionStorage.setItem(STORE, credential);
-  if (remember) localStorage.setItem(STORE, credential);
-  else localStorage.removeItem(STORE);
-  notify(credential, "");
-  post({ type: "key", key: credential });
+/** Signs in with the API key, in this tab and in all tabs that are not signed in. */
+export function signIn(key: string): void {
+  sessionStorage.setItem(STORE, key);
+  notify(key, "");
+  post({ type: "key", key });
 }
 
 /**
@@ -65,18 +64,18 @@ export function signIn(credential: string, remember: boolean): void {
  */
 export function signOut(reason = ""): void {
   const credential = currentCredential();
-  forget();
+  forget(credential);
   notify(null, reason);
   if (credential !== null) post({ type: "out", key: credential, why: reason });
 }
 
 /**
  * Signs out in every tab because the service responded with 401.
- * @param detail detail of the response. Not displayed for a session cookie: if the browser has dropped the cookie, the
+ * @param detail detail of the response. Not displayed for a session: if the browser has dropped the cookie, the
  * detail asks for an API key
  */
 export function signOutAfterRefusal(detail: string): void {
-  signOut(currentCredential() === COOKIE_CREDENTIAL ? "your session has ended" : detail);
+  signOut(isUserSession() ? "your session has ended" : detail);
 }
 
 /** Asks other tabs for their credential. Resolves to null if no tab is signed in. */
@@ -117,16 +116,19 @@ function openChannel(): BroadcastChannel {
     }
     // Ignore the message if the other tab signed out a different credential than this tab's.
     if (data.type === "out" && ownKey !== null && data.key === ownKey) {
-      forget();
+      forget(ownKey);
       notify(null, data.why);
     }
   });
   return opened;
 }
 
-/** Deletes the credential, and everything that the person typed, because reasons and drafts are private. */
-function forget(): void {
-  localStorage.removeItem(STORE);
+/**
+ * Deletes the credential, and everything that the person typed, because reasons and drafts are private. Keeps the page
+ * token of a newer session.
+ */
+function forget(credential: string | null): void {
+  if (localStorage.getItem(STORE) === credential) localStorage.removeItem(STORE);
   for (const name of Object.keys(sessionStorage)) if (name.startsWith("assent.")) sessionStorage.removeItem(name);
 }
 

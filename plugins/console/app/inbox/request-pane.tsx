@@ -6,7 +6,7 @@ import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { encodeSegment } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { COOKIE_CREDENTIAL, currentCredential, userSignInAddress } from "../core/session.ts";
+import { isUserSession, userSignInAddress } from "../core/session.ts";
 import { Badge, CopyButton, Notice, ErrorNotice, MarkedValue, Time, TimeLeft } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
 import { Icon } from "../ui/icons.tsx";
@@ -145,7 +145,7 @@ function Answer({
         </Notice>
       </div>
     );
-  if (requiresSignature(action) && currentCredential() !== COOKIE_CREDENTIAL)
+  if (requiresSignature(action) && !isUserSession())
     return (
       <div class="pane-foot">
         <Notice kind="busy">

@@ -2,7 +2,7 @@
 import type { Action } from "../core/api-types.ts";
 import { ApiError, request } from "../core/api.ts";
 import type { GrantTerms } from "../grants/offer.tsx";
-import { COOKIE_CREDENTIAL, currentCredential } from "../core/session.ts";
+import { isUserSession } from "../core/session.ts";
 import { findOutcome, type RequestOutcome } from "./outcome.tsx";
 import {
   type VoteToSign,
@@ -74,7 +74,7 @@ async function castAll(
   ballot: VoteToSign,
   onResult: (id: string, result: VoteResult) => void,
 ): Promise<void> {
-  const canSign = currentCredential() === COOKIE_CREDENTIAL;
+  const canSign = isUserSession();
   const size = canSign ? MAX_SIGNED_VOTES : 1;
   for (let from = 0; from < shown.length; from += size) {
     const open = await readAll(shown.slice(from, from + size), onResult);

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Api } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
-import { COOKIE_CREDENTIAL, currentCredential } from "../core/session.ts";
+import { isUserSession } from "../core/session.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { CopyButton, Hash, Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
@@ -15,7 +15,7 @@ export type CreatedKey = Api["POST /v1/api-keys"]["response"];
 
 export function CreateKeyDialog({ onClose, onCreated }: { onClose(): void; onCreated(created: CreatedKey): void }) {
   const [preset, setPreset] = useState<KeyPreset | "">("approver");
-  const isUser = currentCredential() === COOKIE_CREDENTIAL;
+  const isUser = isUserSession();
   const { data: users } = useLoad(
     async (signal) =>
       isUser && ["users:read", "users:manage"].some(hasScope)

@@ -1,7 +1,7 @@
 /** Casts a vote on exactly the list of actions that the page displays. A user with a passkey signs the vote. */
 import type { Api } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { COOKIE_CREDENTIAL, currentCredential } from "../core/session.ts";
+import { isUserSession } from "../core/session.ts";
 import { nullWithoutPasskey, DIFFERENT_VOTES_MESSAGE, signVotesWithPasskey } from "../inbox/signed-votes.ts";
 
 export type PlanRecord = Api["GET /v1/plans/{id}"]["response"];
@@ -17,7 +17,7 @@ const CHANGED = "the plan has changed since this page was read; no vote was reco
  */
 export async function castPlanVote(shown: PlanRecord, answer: Answer): Promise<PlanRecord> {
   const path = [shown.id] as [string];
-  const isUser = currentCredential() === COOKIE_CREDENTIAL;
+  const isUser = isUserSession();
   const challenge = isUser
     ? await nullWithoutPasskey(request("POST /v1/plans/{id}/challenge", { path, body: answer }))
     : null;

@@ -6,8 +6,8 @@ import { renewDevice, unsubscribeDevice } from "../core/device.ts";
 import { clearMe, loadMe, currentMe, type Me } from "../core/me.ts";
 import {
   requestKeyFromTabs,
-  COOKIE_CREDENTIAL,
   currentCredential,
+  isUserSession,
   listenToOtherTabs,
   signOut,
   watchSession,
@@ -77,8 +77,7 @@ function Console() {
     return () => removeEventListener("hashchange", update);
   }, []);
   useEffect(() => {
-    if (user !== null && currentCredential() === COOKIE_CREDENTIAL)
-      void renewDevice(user.key.id).catch(() => undefined);
+    if (user !== null && isUserSession()) void renewDevice(user.key.id).catch(() => undefined);
   }, [user === null]);
   const pages = user === null ? [] : PAGES.filter(canOpenPage);
   const name = route.name === "" ? (pages[0]?.name ?? "") : route.name;
@@ -183,7 +182,7 @@ function Menu({ user, pages, current, isOpen, onToggle, onStop, onSignOut }: Men
         </li>
         {user === null ? null : (
           <li class="whose">
-            {currentCredential() === COOKIE_CREDENTIAL ? (
+            {isUserSession() ? (
               <>
                 User:{" "}
                 <a href={`#/people/${encodeSegment(user.key.id)}`}>
@@ -236,7 +235,7 @@ function MenuSection({ title, pages, current }: { title: Section; pages: readonl
 
 /** Signs out in every tab. Throws if the service cannot end the user's session; the user then stays signed in. */
 async function endSession(): Promise<void> {
-  if (currentCredential() === COOKIE_CREDENTIAL) await fetchJson("/v1/session", { method: "DELETE" });
+  if (isUserSession()) await fetchJson("/v1/session", { method: "DELETE" });
   signOut();
   // The end of a user's session has already removed the device in the service, so do not wait for the push service.
   void unsubscribeDevice().catch(() => undefined);
@@ -297,8 +296,8 @@ function Current({ route, main }: { route: Route; main: RefObject<HTMLElement | 
     return (
       <Page title={page.title}>
         <p>
-          The {currentCredential() === COOKIE_CREDENTIAL ? "user" : "key"} that you are signed in with cannot open this
-          page: it needs the scope <code>{page.scopes[0]}</code>.
+          The {isUserSession() ? "user" : "key"} that you are signed in with cannot open this page: it needs the scope{" "}
+          <code>{page.scopes[0]}</code>.
         </p>
         <p>
           <a href="#/">Go to the first page</a>

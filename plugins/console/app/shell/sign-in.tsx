@@ -38,7 +38,6 @@ function KeyForm() {
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
   const field = useRef<HTMLInputElement>(null);
-  const stay = useRef<HTMLInputElement>(null);
   useEffect(() => field.current?.focus(), []);
   const submit = async (): Promise<void> => {
     const value = field.current?.value.trim() ?? "";
@@ -49,7 +48,7 @@ function KeyForm() {
       if (!/^[\x21-\x7e]+$/.test(value))
         throw new Error("this is not an API key: a key starts with assent_ and has only letters, digits, - and _");
       storeMe(await request("GET /v1/me", { key: value }));
-      signIn(value, stay.current?.checked === true);
+      signIn(value);
     } catch (refusal) {
       setError(refusal);
       setBusy(false);
@@ -78,9 +77,6 @@ function KeyForm() {
         Stored for the tabs of this browser, until you close the last of them or sign out. You can see and do what the
         key's scopes permit.
       </p>
-      <label class="check">
-        <input type="checkbox" ref={stay} /> Stay signed in on this device. Do not use this on a shared device.
-      </label>
       <ErrorNotice error={error} />
       <button type="submit" class="primary" disabled={isBusy}>
         {isBusy ? "Signing in…" : "Sign in"}
