@@ -73,7 +73,7 @@ async function withForged(engine: Engine, run: (forged: Forged) => Promise<void>
   }
 }
 
-const sessionOf = ({ cookie }: Person): string => cookie.split("=")[1]?.split(".")[1] ?? "";
+const sessionOf = ({ session: { cookie } }: Person): string => cookie.split("=")[1]?.split(".")[1] ?? "";
 
 after(stopEngines);
 
