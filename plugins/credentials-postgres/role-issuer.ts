@@ -7,6 +7,7 @@ import { randomBytes } from "node:crypto";
 import postgres from "postgres";
 import type { ToolCredentialAction, ToolCredentialIssuer, IssuedToolCredential, Logger } from "../../src/plugin.ts";
 import type { RoleIssuerOptions } from "./issuer-options.ts";
+import { findOtherDatabases, findOutlastingRights, findPreparedTransactions } from "./outlasting-rights.ts";
 import { scramVerifier } from "./scram-verifier.ts";
 
 /** Statement timeout. Shorter than the service's time limit for an issuer. Milliseconds. */
@@ -14,12 +15,11 @@ const STATEMENT_TIMEOUT = 5_000;
 /** Time to wait until the connections of an ended role are closed. Milliseconds. */
 const CLOSE_TIMEOUT = 2_000;
 const MAX_ROUNDS = 3;
+const OLDEST_VERSION = 150_000;
 const CLEANUP_INTERVAL = 3_600_000;
 const CLEANUP_LIMIT = 50;
 /** Pattern of the login role names that this plugin creates: the action's id and a random suffix. */
 const LOGIN_ROLE = "^assent_[0-9a-f]{32}_[0-9a-f]{12}$";
-/** SQLSTATE that `DROP ROLE` returns for a role that owns objects or has rights. */
-const DEPENDENT_OBJECTS = "2BP01";
 
 export interface RoleIssuer extends ToolCredentialIssuer {
   revoke(loginRole: string): Promise<void>;
@@ -32,16 +32,40 @@ export interface RoleIssuer extends ToolCredentialIssuer {
 }
 
 export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: Logger): RoleIssuer {
-  const sql = postgres(options.url, {
-    max: 2,
-    idle_timeout: 30,
-    connect_timeout: 5,
-    prepare: false,
-    onnotice: () => undefined,
-    connection: { application_name: "assent", statement_timeout: STATEMENT_TIMEOUT },
-  });
+  const connect = (database?: string): postgres.Sql =>
+    postgres(options.url, {
+      ...(database === undefined ? {} : { database }),
+      max: 2,
+      idle_timeout: 30,
+      connect_timeout: 5,
+      prepare: false,
+      // The driver's own query of types would run before `trusted` sets the search path.
+      fetch_types: false,
+      onnotice: () => undefined,
+      connection: { application_name: "assent", statement_timeout: STATEMENT_TIMEOUT },
+    });
+  const sql = connect();
   const address = targetOf(options);
   let cleanup: ReturnType<typeof setInterval> | null = null;
+
+  /** Calls `work` for each other database in which these roles own or may use something. */
+  async function inOtherDatabases(
+    roles: readonly string[],
+    work: (other: postgres.Sql) => Promise<void>,
+  ): Promise<void> {
+    for (const database of await trusted(sql, (tx) => findOtherDatabases(tx, roles))) {
+      const other = connect(database);
+      try {
+        await work(other);
+      } catch (error) {
+        throw new Error(`in the database "${database}": ${error instanceof Error ? error.message : String(error)}`, {
+          cause: error,
+        });
+      } finally {
+        await other.end({ timeout: 5 });
+      }
+    }
+  }
 
   async function issue(action: ToolCredentialAction): Promise<IssuedToolCredential> {
     const user = `assent_${action.id.replaceAll("-", "").toLowerCase()}_${randomBytes(6).toString("hex")}`;
@@ -49,7 +73,9 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
     const expires_at = Date.now() + options.valid_seconds * 1000;
     const verifier = await scramVerifier(password);
     const [login, role] = [quoteIdentifier(user), quoteIdentifier(options.role)];
-    await sql.begin(async (tx) => {
+    await inOtherDatabases([options.role], (other) => trusted(other, (tx) => assertNothingOutlasts(tx, options.role)));
+    await trusted(sql, async (tx) => {
+      await assertNothingOutlasts(tx, options.role);
       await tx.unsafe(
         `CREATE ROLE ${login} LOGIN PASSWORD '${verifier}' VALID UNTIL '${new Date(expires_at).toISOString()}' CONNECTION LIMIT ${options.connections}`,
       );
@@ -63,19 +89,35 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
 
   async function revoke(user: string): Promise<void> {
     if (!new RegExp(LOGIN_ROLE).test(user)) throw new Error(`"${user}" is not a login role of this plugin`);
-    const exists = await sql`select 1 from pg_roles where rolname = ${user}`;
-    if (exists.length > 0) await dropLoginRole(sql, user, options.role);
+    const exists = await trusted(sql, (tx) => tx`select 1 from pg_roles where rolname = ${user}`);
+    if (exists.length === 0) return;
+    await disableLoginRole(sql, user, options.role);
+    const dropped: string[] = [];
+    const clear = async (database: postgres.Sql): Promise<void> =>
+      void dropped.push(...(await dropOwned(database, user, options.role)));
+    await inOtherDatabases([user, options.role], clear);
+    await clear(sql);
+    await trusted(sql, (tx) => tx.unsafe(`DROP ROLE ${quoteIdentifier(user)}`));
+    if (dropped.length > 0)
+      log.warn("dropped what an action left behind, because it would have kept rights of the action", {
+        issuer: name,
+        role: user,
+        dropped,
+      });
   }
 
   async function dropExpired(): Promise<void> {
     // The service ends credentials that are in use, so drop only roles that expired long ago. Select them at random, so
     // that roles that cannot be dropped do not block the others.
-    const expired = await sql<{ rolname: string }[]>`
-      select rolname from pg_roles
-      where rolname ~ ${LOGIN_ROLE} and rolvaliduntil < now() - interval '1 hour'
-        and pg_has_role(rolname, ${options.role}, 'member')
-      order by random()
-      limit ${CLEANUP_LIMIT}`;
+    const expired = await trusted(
+      sql,
+      (tx) => tx<{ rolname: string }[]>`
+        select rolname::text from pg_roles
+        where rolname ~ ${LOGIN_ROLE} and rolvaliduntil < now() - interval '1 hour'
+          and pg_has_role(rolname, ${options.role}, 'member')
+        order by random()
+        limit ${CLEANUP_LIMIT}`,
+    );
     for (const { rolname } of expired)
       await revoke(rolname).catch((error: unknown) =>
         log.warn("could not drop an expired login role", { issuer: name, role: rolname, error: String(error) }),
@@ -104,33 +146,90 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
   };
 }
 
-async function dropLoginRole(sql: postgres.Sql, user: string, role: string): Promise<void> {
+/**
+ * Runs statements in a transaction in which every name is one of Postgres itself, because an action could create a
+ * function or an operator that fits a call better, and that would run with the issuer's rights.
+ */
+function trusted<T>(sql: postgres.Sql, work: (tx: postgres.TransactionSql) => Promise<T>): Promise<T> {
+  return sql.begin(async (tx) => {
+    await tx.unsafe("SET LOCAL search_path = pg_catalog, pg_temp");
+    return work(tx);
+  }) as Promise<T>;
+}
+
+/** Throws Error if an action with this role could keep rights after its end. */
+async function assertNothingOutlasts(tx: postgres.TransactionSql, role: string): Promise<void> {
+  const [server] = await tx<{ version: number }[]>`select current_setting('server_version_num')::int4 as version`;
+  if (server === undefined || server.version < OLDEST_VERSION)
+    throw new Error("the server is older than Postgres 15, which let a login role grant itself to others");
+  const found = await findOutlastingRights(tx, [role]);
+  const [isInUse] = await tx`
+    select 1 from pg_auth_members m join pg_roles r on r.oid = m.member
+    where m.roleid = (select oid from pg_roles where rolname = ${role}) and r.rolname ~ ${LOGIN_ROLE}`;
+  // What an action created meanwhile is dropped when that action ends.
+  const [first] = found.filter(({ removal }) => removal === null || isInUse === undefined);
+  if (first === undefined) return;
+  const others = found.length === 1 ? "" : ` (and ${found.length - 1} more)`;
+  throw new Error(`an action could keep rights of the role "${role}" after its end: ${first.problem}${others}`);
+}
+
+/** Ends the logins of a login role, its rights and its connections. */
+async function disableLoginRole(sql: postgres.Sql, user: string, role: string): Promise<void> {
   const login = quoteIdentifier(user);
-  // Disable logins first, so that no new connection can open after the existing connections are closed.
-  await sql.unsafe(`ALTER ROLE ${login} NOLOGIN`);
-  await sql.unsafe(`GRANT ${login} TO CURRENT_USER`);
+  // Disable logins first, so that no new connection can open after the existing connections are closed. Revoke the
+  // declared role, so that code of the login role has no rights even if the login role cannot be dropped.
+  await trusted(sql, async (tx) => {
+    await tx.unsafe(`ALTER ROLE ${login} NOLOGIN`);
+    await tx.unsafe(`REVOKE ${quoteIdentifier(role)} FROM ${login}`);
+    await tx.unsafe(`GRANT ${login} TO CURRENT_USER`);
+  });
   await closeConnections(sql, user);
-  try {
-    await sql.unsafe(`DROP ROLE ${login}`);
-  } catch (error) {
-    if ((error as { code?: string }).code !== DEPENDENT_OBJECTS) throw error;
-    // After SET ROLE NONE, the action could have created objects that its login role owns.
-    await sql.begin(async (tx) => {
-      await tx.unsafe(`REASSIGN OWNED BY ${login} TO ${quoteIdentifier(role)}`);
-      await tx.unsafe(`DROP OWNED BY ${login}`);
-      await tx.unsafe(`DROP ROLE ${login}`);
-    });
-  }
+}
+
+/**
+ * Rolls back the prepared transactions of a login role and the declared role in one database, drops their code, and
+ * transfers the data of the login role to the declared role. Returns the statements that dropped code.
+ */
+async function dropOwned(sql: postgres.Sql, user: string, role: string): Promise<string[]> {
+  const login = quoteIdentifier(user);
+  await rollBackPrepared(sql, [user, role]);
+  return trusted(sql, async (tx) => {
+    const removals = (await findOutlastingRights(tx, [user, role])).flatMap(({ removal }) => removal ?? []);
+    for (const removal of removals) await tx.unsafe(removal);
+    await tx.unsafe(`REASSIGN OWNED BY ${login} TO ${quoteIdentifier(role)}`);
+    await tx.unsafe(`DROP OWNED BY ${login}`);
+    return removals;
+  });
 }
 
 /** Closes the connections of a login role. Repeats this, because a login that began before NOLOGIN can appear late. */
 async function closeConnections(sql: postgres.Sql, user: string): Promise<void> {
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    const closed = await sql<{ closed: boolean }[]>`
-      select pg_terminate_backend(pid, ${CLOSE_TIMEOUT}) as closed from pg_stat_activity where usename = ${user}`;
+    const closed = await trusted(
+      sql,
+      (tx) => tx`
+        select pg_catalog.pg_terminate_backend(pid::int4, ${CLOSE_TIMEOUT}::int8) from pg_catalog.pg_stat_activity
+        where usename = ${user}::name`,
+    );
     if (closed.length === 0) return;
   }
   throw new Error(`a connection of ${user} did not close`);
+}
+
+/** Rolls back the prepared transactions of these roles, which would otherwise wait for their commit without an end. */
+async function rollBackPrepared(sql: postgres.Sql, roles: readonly string[]): Promise<void> {
+  const prepared = await trusted(sql, (tx) => findPreparedTransactions(tx, roles));
+  for (const { owner, rollback } of prepared) {
+    const session = await sql.reserve();
+    try {
+      // Only its owner may roll it back, and not within a transaction.
+      await session.unsafe(`SET ROLE ${quoteIdentifier(owner)}`);
+      await session.unsafe(rollback);
+    } finally {
+      await session.unsafe("RESET ROLE");
+      session.release();
+    }
+  }
 }
 
 function targetOf({ url, host, port }: RoleIssuerOptions): {
