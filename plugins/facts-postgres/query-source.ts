@@ -14,7 +14,8 @@ export const QueryOptions = Type.Object(
     query: Type.String({
       minLength: 1,
       maxLength: 10_000,
-      description: "One SELECT without a semicolon. Inputs are $1, $2, … in the order of `inputs`.",
+      description:
+        "One SELECT without a semicolon, with the schema of each table, such as public.accounts. Inputs are $1, $2, … in the order of `inputs`.",
     }),
     inputs: Type.Array(Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]{0,63}$" }), {
       default: [],
@@ -41,6 +42,9 @@ const MAX_ROWS = 200;
 /** Maximum number of characters of all rows together, as JSON. */
 const MAX_CHARACTERS = 65_536;
 
+/** SQLSTATEs of names that are not on the search path: function, type and table. */
+const UNDEFINED = ["42883", "42704", "42P01"];
+
 /** Object id of the type `text` in Postgres. */
 const TEXT = 25;
 
@@ -54,8 +58,10 @@ export function createQuerySource(name: string, options: QueryOptions): QuerySou
   const { query, inputs, rows, connections } = options;
   if (query.includes(";")) throw new Error(`fact source "${name}": its query must be one SELECT without a semicolon`);
   const timeoutMs = Math.ceil(options.timeout_seconds * 1000);
-  // Set the timeout in each transaction, because a pooler such as PgBouncer rejects it as a startup parameter.
-  const limit = `SET LOCAL statement_timeout = ${Math.max(1, Math.floor(timeoutMs * STATEMENT_SHARE))}`;
+  // Set both in each transaction, because a pooler such as PgBouncer rejects them as startup parameters. With this search
+  // path, no other user can create an operator or function that fits the query better than those of Postgres.
+  const settings = `SET LOCAL statement_timeout = ${Math.max(1, Math.floor(timeoutMs * STATEMENT_SHARE))};
+    SET LOCAL search_path = pg_catalog, pg_temp`;
   const statement = wrapQuery(query, rows);
   /** Idle clients. Each has one connection, so that aborting a read closes only the connection of that read. */
   const idle: postgres.Sql[] = [createFirstClient(name, options)];
@@ -65,7 +71,7 @@ export function createQuerySource(name: string, options: QueryOptions): QuerySou
     // Declare the type. Otherwise, the driver would convert each string again, to the type that the server infers.
     const parameters = inputs.map((input) => client.typed(String(values[input]), TEXT));
     const [, [found]] = await client.begin("READ ONLY", (tx) => [
-      tx.unsafe(limit),
+      tx.unsafe(settings),
       tx.unsafe<[Rows]>(statement, parameters),
     ]);
     return found;
@@ -96,7 +102,9 @@ export function createQuerySource(name: string, options: QueryOptions): QuerySou
       } catch (error) {
         if (error instanceof ReadError) throw error;
         // Omit the message of the error, because the message of a failed cast contains an input.
-        throw new Error(`the query failed (${(error as { code?: string }).code ?? "no connection"})`);
+        const code = (error as { code?: string }).code ?? "no connection";
+        const hint = UNDEFINED.includes(code) ? "; name the schema of each table, such as public.accounts" : "";
+        throw new Error(`the query failed (${code})${hint}`);
       } finally {
         signal.removeEventListener("abort", onAbort);
         busy.delete(client);

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { createQuerySource, type QuerySource } from "../../../plugins/facts-postgres/query-source.ts";
+import { createOverloads } from "../../support/postgres-overloads.ts";
 import { startPgbouncer, withoutPgbouncer } from "../../support/pgbouncer.ts";
 import { relay } from "../../support/relay.ts";
 import { until } from "../../support/wait.ts";
@@ -43,21 +44,52 @@ describe("a query source", { skip: withoutPostgres }, () => {
     source(query, more).read({ id }, new AbortController().signal);
 
   test("returns the row as JSON, null without one, and a list where many are wanted", async () => {
-    const query = "SELECT status, daily_limit, opened FROM accounts WHERE id = $1 -- by id";
+    const query = "SELECT status, daily_limit, opened FROM public.accounts WHERE id = $1 -- by id";
     const row = (await read(query, "a-1")) as { status: string; daily_limit: number; opened: string };
     assert.deepEqual([row.status, row.daily_limit], ["open", 99.5]);
     assert.equal(Date.parse(row.opened), Date.parse("2026-01-15T10:00:00Z"));
     assert.equal(await read(query, "a-3"), null);
-    const statuses = "SELECT status FROM accounts WHERE id = $1 ORDER BY status";
+    const statuses = "SELECT status FROM public.accounts WHERE id = $1 ORDER BY status";
     assert.deepEqual(await read(statuses, "a-2", { rows: "many" }), [{ status: "frozen" }, { status: "open" }]);
     assert.deepEqual(await read("SELECT $1::int + 1 AS next", 41), { next: 42 });
   });
 
   test("a query receives inputs as values, whatever they contain", async () => {
-    const query = "SELECT status FROM accounts WHERE id = $1";
+    const query = "SELECT status FROM public.accounts WHERE id = $1";
     for (const id of ["' OR '1'='1", "a-1'; DROP TABLE accounts; --", "$1", "\\", "a-1' --"])
       assert.equal(await read(query, id), null, id);
     assert.deepEqual(await read(query, "a-1"), { status: "open" });
+  });
+
+  test("runs no operator, function or type of another user, whatever the search path is", async () => {
+    const other = await server.database();
+    await server.run(other, async (sql) => {
+      await sql`create table accounts (id varchar(20), tenant name, balance numeric)`;
+      await sql`insert into accounts values ('a-1', 't', 5), ('a-2', 't', 7)`;
+      await sql`grant create on schema public to public`;
+    });
+    await server.run(other, async (sql) => {
+      await sql`create role outsider`.catch(() => undefined);
+      await sql`set role outsider`;
+      await createOverloads(sql, "public", [
+        "row_to_json(record) returns json",
+        "left(text, int8) returns text",
+        "count(int4) returns int8",
+        "lower(varchar) returns text",
+      ]);
+    });
+    const query = "SELECT id FROM public.accounts WHERE id = $1 AND tenant = $2 AND balance * 2 > 1 AND lower(id) = id";
+    for (const path of [`"$user", public`, "public, pg_catalog"]) {
+      await server.run(server.url, (sql) =>
+        sql.unsafe(`alter database ${new URL(other).pathname.slice(1)} set search_path = ${path}`),
+      );
+      const safe = source(query, { url: other, inputs: ["id", "tenant"] });
+      assert.deepEqual(await safe.read({ id: "a-1", tenant: "t" }, new AbortController().signal), { id: "a-1" }, path);
+    }
+    await assert.rejects(
+      async () => read("SELECT status FROM accounts WHERE id = $1", "a-1"),
+      /the query failed \(42P01\); name the schema of each table/,
+    );
   });
 
   test("passes inputs as text, which the query casts", async () => {
@@ -73,7 +105,8 @@ describe("a query source", { skip: withoutPostgres }, () => {
 
   test("writes nothing, whatever the query is", async () => {
     await assert.rejects(
-      async () => read("WITH gone AS (DELETE FROM accounts WHERE id = $1 RETURNING id) SELECT id FROM gone", "a-1"),
+      async () =>
+        read("WITH gone AS (DELETE FROM public.accounts WHERE id = $1 RETURNING id) SELECT id FROM gone", "a-1"),
       /the query failed/,
     );
     await assert.rejects(
@@ -81,17 +114,17 @@ describe("a query source", { skip: withoutPostgres }, () => {
       /the query failed/,
     );
     assert.throws(() => source("SELECT 1; DROP TABLE accounts"), /semicolon/);
-    assert.deepEqual(await read("SELECT count(*)::int AS n, $1 AS y FROM accounts", "a"), { n: 3, y: "a" });
+    assert.deepEqual(await read("SELECT count(*)::int AS n, $1 AS y FROM public.accounts", "a"), { n: 3, y: "a" });
   });
 
   test("has no answer for several rows, a number beyond 2^53, a failed cast and a slow query, and names no value", async () => {
     const many = { rows: "many" };
     const cases: [query: string, id: string, reason: RegExp, more?: object][] = [
       ["SELECT repeat('x', 70000) AS x, $1 AS y", "secret", /more than 65536 characters/],
-      ["SELECT repeat('x', 30000) AS x, $1 AS y FROM accounts", "secret", /more than 65536 characters/, many],
-      ["SELECT status FROM accounts WHERE id = $1", "a-2", /more than one row/],
-      ["SELECT balance FROM accounts WHERE id = $1 AND status = 'frozen'", "a-2", /2\^53/],
-      ["SELECT status FROM accounts WHERE daily_limit = $1::int", "secret", /the query failed \(22P02\)/],
+      ["SELECT repeat('x', 30000) AS x, $1 AS y FROM public.accounts", "secret", /more than 65536 characters/, many],
+      ["SELECT status FROM public.accounts WHERE id = $1", "a-2", /more than one row/],
+      ["SELECT balance FROM public.accounts WHERE id = $1 AND status = 'frozen'", "a-2", /2\^53/],
+      ["SELECT status FROM public.accounts WHERE daily_limit = $1::int", "secret", /the query failed \(22P02\)/],
       ["SELECT pg_sleep(60), $1 AS x", "secret", /the query failed \(57014\)/],
     ];
     for (const [query, id, reason, more] of cases)
