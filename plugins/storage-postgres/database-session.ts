@@ -73,6 +73,16 @@ const TYPES = {
   },
 };
 
+/**
+ * Leaves only the schema of the store on the search path, or the current schema before the store is created. Postgres
+ * searches its own schema first. In other schemas, another user could create a table that hides one of the store, or a
+ * function or operator that fits a call better.
+ */
+const SEARCH_PATH = `select pg_catalog.set_config('search_path', pg_catalog.concat(coalesce(
+    (select relnamespace::pg_catalog.regnamespace::text from pg_catalog.pg_class
+      where oid operator(pg_catalog.=) pg_catalog.to_regclass('ledger_head')),
+    pg_catalog.quote_ident(pg_catalog.current_schema()), 'pg_catalog'), ', pg_temp'), false)`;
+
 /** Connects to this address only. If that fails, rejects and closes the connection. */
 export async function openSession(options: SessionOptions, address: Address): Promise<Session> {
   const session = new PostgresSession(options, address);
@@ -81,6 +91,7 @@ export async function openSession(options: SessionOptions, address: Address): Pr
     // parameters.
     await session.script(
       [
+        SEARCH_PATH,
         `set statement_timeout = ${options.statementTimeoutMs}`,
         `set lock_timeout = ${options.lockTimeoutMs}`,
         // A process that freezes within a transaction would block all other processes.

@@ -16,15 +16,15 @@ interface Index {
 }
 
 const INDEXES = `select i.indexrelid::text as oid, i.indexrelid::regclass::text as name, i.indrelid::regclass::text as table,
-    (select string_agg(quote_ident(a.attname), ', ') from pg_attribute a
+    (select pg_catalog.string_agg(pg_catalog.quote_ident(a.attname), ', ') from pg_attribute a
       where a.attrelid = i.indrelid and a.attnum = any (i.indkey::int2[]) and a.attnum > 0) as columns,
     0 = any (i.indkey::int2[]) as has_expressions,
-    pg_get_expr(i.indpred, i.indrelid) as predicate
+    pg_catalog.pg_get_expr(i.indpred, i.indrelid) as predicate
   from pg_index i join pg_class c on c.oid = i.indexrelid join pg_am m on m.oid = c.relam
-  where c.relnamespace = current_schema()::regnamespace and m.amname = 'btree' order by 2`;
-const AMCHECK = `select quote_ident(n.nspname) || '.bt_index_check' as function
+  where c.relnamespace = pg_catalog.current_schema()::regnamespace::oid and m.amname = 'btree' order by 2`;
+const AMCHECK = `select pg_catalog.quote_ident(n.nspname) || '.bt_index_check' as function
   from pg_extension e join pg_namespace n on n.oid = e.extnamespace join pg_proc p on p.pronamespace = n.oid
-  where e.extname = 'amcheck' and p.proname = 'bt_index_check' and p.pronargs = 2 and has_function_privilege(p.oid, 'execute')`;
+  where e.extname = 'amcheck' and p.proname = 'bt_index_check' and p.pronargs = 2 and pg_catalog.has_function_privilege(p.oid, 'execute')`;
 const FROM_TABLE =
   "set local enable_seqscan = on; set local enable_indexscan = off; set local enable_indexonlyscan = off; set local enable_bitmapscan = off";
 const FROM_INDEX =
@@ -72,7 +72,7 @@ async function compareWithTable(
 ): Promise<string | null> {
   // An index-only scan cannot return an expression.
   if (has_expressions || columns === null) return null;
-  const content = `select count(*)::text as rows, coalesce(sum(hashtextextended(row(${columns})::text, 0)::numeric), 0)::text as hash
+  const content = `select count(*)::text as rows, coalesce(sum(pg_catalog.hashtextextended(row(${columns})::text, 0)::numeric), 0)::text as hash
     from ${table}${predicate === null ? "" : ` where ${predicate}`}`;
   const read = async (settings: string): Promise<{ rows: string; hash: string }> => {
     // Do not prepare the statement, because that would keep the plan of the first scan.

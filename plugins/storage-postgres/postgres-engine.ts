@@ -63,7 +63,7 @@ const reads = prepareReads(postgresSqlBuilder, postgresDialect);
 const LOCK_HEAD = `${reads.head.sql} for update`;
 /** Makes a commit wait for the disk, whatever the settings of the server, database or role are. */
 const DURABLE =
-  "set_config('synchronous_commit', case when current_setting('synchronous_commit') = 'remote_apply' then 'remote_apply' else 'on' end, true)";
+  "pg_catalog.set_config('synchronous_commit', case when pg_catalog.current_setting('synchronous_commit') = 'remote_apply' then 'remote_apply' else 'on' end, true)";
 /**
  * Disables the statement timeout for the commit. The timeout would cancel the wait for a synchronous standby. Other
  * processes would then see entries that a failover may lose, and would reject the new primary without these entries.
@@ -177,8 +177,8 @@ export class PostgresEngine implements SqlEngine {
     this.opened();
     const session = await this.sessionFor(purpose);
     const name = randomUUID();
-    const settings = [`set_config('assent.transaction', '${name}', true)`, DURABLE];
-    if (purpose === "copy") settings.push("set_config('assent.copying', 'on', true)");
+    const settings = [`pg_catalog.set_config('assent.transaction', '${name}', true)`, DURABLE];
+    if (purpose === "copy") settings.push("pg_catalog.set_config('assent.copying', 'on', true)");
     const start = session.script(`begin isolation level read committed read write; select ${settings.join(", ")}`);
     const locks = purpose === "migrate" || purpose === "aside" ? [] : [{ sql: LOCK_HEAD, values: [] }];
     try {
@@ -321,7 +321,7 @@ function transactionOf(
       // differs from the written head; this check is needed because the update of the head was not awaited. A failure
       // rejects the whole message.
       const proof = [
-        `select 1 / (coalesce(current_setting('assent.transaction', true), '') = '${name}')::integer`,
+        `select 1 / (coalesce(pg_catalog.current_setting('assent.transaction', true), '') = '${name}')::integer`,
         ...(moved === null ? [] : [`select 1 / (${isStoredHead(moved)})::integer`]),
       ].join("; ");
       const before = session.warned.count;
@@ -343,7 +343,7 @@ function transactionOf(
 
 /** Returns an SQL condition that is true if the stored head equals this head. */
 function isStoredHead({ size, epoch, root }: WrittenHead): string {
-  const bytes = `decode('${Buffer.from(root).toString("hex")}', 'hex')`;
+  const bytes = `pg_catalog.decode('${Buffer.from(root).toString("hex")}', 'hex')`;
   return `exists (select 1 from ledger_head where id = 1 and size = ${size} and epoch = ${epoch} and root = ${bytes})`;
 }
 

@@ -49,7 +49,7 @@ const LIST = postgresSqlBuilder
 
 const REMOVE = "delete from processes where instance = $1";
 /** Deletes rows that were last written more than a day ago, by processes that ended without deleting them. */
-const FORGET = `delete from processes where reported_at < (extract(epoch from clock_timestamp()) * 1000)::bigint - 86400000`;
+const FORGET = `delete from processes where reported_at < (extract(epoch from pg_catalog.clock_timestamp()) * 1000.0)::bigint - 86400000`;
 
 interface Processes extends ProcessTable {
   end(): Promise<void>;

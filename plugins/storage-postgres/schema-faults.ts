@@ -10,29 +10,32 @@ import type { Session } from "./database-session.ts";
 const OBJECTS = `
   with tables as (
     select oid, relname from pg_class
-    where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p') and relname = any (string_to_array($1, ','))
+    where relnamespace = pg_catalog.current_schema()::regnamespace::oid and relkind in ('r', 'p') and relname = any (pg_catalog.string_to_array($1, ','))
   ), triggers as (
     select t.*, tables.relname from pg_trigger t join tables on tables.oid = t.tgrelid where not t.tgisinternal
   )
-  select 'table ' || relname as name, '' as definition from tables
+  select pg_catalog.concat('table ', relname) as name, '' as definition from tables
   union all
-  select 'column ' || relname || '.' || attname, concat_ws(' ', format_type(atttypid, atttypmod), attnotnull::text,
-      case when attcollation = 0 then null else attcollation::regcollation::text end, pg_get_expr(d.adbin, d.adrelid))
+  select pg_catalog.concat('column ', relname, '.', attname), pg_catalog.concat_ws(' ', pg_catalog.format_type(atttypid, atttypmod), attnotnull::text,
+      case when attcollation = 0::oid then null else attcollation::regcollation::text end, pg_catalog.pg_get_expr(d.adbin, d.adrelid))
     from pg_attribute a join tables on tables.oid = a.attrelid
     left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
     where attnum > 0 and not attisdropped
   union all
-  select 'index ' || i.indexrelid::regclass::text, relname || ': ' || pg_get_indexdef(i.indexrelid, 0, true) || ' ' || i.indisvalid::text
+  select pg_catalog.concat('index ', i.indexrelid::regclass),
+      pg_catalog.concat(relname, ': ', pg_catalog.pg_get_indexdef(i.indexrelid, 0, true), ' ', i.indisvalid::text)
     from pg_index i join tables on tables.oid = i.indrelid
   union all
-  select 'constraint ' || conname || ' of ' || relname, pg_get_constraintdef(c.oid, true) || ' ' || convalidated::text
+  select pg_catalog.concat('constraint ', conname, ' of ', relname),
+      pg_catalog.concat(pg_catalog.pg_get_constraintdef(c.oid, true), ' ', convalidated::text)
     from pg_constraint c join tables on tables.oid = c.conrelid
     -- Excludes NOT NULL constraints, which Postgres lists from version 18 on. The columns contain the same fact.
     where contype <> 'n'
   union all
-  select 'trigger ' || tgname || ' of ' || relname, pg_get_triggerdef(oid, true) || ' ' || tgenabled::text from triggers
+  select pg_catalog.concat('trigger ', tgname, ' of ', relname),
+      pg_catalog.concat(pg_catalog.pg_get_triggerdef(oid, true), ' ', tgenabled) from triggers
   union all
-  select distinct on (p.oid) 'function ' || p.proname, concat_ws(' ', l.lanname, p.prosecdef::text, array_to_string(p.proconfig, ','), p.prosrc)
+  select distinct on (p.oid) pg_catalog.concat('function ', p.proname), pg_catalog.concat_ws(' ', l.lanname, p.prosecdef::text, pg_catalog.array_to_string(p.proconfig, ','), p.prosrc)
     from triggers t join pg_proc p on p.oid = t.tgfoid join pg_language l on l.oid = p.prolang`;
 
 const INSUFFICIENT_PRIVILEGE = "42501";
@@ -54,7 +57,7 @@ export async function findSchemaFaults(session: Session, statements: readonly st
   try {
     const stored = await read();
     await session.script(
-      "create schema assent_audit; set local search_path = assent_audit; select set_config('assent.transaction', 'audit', true)",
+      "create schema assent_audit; set local search_path = assent_audit, pg_temp; select pg_catalog.set_config('assent.transaction', 'audit', true)",
     );
     for (const statement of statements) await session.script(statement);
     return compareSchemas(await read(), stored);

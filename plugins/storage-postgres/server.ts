@@ -13,14 +13,14 @@ interface ServerChecks {
   newestTimeline(): number;
 }
 
-const SETTINGS = `select pg_is_in_recovery()::integer as standby, current_setting('fsync') as fsync,
-  current_setting('full_page_writes') as full_page_writes, current_setting('server_encoding') as encoding`;
+const SETTINGS = `select pg_catalog.pg_is_in_recovery()::integer as standby, pg_catalog.current_setting('fsync') as fsync,
+  pg_catalog.current_setting('full_page_writes') as full_page_writes, pg_catalog.current_setting('server_encoding') as encoding`;
 /**
  * Reads the timeline to which the server writes, which grows with every promotion. The timeline of the last checkpoint
  * may be older.
  */
 const TIMELINE =
-  "select ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint as timeline";
+  "select ('x' || pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint as timeline";
 
 /** Returns the server's timeline; 0 if it is unknown. Throws StorageError if the server is not usable. */
 export async function checkServer(
@@ -73,8 +73,8 @@ async function timelineOf(session: Session): Promise<number> {
 export async function assertSessionPooling(one: Session, other: Session): Promise<void> {
   const token = randomUUID();
   const read = async (session: Session): Promise<unknown> =>
-    (await session.script("select current_setting('assent.session', true) as token"))[0]?.rows[0]?.["token"];
-  await one.script(`select set_config('assent.session', '${token}', false)`);
+    (await session.script("select pg_catalog.current_setting('assent.session', true) as token"))[0]?.rows[0]?.["token"];
+  await one.script(`select pg_catalog.set_config('assent.session', '${token}', false)`);
   await other.script("begin");
   try {
     if ((await read(other)) !== token && (await read(one)) === token) return;

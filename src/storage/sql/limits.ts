@@ -32,7 +32,7 @@ const AT_ONCE = 16 * MAX_USES_PER_TOTAL;
 
 // Add as doubles, which are exact up to 2^53 and do not overflow. In SQLite, an integer sum above 2^63 is an error.
 const SUM = sql`coalesce(sum(cast(amount as double precision)), 0)`;
-const USED = sql<number>`cast(case when ${SUM} > 9007199254740991 then 9007199254740991 else ${SUM} end as bigint)`;
+const USED = sql<number>`cast(case when ${SUM} > cast(9007199254740991 as double precision) then 9007199254740991 else ${SUM} end as bigint)`;
 const FOREVER = sql.lit("9223372036854775807");
 
 const KEY = ["policy", "limit_name", "subject"] as const;
@@ -93,7 +93,7 @@ export function prepareLimitReads(db: Kysely<Tables>, dialect: Pick<SqlDialect, 
         .where(
           sql.raw<boolean>(`to_at <= from_at
             or uses <> (select count(*) from limit_uses as u where ${sameKey("u")} and u.at >= limit_totals.from_at and u.at < limit_totals.to_at)
-            or amount <> (select coalesce(sum(u.amount), 0) from limit_uses as u where ${sameKey("u")} and u.at >= limit_totals.from_at and u.at < limit_totals.to_at)
+            or cast(amount as numeric) <> (select coalesce(sum(u.amount), 0) from limit_uses as u where ${sameKey("u")} and u.at >= limit_totals.from_at and u.at < limit_totals.to_at)
             or from_at <> coalesce((select max(t.to_at) from limit_totals as t where ${sameKey("t")} and t.from_at < limit_totals.from_at), from_at)`),
         ),
     ),

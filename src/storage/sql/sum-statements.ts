@@ -25,7 +25,7 @@ const GROUP = ["agent_id", "submitted_by", "tool", "policy", "rule", "decision",
 export type ActionGroup = Pick<Tables["actions"], (typeof GROUP)[number]> & { n: number };
 
 // Avoid division, because some databases return a fraction.
-const QUARTER_OF = sql<number>`(created_at - created_at % ${sql.lit(QUARTER_HOUR)})`;
+const QUARTER_OF = sql<number>`(created_at - created_at % cast(${sql.lit(QUARTER_HOUR)} as bigint))`;
 
 export const BUCKET_COLUMNS = { grain: "integer", visible: "text", dimension: "text", start: "integer" } as const;
 export const COUNT_COLUMNS = { ...BUCKET_COLUMNS, counts: "text" } as const;
@@ -144,7 +144,7 @@ function prepareRowCounts(db: Kysely<Tables>) {
           .selectFrom("waits")
           .select([
             sql<number>`count(*)`.as("count"),
-            sql<number>`count(approved_until)`.as("approved"),
+            sql<number>`count(*) filter (where approved_until is not null)`.as("approved"),
             sql<number | null>`min(case when place * 100 >= total * 50 then waited_ms end)`.as("p50"),
             sql<number | null>`min(case when place * 100 >= total * 95 then waited_ms end)`.as("p95"),
           ]),

@@ -1,11 +1,32 @@
 /** The schema's dialect for Postgres: 64-bit integers, text in byte order, and triggers that apply to every client. */
-import { PostgresAdapter, PostgresQueryCompiler, sql, type Kysely } from "kysely";
+import {
+  PostgresAdapter,
+  PostgresQueryCompiler,
+  sql,
+  type AggregateFunctionNode,
+  type FunctionNode,
+  type Kysely,
+} from "kysely";
 import { SETTLED_INCARNATION_KEY } from "../../../contract/storage.ts";
 import type { SqlDialect } from "../dialect.ts";
 import { COLUMNS_UNCHANGED_BY_BUNDLING, INVALID_BUNDLE_MESSAGE } from "../dialect.ts";
 import { createSqlBuilder } from "../table-schema.ts";
 
-export const postgresSqlBuilder = createSqlBuilder(new PostgresAdapter(), new PostgresQueryCompiler());
+/** Qualifies functions, so that no other user of the database can create one that fits a call better. */
+class QualifyingCompiler extends PostgresQueryCompiler {
+  protected override visitAggregateFunction(node: AggregateFunctionNode): void {
+    this.append("pg_catalog.");
+    super.visitAggregateFunction(node);
+  }
+
+  protected override visitFunction(node: FunctionNode): void {
+    // `coalesce` is syntax.
+    if (node.func !== "coalesce") this.append("pg_catalog.");
+    super.visitFunction(node);
+  }
+}
+
+export const postgresSqlBuilder = createSqlBuilder(new PostgresAdapter(), new QualifyingCompiler());
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
@@ -27,7 +48,7 @@ const hexOf = (bytes: Uint8Array): string =>
   `\\x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex")}`;
 
 function guardOf(table: string, each: "statement" | "row"): string {
-  return `create trigger "${table}_in_transaction" before insert or update or delete on "${table}" for each ${each} when (coalesce(current_setting('assent.transaction', true), '') = '') execute function assent_no_transaction()`;
+  return `create trigger "${table}_in_transaction" before insert or update or delete on "${table}" for each ${each} when (coalesce(pg_catalog.current_setting('assent.transaction', true), '') = '') execute function assent_no_transaction()`;
 }
 
 /**
@@ -41,13 +62,13 @@ const bundleRules = (): string[] => [
       ...COLUMNS_UNCHANGED_BY_BUNDLING.map((column) => `new."${column}" is not distinct from old."${column}"`),
       "old.followed = 0",
     ].join(" and ")} then
-      execute format('select exists (select 1 from %1$I.entry_bundles where start = $1) and exists (select 1 from %1$I.ledger_head where size >= $1 + 256)', tg_table_schema)
-        into may using old.seq - old.seq % 256;
+      execute pg_catalog.format('select exists (select 1 from %1$I.entry_bundles where start = $1) and exists (select 1 from %1$I.ledger_head where size >= $1 + 256)', tg_table_schema)
+        into may using old.seq - old.seq % 256::bigint;
       if may then return new; end if;
     end if;
     raise exception using errcode = 'integrity_constraint_violation', message = 'entries is append-only: a row cannot be changed'; end $$`,
   `create function "entry_bundles_in_line"() returns trigger language plpgsql as $$ declare may boolean; begin
-    execute format('select $1 = coalesce((select max(start) + 256 from %1$I.entry_bundles), 0) and exists (select 1 from %1$I.ledger_head where size >= $1 + 256)', tg_table_schema)
+    execute pg_catalog.format('select $1 = coalesce((select max(start) + 256 from %1$I.entry_bundles), 0) and exists (select 1 from %1$I.ledger_head where size >= $1 + 256)', tg_table_schema)
       into may using new.start;
     if may and length(new.bytes) > 0 then return new; end if;
     raise exception using errcode = 'integrity_constraint_violation', message = ${quoted(`entry_bundles is append-only: ${INVALID_BUNDLE_MESSAGE}`)}; end $$`,
@@ -62,14 +83,14 @@ const guardRules = (tables: readonly string[], each: "statement" | "row"): strin
   raising("assent_no_transaction", "25P01", "a change outside a transaction of the service is refused"),
   ...tables.map((table) => guardOf(table, each)),
   `create function assent_entry_covered() returns trigger language plpgsql as $$ begin
-    if coalesce(current_setting('assent.copying', true), '') <> 'on' and not exists (select 1 from ledger_head where id = 1 and size > new.seq) then
-      raise exception using errcode = 'integrity_constraint_violation', message = format('entry %s is not covered by the head', new.seq);
+    if coalesce(pg_catalog.current_setting('assent.copying', true), '') <> 'on' and not exists (select 1 from ledger_head where id = 1 and size > new.seq) then
+      raise exception using errcode = 'integrity_constraint_violation', message = pg_catalog.format('entry %s is not covered by the head', new.seq);
     end if;
     return new; end $$`,
   `create trigger entries_covered before insert on entries for each row execute function assent_entry_covered()`,
   `create function assent_head_covers() returns trigger language plpgsql as $$ begin
     if (select count(*) from entries where seq >= old.size and seq < new.size) <> new.size - old.size then
-      raise exception using errcode = 'integrity_constraint_violation', message = format('the head moved to %s without its entries', new.size);
+      raise exception using errcode = 'integrity_constraint_violation', message = pg_catalog.format('the head moved to %s without its entries', new.size);
     end if;
     return null; end $$`,
   `create constraint trigger ledger_head_covers after update on ledger_head deferrable initially deferred for each row when (new.size > old.size) execute function assent_head_covers()`,
@@ -109,16 +130,16 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
   // A restart or a failover changes the start time. A restore into the running server changes the id of the database or
   // of the table.
   server: {
-    incarnation: sql<string>`concat_ws('/', (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint, (select oid from pg_database where datname = current_database()), ledger_head.tableoid)`,
+    incarnation: sql<string>`pg_catalog.concat_ws('/', (extract(epoch from pg_catalog.pg_postmaster_start_time()) * 1000000.0)::bigint, (select oid from pg_database where datname = pg_catalog.current_database()), ledger_head.tableoid)`,
     settled: sql<string | null>`(select value from meta where name = ${sql.lit(SETTLED_INCARNATION_KEY)})`,
   },
   // Do not use now(), which is the time at which the transaction started, before it waited for locks.
-  now: sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`,
+  now: sql<number>`(extract(epoch from pg_catalog.clock_timestamp()) * 1000.0)::bigint`,
   usesGenericPlans: true,
   ignoreCaseLike: "ilike",
-  hasTable: (name) => `select 1 as there where to_regclass('${name}') is not null`,
+  hasTable: (name) => `select 1 as there where pg_catalog.to_regclass('${name}') is not null`,
   given: (json, columns) =>
-    sql`json_to_recordset(cast(${json} as text)::json) as given(${sql.raw(
+    sql`pg_catalog.json_to_recordset(cast(${json} as text)::json) as given(${sql.raw(
       Object.entries(columns)
         .map(([name, type]) => `"${name}" ${type === "text" ? "text" : "bigint"}`)
         .join(", "),
@@ -135,7 +156,7 @@ const dialectWith = (each: "statement" | "row"): SqlDialect => ({
       return object;
     });
     return {
-      sql: `insert into "${into}" (${columns}) select ${columns} from json_populate_recordset(null::"${into}", $1::text::json)`,
+      sql: `insert into "${into}" (${columns}) select ${columns} from pg_catalog.json_populate_recordset(null::"${into}", $1::text::json)`,
       values: [JSON.stringify(objects)],
     };
   },
