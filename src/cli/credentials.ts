@@ -5,7 +5,8 @@
 import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isHttpUrl } from "../client/url.ts";
-import { resolveLocalName } from "../domain/loopback.ts";
+import { ConfigError, loadConfig } from "../config/index.ts";
+import { isLoopbackHost, resolveLocalName } from "../domain/loopback.ts";
 import { isObject } from "../hook/payload.ts";
 import { userConfigFolder } from "../hook/hook-config.ts";
 import { readSettings, writeSettings } from "../hook/install/settings-files.ts";
@@ -13,8 +14,6 @@ import { CommandError, toPrintable, usageError } from "./command.ts";
 import { readSecret } from "./secret-input.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
-
-const DEFAULT_URL = "http://127.0.0.1:8000";
 
 interface StoredLogin {
   url: string;
@@ -83,12 +82,27 @@ function readFile(path: string): string | null {
   }
 }
 
-/** Returns ASSENT_URL, or else the URL from `assent login`, or else the default address. */
+/**
+ * Returns ASSENT_URL, or else the URL from `assent login`, or else the address of the service that `assent.yaml` or the
+ * environment configures here. Throws a usage error if `assent.yaml` is not valid, because the command would talk to
+ * another service.
+ */
 export function serviceUrl(): string {
   const url = process.env["ASSENT_URL"];
-  if (!url) return readLogin()?.url ?? DEFAULT_URL;
+  if (!url) return readLogin()?.url ?? configuredUrl();
   if (!isHttpUrl(url)) throw usageError(`ASSENT_URL must be an http or https URL; got "${toPrintable(url)}"`);
   return resolveLocalName(url);
+}
+
+function configuredUrl(): string {
+  try {
+    const { host, port } = loadConfig({ cwd: process.cwd(), env: process.env }).config.server;
+    const isAny = host === "0.0.0.0" || host === "::" || isLoopbackHost(host);
+    return `http://${isAny ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host}:${port}`;
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw usageError(`the address of the service is not known: ${error.message}; or set ASSENT_URL`);
+  }
 }
 
 /**

@@ -32,7 +32,7 @@ Stores only a key that cannot vote, change policies, make keys or receive creden
 user can read the file, and could approve its own requests. Commands that need such a key (approve, deny, keys, stop,
 erase) ask for it on the terminal each time, or read ASSENT_API_KEY.
 
-  --url URL    the service; ASSENT_URL or http://127.0.0.1:8000 when absent
+  --url URL    the service; when absent, ASSENT_URL, or the address in assent.yaml
   --json       print the service, the key's name and the file as JSON
 
 examples:

@@ -97,6 +97,7 @@ examples:
         `the first keys could not be stored, and the printed keys are not valid: ${(error as Error).message}`,
       );
     }
+    stopWithNpm(env);
     return new Promise<number>((resolve) => {
       // Install the handlers before the address is printed, because a reader may send a signal as soon as it appears.
       stopOnSignals(async () => {
@@ -113,6 +114,24 @@ examples:
     });
   },
 };
+
+/** Interval at which the service checks whether npm has exited. Milliseconds. */
+const PARENT_INTERVAL_MS = 500;
+
+/**
+ * Stops this process when the npm that started it exits. npm runs a script in a shell, which does not pass SIGTERM on,
+ * so the service would keep running after `npm start` was stopped.
+ */
+function stopWithNpm(env: Record<string, string | undefined>): void {
+  if (env["npm_command"] === undefined) return;
+  const parent = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(timer);
+    process.kill(process.pid, "SIGTERM");
+  }, PARENT_INTERVAL_MS);
+  timer.unref();
+}
 
 export function loadServeConfig(
   env: Record<string, string | undefined>,

@@ -41,6 +41,7 @@ export const ENVIRONMENT_VARIABLES: readonly { name: string; path: readonly stri
   { name: "ASSENT_HOST", path: ["server", "host"] },
   { name: "ASSENT_PORT", path: ["server", "port"], isNumber: true },
   { name: "ASSENT_DRAIN_SECONDS", path: ["server", "drain_seconds"], isNumber: true },
+  { name: "ASSENT_TRUSTED_PROXIES", path: ["server", "trusted_proxies"], isNumber: true },
   { name: "ASSENT_PUBLIC_URL", path: ["server", "public_url"] },
   { name: "ASSENT_DATA", path: ["data"] },
   { name: "ASSENT_STATE", path: ["state"] },

@@ -76,7 +76,7 @@ export const ServerSchema = Type.Object(
       minimum: 0,
       maximum: 10,
       description:
-        "Number of proxies in front of the service that append to X-Forwarded-For. The client's address is the entry at this position from the end of the header. 0 ignores the header.",
+        "Number of proxies in front of the service that append to X-Forwarded-For. The client's address is the entry at this position from the end of the header. 0 ignores the header. ASSENT_TRUSTED_PROXIES overrides it.",
     }),
     cors_origins: Type.Array(Type.String({ minLength: 1 }), {
       default: [],

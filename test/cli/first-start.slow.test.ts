@@ -10,6 +10,7 @@ import { createAuthenticator } from "../support/authenticator.ts";
 import { assent, folderWith } from "../support/cli.ts";
 import { ASSENT, startCommand, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { FEW_POLICIES } from "../support/service.ts";
+import { until } from "../support/wait.ts";
 
 /** Without environment variables that configure the service. */
 const BARE = Object.fromEntries(
@@ -280,4 +281,22 @@ it("exits silently when the reader of its output has closed the pipe", async () 
   child.stderr.on("data", (chunk: Buffer) => (err += chunk.toString()));
   const code = await new Promise((resolve) => child.once("close", resolve));
   assert.deepEqual([code, err], [0, ""]);
+});
+
+it("the service stops when npm start is stopped", async (t) => {
+  const [program, ...args] = [process.execPath, ...ASSENT, "serve"];
+  const start = [program, ...args].map((word) => JSON.stringify(word)).join(" ");
+  const folder = folderWith(t, {
+    "package.json": JSON.stringify({ name: "started", version: "1.0.0", scripts: { start } }),
+  });
+  const service = await startCommand(["npm", ["start"]], { ...BARE, ASSENT_PORT: "0", HOME: folder }, { cwd: folder });
+  t.after(() => stopProcess(service));
+  assert.equal((await fetch(`${service.url}/healthz`)).status, 200);
+  service.child.kill("SIGTERM");
+  await until("the service stops", async () =>
+    fetch(`${service.url}/healthz`).then(
+      () => false,
+      () => true,
+    ),
+  );
 });

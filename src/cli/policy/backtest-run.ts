@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { serviceUrl } from "../credentials.ts";
 import { createAssent } from "../../client/index.ts";
 import { compilePolicySet, buildPolicySet, PolicyCompileError } from "../../domain/policy/compile/compile.ts";
 import type { StorageReader } from "../../contract/storage.ts";
@@ -52,7 +53,7 @@ export async function policyBacktest(args: string[], io: Output): Promise<number
   const folder = await checkPolicyFolder(path, folderOptions(values));
   assertNoFaults(path, folder.faults, "nothing was evaluated", EXIT_CODES.failure, io);
   const range = { since, until, limit, examples };
-  const against = values.against ?? process.env["ASSENT_URL"] ?? "http://127.0.0.1:8000";
+  const against = values.against ?? serviceUrl();
   const result =
     against === "store"
       ? await backtestStore(
