@@ -161,7 +161,8 @@ export {
   type PermitSubject,
   type PermitTerms,
   computePermitTimes,
-  permitDecisionHash,
+  readCheckedPermit,
+  shiftPermitTimes,
 } from "./domain/permit.ts";
 export { findHistoryMemberships, findHistoryReads, toHistoryFact } from "./domain/policy/decide/history-facts.ts";
 export { type FactResult, type FactCall, findFactReads, toSourceFact } from "./domain/policy/decide/fact-reads.ts";

@@ -2,20 +2,13 @@
 import type { CoreHost, JsonObject } from "../../src/core.ts";
 import type { Credential } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
-import { findPermitFault } from "./grant-permit.ts";
+import { isPermitGenuine } from "./grant-permit.ts";
 import { isDeniedByRedecision, moreApprovalsNeededError, noLongerAllowedError } from "./redecision.ts";
 import { prefetchRedecision } from "./prefetch-redecision.ts";
 import { discardCredential, issueCredential, type UnrecordedCredential } from "./issue-credential.ts";
 import { prefetchResult, recordResult, type ReportedResult } from "./result.ts";
 import type { ResultBody, StartBody } from "./schemas.ts";
-import {
-  recordStart,
-  hashOptionalText,
-  isPermitGenuine,
-  canAccessAction,
-  prefetchStart,
-  type StartResult,
-} from "./start.ts";
+import { recordStart, hashOptionalText, canAccessAction, prefetchStart, type StartResult } from "./start.ts";
 
 /**
  * Starts the action. Throws NO_LONGER_ALLOWED or MORE_APPROVALS_NEEDED after it has recorded that the current policies
@@ -40,8 +33,7 @@ export async function startAction(
       prefetchStart(call),
     );
   };
-  const hasPermit = (row: ActionRow): boolean =>
-    permit !== null && isPermitGenuine(findPermitFault(host, row, permit, host.clock()));
+  const hasPermit = (row: ActionRow): boolean => permit !== null && isPermitGenuine(host, row, permit, host.clock());
   await prefetchRedecision(host, [id], (row) => canAccessAction(credential, row, hasPermit(row)));
   let started = await decideWith(null);
   let issued: UnrecordedCredential | null = null;

@@ -6,8 +6,8 @@ import {
   type CoreHost,
   type ExecutionEntry,
   type LedgerTransaction,
-  permitDecisionHash,
   type Prefetch,
+  readCheckedPermit,
   sha256Hex,
   toActor,
   utf8,
@@ -29,7 +29,7 @@ import {
   type UnrecordedCredential,
   recordCredential,
 } from "./issue-credential.ts";
-import { assertBeforeStartDeadline, assertStartable, findPermitFault } from "./grant-permit.ts";
+import { assertBeforeStartDeadline, assertStartable, isPermitGenuine } from "./grant-permit.ts";
 import { readApprovalsForStart } from "./plan-state.ts";
 import { verifyAgainstLedger, type VerifiedHistory } from "./verify-record.ts";
 import { assertNotErased, isOverdue, actionNotFoundError } from "./visible-action.ts";
@@ -74,9 +74,8 @@ export async function recordStart(
 ): Promise<StartResult> {
   const call = { permit: hashOptionalText(permit), attempt };
   const row = await tx.action(id);
-  const fault = row === null || permit === null ? null : findPermitFault(host, row, permit, tx.now);
-  if (row === null || !canAccessAction(caller, row, permit !== null && isPermitGenuine(fault)))
-    throw actionNotFoundError(id);
+  const isGenuine = row !== null && permit !== null && isPermitGenuine(host, row, permit, tx.now);
+  if (row === null || !canAccessAction(caller, row, isGenuine)) throw actionNotFoundError(id);
   assertNotErased(row);
   const votes = row.quorum === null ? [] : await tx.approvals(id);
   const history = await verifyAgainstLedger(host, tx, row, votes);
@@ -88,7 +87,7 @@ export async function recordStart(
       "PERMIT_REQUIRED",
       "another key submitted the action; send a `permit` of the action, or get one from POST /v1/actions/{id}/permit",
     );
-  if (permit !== null && !isPermitGenuine(fault))
+  if (permit !== null && !isGenuine)
     throw new Refusal(
       "PERMIT_INVALID",
       "the permit was not issued for this action by this log; get one from POST /v1/actions/{id}/permit",
@@ -97,13 +96,7 @@ export async function recordStart(
   const repeated = row.status === "executing" && isSameStart(start, caller, call);
   if (repeated) assertBeforeStartDeadline(row.approved_until ?? 0, tx.now);
   else assertStartable(row, tx.now);
-  if (fault === "expired")
-    throw new Refusal("PERMIT_EXPIRED", "the permit has expired; get a new one from POST /v1/actions/{id}/permit");
-  if (permit !== null && !grounds.has(permitDecisionHash(permit)))
-    throw new Refusal(
-      "PERMIT_INVALID",
-      "the action returned to pending after this permit was issued; get a new one from POST /v1/actions/{id}/permit",
-    );
+  if (permit !== null) assertPermitInForce(permit, grounds, tx.now);
   assertRunsEffective(row, requestHash);
   const by = toActor(caller.key, caller.principal);
   const approvals = await readApprovalsForStart(host, tx, row, history);
@@ -149,9 +142,22 @@ export async function recordStart(
 export const canAccessAction = ({ key, visibility }: Credential, row: ActionRow, hasPermit: boolean): boolean =>
   canSee(visibility, row) || (hasPermit && key.agent_id === null);
 
-/** Whether the log issued the permit for the action, even if it has expired. */
-export const isPermitGenuine = (fault: ReturnType<typeof findPermitFault>): boolean =>
-  fault === null || fault === "expired";
+/**
+ * Throws PERMIT_INVALID if the action returned to pending after the permit was issued, and PERMIT_EXPIRED if it has
+ * expired. Counts its validity from the entry that it is based on, by the ledger's clock, because the times in the
+ * permit are those of the machine that signed it.
+ */
+function assertPermitInForce(permit: string, grounds: VerifiedHistory["grounds"], now: number): void {
+  const { decision_hash, valid_ms } = readCheckedPermit(permit);
+  const issuedAt = grounds.get(decision_hash);
+  if (issuedAt === undefined)
+    throw new Refusal(
+      "PERMIT_INVALID",
+      "the action returned to pending after this permit was issued; get a new one from POST /v1/actions/{id}/permit",
+    );
+  if (now >= Math.floor(issuedAt / 1000) * 1000 + valid_ms)
+    throw new Refusal("PERMIT_EXPIRED", "the permit has expired; get a new one from POST /v1/actions/{id}/permit");
+}
 
 export const prefetchStart =
   ({ id }: StartCall): Prefetch =>

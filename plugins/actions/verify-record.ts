@@ -70,8 +70,11 @@ export interface VerifiedHistory {
   askedHash: string | null;
   /** Commitment to the request hash. Lowercase hex. */
   commitment: string;
-  /** Hashes of the entries that permit the start. A valid permit contains the hash of one of these entries. */
-  grounds: ReadonlySet<string>;
+  /**
+   * Times of the entries that permit the start, by their hashes. A valid permit contains the hash of one of these
+   * entries.
+   */
+  grounds: ReadonlyMap<string, number>;
   /** Number of redecisions for a permit. */
   permits: number;
   /** The entry of the start. */
@@ -293,7 +296,7 @@ function findPermitGrounds(
   entries: readonly ActionEntry[],
   hashes: readonly string[],
 ): Pick<VerifiedHistory, "grounds" | "permits"> {
-  const grounds = new Set<string>();
+  const grounds = new Map<string, number>();
   let permits = 0;
   for (const [i, entry] of entries.entries()) {
     if (entry.type === "redecision" && entry.occasion === "permit") permits++;
@@ -301,7 +304,7 @@ function findPermitGrounds(
     // When an action returns to pending, its earlier permits become invalid.
     if (entry.status === "pending_approval") grounds.clear();
     else if (entry.type !== "approval" && (entry.status === "allowed" || entry.status === "approved"))
-      grounds.add(hashes[i] as string);
+      grounds.set(hashes[i] as string, Date.parse(entry.at));
   }
   return { grounds, permits };
 }

@@ -17,8 +17,8 @@ export interface Permits {
    */
   make(subject: PermitSubject, grant: PermitTerms): Promise<string>;
   /**
-   * Verifies a permit for `subject` at `now`. Returns the fault, or null if it is valid. Within a ledger transaction,
-   * uses the keys that were read under the lock.
+   * Verifies a permit for `subject`, except for its times, with the keys that are accepted at `now`. Returns the fault,
+   * or null if it is genuine. Within a ledger transaction, uses the keys that were read under the lock.
    */
   check(permit: string, subject: PermitSubject, now: number): PermitFault | null;
   /** Returns the accepted keys, the signing key first. Rejects with StorageError. */

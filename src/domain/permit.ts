@@ -51,9 +51,7 @@ export type PermitFault =
   | "unknown_key"
   | "bad_signature"
   /** The permit is for a different action, tool, agent or log. */
-  | "other_subject"
-  | "not_yet_valid"
-  | "expired";
+  | "other_subject";
 
 /** Returns the key's RFC 7638 thumbprint, base64url. */
 export function permitKeyId(publicKey: Uint8Array): string {
@@ -71,6 +69,18 @@ export function computePermitTimes(
 ): { issued_at: number; expires_at: number } {
   const issued_at = Math.floor(now / 1000) * 1000;
   return { issued_at, expires_at: Math.min(issued_at + validSeconds * 1000, Math.floor(until / 1000) * 1000) };
+}
+
+/**
+ * Returns the times on a clock that is `aheadMs` behind, in whole seconds. The ledger's clock can be ahead of the time of
+ * day, on which verifiers check permits.
+ */
+export function shiftPermitTimes(
+  { issued_at, expires_at }: { issued_at: number; expires_at: number },
+  aheadMs: number,
+): { issued_at: number; expires_at: number } {
+  const shifted = Math.floor((issued_at - aheadMs) / 1000) * 1000;
+  return { issued_at: shifted, expires_at: shifted + expires_at - issued_at };
 }
 
 /**
@@ -105,14 +115,13 @@ export async function signPermit(
 }
 
 /**
- * Checks that `permit` is valid for `subject` at `now` and that one of `keys` signed it. Returns the fault; null if the
- * permit is valid. Verifies the signature before it reads any claim. Ignores unknown claims (RFC 7519 section 4) and
- * rejects unknown header members.
+ * Checks that `permit` is for `subject` and that one of `keys` signed it. Returns the fault; null if there is none. Does
+ * not check the permit's times. Verifies the signature before it reads any claim. Ignores unknown claims (RFC 7519
+ * section 4) and rejects unknown header members.
  */
 export function checkPermit(
   permit: string,
   subject: PermitSubject,
-  now: number,
   keys: readonly PermitKey[],
   verify: (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => boolean,
 ): PermitFault | null {
@@ -134,9 +143,7 @@ export function checkPermit(
     claims.operation === subject.operation &&
     claims.action_digest === subject.action_digest &&
     claims.request_hash === subject.request_hash;
-  if (!same) return "other_subject";
-  if (claims.exp * 1000 <= now) return "expired";
-  return Math.max(claims.iat, claims.nbf ?? 0) * 1000 > now ? "not_yet_valid" : null;
+  return same ? null : "other_subject";
 }
 
 /**
@@ -154,11 +161,11 @@ export function findPermitFormatFault(permit: string): "malformed" | "wrong_algo
   return isWhole && decode(parts[1]) !== null && bytesOf(parts[2]) !== null ? null : "malformed";
 }
 
-/** Returns the leaf hash of the entry of a checked permit (`decision_hash`). */
-export function permitDecisionHash(permit: string): string {
-  const hash = decode(permit.split(".")[1])?.["decision_hash"];
-  if (typeof hash !== "string") throw new TypeError("call this only for a permit that was checked");
-  return hash;
+/** Returns the leaf hash of the entry of a checked permit (`decision_hash`), and how long the permit is valid. */
+export function readCheckedPermit(permit: string): { decision_hash: string; valid_ms: number } {
+  const claims = decode(permit.split(".")[1]);
+  if (claims === null || !hasValidClaims(claims)) throw new TypeError("call this only for a permit that was checked");
+  return { decision_hash: claims.decision_hash, valid_ms: (claims.exp - claims.iat) * 1000 };
 }
 
 const DIGESTS = ["action_digest", "request_hash", "decision_hash"];

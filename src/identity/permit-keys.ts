@@ -176,7 +176,7 @@ class PermitKeys implements PermitKeyService {
   }
 
   check(permit: string, subject: PermitSubject, now: number): PermitFault | null {
-    return checkPermit(permit, subject, now, this.valid(now), (...args) => this.options.vault.verify(...args));
+    return checkPermit(permit, subject, this.valid(now), (...args) => this.options.vault.verify(...args));
   }
 
   async published(): Promise<readonly PublishedPermitKey[]> {

@@ -1,8 +1,9 @@
 /** The ledger's clock: jumps of the time of day never make the history run backwards. */
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { type PermitClaims, verifyPermit } from "../../src/client/index.ts";
 import { createLedgerClock } from "../../src/ledger/commit/clock.ts";
-import { ALLOWED, ASKED, startService, type Service, type ServiceOptions } from "../support/service.ts";
+import { ALLOWED, approve, ASKED, startService, type Service, type ServiceOptions } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 const DAY = 86_400_000;
@@ -141,4 +142,39 @@ describe("a service whose clock jumps a day ahead and back", () => {
       await service.restart();
       assert.equal(await use(), 401);
     }));
+
+  it("signs permits that verifiers with the right time accept, no longer than they should", () =>
+    withService(
+      async (service) => {
+        const { valid_seconds } = service.runtime.host.config.permits;
+        const { body: jwks } = await service.call("GET", "/.well-known/jwks.json", { key: null });
+        const verify = (permit: string, now: number): Promise<PermitClaims> =>
+          verifyPermit(ALLOWED, permit, { jwks, audience: ALLOWED.tool, clockTolerance: 0, now: () => now });
+        service.clock.now += DAY;
+        await submit(service);
+        service.clock.now -= DAY;
+        await service.restart();
+        const first = (await service.call("POST", "/v1/actions", { body: ALLOWED, headers: { prefer: "permit" } }))
+          .body;
+        const later = (await service.call("POST", `/v1/actions/${first.id}/permit`, { body: {} })).body;
+        for (const { permit, permit_expires_at } of [first, later]) {
+          const { iat, exp } = await verify(permit, Date.now());
+          assert.equal(exp - iat, valid_seconds);
+          assert.equal(exp * 1000, Date.parse(permit_expires_at));
+          await assert.rejects(verify(permit, Date.now() + valid_seconds * 1000), { reason: "expired" });
+        }
+        const start = (permit: string) => service.call("POST", `/v1/actions/${first.id}/start`, { body: { permit } });
+        assert.equal((await start(later.permit)).body.status, "executing");
+        const { id } = await submit(service, ASKED);
+        await approve(service, id);
+        const { body } = await service.call("POST", `/v1/actions/${id}/permit`, { body: {} });
+        // The ledger's clock follows an entry that is later by more than the validity.
+        service.clock.now += DAY + valid_seconds * 1000;
+        await submit(service);
+        service.clock.now -= DAY + valid_seconds * 1000;
+        const late = await service.call("POST", `/v1/actions/${id}/start`, { body: { permit: body.permit } });
+        assert.equal(late.body.code, "PERMIT_EXPIRED");
+      },
+      { change: (config) => (config.permits.valid_seconds = 60) },
+    ));
 });

@@ -79,9 +79,11 @@ describe("the test vectors", () => {
       action_digest: read("digest.txt").trim(),
       request_hash: encodeRequest(request as Parameters<typeof encodeRequest>[0]).hash,
     };
-    const check = (text: string) => checkPermit(text, subject, NOW, keys, verifyEd25519);
+    const check = (text: string) => checkPermit(text, subject, keys, verifyEd25519);
     assert.equal(check(permit), null);
-    for (const { name, permit: hostile } of refused) assert.notEqual(check(hostile), null, name);
+    for (const { name, reason, permit: hostile } of refused)
+      // The service checks a permit's age by the ledger's clock instead.
+      if (reason !== "expired" && reason !== "not_yet_valid") assert.notEqual(check(hostile), null, name);
   });
 });
 
