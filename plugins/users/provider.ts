@@ -128,7 +128,7 @@ export class Provider {
         algorithms: SIGNATURE_ALGORITHMS,
         clockTolerance: CLOCK_TOLERANCE,
         maxTokenAge: MAX_LOGOUT_TOKEN_SECONDS,
-        currentDate: new Date(this.host.clock()),
+        currentDate: new Date(this.host.timeOfDay()),
         requiredClaims: ["jti"],
       });
       const type = protectedHeader.typ?.toLowerCase() ?? "jwt";

@@ -40,7 +40,7 @@ export default defineCorePlugin({
         {
           name: "workload-token",
           async authenticateToken(token) {
-            const verified = await verifyToken(token, issuers, host.clock());
+            const verified = await verifyToken(token, issuers, host.timeOfDay());
             return verified === null ? null : identify(host, keys, matchers, verified);
           },
         },
@@ -75,7 +75,9 @@ async function identify(
     issuer.options.platform === "id-jag"
       ? { user_id: await findUserId(host, issuer.options.issuer, subject), agent_id: workload.agent }
       : { key_id: await keys.find(issuer.options, workload) };
-  const credential = await host.keys.workload(bearer, { claims, expires_at });
+  // The issuer states the time of day.
+  const ends = expires_at + host.ledger.clockAhead();
+  const credential = await host.keys.workload(bearer, { claims, expires_at: ends });
   if (credential === null) throw invalidToken("its workload was revoked, or its user is deactivated");
   return credential;
 }

@@ -185,6 +185,11 @@ export interface Host {
   origin(): string | null;
   /** Returns the time in milliseconds since the epoch. Not earlier than the time of the last ledger entry. */
   clock(): number;
+  /**
+   * Returns this machine's time of day in milliseconds since the epoch. Use it for times that other systems state or
+   * check. `clock` can be ahead of it, because an entry of a machine with a fast clock can be.
+   */
+  timeOfDay(): number;
   /** Returns a new UUIDv7. */
   newId(): string;
   /** Aborts when the service begins to stop. Handlers that wait must then return a response with the current state. */

@@ -105,6 +105,7 @@ export async function assembleService(config: Config, options: RuntimeOptions): 
     log,
     origin,
     clock: clock.now,
+    timeOfDay: clock.timeOfDay,
     newId,
     instance,
     stopping: stopping.signal,

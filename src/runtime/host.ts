@@ -39,6 +39,7 @@ interface HostOptions {
   log: Logger;
   origin(): string | null;
   clock(): number;
+  timeOfDay(): number;
   newId(): string;
   /** Identifies this process among the processes that share the store. */
   instance: string;
@@ -113,13 +114,14 @@ function createCommon(
   part: Hosts["part"],
   assertOpen: (member: string) => void,
 ): Omit<Host, "documents" | "actions" | "transact"> {
-  const { declared, log, clock, newId, stopping, state } = options;
+  const { declared, log, clock, timeOfDay, newId, stopping, state } = options;
   const config = configOf(options.config);
   return {
     config,
     log,
     origin: options.origin,
     clock,
+    timeOfDay,
     newId,
     stopping,
     async state(fold) {

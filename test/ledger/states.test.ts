@@ -35,7 +35,12 @@ async function opened() {
   await storage.open();
   const directory = new Directory([notes]);
   const ledger = await openLedgerOn(storage, {
-    clock: { now: () => Date.parse("2026-01-01T00:00:00.000Z"), ahead: () => 0, observeEntryTime: () => undefined },
+    clock: {
+      now: () => Date.parse("2026-01-01T00:00:00.000Z"),
+      timeOfDay: () => Date.parse("2026-01-01T00:00:00.000Z"),
+      ahead: () => 0,
+      observeEntryTime: () => undefined,
+    },
     states: () => directory.current(),
     follow: (tx, { epoch }) => directory.follow(tx, epoch),
     entryFault: () => null,

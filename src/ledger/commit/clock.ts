@@ -10,6 +10,8 @@ import type { Logger } from "../../contract/host.ts";
 export interface LedgerClock {
   /** Returns the time in milliseconds since the epoch. */
   now(): number;
+  /** Returns this machine's time of day, which can be earlier than `now`. */
+  timeOfDay(): number;
   /** Reports the time of a new ledger entry. */
   observeEntryTime(at: number): void;
   /** Returns the milliseconds by which the clock is ahead of the time of day; usually 0. */
@@ -41,6 +43,7 @@ export function createLedgerClock(
 
   return {
     now: () => Math.max(timeOfDay(), earliestNow()),
+    timeOfDay,
     observeEntryTime(at) {
       if (at > earliestNow()) newest = { at, seen: steady() };
       const ms = ahead();

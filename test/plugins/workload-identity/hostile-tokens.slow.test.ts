@@ -6,7 +6,7 @@ import { after, afterEach, before, describe, test } from "node:test";
 import { CompactSign, exportSPKI, importJWK, type JWK, SignJWT } from "jose";
 import workloadIdentity from "../../../plugins/workload-identity/index.ts";
 import type { Plugin } from "../../../src/plugin.ts";
-import { makeKey, startService, type Answer, type Service } from "../../support/service.ts";
+import { ALLOWED, makeKey, startService, type Answer, type Service } from "../../support/service.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { startTokenIssuer, type TokenIssuer } from "../../support/token-issuer.ts";
 
@@ -116,6 +116,23 @@ test("the honest token, which all others here differ from in one point, is accep
   const { status, body } = await use(await sign());
   assert.equal(status, 200, JSON.stringify(body));
   assert.equal(body.key.agent_id, "deployer");
+});
+
+test("a token is accepted by the time of day, although the ledger's clock is a day ahead", async () => {
+  const ahead = await start();
+  try {
+    const submit = (key: string): Promise<Answer> =>
+      ahead.call("POST", "/v1/actions", { key, body: { ...ALLOWED, agent_id: "deployer" } });
+    ahead.clock.now += 86_400_000;
+    await ahead.call("POST", "/v1/stop", { key: ahead.admin, body: { reason: "an entry", tool: "none" } });
+    ahead.clock.now -= 86_400_000;
+    assert.ok(ahead.runtime.host.ledger.clockAhead() > 86_000_000);
+    assert.equal((await use(await sign(), ahead)).status, 200);
+    assert.equal((await submit(await sign())).body.status, "allowed");
+    assert.equal((await use(await sign({ exp: now() - 600, iat: now() - 900, nbf: now() - 900 }), ahead)).status, 401);
+  } finally {
+    await ahead.close();
+  }
 });
 
 describe("signatures", () => {
