@@ -211,6 +211,7 @@ export {
   type PolicyFault,
   type PolicyOfferOutcome,
   type PolicySource,
+  type UnloadedFile,
 } from "./contract/policy-source.ts";
 export { parsePolicies, type TextFault } from "./domain/policy/parse/parse.ts";
 export {
@@ -221,7 +222,14 @@ export {
   type PolicyFile,
   type PolicyFolder,
 } from "./policies/folder.ts";
-export { listPolicyTree, readPolicyTree, sizePolicyTree, type TreeFile } from "./policies/git-tree.ts";
+export { listCandidates as listUnloadedCandidates } from "./policies/unloaded-files.ts";
+export {
+  listPolicyTree,
+  readPolicyTree,
+  readUnloadedFiles,
+  sizePolicyTree,
+  type TreeFile,
+} from "./policies/git-tree.ts";
 
 // Effect sources
 export { createEffectSources, type EffectSource, type SourceRecord } from "./contract/effects.ts";

@@ -112,6 +112,20 @@ const Ready = Type.Object(
           ),
           { description: "Locations of the first ten faults. The log of the service contains the messages." },
         ),
+        unloaded: Type.Array(
+          Type.Object(
+            {
+              source: Type.String(),
+              file: Type.String(),
+              reason: Type.Union([Type.Literal("ending"), Type.Literal("hidden"), Type.Literal("subfolder")]),
+            },
+            { additionalProperties: false },
+          ),
+          {
+            description:
+              "The first ten files that look like policies and are not loaded, because of their ending, a dot before their name, or their folder. Does not affect readiness.",
+          },
+        ),
       },
       { additionalProperties: false },
     ),
@@ -237,6 +251,7 @@ async function policiesOf(host: CoreHost): Promise<Checks["policies"]> {
     ),
     stale_since: state.stale_since === null ? null : toRfc3339(state.stale_since),
     faults: state.faults.slice(0, 10).map(({ file, line, column }) => ({ file: inside(file), line, column })),
+    unloaded: state.unloaded.slice(0, 10).map(({ source, file, reason }) => ({ source, file: inside(file), reason })),
   };
 }
 
@@ -301,7 +316,15 @@ async function stopsOf(host: CoreHost): Promise<Checks["stops"]> {
 }
 
 async function policyState(read: () => Promise<PolicyState>): Promise<{ state: PolicyState; trouble: string | null }> {
-  let state: PolicyState = { digest: null, count: 0, faults: [], stale_since: null, source: null, offers: [] };
+  let state: PolicyState = {
+    digest: null,
+    count: 0,
+    faults: [],
+    stale_since: null,
+    source: null,
+    offers: [],
+    unloaded: [],
+  };
   const { ok, detail } = await probe(async () => {
     state = await read();
   });

@@ -6,6 +6,7 @@ import {
   definePlugin,
   type PolicyBundle,
   PolicySourceError,
+  type UnloadedFile,
 } from "../../src/plugin.ts";
 import { folderSignature, watchFolder } from "./watch.ts";
 
@@ -43,6 +44,7 @@ export default definePlugin({
 
     /** Signature of the folder's content when it was last loaded. */
     let loaded: string | null = null;
+    let unloaded: readonly UnloadedFile[] = [];
 
     /** Reads the folder, and repeats this until the folder does not change during the read. */
     async function read(): Promise<CheckedFolder> {
@@ -51,6 +53,7 @@ export default definePlugin({
         const folder = await checkPolicyFolder(path, { recursive, environment: host.config.environment });
         if (reads === READS || (await folderSignature(path, recursive)) === before) {
           loaded = before;
+          unloaded = folder.unloaded;
           return folder;
         }
         await new Promise((resolve) => setTimeout(resolve, BETWEEN_READS));
@@ -76,6 +79,7 @@ export default definePlugin({
               source: location,
             };
           },
+          unloaded: () => unloaded,
           ...(options.watch
             ? {
                 watch(changed) {

@@ -6,7 +6,7 @@
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { watch as watchPath } from "chokidar";
-import type { Logger } from "../../src/plugin.ts";
+import { listUnloadedCandidates, type Logger } from "../../src/plugin.ts";
 
 /** Delay after an event, in milliseconds, because editors and git write files one by one. */
 const SETTLE = 150;
@@ -41,6 +41,11 @@ export async function folderSignature(path: string, recursive: boolean): Promise
       }
     };
     await visit(path, []);
+    // A file that looks like a policy and is not loaded is reported, so it belongs to the content.
+    for (const name of await listUnloadedCandidates(path, recursive)) {
+      const stats = await stat(join(path, name)).catch(() => null);
+      lines.push(`${name} ${stats === null ? "gone" : [stats.size, stats.mtimeMs].join(" ")}`);
+    }
     return lines.join("\n");
   } catch (error) {
     return `unreadable: ${(error as NodeJS.ErrnoException).code ?? String(error)}`;

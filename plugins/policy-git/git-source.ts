@@ -8,6 +8,7 @@ import {
   type PolicySource,
   PolicySourceError,
   testPolicyFolder,
+  type UnloadedFile,
 } from "../../src/plugin.ts";
 import { CommitReport } from "./commit-report.ts";
 import type { RepositoryOptions } from "./options.ts";
@@ -29,6 +30,7 @@ export class GitSource implements PolicySource {
   private poller: Poller | null = null;
   /** Null if the outcome is not reported to a git host. */
   private readonly report: CommitReport | null;
+  private unloadedFiles: readonly UnloadedFile[] = [];
 
   /** @param name name of the source, recorded as the manager of its policies */
   constructor(name: string, host: CoreHost, options: RepositoryOptions, remote: RemoteRepository) {
@@ -93,6 +95,10 @@ export class GitSource implements PolicySource {
     };
   }
 
+  unloaded(): readonly UnloadedFile[] {
+    return this.unloadedFiles;
+  }
+
   settled(outcome: PolicyOfferOutcome): void {
     this.report?.send(outcome);
   }
@@ -110,10 +116,11 @@ export class GitSource implements PolicySource {
   private async read(clone: Clone): Promise<PolicyBundle> {
     const { commit } = clone;
     const { url, folder } = this.remote;
-    const { files, faults } = await this.readFiles(clone);
+    const { files, faults, unloaded } = await this.readFiles(clone);
+    this.unloadedFiles = unloaded;
     const where = `${folder === "" ? url : `${url}/${folder}`}@${commit.slice(0, 12)}`;
     const checked = await testPolicyFolder(
-      parsePolicyFolder(where, files, { unread: faults, environment: this.host.config.environment }),
+      parsePolicyFolder(where, files, { unread: faults, unloaded, environment: this.host.config.environment }),
     );
     if (checked.faults.length > 0)
       throw new PolicySourceError(

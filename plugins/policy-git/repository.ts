@@ -8,9 +8,11 @@ import {
   listPolicyTree,
   type PolicyFile,
   readPolicyTree,
+  readUnloadedFiles,
   sizePolicyTree,
   type TextFault,
   type TreeFile,
+  type UnloadedFile,
 } from "../../src/plugin.ts";
 import { createCloneFolder, removeCloneFolder } from "./clone-folder.ts";
 import { runGit, GitError, type GitOptions } from "./git.ts";
@@ -57,7 +59,7 @@ export interface Clone {
     path: string,
     recursive: boolean,
     accepted: string | null,
-  ): Promise<{ files: PolicyFile[]; faults: TextFault[] }>;
+  ): Promise<{ files: PolicyFile[]; faults: TextFault[]; unloaded: readonly UnloadedFile[] }>;
   /** Removes the folder of the clone. */
   remove(): Promise<void>;
 }
@@ -142,11 +144,7 @@ class GitClone implements Clone {
     if (folder !== null) await removeCloneFolder(folder);
   }
 
-  async files(
-    path: string,
-    recursive: boolean,
-    accepted: string | null,
-  ): Promise<{ files: PolicyFile[]; faults: TextFault[] }> {
+  async files(path: string, recursive: boolean, accepted: string | null): ReturnType<Clone["files"]> {
     const { commit } = this;
     await this.verify(accepted);
     const tree = path === "" ? `${commit}^{tree}` : `${commit}:${path}`;
@@ -180,6 +178,7 @@ class GitClone implements Clone {
     return {
       files: files.map(({ name }, i) => ({ name, content: contents[i] as Uint8Array })),
       faults: [...listing.faults, ...tooLarge],
+      unloaded: await readUnloadedFiles(this.run, listing.others, (files) => this.sizes(files)),
     };
   }
 

@@ -9,6 +9,14 @@ interface SourcedPolicy {
 /** Location of a source's policies. */
 export type SourceLocation = Readonly<Record<string, string>>;
 
+/** A file that looks like a policy and is not loaded. */
+export interface UnloadedFile {
+  /** Path relative to the source's folder. */
+  file: string;
+  /** Why it is not loaded: its ending, its name or folder begins with a dot, or it is in a subfolder. */
+  reason: "ending" | "hidden" | "subfolder";
+}
+
 /** All policies of a source. Either all or none of them are activated. */
 export interface PolicyBundle {
   policies: SourcedPolicy[];
@@ -97,6 +105,8 @@ export interface PolicySource {
    * Resolves to null if another process handles this source.
    */
   load(): Promise<PolicyBundle | null>;
+  /** Returns the files that look like policies and that `load` did not read. The log and `/readyz` name them. */
+  unloaded?(): readonly UnloadedFile[];
   /**
    * Calls `changed` when the content might have changed. Late or unnecessary calls are fine. Returns a function that
    * stops watching.
@@ -117,4 +127,6 @@ export interface PolicyState {
   source: Readonly<Record<string, string>> | null;
   /** The newest content that each configured source offered to any process, and the content that is applied. */
   offers: readonly PolicySourceState[];
+  /** Files that look like policies and are not loaded, as this process found them. */
+  unloaded: readonly (UnloadedFile & { source: string })[];
 }

@@ -1,6 +1,7 @@
 /** Reads a folder of policies and their tests, for the policy-files plugin and the command line. */
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
+import type { UnloadedFile } from "../contract/policy-source.ts";
 import { decodeUtf8 } from "../domain/json.ts";
 import {
   buildPolicySet,
@@ -27,6 +28,7 @@ import { failedTest, type TestResult } from "../domain/policy/test/test-result.t
 import type { PolicyDocument } from "../domain/policy/policy-types.ts";
 import type { SourcePosition } from "../domain/yaml.ts";
 import { runPolicyTestWithYields } from "./run-test-with-yields.ts";
+import { explainUnloaded, findUnloadedFiles } from "./unloaded-files.ts";
 import { createYieldIfSlow, type YieldIfSlow } from "./yield-if-slow.ts";
 
 /** Maximum number of decisions of all tests of a folder, because a service runs them on its main thread. */
@@ -46,6 +48,8 @@ export interface PolicyFolder {
   faults: TextFault[];
   /** Warnings about rules that cannot have an effect. */
   warnings: TextFault[];
+  /** Files that look like policies and are not loaded. */
+  unloaded: readonly UnloadedFile[];
   /** Names of the environments for which the shared data defines separate values, sorted. */
   environments: readonly string[];
   /** Returns the folder as parsed with the shared data of a different environment. */
@@ -95,20 +99,25 @@ export async function loadPolicyFolder(
       });
     }
   }
-  return parsePolicyFolder(path, files, { unread: faults, environment: options.environment ?? null });
+  const unloaded = await findUnloadedFiles(path, options.recursive === true);
+  return parsePolicyFolder(path, files, { unread: faults, unloaded, environment: options.environment ?? null });
 }
 
 /**
  * Parses the files of a folder.
- * @param options `unread` contains the faults of files that could not be read; `environment` selects the values of
- * shared data
+ * @param options `unread` contains the faults of files that could not be read; `unloaded` contains the files that look
+ * like policies and are not among `files`; `environment` selects the values of shared data
  * @example
  * const { documents, tests, faults } = parsePolicyFolder("policies", [{ name: "refunds.yaml", content: bytes }]);
  */
 export function parsePolicyFolder(
   path: string,
   files: readonly PolicyFile[],
-  { unread = [], environment = null }: { unread?: readonly TextFault[]; environment?: string | null } = {},
+  {
+    unread = [],
+    unloaded = [],
+    environment = null,
+  }: { unread?: readonly TextFault[]; unloaded?: readonly UnloadedFile[]; environment?: string | null } = {},
 ): PolicyFolder {
   const shared = parseSharedFiles(files);
   const environments = listEnvironments(shared.data);
@@ -118,9 +127,10 @@ export function parsePolicyFolder(
     tests: [],
     faults: [...unread, ...shared.faults],
     warnings: [],
+    unloaded,
     environments,
     inEnvironment(name) {
-      const other = others.get(name) ?? parsePolicyFolder(path, files, { unread, environment: name });
+      const other = others.get(name) ?? parsePolicyFolder(path, files, { unread, unloaded, environment: name });
       others.set(name, other);
       return other;
     },
@@ -156,7 +166,13 @@ export function parsePolicyFolder(
   if (folder.faults.length > 0) return folder;
   if (folder.documents.length === 0)
     folder.faults.push(
-      folderFault(path, "the folder contains no policy: there is no *.yaml or *.yml file except tests and data"),
+      folderFault(
+        path,
+        `the folder contains no policy: there is no *.yaml or *.yml file except tests and data${unloaded
+          .slice(0, 5)
+          .map((each) => `; ${each.file} ${explainUnloaded(each)}`)
+          .join("")}`,
+      ),
     );
   else folder.faults.push(...findSetFaults(folder));
   return folder;

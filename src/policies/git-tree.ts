@@ -2,7 +2,9 @@
  * Reads the policy files of a folder in a git commit, for the command line and the policy-git plugin, which run git
  * differently.
  */
+import type { UnloadedFile } from "../contract/policy-source.ts";
 import type { TextFault } from "../domain/policy/parse/parse.ts";
+import { findReason, looksLikePolicy, MAX_UNLOADED_BYTES } from "./unloaded-files.ts";
 
 export type RunGit = (args: readonly string[], input?: string) => Promise<Uint8Array>;
 
@@ -18,7 +20,7 @@ const SUBMODULE = "a submodule is not followed, so its policies would be missing
 /**
  * Lists the policy files of a tree. Does not follow submodules and symbolic links. A link with the name of a YAML file
  * is a fault. With `recursive`, every submodule and link is a fault, because it could contain policies: if a policy
- * that denies actions were skipped, the actions would be allowed.
+ * that denies actions were skipped, the actions would be allowed. `others` are the files that can be unloaded policies.
  *
  * @param tree the tree, such as `<commit>:<folder>`; if it does not exist, rejects with the error of `run`
  * @param linkFault the message for a symbolic link
@@ -30,13 +32,16 @@ export async function listPolicyTree(
   tree: string,
   recursive: boolean,
   linkFault: string,
-): Promise<{ files: TreeFile[]; faults: TextFault[] }> {
-  const listing = await run(["ls-tree", "-z", "--full-tree", ...(recursive ? ["-r"] : []), tree]);
+): Promise<{ files: TreeFile[]; others: (TreeFile & Pick<UnloadedFile, "reason">)[]; faults: TextFault[] }> {
+  const listing = await run(["ls-tree", "-z", "--full-tree", "-r", tree]);
   const files: TreeFile[] = [];
+  const others: (TreeFile & Pick<UnloadedFile, "reason">)[] = [];
   const faults: TextFault[] = [];
   for (const entry of new TextDecoder().decode(listing).split("\0")) {
     const [, mode, type, id = "", name = ""] = /^(\d+) (\w+) ([0-9a-f]+)\t([^]+)$/.exec(entry) ?? [];
-    if (name.split("/").some((part) => part.startsWith("."))) continue;
+    const reason = findReason(name, recursive);
+    if (reason !== null && type === "blob" && mode !== "120000") others.push({ id, name, reason });
+    if (name.split("/").some((part) => part.startsWith(".")) || (name.includes("/") && !recursive)) continue;
     const fault = (message: string): void => void faults.push({ file: name, line: null, column: null, message });
     if (recursive && type === "commit") fault(SUBMODULE);
     if (recursive && mode === "120000" && !/\.ya?ml$/.test(name)) fault(linkFault);
@@ -44,7 +49,36 @@ export async function listPolicyTree(
     if (mode === "120000") fault(linkFault);
     else files.push({ id, name });
   }
-  return { files, faults };
+  return { files, others, faults };
+}
+
+/** Maximum number of files that are read because they can be policies. */
+const MAX_OTHERS = 100;
+
+/**
+ * Returns those of the `others` of `listPolicyTree` that look like policies. Never rejects: without the objects, it
+ * cannot be told.
+ * @param sizes returns the size of each file, and fetches the objects that the repository does not have
+ * @example
+ * const { others } = await listPolicyTree(git, `${commit}:policies`, false, "put the file here");
+ * const unloaded = await readUnloadedFiles(git, others, (files) => sizePolicyTree(git, files));
+ */
+export async function readUnloadedFiles(
+  run: RunGit,
+  others: readonly (TreeFile & Pick<UnloadedFile, "reason">)[],
+  sizes: (files: readonly TreeFile[]) => Promise<readonly (number | null)[]>,
+): Promise<UnloadedFile[]> {
+  try {
+    const listed = others.slice(0, MAX_OTHERS);
+    const bytes = await sizes(listed);
+    const small = listed.filter((_, i) => (bytes[i] ?? Infinity) <= MAX_UNLOADED_BYTES);
+    const contents = await readPolicyTree(run, small, (id) => new Error(`the object ${id} is missing`));
+    return small.flatMap(({ name, reason }, i) =>
+      looksLikePolicy(contents[i] as Uint8Array) ? [{ file: name, reason }] : [],
+    );
+  } catch {
+    return [];
+  }
 }
 
 /**

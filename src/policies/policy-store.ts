@@ -13,6 +13,7 @@ import {
   type PolicySource,
   type PolicyState,
   type SourceLocation,
+  type UnloadedFile,
 } from "../contract/policy-source.ts";
 import { StorageError, type StorageReader } from "../contract/storage.ts";
 import type { PolicyTrials } from "../contract/trials.ts";
@@ -30,6 +31,7 @@ import { type BacktestReader, reportShadowPolicy } from "./backtest.ts";
 import { type AcceptedBundle, isAcceptedBaseline, readAcceptedBundle } from "./baseline.ts";
 import { validateBundle } from "./bundle.ts";
 import type { PolicySets } from "./policy-sets.ts";
+import { explainUnloaded } from "./unloaded-files.ts";
 
 /** Maximum number of consecutive loads of a source during which another process activates a bundle of the source. */
 const MAX_LOADS = 5;
@@ -87,6 +89,8 @@ export class PolicyStore implements PolicyService {
   readonly commit = commitPolicySet;
   private readonly options: PoliciesOptions;
   private readonly trouble = new Map<string, Trouble>();
+  /** Files that look like policies and are not loaded, keyed by source. */
+  private readonly unloaded = new Map<string, readonly UnloadedFile[]>();
   /** The last load of each source, by the source's name. */
   private readonly syncing = new Map<string, Promise<unknown>>();
 
@@ -160,6 +164,7 @@ export class PolicyStore implements PolicyService {
       faults: trouble.flatMap(({ faults }) => faults),
       stale_since: trouble.length === 0 ? null : Math.min(...trouble.map(({ since }) => since)),
       offers: await Promise.all(this.sources.map((name) => this.readSourceState(name))),
+      unloaded: [...this.unloaded].flatMap(([source, files]) => files.map((each) => ({ ...each, source }))),
     };
   }
 
@@ -198,7 +203,7 @@ export class PolicyStore implements PolicyService {
 
   /** Loads a source and activates its policies. Resolves to null if another process handles the source. */
   private async offer(source: PolicySource, basis: Basis): Promise<AcceptedOffer | "superseded" | null> {
-    const bundle = await load(source);
+    const bundle = await load(source).finally(() => this.reportUnloaded(source));
     if (bundle === null) return null;
     const activation = await this.activateBundle(source.name, bundle, null, basis).catch((error: unknown) => {
       // A plugin can return any value.
@@ -230,6 +235,21 @@ export class PolicyStore implements PolicyService {
         source: source.name,
         channels: [...new Set(unknown.map(({ channel }) => channel))].join(", "),
       });
+  }
+
+  /** Logs files that look like policies and are not loaded, once for each list. */
+  private reportUnloaded(source: PolicySource): void {
+    const { name } = source;
+    const files = source.unloaded?.() ?? [];
+    const before = this.unloaded.get(name) ?? [];
+    this.unloaded.set(name, files);
+    if (files.length === 0 || isDeepStrictEqual(before, files)) return;
+    // Subfolders are an option. Another name is probably a mistake.
+    const level = files.every(({ reason }) => reason === "subfolder") ? "info" : "warn";
+    this.options.log[level]("files look like policies and are not loaded", {
+      source: name,
+      files: files.map((each) => `${each.file} ${explainUnloaded(each)}`),
+    });
   }
 
   /** Logs and records the faults of a source. Throws any other error. */

@@ -312,6 +312,34 @@ describe("check", () => {
     );
   });
 
+  test("warns of files that look like policies and are not loaded", async (t) => {
+    const folder = folderWith(t, {
+      "a.yaml": GOOD,
+      "b.YAML": GOOD.replace("policy: a", "policy: b"),
+      ".c.yaml": GOOD.replace("policy: a", "policy: c"),
+      "team/d.yaml": GOOD.replace("policy: a", "policy: d"),
+    });
+    const run = await assentInProcess("policy", "check", folder);
+    assert.deepEqual([run.code, run.out], [0, "1 policy is valid\n"]);
+    assert.deepEqual(run.err.trimEnd().split("\n"), [
+      "warning  .c.yaml: looks like a policy and is not loaded, because its name or folder begins with a dot",
+      "warning  b.YAML: looks like a policy and is not loaded, because its name does not end in .yaml or .yml",
+      "note  not loaded without --recursive: team/d.yaml",
+    ]);
+    assert.equal((await assentInProcess("policy", "check", folder, "--strict")).code, 1);
+    const json = JSON.parse((await assentInProcess("policy", "check", folder, "--json")).out) as { unloaded: unknown };
+    assert.deepEqual(json.unloaded, [
+      { file: ".c.yaml", reason: "hidden" },
+      { file: "b.YAML", reason: "ending" },
+      { file: "team/d.yaml", reason: "subfolder" },
+    ]);
+    const ids = resultsOf((await assentInProcess("policy", "check", folder, "--format", "sarif")).out) as SarifResult[];
+    assert.deepEqual(
+      ids.map(({ ruleId }) => ruleId),
+      ["unloaded-policy", "unloaded-policy"],
+    );
+  });
+
   test("text of a file cannot start a line or reach a terminal", async (t) => {
     const folder = folderWith(t, {
       "a.yaml": GOOD,

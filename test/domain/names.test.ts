@@ -147,6 +147,51 @@ test("`?` matches one character, even one of two UTF-16 units", () => {
   assert.equal(decide(set, action("a🦊🦊b", "x"), FACTS, NOW).rule, "rest");
 });
 
+test("a tool that extends the name of a tool in a policy is denied, unless a policy names it", () => {
+  const set = compile(
+    policy("p", [
+      rule("no", "deny", { tool: "Stripe" }),
+      rule("yes", "allow", { tool: ["stripe:read", "billing/*"] }),
+      rule("rest", "allow"),
+    ]),
+  );
+  const decided = (tool: string) => decide(set, action(tool, "x"), FACTS, NOW);
+  for (const tool of [
+    "stripe/",
+    "stripe:refund",
+    "./stripe",
+    "../stripe",
+    "/stripe",
+    "STRIPE:",
+    "stripe//refund",
+    "stripe\\refund",
+    "stripe#x",
+    "stripe@2",
+    "stripe?x",
+    "stripe refund",
+    "stripe.",
+    ".stripe",
+    "stripe;x",
+    ":stripe",
+  ]) {
+    const { effect, reason_code, reason } = decided(tool);
+    assert.deepEqual([effect, reason_code], ["deny", "NO_MATCHING_RULE"], tool);
+    assert.match(reason, /can be read as .?stripe/);
+  }
+  for (const tool of [
+    "stripe:read",
+    "billing/x",
+    "stripes",
+    "stripe-test",
+    "stripe.refund",
+    "other",
+    "other/stripe",
+    "a:b",
+  ])
+    assert.equal(decided(tool).effect, "allow", tool);
+  assert.equal(decided("stripe").rule, "no");
+});
+
 test("a limit per agent uses one name for all spellings, including the spelling of the key's agent", () => {
   const set = compile(policy("p", [], { limits: [{ name: "l", per: "principal.agent_id", count: 1, window: "1h" }] }));
   const subjects = ["Support-Bot", "support-bot"].map((agent_id) => {

@@ -7,7 +7,7 @@ import policyFiles from "../../plugins/policy-files/index.ts";
 import { defaultConfig } from "../../src/config/index.ts";
 import { PolicySourceError, type PolicySource } from "../../src/contract/policy-source.ts";
 import { checkPolicyFolder, loadPolicyFolder } from "../../src/policies/folder.ts";
-import { listPolicyTree } from "../../src/policies/git-tree.ts";
+import { listPolicyTree, readUnloadedFiles, sizePolicyTree } from "../../src/policies/git-tree.ts";
 import type { Host } from "../../src/plugin.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -239,5 +239,95 @@ test("a submodule and a link in a commit are faults where their folder would be 
   assert.deepEqual(await listed(true), [
     ["a.yaml", "in/b.yaml"],
     ["linked: a link is not followed", "module: a submodule is not followe"],
+  ]);
+});
+
+test("files that look like policies and are not loaded are listed with the reason", async (t) => {
+  const folder = folderOf(t, {
+    "a.yaml": good("a"),
+    "a_test.yaml": tests("allow"),
+    // Policies under other names and in other places.
+    "b.YAML": good("b", "deny"),
+    "c.Yml": good("c"),
+    "d.yaml.bak": good("d"),
+    "e.yaml.disabled": good("e"),
+    "f.txt": good("f"),
+    "g.json": JSON.stringify({ policy: "g", rules: [{ name: "r", effect: "deny" }] }),
+    policy: good("h"),
+    "i.yaml~": `policy: i\nrules:\n\t- broken\n`,
+    "j.limits": "policy: j\nlimits:\n  - name: l\n",
+    ".k.yaml": good("k"),
+    ".drafts/l.yaml": good("l"),
+    "team/m.yaml": good("m"),
+    "team/deep/n.yml": good("n"),
+    "team/o.yaml.orig": good("o"),
+    "p.json": '[{"policy": "p"}]',
+    // No policies, or not of this folder.
+    "README.md": `\n\`\`\`yaml\n${good("q")}\`\`\`\n`,
+    "notes.txt": "policy: later",
+    "network.json": '{"policy": {"rules": []}}',
+    "team/workflow.yml": "on: push\njobs: {}\n",
+    "image.png": new Uint8Array([0x89, 0x50, 0xff, 0xfe]),
+    ".git/r.yaml": good("r"),
+    "node_modules/x/s.yaml": good("s"),
+    "..2026_01_15/a.yaml": good("a"),
+  });
+  const { documents, faults, unloaded } = await loadPolicyFolder(folder);
+  assert.deepEqual(faults, []);
+  assert.equal(documents.length, 1);
+  assert.deepEqual(unloaded.map(({ file, reason }) => `${file} ${reason}`).sort(), [
+    ".drafts/l.yaml hidden",
+    ".k.yaml hidden",
+    "b.YAML ending",
+    "c.Yml ending",
+    "d.yaml.bak ending",
+    "e.yaml.disabled ending",
+    "f.txt ending",
+    "g.json ending",
+    "i.yaml~ ending",
+    "j.limits ending",
+    "policy ending",
+    "team/deep/n.yml subfolder",
+    "team/m.yaml subfolder",
+    "team/o.yaml.orig ending",
+  ]);
+  const deep = await loadPolicyFolder(folder, { recursive: true });
+  assert.deepEqual(
+    deep.unloaded.filter(({ reason }) => reason === "subfolder"),
+    [],
+  );
+  const empty = await loadPolicyFolder(folderOf(t, { "refunds.YAML": good("a") }));
+  assert.match(
+    empty.faults[0]?.message ?? "",
+    /contains no policy.*; refunds\.YAML looks like a policy and is not loaded, because its name does not end in \.yaml or \.yml/,
+  );
+});
+
+test("a git tree lists the files that can be unloaded policies, and its policies are the same", async (t) => {
+  const folder = folderOf(t, {
+    "a.yaml": good("a"),
+    "b.YAML": good("b"),
+    ".c.yaml": good("c"),
+    "team/d.yaml": good("d"),
+    "README.md": good("e"),
+    "e.txt": "text",
+  });
+  const git = (args: readonly string[], input?: string): Buffer =>
+    execFileSync("git", ["-C", folder, ...args], { ...(input === undefined ? {} : { input }) });
+  git(["init", "--quiet"]);
+  git(["add", "-A", "-f"]);
+  const tree = git(["write-tree"]).toString().trim();
+  const run = async (args: readonly string[], input?: string): Promise<Buffer> => git(args, input);
+  const { files, others, faults } = await listPolicyTree(run, tree, false, "a link");
+  assert.deepEqual(faults, []);
+  assert.deepEqual(
+    files.map(({ name }) => name),
+    ["a.yaml"],
+  );
+  const unloaded = await readUnloadedFiles(run, others, (listed) => sizePolicyTree(run, listed));
+  assert.deepEqual(unloaded.map(({ file, reason }) => `${file} ${reason}`).sort(), [
+    ".c.yaml hidden",
+    "b.YAML ending",
+    "team/d.yaml subfolder",
   ]);
 });

@@ -5,6 +5,7 @@ import type { TextFault } from "../../domain/policy/parse/parse.ts";
 import { measureCoverage } from "../../domain/policy/test/coverage.ts";
 import { loadPolicyFolder, testPolicyFolder, type PolicyFolder } from "../../policies/folder.ts";
 import { formatFault } from "../../policies/policy-store.ts";
+import { explainUnloaded } from "../../policies/unloaded-files.ts";
 import {
   EXIT_CODES,
   colourText,
@@ -23,8 +24,8 @@ export const check: Subcommand = {
                            [--environment NAME] [--config FILE]
 
 Reads every policy and test file of FOLDER (./policies) and prints all faults and warnings as file:line:column. Warnings
-name rules that can have no effect, rules that no test reaches, and unknown channels. "assent policy test" reports
-failing tests. Exits with 1 if there is a fault.
+name rules that can have no effect, rules that no test reaches, unknown channels, and files that look like policies and
+are not loaded. "assent policy test" reports failing tests. Exits with 1 if there is a fault.
 
   --recursive       include subfolders
   --environment NAME
@@ -54,19 +55,38 @@ examples:
       ...loaded.warnings,
       ...(await findUntestedRules(loaded)),
       ...channelWarnings(loaded, values.config),
+      ...unloadedWarnings(loaded),
     ];
+    const inSubfolders = loaded.unloaded.filter(({ reason }) => reason === "subfolder").map(({ file }) => file);
     const accepted = faults.length === 0 && (values.strict !== true || warnings.length === 0);
-    if (format === "json") printJson(io, { policies: documents.length, faults, warnings });
+    if (format === "json") printJson(io, { policies: documents.length, faults, warnings, unloaded: loaded.unloaded });
     else if (format === "sarif") io.out(JSON.stringify(renderSarif(folder, [...faults, ...warnings]), null, 2));
     else {
       printFaults(faults, io);
       for (const warning of warnings)
         io.err(`${colourText(io, "yellow", "warning")}  ${toPrintable(formatFault(warning))}`);
+      if (inSubfolders.length > 0)
+        io.err(
+          `${colourText(io, "dim", "note")}  not loaded without --recursive: ${toPrintable(inSubfolders.join(", "))}`,
+        );
       if (accepted) io.out(validText(documents.length));
     }
     return accepted ? EXIT_CODES.ok : EXIT_CODES.failure;
   },
 };
+
+/** Returns a warning for each file that looks like a policy, but whose name excludes it. */
+function unloadedWarnings({ unloaded }: PolicyFolder): TextFault[] {
+  return unloaded
+    .filter(({ reason }) => reason !== "subfolder")
+    .map((each) => ({
+      kind: "unloaded-policy",
+      file: each.file,
+      line: null,
+      column: null,
+      message: explainUnloaded(each),
+    }));
+}
 
 /** Returns the faults that occur only with the shared data of other environments. */
 function findFaultsElsewhere(folder: PolicyFolder): TextFault[] {

@@ -22,6 +22,7 @@ const KINDS: Readonly<Record<FaultKind | "policy-folder", readonly [name: string
   "outside-applies-to": ["OutsideAppliesTo", "A rule names a tool or an agent that applies_to excludes."],
   contradiction: ["Contradiction", "A condition is never true."],
   "untested-rule": ["UntestedRule", "No test reaches a rule."],
+  "unloaded-policy": ["UnloadedPolicy", "A file looks like a policy and is not loaded."],
   "policy-folder": ["PolicyFolder", "The policy folder cannot be used."],
 };
 
@@ -31,6 +32,7 @@ const WARNINGS: ReadonlySet<string> = new Set<WarningKind>([
   "outside-applies-to",
   "contradiction",
   "untested-rule",
+  "unloaded-policy",
 ]);
 
 const IDS = Object.keys(KINDS) as (keyof typeof KINDS)[];

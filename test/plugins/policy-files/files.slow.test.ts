@@ -66,6 +66,22 @@ describe("a watched folder of policies", () => {
     await becomes("two", "deny");
   });
 
+  it("names a file that looks like a policy and is not loaded, as soon as it is written", async () => {
+    assert.deepEqual((await ready()).policies.unloaded, []);
+    writeFileSync(join(folder, "two.YAML"), policy("two", "deny"));
+    await comes("the file is named", async () => (await ready()).policies.unloaded.length === 1);
+    const { ok, unloaded } = (await ready()).policies;
+    assert.deepEqual([ok, unloaded], [true, [{ source: "policy-files", file: "two.YAML", reason: "ending" }]]);
+    const lines = service.logged.filter((line) => line.includes("look like policies and are not loaded"));
+    assert.equal(lines.length, 1);
+    assert.match(
+      lines[0] as string,
+      /two\.YAML looks like a policy and is not loaded, because its name does not end in/,
+    );
+    renameSync(join(folder, "two.YAML"), join(folder, "two.yaml"));
+    await comes("no file is named", async () => (await ready()).policies.unloaded.length === 0);
+  });
+
   it("loads both files of a swap of symbolic links, as git-sync and ConfigMaps do it, together", async () => {
     const mounted = join(root, "mounted");
     mkdirSync(mounted);

@@ -66,6 +66,7 @@ const ready = async () =>
       unread_since: string | null;
     }[];
     faults: { file: string; line: number | null }[];
+    unloaded: { source: string; file: string; reason: string }[];
   };
 
 async function until<T>(what: string, look: () => Promise<T>, good: (value: T) => boolean): Promise<T> {
@@ -171,6 +172,24 @@ describe("policy-git", () => {
     await (service as Service).close();
     await start({ url: `file://${repository.bare}`, folder: "deep", recursive: true });
     assert.equal(await decide(), "deny");
+  });
+
+  test("names files of a commit that look like policies and are not loaded", async () => {
+    repository.commit({
+      "policies/p.yaml": rule("allow"),
+      "policies/q.YAML": rule("deny", "q"),
+      "policies/team/r.yaml": rule("deny", "r"),
+      "policies/team/ci.yaml": "on: push\n",
+      "elsewhere/s.yaml": rule("deny", "s"),
+    });
+    await start({ url: `file://${root}/policies.git`, folder: "policies" });
+    assert.equal(await decide(), "allow");
+    const named = (await ready()).unloaded.filter(({ source }) => source === "policy-git");
+    assert.deepEqual(named, [
+      { source: "policy-git", file: "q.YAML", reason: "ending" },
+      { source: "policy-git", file: "team/r.yaml", reason: "subfolder" },
+    ]);
+    assert.ok((service as Service).logged.some((line) => line.includes("not loaded") && line.includes("q.YAML")));
   });
 
   test("keeps the last valid set after a bad commit, a failing test and a link, and reports the location", async () => {

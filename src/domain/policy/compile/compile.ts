@@ -6,6 +6,7 @@ import { checkEntrySize, checkFactCounts } from "../parse/bounds.ts";
 import { compileDefinition } from "./compile-definition.ts";
 import { foldName } from "../../names.ts";
 import { isGlob } from "./glob.ts";
+import { findNamedTools } from "./tool-variants.ts";
 import type { CompiledPolicy, CompiledPolicySet, CompileFault } from "./compiled-policy.ts";
 import {
   POLICY_SET_FORMAT,
@@ -54,6 +55,7 @@ export function emptyPolicySet(): CompiledPolicySet {
     policies: [],
     byTool: new Map(),
     anyTool: [],
+    namedTools: findNamedTools([]),
     hasLimits: false,
     suggested: [],
     withHistory: [],
@@ -93,7 +95,7 @@ export function compilePolicySet(
     const compiled = compileCached(member.definition);
     for (const fault of compiled.faults) faults.push({ ...fault, policy: member.policy });
     const policy: CompiledPolicy = { ...compiled.policy, order, name: member.policy, version: member.version };
-    const tools = findNamedTools(policy);
+    const tools = findPossibleTools(policy);
     if (tools === null) anyTool.push(policy);
     for (const tool of tools ?? []) {
       const group = byTool.get(tool);
@@ -111,6 +113,9 @@ export function compilePolicySet(
     policies,
     byTool,
     anyTool,
+    namedTools: findNamedTools(
+      document.policies.map(({ definition }) => definition).filter(({ mode }) => mode !== "shadow"),
+    ),
     hasLimits: policies.some(({ limits }) => limits.length > 0),
     suggested: policies.filter(({ suggested, shadow }) => suggested !== null && !shadow).map(({ name }) => name),
     withHistory: policies.filter(({ history }) => history !== null),
@@ -165,7 +170,7 @@ export function precompilePolicySet({ policies }: Pick<PolicySetDocument, "polic
 }
 
 /** Returns the case-folded names of the tools that a policy can apply to; null if its globs do not determine them. */
-function findNamedTools({ tools, patterns, exact, limits }: CompiledPolicy): Iterable<string> | null {
+function findPossibleTools({ tools, patterns, exact, limits }: CompiledPolicy): Iterable<string> | null {
   const limited = limits.flatMap((limit) => limit.tools ?? ["*"]);
   if (patterns.length === 0 && !limited.some(isGlob)) return new Set([...exact.keys(), ...limited].map(foldName));
   return tools === null || tools.some(isGlob) ? null : new Set(tools.map(foldName));

@@ -54,7 +54,7 @@ export type FaultKind =
   | WarningKind;
 
 /** Kinds of warnings. The policy is still accepted. */
-export type WarningKind = "unknown-channel" | "untested-rule" | RuleWarning["kind"];
+export type WarningKind = "unknown-channel" | "unloaded-policy" | "untested-rule" | RuleWarning["kind"];
 
 /** A fault in a file. `line` and `column` start at 1; null if the fault has no position. */
 export interface TextFault {
