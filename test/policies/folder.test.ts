@@ -313,7 +313,7 @@ test("a git tree lists the files that can be unloaded policies, and its policies
     "e.txt": "text",
   });
   const git = (args: readonly string[], input?: string): Buffer =>
-    execFileSync("git", ["-C", folder, ...args], { ...(input === undefined ? {} : { input }) });
+    execFileSync("git", ["-C", folder, ...args], input === undefined ? {} : { input });
   git(["init", "--quiet"]);
   git(["add", "-A", "-f"]);
   const tree = git(["write-tree"]).toString().trim();
