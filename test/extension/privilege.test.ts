@@ -137,12 +137,14 @@ test("an unprivileged plugin reaches the members of its host and transaction, an
         "newId",
         "openapi",
         "origin",
+        "state",
         "stopping",
         "subscribe",
+        "timeOfDay",
         "transact",
       ],
       documents: ["get", "list"],
-      tx: ["action", "caller", "documents", "now", "record"],
+      tx: ["action", "caller", "documents", "now", "record", "state"],
       "tx.documents": ["delete", "get", "list", "put"],
     });
     const entry = (await service.call("GET", `/v1/actions/${id}/events`, { key: service.admin })).body.events.find(

@@ -18,8 +18,9 @@ export function createDocuments(plugin: string, parts: () => { storage: Document
     return readerOf(plugin, storage, seals);
   };
   return {
-    get: async (key) => reader().get(key),
-    list: async (filter) => reader().list(filter),
+    // Not async, so that a use before the start throws at once.
+    get: (key) => reader().get(key),
+    list: (filter) => reader().list(filter),
     // The type of transactions omits these methods, because their parameter is the plugin's name, and a job could pass
     // the name of another plugin.
     within: (tx) => writerOf(plugin, tx as JobTransaction),
