@@ -46,6 +46,8 @@ export type {
 } from "./contract/ledger.ts";
 export { createRepeatingTask } from "./cluster/repeating-task.ts";
 export { TimeLimitError, withTimeLimit } from "./cluster/time-limit.ts";
+export { createSharedRead } from "./ledger/shared-read.ts";
+export { callerId } from "./domain/caller-id.ts";
 export { syncFolder } from "./ledger/sign/checkpoint-file.ts";
 
 // Actions, approvals and their history

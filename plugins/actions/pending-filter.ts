@@ -56,7 +56,7 @@ export function needsFullScan({ view, agent_id, tool, operation, risk_level, q, 
 }
 
 /** A credential, or a user who does not have to be signed in. */
-export type PendingApprover = Omit<Credential, "epoch">;
+export type PendingApprover = Omit<Credential, "epoch" | "valid_until">;
 
 /** Position of an action in the chosen order, which is ascending. */
 type SortKey = readonly [number, number, number];

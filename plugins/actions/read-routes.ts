@@ -24,7 +24,7 @@ import { buildActionReply, readActionRecord, ACTION_RESPONSE, readPendingPolicyS
 import { withCurrentStatus, isOverdue, contentByteLength, visibleAction } from "./visible-action.ts";
 import * as schema from "./schemas.ts";
 import { createActionSearch, isSearch } from "./search-actions.ts";
-import { refreshCredential, type ActionWaits } from "./wait.ts";
+import type { ActionWaits } from "./wait.ts";
 
 const LIST = "actions";
 const SCOPES = ["actions:read", "actions:read_own"] as const;
@@ -89,7 +89,7 @@ export function readRoutes(host: CoreHost, tag: string, expiry: ExpiryTask, wait
           return buildActionReply(host, row, credential, { set: await readPendingPolicySet(host, row) });
         waiters.assertCapacity(credential);
         const latest = await waiters.waitWhilePending(row, waiters.grantedMs(query.wait), context);
-        return buildActionReply(host, latest ?? row, await refreshCredential(host, credential));
+        return buildActionReply(host, latest ?? row, await context.reauthenticate());
       },
     }),
     defineRoute({

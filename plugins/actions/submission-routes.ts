@@ -50,7 +50,7 @@ import {
   type PreparedSubmission,
   type SubmissionResult,
 } from "./submit.ts";
-import { refreshCredential, type ActionWaits } from "./wait.ts";
+import type { ActionWaits } from "./wait.ts";
 
 const PREFER = Type.Object({
   Prefer: Type.Optional(
@@ -225,8 +225,8 @@ interface WaitResult {
 }
 
 /**
- * Waits while the action is pending if the client prefers that. Throws INVALID_CREDENTIAL if the key was revoked during
- * the wait.
+ * Waits while the action is pending if the client prefers that. Throws if the credential ended or its rights changed
+ * during the wait.
  */
 async function waitIfPreferred(
   host: CoreHost,
@@ -244,7 +244,7 @@ async function waitIfPreferred(
   const started = performance.now();
   const latest = await waiters.waitWhilePending(row, grantedMs, context);
   host.trace()?.addStage("wait_for_approval", started, performance.now());
-  return { row: latest ?? row, credential: await refreshCredential(host, credential), grantedMs };
+  return { row: latest ?? row, credential: await context.reauthenticate(), grantedMs };
 }
 
 /** Issues a permit if the client prefers one and the key may execute actions. */

@@ -56,7 +56,7 @@ interface VotingCapacities {
 
 /** Returns the voter with this credential. */
 function prospectiveVoterOf(
-  { principal, key, groups, session }: Omit<Credential, "epoch">,
+  { principal, key, groups, session }: Omit<Credential, "epoch" | "valid_until">,
   self: SelfRelation | null,
 ): ProspectiveVoter {
   return { principal, key_id: key.id, groups, session: session ?? null, self };
@@ -184,7 +184,7 @@ interface VotingTerms {
 export function describeVoting(
   host: CoreHost,
   row: ActionRow,
-  credential: Omit<Credential, "epoch">,
+  credential: Omit<Credential, "epoch" | "valid_until">,
   {
     requirement,
     approvals,

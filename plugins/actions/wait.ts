@@ -1,20 +1,20 @@
 /** Lets requests wait while an action is pending. New ledger entries wake them; nothing polls. */
-import { type CoreHost, hasOpenQuestion } from "../../src/core.ts";
+import { callerId, type CoreHost, createSharedRead, hasOpenQuestion } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { isAgentOfAction, type WaitTracker } from "./wait-tracker.ts";
 
-/** The members of a request's context that a wait needs. `request.signal` aborts when the client disconnects. */
+/** The members of a request's context that a wait needs. */
 interface WaitingRequest {
-  request: Pick<Request, "signal">;
+  signal: AbortSignal;
   credential: Credential;
 }
 
 export interface ActionWaits {
   /**
-   * Waits while the action is pending, for at most `ms` milliseconds. Ends early if the client disconnects or the
-   * service stops and, for the action's agent, if an approver's question is unanswered. Resolves with the action; null
-   * if the action no longer exists.
+   * Waits while the action is pending, for at most `ms` milliseconds. Ends early if the request's signal aborts and, for
+   * the action's agent, if an approver's question is unanswered. Resolves with the action; null if the action no longer
+   * exists.
    */
   waitWhilePending(row: ActionRow, ms: number, caller: WaitingRequest): Promise<ActionRow | null>;
   /** Whether another request with this credential may wait. */
@@ -26,25 +26,16 @@ export interface ActionWaits {
   stop(): void;
 }
 
-/** Authenticates the credential again after a wait. Throws INVALID_CREDENTIAL if it was revoked or has expired. */
-export async function refreshCredential(host: Pick<CoreHost, "keys">, credential: Credential): Promise<Credential> {
-  const current = await host.keys.refresh(credential);
-  if (current !== null) return current;
-  throw new Refusal(
-    "INVALID_CREDENTIAL",
-    `the key "${credential.key.name}" was revoked or has expired while the request waited; use an active key`,
-    { headers: { "WWW-Authenticate": 'Bearer error="invalid_token"' } },
-  );
+/** An action for which requests wait. */
+interface WaitedAction {
+  wakes: Set<() => void>;
+  /** Reads the action, once for all requests that an entry wakes. */
+  read(): Promise<ActionRow | null>;
 }
 
 export function createActionWaits(host: CoreHost, maxPerKey: number, tracker: WaitTracker): ActionWaits {
-  const waiting = new Map<string, Set<() => void>>();
-  const perKey = new Map<string, number>();
-  // Use one listener for all waits, because joining each request's signal with this long-lived signal leaks memory in
-  // Node.
-  host.stopping.addEventListener("abort", () => {
-    for (const wakes of waiting.values()) for (const wake of wakes) wake();
-  });
+  const waiting = new Map<string, WaitedAction>();
+  const perCaller = new Map<string, number>();
   let unsubscribe: (() => void) | null = null;
 
   /**
@@ -53,10 +44,8 @@ export function createActionWaits(host: CoreHost, maxPerKey: number, tracker: Wa
    */
   function listen(): void {
     unsubscribe ??= host.ledger.subscribe((entries) => {
-      for (const entry of entries) {
-        if (entry.action_id === null) continue;
-        for (const wake of waiting.get(entry.action_id) ?? []) wake();
-      }
+      for (const id of new Set(entries.map(({ action_id }) => action_id)))
+        if (id !== null) waiting.get(id)?.wakes.forEach((wake) => wake());
     });
   }
 
@@ -65,21 +54,25 @@ export function createActionWaits(host: CoreHost, maxPerKey: number, tracker: Wa
     unsubscribe = null;
   }
 
-  function add(id: string, keyId: string, wake: () => void): () => void {
-    const set = waiting.get(id) ?? new Set();
-    waiting.set(id, set.add(wake));
-    perKey.set(keyId, (perKey.get(keyId) ?? 0) + 1);
-    return () => {
-      set.delete(wake);
-      if (set.size === 0) waiting.delete(id);
-      if (waiting.size === 0) stopListening();
-      const remaining = (perKey.get(keyId) ?? 1) - 1;
-      if (remaining === 0) perKey.delete(keyId);
-      else perKey.set(keyId, remaining);
+  function add(id: string, caller: string, wake: () => void): { read: WaitedAction["read"]; remove(): void } {
+    const action = waiting.get(id) ?? { wakes: new Set(), read: createSharedRead(() => host.storage.action(id)) };
+    waiting.set(id, action);
+    action.wakes.add(wake);
+    perCaller.set(caller, (perCaller.get(caller) ?? 0) + 1);
+    return {
+      read: action.read,
+      remove() {
+        action.wakes.delete(wake);
+        if (action.wakes.size === 0) waiting.delete(id);
+        if (waiting.size === 0) stopListening();
+        const remaining = (perCaller.get(caller) ?? 1) - 1;
+        if (remaining === 0) perCaller.delete(caller);
+        else perCaller.set(caller, remaining);
+      },
     };
   }
 
-  const hasRoom = ({ key }: Credential): boolean => (perKey.get(key.id) ?? 0) < maxPerKey;
+  const hasRoom = (caller: Credential): boolean => (perCaller.get(callerId(caller)) ?? 0) < maxPerKey;
 
   return {
     grantedMs: (seconds) => Math.min(seconds, host.config.server.max_wait_seconds) * 1000,
@@ -92,12 +85,11 @@ export function createActionWaits(host: CoreHost, maxPerKey: number, tracker: Wa
         { headers: { "Retry-After": "5" } },
       );
     },
-    async waitWhilePending(pendingRow, ms, { request: { signal }, credential }) {
-      const { id } = pendingRow;
+    async waitWhilePending(pendingRow, ms, { signal, credential }) {
       let wake: () => void = () => {};
       let nextEntry = new Promise<void>((resolve) => (wake = resolve));
       // Register before the first read, so that no vote between the two is missed.
-      const remove = add(id, credential.key.id, () => wake());
+      const { read, remove } = add(pendingRow.id, callerId(credential), () => wake());
       listen();
       const stop = () => wake();
       signal.addEventListener("abort", stop);
@@ -112,10 +104,14 @@ export function createActionWaits(host: CoreHost, maxPerKey: number, tracker: Wa
       }, ms);
       try {
         for (;;) {
-          const row = await host.storage.action(id);
-          const ended = timedOut || signal.aborted || host.stopping.aborted;
+          const row = await read();
+          const ended = timedOut || signal.aborted;
           pending = row?.status === "pending_approval";
-          if (row === null || !pending || ended || mustAnswer(row)) return row;
+          if (row === null || !pending || ended || mustAnswer(row)) {
+            // One entry can wake many requests. Render their replies in turns, so that they do not delay decisions.
+            await host.waitForReadSlot();
+            return row;
+          }
           await nextEntry;
           nextEntry = new Promise<void>((resolve) => (wake = resolve));
         }

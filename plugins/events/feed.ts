@@ -46,7 +46,10 @@ export function createFeed(host: CoreHost): Feed {
     async page(seq) {
       const first = recent[0]?.seq;
       if (first !== undefined && seq >= first) return recent.slice(seq - first, seq - first + ENTRIES_PER_PAGE);
-      return assertContiguous(await host.storage.entries(seq, seq + ENTRIES_PER_PAGE), seq);
+      // Read no entry before this process has seen its head, which may end the credential of a stream.
+      const { size } = host.ledger.seenHead();
+      if (seq >= size) return [];
+      return assertContiguous(await host.storage.entries(seq, Math.min(seq + ENTRIES_PER_PAGE, size)), seq);
     },
     wait(seq, ms, signal) {
       if (end() > seq) return Promise.resolve(true);

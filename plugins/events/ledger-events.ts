@@ -1,5 +1,5 @@
 /** Serves requests for events: opens streams within the limits per key and per process, and reads pages. */
-import type { CoreHost } from "../../src/core.ts";
+import { callerId, type CoreHost } from "../../src/core.ts";
 import { type Credential, Refusal, type Reply, type RequestContext } from "../../src/plugin.ts";
 import { createFeed, type Feed } from "./feed.ts";
 import { createFilter, createToolLookup } from "./filter.ts";
@@ -35,7 +35,7 @@ export class LedgerEvents {
     this.feed = createFeed(host);
   }
 
-  async follow({ query, credential, headers }: StreamRequest): Promise<Reply> {
+  async follow({ query, credential, headers, signal }: StreamRequest): Promise<Reply> {
     checkAgent(query);
     if (!acceptsStream(headers.get("accept")))
       throw new Refusal(
@@ -44,7 +44,7 @@ export class LedgerEvents {
       );
     const last = lastEventId(headers) ?? query.after;
     const size = await this.sizeAfter(last);
-    return this.stream(query, credential, last === undefined ? size : last + 1);
+    return this.stream({ query, credential, signal }, last === undefined ? size : last + 1);
   }
 
   async page({ query, credential, reserveResponseBytes }: PageRequest): Promise<Reply> {
@@ -67,10 +67,13 @@ export class LedgerEvents {
     return size;
   }
 
-  private stream(query: EventsQuery, credential: Credential, from: number): Reply {
+  private stream(
+    { query, credential, signal }: Pick<StreamRequest, "query" | "credential" | "signal">,
+    from: number,
+  ): Reply {
     const { host, feed } = this;
     const { heartbeatMs, retryMs, stallMs } = this.limits;
-    const { id } = credential.key;
+    const id = callerId(credential);
     this.assertCapacity(credential);
     this.open.set(id, this.openOf(id) + 1);
     this.total += 1;
@@ -78,9 +81,10 @@ export class LedgerEvents {
     return {
       status: 200,
       headers: { "Content-Type": "text/event-stream", "X-Accel-Buffering": "no" },
+      farewell: (why) => `: ${why}\n`,
       stream: createStream({
         host,
-        credential,
+        signal,
         from,
         feed,
         filter: createFilter(query, credential, this.toolOf),
@@ -98,14 +102,15 @@ export class LedgerEvents {
     };
   }
 
-  private openOf(keyId: string): number {
-    return this.open.get(keyId) ?? 0;
+  private openOf(caller: string): number {
+    return this.open.get(caller) ?? 0;
   }
 
   /** Throws TOO_MANY_STREAMS if the key or this process has reached its maximum number of streams. */
-  private assertCapacity({ key }: Credential): void {
+  private assertCapacity(credential: Credential): void {
+    const { key } = credential;
     const { maxStreamsPerKey, maxStreams } = this.limits;
-    const held = this.openOf(key.id);
+    const held = this.openOf(callerId(credential));
     if (held < maxStreamsPerKey && this.total < maxStreams) return;
     const why =
       held >= maxStreamsPerKey

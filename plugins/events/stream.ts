@@ -4,7 +4,6 @@
  * from a sequence number.
  */
 import type { CoreHost } from "../../src/core.ts";
-import type { Credential } from "../../src/plugin.ts";
 import { toEventJson, type EventFilter } from "./filter.ts";
 import type { Feed } from "./feed.ts";
 
@@ -12,7 +11,6 @@ interface StreamOptions {
   host: CoreHost;
   feed: Feed;
   filter: EventFilter;
-  credential: Credential;
   /** First sequence number to read. */
   from: number;
   heartbeatMs: number;
@@ -21,6 +19,8 @@ interface StreamOptions {
   stallMs: number;
   /** Called once when the stream ends for any reason. */
   ended(): void;
+  /** The signal of the request. */
+  signal: AbortSignal;
 }
 
 /** Size in characters after which a batch is sent. The last event of the batch can exceed it. */
@@ -48,15 +48,13 @@ class EventStream {
   private next: number;
   /** Sequence number of the last event or position that was sent to the client; null before the first. */
   private anchor: number | null = null;
-  private credential: Credential;
   private sentAt = performance.now();
   private stalled: ReturnType<typeof setTimeout> | null = null;
 
   constructor(options: StreamOptions) {
     this.options = options;
-    this.signal = AbortSignal.any([this.over.signal, options.host.stopping]);
+    this.signal = AbortSignal.any([this.over.signal, options.signal]);
     this.next = options.from;
-    this.credential = options.credential;
   }
 
   async pull(controller: Controller): Promise<void> {
@@ -85,20 +83,17 @@ class EventStream {
     if (this.stalled !== null) clearTimeout(this.stalled);
     if (this.anchor === null) return this.send(controller, `retry: ${retryMs}\n${this.position()}`);
     while (!this.over.signal.aborted) {
-      if (host.stopping.aborted) return this.end(controller, "the service is stopping; connect again");
+      if (this.signal.aborted) return this.end(controller, "the service is stopping; connect again");
       // A fast client requests batches continuously. Wait for a slot before each batch, so that its replay does not
       // block the event loop.
       await host.waitForReadSlot();
       if (this.over.signal.aborted) return;
-      const { text, looked, last, keysChanged } = await this.readBatch();
+      const { text, looked, last } = await this.readBatch();
       this.next += looked;
       this.anchor = last ?? this.anchor;
-      if (keysChanged && !(await this.isLive())) return this.end(controller, "the API key was revoked");
       if (text !== "") return this.send(controller, text);
       const quiet = performance.now() - this.sentAt;
       if (quiet >= heartbeatMs) {
-        // No entry records the expiry of a key, so check for it here.
-        if (!(await this.isLive())) return this.end(controller, "the API key has expired");
         // Send the position, so that a client with a narrow filter does not have to read the filtered entries again.
         return this.send(controller, this.anchor === this.next - 1 ? ": heartbeat\n" : this.position());
       }
@@ -108,30 +103,21 @@ class EventStream {
 
   /**
    * Reads the next events as text. Also returns the number of entries that were read and the sequence number of the
-   * last event. Stops after an entry about an API key, because the entry may revoke the key of the stream.
+   * last event.
    */
-  private async readBatch(): Promise<{ text: string; looked: number; last: number | null; keysChanged: boolean }> {
+  private async readBatch(): Promise<{ text: string; looked: number; last: number | null }> {
     let text = "";
     let looked = 0;
     let last: number | null = null;
-    let keysChanged = false;
     for (const row of await this.options.feed.page(this.next)) {
       if (await this.options.filter.passes(row)) {
         text += `id: ${row.seq}\ndata: ${toEventJson(row)}\n\n`;
         last = row.seq;
       }
-      keysChanged ||= row.type === "api_key";
       looked += 1;
-      if (keysChanged || text.length > CHUNK) break;
+      if (text.length > CHUNK) break;
     }
-    return { text, looked, last, keysChanged };
-  }
-
-  private async isLive(): Promise<boolean> {
-    const current = await this.options.host.keys.refresh(this.credential);
-    if (current === null) return false;
-    this.credential = current;
-    return true;
+    return { text, looked, last };
   }
 
   /**

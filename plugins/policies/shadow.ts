@@ -39,7 +39,7 @@ export function shadowRoute(host: CoreHost, tag: string): Route {
         ...span,
         visibility: credential.visibility,
         budgetMs: BUDGET,
-        signal: AbortSignal.any([signal, host.stopping]),
+        signal,
       });
       return { status: 200, json: { policy: row.name, ...renderBacktest(span, report) } };
     },

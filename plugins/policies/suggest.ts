@@ -175,8 +175,7 @@ export function suggestRoute(host: CoreHost, tag: string): Route {
         );
       const range = rangeOf(body, host.clock());
       const { compiled } = await host.policies.current();
-      const stopped = AbortSignal.any([signal, host.stopping]);
-      const report = await host.policies.trials.suggest(compiled, range, stopped);
+      const report = await host.policies.trials.suggest(compiled, range, signal);
       const stored = new Set(
         (await host.storage.policies()).filter(({ deleted_at }) => deleted_at === null).map(({ name }) => name),
       );

@@ -98,7 +98,7 @@ export function createBacktests(host: CoreHost, limits: BacktestLimits): Backtes
           ...span,
           visibility: credential.visibility,
           budgetMs: limits.max_seconds * 1000,
-          signal: AbortSignal.any([signal, host.stopping]),
+          signal,
           ...(progress === undefined ? {} : { progress }),
         })
         .finally(() => {

@@ -146,6 +146,8 @@ export class Sessions {
   async identify(request: Request): Promise<IdentifiedSession | null> {
     const site = findSite(this.host);
     if (site === null || !hasSessionCookie(request, site)) return null;
+    // Read the epoch before the session, so that an end of the session in between has a later epoch.
+    const { epoch } = this.host.ledger.seenHead();
     if (!SAFE_METHODS.includes(request.method)) assertSameSite(request, site);
     const cookies = this.cookiesOfPage(request, site);
     let stored = await this.read(this.host.documents, cookies[0].user_id, cookies[0].session_id);
@@ -154,14 +156,17 @@ export class Sessions {
     if (cookieStatus === "replayed") await this.endReplayed(stored.session);
     if (cookieStatus === "wrong" || cookieStatus === "replayed") throw ended(site);
     stored = await this.checkAtProvider(stored);
-    if (stored === null || !(await this.checkParent(stored.session))) throw ended(site);
+    const valid_until = stored === null ? null : await this.validUntil(stored.session);
+    if (stored === null || valid_until === null) throw ended(site);
     const { session } = stored;
     if (session.parent !== null) assertTerminalMay(request);
     const credential = await this.host.users.credential({
       id: session.id,
       user_id: session.user_id,
       terminal: session.parent !== null,
-      isLive: (tx) => this.isLive(session, tx),
+      epoch,
+      valid_until,
+      recheck: (tx) => this.recheck(session, tx),
       passkeys: createSessionPasskeys(this.host, site, session),
     });
     if (credential === null) throw ended(site);
@@ -217,6 +222,8 @@ export class Sessions {
     const documents = this.host.documents.within(tx);
     const document = await documents.get(keyOf(session.user_id, session.id));
     if (document === null) return;
+    // Every process then reads the sessions of its open streams and waits again.
+    tx.increaseEpoch();
     await documents.delete(document.key, document.version);
     for (const prefix of loginPrefixes(session)) {
       const mark = await documents.get(prefix + document.key);
@@ -351,27 +358,39 @@ export class Sessions {
   }
 
   /** Whether the session is neither ended nor expired. For a terminal, this includes the session that confirmed it. */
-  async isLive({ user_id, id }: Pick<StoredSession, "user_id" | "id">, tx: LedgerTransaction | null): Promise<boolean> {
+  async isLive(session: Pick<StoredSession, "user_id" | "id">, tx: LedgerTransaction | null): Promise<boolean> {
+    return (await this.recheck(session, tx)) !== null;
+  }
+
+  /** See `VerifiedSession.recheck`. */
+  private async recheck(
+    { user_id, id }: Pick<StoredSession, "user_id" | "id">,
+    tx: LedgerTransaction | null,
+  ): Promise<number | null> {
     const { documents, clock } = this.host;
-    const stored = await this.read(tx === null ? documents : documents.within(tx), user_id, id);
-    if (stored === null || this.isExpired(stored.session, tx?.now ?? clock())) return false;
-    const { parent } = stored.session;
-    return parent === null || this.isLive({ user_id, id: parent }, tx);
+    let stored = await this.read(tx === null ? documents : documents.within(tx), user_id, id);
+    if (stored === null || this.isExpired(stored.session, tx?.now ?? clock())) return null;
+    if (tx === null) stored = await this.checkAtProvider(stored);
+    return stored === null ? null : this.validUntil(stored.session, tx);
   }
 
   /**
-   * Checks the session that confirmed a terminal's session, including at the provider. If it has ended, ends the
-   * terminal's session and returns false.
+   * Returns the time until which the session is valid. If the session that confirmed a terminal's session has ended,
+   * ends the terminal's session, unless a transaction is running, and returns null.
    */
-  private async checkParent(session: StoredSession): Promise<boolean> {
-    if (session.parent === null) return true;
-    const parent = await this.read(this.host.documents, session.user_id, session.parent);
-    const isLive =
-      parent !== null &&
-      !this.isExpired(parent.session, this.host.clock()) &&
-      (await this.checkAtProvider(parent)) !== null;
-    if (!isLive) await this.endRefused(session, "the session that confirmed the terminal has ended");
-    return isLive;
+  private async validUntil(session: StoredSession, tx: LedgerTransaction | null = null): Promise<number | null> {
+    const { seen_at, started_at, provider, parent } = session;
+    const { session_idle_minutes, session_hours } = this.options;
+    const ownEnd = Math.min(
+      seen_at + session_idle_minutes * 60_000,
+      started_at + session_hours * 3_600_000,
+      provider?.refresh?.due_at ?? Infinity,
+    );
+    if (parent === null) return ownEnd;
+    const parentEnd = await this.recheck({ user_id: session.user_id, id: parent }, tx);
+    if (parentEnd !== null) return Math.min(ownEnd, parentEnd);
+    if (tx !== null) return null;
+    return this.endRefused(session, "the session that confirmed the terminal has ended");
   }
 
   isExpired({ seen_at, started_at }: StoredSession, now: number): boolean {

@@ -34,11 +34,6 @@ export interface Keys {
    */
   authenticate(value: string): Promise<Credential | null>;
   /**
-   * Reads the credential again, for work that outlasts a request. Resolves to null if its key was revoked or expired,
-   * its session or token has ended, or its user was deactivated.
-   */
-  refresh(credential: Credential): Promise<Credential | null>;
-  /**
    * Returns a key as recorded in the ledger. The result is current as of the last authentication or batch start in this
    * process.
    */
@@ -178,8 +173,15 @@ export interface VerifiedSession {
   id: string;
   user_id: string;
   terminal: boolean;
-  /** Resolves to true if the session has not ended. With `tx`, reads under the ledger's lock. */
-  isLive(tx: LedgerTransaction | null): Promise<boolean>;
+  /** The epoch of the newest head that this process had seen before it read the session. */
+  epoch: number;
+  /** Time at which the session ends or must be checked again. Milliseconds. */
+  valid_until: number;
+  /**
+   * Reads the session again. Resolves to its new `valid_until`; null if it has ended. With `tx`, reads under the
+   * ledger's lock. Without it, also asks the session's identity provider if that check is due.
+   */
+  recheck(tx: LedgerTransaction | null): Promise<number | null>;
   passkeys: SessionPasskeys;
 }
 

@@ -17,6 +17,7 @@ export const ERRORS = {
   KEY_ALTERED: [409, "The stored API key does not match the ledger"],
   STORE_ALTERED: [409, "A row in the store was changed outside the service"],
   INSUFFICIENT_SCOPE: [403, "The API key lacks a required scope"],
+  RIGHTS_CHANGED: [409, "The rights of the caller changed during the request"],
   AGENT_MISMATCH: [403, "The API key is bound to an agent that cannot make this request"],
   AGENT_UNBOUND: [403, "The API key is not bound to an agent"],
   INVALID_SESSION_TOKEN: [403, "The session token is not valid"],

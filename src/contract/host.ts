@@ -26,6 +26,11 @@ export interface Credential {
   readonly key: KeyRow;
   /** The ledger's epoch when `key` was read, or an earlier epoch. */
   readonly epoch: number;
+  /**
+   * Time until which only a new epoch can change the rights, such as the expiry of the key or token, the end of the
+   * session, or the start or end of a delegation. Milliseconds; null if there is no such time.
+   */
+  readonly valid_until: number | null;
   /** The identity that is compared for quorums and self-approval: `owner:<owner>`, `key:<id>` or `user:<id>`. */
   readonly principal: string;
   /** Groups of the principal, from the configuration or the sign-in. Sorted, without duplicates. */

@@ -67,6 +67,11 @@ export interface LedgerTransaction extends Omit<
   placedBar(target: BarTarget, seq: number): PlacedBar | null;
   /** Activates this policy set when the batch commits. The job must also record an entry. */
   activatePolicySet(digest: string): Promise<void>;
+  /**
+   * Increases the epoch, so that every process reads the credentials of its open streams and waits again. For a change
+   * that no fold reads, such as the end of a session. The job must also record an entry.
+   */
+  increaseEpoch(): void;
 }
 
 /**
@@ -152,6 +157,8 @@ export interface Ledger {
    * Returns the committed head. Reads it from memory if no other process can use the store, otherwise from the store.
    */
   head(): Promise<LedgerHead>;
+  /** Returns the newest head that this process has read or committed, from memory. */
+  seenHead(): LedgerHead;
   /** Returns the signed checkpoint of the committed head. */
   checkpoint(): Promise<SignedCheckpoint>;
   /** Returns a proof that the current checkpoint, or another checkpoint of this log, includes the entry. */

@@ -28,10 +28,16 @@ export interface RequestContext<
   readonly credential: Who;
   readonly headers: Headers;
   /**
-   * Aborts when the client disconnects or the service stops. Read this member only before a wait, because each read
-   * creates a signal.
+   * Aborts when the client disconnects, the service stops, or the caller's credential ends or its rights change. Read
+   * this member only before a wait, because each read creates a signal. After the handler, the core authenticates the
+   * caller again: a caller without the same rights gets an error instead of the reply.
    */
   readonly signal: AbortSignal;
+  /**
+   * Authenticates the caller again, after a wait. Returns the current credential; null if the route requires none.
+   * Rejects with a `Refusal` if the credential has ended or its rights have changed.
+   */
+  reauthenticate(): Promise<Who>;
   /**
    * Releases the queue slot of a `queued` route before the response. Call it before a long wait, such as a wait for
    * votes.
@@ -59,7 +65,10 @@ export interface Reply {
   json?: unknown;
   text?: string;
   bytes?: Uint8Array;
+  /** Ends early if the caller's credential ends or its rights change. */
   stream?: ReadableStream<Uint8Array>;
+  /** Returns the last text of a `stream` that ends early. Without it, such a stream fails. */
+  farewell?(why: string): string;
 }
 
 export interface ResponseSpec {

@@ -93,6 +93,15 @@ export function activeDelegationsTo(delegations: Delegations, users: Users, to: 
   );
 }
 
+/** Returns the next time at which a delegation to this user starts or ends as planned; null if there is none. */
+export function nextDelegationChange(delegations: Delegations, to: string, now: number): number | null {
+  const times = [...delegations.values()]
+    .filter((delegation) => delegation.to === to && delegation.ended === null)
+    .flatMap(({ starts_at, until }) => [starts_at, until])
+    .filter((time) => time > now);
+  return times.length === 0 ? null : Math.min(...times);
+}
+
 /** Returns the agents and tools that a delegation covers; null for all agents and tools. */
 export function limitsOfDelegation({ agents, tools }: Delegation): GroupLimits | null {
   if (agents === null && tools === null) return null;

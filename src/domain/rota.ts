@@ -35,6 +35,11 @@ export function shiftAt({ members, every_ms, start, zone }: Rota, at: number): S
   return shift < 0 || member === undefined ? null : { member, from: startOf(shift), until: startOf(shift + 1) };
 }
 
+/** Returns the next time at which another member is on call. */
+export function nextShiftChange(rota: Rota, at: number): number {
+  return shiftAt(rota, at)?.until ?? toInstant(rota.zone, rota.start);
+}
+
 /**
  * Returns the shifts that overlap the time from `since` to `until` (milliseconds), at most as many as the rota has
  * members.

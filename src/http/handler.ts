@@ -8,8 +8,10 @@ import type { Credential, Logger } from "../contract/host.ts";
 import type { AuthenticationResult, Authenticator } from "../contract/authenticator.ts";
 import type { Facade, FacadeCall } from "../contract/facade.ts";
 import type { Page } from "../contract/page.ts";
+import type { HeldCredential } from "../identity/held-credentials.ts";
 import type { CompletedRequest, Method, Reply, RequestContext, Route } from "../contract/resource.ts";
 import type { Tracing, TraceStage } from "../contract/tracer.ts";
+import { callerId } from "../domain/caller-id.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
 import { addressAtSite } from "../domain/loopback.ts";
 import type { Scope } from "../domain/scopes.ts";
@@ -18,6 +20,7 @@ import { readBytes } from "./body.ts";
 import { clientAddress } from "./client-address.ts";
 import { createCors, type Cors } from "./cors.ts";
 import { matchesEntityTag } from "./entity-tag.ts";
+import { guardStream } from "./guard-stream.ts";
 import { readApiResponse, createGatewayCheck, readApiKey, buildApiRequest } from "./facade.ts";
 import { acceptRequestId, commonHeaders } from "./headers.ts";
 import {
@@ -48,6 +51,8 @@ interface FetchOptions {
   errors: ReadonlySet<string>;
   /** Authenticates an API key. Resolves to null if no valid key has this value. */
   authenticate(value: string, options: { confirmed: boolean }): Promise<Credential | null>;
+  /** Starts to follow a credential for the answer to one request. */
+  hold(credential: Credential): HeldCredential;
   config: Config;
   log: Logger;
   /** Returns the origin at which people use the service; null if it is unknown. */
@@ -110,10 +115,12 @@ class RequestHandler {
       clientId: acceptRequestId(request.headers.get("x-request-id")),
       route: null,
       keyId: null,
+      caller: null,
       status: 0,
       rateLimit: NO_HEADERS,
       cors: this.cors?.headers(request) ?? NO_HEADERS,
       session: NO_HEADERS,
+      isStreaming: false,
       share: this.options.inFlight.share(),
     };
     const { tracing } = this.options;
@@ -138,6 +145,7 @@ class RequestHandler {
       call.response?.release();
       call.share.release();
       call.slot?.leave();
+      if (!call.isStreaming) call.held?.release();
     }
     this.report(request, call, { status: call.status || response.status, ms: Math.round(performance.now() - started) });
     return response;
@@ -204,6 +212,8 @@ class RequestHandler {
     const credential = await this.stage("authenticate", () => this.authorize(route, request, call, info));
     const checkedParams = endpoint.params(Object.entries(params)) as Params;
     const query = endpoint.query(parseQuery(request.url));
+    const held = credential === null ? null : (call.held = options.hold(credential));
+    let mayTakeLong = request.method === "GET" || request.method === "HEAD";
     const share = route.urgent === true ? UNLIMITED_SHARE : call.share;
     const { body, contentType } = await this.stage("read_body", () => endpoint.body.read(request, info, share));
     // Enter the queue only after the body has been read, so that slow uploads do not occupy a slot.
@@ -217,16 +227,39 @@ class RequestHandler {
       contentType,
       credential,
       headers: request.headers,
-      releaseQueueSlot: () => call.slot?.leave(),
-      withoutQueueSlot: (work) => call.slot?.without(work) ?? work(),
-      reserveResponseBytes: (bytes) => (call.response ??= options.responses.share(call.keyId ?? "")).hold(bytes),
+      releaseQueueSlot: () => {
+        mayTakeLong = true;
+        call.slot?.leave();
+      },
+      withoutQueueSlot: (work) => {
+        mayTakeLong = true;
+        return call.slot?.without(work) ?? work();
+      },
+      reauthenticate: async () => held?.confirm() ?? null,
+      reserveResponseBytes: (bytes) => (call.response ??= options.responses.share(call.caller ?? "")).hold(bytes),
       // Create the signal on demand, because most handlers never wait.
       get signal() {
-        return AbortSignal.any([request.signal, options.stopping]);
+        mayTakeLong = true;
+        return AbortSignal.any([request.signal, held?.signal ?? options.stopping]);
       },
       log: options.log,
     };
-    return route.handle(context);
+    let reply: Reply;
+    try {
+      reply = await route.handle(context);
+    } catch (error) {
+      // A handler that stops when its signal aborts does not know why.
+      throw held?.refusal ?? error;
+    }
+    // A handler that did not wait has confirmed the credential under the ledger's lock, and may have ended it itself.
+    if (!mayTakeLong) return reply;
+    try {
+      await held?.confirm();
+    } catch (error) {
+      reply.stream?.cancel().catch(() => undefined);
+      throw error;
+    }
+    return reply;
   }
 
   private stage<T>(stage: TraceStage, work: () => Promise<T>): Promise<T> {
@@ -246,7 +279,7 @@ class RequestHandler {
     const scopes = typeof route.scope === "string" ? [route.scope] : route.scope;
     const permitted = scopes.some((scope) => credential.hasScope(scope));
     const isCounted = info.inner !== true && route.exemptFromRateLimit !== true && route.urgent !== true;
-    if (isCounted || (info.inner !== true && !permitted)) call.rateLimit = this.limits.key(credential.key.id);
+    if (isCounted || (info.inner !== true && !permitted)) call.rateLimit = this.limits.key(callerId(credential));
     if (!permitted) throw insufficientScope(credential, scopes);
     return credential;
   }
@@ -265,7 +298,7 @@ class RequestHandler {
       call.rateLimit =
         facade.verifiesCallers === true
           ? this.limits.address(this.addressOf(request, info))
-          : this.limits.key((await this.identify(key, request, call, info, false)).key.id);
+          : this.limits.key(callerId(await this.identify(key, request, call, info, false)));
       const body = await readBytes(request, facade.bodyLimit ?? config.server.max_body_bytes, info, call.share);
       const inner: RequestInfo = { ...(info.ip === undefined ? {} : { ip: info.ip }), inner: true };
       const callApi: FacadeCall["callApi"] = async (method, path, options) =>
@@ -292,7 +325,7 @@ class RequestHandler {
   ): Promise<Credential> {
     try {
       const credential = await this.authenticate(header, confirmed);
-      call.keyId = credential.key.id;
+      this.noteCaller(call, credential);
       return credential;
     } catch (error) {
       // A refusal also counts if a token cannot be verified because the keys of its issuer cannot be read.
@@ -315,10 +348,15 @@ class RequestHandler {
       }
       if (found === null) continue;
       if (found.headers !== undefined) call.session = found.headers;
-      call.keyId = found.credential.key.id;
+      this.noteCaller(call, found.credential);
       return found.credential;
     }
     return null;
+  }
+
+  private noteCaller(call: Call, credential: Credential): void {
+    call.keyId = credential.key.id;
+    call.caller = callerId(credential);
   }
 
   private async authenticateToken(token: string): Promise<Credential | null> {
@@ -383,20 +421,32 @@ class RequestHandler {
     }
     if (typeof body === "string" || body instanceof Uint8Array) {
       if (body.length > SMALL_RESPONSE_BYTES) headers["Content-Length"] = String(Buffer.byteLength(body));
-      const isGet = request?.method === "GET";
-      return new this.Response(this.holdResponse(call, body, isGet), { status: call.status, headers });
+      body = this.holdResponse(call, body, request?.method === "GET");
     }
-    return new this.Response(body, { status: call.status, headers });
+    if (body instanceof ReadableStream) body = this.guard(call, body, reply);
+    return new this.Response(body as BodyInit | null, { status: call.status, headers });
+  }
+
+  /** Ends the stream if the caller's credential ends or changes. */
+  private guard(call: Call, body: ReadableStream<Uint8Array>, { farewell }: Reply): ReadableStream<Uint8Array> {
+    const { held } = call;
+    if (held === undefined) return body;
+    call.isStreaming = true;
+    return guardStream(body, held, farewell, () => held.release());
   }
 
   /**
    * Counts the bytes of a large response until the client has read it. Counts only responses to GET, because the result
    * of a POST must be returned even if the limit is reached.
    */
-  private holdResponse(call: Call, body: string | Uint8Array, isGet: boolean): BodyInit {
-    if (body.length <= SMALL_RESPONSE_BYTES || !isGet) return body as BodyInit;
+  private holdResponse(
+    call: Call,
+    body: string | Uint8Array,
+    isGet: boolean,
+  ): string | Uint8Array | ReadableStream<Uint8Array> {
+    if (body.length <= SMALL_RESPONSE_BYTES || !isGet) return body;
     const bytes = typeof body === "string" ? utf8(body) : body;
-    const share = this.options.responses.share(call.keyId ?? "");
+    const share = this.options.responses.share(call.caller ?? "");
     // Release the bytes that were counted while the response was built, because they are counted again now.
     call.response?.release();
     share.hold(bytes.length);
@@ -428,6 +478,8 @@ interface Call {
   clientId: string | null;
   route: string | null;
   keyId: string | null;
+  /** Id under which the caller's requests are counted; null without a credential. */
+  caller: string | null;
   status: number;
   rateLimit: RateLimitHeaders;
   cors: Record<string, string>;
@@ -438,6 +490,10 @@ interface Call {
   /** Bytes of the response while it is built. */
   response?: ResponseByteShare;
   slot?: QueueSlot;
+  /** The caller's credential, for routes that require one. */
+  held?: HeldCredential;
+  /** Whether the response is a stream that releases `held` at its end. */
+  isStreaming: boolean;
 }
 
 /** Stall timeout: a client that reads nothing of a large response for this long is disconnected. Milliseconds. */

@@ -86,6 +86,10 @@ export class KeyService implements Keys {
     return this.admit(credential);
   }
 
+  /**
+   * Reads the credential again. Resolves to null if its key was revoked or expired, its session or token has ended, or
+   * its user was deactivated.
+   */
   async refresh(credential: Credential): Promise<Credential | null> {
     const { epoch } = await this.options.head();
     await this.options.directory.follow(this.options.storage, epoch);
@@ -316,6 +320,7 @@ export function toCredential(
   return {
     key,
     epoch,
+    valid_until: key.expires_at,
     principal,
     groups: memberOf,
     visibility: visibilityOf(key, hasGrantedScope, limit),

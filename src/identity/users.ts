@@ -8,9 +8,15 @@ import type { Credential, ApprovalDelegator, Session, WorkloadIdentity } from ".
 import type { LedgerTransaction } from "../contract/ledger.ts";
 import type { StatesReader } from "../contract/states.ts";
 import type { LedgerHead, StorageReader } from "../contract/storage.ts";
-import { activeDelegationsTo, delegationState, limitsOfDelegation } from "../domain/delegations.ts";
+import {
+  activeDelegationsTo,
+  delegationState,
+  limitsOfDelegation,
+  nextDelegationChange,
+} from "../domain/delegations.ts";
 import { principalOfUser } from "../domain/owner.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
+import { nextShiftChange } from "../domain/rota.ts";
 import { hasScope, SCOPE_PRESETS, type Scope } from "../domain/scopes.ts";
 import { userState, type User, type Users } from "../domain/users.ts";
 import { parseRfc3339 } from "../domain/time.ts";
@@ -53,7 +59,7 @@ export function createUserService(options: {
     return { snapshot, users: states.state(userState), epoch };
   }
 
-  function createCredential(user: User, session: VerifiedSession, snapshot: StatesReader, epoch: number): Credential {
+  function createCredential(user: User, session: VerifiedSession, snapshot: StatesReader): Credential {
     const ownRights = rightsOfUser(user, options.groups);
     const delegators = delegatorsOf(user, snapshot, options.groups);
     const known: Session = {
@@ -64,13 +70,19 @@ export function createUserService(options: {
       delegators,
     };
     verified.set(known, session);
-    return { ...ownRights, visibility: visibilityWith(ownRights.visibility, delegators), epoch, session: known };
+    return {
+      ...ownRights,
+      visibility: visibilityWith(ownRights.visibility, delegators),
+      epoch: session.epoch,
+      valid_until: Math.min(session.valid_until, nextDelegatorChange(user.id, snapshot, options.groups)),
+      session: known,
+    };
   }
 
   async function credential(session: VerifiedSession): Promise<Credential | null> {
-    const { snapshot, users, epoch } = await current();
+    const { snapshot, users } = await current();
     const user = users.get(session.user_id);
-    return user === undefined || user.ended_at !== null ? null : createCredential(user, session, snapshot, epoch);
+    return user === undefined || user.ended_at !== null ? null : createCredential(user, session, snapshot);
   }
 
   function confirmAgent(
@@ -96,7 +108,11 @@ export function createUserService(options: {
     credential,
     async refresh(known) {
       const session = verified.get(known);
-      return session !== undefined && (await session.isLive(null)) ? credential(session) : null;
+      if (session === undefined) return null;
+      // Read the epoch first, so that the session is at least as new as the epoch.
+      const { epoch } = await options.head();
+      const valid_until = await session.recheck(null);
+      return valid_until === null ? null : credential({ ...session, epoch, valid_until });
     },
     async agentCredential(userId, agentId, workload) {
       const { users, epoch } = await current();
@@ -110,9 +126,10 @@ export function createUserService(options: {
       const { session: known } = credential;
       const session = known === undefined ? undefined : verified.get(known);
       const user = session === undefined ? undefined : tx.state(userState).get(session.user_id);
-      if (session === undefined || user === undefined || user.ended_at !== null || !(await session.isLive(tx)))
+      const valid_until = session === undefined ? null : await session.recheck(tx);
+      if (session === undefined || valid_until === null || user === undefined || user.ended_at !== null)
         throw new Refusal("MISSING_CREDENTIAL", "your session has ended; sign in again");
-      return createCredential(user, session, tx, epoch);
+      return createCredential(user, { ...session, epoch, valid_until }, tx);
     },
   };
 }
@@ -152,6 +169,20 @@ function delegatorsOf(to: User, { state, now }: StatesReader, groups: Groups): A
     ].reduce(intersectVisibility);
     return [{ delegation, user, groups: rights.groups, visibility }];
   });
+}
+
+/**
+ * Returns the next time at which the delegators of a user can change without a new ledger entry, because a delegation
+ * starts or ends, or because another member of a rota is on call. Milliseconds; Infinity if there is no such time.
+ */
+function nextDelegatorChange(to: string, { state, now }: StatesReader, groups: Groups): number {
+  const delegations = state(delegationState);
+  const ofRotas = activeDelegationsTo(delegations, state(userState), to, now).some(
+    (delegation) => delegation.groups !== null,
+  )
+    ? [...groups.rotas.values()].map((rota) => nextShiftChange(rota, now))
+    : [];
+  return Math.min(nextDelegationChange(delegations, to, now) ?? Infinity, ...ofRotas);
 }
 
 /** Returns the union of the user's own visibility and the visibilities of the delegators. */
@@ -203,6 +234,7 @@ function createAgentCredential(
   return {
     key: { ...key, scopes: [...SCOPE_PRESETS.agent], agent_id: agentId },
     epoch,
+    valid_until: workload.expires_at,
     principal,
     groups: memberOf,
     roles: user.roles,

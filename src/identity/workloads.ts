@@ -9,6 +9,7 @@ export function toWorkloadCredential(credential: Credential, workload: WorkloadI
   return {
     ...credential,
     workload,
+    valid_until: Math.min(credential.valid_until ?? Infinity, workload.expires_at),
     hasScope: (scope) => hasScope(SCOPE_PRESETS.agent, scope) && keyHasScope(scope),
   };
 }

@@ -12,10 +12,11 @@ export class HeadReader {
    */
   lastCommitted: LedgerHead | null = null;
   private readonly isExclusive: boolean;
+  private readonly epochListeners = new Set<() => void>();
   private readonly readStored: () => Promise<StoredHead>;
 
   private constructor(storage: Storage, start: StoredHead) {
-    this.continuity = createContinuity(start, storage);
+    this.continuity = createContinuity(start, storage, () => this.epochListeners.forEach((listener) => listener()));
     this.isExclusive = storage.exclusive;
     this.readStored = createSharedRead(() => this.continuity.observe(() => storage.head()));
   }
@@ -25,6 +26,14 @@ export class HeadReader {
     const heads = new HeadReader(storage, await storage.head());
     storage.onConnection?.((reader) => heads.continuity.check(reader));
     return heads;
+  }
+
+  /**
+   * Calls `listener` in the same turn of the event loop in which this process first sees a head with a new epoch. For
+   * the epoch of its own commit, that is before the caller of the commit continues. The listener must not throw.
+   */
+  onEpoch(listener: () => void): void {
+    this.epochListeners.add(listener);
   }
 
   /** Returns the committed head. Does not read the store if no other process can write to it. */

@@ -389,6 +389,10 @@ class ProcessLedger implements OpenLedger {
     return this.options.heads.read();
   }
 
+  seenHead(): LedgerHead {
+    return this.options.heads.continuity.seen();
+  }
+
   halted(): string | null {
     return this.sequencer.halted();
   }

@@ -180,6 +180,7 @@ function createServiceFetch(assembly: Omit<Assembly, "outbox" | "fetch">, load: 
     authenticators,
     errors: new Set(declared.errors.map(({ code }) => code)),
     authenticate: (value, how) => hosts.part("keys").authenticate(value, how),
+    hold: (credential) => hosts.part("heldCredentials").hold(credential),
     config,
     log,
     origin,

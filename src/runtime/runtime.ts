@@ -141,7 +141,7 @@ class ServiceRuntime implements Runtime {
 
   /** Opens the store and the components that read it, and creates the configured admin key. */
   private async openStore(storage: Storage): Promise<ServiceParts> {
-    const { config, options, state, contributions, declared, groups, outbox, instance, log, clock, newId } =
+    const { config, options, state, contributions, declared, groups, outbox, instance, log, clock, newId, stopping } =
       this.assembly;
     this.opened.push({ name: "storage", close: () => storage.close() });
     const parts = await openServiceParts(
@@ -162,6 +162,7 @@ class ServiceRuntime implements Runtime {
         trace: this.assembly.trace,
         clock,
         newId,
+        stopping: stopping.signal,
         acceptRollback: options.acceptRollback === true,
         acceptSecret: options.acceptSecret === true,
         acceptEnvironment: options.acceptEnvironment === true,

@@ -10,6 +10,7 @@ import type { AgentService } from "../identity/agents.ts";
 import { createProcessList } from "../cluster/processes.ts";
 import type { Declarations } from "./plugins/declarations.ts";
 import type { Outbox } from "../delivery/outbox.ts";
+import { createHeldCredentials, type HeldCredentials } from "../identity/held-credentials.ts";
 import type { KeyService } from "../identity/keys.ts";
 import { grantState } from "../domain/grants.ts";
 import { suggestedRuleState } from "../domain/suggested-rules.ts";
@@ -32,6 +33,7 @@ export interface ServiceParts {
   ledger: OpenLedger;
   policies: PolicyService;
   keys: KeyService;
+  heldCredentials: HeldCredentials;
   users: UserList;
   agents: AgentService;
   states: IdentityServices["states"];
@@ -62,6 +64,7 @@ interface PartsOptions {
   /** Returns a new UUIDv7. */
   newId(): string;
   groups: Groups;
+  stopping: AbortSignal;
   acceptRollback: boolean;
   acceptSecret: boolean;
   acceptEnvironment: boolean;
@@ -98,11 +101,21 @@ export async function openServiceParts(options: PartsOptions, opened: Disposer[]
     ledger,
   });
   const { directory: _, ...people } = identity;
+  const heldCredentials = createHeldCredentials({
+    refresh: (credential) => identity.keys.refresh(credential),
+    seenEpoch: () => heads.continuity.seen().epoch,
+    onEpoch: (listener) => heads.onEpoch(listener),
+    scopes: options.declared.scopes,
+    clock,
+    stopping: options.stopping,
+  });
+  opened.push({ name: "held credentials", close: async () => heldCredentials.stop() });
   return {
     storage,
     ledger,
     policies,
     ...people,
+    heldCredentials,
     vault,
     seals,
     rotateLogKey: (rotation) =>

@@ -231,6 +231,10 @@ class Batch {
         this.policySet = digest;
         return Promise.resolve();
       },
+      increaseEpoch: () => {
+        this.move();
+        this.epoch += 1;
+      },
     };
   }
 

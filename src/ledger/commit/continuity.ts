@@ -96,14 +96,20 @@ export async function extendsTrustedHead(
   return edge.length === head.edge.length && edge.every((hash, i) => equalBytes(hash, head.edge[i] as Uint8Array));
 }
 
-/** @param reader a reader of the store outside transactions */
-export function createContinuity(start: StoredHead, reader: StorageReader): Continuity {
+/**
+ * @param reader a reader of the store outside transactions
+ * @param epochChanged called after the first head of each new epoch was recorded; must not throw
+ */
+export function createContinuity(start: StoredHead, reader: StorageReader, epochChanged: () => void): Continuity {
   let seen: LedgerHead = start;
   /** Incarnation of the running database, which was verified to contain every head that this process has read. */
   let incarnation = start.server?.incarnation;
 
   function advance(head: LedgerHead): void {
-    if (head.size > seen.size) seen = head;
+    if (head.size <= seen.size) return;
+    const { epoch } = seen;
+    seen = head;
+    if (head.epoch !== epoch) epochChanged();
   }
 
   async function observe(read: () => Promise<StoredHead>): Promise<StoredHead> {
