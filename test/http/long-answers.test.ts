@@ -1,7 +1,7 @@
 /** Answers that outlast their request end when the credential that opened them ends, or when its rights change. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { openAnswer, type OpenAnswer } from "../support/open-answer.ts";
+import { openAnswer, startWaiting, type OpenAnswer } from "../support/open-answer.ts";
 import { invite, PAGE, startPeople, type Person } from "../support/people.ts";
 import { ALLOWED, ASKED, makeKey, type Answer, type Service } from "../support/service.ts";
 import { until, withTimeout } from "../support/wait.ts";
@@ -18,7 +18,7 @@ let service: Service;
 let n = 0;
 before(async () => {
   service = await startPeople({
-    pluginOptions: { actions: { max_waits_per_key: 2 } },
+    pluginOptions: { actions: { max_waits_per_key: 1 } },
     change(config) {
       config.groups = { contractors: { members: [], agents: ["only-this-bot"] } };
       config.server.max_wait_seconds = 3600;
@@ -95,10 +95,7 @@ describe("an answer that outlasts its request ends, and delivers nothing more, w
         unread: await openAnswer(service, "/v1/events", headers),
       };
       const [read, idle] = [streams.read.follow(), streams.idle.follow()];
-      const poll = (): Promise<Answer> => service.call("GET", `/v1/actions/${id}?wait=3600`, { key: null, headers });
-      const polls = [poll(), poll()];
-      // The limit is two waits for each key.
-      await until("both polls wait", async () => (await poll()).status === 429);
+      const waiting = await startWaiting(service, id, headers);
       assert.match((await streams.unread.next()) ?? "", /event: position/);
       const earlier = await submit(ALLOWED);
       await until("an event arrives", () => read.text().includes(earlier));
@@ -109,10 +106,9 @@ describe("an answer that outlasts its request ends, and delivers nothing more, w
       await until("the streams end", () => read.hasEnded() && idle.hasEnded());
       assert.ok(!read.text().includes(later), "a later event was delivered");
       assert.ok(!(await restOf(streams.unread)).includes(earlier), "an earlier event was delivered later");
-      for (const { status, body } of await withTimeout("the polls", Promise.all(polls))) {
-        assert.ok([401, 409].includes(status), JSON.stringify(body));
-        assert.equal(body.id, undefined);
-      }
+      const { status, body } = await waiting();
+      assert.ok([401, 409].includes(status), JSON.stringify(body));
+      assert.equal(body.id, undefined);
     });
 });
 

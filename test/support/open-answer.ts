@@ -1,5 +1,6 @@
 /** Reads a response while a test changes the service. */
-import type { Service } from "./service.ts";
+import type { Answer, Service } from "./service.ts";
+import { until, withTimeout } from "./wait.ts";
 
 export interface OpenAnswer {
   status: number;
@@ -58,4 +59,25 @@ export async function openAnswer(
       reader?.cancel().catch(() => undefined);
     },
   };
+}
+
+/**
+ * Starts a long poll of an action, and resolves when it waits. The service must allow one wait for each key.
+ * @returns a function that resolves with the response
+ */
+export async function startWaiting(
+  service: Service,
+  id: string,
+  headers: Record<string, string>,
+): Promise<() => Promise<Answer>> {
+  const poll = (seconds: number): Promise<Answer> =>
+    service.call("GET", `/v1/actions/${id}?wait=${seconds}`, { key: null, headers });
+  for (;;) {
+    const waiting = poll(3600);
+    let isRefused = false;
+    void waiting.then(({ status }) => (isRefused = status === 429));
+    // The short poll is refused while the long one waits. If the short one arrives first, the long one is refused.
+    await until("the poll waits", async () => isRefused || (await poll(0)).status === 429);
+    if (!isRefused) return () => withTimeout("the poll", waiting);
+  }
 }

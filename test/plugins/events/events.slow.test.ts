@@ -307,7 +307,7 @@ describe("the event stream", () => {
     await submit();
     const { text, ended } = await reading;
     assert.ok(ended);
-    assert.match(text, /: the API key was revoked\n$/);
+    assert.match(text, /\n: the key "short-lived" was revoked[^\n]*\n$/);
     assert.ok(!text.includes('"type":"decision"'), "nothing after the revocation");
   });
 
