@@ -27,11 +27,11 @@ const TAG = "actions";
 const Options = Type.Object(
   {
     max_waits_per_key: Type.Integer({
-      default: 500,
+      default: 100,
       minimum: 1,
       maximum: 100_000,
       description:
-        "Maximum number of requests with one API key that can wait for pending actions at the same time, per process.",
+        "Maximum number of requests of one API key or user that can wait for pending actions at the same time, per process.",
     }),
     unknown_after_minutes: Type.Integer({
       default: 60,

@@ -11,7 +11,7 @@ const Options = Type.Object(
       default: 20,
       minimum: 1,
       maximum: 100_000,
-      description: "Maximum number of open streams for one API key.",
+      description: "Maximum number of open streams of one API key or user.",
     }),
     max_streams: Type.Integer({
       default: 1000,

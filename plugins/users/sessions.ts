@@ -381,10 +381,13 @@ export class Sessions {
   private async validUntil(session: StoredSession, tx: LedgerTransaction | null = null): Promise<number | null> {
     const { seen_at, started_at, provider, parent } = session;
     const { session_idle_minutes, session_hours } = this.options;
+    const now = tx?.now ?? this.host.clock();
+    const check = provider?.refresh?.due_at ?? Infinity;
     const ownEnd = Math.min(
       seen_at + session_idle_minutes * 60_000,
       started_at + session_hours * 3_600_000,
-      provider?.refresh?.due_at ?? Infinity,
+      // A check that is still due could not be recorded.
+      check > now ? check : now + RETRY_AFTER,
     );
     if (parent === null) return ownEnd;
     const parentEnd = await this.recheck({ user_id: session.user_id, id: parent }, tx);

@@ -1,5 +1,5 @@
 /** Ends the stream of a response when the credential of its request ends or changes. */
-import type { HeldCredential } from "../identity/held-credentials.ts";
+import type { HeldCredential } from "../contract/held-credential.ts";
 import { utf8 } from "../domain/hash.ts";
 
 /**

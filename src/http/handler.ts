@@ -8,7 +8,7 @@ import type { Credential, Logger } from "../contract/host.ts";
 import type { AuthenticationResult, Authenticator } from "../contract/authenticator.ts";
 import type { Facade, FacadeCall } from "../contract/facade.ts";
 import type { Page } from "../contract/page.ts";
-import type { HeldCredential } from "../identity/held-credentials.ts";
+import type { HeldCredential } from "../contract/held-credential.ts";
 import type { CompletedRequest, Method, Reply, RequestContext, Route } from "../contract/resource.ts";
 import type { Tracing, TraceStage } from "../contract/tracer.ts";
 import { callerId } from "../domain/caller-id.ts";
@@ -216,6 +216,8 @@ class RequestHandler {
     let mayTakeLong = request.method === "GET" || request.method === "HEAD";
     const share = route.urgent === true ? UNLIMITED_SHARE : call.share;
     const { body, contentType } = await this.stage("read_body", () => endpoint.body.read(request, info, share));
+    // A slow upload can outlast the credential.
+    if (held !== null && !held.isCurrent()) await held.confirm();
     // Enter the queue only after the body has been read, so that slow uploads do not occupy a slot.
     if (route.queued === true) call.slot = options.queue.enter();
     const context: RequestContext = {

@@ -4,6 +4,7 @@
  * has ended or its rights differ, the answer ends.
  */
 import { Refusal } from "../contract/errors.ts";
+import type { HeldCredential } from "../contract/held-credential.ts";
 import type { Credential } from "../contract/host.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import type { JsonObject } from "../domain/json.ts";
@@ -11,28 +12,6 @@ import type { Scope } from "../domain/scopes.ts";
 
 /** Interval at which the times in credentials are checked, and minimum interval between two reads without a new epoch. */
 const CHECK_MS = 1000;
-
-/** The credential of one answer. */
-export interface HeldCredential {
-  /**
-   * Aborts when the credential has ended, its rights have changed, or the service begins to stop. Its reason is a
-   * `Refusal`. Reading this member starts the observation, which lasts until `release`.
-   */
-  readonly signal: AbortSignal;
-  /** Whether `signal` has been read. */
-  readonly isObserved: boolean;
-  /** Why the answer must end; null while it can continue. */
-  readonly refusal: Refusal | null;
-  /** Returns true if the credential is valid and as new as every epoch that this process has seen. Reads nothing. */
-  isCurrent(): boolean;
-  /**
-   * Returns the credential after reading it again if necessary. Rejects with INVALID_CREDENTIAL or MISSING_CREDENTIAL if
-   * it has ended, and with RIGHTS_CHANGED if its rights differ from those at the start of the answer.
-   */
-  confirm(): Promise<Credential>;
-  /** Ends the observation. */
-  release(): void;
-}
 
 interface Options {
   /** Reads the credential at the newest epoch. Resolves to null if it has ended. */

@@ -12,7 +12,7 @@ import { until } from "../support/wait.ts";
 
 const LOG_KEY = newKey();
 
-describe("with two processes on one Postgres, an answer of one ends when the other", { skip: withoutPostgres }, () => {
+describe("an answer of one of two processes on one Postgres", { skip: withoutPostgres }, () => {
   let server: PostgresServer;
   let here: Service;
   let there: Service;
@@ -49,7 +49,7 @@ describe("with two processes on one Postgres, an answer of one ends when the oth
   const submit = async (body: object): Promise<string> => (await here.call("POST", "/v1/actions", { body })).body.id;
   const person = (): Promise<Person> => invite(here, { name: `Person ${++n}`, roles: ["approver", "auditor"] });
 
-  const cases: Record<string, () => Promise<{ headers: Record<string, string>; end(): Promise<Answer> }>> = {
+  const changes: Record<string, () => Promise<{ headers: Record<string, string>; end(): Promise<Answer> }>> = {
     async "deactivates its user"() {
       const who = await person();
       const end = () => change("POST", `/v1/users/${who.id}/end`, { reason: "left" });
@@ -80,28 +80,30 @@ describe("with two processes on one Postgres, an answer of one ends when the oth
     },
   };
 
-  for (const [name, open] of Object.entries(cases))
-    it(name, async () => {
+  it("ends when another process ends its credential or takes rights from it", async () => {
+    for (const [name, open] of Object.entries(changes)) {
       const { headers, end } = await open();
       const id = await submit({ ...ASKED, params: { ...ASKED.params, n: ++n } });
       const stream = (await openAnswer(there, "/v1/events", headers)).follow();
       const idle = (await openAnswer(there, "/v1/events?type=stop", headers)).follow();
       const waiting = await startWaiting(there, id, headers);
       const earlier = await submit(ALLOWED);
-      await until("an event arrives", () => stream.text().includes(earlier));
+      await until(`an event arrives before the other ${name}`, () => stream.text().includes(earlier));
       const ended = await end();
       assert.ok(ended.status < 300, JSON.stringify(ended.body));
       const later = await Promise.all(Array.from({ length: 20 }, () => submit(ALLOWED)));
-      await until("the streams end", () => stream.hasEnded() && idle.hasEnded());
+      await until(`the streams end after the other ${name}`, () => stream.hasEnded() && idle.hasEnded());
       assert.deepEqual(
         later.filter((each) => stream.text().includes(each)),
         [],
+        name,
       );
       const { status, body } = await waiting();
-      assert.ok([401, 409].includes(status), JSON.stringify(body));
-    });
+      assert.ok([401, 409].includes(status), `${name}: ${JSON.stringify(body)}`);
+    }
+  });
 
-  it("leaves it open when the other changes the rights of others", async () => {
+  it("continues when another process changes the rights of others", async () => {
     const { key } = await makeKey(here, { name: `key ${++n}`, scopes: ["events:read", "actions:read"] }, admin);
     const opened = await openAnswer(there, "/v1/events", { authorization: `Bearer ${key}` });
     const stream = opened.follow();

@@ -189,6 +189,34 @@ describe("an answer that outlasts its request", () => {
     assert.deepEqual([status, body.code, body.permit], [409, "RIGHTS_CHANGED", undefined], JSON.stringify(body));
   });
 
+  it("is a refusal if its request was uploaded slowly, and its key is revoked meanwhile", async () => {
+    const { id, key } = await reader(["actions:submit", "actions:read"]);
+    const text = new TextEncoder().encode(JSON.stringify(ALLOWED));
+    let isBeingRead: () => void = () => {};
+    const reading = new Promise<void>((resolve) => (isBeingRead = resolve));
+    let revoked: () => void = () => {};
+    const revocation = new Promise<void>((resolve) => (revoked = resolve));
+    const body = new ReadableStream<Uint8Array>(
+      {
+        async pull(controller) {
+          isBeingRead();
+          await revocation;
+          controller.enqueue(text);
+          controller.close();
+        },
+      },
+      { highWaterMark: 0 },
+    );
+    const headers = { ...bearer(key), "content-type": "application/json" };
+    const init = { method: "POST", headers, body, duplex: "half" } as RequestInit;
+    const answer = service.runtime.fetch(new Request("http://assent.test/v1/gate/decide", init));
+    await reading;
+    await revoke(id);
+    revoked();
+    const { status } = await answer;
+    assert.equal(status, 401);
+  });
+
   it("is the answer to the request that ends its own credential", async () => {
     const { id, key } = await reader(["keys:manage"]);
     assert.equal((await service.call("DELETE", `/v1/api-keys/${id}`, { key })).status, 200);

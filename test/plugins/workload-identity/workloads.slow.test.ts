@@ -10,10 +10,12 @@ import users from "../../../plugins/users/index.ts";
 import workloadIdentity from "../../../plugins/workload-identity/index.ts";
 import { type DecisionEntry, decodeEntry, type User } from "../../../src/core.ts";
 import { toRfc3339, type Plugin } from "../../../src/plugin.ts";
-import { addUser, invite, type Person } from "../../support/people.ts";
+import { openAnswer, type OpenAnswer } from "../../support/open-answer.ts";
+import { addUser, invite, PAGE, type Person } from "../../support/people.ts";
 import { ROOT } from "../../support/process.ts";
 import { makeKey, startService, type Answer, type Service } from "../../support/service.ts";
 import { startTokenIssuer, type TokenIssuer } from "../../support/token-issuer.ts";
+import { until } from "../../support/wait.ts";
 
 const AUDIENCE = "https://assent.example.com";
 const GITHUB = "https://token.actions.githubusercontent.com";
@@ -323,6 +325,33 @@ test("an ID-JAG of someone who never signed in, or who was deactivated, is rejec
   assert.equal((await submit(token, "desktop", "pay")).status, 401);
   const after = await service.call("GET", `/v1/actions/${asked.body.id}`, { key: service.admin });
   assert.equal(after.body.status, "cancelled");
+});
+
+test("an agent that acts for a user uses up neither the user's rate limit nor their event streams", async () => {
+  const grace = await signedInUser("grace");
+  const token = await company.sign(idJagClaims("grace"), { typ: "oauth-id-jag+jwt" });
+  const left = ({ headers }: Answer): number => Number(/r=(\d+)/.exec(headers.get("ratelimit") ?? "")?.[1]);
+  const before = left(await grace.call("GET", "/v1/me"));
+  const opened: OpenAnswer[] = [];
+  const open = async (headers: Record<string, string>): Promise<number> => {
+    const stream = await openAnswer(service, "/v1/events", headers);
+    opened.push(stream);
+    return stream.status;
+  };
+  for (;;) if ((await open({ authorization: `Bearer ${token}` })) === 429) break;
+  assert.equal(await open({ ...PAGE, cookie: grace.cookie }), 200);
+  assert.equal(left(await grace.call("GET", "/v1/me")), before - 2);
+  for (const stream of opened) stream.close();
+});
+
+test("an event stream ends when the token that opened it expires", async () => {
+  const token = await signGithub("acme/web");
+  const stream = (await openAnswer(service, "/v1/events", { authorization: `Bearer ${token}` })).follow();
+  await until("the stream begins", () => stream.text() !== "");
+  service.clock.now += 3_600_000;
+  const later = await submit(service.agent, "support-bot", "wait");
+  await until("the stream ends", () => stream.hasEnded());
+  assert.ok(!stream.text().includes(later.body.id));
 });
 
 test("a workload token can neither approve nor manage, whatever it claims", async () => {
