@@ -53,16 +53,16 @@ describe("an answer of one of two processes on one Postgres", { skip: withoutPos
     async "deactivates its user"() {
       const who = await person();
       const end = () => change("POST", `/v1/users/${who.id}/end`, { reason: "left" });
-      return { headers: { ...PAGE, cookie: who.cookie }, end };
+      return { headers: { ...PAGE, ...who.session }, end };
     },
     async "signs its user out"() {
       const who = await person();
-      return { headers: { ...PAGE, cookie: who.cookie }, end: () => who.call("DELETE", "/v1/session") };
+      return { headers: { ...PAGE, ...who.session }, end: () => who.call("DELETE", "/v1/session") };
     },
     async "takes a role from its user"() {
       const who = await person();
       const end = () => change("PATCH", `/v1/users/${who.id}`, { roles: ["approver"] });
-      return { headers: { ...PAGE, cookie: who.cookie }, end };
+      return { headers: { ...PAGE, ...who.session }, end };
     },
     async "revokes its key"() {
       const { id, key } = await makeKey(here, { name: `key ${++n}`, scopes: ["events:read", "actions:read"] }, admin);

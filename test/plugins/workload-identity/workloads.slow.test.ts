@@ -339,7 +339,7 @@ test("an agent that acts for a user uses up neither the user's rate limit nor th
     return stream.status;
   };
   for (;;) if ((await open({ authorization: `Bearer ${token}` })) === 429) break;
-  assert.equal(await open({ ...PAGE, cookie: grace.cookie }), 200);
+  assert.equal(await open({ ...PAGE, ...grace.session }), 200);
   assert.equal(left(await grace.call("GET", "/v1/me")), before - 2);
   for (const stream of opened) stream.close();
 });
