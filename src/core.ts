@@ -469,7 +469,7 @@ export { utcOffset } from "./domain/time-zone.ts";
 
 // Coverage statements
 export { countSuccesses, findFirstEntry } from "./audit/coverage.ts";
-export { COVERAGE_ENTRY, CoverageStatement, findStatementFault } from "./domain/effects/coverage-statement.ts";
+export { COVERAGE_ENTRY, CoverageStatement, findStatementFault, hasGap } from "./domain/effects/coverage-statement.ts";
 
 // Programs
 export { ProgramError, type ProgramResult, runProgram } from "./programs/run-program.ts";

@@ -13,7 +13,7 @@ import {
 } from "../../src/plugin.ts";
 import { listExecutions } from "./executions.ts";
 import * as schema from "./schemas.ts";
-import { listNewestStatements, listStatements, recordStatement } from "./statements.ts";
+import { listCurrentStatements, listStatements, recordStatement } from "./statements.ts";
 
 const TAG = "coverage";
 const scopes = defineScopes("coverage", ["write"]);
@@ -99,15 +99,15 @@ function gauges(host: CoreHost): Gauge[] {
   return [
     {
       name: "assent_coverage_effects",
-      help: "Effects in the newest coverage statement of each source, and actions without an effect (missing).",
+      help: "Effects in the newest coverage statement of each source, and actions without an effect (missing). Unmatched and missing also include other windows of its last day that were not compared again.",
       labels: ["source", "result"],
       async read() {
-        return (await listNewestStatements(host)).flatMap(({ source, effects, actions }) =>
+        return (await listCurrentStatements(host)).flatMap(({ newest: { source, effects }, gaps }) =>
           Object.entries({
             matched: effects.matched,
-            unmatched: effects.unmatched,
+            unmatched: gaps.reduce((sum, gap) => sum + gap.effects.unmatched, 0),
             unknown: effects.unknown,
-            missing: actions.missing,
+            missing: gaps.reduce((sum, gap) => sum + gap.actions.missing, 0),
           }).map(([result, value]) => ({ labels: { source, result }, value })),
         );
       },
@@ -117,7 +117,7 @@ function gauges(host: CoreHost): Gauge[] {
       help: "End of the window of the newest coverage statement of each source, as a Unix time.",
       labels: ["source"],
       read: async () =>
-        (await listNewestStatements(host)).map(({ source, to }) => ({
+        (await listCurrentStatements(host)).map(({ newest: { source, to } }) => ({
           labels: { source },
           value: (parseRfc3339(to) ?? 0) / 1000,
         })),

@@ -7,6 +7,7 @@ import {
   type CoverageStatement,
   decodeEntry,
   findStatementFault,
+  hasGap,
   toActor,
   toHex,
 } from "../../src/core.ts";
@@ -23,6 +24,19 @@ import type { StatementRecord } from "./schemas.ts";
 
 const LIST = "statement/";
 const NEWEST = "newest/";
+const DAY = 86_400_000;
+/** Maximum number of statements with a gap that the metrics of a source add up. */
+const MAX_GAPS = 100;
+
+/**
+ * The current statements of a source: the one whose window ends last, and the statements with a gap in the day before
+ * that end, unless a newer statement compared their whole window again.
+ */
+interface Current {
+  newest: Summary;
+  gaps: Summary[];
+}
+type Summary = Pick<CoverageStatement, "from" | "to"> & { seq: number };
 /**
  * Minimum time, in milliseconds, from the end of a window to its statement, because the clocks of processes can differ.
  */
@@ -77,7 +91,8 @@ export async function recordStatement(
       by: toActor(caller.key, caller.principal),
     });
     await documents.put(listKey(entry.seq), { seq: entry.seq }, null);
-    await documents.put(`${NEWEST}${statement.source}`, { seq: entry.seq }, newest?.version ?? null);
+    const current = addStatement((newest?.value ?? null) as Current | null, { ...statement, seq: entry.seq });
+    await documents.put(`${NEWEST}${statement.source}`, { ...current }, newest?.version ?? null);
     return entry;
   });
   return readStatement(host, seq);
@@ -99,10 +114,41 @@ export async function listStatements(
   return { statements, last: documents.length > limit ? (page.at(-1) ?? null) : null };
 }
 
-/** Returns the newest statement of each source. */
-export async function listNewestStatements(host: CoreHost): Promise<StatementRecord[]> {
-  const documents = await host.documents.list({ prefix: NEWEST, limit: 100 });
-  return Promise.all(documents.map((document) => readStatement(host, seqOf(document))));
+const timeOf = (text: string): number => parseRfc3339(text) ?? 0;
+
+function addStatement(before: Current | null, statement: CoverageStatement & { seq: number }): Current {
+  const { seq, from, to } = statement;
+  const added: Summary = { seq, from, to };
+  const newest = before !== null && timeOf(before.newest.to) > timeOf(to) ? before.newest : added;
+  const isOpen = (gap: Summary): boolean =>
+    timeOf(gap.to) > timeOf(newest.to) - DAY && (timeOf(gap.from) < timeOf(from) || timeOf(gap.to) > timeOf(to));
+  const gaps = (before?.gaps ?? []).filter(isOpen);
+  if (hasGap(statement)) gaps.push(added);
+  return { newest, gaps: gaps.slice(-MAX_GAPS) };
+}
+
+/** Returns the current statements of each source: the newest, and those with a gap. */
+export async function listCurrentStatements(
+  host: CoreHost,
+): Promise<{ newest: StatementRecord; gaps: StatementRecord[] }[]> {
+  const documents: Document[] = [];
+  for (;;) {
+    const after = documents.at(-1)?.key;
+    const page = await host.documents.list({
+      prefix: NEWEST,
+      limit: 100,
+      ...(after === undefined ? {} : { after }),
+    });
+    documents.push(...page);
+    if (page.length < 100) break;
+  }
+  const read = ({ seq }: Summary): Promise<StatementRecord> => readStatement(host, seq);
+  return Promise.all(
+    documents.map(async ({ value }) => {
+      const { newest, gaps } = value as unknown as Current;
+      return { newest: await read(newest), gaps: await Promise.all(gaps.map(read)) };
+    }),
+  );
 }
 
 /** Reads the statement from its ledger entry, because the ledger does not protect the list against changes. */

@@ -21,6 +21,7 @@ const CANNOT_SEE = [
   "Calls of accounts, regions and services that the trail does not log.",
   "Data events, such as reads and writes of S3 objects, unless the trail selects them.",
   "Parameters that AWS omits from a record or shortens.",
+  "Effects of calls that AWS reports as failed, such as with an internal error.",
 ];
 
 export default definePlugin({

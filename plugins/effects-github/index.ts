@@ -27,6 +27,7 @@ const CANNOT_SEE = [
   "Git events (clone, fetch and push) after 7 days, and all events after 180 days.",
   "API requests, unless the log is streamed with API request events.",
   "The content of pushes: the log names the repository, not the commits.",
+  "Who chose the id of an action: user agents and commit messages are texts of the agent.",
 ];
 
 export default definePlugin({
@@ -53,6 +54,12 @@ async function* readAuditLog(
     const attached = actionIdMembers
       .map((pointer) => findActionId(findRecordString(value, pointer) ?? ""))
       .find((id) => id !== null);
+    const status = Number(value["status_code"] ?? 0);
+    // A request that GitHub refused has no effect, and so confirms no success.
+    if (status >= 400 && status < 500) {
+      yield { line, event: null };
+      continue;
+    }
     yield {
       line,
       event: {

@@ -23,6 +23,8 @@ const Options = effectSourceOptions({
 
 const CANNOT_SEE = [
   "Statement classes and relations that pgaudit.log and pgaudit.role do not select.",
+  "Writes in the WITH clause of another statement, and all tables after the first one, unless pgaudit.log_relation is on or pgaudit.role selects the tables.",
+  "Rows that foreign keys delete or change (ON DELETE CASCADE), and functions written in C.",
   "Whether a statement failed or its transaction was rolled back: pgaudit records it before it runs.",
   "What a superuser did after changing pgaudit's settings.",
 ];
@@ -47,10 +49,27 @@ interface LogLine {
   session_id: string;
   application_name: string;
   message: string;
+  state_code: string;
+  /** The statement and the place in a function that caused the message. pgaudit hides both. */
+  context: string;
+  query: string;
+  /** Source file, if the server's `log_error_verbosity` is `verbose`. */
+  location: string;
 }
 
 /** Columns of `csvlog`. Newer servers append more columns. */
-const COLUMNS = { timestamp: 0, user: 1, dbname: 2, session_id: 5, message: 13, application_name: 22 } as const;
+const COLUMNS = {
+  timestamp: 0,
+  user: 1,
+  dbname: 2,
+  session_id: 5,
+  state_code: 12,
+  message: 13,
+  context: 18,
+  query: 19,
+  location: 21,
+  application_name: 22,
+} as const;
 
 async function* readCsvLog(text: AsyncIterable<string>): AsyncIterable<LogLine> {
   for await (const { line, fields } of readCsvRecords(text)) {
@@ -65,6 +84,10 @@ async function* readCsvLog(text: AsyncIterable<string>): AsyncIterable<LogLine> 
       session_id: column("session_id"),
       application_name: column("application_name"),
       message: column("message"),
+      state_code: column("state_code"),
+      context: column("context"),
+      query: column("query"),
+      location: column("location"),
     };
   }
 }
@@ -80,31 +103,67 @@ async function* readJsonLog(text: AsyncIterable<string>): AsyncIterable<LogLine>
       session_id: member("session_id"),
       application_name: member("application_name"),
       message: member("message"),
+      state_code: member("state_code"),
+      context: member("context"),
+      query: member("statement"),
+      location: member("file_name"),
     };
   }
 }
 
 const PREFIX = "AUDIT: ";
+/** What pgaudit writes instead of the text after the first line of a statement, with `pgaudit.log_statement_once`. */
+const PREVIOUSLY_LOGGED = "<previously logged>";
 
 async function* readAuditEntries(lines: AsyncIterable<LogLine>): AsyncIterable<SourceRecord> {
-  // With pgaudit.log_relation and object logging, a statement has one log entry per relation.
-  const statements = new Map<string, string>();
+  /** The newest statement of each session. */
+  const newest = new Map<string, { id: string; statement: string; parameter: string | null }>();
   for await (const line of lines) {
     if (!line.message.startsWith(PREFIX)) continue;
+    // The audited user can write such a message, too, with RAISE in a function.
+    if (!isFromPgaudit(line)) {
+      yield { line: line.line, event: null };
+      continue;
+    }
     const fields = parseCsvLine(line.message.slice(PREFIX.length));
     if (fields === null || fields.length < 8 || !/^(?:SESSION|OBJECT)$/.test(fields[0] as string))
       throw new SourceFault(line.line, "the message is not a pgaudit entry");
-    const [, statementId, substatementId] = fields as [string, string, string];
-    const statement = `${statementId}/${substatementId}`;
-    const isRepeated = statements.get(line.session_id) === statement;
-    statements.set(line.session_id, statement);
-    yield { line: line.line, event: isRepeated ? null : toEvent(line, fields) };
+    const [, statementId, substatementId, , , , , text = "", parameter = null] = fields;
+    const id = `${line.session_id}/${statementId}/${substatementId}`;
+    const earlier = newest.get(line.session_id);
+    const statement = text === PREVIOUSLY_LOGGED && earlier?.id === id ? earlier : { id, statement: text, parameter };
+    newest.set(line.session_id, statement);
+    yield { line: line.line, event: toEvent(line, fields, statement) };
   }
 }
 
-function toEvent(line: LogLine, fields: string[]): NonNullable<SourceRecord["event"]> {
-  const [, statementId, substatementId, statementClass, command, objectType, objectName, statement, parameter] =
-    fields as [string, string, string, string, string, string, string, string, string | undefined];
+/**
+ * Returns true if pgaudit wrote the line, and not a function of the audited user: pgaudit hides the context and the
+ * statement, which Postgres adds to all messages of functions.
+ */
+function isFromPgaudit({ state_code, context, query, location }: LogLine): boolean {
+  return (
+    context === "" &&
+    query === "" &&
+    /^(?:00000)?$/.test(state_code) &&
+    (location === "" || /(?:^|[\s/])pgaudit\.c(?::|$)/.test(location))
+  );
+}
+
+function toEvent(
+  line: LogLine,
+  fields: string[],
+  { id, statement, parameter }: { id: string; statement: string; parameter: string | null },
+): NonNullable<SourceRecord["event"]> {
+  const [, , , statementClass, command, objectType, objectName] = fields as [
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
+  ];
   // Postgres writes `2026-01-31 12:00:00.000 UTC`. The setting log_timezone determines the time zone.
   const time = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?) (?:UTC|GMT)$/.exec(line.timestamp);
   const at = time === null ? null : parseRfc3339(`${time[1]}T${time[2]}Z`);
@@ -124,10 +183,12 @@ function toEvent(line: LogLine, fields: string[]): NonNullable<SourceRecord["eve
     object_type: objectType,
     object_name: objectName,
     statement,
-    parameter: parameter ?? null,
+    parameter,
   };
   return {
-    id: `${line.session_id}/${statementId}/${substatementId}`,
+    // A statement has one line for each table, and for each command of its WITH clause.
+    id: `${id}/${statementClass}/${command}/${objectType}/${objectName}`,
+    part_of: id,
     at,
     event: `${statementClass}/${command}`,
     // A background process has no user, but each effect of a coverage statement needs an actor.

@@ -357,6 +357,81 @@ test("pgaudit: reads jsonlog, and takes the id from the application name", async
   assert.match(old.err, /message\.json:1: the message is not a pgaudit entry/);
 });
 
+test("pgaudit: what the audited user writes hides no effect, and confirms no success", async () => {
+  const allowed = await act("postgres", "query", { sql: "update a set x = 1" });
+  const faked = await act("postgres", "query", { sql: "update b set x = 1" });
+  const stamp = `${time().slice(0, 23).replace("T", " ")} UTC`;
+  const line = (session: string, user: string, entry: string, over: object = {}): string =>
+    JSON.stringify({ timestamp: stamp, user, session_id: session, message: `AUDIT: ${entry}`, ...over });
+  const role = (id: string): string => `assent_${id.replaceAll("-", "")}_0123456789ab`;
+  // What RAISE LOG adds.
+  const context = "PL/pgSQL function inline_code_block line 1 at RAISE";
+  const statement = "DO $$ BEGIN RAISE LOG 'AUDIT: …'; END $$";
+  const update = (n: number, sql: string, object = ""): string =>
+    `SESSION,${n},1,WRITE,UPDATE,,${object},"${sql}",<none>`;
+  const log = [
+    line("a.1", role(allowed), "SESSION,1,1,READ,SELECT,TABLE,public.a,update a set x = 1,<none>"),
+    line("a.1", role(allowed), update(1, "update a set x = 1", "public.a")),
+    line("a.1", role(allowed), update(1, "update a set x = 1", "public.c")),
+    line("a.2", role(faked), update(1, "update b set x = 1"), { context, statement }),
+    line("a.2", role(faked), update(1, "update b set x = 1"), { context }),
+    line("a.2", role(faked), update(1, "update b set x = 1"), { statement }),
+    line("a.2", role(faked), update(1, "update b set x = 1"), { state_code: "38000" }),
+    line("a.2", role(faked), update(1, "update b set x = 1"), { file_name: "pl_exec.c" }),
+    line("a.3", "shell", "nothing", { context, statement }),
+    line("a.4", "shell", update(2, "update hidden set x = 1"), { context, statement }),
+    line("a.4", "shell", update(2, "update hidden set x = 1"), { file_name: "pgaudit.c", state_code: "00000" }),
+    line("a.5", "shell", update(3, `select '\u0001'`)).replace("\\u0001", "\u0001").slice(0, -1) + "}",
+  ].join("\n");
+  endWindow();
+  const bytes = Buffer.from(`${log}\n`, "latin1");
+  bytes[bytes.indexOf(1)] = 0xff;
+  const { out, err, code } = await reconcile("database-json", { "forged.json": bytes }, "--json");
+  assert.equal(code, EXIT_CODES.unverified, err);
+  const { effects, actions, missing, unmatched, skipped } = JSON.parse(out);
+  assert.deepEqual(effects, { total: 3, matched: 1, unmatched: 2, unknown: 0 });
+  assert.deepEqual(actions, { total: 2, matched: 1, missing: 1, unknown: 0 });
+  assert.equal(missing[0].id, faked);
+  assert.deepEqual(
+    unmatched.map(({ actor }: { actor: string }) => actor),
+    ["shell", "shell"],
+  );
+  assert.deepEqual([skipped.no_effect, skipped.unmapped], [8, 1]);
+});
+
+test("a gap stays in the metrics after clean statements of other windows, and of 100 other sources", async () => {
+  endWindow();
+  const { out } = await reconcile("trail", { "none.json": "" }, "--json", "--dry-run");
+  const empty = JSON.parse(out);
+  const post = async (over: object) => {
+    const { status, body } = await service.call("POST", "/v1/coverage", {
+      key: service.admin,
+      body: {
+        ...empty,
+        source: "gap",
+        operations: [{ tool: "x", operation: "y" }],
+        actions: { total: 0, matched: 0, missing: 0, unknown: 0 },
+        missing: [],
+        ...over,
+      },
+    });
+    assert.equal(status, 201, JSON.stringify(body));
+  };
+  const gap = { id: "e", at: empty.from, event: "e", actor: "a", action_id: null, reason: "no_action" };
+  await post({ effects: { total: 1, matched: 0, unmatched: 1, unknown: 0 }, unmatched: [gap] });
+  const metric = async (): Promise<string | undefined> =>
+    /assent_coverage_effects\{source="gap",result="unmatched"\} (\d+)/.exec(
+      (await service.call("GET", "/metrics", { key: service.admin })).body as string,
+    )?.[1];
+  const millisecond = (text: string, by: number): string => new Date(Date.parse(text) + by).toISOString();
+  await post({ from: millisecond(empty.from, -1), to: empty.from });
+  await post({ from: empty.to, to: millisecond(empty.to, 1) });
+  for (let i = 0; i < 101; i++) await post({ source: `a${i}` });
+  assert.equal(await metric(), "1");
+  await post({});
+  assert.equal(await metric(), "0");
+});
+
 test("the service refuses a statement that leaves out a success, is inconsistent or is too early", async () => {
   await act("s3", "put_object", { bucket: "reports", key: "z" });
   endWindow();
@@ -406,7 +481,7 @@ test("the list of executions has pages", async () => {
     cursor = `&cursor=${encodeURIComponent(body.next_cursor)}`;
   }
   assert.equal(new Set(seen).size, seen.length);
-  assert.equal(seen.length, 18);
+  assert.equal(seen.length, 22);
 });
 
 test("the audit counts again, and finds a statement that the store does not list", async () => {

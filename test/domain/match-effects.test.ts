@@ -112,6 +112,58 @@ describe("effects with an id", () => {
     assert.deepEqual(actions, { total: 1, matched: 1, missing: 0, unknown: 0 });
   });
 
+  test("are unmatched if their action was erased, with any parameters, and without an id, too", () => {
+    for (const id of [A, null]) {
+      const { unmatched } = reconcile([action(A, { params: null })], [effect("1", id, { key: "secrets.csv" })]);
+      assert.deepEqual(
+        unmatched.map(({ reason }) => reason),
+        ["erased"],
+      );
+    }
+  });
+
+  test("are unmatched after another effect of their action before the window, whatever the order of the files is", () => {
+    const long = action(A, { started_at: DAY - HOUR, ended_at: DAY + HOUR });
+    const own = effect("1", A, { at: DAY - 1000 });
+    const copy = effect("2", A, { at: DAY + 1000 });
+    for (const events of [
+      [own, copy],
+      [copy, own],
+    ])
+      assert.deepEqual(
+        reconcile([long], events).unmatched.map(({ id, reason }) => [id, reason]),
+        [["2", "already_matched"]],
+      );
+    assert.deepEqual(
+      reconcile([long], [copy]).unmatched.map(({ reason }) => reason),
+      ["not_read"],
+    );
+    const earlier = effect("0", null, { at: DAY - 2 * HOUR, key: "other" });
+    assert.equal(reconcile([long], [earlier, copy]).effects.matched, 1);
+  });
+
+  test("are unmatched with a text that is not UTF-8, and a number that a double cannot represent", () => {
+    const mapping = { ...MAPPING, params: { size: "/size" } };
+    for (const size of ["a\uFFFD", 2 ** 53 + 2]) {
+      const matcher = createEffectMatcher([action(A, { params: { size } })], { ...WINDOW, mappings: [mapping] });
+      matcher.add({ ...effect("1", A), record: { size } });
+      assert.equal(matcher.finish().effects.unmatched, 1);
+    }
+  });
+
+  test("count each part of an operation with other parameters or another operation", () => {
+    const drop: EffectMapping = { ...MAPPING, event: "delete", operation: "delete" };
+    const matcher = createEffectMatcher([action(A)], { ...WINDOW, mappings: [MAPPING, drop] });
+    const part = (id: string, over: object): SourceEvent => ({ ...effect(id, A), part_of: "s/1", ...over });
+    matcher.add(part("1", {}));
+    matcher.add(part("2", {}));
+    matcher.add(part("3", { event: "delete" }));
+    matcher.add(part("4", { record: effect("4", A, { key: "b" }).record }));
+    const { effects, skipped } = matcher.finish();
+    assert.deepEqual(effects, { total: 3, matched: 1, unmatched: 2, unknown: 0 });
+    assert.equal(skipped.no_effect, 1);
+  });
+
   test("are unmatched if they have a parameter that no action can contain", () => {
     const mapping = { ...MAPPING, params: { ...MAPPING.params, tags: "/tags" } };
     const matcher = createEffectMatcher([action(A)], { ...WINDOW, mappings: [mapping] });
@@ -191,7 +243,7 @@ describe("the window", () => {
       [effect("1", A), effect("2", B, { key: "b.csv" })],
     );
     assert.deepEqual(actions, { total: 1, matched: 0, missing: 0, unknown: 1 });
-    assert.deepEqual(effects, { total: 2, matched: 1, unmatched: 0, unknown: 1 });
+    assert.deepEqual(effects, { total: 2, matched: 1, unmatched: 1, unknown: 0 });
   });
 
   test("skips kinds of events that no mapping names", () => {

@@ -130,7 +130,7 @@ function createStatement(
     cannot_see: [...source.cannot_see],
     effects,
     actions,
-    skipped: { ...skipped, ...others },
+    skipped: { ...skipped, ...others, no_effect: skipped.no_effect + others.no_effect },
     unmatched: unmatched.slice(0, MAX_LISTED_GAPS).map(({ id, at, event, actor, action_id, reason }) => ({
       id: clipText(id, 199),
       at: toRfc3339(at),
@@ -162,6 +162,8 @@ const REASONS: Readonly<Record<CoverageStatement["unmatched"][number]["reason"],
   parameters_differ: "has other parameters than its action",
   outside_action: "happened before its action started or after it ended",
   already_matched: "names an action that already has its effect",
+  erased: "names or resembles an action whose parameters were erased, so they cannot be compared",
+  not_read: "names an action that started before the window; also give the log files since its start",
   no_action: "no action has these parameters at this time",
 };
 

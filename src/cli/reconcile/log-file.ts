@@ -62,8 +62,12 @@ function assertTime({ event }: SourceRecord): void {
     throw new RangeError(`the event ${JSON.stringify(event.id)} has no valid time: ${event.at}`);
 }
 
+/**
+ * Decodes UTF-8. Replaces other bytes with U+FFFD, because the audited party could otherwise make the file unreadable. A
+ * text with U+FFFD equals no parameter.
+ */
 async function* decode(content: AsyncIterable<unknown>): AsyncIterable<string> {
-  const decoder = new TextDecoder("utf-8", { fatal: true });
+  const decoder = new TextDecoder("utf-8");
   for await (const piece of content) yield decoder.decode(piece as Uint8Array, { stream: true });
   yield decoder.decode();
 }

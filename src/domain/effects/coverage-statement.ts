@@ -53,9 +53,7 @@ export const CoverageStatement = Type.Object(
         total: count("Effects in the window: matched, unmatched and unknown."),
         matched: count("Number of effects with an action's id, operation, parameters and time."),
         unmatched: count("Number of effects that no action explains."),
-        unknown: count(
-          "Number of effects that could be paired only by a guess, or with an action whose parameters were erased.",
-        ),
+        unknown: count("Number of effects that could be paired only by a guess."),
       },
       closed,
     ),
@@ -94,6 +92,8 @@ export const CoverageStatement = Type.Object(
                 "parameters_differ",
                 "outside_action",
                 "already_matched",
+                "erased",
+                "not_read",
                 "no_action",
               ] as const
             ).map((reason) => Type.Literal(reason)),

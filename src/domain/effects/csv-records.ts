@@ -2,7 +2,7 @@
 import { SourceFault } from "./source-fault.ts";
 
 /** Maximum length of a record, in Unicode code points. */
-const MAX_RECORD = 4 * 1024 * 1024;
+const MAX_RECORD = 256 * 1024 * 1024;
 
 interface CsvRecord {
   line: number;

@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject } from "../json.ts";
 import { SourceFault } from "./source-fault.ts";
 
 /** Maximum length of a record, in UTF-16 code units. */
-const MAX_RECORD = 4 * 1024 * 1024;
+const MAX_RECORD = 256 * 1024 * 1024;
 const WRAPPER = /^\uFEFF?\s*(?:\[|\{\s*"Records"\s*:\s*\[)/;
 /** Number of characters that suffices to recognize what precedes the first record. */
 const HEAD = 256;

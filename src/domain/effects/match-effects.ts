@@ -21,6 +21,11 @@ export interface SourceEvent {
   readonly actor: string;
   /** Id of the action that the agent or its credential attached to the effect; null if they attached no id. */
   readonly action_id: string | null;
+  /**
+   * Id of the operation that the source recorded with several events. Events of one operation that a mapping gives the
+   * same operation and parameters count once.
+   */
+  readonly part_of?: string;
   /** The record of the log, from which mappings read values. */
   readonly record: JsonObject;
 }
@@ -55,6 +60,8 @@ type UnmatchedReason =
   | "parameters_differ"
   | "outside_action"
   | "already_matched"
+  | "erased"
+  | "not_read"
   | "no_action";
 
 interface UnmatchedEffect {
@@ -76,7 +83,7 @@ export interface Reconciliation {
   readonly missing: readonly { id: string; at: number }[];
   /** Pairs of an effect and an action that were matched without an id, which is a guess. */
   readonly likely: readonly { effect: string; action_id: string }[];
-  readonly skipped: { duplicates: number; outside: number; unmapped: number };
+  readonly skipped: { duplicates: number; outside: number; unmapped: number; no_effect: number };
 }
 
 interface MatchOptions {
@@ -110,7 +117,7 @@ interface Candidate {
 
 type EffectOutcome = "matched" | "unknown" | UnmatchedReason;
 
-interface UnnamedEffect {
+interface PendingEffect {
   readonly event: Omit<SourceEvent, "record">;
   readonly mapping: number;
   readonly digest: string;
@@ -133,11 +140,16 @@ class SourceMatcher implements EffectMatcher {
   private readonly candidates: ReadonlyMap<string, Candidate>;
   /** Maps the id of each added event to the event's digest. */
   private readonly seen = new Map<string, string>();
-  private readonly unnamed: UnnamedEffect[] = [];
+  /** The counted parts of operations. */
+  private readonly parts = new Set<string>();
+  private readonly named: PendingEffect[] = [];
+  private readonly unnamed: PendingEffect[] = [];
+  /** Time of the first event of the files. */
+  private earliest = Infinity;
   private readonly unmatched: UnmatchedEffect[] = [];
   private readonly likely: { effect: string; action_id: string }[] = [];
   private readonly counts = { matched: 0, unknown: 0 };
-  private readonly skipped = { duplicates: 0, outside: 0, unmapped: 0 };
+  private readonly skipped = { duplicates: 0, outside: 0, unmapped: 0, no_effect: 0 };
 
   constructor(actions: Iterable<StartedAction>, options: MatchOptions) {
     const { mappings } = options;
@@ -149,6 +161,7 @@ class SourceMatcher implements EffectMatcher {
 
   add(event: SourceEvent): void {
     const { from, to, tolerance } = this.options;
+    this.earliest = Math.min(this.earliest, event.at);
     const content = sha256Hex(utf8(JSON.stringify(event.record)));
     const earlier = this.seen.get(event.id);
     if (earlier !== undefined && earlier !== content)
@@ -157,18 +170,27 @@ class SourceMatcher implements EffectMatcher {
     this.seen.set(event.id, content);
     const mapping = this.byEvent.get(event.event);
     if (mapping === undefined) return void this.skipped.unmapped++;
+    const digest = digestEvent(this.mappingAt(mapping), event);
+    if (event.part_of !== undefined) {
+      const part = JSON.stringify([event.part_of, targetKey(this.mappingAt(mapping)), digest]);
+      if (this.parts.has(part)) return void this.skipped.no_effect++;
+      this.parts.add(part);
+    }
     if (!this.isInWindow(event.at)) this.skipped.outside++;
+    const { record: _, ...rest } = event;
+    const effect = { event: rest, mapping, digest };
     // An effect outside the window can belong to an action whose success was recorded in the window. An effect with an id
     // can be from any time of the action's run. Without an id, only effects just outside the window are considered,
     // because more distant pairs would be poor guesses.
-    if (event.action_id !== null) return this.settle(event, this.matchNamed(event, mapping));
-    if (event.at < from - tolerance || event.at >= to + tolerance) return;
-    const { record: _, ...rest } = event;
-    this.unnamed.push({ event: rest, mapping, digest: digestEvent(this.mappingAt(mapping), event) });
+    if (event.action_id !== null) this.named.push(effect);
+    else if (event.at >= from - tolerance && event.at < to + tolerance) this.unnamed.push(effect);
   }
 
   finish(): Reconciliation {
     const { counts, unmatched, likely, skipped } = this;
+    // An action explains its first effect, whatever the order of the files is.
+    for (const effect of this.named.sort((a, b) => byTime(a.event, b.event)))
+      this.settle(effect.event, this.matchNamed(effect));
     this.settleUnnamed();
     unmatched.sort(byTime);
     const inWindow = [...this.candidates.values()].filter(({ action }) => this.isCounted(action));
@@ -212,18 +234,23 @@ class SourceMatcher implements EffectMatcher {
     return this.options.mappings[index] as EffectMapping;
   }
 
-  private matchNamed(event: SourceEvent, mapping: number): EffectOutcome {
+  private matchNamed({ event, mapping, digest }: PendingEffect): EffectOutcome {
     const candidate = this.candidates.get(event.action_id ?? "");
     if (candidate === undefined) return "unknown_action";
     const { action, digests } = candidate;
     if (targetKey(action) !== targetKey(this.mappingAt(mapping))) return "other_operation";
     if (!this.isDuring(action, event.at)) return "outside_action";
     if (candidate.match !== null) return "already_matched";
-    if (digests !== null && digests.get(mapping) !== digestEvent(this.mappingAt(mapping), event))
-      return "parameters_differ";
-    // Mark the action as matched even if its parameters were erased, so that it cannot explain a second effect.
-    candidate.match = digests === null ? "likely" : "exact";
-    return digests === null ? "unknown" : "matched";
+    if (digests === null) {
+      // The erased action could have had other parameters. Mark it, so that it explains no other effect either.
+      candidate.match = "likely";
+      return "erased";
+    }
+    if (digests.get(mapping) !== digest) return "parameters_differ";
+    // The action may have had its effect in an earlier window, whose files were not given.
+    if (this.isInWindow(event.at) && action.started_at < Math.min(this.options.from, this.earliest)) return "not_read";
+    candidate.match = "exact";
+    return "matched";
   }
 
   private settleUnnamed(): void {
@@ -235,11 +262,11 @@ class SourceMatcher implements EffectMatcher {
         candidate.match = "likely";
         this.likely.push({ effect: event.id, action_id: candidate.action.id });
       }
-      this.settle(event, candidate === null ? "no_action" : "unknown");
+      this.settle(event, candidate === null ? "no_action" : candidate.digests === null ? "erased" : "unknown");
     }
   }
 
-  private settle({ id, at, event, actor, action_id }: Omit<SourceEvent, "record">, outcome: EffectOutcome): void {
+  private settle({ id, at, event, actor, action_id }: PendingEffect["event"], outcome: EffectOutcome): void {
     if (!this.isInWindow(at)) return;
     if (outcome === "matched" || outcome === "unknown") this.counts[outcome]++;
     else this.unmatched.push({ id, at, event, actor, action_id, reason: outcome });
@@ -267,7 +294,12 @@ function listCandidates(
     const digests =
       params === null || indexes === undefined
         ? null
-        : new Map(indexes.map((i) => [i, digestParams(mappings[i] as EffectMapping, (name) => params[name])] as const));
+        : new Map(
+            indexes.map(
+              (i) =>
+                [i, digestParams(mappings[i] as EffectMapping, (name) => params[name]) ?? "unreadable action"] as const,
+            ),
+          );
     candidates.set(action.id, { action, digests: indexes === undefined ? new Map() : digests, match: null });
   }
   return candidates;
@@ -284,11 +316,11 @@ function byTime(a: { id: string; at: number }, b: { id: string; at: number }): n
  * erased action, whose parameters cannot be compared.
  */
 function* pairUnnamed(
-  effects: readonly UnnamedEffect[],
+  effects: readonly PendingEffect[],
   mappings: readonly EffectMapping[],
   candidates: Iterable<Candidate>,
   isDuring: (action: Candidate["action"], at: number) => boolean,
-): Iterable<{ event: UnnamedEffect["event"]; candidate: Candidate | null }> {
+): Iterable<{ event: PendingEffect["event"]; candidate: Candidate | null }> {
   const groups = new Map<string, Candidate[]>();
   for (const candidate of candidates) {
     if (candidate.match !== null) continue;
@@ -323,27 +355,31 @@ function targetKey({ tool, operation }: { tool: string; operation: string }): st
 }
 
 function digestEvent(mapping: EffectMapping, { record }: SourceEvent): string {
-  return digestParams(mapping, (name) => readPointer(record, mapping.params[name] as string));
+  return digestParams(mapping, (name) => readPointer(record, mapping.params[name] as string)) ?? "unreadable effect";
 }
 
-function digestParams(mapping: EffectMapping, read: (name: string) => JsonValue | undefined): string {
+/** Returns null if a value cannot be compared. */
+function digestParams(mapping: EffectMapping, read: (name: string) => JsonValue | undefined): string | null {
   const values = Object.keys(mapping.params)
     .sort()
-    .map((name) => [name, comparable(read(name) ?? null)]);
-  return sha256Hex(utf8(JSON.stringify(values)));
+    .map((name) => [name, comparable(read(name) ?? null)] as const);
+  return values.some(([, value]) => value === false) ? null : sha256Hex(utf8(JSON.stringify(values)));
 }
 
 /**
- * Returns the string that represents a value in comparisons. `5` and `"5"` are equal, because some logs write numbers
- * as strings, and others write strings as numbers.
+ * Returns the string that represents a value in comparisons; false if the value equals no other. `5` and `"5"` are
+ * equal, because some logs write numbers as strings, and others write strings as numbers.
  */
 function comparable(value: JsonValue): string | false | null {
-  if (value === null || typeof value === "string") return value;
+  if (value === null) return null;
+  // The bytes that the log has instead of U+FFFD, and the digits of a number beyond 2^53, are unknown.
+  if (typeof value === "string") return value.includes("\uFFFD") ? false : value;
+  if (typeof value === "number" && Math.abs(value) > Number.MAX_SAFE_INTEGER) return false;
   if (typeof value !== "object") return String(value);
   try {
     return canonicalText(value);
   } catch {
-    // No action contains a value without canonical JSON. Return `false`, because `null` would equal an absent parameter.
+    // No action contains a value without canonical JSON.
     return false;
   }
 }

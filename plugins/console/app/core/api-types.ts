@@ -1524,7 +1524,7 @@ export interface CoverageStatement {
     matched: number;
     /** Number of effects that no action explains. */
     unmatched: number;
-    /** Number of effects that could be paired only by a guess, or with an action whose parameters were erased. */
+    /** Number of effects that could be paired only by a guess. */
     unknown: number;
   };
   actions: {
@@ -1557,7 +1557,7 @@ export interface CoverageStatement {
     event: string;
     actor: string;
     action_id: string | null;
-    reason: "unknown_action" | "other_operation" | "parameters_differ" | "outside_action" | "already_matched" | "no_action";
+    reason: "unknown_action" | "other_operation" | "parameters_differ" | "outside_action" | "already_matched" | "erased" | "not_read" | "no_action";
   })[];
   /** The first 50 actions that report a success without an effect. */
   missing: {
@@ -3152,7 +3152,7 @@ export interface Api {
         matched: number;
         /** Number of effects that no action explains. */
         unmatched: number;
-        /** Number of effects that could be paired only by a guess, or with an action whose parameters were erased. */
+        /** Number of effects that could be paired only by a guess. */
         unknown: number;
       };
       actions: {
@@ -3185,7 +3185,7 @@ export interface Api {
         event: string;
         actor: string;
         action_id: string | null;
-        reason: "unknown_action" | "other_operation" | "parameters_differ" | "outside_action" | "already_matched" | "no_action";
+        reason: "unknown_action" | "other_operation" | "parameters_differ" | "outside_action" | "already_matched" | "erased" | "not_read" | "no_action";
       })[];
       /** The first 50 actions that report a success without an effect. */
       missing: {

@@ -46,6 +46,8 @@ const REASONS: Readonly<Record<Statement["unmatched"][number]["reason"], string>
   parameters_differ: "has other parameters than its action",
   outside_action: "happened before its action started or after it ended",
   already_matched: "names an action that already has its effect",
+  erased: "names or resembles an action whose parameters were erased",
+  not_read: "names an action that started before the window; also give the log files since its start",
   no_action: "no action has these parameters at this time",
 };
 
