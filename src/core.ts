@@ -257,6 +257,8 @@ export { markdownCell } from "./policies/markdown.ts";
 export { formatFault, locateFault } from "./policies/policy-store.ts";
 export { diffPolicySets, type SetDiff } from "./domain/policy/diff/set-diff.ts";
 export { type GrantSuggestions, suggestGrants } from "./policies/suggest-grants.ts";
+export { MAX_SCOPE } from "./domain/grant-suggestions.ts";
+export { findFreeMembers } from "./domain/scope-freedom.ts";
 export {
   applyGrant,
   findGrantUsage,

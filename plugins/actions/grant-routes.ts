@@ -1,10 +1,13 @@
 /** Routes that create, read, revoke and flag grants. */
 import {
   grantState,
+  type ActionRequest,
   type Actor,
   canSee,
   confirmCredential,
   type CoreHost,
+  effectiveRequest,
+  findFreeMembers,
   findGrantEnd,
   foldName,
   type Grant,
@@ -29,6 +32,7 @@ import {
   type Route,
   toRfc3339,
 } from "../../src/plugin.ts";
+import type { ActionRow } from "../../src/storage/index.ts";
 import { createGrant } from "./grant-create.ts";
 import { endGrant } from "./grant-end.ts";
 import * as schema from "./grant-schemas.ts";
@@ -222,6 +226,7 @@ async function renderGrants(host: CoreHost, grants: readonly Grant[]): Promise<s
   const { now, placedBar } = snapshot;
   const reader = { ...snapshot, key: (id: string) => host.storage.key(id) };
   const usages = await readUsages(host, grants, now);
+  const requests = await readExamples(host, grants);
   const rights = new Map<string, Rights | null>();
   for (const { by } of grants)
     if (!rights.has(by.key_id)) rights.set(by.key_id, await host.keys.rightsOf(reader, by.key_id));
@@ -238,6 +243,7 @@ async function renderGrants(host: CoreHost, grants: readonly Grant[]): Promise<s
       tool,
       operation,
       scope,
+      free: findFreeMembers(scope, requests[i] ?? null),
       count,
       sum,
       used: used === null ? null : { count: used.count, sum: sum === null ? null : used.sum / MICROS_PER_UNIT },
@@ -251,6 +257,38 @@ async function renderGrants(host: CoreHost, grants: readonly Grant[]): Promise<s
       ended: ended === null ? null : renderEnd(ended),
     };
   });
+}
+
+/**
+ * Returns a request for each grant, which names the members that its scope might not mention: that of the action that was
+ * approved together with the grant, or else of the newest action of the same agent, tool and operation. Null if there
+ * is no such request.
+ */
+async function readExamples(host: CoreHost, grants: readonly Grant[]): Promise<(ActionRequest | null)[]> {
+  const ids = grants.flatMap(({ granted_with }) => granted_with ?? []);
+  const granted = new Map((await host.storage.actionsById(ids)).map((row) => [row.id, readRequest(row)]));
+  const newest = new Map<string, ActionRequest | null>();
+  const examples: (ActionRequest | null)[] = [];
+  for (const { agent_id, tool, operation, granted_with } of grants) {
+    const request = granted.get(granted_with ?? "") ?? null;
+    const target = JSON.stringify([agent_id, tool, operation]);
+    if (request === null && !newest.has(target)) {
+      const filter = { visibility: { all: true }, agent_id, tool, operation, limit: 1 } as const;
+      const [row] = await host.storage.actions(filter);
+      newest.set(target, row === undefined ? null : readRequest(row));
+    }
+    examples.push(request ?? newest.get(target) ?? null);
+  }
+  return examples;
+}
+
+/** Returns the request of an action; null if it was erased, or if someone altered it in the store. */
+function readRequest(row: ActionRow): ActionRequest | null {
+  try {
+    return effectiveRequest(row);
+  } catch {
+    return null;
+  }
 }
 
 function renderEnd({ cause, at, by, related_action, comment }: GrantEnd): NonNullable<schema.GrantRecord["ended"]> {

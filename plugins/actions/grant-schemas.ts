@@ -1,6 +1,6 @@
 /** Schemas of grants. */
 import { Type, type Static } from "@sinclair/typebox";
-import { closed, countSchema, GrantSum, orNull, textSchema, timeSchema } from "../../src/core.ts";
+import { closed, countSchema, GrantSum, MAX_SCOPE, orNull, textSchema, timeSchema } from "../../src/core.ts";
 import { PAGE_QUERY } from "../../src/plugin.ts";
 
 /** Expressions are stored in each use's entry, so they are short and have no control characters. */
@@ -15,7 +15,7 @@ const TERMS = {
   count: Type.Integer({ minimum: 1, maximum: 10_000, description: "Maximum number of actions that the grant covers." }),
   scope: Type.Optional(
     Expression(
-      500,
+      MAX_SCOPE,
       'Condition in CEL over what policies can read, such as `params.repo == "web"`. Absent: covers every request. Stays in the ledger forever.',
     ),
   ),
@@ -95,6 +95,10 @@ export const GrantRecord = Type.Object(
     tool: Type.String(),
     operation: Type.String(),
     scope: orNull(textSchema("CEL; null covers every request.")),
+    free: Type.Array(Type.String(), {
+      description:
+        "What the scope leaves free: members, such as `params.amount`, and `params.*` or `context.*` if requests may have members that are not in this list. Empty: the grant covers only equal requests. A member counts as fixed only if the scope compares it with a constant by `==`. The names come from the scope, and from the action of the grant or the newest action of the same agent, tool and operation.",
+    }),
     count: countSchema("Maximum number of uses."),
     sum: orNull(GrantSum),
     used: orNull(
@@ -120,8 +124,13 @@ export const GrantRecord = Type.Object(
       Type.Object(
         {
           cause: Type.Union(
-            (["revoked", "rejection", "flag", "failure", "stop", "time"] as const).map((cause) => Type.Literal(cause)),
-            { description: "rejection: someone rejected an action of the same agent, tool and operation." },
+            (["revoked", "rejection", "flag", "failure", "suspension", "stop", "time"] as const).map((cause) =>
+              Type.Literal(cause),
+            ),
+            {
+              description:
+                "rejection: someone rejected an action of the same agent, tool and operation. suspension: someone suspended the agent.",
+            },
           ),
           at: timeSchema("When the grant ended."),
           by: orNull(textSchema("Principal; null if the grant expired.")),

@@ -1,6 +1,6 @@
 /** The route that suggests scopes for a grant with the vote on a pending action. */
 import { Type } from "@sinclair/typebox";
-import { closed, type CoreHost, countSchema, orNull, suggestGrants, textSchema, timeSchema } from "../../src/core.ts";
+import { closed, type CoreHost, countSchema, suggestGrants, textSchema, timeSchema } from "../../src/core.ts";
 import { defineRoute, Refusal, type Route } from "../../src/plugin.ts";
 import { assertNotErased, isOverdue, visibleAction } from "./visible-action.ts";
 import { ActionRecord, IdParams } from "./schemas.ts";
@@ -27,13 +27,29 @@ const Answer = Type.Object(
     suggestions: Type.Array(
       Type.Object(
         {
-          scope: orNull(textSchema("Condition in CEL; null covers every request of the agent, tool and operation.")),
+          scope: textSchema("Condition in CEL. It fixes all members of the request except those in `varying`."),
+          varying: Type.Array(
+            Type.Object(
+              {
+                member: textSchema("Member that may differ from this request, such as `params.amount`."),
+                values: textSchema("The values that it may have, such as `from 5 to 20`."),
+              },
+              closed,
+            ),
+            {
+              description:
+                "Empty: the scope covers only requests with the same parameters and context. A request with a member that this one does not have is never covered.",
+            },
+          ),
           covered: countSchema("Number of the compared requests that it would have covered."),
           requests: Type.Array(Covered, { description: "The newest of them, at most five." }),
         },
         closed,
       ),
-      { description: "The narrowest first, at most three. None would have covered a request that a person rejected." },
+      {
+        description:
+          "The narrowest first, at most two. None would have covered a request that a person rejected. Empty if the request cannot be expressed as a scope: it is too long, or a policy redacts a parameter.",
+      },
     ),
   },
   closed,

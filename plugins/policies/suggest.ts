@@ -102,8 +102,8 @@ const Evidence = Type.Object(
       },
       { description: "Other requests of the range that the rule would allow.", ...closed },
     ),
-    open_params: Type.Array(Type.String(), {
-      description: "Parameters for which the rule allows values that no one has approved.",
+    open_members: Type.Array(Type.String(), {
+      description: "Members, such as `params.amount`, for which the rule allows values that no one has approved.",
     }),
     backtest: Type.Object(
       {
@@ -129,7 +129,7 @@ const Suggestion = Type.Object(
     agents: Type.Array(Type.String()),
     when: textSchema("Condition in CEL."),
     conditions: Type.Array(
-      Type.Object({ kind: Type.String(), param: orNull(Type.String()), text: Type.String() }, closed),
+      Type.Object({ kind: Type.String(), member: orNull(Type.String()), text: Type.String() }, closed),
       { description: "Parts of the condition." },
     ),
     yaml: textSchema("The policy in shadow mode."),

@@ -8,7 +8,9 @@ import {
   usageError,
   printJson,
   type Command,
+  type Output,
 } from "./command.ts";
+import { describeFreeMembers } from "../domain/scope-words.ts";
 import { GRANT_OPTIONS, parseGrantTerms, type GrantView, showGrant } from "./grants.ts";
 import {
   createClient,
@@ -20,7 +22,7 @@ import {
 } from "./remote.ts";
 import { requestSummary } from "./request-summary.ts";
 import { parseSeconds } from "./times.ts";
-import { showForVote, voteOnShown } from "./vote-on-shown.ts";
+import { showForVote, type ShownRequest, voteOnShown } from "./vote-on-shown.ts";
 import { askYesOrNo, canAsk } from "./yes-or-no.ts";
 
 /** Maximum value of `--wait`. Seconds. */
@@ -108,6 +110,7 @@ ${approve ? EXAMPLE_WITH_GRANT : ""}`,
       const service = await createPrivilegedClient();
       const text = onlyId(positionals, verb);
       const shown = await showForVote(service, await withServiceErrors(() => completeId(service, text)), io);
+      if (grant !== undefined) await printFreeMembers(io, grant.scope ?? null, shown);
       if (values.yes !== true && canAsk(io) && !(await askYesOrNo(`${verb} this request?`))) {
         io.err("did not vote");
         return EXIT_CODES.failure;
@@ -119,6 +122,19 @@ ${approve ? EXAMPLE_WITH_GRANT : ""}`,
       return EXIT_CODES.ok;
     },
   };
+}
+
+/** Prints what the scope of the grant leaves free in later requests. Prints nothing for a scope that is not CEL. */
+async function printFreeMembers(io: Output, scope: string | null, action: ShownRequest): Promise<void> {
+  // Load the parser of CEL only here, because no other vote needs it.
+  const { findFreeMembers } = await import("../domain/scope-freedom.ts");
+  let free: string[];
+  try {
+    free = findFreeMembers(scope, action);
+  } catch {
+    return;
+  }
+  io.err(`the grant leaves free in later requests: ${toPrintable(describeFreeMembers(free))}`);
 }
 
 const GRANT_HELP = `

@@ -1,5 +1,6 @@
 /** `assent grants` lists and revokes grants. Also defines the options of `assent approve` that create a grant. */
 import type { GrantTerms } from "../client/index.ts";
+import { describeFreeMembers, describeSuggestedScope, type VaryingMember } from "../domain/scope-words.ts";
 import { parseDuration } from "../domain/time.ts";
 import {
   colourText,
@@ -21,6 +22,7 @@ export interface GrantView {
   tool: string;
   operation: string;
   scope: string | null;
+  free: string[];
   count: number;
   sum: { of: string; at_most: number } | null;
   used: { count: number; sum: number | null } | null;
@@ -112,11 +114,15 @@ async function listGrants(
 interface Suggestions {
   considered: number;
   suggestions: {
-    scope: string | null;
+    scope: string;
+    varying: VaryingMember[];
     covered: number;
     requests: { id: string; status: string; created_at: string; summary: string }[];
   }[];
 }
+
+const NO_SUGGESTION =
+  "there is no scope to suggest: a person rejected a request like this one, the request is too long for a scope, or a policy redacts a parameter";
 
 /**
  * Prints the suggested scopes, each with the earlier requests that it would have covered and the command that grants
@@ -127,15 +133,13 @@ async function showSuggestions(io: Output, action: string, json: boolean): Promi
   const path = `/v1/actions/${encodeURIComponent(action)}/grant-suggestions`;
   const { considered, suggestions } = await withServiceErrors(() => service.call<Suggestions>("GET", path));
   if (json) return printJson(io, { considered, suggestions });
-  if (suggestions.length === 0) io.out("a person rejected a similar request, so there is no scope to suggest");
-  for (const { scope, covered, requests } of suggestions) {
-    io.out(
-      `${scope === null ? "every request" : toPrintable(scope)}: would have covered ${covered} of the last ${considered}`,
-    );
+  if (suggestions.length === 0) io.out(NO_SUGGESTION);
+  for (const { scope, varying, covered, requests } of suggestions) {
+    const covers = toPrintable(describeSuggestedScope(varying));
+    io.out(`${covers}: would have covered ${covered} of the last ${considered}`);
     for (const { created_at, status, summary } of requests)
       io.out(`  ${created_at}  ${status}  ${toPrintable(summary)}`);
-    const flag = scope === null ? "" : ` --scope '${toPrintable(scope).replaceAll("'", `'\\''`)}'`;
-    io.out(`  assent approve ${action} --for 8h --count 20${flag}`);
+    io.out(`  assent approve ${action} --for 8h --count 20 --scope '${toPrintable(scope).replaceAll("'", `'\\''`)}'`);
   }
 }
 
@@ -149,6 +153,7 @@ export function showGrant(io: Output, grant: GrantView, json: boolean): void {
   const lines: [string, string | null][] = [
     ["id", grant.id],
     ["scope", grant.scope ?? "every request"],
+    ["free", describeFreeMembers(grant.free)],
     ["used", used === null ? null : `${used.count} of ${grant.count}`],
     ["sum", sum === null || used === null ? null : `${used.sum ?? 0} of ${sum.at_most} (${sum.of})`],
     ["granted", `${grant.granted_at} by ${grant.granted_by}`],

@@ -49,8 +49,10 @@ export interface MessageAction {
    * allow grants. The approval page offers them.
    */
   grants: readonly {
-    /** Condition in CEL; null covers every request of the agent, tool and operation. */
-    scope: string | null;
+    /** Condition in CEL. It fixes every parameter and the whole context, except for `varying`. */
+    scope: string;
+    /** The members that may differ from this request, and the values that they may have. */
+    varying: readonly { member: string; values: string }[];
     /**
      * Number of the last `considered` requests of this kind that the grant would have covered, and the newest covered
      * requests.

@@ -5,6 +5,7 @@
 import type { ApprovalMessage, ClosedMessage, MessageAction, ThrottleMessage } from "../contract/notifier.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { outlineLines } from "../domain/outline.ts";
+import { describeSuggestedScope } from "../domain/scope-words.ts";
 import { clipText } from "../domain/text.ts";
 import { renderMarkedText } from "../domain/visible-text.ts";
 
@@ -152,19 +153,19 @@ export function requestSections(
 }
 
 const MAX_NAMED = 3;
-const MAX_SCOPE = 200;
 
 /**
- * Returns one line for each grant that the approval page offers, with the requests that the grant would have covered;
- * an empty list if the rules do not allow grants.
+ * Returns one line for each grant that the approval page offers: which later requests it covers, with everything that
+ * may differ from this request by name, and the earlier requests that it would have covered. Returns an empty list if
+ * the rules do not allow grants.
  * @example
- * renderGrantLines(message.action); // ['params.repo == "web": 12 of the last 40 requests, such as Deploy "web" to "test"']
+ * renderGrantLines(message.action);
+ * // ['equal requests, except that params.env may be "qa" or "test": 12 of the last 40 requests, such as Deploy "web" to "test"']
  */
 export function renderGrantLines({ grants }: Pick<MessageAction, "grants">): string[] {
-  return grants.map(({ scope, covered, considered, requests }) => {
+  return grants.map(({ varying, covered, considered, requests }) => {
     const named = requests.slice(0, MAX_NAMED).join("; ");
-    const condition = scope === null ? "every request of this kind" : renderText(scope, MAX_SCOPE);
-    return `${condition}: ${covered} of the last ${considered} requests${named === "" ? "" : `, such as ${named}`}`;
+    return `${renderMarkedText(describeSuggestedScope(varying))}: ${covered} of the last ${considered} requests${named === "" ? "" : `, such as ${named}`}`;
   });
 }
 

@@ -279,8 +279,9 @@ async function readGrantOffers(
   const offers = await suggestGrants(set, row, (filter) =>
     storage.actions({ ...filter, visibility: { all: true }, limit: MAX_EARLIER }),
   );
-  return (offers?.suggestions ?? []).map(({ scope, covered, requests }) => ({
+  return (offers?.suggestions ?? []).map(({ scope, varying, covered, requests }) => ({
     scope,
+    varying,
     covered,
     considered: offers?.considered ?? 0,
     requests: requests.map(({ summary }) => summary),

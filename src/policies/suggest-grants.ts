@@ -4,12 +4,12 @@
  */
 import type { ActionFilter, ActionRow } from "../contract/storage.ts";
 import { findDeniedBy } from "../domain/denied-by.ts";
-import type { ActionRequest } from "../domain/actions.ts";
 import { effectiveRequest } from "../domain/edited-request.ts";
 import { type EarlierRequest, suggestScopes } from "../domain/grant-suggestions.ts";
+import type { VaryingMember } from "../domain/scope-words.ts";
+import { findGrantExpressionFault } from "../domain/policy/check/grant-request.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { Evaluation } from "../domain/policy/decide/evaluation.ts";
-import { omitRedacted } from "../domain/policy/decide/redact.ts";
 import { presentRequest } from "../domain/policy/decide/request-presentation.ts";
 import { clipText } from "../domain/text.ts";
 import { toRfc3339 } from "../domain/time.ts";
@@ -30,10 +30,11 @@ interface CoveredRequest {
 export interface GrantSuggestions {
   /** Number of earlier requests of the agent with this tool and operation on which the scopes were evaluated. */
   considered: number;
-  /** Suggested scopes, at most three, the narrowest first. */
+  /** Suggested scopes, at most two, the narrowest first. */
   suggestions: {
-    /** Condition in CEL; null covers every request of the agent, tool and operation. */
-    scope: string | null;
+    /** Condition in CEL. It fixes all members of the request except `varying`, and excludes other members. */
+    scope: string;
+    varying: readonly VaryingMember[];
     /** Number of the considered requests that the grant would have covered. */
     covered: number;
     /** The newest requests that the grant would have covered. */
@@ -51,24 +52,24 @@ export async function suggestGrants(
   row: ActionRow,
   readEarlier: (filter: Omit<ActionFilter, "visibility" | "limit">) => Promise<ActionRow[]>,
 ): Promise<GrantSuggestions | null> {
-  const request = readVisibleRequest(compiled, row);
+  const request = toEarlierAction(compiled, row);
   if (request === null) return null;
   const { agent_id, tool, operation } = row;
   const rows = await readEarlier({ agent_id, tool, operation, before_seq: row.decision_seq });
   const earlier = rows.flatMap((each) => toEarlierAction(compiled, each) ?? []);
-  const suggestions = suggestScopes(request, earlier).map(({ scope, covered }) => ({
+  // A scope must not read redacted parameters. A request that has some can therefore not be expressed as a scope.
+  const isValid = (scope: string): boolean => findGrantExpressionFault(compiled, row, scope, "condition") === null;
+  const suggestions = suggestScopes(request.evaluation, earlier, isValid).map(({ scope, varying, covered }) => ({
     scope,
+    varying,
     covered: covered.length,
     requests: covered.slice(0, MAX_NAMED).map((each) => describeRequest(compiled, each)),
   }));
   return { considered: earlier.length, suggestions };
 }
 
-/** Returns the request without redacted parameters, which a scope must not mention; null if it was erased. */
-function readVisibleRequest(compiled: CompiledPolicySet, row: ActionRow): ActionRequest | null {
-  const request = effectiveRequest(row);
-  return request && { ...request, params: omitRedacted(compiled, request, request.params) };
-}
+/** Statuses of an action that was approved after it required approval. */
+const APPROVED: readonly ActionRow["status"][] = ["approved", "executing", "succeeded", "failed", "unknown"];
 
 interface EarlierAction extends EarlierRequest {
   row: ActionRow;
@@ -76,11 +77,12 @@ interface EarlierAction extends EarlierRequest {
 
 /** Returns an earlier action; null if its request was erased or cannot be read. */
 function toEarlierAction(compiled: CompiledPolicySet, row: ActionRow): EarlierAction | null {
-  const request = readVisibleRequest(compiled, row);
+  const request = effectiveRequest(row);
   if (request === null) return null;
   const principal = { key_id: row.submitted_by, name: "", agent_id: row.submitted_agent, owner: row.submitted_owner };
   const evaluation = new Evaluation(compiled, request, { principal }, row.created_at);
-  return { row, evaluation, isRejected: findDeniedBy(row) === "person" };
+  const isApproved = row.decision === "require_approval" && APPROVED.includes(row.status);
+  return { row, evaluation, isApproved, isRejected: findDeniedBy(row) === "person" };
 }
 
 function describeRequest(compiled: CompiledPolicySet, { row, evaluation: { request } }: EarlierAction): CoveredRequest {

@@ -223,7 +223,7 @@ async function tryOut(
     operation: rule.group.operation,
     agents: rule.agents,
     when: rule.text,
-    conditions: rule.conditions.map(({ kind, param, text }) => ({ kind, param, text })),
+    conditions: rule.conditions.map(({ kind, member, text }) => ({ kind, member, text })),
     yaml: renderPolicyYaml(shadow, about),
     tests: renderTestsYaml(policy, rule.group.asked.policy, testCases(rule, shadow, compiled, history)),
     evidence,
@@ -271,8 +271,7 @@ function testCases(
     const { effect, shadow: outcomes } = decide(set, request, facts, past.at);
     const answer = outcomes.find(({ policy }) => policy === shadow.policy)?.effect ?? null;
     const isApproved = i < approved.length;
-    if (isApproved ? answer !== "allow" : answer === "allow" && matchesConditions(rule.conditions, past.params))
-      return [];
+    if (isApproved ? answer !== "allow" : answer === "allow" && matchesConditions(rule.conditions, past)) return [];
     return [{ name: `${isApproved ? "approved" : "rejected"} action ${id}`, request: past, effect, shadow: answer }];
   });
 }

@@ -48,8 +48,11 @@ describe("grants in a browser", { skip: withoutBrowser }, () => {
   };
 
   it("offers scopes with what they would have covered, and grants the chosen one with the vote", async () => {
-    await submit({ repo: "web", n: 1 });
-    await submit({ repo: "web", n: 2 });
+    for (const n of [1, 9]) {
+      const path = `/v1/actions/${(await submit({ repo: "web", n }))["id"] as string}`;
+      const { approval_token: token } = (await console_.service.call("GET", path, { key: ada })).body;
+      await console_.service.call("POST", `${path}/approval`, { key: ada, body: { token, approve: true } });
+    }
     await submit({ repo: "api", n: 3 });
     const { id } = await submit({ repo: "web", n: 4 });
     for (const viewport of [PHONE, { width: 1440, height: 900 }]) {
@@ -57,14 +60,16 @@ describe("grants in a browser", { skip: withoutBrowser }, () => {
       const pane = requestPane(page, id as string);
       await pane.getByText("Also allow later requests").click();
       await pane.getByText("Tried on the agent's last 3 requests of this kind").waitFor();
-      await pane.getByText("Show the newest 3").click();
-      await pane.getByRole("link", { name: '{"repo":"api","n":3}' }).waitFor();
+      await pane.getByText("Equal requests: the same parameters and context").waitFor();
+      assert.deepEqual(await pane.locator(".grant-varying li").allInnerTexts(), ["params.n may be from 1 to 9"]);
+      await pane.getByText("Show the newest 2").click();
+      await pane.getByRole("link", { name: '{"repo":"web","n":9}' }).waitFor();
       await picture(page, `offer-${viewport.width}`);
       if (viewport === PHONE) {
         await page.close();
         continue;
       }
-      await pane.getByRole("radio").nth(1).check();
+      await pane.getByRole("radio").nth(2).check();
       await pane.getByLabel("Up to").fill("51");
       await pane.getByText("Enter a number from 1 to 50.").waitFor();
       await page.getByRole("button", { name: "Approve and grant" }).waitFor({ state: "detached" });
@@ -74,8 +79,15 @@ describe("grants in a browser", { skip: withoutBrowser }, () => {
       assert.deepEqual([complaints, strayed], [[], []]);
       await page.close();
     }
-    const use = await submit({ repo: "web", n: 2, again: true });
-    assert.deepEqual([use["status"], (await submit({ repo: "api", n: 2 }))["status"]], ["allowed", "pending_approval"]);
+    const statuses: string[] = [];
+    for (const params of [
+      { repo: "web", n: 2 },
+      { repo: "web", n: 10 },
+      { repo: "web", n: 2, again: true },
+      { repo: "api", n: 2 },
+    ])
+      statuses.push((await submit(params))["status"] as string);
+    assert.deepEqual(statuses, ["allowed", "pending_approval", "pending_approval", "pending_approval"]);
   });
 
   it("a denial grants nothing, whatever is chosen, and rules without grants offer none", async () => {
@@ -118,6 +130,7 @@ describe("grants in a browser", { skip: withoutBrowser }, () => {
       const row = page.getByRole("row", { name: /night-bot/ });
       await (viewport === PHONE ? page.getByText("night-bot") : row.getByText("1 of 5")).waitFor();
       await page.getByText("4 left").waitFor();
+      await page.getByText("leaves free: any other parameter, any other context").waitFor();
       await picture(page, `grants-${viewport.width}`);
       if (viewport === PHONE) {
         await page.close();

@@ -412,20 +412,27 @@ describe("against a running service", () => {
     const deploy = (repo: string) => as(running.agent, [...named, "--params", JSON.stringify({ repo })]);
     const pending = JSON.parse((await deploy("web")).out) as { id: string };
     const terms = ["--for", "8h", "--count", "2", "--scope", 'params.repo == "web"', "--sum", "1.5", "--at-most", "9"];
-    const earlier = JSON.parse((await deploy("it's")).out) as { id: string };
+    const earlier = JSON.parse((await deploy("it's new")).out) as { id: string };
     const other = JSON.parse((await deploy("it's new")).out) as { id: string };
     const suggested = await as(key, ["grants", "--suggest", other.id]);
     assert.equal(suggested.code, EXIT_CODES.ok, suggested.err);
-    const command = String.raw`assent approve ${other.id} --for 8h --count 20 --scope 'params.repo == "it'\''s new"'`;
+    const command = String.raw`assent approve ${other.id} --for 8h --count 20 --scope 'size(params) == 1 && params.repo == "it'\''s new" && size(context) == 0'`;
     assert.ok(suggested.out.includes(`\n  ${command}\n`), suggested.out);
-    assert.match(suggested.out, /every request: would have covered 2 of the last 2\n {2}20\S+ {2}pending_approval {2}/);
+    assert.match(
+      suggested.out,
+      /^equal requests only: the same parameters and context: would have covered 1 of the last 2\n {2}20\S+ {2}pending_approval {2}/,
+    );
     const { suggestions } = JSON.parse((await as(key, ["grants", "--suggest", other.id, "--json"])).out) as {
       suggestions: { requests: { id: string }[] }[];
     };
     assert.equal(suggestions.at(-1)?.requests[0]?.id, earlier.id);
     const approved = await as(key, ["approve", pending.id, ...terms]);
     assert.equal(approved.code, EXIT_CODES.ok, approved.err);
-    assert.match(approved.out, /\nactive {2}ci deploy by .*\n {2}scope {5}params.repo == "web"\n {2}used {6}0 of 2\n/s);
+    assert.match(
+      approved.out,
+      /\nactive {2}ci deploy by .*\n {2}scope {5}params.repo == "web"\n {2}free {6}any other parameter, any other context\n {2}used {6}0 of 2\n/s,
+    );
+    assert.match(approved.err, /the grant leaves free in later requests: any other parameter, any other context\n/);
     const use = JSON.parse((await deploy("web")).out) as { status: string; grant: string };
     assert.equal(use.status, "allowed");
     const listed = await as(key, ["grants"]);

@@ -69,8 +69,8 @@ const withSuggestions = ({ suggestions }: SuggestionReport): CompiledPolicySet =
       ...suggestions.map(({ yaml, policy }) => ({ policy, version: 1, definition: enforced(yaml) })),
     ]),
   );
-const allows = (set: CompiledPolicySet, { agent, tool, operation, params }: Asked): boolean => {
-  const request: ActionRequest = { agent_id: agent, tool, operation, params, context: {} };
+const allows = (set: CompiledPolicySet, { agent, tool, operation, params, context = {} }: Asked): boolean => {
+  const request: ActionRequest = { agent_id: agent, tool, operation, params, context };
   const principal = { key_id: "k", name: "k", agent_id: agent, owner: null };
   return decide(set, request, { principal, suggested: [...set.suggested] }, END).effect === "allow";
 };
@@ -181,6 +181,49 @@ describe("a rejection", () => {
     const history = approvals(400, (i) => ({ params: { amount: i } }));
     const rejected = [50, 120, 260, 330].map((amount, i) => rejection(1_000 + i, { amount }));
     assert.deepEqual((await suggest([...history, ...rejected])).suggestions, []);
+  });
+});
+
+describe("the context", () => {
+  const asked = { agent: "bot-0", tool: "stripe", operation: "refund" };
+  const inContext = (env: string) => (i: number) => ({ params: { amount: i }, context: { env } });
+
+  test("of approvals is fixed: approvals in staging allow nothing in production, without a context, or with more of it", async () => {
+    const report = await suggest(approvals(60, inContext("staging")));
+    assert.equal(report.suggestions.length, 1);
+    const set = withSuggestions(report);
+    const params = { amount: 7 };
+    assert.equal(allows(set, { ...asked, params, context: { env: "staging" } }), true);
+    for (const context of [{ env: "production" }, {}, { env: "staging", dry_run: false }, { env: ["staging"] }])
+      assert.equal(allows(set, { ...asked, params, context }), false, JSON.stringify(context));
+  });
+
+  test("that no approval had is excluded", async () => {
+    const set = withSuggestions(await suggest(approvals(60, (i) => ({ params: { amount: i } }))));
+    assert.equal(allows(set, { ...asked, params: { amount: 7 } }), true);
+    assert.equal(allows(set, { ...asked, params: { amount: 7 }, context: { env: "production" } }), false);
+  });
+
+  test("that is nested or free text gives no suggestion", async () => {
+    for (const context of [(i: number) => ({ why: `because of ticket ${i}; see below` }), () => ({ tags: ["a"] })])
+      assert.deepEqual(
+        (await suggest(approvals(60, (i) => ({ params: { amount: i }, context: context(i) })))).suggestions,
+        [],
+      );
+  });
+
+  test("separates approvals from rejections as parameters do", async () => {
+    const rejected = Array.from({ length: 40 }, (_, i) =>
+      pastDecision(
+        1_000 + i,
+        { ...asked, ...inContext("production")(i) },
+        { at: END - DAY, approver: "user:p0", approve: false },
+      ),
+    );
+    const report = await suggest([...approvals(200, inContext("staging")), ...rejected]);
+    const set = withSuggestions(report);
+    assert.equal(allows(set, { ...asked, params: { amount: 7 }, context: { env: "staging" } }), true);
+    assert.equal(allows(set, { ...asked, params: { amount: 7 }, context: { env: "production" } }), false);
   });
 });
 

@@ -24,12 +24,13 @@ export interface Asked {
   tool: string;
   operation: string;
   params: JsonObject;
+  context?: JsonObject;
 }
 
 /** Builds one past decision. `approve` is `null` if no one voted. */
 export function pastDecision(
   id: number,
-  { agent, tool, operation, params }: Asked,
+  { agent, tool, operation, params, context = {} }: Asked,
   {
     at,
     approver,
@@ -50,7 +51,7 @@ export function pastDecision(
     action_id: `action-${String(id).padStart(6, "0")}`,
     source,
     at,
-    request: JSON.stringify({ agent_id: agent, tool, operation, params, context: {} }),
+    request: JSON.stringify({ agent_id: agent, tool, operation, params, context }),
     past: null,
     facts: { principal: { key_id: "k", name: "k", agent_id: agent, owner: null } },
     effect: "require_approval",

@@ -119,7 +119,7 @@ function renderText({ suggestions, read, groups, since, truncated }: Answer): st
 
 function renderSuggestion({ yaml, evidence }: SuggestedPolicy): string {
   const { approvals, weak, people, agents, days, median_vote_ms, outcomes, rejections, rejection_bound } = evidence;
-  const { nearest_rejections, newly_allows, open_params, backtest } = evidence;
+  const { nearest_rejections, newly_allows, open_members, backtest } = evidence;
   const percent = (rejection_bound.upper * 100).toFixed(1);
   return [
     yaml.trimEnd(),
@@ -131,8 +131,8 @@ function renderSuggestion({ yaml, evidence }: SuggestedPolicy): string {
         `  nearest rejection ${action_id} fails ${failed.length}: ${toPrintable(failed[0] ?? "")}`,
     ),
     `  of ${backtest.evaluated} decisions it would change ${backtest.flipped}; besides these approvals it would allow ${newly_allows.unanswered} unanswered and ${newly_allows.approved} other approved requests`,
-    ...(open_params.length === 0
+    ...(open_members.length === 0
       ? []
-      : [`  accepts values that no one approved in: ${open_params.map(toPrintable).join(", ")}`]),
+      : [`  accepts values that no one approved in: ${open_members.map(toPrintable).join(", ")}`]),
   ].join("\n");
 }

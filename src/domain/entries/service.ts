@@ -214,7 +214,7 @@ export interface GrantEntry {
     passkey: string | null;
   };
   /** Cause of the end; null when the grant was created. */
-  cause: "revoked" | "rejection" | "flag" | "failure" | null;
+  cause: "revoked" | "rejection" | "flag" | "failure" | "suspension" | null;
   /**
    * The action whose approval created the grant, or whose rejection, flag or failure ended it; null if there is no such
    * action.

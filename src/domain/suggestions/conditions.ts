@@ -1,20 +1,32 @@
 /**
- * Computes narrow conditions on parameters that are true for all approved values. To prevent injection into CEL, a
+ * Computes narrow conditions on parameters and context that are true for all approved values. To prevent injection into CEL, a
  * condition contains values only as CEL literals, names only as identifiers or CEL literals, and patterns built from
  * `PIECES`.
  */
 import type { JsonObject, JsonValue } from "../json.ts";
-import { celHasParam, celLiteral, celParam } from "../policy/condition/cel-literal.ts";
+import {
+  celHasMember,
+  celLiteral,
+  celMember,
+  REQUEST_PARTS,
+  type RequestPart,
+} from "../policy/condition/cel-literal.ts";
 
 export type Scalar = string | number | boolean | null;
 
+/** The part of a request that conditions read. */
+export type MinedRequest = Readonly<Record<RequestPart, JsonObject>>;
+
+/** The values of a request, keyed by part and name, such as `params.amount` or `context.env`. */
+export type Members = Readonly<Record<string, Scalar>>;
+
 export interface MinedCondition {
-  kind: "parameters" | "equality" | "membership" | "prefix" | "range" | "pattern";
-  /** The parameter; null for the condition on the set of parameter names. */
-  param: string | null;
+  kind: "members" | "equality" | "membership" | "prefix" | "range" | "pattern";
+  /** The member, such as `params.amount`; null for a condition on the set of names. */
+  member: string | null;
   /** Source of the condition in CEL. */
   text: string;
-  holds(params: JsonObject): boolean;
+  holds(request: MinedRequest): boolean;
 }
 
 /** Maximum number of characters of a string for which conditions are suggested. */
@@ -43,12 +55,23 @@ const PIECES: readonly (readonly [piece: string, pattern: RegExp])[] = [
 ];
 
 /**
- * Returns the parameters if each is a string of at most 256 UTF-16 code units, a number from -(2^53 - 1) to 2^53 - 1, a
- * boolean or null. Otherwise returns null.
+ * Returns the parameters and the context if each value is a string of at most 256 UTF-16 code units, a number from
+ * -(2^53 - 1) to 2^53 - 1, a boolean or null. Otherwise returns null.
  */
-export function scalarParams(params: JsonObject): Record<string, Scalar> | null {
-  for (const value of Object.values(params)) if (!isScalar(value)) return null;
-  return params as Record<string, Scalar>;
+export function scalarMembers(request: MinedRequest): Members | null {
+  const members: Record<string, Scalar> = {};
+  for (const part of REQUEST_PARTS)
+    for (const [name, value] of Object.entries(request[part])) {
+      if (!isScalar(value)) return null;
+      members[`${part}.${name}`] = value;
+    }
+  return members;
+}
+
+/** Returns the part and the name of a key of `Members`. */
+function splitMember(member: string): { part: RequestPart; name: string } {
+  const dot = member.indexOf(".");
+  return { part: member.slice(0, dot) as RequestPart, name: member.slice(dot + 1) };
 }
 
 function isScalar(value: JsonValue): value is Scalar {
@@ -57,54 +80,71 @@ function isScalar(value: JsonValue): value is Scalar {
   return value === null || typeof value === "boolean";
 }
 
+/** Returns the value of a member; undefined if the request does not have it. */
+export function readMember(request: MinedRequest, member: string): JsonValue | undefined {
+  const { part, name } = splitMember(member);
+  return Object.hasOwn(request[part], name) ? request[part][name] : undefined;
+}
+
 /**
- * Returns the narrowest conditions that are true for all approved requests: one on the parameter names, and one for
- * each parameter. Returns null if a parameter, such as free text, has no condition. The rule would then allow any
- * value.
+ * Returns the narrowest conditions that are true for all approved requests: one on the names of the parameters, one on
+ * the names in the context, and one for each of these members. Returns null if a member, such as free text, has no
+ * condition. The rule would then allow any value.
  */
-export function findNarrowestConditions(approved: readonly Record<string, Scalar>[]): MinedCondition[] | null {
-  const names = [...new Set(approved.flatMap((params) => Object.keys(params)))].sort();
-  const conditions = [parameterNames(names)];
-  for (const name of names) {
-    const values = approved.flatMap((params) => (Object.hasOwn(params, name) ? [params[name] as Scalar] : []));
-    const core = fitValues(name, values);
+export function findNarrowestConditions(approved: readonly Members[]): MinedCondition[] | null {
+  const members = [...new Set(approved.flatMap((request) => Object.keys(request)))].sort();
+  const conditions = REQUEST_PARTS.map((part) =>
+    knownNames(
+      part,
+      members.map(splitMember).flatMap((member) => (member.part === part ? [member.name] : [])),
+    ),
+  );
+  for (const member of members) {
+    const values = approved.flatMap((request) => (Object.hasOwn(request, member) ? [request[member] as Scalar] : []));
+    const core = fitValues(member, values);
     if (core === null) return null;
-    conditions.push(withPresence(name, core, values.length === approved.length));
+    conditions.push(withPresence(member, core, values.length === approved.length));
   }
   return conditions;
 }
 
 /**
- * Returns a condition on the parameter names. It excludes requests with a parameter that no approved request has,
- * because an unknown parameter might change the meaning of the others.
+ * Returns a condition on the names of the parameters or of the context. It excludes requests with a member that no
+ * approved request has, because an unknown member might change the meaning of the others.
  */
-function parameterNames(names: readonly string[]): MinedCondition {
+function knownNames(part: RequestPart, names: readonly string[]): MinedCondition {
   const known = new Set(names);
   return {
-    kind: "parameters",
-    param: null,
-    text: `params.all(name, name in [${names.map(celLiteral).join(", ")}])`,
-    holds: (params) => Object.keys(params).every((name) => known.has(name)),
+    kind: "members",
+    member: null,
+    text:
+      names.length === 0 ? `size(${part}) == 0` : `${part}.all(name, name in [${names.map(celLiteral).join(", ")}])`,
+    holds: (request) => Object.keys(request[part]).every((name) => known.has(name)),
   };
 }
 
 type Core = Pick<MinedCondition, "kind" | "text"> & { test(value: JsonValue): boolean };
 
-function withPresence(name: string, { kind, text, test }: Core, isRequired: boolean): MinedCondition {
-  const has = celHasParam(name);
+function withPresence(member: string, { kind, text, test }: Core, isRequired: boolean): MinedCondition {
+  const { part, name } = splitMember(member);
+  const has = celHasMember(part, name);
   return {
     kind,
-    param: name,
+    member,
     text: isRequired ? `${has} && ${text}` : `(!(${has}) || (${text}))`,
-    holds: (params) => (Object.hasOwn(params, name) ? test(params[name] as JsonValue) : !isRequired),
+    holds: (request) => {
+      const value = readMember(request, member);
+      return value === undefined ? !isRequired : test(value);
+    },
   };
 }
 
-function fitValues(name: string, values: readonly Scalar[]): Core | null {
+function fitValues(member: string, values: readonly Scalar[]): Core | null {
   const counts = new Map<Scalar, number>();
   for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
   const distinct = [...counts.keys()];
-  const expression = celParam(name);
+  const { part, name } = splitMember(member);
+  const expression = celMember(part, name);
   if (distinct.length === 1) return equality(expression, distinct[0] as Scalar);
   if (distinct.length <= MAX_MEMBERS && [...counts.values()].every((count) => count >= MIN_OCCURRENCES))
     return membership(expression, distinct);

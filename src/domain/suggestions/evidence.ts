@@ -47,8 +47,8 @@ export interface Evidence {
     approved: number;
     examples: { action_id: string; at: string; agent_id: string }[];
   };
-  /** Parameters whose condition is also true for values that no one approved. */
-  open_params: string[];
+  /** Members, such as `params.amount`, whose condition is also true for values that no one approved. */
+  open_members: string[];
   /**
    * Result of a backtest: the number of replayed decisions in the time range, and the number that change to `allow`.
    */
@@ -97,8 +97,8 @@ export function collectEvidence(
       approved: others.filter(({ verdict }) => verdict === "approved").length,
       examples: others.slice(0, MAX_EXAMPLES).map(exampleOf),
     },
-    open_params: rule.conditions.flatMap(({ kind, param }) =>
-      param !== null && ["prefix", "range", "pattern"].includes(kind) ? [param] : [],
+    open_members: rule.conditions.flatMap(({ kind, member }) =>
+      member !== null && ["prefix", "range", "pattern"].includes(kind) ? [member] : [],
     ),
     backtest: { evaluated, flipped: newlyAllowed.length },
   };
@@ -113,7 +113,7 @@ export function findNearestRejections({ group, conditions, agents }: MinedRule):
       request,
       failed: [
         ...(agents.includes(request.agent_id) ? [] : ["agent"]),
-        ...conditions.filter((condition) => !condition.holds(request.params)).map(({ text }) => text),
+        ...conditions.filter((condition) => !condition.holds(request)).map(({ text }) => text),
       ],
     }))
     .sort((a, b) => a.failed.length - b.failed.length || b.request.at - a.request.at)

@@ -2,9 +2,16 @@
  * Searches the approvals of one rule, tool and operation for conditions that are true for many approved requests and
  * false for every rejected request. Deterministic, because counters instead of a clock limit its time and memory.
  */
-import type { JsonObject } from "../json.ts";
 import { foldName } from "../names.ts";
-import { findNarrowestConditions, scalarParams, type MinedCondition, type Scalar } from "./conditions.ts";
+import {
+  findNarrowestConditions,
+  readMember,
+  scalarMembers,
+  type Members,
+  type MinedCondition,
+  type MinedRequest,
+  type Scalar,
+} from "./conditions.ts";
 import { measureSupport, hasMinimumEvidence, type MinimumEvidence, type PastRequest } from "./past-request.ts";
 
 /** Approvals of one rule, tool and operation, and all rejections of the tool and operation. */
@@ -35,7 +42,8 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9_.:/@-]{0,127}$/;
 const MAX_APPROVED = 2_000;
 const MAX_REJECTED = 2_000;
 const MAX_AGENTS = 50;
-const MAX_PARAMS = 16;
+/** Maximum number of parameters and members of the context together. */
+const MAX_MEMBERS = 24;
 /** Maximum number of ways to split the approvals of a group. */
 const MAX_SPLITS = 24;
 /** Maximum number of record visits for a group. */
@@ -75,7 +83,7 @@ export function groupRequests(history: readonly PastRequest[]): MinedGroup[] {
 
 interface Candidate {
   request: PastRequest;
-  params: Record<string, Scalar>;
+  members: Members;
 }
 
 /**
@@ -84,8 +92,8 @@ interface Candidate {
  */
 export function mineRules(group: MinedGroup, bar: MinimumEvidence): MinedRule[] {
   let left = group.approved.flatMap((request): Candidate[] => {
-    const params = scalarParams(request.params);
-    return params === null || Object.keys(params).length > MAX_PARAMS ? [] : [{ request, params }];
+    const members = scalarMembers(request);
+    return members === null || Object.keys(members).length > MAX_MEMBERS ? [] : [{ request, members }];
   });
   const rules: MinedRule[] = [];
   const budget = { visits: MAX_VISITS };
@@ -156,19 +164,19 @@ function tryRule(
   if (budget.visits <= 0 || !supports(candidates, bar, budget)) return null;
   const agents = [...new Set(candidates.map(({ request }) => request.agent_id))].sort();
   if (agents.length > MAX_AGENTS) return null;
-  const conditions = findNarrowestConditions(candidates.map(({ params }) => params));
+  const conditions = findNarrowestConditions(candidates.map(({ members }) => members));
   budget.visits -= candidates.length + group.rejected.length;
   if (conditions === null) return null;
   const text = conditions.map((condition) => condition.text).join(" && ");
   if (text.length > MAX_CONDITION) return null;
   // Compare the rejections of all agents, because a rejection is about the request, regardless of its submitter.
-  if (group.rejected.some(({ params }) => matchesConditions(conditions, params))) return null;
+  if (group.rejected.some((request) => matchesConditions(conditions, request))) return null;
   return { group, agents, conditions, text, covered: candidates.map(({ request }) => request) };
 }
 
-/** Returns true if all conditions are true for the parameters. */
-export function matchesConditions(conditions: readonly MinedCondition[], params: JsonObject): boolean {
-  return conditions.every((condition) => condition.holds(params));
+/** Returns true if all conditions are true for the request. */
+export function matchesConditions(conditions: readonly MinedCondition[], request: MinedRequest): boolean {
+  return conditions.every((condition) => condition.holds(request));
 }
 
 function largest(rules: readonly (MinedRule | null)[]): MinedRule | null {
@@ -182,19 +190,19 @@ function largest(rules: readonly (MinedRule | null)[]): MinedRule | null {
 }
 
 /**
- * Returns parts of the approvals that one parameter separates from the rejected requests. A part is defined by the
- * presence of the parameter, its value, a list of values that no one rejected, a range between rejected numbers, or a
+ * Returns parts of the approvals that one member separates from the rejected requests. A part is defined by the
+ * presence of the member, its value, a list of values that no one rejected, a range between rejected numbers, or a
  * prefix. The largest part is first. Also returns the number of parts that were tried.
  */
 function findSplits(
   candidates: readonly Candidate[],
   rejected: readonly PastRequest[],
 ): { parts: Candidate[][]; tried: number } {
-  const names = [...new Set(candidates.flatMap(({ params }) => Object.keys(params)))].sort();
+  const names = [...new Set(candidates.flatMap(({ members }) => Object.keys(members)))].sort();
   const parts = names.flatMap((name) => {
-    const present = candidates.filter(({ params }) => Object.hasOwn(params, name));
-    const refused = rejected.flatMap(({ params }) => (Object.hasOwn(params, name) ? [params[name]] : []));
-    const absent = candidates.filter(({ params }) => !Object.hasOwn(params, name));
+    const present = candidates.filter(({ members }) => Object.hasOwn(members, name));
+    const refused = rejected.map((request) => readMember(request, name)).filter((value) => value !== undefined);
+    const absent = candidates.filter(({ members }) => !Object.hasOwn(members, name));
     return [
       absent,
       present,
@@ -215,7 +223,7 @@ function findSplits(
 function splitByValue(name: string, present: readonly Candidate[], refused: ReadonlySet<unknown>): Candidate[][] {
   const groups = new Map<Scalar, Candidate[]>();
   for (const candidate of present) {
-    const value = candidate.params[name] as Scalar;
+    const value = candidate.members[name] as Scalar;
     groups.set(value, [...(groups.get(value) ?? []), candidate]);
   }
   if (groups.size > 200) return [];
@@ -227,13 +235,13 @@ function splitByValue(name: string, present: readonly Candidate[], refused: Read
 }
 
 function splitByRange(name: string, present: readonly Candidate[], refused: readonly unknown[]): Candidate[][] {
-  const numbers = present.filter(({ params }) => typeof params[name] === "number");
+  const numbers = present.filter(({ members }) => typeof members[name] === "number");
   const bounds = [...new Set(refused.filter((value) => typeof value === "number"))].sort((a, b) => a - b);
   if (numbers.length === 0 || bounds.length === 0) return [];
   const edges = [-Infinity, ...bounds, Infinity];
   const segments = new Map<number, Candidate[]>();
   for (const candidate of numbers) {
-    const value = candidate.params[name] as number;
+    const value = candidate.members[name] as number;
     const segment = edges.findIndex((edge) => edge >= value);
     if (edges[segment] === value) continue;
     segments.set(segment, [...(segments.get(segment) ?? []), candidate]);
@@ -250,7 +258,7 @@ function splitByStart(name: string, present: readonly Candidate[]): Candidate[][
     else if (groups.size < 2_000) groups.set(key, [candidate]);
   };
   for (const candidate of present) {
-    const value = candidate.params[name];
+    const value = candidate.members[name];
     if (typeof value !== "string") continue;
     for (const end of [...value.matchAll(/[^\p{L}\p{N}]/gu)].slice(0, 8)) add(value.slice(0, end.index + 1), candidate);
     const at = value.lastIndexOf("@");

@@ -473,7 +473,14 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       { description: "The grant as it was when it was created.", ...closed },
     ),
     cause: orNull(
-      oneOfSchema("Why the grant ended; null when it is created.", "revoked", "rejection", "flag", "failure"),
+      oneOfSchema(
+        "Why the grant ended; null when it is created.",
+        "revoked",
+        "rejection",
+        "flag",
+        "failure",
+        "suspension",
+      ),
     ),
     related_action: orNull(
       textSchema("The action that the grant was created with, that was rejected or flagged, or that failed."),

@@ -382,69 +382,98 @@ describe("a grant with a vote", () => {
   });
 });
 
+test("a suspension of the agent ends its grants, and resuming the agent does not restore them", async () => {
+  const agent_id = `Bot-${++n}`;
+  const admin = { key: service.admin };
+  assert.equal((await service.call("POST", "/v1/agents", { ...admin, body: { id: agent_id } })).status, 201);
+  const params = { repo: "web" };
+  const id = await granted({ agent_id });
+  const other = await granted({ agent_id: freshAgent() });
+  assert.equal(await statusOf({ agent_id, params }), "allowed");
+  const suspend = { ...admin, body: { reason: "it deleted a branch" } };
+  assert.equal((await service.call("POST", `/v1/agents/${agent_id}/suspend`, suspend)).status, 200);
+  const { status, ended } = await readGrant(id);
+  assert.deepEqual([status, ended.cause, ended.action_id], ["ended", "suspension", null]);
+  assert.equal((await service.call("POST", `/v1/agents/${agent_id}/resume`, admin)).status, 200);
+  assert.equal(await statusOf({ agent_id, params }), "pending_approval");
+  assert.equal((await readGrant(other)).status, "active", "grants for other agents remain");
+});
+
 describe("suggestions", () => {
   const suggest = async (id: string): Promise<Answer["body"]> =>
     (await service.call("GET", `/v1/actions/${id}/grant-suggestions`, { key: alice })).body;
 
-  test("suggestions range from all parameters, through the most frequent one, to no restriction, with the actions that each would have covered", async () => {
+  test("suggestions fix every member of the request, except those that they name, with the actions that each would have covered", async () => {
     const agent_id = freshAgent();
     const ids: string[] = [];
-    for (const params of [
-      { repo: "web", amount: 5 },
-      { repo: "web", amount: 50 },
-      { repo: "web", amount: 500 },
-      { repo: "api", amount: 500 },
-      { other: true },
-    ])
-      ids.unshift((await submit({ agent_id, params })).body.id);
-    const { body: action } = await submit({ agent_id, params: { repo: "web", amount: 60, list: [1] } });
+    for (const [params, approve] of [
+      [{ repo: "web", amount: 5 }, true],
+      [{ repo: "web", amount: 50 }, true],
+      [{ repo: "web", amount: 500 }, null],
+      [{ repo: "api", amount: 20 }, true],
+      [{ repo: "web", amount: 7, force: true }, true],
+    ] as const) {
+      const { id } = (await submit({ agent_id, params })).body;
+      if (approve !== null) await vote(id, { approve });
+      ids.unshift(id);
+    }
+    const { body: action } = await submit({ agent_id, params: { repo: "web", amount: 5 } });
     const answer = await suggest(action.id);
     const named = answer.suggestions.map((each: Answer["body"]) => ({
       ...each,
       requests: each.requests.map(({ id }: { id: string }) => ids.indexOf(id)),
     }));
+    const equal = 'size(params) == 2 && params.repo == "web" && params.amount == 5 && size(context) == 0';
+    const wider =
+      'size(params) == 2 && params.repo in ["api", "web"] && params.amount >= 5 && params.amount <= 50 && size(context) == 0';
+    const varying = [
+      { member: "params.repo", values: '"api" or "web"' },
+      { member: "params.amount", values: "from 5 to 50" },
+    ];
     assert.deepEqual(
       [answer.considered, named],
       [
         5,
         [
-          { scope: 'params.repo == "web" && params.amount <= 60', covered: 2, requests: [3, 4] },
-          { scope: 'params.repo == "web"', covered: 3, requests: [2, 3, 4] },
-          { scope: null, covered: 5, requests: [0, 1, 2, 3, 4] },
+          { scope: equal, varying: [], covered: 1, requests: [4] },
+          { scope: wider, varying, covered: 3, requests: [1, 3, 4] },
         ],
       ],
     );
     assert.deepEqual(
       [answer.suggestions[0].requests[0].status, answer.suggestions[0].requests[0].summary],
-      ["pending_approval", '{"repo":"web","amount":50}'],
+      ["approved", '{"repo":"web","amount":5}'],
     );
-    const scope = answer.suggestions[1]?.scope;
-    const terms = { for: "1h", count: 1, scope };
-    assert.equal((await vote(action.id, { approve: true, grant: terms })).status, 200, "a suggestion can be granted");
+    const terms = { for: "1h", count: 1, scope: wider };
+    const voted = await vote(action.id, { approve: true, grant: terms });
+    assert.equal(voted.status, 200, "a suggestion can be granted");
+    assert.deepEqual(voted.body.new_grant.free, ["params.repo", "params.amount"]);
   });
 
   test("suggestions would have covered no request that a person rejected", async () => {
     const agent_id = freshAgent();
-    const { body: rejected } = await submit({ agent_id, params: { repo: "web", force: true } });
-    await vote(rejected.id, { approve: false });
-    await submit({ agent_id, params: { repo: "web", force: false } });
-    const { body: action } = await submit({ agent_id, params: { repo: "web", force: false, n: 1 } });
-    const { suggestions } = await suggest(action.id);
+    const params = { repo: "web", force: true };
+    await vote((await submit({ agent_id, params: { ...params, repo: "api" } })).body.id, { approve: true });
+    await vote((await submit({ agent_id, params: { ...params, repo: "api" } })).body.id, { approve: false });
+    const { suggestions } = await suggest((await submit({ agent_id, params })).body.id);
     assert.deepEqual(
-      suggestions.map(({ scope }: { scope: string | null }) => scope),
-      ['params.repo == "web" && params.force == false && params.n <= 1', "params.force == false"],
+      suggestions.map(({ varying }: { varying: unknown[] }) => varying),
+      [[]],
     );
   });
 
   test("suggestions mark hidden characters of earlier requests, and shorten long ones", async () => {
     const agent_id = freshAgent();
-    await submit({ agent_id, params: { note: "x\u202Ey" } });
-    await submit({ agent_id, params: { note: "\u202E".repeat(5000) } });
-    const { body: action } = await submit({ agent_id, params: {} });
-    const { suggestions } = await suggest(action.id);
-    const [long, short] = suggestions.at(-1).requests.map(({ summary }: { summary: string }) => summary);
-    assert.equal(short, '{"note":"x[U+202E]y"}');
-    assert.ok(long.length <= 170 && !long.includes("\u202E"), long);
+    for (const [note, length] of [
+      ["x\u202Ey", 20],
+      ["\u202E".repeat(200), 170],
+    ] as const) {
+      await submit({ agent_id, params: { note } });
+      const { suggestions } = await suggest((await submit({ agent_id, params: { note } })).body.id);
+      const { summary } = suggestions[0].requests[0];
+      assert.ok(summary.startsWith('{"note":"') && summary.includes("[U+202E]"), summary);
+      assert.ok(!summary.includes("\u202E") && summary.length <= length + 10, summary);
+    }
   });
 
   test("suggestions quote all text that the agent wrote", async () => {
@@ -455,11 +484,25 @@ describe("suggestions", () => {
     const { scope } = suggestions[0];
     assert.equal(
       scope,
-      'params["a\\"] || true || params[\\"b"] == "\\" || true || \\"" && params["in"] == "x\\u202ey\\u0000" && params["\\\\"] == "\\\\"',
+      'size(params) == 3 && params["a\\"] || true || params[\\"b"] == "\\" || true || \\"" && params["in"] == "x\\u202ey\\u0000" && params["\\\\"] == "\\\\" && size(context) == 0',
     );
     await granted({ agent_id, scope });
     assert.equal(await statusOf({ agent_id, params: { anything: 1 } }), "pending_approval");
+    assert.equal(await statusOf({ agent_id, params: { ...params, more: 1 } }), "pending_approval");
     assert.equal(await statusOf({ agent_id, params }), "allowed");
+  });
+
+  test("a grant lists what its scope leaves free by name, from the action that was approved with it or the newest one", async () => {
+    const agent_id = freshAgent();
+    const params = { repo: "web", amount: 5, note: "n" };
+    const { body: action } = await submit({ agent_id, params });
+    const terms = { for: "1h", count: 1, scope: 'params.repo == "web" && params.amount <= 9' };
+    const { new_grant } = (await vote(action.id, { approve: true, grant: terms })).body;
+    assert.deepEqual(new_grant.free, ["params.amount", "params.note", "params.*", "context.*"]);
+    const everything = await readGrant(await granted({ agent_id }));
+    assert.deepEqual(everything.free, ["params.repo", "params.amount", "params.note", "params.*", "context.*"]);
+    const unseen = await readGrant(await granted({ agent_id: freshAgent(), scope: "params.amount <= 9" }));
+    assert.deepEqual(unseen.free, ["params.amount", "params.*", "context.*"]);
   });
 
   test("suggestions are made only for pending actions", async () => {

@@ -72,16 +72,25 @@ const HOSTILE_LINES = [
 describe("messages", () => {
   test("a request lists the grants that the page offers, with the requests that each would have covered, as plain text", async () => {
     const grants = [
-      { scope: 'params.repo == "<!everyone>"', covered: 4, considered: 40, requests: ["a", "*b*", "c", "d"] },
-      { scope: null, covered: 0, considered: 40, requests: [] },
+      { scope: "size(params) == 2 && …", varying: [], covered: 0, considered: 40, requests: [] },
+      {
+        scope: "size(params) == 2 && …",
+        varying: [
+          { member: "params.repo", values: '"<!everyone>" or "web"' },
+          { member: "params.size", values: "from 1 to 9" },
+        ],
+        covered: 4,
+        considered: 40,
+        requests: ["a", "*b*", "c", "d"],
+      },
     ];
     await deliver(askedMessage("U0123456789", {}, { grants }));
     const [offer] = newest().blocks.filter(({ text }) => /later requests/.test(text?.text ?? ""));
     assert.equal(offer?.text?.type, "plain_text");
     assert.deepEqual(offer?.text?.text.split("\n"), [
       "Your approval can also cover later requests. The approval page offers:",
-      '• params.repo == "&lt;!everyone&gt;": 4 of the last 40 requests, such as a; *b*; c',
-      "• every request of this kind: 0 of the last 40 requests",
+      "• equal requests only: the same parameters and context: 0 of the last 40 requests",
+      '• equal requests, except that params.repo may be "&lt;!everyone&gt;" or "web", and params.size may be from 1 to 9: 4 of the last 40 requests, such as a; *b*; c',
     ]);
     await deliver(askedMessage("U0123456789"));
     assert.ok(!textsOf(newest()).some((text) => text.includes("later requests")));
@@ -497,8 +506,7 @@ describe("in a whole service", () => {
         () => JSON.stringify(slack.messages),
       );
       assert.deepEqual(offers.at(-1)?.split("\n").slice(1), [
-        '• params.repo == "web": 1 of the last 2 requests, such as {"repo":"web"}',
-        '• every request of this kind: 2 of the last 2 requests, such as {"repo":"api"}; {"repo":"web"}',
+        '• equal requests only: the same parameters and context: 1 of the last 2 requests, such as {"repo":"web"}',
       ]);
     } finally {
       await service.close();

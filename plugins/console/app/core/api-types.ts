@@ -13,6 +13,8 @@ export interface Grant {
   operation: string;
   /** CEL; null covers every request. */
   scope: string | null;
+  /** What the scope leaves free: members, such as `params.amount`, and `params.*` or `context.*` if requests may have members that are not in this list. Empty: the grant covers only equal requests. A member counts as fixed only if the scope compares it with a constant by `==`. The names come from the scope, and from the action of the grant or the newest action of the same agent, tool and operation. */
+  free: string[];
   /** Maximum number of uses. */
   count: number;
   /** Maximum sum over all uses. */
@@ -42,8 +44,8 @@ export interface Grant {
   /** Comment of the grantor. */
   comment: string | null;
   ended: {
-    /** rejection: someone rejected an action of the same agent, tool and operation. */
-    cause: "revoked" | "rejection" | "flag" | "failure" | "stop" | "time";
+    /** rejection: someone rejected an action of the same agent, tool and operation. suspension: someone suspended the agent. */
+    cause: "revoked" | "rejection" | "flag" | "failure" | "suspension" | "stop" | "time";
     /** When the grant ended. */
     at: string;
     /** Principal; null if the grant expired. */
@@ -1023,7 +1025,7 @@ export interface GrantEntry {
     passkey: string | null;
   };
   /** Why the grant ended; null when it is created. */
-  cause: "revoked" | "rejection" | "flag" | "failure" | null;
+  cause: "revoked" | "rejection" | "flag" | "failure" | "suspension" | null;
   /** The action that the grant was created with, that was rejected or flagged, or that failed. */
   related_action: string | null;
   /** Comment of the grantor, or of the person who ended the grant. */
@@ -2095,7 +2097,7 @@ export interface Suggestion {
   /** Parts of the condition. */
   conditions: ({
     kind: string;
-    param: string | null;
+    member: string | null;
     text: string;
   })[];
   /** The policy in shadow mode. */
@@ -2167,8 +2169,8 @@ export interface Suggestion {
         agent_id: string;
       }[];
     };
-    /** Parameters for which the rule allows values that no one has approved. */
-    open_params: string[];
+    /** Members, such as `params.amount`, for which the rule allows values that no one has approved. */
+    open_members: string[];
     /** Every decision of the range, decided again with the rule. */
     backtest: {
       /** Decisions of the range. */
@@ -2764,10 +2766,17 @@ export interface Api {
     response: {
       /** Earlier requests of the agent with this tool and operation with which the scopes were tested. */
       considered: number;
-      /** The narrowest first, at most three. None would have covered a request that a person rejected. */
+      /** The narrowest first, at most two. None would have covered a request that a person rejected. Empty if the request cannot be expressed as a scope: it is too long, or a policy redacts a parameter. */
       suggestions: ({
-        /** Condition in CEL; null covers every request of the agent, tool and operation. */
-        scope: string | null;
+        /** Condition in CEL. It fixes all members of the request except those in `varying`. */
+        scope: string;
+        /** Empty: the scope covers only requests with the same parameters and context. A request with a member that this one does not have is never covered. */
+        varying: {
+          /** Member that may differ from this request, such as `params.amount`. */
+          member: string;
+          /** The values that it may have, such as `from 5 to 20`. */
+          values: string;
+        }[];
         /** Number of the compared requests that it would have covered. */
         covered: number;
         /** The newest of them, at most five. */

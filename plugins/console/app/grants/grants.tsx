@@ -11,6 +11,7 @@ import { PagedList } from "../ui/paged-list.tsx";
 import { usePaged } from "../ui/paged.ts";
 import { PersonLink } from "../ui/person.tsx";
 import { Snippet } from "../ui/snippet.tsx";
+import { describeFreeMembers } from "../../../../src/browser.ts";
 import { TEXTS } from "./strings.ts";
 
 type Grant = Api["GET /v1/grants"]["response"]["grants"][number];
@@ -85,7 +86,7 @@ function NoGrants({ isActive }: { isActive: boolean }) {
 }
 
 function Row({ grant, onRevoke }: { grant: Grant; onRevoke(): void }) {
-  const { id, agent_id, tool, operation, scope, until, granted_by, granted_at, status, ended, comment } = grant;
+  const { id, agent_id, tool, operation, scope, free, until, granted_by, granted_at, status, ended, comment } = grant;
   return (
     <tr>
       <td>
@@ -105,6 +106,10 @@ function Row({ grant, onRevoke }: { grant: Grant; onRevoke(): void }) {
             <MarkedValue value={scope} />
           </code>
         )}
+        <br />
+        <span class="quiet">
+          <MarkedValue value={TEXTS.free(describeFreeMembers(free))} />
+        </span>
       </td>
       <td data-label="Used">
         <Uses grant={grant} />

@@ -59,8 +59,7 @@ function Offer({ id, limits, onChoose }: Props) {
   const isValid = /^[1-9]\d*$/.test(count) && Number(count) <= limits.count;
   useEffect(() => {
     if (suggestion === undefined || !isValid) return onChoose(null);
-    const { scope } = suggestion;
-    onChoose({ for: duration, count: Number(count), ...(scope === null ? {} : { scope }) });
+    onChoose({ for: duration, count: Number(count), scope: suggestion.scope });
   }, [suggestion, duration, count]);
   if (data === null)
     return error === null ? <Loading what="suggestions" /> : <ErrorNotice error={error} onRetry={reload} />;
@@ -108,6 +107,7 @@ function Offer({ id, limits, onChoose }: Props) {
 
 function Scope({
   scope,
+  varying,
   covered,
   requests,
   name,
@@ -118,15 +118,26 @@ function Scope({
     <div>
       <label class="check">
         <input type="radio" name={name} checked={isChosen} onChange={onChoose} />{" "}
-        {scope === null ? (
-          TEXTS.everything
-        ) : (
-          <code>
-            <MarkedValue value={scope} />
-          </code>
-        )}{" "}
-        <span class="quiet">{TEXTS.covered(covered)}</span>
+        {varying.length === 0 ? TEXTS.equal : TEXTS.except} <span class="quiet">{TEXTS.covered(covered)}</span>
       </label>
+      {varying.length === 0 ? null : (
+        <ul class="grant-varying">
+          {varying.map(({ member, values }) => (
+            <li key={member}>
+              <code>
+                <MarkedValue value={member} />
+              </code>{" "}
+              may be <MarkedValue value={values} />
+            </li>
+          ))}
+        </ul>
+      )}
+      <details class="grant-past">
+        <summary>{TEXTS.condition}</summary>
+        <code>
+          <MarkedValue value={scope} />
+        </code>
+      </details>
       {requests.length === 0 ? null : (
         <details class="grant-past">
           <summary>{TEXTS.newest(requests.length)}</summary>

@@ -138,7 +138,7 @@ function One({ suggestion, onStored }: { suggestion: Suggestion; onStored(): voi
 
 function EvidenceFacts({ suggestion: { evidence } }: { suggestion: Suggestion }) {
   const { approvals, weak, people, agents, days, median_vote_ms, outcomes, rejections, rejection_bound } = evidence;
-  const { nearest_rejections, newly_allows, open_params, backtest } = evidence;
+  const { nearest_rejections, newly_allows, open_members, backtest } = evidence;
   const others = newly_allows.unanswered + newly_allows.approved;
   return (
     <FactList
@@ -160,7 +160,7 @@ function EvidenceFacts({ suggestion: { evidence } }: { suggestion: Suggestion })
             ? "no other request of the range"
             : `${newly_allows.unanswered} unanswered and ${newly_allows.approved} other approved`,
         ],
-        ["Accepts new values in", open_params.length === 0 ? null : open_params.join(", ")],
+        ["Accepts new values in", open_members.length === 0 ? null : open_members.join(", ")],
         ["Backtest", `changes ${backtest.flipped} of ${formatCounted(backtest.evaluated, "decision")}`],
         [
           "Nearest rejections",

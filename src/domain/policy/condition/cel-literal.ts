@@ -1,4 +1,5 @@
 /** Converts values of requests to CEL literals, which can never be parsed as anything except a literal. */
+import type { JsonValue } from "../../json.ts";
 import { escapeCharacter } from "../../text.ts";
 
 const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]*$/;
@@ -18,7 +19,15 @@ const RESERVED = new Set([
 ]);
 
 /** Returns a CEL literal in which no character is invisible. */
-export function celLiteral(value: string | number | boolean | null): string {
+export function celLiteral(value: JsonValue): string {
+  if (Array.isArray(value)) return `[${value.map(celLiteral).join(", ")}]`;
+  if (typeof value === "object" && value !== null)
+    return `{${Object.entries(value)
+      .map(([name, member]) => `${celLiteral(name)}: ${celLiteral(member)}`)
+      .join(", ")}}`;
+  // CEL has no integers above 2^63, so write large numbers as doubles.
+  if (typeof value === "number" && !Number.isSafeInteger(value) && Number.isInteger(value))
+    return value.toExponential();
   return JSON.stringify(value).replace(/[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, escapeCharacter);
 }
 
@@ -27,12 +36,16 @@ function isMemberName(name: string): boolean {
   return IDENTIFIER.test(name) && !RESERVED.has(name);
 }
 
-/** Returns the CEL expression of a parameter. */
-export function celParam(name: string): string {
-  return isMemberName(name) ? `params.${name}` : `params[${celLiteral(name)}]`;
+/** The two parts of a request that a condition reads. */
+export type RequestPart = "params" | "context";
+export const REQUEST_PARTS: readonly RequestPart[] = ["params", "context"];
+
+/** Returns the CEL expression of a parameter or a member of the context. */
+export function celMember(part: RequestPart, name: string): string {
+  return isMemberName(name) ? `${part}.${name}` : `${part}[${celLiteral(name)}]`;
 }
 
-/** Returns a CEL expression that is true if the parameter is present. */
-export function celHasParam(name: string): string {
-  return isMemberName(name) ? `has(params.${name})` : `${celLiteral(name)} in params`;
+/** Returns a CEL expression that is true if the member is present. */
+export function celHasMember(part: RequestPart, name: string): string {
+  return isMemberName(name) ? `has(${part}.${name})` : `${celLiteral(name)} in ${part}`;
 }
