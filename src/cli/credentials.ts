@@ -4,9 +4,9 @@
  */
 import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { isHttpUrl } from "../client/url.ts";
+import { isHttpUrl, resolveLocalName } from "../client/url.ts";
 import { ConfigError, loadConfig } from "../config/index.ts";
-import { isLoopbackHost, resolveLocalName } from "../domain/loopback.ts";
+import { isLoopbackHost } from "../domain/loopback.ts";
 import { isObject } from "../hook/payload.ts";
 import { userConfigFolder } from "../hook/hook-config.ts";
 import { readSettings, writeSettings } from "../hook/install/settings-files.ts";

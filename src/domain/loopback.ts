@@ -61,11 +61,3 @@ export function reachesSite(url: string, origin: string): boolean {
   );
   return requested.origin === site.origin || (areLocal && requested.port === site.port);
 }
-
-/** Returns the URL with an address instead of a name below `localhost`, which not every resolver knows. */
-export function resolveLocalName(url: string): string {
-  const parsed = new URL(url);
-  if (parsed.protocol !== "http:" || !parsed.hostname.endsWith(".localhost")) return url;
-  parsed.hostname = "127.0.0.1";
-  return parsed.href;
-}

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { userInfo } from "node:os";
 import { join } from "node:path";
-import { isHttpUrl } from "../client/url.ts";
+import { isHttpUrl, resolveLocalName } from "../client/url.ts";
 import { isObject, type JsonObject } from "./payload.ts";
 
 export interface HookConfig {
@@ -86,7 +86,7 @@ export function loadConfig(
     throw new HookConfigError("wait must be a number of seconds, 0 or more");
   const sessions = value("sessions") ?? false;
   if (typeof sessions !== "boolean") throw new HookConfigError("sessions must be true or false");
-  return { url, apiKey, agent, wait, sessions };
+  return { url: resolveLocalName(url), apiKey, agent, wait, sessions };
 }
 
 const KNOWN_MEMBERS = new Set(["url", "api_key", "agent", "wait", "sessions"]);

@@ -319,6 +319,14 @@ describe("configuration", () => {
     assert.match(fault("", { ASSENT_ADMIN_KEY: "short" }), /^ASSENT_ADMIN_KEY: .*shorter than 32/);
     assert.match(fault("", { ASSENT_LOG_ORIGIN: "a b" }), /cannot name a log/);
     assert.match(fault("", { DATABASE_URL: "mysql://x" }), /does not begin with postgres:/);
+    for (const url of [
+      "assent.example.com",
+      "localhost:8000",
+      "ftp://a.example",
+      "https://u@a.example",
+      "https://a/#x",
+    ])
+      assert.match(fault("", { ASSENT_PUBLIC_URL: url }), /^ASSENT_PUBLIC_URL: .*is not an address such as https:/);
     assert.throws(() => loadConfig({ cwd: tmpdir(), env: {}, file: "/nonexistent.yaml" }), /the file does not exist/);
   });
 });
