@@ -6,12 +6,15 @@ export {
   buildAuthorizationUrl,
   calculatePKCECodeChallenge,
   ClientError,
+  ClientSecretBasic,
+  ClientSecretPost,
   clockTolerance,
   discovery,
   enableNonRepudiationChecks,
   fetchUserInfo,
   refreshTokenGrant,
   ResponseBodyError,
+  WWWAuthenticateChallengeError,
   type Configuration,
 } from "openid-client";
 export { createRemoteJWKSet, errors as joseErrors, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from "jose";

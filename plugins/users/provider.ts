@@ -36,10 +36,18 @@ interface Arrival {
   refresh_token: string | null;
 }
 
+type SecretMethod = "client_secret_basic" | "client_secret_post";
+
+interface KnownProvider {
+  at: number;
+  /** One configuration for each method with which the secret can be sent. The first is tried first. */
+  configurations: readonly Configuration[];
+}
+
 export class Provider {
   readonly options: ProviderOptions;
   private readonly host: CoreHost;
-  private known: { configuration: Configuration; at: number } | null = null;
+  private known: KnownProvider | null = null;
   private keys: { url: string; get: JWTVerifyGetKey } | null = null;
 
   constructor(host: CoreHost, options: ProviderOptions) {
@@ -75,13 +83,15 @@ export class Provider {
   async finish(origin: string, search: string, { state, nonce, verifier }: CallbackBinding): Promise<Arrival> {
     const { authorizationCodeGrant, fetchUserInfo } = await import("./openid.ts");
     return this.translated(async () => {
-      const configuration = await this.configuration();
-      const tokens = await authorizationCodeGrant(configuration, new URL(origin + this.callbackPath + search), {
+      const callback = new URL(origin + this.callbackPath + search);
+      const checks = {
         expectedState: state,
         expectedNonce: nonce,
         pkceCodeVerifier: verifier,
         idTokenExpected: true,
-      });
+      };
+      const tokens = await this.authenticated((each) => authorizationCodeGrant(each, callback, checks));
+      const configuration = await this.configuration();
       const claims: Claims = { ...tokens.claims() };
       const sid = typeof claims["sid"] === "string" ? claims["sid"] : null;
       const arrival = { claims, sid, refresh_token: tokens.refresh_token ?? null };
@@ -103,7 +113,7 @@ export class Provider {
     const { refreshTokenGrant } = await import("./openid.ts");
     try {
       return await this.translated(async () => {
-        const tokens = await refreshTokenGrant(await this.configuration(), refreshToken);
+        const tokens = await this.authenticated((each) => refreshTokenGrant(each, refreshToken));
         return tokens.refresh_token ?? refreshToken;
       });
     } catch (error) {
@@ -153,28 +163,72 @@ export class Provider {
   }
 
   private async configuration(): Promise<Configuration> {
+    return (await this.discover()).configurations[0] as Configuration;
+  }
+
+  private async discover(): Promise<KnownProvider> {
     const now = this.host.clock();
-    if (this.known !== null && Math.abs(now - this.known.at) < FRESH_MS) return this.known.configuration;
+    if (this.known !== null && Math.abs(now - this.known.at) < FRESH_MS) return this.known;
     const openid = await import("./openid.ts");
     const { issuer, client_id, client_secret } = this.options;
     const url = new URL(issuer);
-    const configuration = await openid.discovery(
-      url,
-      client_id,
-      { client_secret, [openid.clockTolerance]: CLOCK_TOLERANCE },
-      undefined,
-      {
-        timeout: TIMEOUT,
-        // Also verify the signature of the ID token, which the library omits by default because the token arrives over
-        // TLS.
-        execute: [
-          openid.enableNonRepudiationChecks,
-          ...(url.protocol === "http:" ? [openid.allowInsecureRequests] : []),
-        ],
-      },
+    const about = { client_secret, [openid.clockTolerance]: CLOCK_TOLERANCE };
+    const options = {
+      timeout: TIMEOUT,
+      // Also verify the signature of the ID token, which the library omits by default because the token arrives over
+      // TLS.
+      execute: [openid.enableNonRepudiationChecks, ...(url.protocol === "http:" ? [openid.allowInsecureRequests] : [])],
+    };
+    const basic = await openid.discovery(url, client_id, about, openid.ClientSecretBasic(client_secret), options);
+    const configurations: Configuration[] = [];
+    for (const method of this.secretMethods(basic.serverMetadata().token_endpoint_auth_methods_supported))
+      configurations.push(
+        method === "client_secret_basic"
+          ? basic
+          : await openid.discovery(url, client_id, about, openid.ClientSecretPost(client_secret), options),
+      );
+    this.known = { at: now, configurations };
+    return this.known;
+  }
+
+  /**
+   * Returns the methods with which the secret can be sent, the preferred method first.
+   * @param announced the methods of the discovery document. Without them, the method is Basic (OpenID Connect Discovery
+   * 1.0, section 3)
+   */
+  private secretMethods(announced: readonly string[] = ["client_secret_basic"]): SecretMethod[] {
+    const { client_authentication, name } = this.options;
+    if (client_authentication !== "automatic") return [client_authentication];
+    const methods = (["client_secret_basic", "client_secret_post"] as const).filter((each) => announced.includes(each));
+    if (methods.length > 0) return methods;
+    const accepted = announced.map((method) => method.replaceAll(/[^\w.-]/g, "").slice(0, 40)).join(", ");
+    throw new Refusal(
+      ERRORS.PROVIDER_INVALID,
+      `${name} accepts no client secret, only ${accepted}; register a client with a secret there`,
     );
-    this.known = { configuration, at: now };
-    return configuration;
+  }
+
+  /**
+   * Sends a request that authenticates this client. Providers announce the methods of all clients, but many accept one
+   * of them for each client. So a refusal of one method is not final.
+   */
+  private async authenticated<T>(request: (configuration: Configuration) => Promise<T>): Promise<T> {
+    const { ResponseBodyError, WWWAuthenticateChallengeError } = await import("./openid.ts");
+    const known = await this.discover();
+    for (const configuration of known.configurations) {
+      try {
+        const done = await request(configuration);
+        // Begin with this method from now on.
+        known.configurations = [configuration, ...known.configurations.filter((each) => each !== configuration)];
+        return done;
+      } catch (error) {
+        const isRefused =
+          (error instanceof ResponseBodyError && error.error === "invalid_client") ||
+          (error instanceof WWWAuthenticateChallengeError && error.status === 401);
+        if (!isRefused || configuration === known.configurations.at(-1)) throw error;
+      }
+    }
+    throw new Error("there is no method to send the client secret");
   }
 
   private async translated<T>(work: () => Promise<T>): Promise<T> {
@@ -193,12 +247,18 @@ export class Provider {
   }
 
   private async refusalOf(error: unknown): Promise<Refusal> {
-    const { AuthorizationResponseError, ResponseBodyError } = await import("./openid.ts");
+    const { AuthorizationResponseError, ResponseBodyError, WWWAuthenticateChallengeError } =
+      await import("./openid.ts");
     const { name } = this.options;
     if (isUnreachable(error))
       return new Refusal(
         ERRORS.PROVIDER_UNAVAILABLE,
         `${name} does not respond, so no one can sign in there now; existing sessions continue; try again later`,
+      );
+    if (error instanceof WWWAuthenticateChallengeError)
+      return new Refusal(
+        ERRORS.PROVIDER_REFUSED,
+        `${name} did not accept the client id and secret of this service; the operator must correct them`,
       );
     if (error instanceof AuthorizationResponseError || error instanceof ResponseBodyError)
       return new Refusal(

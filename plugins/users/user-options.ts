@@ -18,6 +18,14 @@ export const ProviderOptions = Type.Object(
     }),
     client_id: Type.String({ minLength: 1, maxLength: 500 }),
     client_secret: Type.String({ minLength: 1, maxLength: 1000, description: "Use an environment variable." }),
+    client_authentication: Type.Union(
+      [Type.Literal("automatic"), Type.Literal("client_secret_basic"), Type.Literal("client_secret_post")],
+      {
+        default: "automatic",
+        description:
+          "How the service sends the client secret. `automatic` uses a method of the discovery document, and Basic if it names none. If it names both, and the provider refuses Basic, the service sends the secret in the body.",
+      },
+    ),
     scopes: Type.Array(Type.String({ pattern: "^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$" }), {
       default: ["openid", "profile"],
       description: "Scopes of the authorization request.",

@@ -3,8 +3,10 @@
  * database can add a user or give a user a role or a passkey.
  */
 import type { UserEntry } from "./entries.ts";
+import { canonicalText } from "./canonical.ts";
 import type { Fold } from "./fold.ts";
 import { sha256Hex, utf8 } from "./hash.ts";
+import type { JsonObject } from "./json.ts";
 import { isSameOwner, isValidOwner, userOfPrincipal } from "./owner.ts";
 import { PersistentMap } from "./persistent-map.ts";
 import type { RecordedKey } from "./vote-people.ts";
@@ -67,6 +69,7 @@ export function applyUserEntry(before: User | null, entry: UserEntry): User {
   if ((change === "created") !== (before === null))
     throw new RangeError(before === null ? `${userLabel} was never created` : `${userLabel} is created twice`);
   if (before === null) return user;
+  if (isProfileChangeAfterEnd(before, entry)) return user;
   if (change === "resumed" ? before.ended_at === null : before.ended_at !== null)
     throw new RangeError(
       change === "resumed" ? `${userLabel} was not deactivated` : `${userLabel} is changed after the deactivation`,
@@ -90,6 +93,21 @@ export const userState: Fold<Users> = {
       users.with(entry.user.id, applyUserEntry(users.get(entry.user.id) ?? null, entry)),
   },
 };
+
+/**
+ * Returns true if the entry changes only the name, the groups and the roles of a deactivated user. A provider continues
+ * to report these, and they apply if the user is reactivated.
+ */
+function isProfileChangeAfterEnd(before: User, { change, user }: UserEntry): boolean {
+  const { name, groups, roles, provider_groups } = user;
+  const expected = { ...before, name, groups, roles, provider_groups };
+  return (
+    change === "updated" &&
+    before.ended_at !== null &&
+    before.managed_by !== null &&
+    canonicalText(expected as unknown as JsonObject) === canonicalText(user as unknown as JsonObject)
+  );
+}
 
 /**
  * Throws RangeError unless the user confirmed a change of their own passkeys or recovery codes with a passkey that they

@@ -18,6 +18,10 @@ export interface LyingProvider {
   ahead: number;
   /** If it is not 0, every request gets this status. */
   status: number;
+  /** Members that replace those of the discovery document; undefined leaves a member out. */
+  metadata: Record<string, unknown>;
+  /** The method with which this client must send its secret; null accepts any. */
+  secretMethod: "client_secret_basic" | "client_secret_post" | null;
   /** Parameters of the authorization request, by code. A code works once. */
   readonly codes: Map<string, URLSearchParams>;
   /** If true, issues refresh tokens. */
@@ -42,7 +46,8 @@ export async function startLyingProvider(): Promise<LyingProvider> {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
-      void answer(request.url ?? "", Buffer.concat(chunks).toString()).then(
+      const { authorization = null } = request.headers;
+      void answer(request.url ?? "", Buffer.concat(chunks).toString(), authorization).then(
         ([status, body]) => send(status, body),
         (error: unknown) => send(400, { error: "invalid_grant", error_description: String(error) }),
       );
@@ -51,7 +56,7 @@ export async function startLyingProvider(): Promise<LyingProvider> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
-  async function answer(path: string, text: string): Promise<[number, unknown]> {
+  async function answer(path: string, text: string, authorization: string | null): Promise<[number, unknown]> {
     if (provider.status !== 0) return [provider.status, { error: "server_error" }];
     if (path === "/.well-known/openid-configuration")
       return [
@@ -66,11 +71,21 @@ export async function startLyingProvider(): Promise<LyingProvider> {
           id_token_signing_alg_values_supported: ["RS256"],
           code_challenge_methods_supported: ["S256"],
           authorization_response_iss_parameter_supported: true,
+          ...provider.metadata,
         },
       ];
     if (path === "/jwks") return [200, { keys: [jwk] }];
     assert.equal(path, "/token");
     const form = new URLSearchParams(text);
+    if (provider.secretMethod === "client_secret_basic") {
+      const sent = Buffer.from((authorization ?? "").replace(/^Basic /, ""), "base64").toString();
+      if (sent !== "assent:secret" || form.has("client_secret")) return [401, { error: "invalid_client" }];
+    }
+    if (
+      provider.secretMethod === "client_secret_post" &&
+      (authorization !== null || form.get("client_secret") !== "secret")
+    )
+      return [401, { error: "invalid_client" }];
     if (form.get("grant_type") === "refresh_token") {
       const known = provider.refreshTokens.delete(form.get("refresh_token") ?? "");
       return known ? [200, tokens()] : [400, { error: "invalid_grant" }];
@@ -116,6 +131,8 @@ export async function startLyingProvider(): Promise<LyingProvider> {
     status: 0,
     codes: new Map(),
     offline: false,
+    metadata: {},
+    secretMethod: null,
     refreshTokens: new Set(),
     logoutToken(change, header = {}) {
       const now = Math.floor(Date.now() / 1000);

@@ -170,6 +170,8 @@ export function readPatch(body: JsonObject): PatchOperation[] {
     if (op !== "add" && op !== "replace" && op !== "remove")
       throw new Refusal(ERRORS.SCIM_INVALID, "op must be add, replace or remove");
     const [path, value] = [findAttribute(operation, "path"), findAttribute(operation, "value")];
+    if (path !== undefined && path !== null && typeof path !== "string")
+      throw new Refusal(ERRORS.SCIM_PATH_INVALID, `path must be a string; got ${JSON.stringify(path).slice(0, 60)}`);
     if (typeof path === "string" && path.trim() !== "") return [{ op, path: normalizeAttributePath(path), value }];
     if (!isJsonObject(value) || op === "remove")
       throw new Refusal(

@@ -6,8 +6,8 @@ import {
   userState,
   confirmCredential,
   type CoreHost,
-  isJsonObject,
   type JsonObject,
+  type JsonValue,
   type LedgerTransaction,
   sha256Hex,
   toActor,
@@ -87,8 +87,16 @@ export class ScimGroups {
   replace(credential: Credential, id: string, body: JsonObject): Promise<ScimGroup> {
     return this.run(credential, async (tx) => {
       const group = await this.find(id, tx);
-      assertSameName(group, findAttribute(body, "displayName"));
-      return { group, members: readMemberIds(findAttribute(body, "members")) };
+      const name = findAttribute(body, "displayName");
+      if (name !== undefined) assertSameName(group, name);
+      const members = findAttribute(body, "members");
+      if (members === undefined || members === null)
+        throw new Refusal(
+          ERRORS.SCIM_INVALID,
+          "send `members`, the whole list, or [] for no members; change single members with PATCH",
+        );
+      const external_id = externalIdIn(body) ?? group.external_id;
+      return { group: await this.setExternalId(tx, group, external_id), members: readMemberIds(members) };
     });
   }
 
@@ -97,8 +105,12 @@ export class ScimGroups {
     return this.run(credential, async (tx) => {
       const group = await this.find(id, tx);
       const members = new Set(this.membersOf(group, tx.state(userState)).map((user) => user.id));
-      for (const operation of operations) applyOperation(group, members, operation);
-      return { group, members: [...members] };
+      let { external_id } = group;
+      for (const operation of operations) {
+        if (operation.path === "externalid") external_id = readExternalId(operation);
+        else applyOperation(group, members, operation);
+      }
+      return { group: await this.setExternalId(tx, group, external_id), members: [...members] };
     });
   }
 
@@ -141,6 +153,15 @@ export class ScimGroups {
     });
   }
 
+  private async setExternalId(tx: LedgerTransaction, group: ScimGroup, external_id: string | null): Promise<ScimGroup> {
+    if (external_id === group.external_id) return group;
+    const documents = this.host.documents.within(tx);
+    const stored = await documents.get(this.key(group.id));
+    const changed = { ...group, external_id };
+    await documents.put(this.key(group.id), changed, stored?.version ?? null);
+    return changed;
+  }
+
   private idOf(name: string): string {
     return sha256Hex(utf8(JSON.stringify([this.users.options.id, name]))).slice(0, 32);
   }
@@ -150,17 +171,20 @@ export class ScimGroups {
   }
 }
 
+/** Applies one operation to the ids of the members. Throws a refusal for an operation that could mean anything else. */
 function applyOperation(group: ScimGroup, members: Set<string>, { op, path, value }: PatchOperation): void {
-  if (path === "displayname") return assertSameName(group, value);
+  if (path === "displayname") return assertSameName(group, op === "remove" ? null : value);
   const one = /^members\[\s*value\s+eq\s+"([^"\\]+)"\s*\]$/.exec(path ?? "")?.[1];
   if (one !== undefined && op === "remove") return void members.delete(one);
-  if (path !== "members") {
-    if (path?.startsWith("members") === true)
-      throw new Refusal(ERRORS.SCIM_PATH_INVALID, `the path ${path.slice(0, 100)} is not supported for ${op}`);
-    return;
-  }
+  if (path === "id" && value !== group.id) throw new Refusal(ERRORS.SCIM_IMMUTABLE, "the id of a group cannot change");
+  if (path === "id" || path === "schemas" || path === "meta") return;
+  if (path !== "members")
+    throw new Refusal(ERRORS.SCIM_PATH_INVALID, `the path ${String(path).slice(0, 100)} is not supported for ${op}`);
+  if (op === "remove" && (value === undefined || value === null)) return members.clear();
+  if (value === undefined || value === null || (op !== "replace" && Array.isArray(value) && value.length === 0))
+    throw new Refusal(ERRORS.SCIM_INVALID, `${op} of members needs the members as value`);
   const ids = readMemberIds(value);
-  if (op === "replace" || (op === "remove" && ids.length === 0)) members.clear();
+  if (op === "replace") members.clear();
   for (const id of ids) {
     if (op === "remove") members.delete(id);
     else members.add(id);
@@ -168,10 +192,13 @@ function applyOperation(group: ScimGroup, members: Set<string>, { op, path, valu
 }
 
 /** Rejects a new name, because the configuration maps groups by name. */
-function assertSameName(group: ScimGroup, name: unknown): void {
-  const given = isJsonObject(name) ? findAttribute(name, "displayName") : name;
-  if (given !== undefined && given !== group.name)
+function assertSameName(group: ScimGroup, name: JsonValue | undefined): void {
+  if (name !== group.name)
     throw new Refusal(ERRORS.SCIM_IMMUTABLE, "a group cannot be renamed; create a new group and delete this one");
+}
+
+function readExternalId({ op, value }: PatchOperation): string | null {
+  return op === "remove" ? null : readText(value, "externalId", MAX_NAME);
 }
 
 function externalIdIn(body: JsonObject): string | null {

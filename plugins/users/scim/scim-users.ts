@@ -132,20 +132,30 @@ export class ScimUsers {
   delete(credential: Credential, id: string): Promise<ScimUser> {
     return this.run(credential, async (tx, by) => {
       const ended = await this.apply(tx, by, await this.find(tx.state(userState), id, tx), { active: false });
+      // A user that the client creates again is in no groups.
+      this.setGroups(tx, by, ended.user, []);
       await this.records.write(tx, ended.user, { ...ended.record, deleted: true });
       return ended;
     });
   }
 
   /**
-   * Sets the provider's groups of an active user, and the roles and groups that the configuration derives from them.
+   * Sets the provider's groups of a user, and the roles and groups that the configuration derives from them. A
+   * deactivated user only loses roles and groups, and gets those of the provider's groups when reactivated.
    */
   setGroups(tx: LedgerTransaction, by: Actor, user: User, names: readonly string[]): void {
-    if (user.ended_at !== null) return;
     if (names.length > MAX_GROUPS)
       throw new Refusal(ERRORS.SCIM_INVALID, `the user ${user.id} would be in more than ${MAX_GROUPS} groups`);
     const provider_groups = [...names].sort();
-    const changed = { ...user, ...mapProviderGroups(this.options, provider_groups), provider_groups };
+    const mapped = mapProviderGroups(this.options, provider_groups);
+    const rights =
+      user.ended_at === null
+        ? mapped
+        : {
+            groups: user.groups.filter((group) => mapped.groups.includes(group)),
+            roles: user.roles.filter((role) => mapped.roles.some((each) => each === role)),
+          };
+    const changed = { ...user, ...rights, provider_groups };
     if (JSON.stringify(changed) !== JSON.stringify(user)) recordUser(tx, "updated", changed, by);
   }
 
@@ -166,11 +176,11 @@ export class ScimUsers {
       );
     record = { ...record, user_name };
     if (active && user.ended_at !== null) {
-      user = recordUser(tx, "resumed", { ...user, ...mapProviderGroups(this.options, []), name, ended_at: null }, by);
+      const rights = mapProviderGroups(this.options, user.provider_groups);
+      user = recordUser(tx, "resumed", { ...user, ...rights, name, ended_at: null }, by);
       record = { ...record, deactivated_at: null };
     } else if (!active && user.ended_at === null) {
-      // Also clear the groups, because an inactive user cannot be updated: a later removal from a group would be lost.
-      const bare = { ...user, name, roles: [], groups: [], provider_groups: [] };
+      const bare = { ...user, name, roles: [], groups: [] };
       ({ user, revoked_keys } = await deactivateUserWithin(
         this.host,
         this.sessions,
@@ -180,7 +190,7 @@ export class ScimUsers {
         "deactivated by the provider",
       ));
       record = { ...record, deactivated_at: user.ended_at };
-    } else if (active && name !== user.name) user = recordUser(tx, "updated", { ...user, name }, by);
+    } else if (name !== user.name) user = recordUser(tx, "updated", { ...user, name }, by);
     await this.records.write(tx, user, record);
     return { user, record, revoked_keys };
   }
@@ -205,7 +215,7 @@ export class ScimUsers {
 const MAX_GROUPS = 64;
 const MAX_TEXT = 200;
 
-/** Reads the attributes of a whole user from the body of POST or PUT. Ignores other attributes. */
+/** Reads the attributes of a whole user from the body of POST or PUT. Ignores other attributes, as RFC 7644 allows. */
 export function readUser(body: JsonObject): UserChange {
   return Object.entries(body).reduce<UserChange>(
     (change, [name, value]) => ({
@@ -218,10 +228,22 @@ export function readUser(body: JsonObject): UserChange {
 
 /** Reads the operations of a PATCH. If several set the same attribute, the last one applies. */
 export function readUserPatch(operations: readonly PatchOperation[]): UserChange {
+  operations.forEach(assertUserPath);
   return operations.reduce<UserChange>((change, operation) => ({ ...change, ...readAttribute(operation, {}) }), {});
 }
 
 const KNOWN = /^(?:active|username|externalid|displayname)(?![a-z0-9])/;
+/** Attributes of users and their extensions (RFC 7643, section 4) that have no meaning here. */
+const IGNORED =
+  /^(?:urn:.*|(?:schemas|id|meta|name|nickname|profileurl|title|usertype|preferredlanguage|locale|timezone|password|emails|phonenumbers|ims|photos|addresses|entitlements|roles|x509certificates)(?:$|[.[]).*)$/;
+
+/** Throws USERS_SCIM_PATH_INVALID for an attribute that users do not have, because it could be a misspelt `active`. */
+function assertUserPath({ path }: PatchOperation): void {
+  if (path === null || KNOWN.test(path) || IGNORED.test(path)) return;
+  if (/^groups(?:$|[.[])/.test(path))
+    throw new Refusal(ERRORS.SCIM_IMMUTABLE, "groups of a user are read-only; change the members of the group");
+  throw new Refusal(ERRORS.SCIM_PATH_INVALID, `users have no attribute ${path.slice(0, 100)}`);
+}
 
 function readAttribute({ op, path, value }: PatchOperation, body: JsonObject): UserChange {
   if (path === null) return {};

@@ -211,6 +211,52 @@ test("a replayed callback is rejected, even if the provider accepts the code twi
   assert.equal((await visitor.get(path)).body.code, "USERS_CHALLENGE_INVALID", "the state is spent");
 });
 
+test("the client secret is sent in the way that the provider accepts, also for checks of the session", async () => {
+  const cases: [string[] | undefined, LyingProvider["secretMethod"]][] = [
+    [undefined, "client_secret_basic"],
+    [["client_secret_basic"], "client_secret_basic"],
+    [["client_secret_post"], "client_secret_post"],
+    [["private_key_jwt", "client_secret_post", "client_secret_basic"], "client_secret_basic"],
+    [["client_secret_basic", "client_secret_post"], "client_secret_post"],
+  ];
+  for (const [announced, accepted] of cases) {
+    const provider = await startLyingProvider();
+    Object.assign(provider, {
+      metadata: { token_endpoint_auth_methods_supported: announced },
+      secretMethod: accepted,
+      offline: true,
+    });
+    const options = { ...optionsFor("company", provider), refresh_minutes: 1 };
+    const mine = await startPeople({ users: { providers: [options] } });
+    try {
+      const visitor = createVisitor(mine);
+      const done = await attempt({ visitor, provider });
+      assert.equal(done.status, 303, `${String(announced)} ${JSON.stringify(done.body)}`);
+      mine.clock.now += 2 * MINUTE;
+      const [token] = provider.refreshTokens;
+      assert.equal((await visitor.get("/v1/session")).status, 200);
+      assert.ok(!provider.refreshTokens.has(token as string), "the session was checked");
+    } finally {
+      await mine.close();
+      await provider.close();
+    }
+  }
+});
+
+test("a provider that accepts no client secret is named", async () => {
+  const provider = await startLyingProvider();
+  provider.metadata = { token_endpoint_auth_methods_supported: ["private_key_jwt", "none"] };
+  const mine = await startPeople({ users: { providers: [optionsFor("company", provider)] } });
+  try {
+    const { body } = await createVisitor(mine).get("/v1/sign-in/company");
+    assert.equal(body.code, "USERS_PROVIDER_INVALID");
+    assert.match(body.detail, /accepts no client secret, only private_key_jwt, none/);
+  } finally {
+    await mine.close();
+    await provider.close();
+  }
+});
+
 test("redirects go only to paths of this service", async () => {
   for (const returnTo of [
     "https://evil.example/",

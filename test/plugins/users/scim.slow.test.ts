@@ -184,7 +184,7 @@ test("a leaver whose name changes in the same request loses the keys under the o
   for (const each of [owned, made]) assert.equal((await service.call("GET", "/v1/me", { key: each.key })).status, 401);
 });
 
-test("a user whom SCIM ended returns without groups, and one whom an admin ended stays ended", async () => {
+test("a user whom SCIM ended returns with the groups that the provider has then, and one whom an admin ended stays ended", async () => {
   const { id, subject, userName } = await create();
   const fin = await group("fin");
   await patch(`/Groups/${fin}`, { op: "add", path: "members", value: [{ value: id }] });
@@ -193,6 +193,14 @@ test("a user whom SCIM ended returns without groups, and one whom an admin ended
   assert.equal((await patch(`/Groups/${fin}`, { op: "remove", path: `members[value eq "${id}"]` })).status, 200);
   assert.equal((await setActive(id, true)).status, 200);
   assert.deepEqual([(await read(id)).groups, (await read(id)).roles], [[], ["viewer"]]);
+  await setActive(id, false);
+  assert.equal((await patch(`/Groups/${fin}`, { op: "add", path: "members", value: [{ value: id }] })).status, 200);
+  assert.deepEqual(json(await scim("GET", `/Groups/${fin}`)).members, [
+    { value: id, display: json(await scim("GET", `/Users/${id}`)).displayName },
+  ]);
+  assert.deepEqual([(await read(id)).groups, (await read(id)).roles], [[], []], "not while deactivated");
+  await setActive(id, true);
+  assert.deepEqual((await read(id)).groups, ["finance"]);
   await scim("DELETE", `/Users/${id}`);
   assert.equal((await scim("GET", `/Users/${id}`)).status, 404);
   const again = await scim("POST", "/Users", { userName, externalId: subject });
@@ -233,6 +241,38 @@ test("groups grant only the configured mapping, and membership follows every for
   assert.equal((await scim("DELETE", `/Groups/${id}`)).status, 204);
   assert.equal((await scim("GET", `/Groups/${id}`)).status, 404);
   assert.deepEqual(json(await scim("GET", `/Users/${b.id}`)).groups, []);
+});
+
+test("changes of groups that could mean two things are refused", async () => {
+  const [a, b] = [await create(), await create()];
+  const id = await group("strict");
+  await patch(`/Groups/${id}`, { op: "add", path: "members", value: [{ value: a.id }, { value: b.id }] });
+  const before = await service.storage.head();
+  for (const operation of [
+    { op: "add", path: "members" },
+    { op: "add", path: "members", value: [] },
+    { op: "remove", path: "members", value: [] },
+    { op: "replace", path: "members" },
+    { op: "replace", path: "members", value: [{}] },
+    { op: "replace", path: "member", value: [] },
+    { op: "replace", path: ["members"], value: [] },
+    { op: "remove", path: `members[value ne "${a.id}"]` },
+    { op: "remove", path: "displayName" },
+    { op: "replace", path: "displayName", value: {} },
+    { op: "replace", value: { id: "other" } },
+  ])
+    assert.equal((await patch(`/Groups/${id}`, operation)).status, 400, JSON.stringify(operation));
+  assert.equal((await scim("PUT", `/Groups/${id}`, { displayName: "strict" })).status, 400);
+  for (const operation of [
+    { op: "replace", path: "activ", value: false },
+    { op: "replace", value: { actve: false } },
+    { op: "replace", path: 1, value: { active: false } },
+    { op: "replace", path: "groups", value: [] },
+  ])
+    assert.equal((await patch(`/Users/${a.id}`, operation)).status, 400, JSON.stringify(operation));
+  assert.equal((await service.storage.head()).size, before.size, "nothing was recorded");
+  assert.equal((await patch(`/Groups/${id}`, { op: "Replace", path: "externalId", value: "g-1" })).status, 200);
+  assert.equal(json(await scim("GET", `/Groups/${id}`)).externalId, "g-1");
 });
 
 test("keys without the scope cannot provision", async () => {
