@@ -1,11 +1,10 @@
 /** One event of a hook, in the same form for all hosts. */
-import type { Host } from "./hosts/answers.ts";
+import type { EventKind, Host } from "./hosts/answers.ts";
 import type { JsonObject } from "./payload.ts";
 
 export interface HookEvent {
   host: Host;
-  /** `session` means that a session starts; `ignored`, that the event does not need a decision. */
-  kind: "before" | "after" | "session" | "ignored";
+  kind: EventKind;
   session: string | null;
   /** Id that the host assigned to the tool call. */
   callId: string | null;

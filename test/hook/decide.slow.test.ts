@@ -225,6 +225,20 @@ for (const host of HOSTS)
         assert.deepEqual(given.calls, []);
       }
     });
+    test("an event whose name only begins like a known one is stopped, and the message names it", async () => {
+      for (const name of ["PostToolUse2", "SessionStartX", "StopTool", "afterToolCall", "PreToolUse ", "__proto__"]) {
+        const given = await answer(host, { ...BEFORE[host], hook_event_name: name }, verdict("allowed"));
+        assert.ok(stops(host, given), `${name}: ${JSON.stringify(given)}`);
+        assert.match(given.stdout + given.stderr, /the hook does not know the event/);
+        assert.deepEqual(given.calls, []);
+      }
+      const { stdout, stderr } = await answer(
+        host,
+        { ...AFTER[host], hook_event_name: "PostToolUse2" },
+        verdict("allowed"),
+      );
+      assert.match(stdout + stderr, /posttooluse2/);
+    });
     test("an ambiguous payload is stopped without a request", async () => {
       const text = JSON.stringify(BEFORE[host]);
       const member = (name: string, value: unknown): string =>

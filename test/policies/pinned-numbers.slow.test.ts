@@ -54,6 +54,7 @@ type Submitted = { tool: string; operation: string; params?: Record<string, unkn
 
 const [allow, deny, ask] = ["allow", "deny", "require_approval"] as const;
 const text = (length: number): unknown => "x".repeat(length);
+const name = (length: number): unknown => `Ada ${"x".repeat(length - 4)}`;
 const items = (item: unknown) => (length: number) => Array.from({ length }, () => item);
 
 /**
@@ -87,7 +88,7 @@ const DEFAULT_LENGTHS = [
   lengthTest("email", call("email", "send", { to: "grace@example.com" }), "body", { 20000: allow, 20001: ask }),
 ];
 
-const SEARCH = { query: "Ada", limit: 1 };
+const SEARCH = { query: "Ada Lovelace", limit: 1 };
 const SELECT = { table: "orders", limit: 1 };
 const MAIL = { to: ["grace@example.com"] };
 
@@ -118,7 +119,7 @@ const PACK_LENGTHS = [
     500: ask,
     501: deny,
   }),
-  lengthTest("customer-data", call("crm", "search_customers", { limit: 1 }), "query", { 200: allow, 201: ask }),
+  lengthTest("customer-data", call("crm", "search_customers", { limit: 1 }), "query", { 200: allow, 201: ask }, name),
   lengthTest("customer-data", call("crm", "search_customers", SEARCH), "fields", { 50: allow, 51: ask }, items("name")),
   lengthTest("customer-data", call("crm", "get_customer", { id: 1 }), "fields", { 50: allow, 51: deny }, items("name")),
   lengthTest("customer-data", call("tickets", "add_note"), "text", { 5000: allow, 5001: ask }),

@@ -91,11 +91,35 @@ export function eventName(payload: Readonly<Record<string, unknown>>): string | 
   return firstNonEmptyString(payload, "hook_event_name", "hookEventName", "hookName", "event")?.toLowerCase();
 }
 
+/** What an event is about. `session`: a session starts; `ignored`: it neither precedes nor follows a tool call. */
+export type EventKind = "before" | "after" | "session" | "ignored";
+
+/** The events of all hosts, in lowercase. */
+const EVENT_KINDS: ReadonlyMap<string, EventKind> = new Map(
+  Object.entries({
+    before: "pretooluse beforetool beforeshellexecution beforemcpexecution beforereadfile",
+    after: "posttooluse posttoolusefailure aftertool aftershellexecution aftermcpexecution",
+    session: "sessionstart agentspawn",
+    ignored: [
+      "sessionend stop stopfailure subagentstart subagentstop userpromptsubmit userpromptsubmitted notification precompact",
+      "postcompact posttoolbatch afterfileedit afteragent afteragentresponse afteragentthought agentstop erroroccurred",
+    ].join(" "),
+  }).flatMap(([kind, names]) => names.split(" ").map((name) => [name, kind as EventKind] as const)),
+);
+
+/** Returns what a payload's event is about; undefined if the event is unknown. */
+export function eventKind(payload: Readonly<Record<string, unknown>>): EventKind | undefined {
+  const event = eventName(payload);
+  if (event !== undefined) return EVENT_KINDS.get(event);
+  // Copilot sends no event name. Only a call that has already run has a result.
+  if (!Object.hasOwn(payload, "toolName")) return undefined;
+  return Object.hasOwn(payload, "toolResult") ? "after" : "before";
+}
+
 /** Whether an event needs a decision. True for events that precede a tool call, and for unknown events. */
 export function needsDecision(payload: Readonly<Record<string, unknown>>): boolean {
-  const event = eventName(payload);
-  if (event === undefined) return !(Object.hasOwn(payload, "toolName") && Object.hasOwn(payload, "toolResult"));
-  return !/^(post|after|session|stop|subagent|userprompt|notification|agentspawn)/.test(event);
+  const kind = eventKind(payload);
+  return kind === undefined || kind === "before";
 }
 
 /** Parses an answer. Returns null if it is incomplete. */

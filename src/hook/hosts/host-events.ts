@@ -8,10 +8,10 @@ import {
   firstNonEmptyString,
   type JsonObject,
 } from "../payload.ts";
-import { eventName, type Host } from "./answers.ts";
+import { eventKind, eventName, type EventKind, type Host } from "./answers.ts";
 
 export function readEvent(host: Host, payload: JsonObject, environment: HookEnvironment): HookEvent {
-  const kind = eventKind(host, payload);
+  const kind = knownEventKind(host, payload);
   const tool = toolName(host, payload);
   if (kind === "before" && tool === undefined) throw new PayloadError("the call has no tool name");
   const roots = payload["workspace_roots"];
@@ -32,41 +32,21 @@ export function readEvent(host: Host, payload: JsonObject, environment: HookEnvi
   };
 }
 
-const BEFORE_EVENTS = new Set([
-  "pretooluse",
-  "beforetool",
-  "beforeshellexecution",
-  "beforemcpexecution",
-  "beforereadfile",
-]);
-const AFTER_EVENTS = new Set([
-  "posttooluse",
-  "posttoolusefailure",
-  "aftertool",
-  "aftershellexecution",
-  "aftermcpexecution",
-]);
-
-function eventKind(host: Host, payload: JsonObject): HookEvent["kind"] {
-  const event = eventName(payload);
-  if (event === undefined) {
-    // Only a call that has already run has a result.
-    if (host === "copilot" && Object.hasOwn(payload, "toolName"))
-      return Object.hasOwn(payload, "toolResult") ? "after" : "before";
+/** Throws PayloadError for an unknown event. The message names the event, if it is a plain word. */
+function knownEventKind(host: Host, payload: JsonObject): EventKind {
+  const kind = eventKind(payload);
+  const name = eventName(payload);
+  if (name === undefined) {
+    if (host === "copilot" && kind !== undefined) return kind;
     if (host === "copilot" && Object.hasOwn(payload, "source")) return "session";
     throw new PayloadError("the payload has no event name");
   }
-  if (BEFORE_EVENTS.has(event)) return "before";
-  if (AFTER_EVENTS.has(event)) return "after";
-  if (event === "sessionstart" || event === "agentspawn") return "session";
-  if (IGNORED_EVENTS.has(event)) return "ignored";
-  throw new PayloadError("the event is unknown");
+  if (kind !== undefined) return kind;
+  const shown = /^[a-z][a-z0-9_-]{0,39}$/.test(name) ? ` "${name}"` : "";
+  throw new PayloadError(
+    `the hook does not know the event${shown}; update the package, or remove the hook for this event`,
+  );
 }
-
-/** Events that are not about a tool call. */
-const IGNORED_EVENTS = new Set(
-  "sessionend stop subagentstart subagentstop userpromptsubmit notification precompact postcompact".split(" "),
-);
 
 /**
  * Maps Cursor's older events to tool names. Each of these events is for one kind of tool and does not contain the

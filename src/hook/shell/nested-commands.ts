@@ -21,6 +21,8 @@ const STATE_BUILTINS = new Set(
     " ",
   ),
 );
+/** Names after which zsh or fish runs the next word as a command. */
+const MODIFIERS = new Set("! - and begin not or repeat foreach".split(" "));
 const DECLARATION_BUILTINS = new Set("export declare typeset local readonly".split(" "));
 const FIND_EXEC_OPTIONS = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
 
@@ -58,7 +60,7 @@ export class NestedCommands {
     if (!first.isLiteral) return record();
 
     if (SHELLS.has(name)) return this.readShell(args, nestedVia, depth, input, record);
-    if (OTHER_SHELLS.has(name)) this.reader.note("shell");
+    if (OTHER_SHELLS.has(name) || MODIFIERS.has(name)) this.reader.note("shell");
     if (OPAQUE_WRAPPERS.has(name)) this.reader.note("wrapper");
     if (STATE_BUILTINS.has(name)) this.reader.note("state");
     switch (name) {

@@ -36,6 +36,9 @@ const HIDDEN_CHARACTERS = new RegExp(
   "u",
 );
 
+/** A delimiter of a here-document that all shells read in the same way. */
+const PLAIN_DELIMITER = /^(\w+|'\w+'|"\w+"|\\\w+)$/;
+
 /**
  * Parses a command without access to the file system. Cannot resolve symbolic links, so a path with ".." after a folder
  * name is reported in `unclear`.
@@ -151,6 +154,10 @@ class ShellReader {
       case "Script":
         if ((node.errors ?? []).length > 0) this.note("syntax");
         break;
+      case "Statement":
+        // In zsh, "&!" and "&|" are operators. In fish, "a&b" is one word.
+        if (node.background === true && /[^\s)]/.test(this.source.charAt(node.end))) this.note("shell");
+        break;
       case "Command":
         return this.readCommand(node, via, depth);
       case "Function":
@@ -219,8 +226,8 @@ class ShellReader {
       this.readAssignment(each, via, depth);
       if (each.value.type !== "Word" || each.index !== undefined)
         return { text: each.text, isLiteral: false, startsWithTilde: false };
-      const { text, unclear } = wordValue(each.value);
-      return { text: `${each.name}=${text}`, isLiteral: unclear === null, startsWithTilde: false };
+      const { text, isLiteral } = wordValue(each.value);
+      return { text: `${each.name}=${text}`, isLiteral, startsWithTilde: false };
     });
     // git is an exception: "HEAD^" and "HEAD~2" are commits, and git's own patterns match only tracked files.
     if (name.text !== "git" && args.some(({ mayBeZshPattern: extended }) => extended === true)) this.note("glob");
@@ -249,8 +256,8 @@ class ShellReader {
     // zsh and dash accept only one digit as a descriptor, and read two digits as a word.
     if (node.descriptor?.type === "FileDescriptor" && node.descriptor.value > 9) this.note("syntax");
     if (node.type === "HereDoc") {
-      // Shells disagree on a here-document without an end, or with a delimiter of two lines.
-      if (node.closing === undefined || node.delimiter?.value.includes("\n") !== false) this.note("syntax");
+      // Shells disagree on the end of a here-document without a closing line, or with a delimiter such as $'E'.
+      if (node.closing === undefined || !PLAIN_DELIMITER.test(node.delimiter?.text ?? "")) this.note("syntax");
       if (node.delimiter?.quoted !== true && node.body.parts === undefined && hasExpansion(node.body.text))
         this.note("expansion");
       if (node.delimiter?.quoted !== true && node.body.parts !== undefined) {
@@ -267,10 +274,9 @@ class ShellReader {
     if (node.type === "HereString") return;
     // In `2>&1` the word is a descriptor; in `>&file` it is a file.
     if (node.operator.endsWith("&") && /^([0-9]+-?|-)$/.test(target.text)) return;
-    // Bash expands the file of `>&` again after it has removed the quotes, so `>&'$(x)'` and `>&"<(x)"` run x.
-    if (node.operator.endsWith("&") && /[$`]|[<>]\(/.test(target.text)) this.note("expansion");
-    // In "<&-x", bash reads "x" as the next word.
-    if (node.operator.endsWith("&") && /^[0-9-]/.test(target.text)) this.note("syntax");
+    // For `>&file`, dash fails, bash expands the name a second time, and bash reads "<&-x" as two words. dash reads "&>"
+    // as the end of a background command and a redirection. For fish, ">|" is a pipe.
+    if (/[&|]/.test(node.operator)) this.note("shell");
     const files = node.operator === "<" || node.operator === "<&" ? this.reads : this.writes;
     this.opens(target, files);
     if (files === this.reads || !node.target.text.startsWith("!")) return;
@@ -298,8 +304,8 @@ class ShellReader {
 }
 
 function toArgument(word: Word): ShellArgument {
-  const { text, unclear, startsWithTilde: tilde, mayBeZshPattern: extended } = wordValue(word);
-  return { text, isLiteral: unclear === null, startsWithTilde: tilde, mayBeZshPattern: extended };
+  const { text, isLiteral, startsWithTilde, mayBeZshPattern } = wordValue(word);
+  return { text, isLiteral, startsWithTilde, mayBeZshPattern };
 }
 
 function wordAfter({ name, args }: Command, end: number): Word | undefined {

@@ -10,8 +10,10 @@ import {
 import type { UnclearReason } from "./shell-types.ts";
 
 interface WordValue {
-  /** Value of the word; its source text if `unclear` is set. */
+  /** Value of the word in bash; its source text if the value is unknown. */
   text: string;
+  /** Whether the value is known. */
+  isLiteral: boolean;
   unclear: UnclearReason | null;
   /** Scripts in the word's command substitutions, which also run. */
   scripts: ParsedScript[];
@@ -41,8 +43,26 @@ export function hasExpansion(raw: string): boolean {
 
 const withoutEscapes = (raw: string): string => raw.replace(/\\./gs, "_");
 
-/** Matches the escapes of `$'…'` that shells expand differently. */
-const ESCAPES = /\\(?!\\|[abefnrtv]|x[0-9a-f]{2}|[0-7]{3}|u[0-9a-f]{4})/i;
+/** Matches a backslash in front of a letter or digit outside quotes, which fish replaces with another character. */
+const FISH_ESCAPE = /(?<!\\)(\\\\)*\\[abcefnrtuvxUX0-7]/;
+/** Matches an opening bracket or brace without its end, after which fish continues a word beyond a space. */
+const OPEN_BRACKET = /\[[^\]]*$|\{[^}]*$/;
+/** Matches backslashes in single quotes that fish removes. */
+const FISH_QUOTED_ESCAPE = /\\[\\']/;
+
+/** Whether some shell gives the quoted text another value: dash for `$'…'` and `$"…"`, fish for backslashes. */
+function differsBetweenShells(part: WordPart): boolean {
+  switch (part.type) {
+    case "Literal":
+      return FISH_ESCAPE.test(part.text) || OPEN_BRACKET.test(part.text);
+    case "SingleQuoted":
+      return FISH_QUOTED_ESCAPE.test(part.text);
+    case "DoubleQuoted":
+      return part.parts.some((each) => each.type === "Literal" && /\\`/.test(each.text));
+    default:
+      return part.type === "AnsiCQuoted" || part.type === "LocaleString";
+  }
+}
 
 /** Whether the word contains unquoted "^", "#" or "~", which are pattern operators in zsh. */
 function isZshPattern(raw: string): boolean {
@@ -59,7 +79,10 @@ export function wordValue(word: Word): WordValue {
     const unclear = isMisread(word.text) ? "syntax" : bare.startsWith("=") ? "expansion" : null;
     return {
       text: word.value,
-      unclear,
+      isLiteral: unclear === null,
+      unclear:
+        unclear ??
+        (word.text !== "[" && (FISH_ESCAPE.test(word.text) || OPEN_BRACKET.test(word.text)) ? "shell" : null),
       scripts,
       startsWithTilde: bare.startsWith("~"),
       mayBeZshPattern: isZshPattern(word.text),
@@ -70,9 +93,11 @@ export function wordValue(word: Word): WordValue {
   );
   const plain = unquoted.join("");
   const { text, unclear } = joinParts(parts, scripts);
+  const reason = unclear ?? (isMisread(plain) ? "syntax" : bare.startsWith("=") ? "expansion" : null);
   return {
     text: unclear === null ? text : word.text,
-    unclear: unclear ?? (isMisread(plain) ? "syntax" : bare.startsWith("=") ? "expansion" : null),
+    isLiteral: reason === null,
+    unclear: reason ?? (parts.some(differsBetweenShells) ? "shell" : null),
     scripts,
     startsWithTilde: bare.startsWith("~"),
     mayBeZshPattern: isZshPattern(plain),
@@ -95,7 +120,6 @@ export function joinParts(
 }
 
 function unclearReason(part: WordPart): UnclearReason {
-  if (part.type === "AnsiCQuoted") return "shell";
   if (part.type === "Glob" || part.type === "ExtendedGlob") return "glob";
   return part.type === "BraceExpansion" ? "brace" : "expansion";
 }
@@ -104,10 +128,8 @@ function partValue(part: WordPart, scripts: ParsedScript[]): string | null {
   switch (part.type) {
     case "Literal":
     case "SingleQuoted":
-      return part.value;
     case "AnsiCQuoted":
-      // In some shells, the quoted string also ends at \'.
-      return ESCAPES.test(part.text.replaceAll("\\\\", "")) ? null : part.value;
+      return part.value;
     case "DoubleQuoted": {
       const { text, unclear } = joinParts(part.parts, scripts);
       const isLost = part.parts.some((each) => each.type === "Literal" && hasExpansion(each.text));

@@ -4,7 +4,7 @@ const found = (outcome: Outcome, params: Record<string, unknown>, operation = "s
   outcome,
   "crm",
   operation,
-  { query: "lovelace", limit: 10, ...params },
+  { query: "ada lovelace", limit: 10, ...params },
 ];
 const crm = (outcome: Outcome, operation: string, params: Record<string, unknown> = {}): Evasion => [
   outcome,
@@ -38,8 +38,17 @@ export const customerData: readonly Evasion[] = [
     "???",
     "   ",
     "a b c",
-    "lov OR 1",
-    "not lovelace",
+    "com",
+    "gmail",
+    "lovelace",
+    "@gmail.com",
+    "gmail.com",
+    "example.com",
+    "_@_",
+    "GmbH",
+    "2026",
+    "ada lovelace OR 1",
+    "not ada lovelace",
     ["lovelace"],
     null,
     { name: "lovelace" },
@@ -51,7 +60,7 @@ export const customerData: readonly Evasion[] = [
   ...["list_customers", "search_everything", "find_duplicates", "query_records"].map((operation) =>
     found("require_approval", {}, operation),
   ),
-  found("allow", { query: "李小龙" }),
+  ...["李小龙", "ada@customer.test", "T-1001", "+49 170 1234567"].map((query) => found("allow", { query })),
   // Many by one read.
   ...[[7, 8], "*", "7,8", "7 8", "%", "", null, true, { gt: 0 }, "7;8", "7\n8"].map((id) =>
     crm("deny", "get_customer", { id }),

@@ -2,11 +2,16 @@ import { each, whole, text, like, listOf, id, has, words, type Plain } from "./m
 
 const fields = listOf(like(/^(?!.*(passw|secret|ssn|iban|card|health|passport))[A-Za-z0-9_.]{1,64}$/), 50);
 
+/** A first and last name, an e-mail address, or a number: not a single word, which many customers share. */
+const names = like(
+  /^(?=.{3,200}$)(?!.*[*%?])([^@\s]+@[^@\s]+[.][^@\s]+|.*\p{L}.* .*\p{L}.*|\p{Lo}{3,}|.*[0-9]{4}.*|[+0-9][0-9 ()/-]{5,})$/su,
+);
+
 export const customerData: readonly Plain[] = [
   {
     tools: ["crm", "tickets", "helpdesk", "zendesk", "salesforce", "hubspot"],
     operations: words("search_customers search_contacts search_accounts search_tickets find_customer find_contact"),
-    params: { query: like(/^(?=.*[\p{L}\p{N}]{3})[^*%?]{3,200}$/su), limit: whole(1, 50), fields },
+    params: { query: names, limit: whole(1, 50), fields },
     also: (params) => has(params, "query", "limit"),
     samples: [{ query: "Ada Lovelace", limit: 10, fields: ["name", "plan"] }],
   },
