@@ -176,7 +176,7 @@ function named(
   assert.deepEqual([...members], free, "the analysis of the scope finds exactly the members that the offer names");
   return new Set(
     REQUEST_PARTS.flatMap((part) => Object.keys(request[part]).map((name) => `${part} ${name}`)).filter((key) => {
-      const [part, name = ""] = [key.slice(0, key.indexOf(" ")), key.slice(key.indexOf(" ") + 1)];
+      const [part, name] = [key.slice(0, key.indexOf(" ")), key.slice(key.indexOf(" ") + 1)];
       return members.has(`${part}.${name}`) || members.has(`${part}[${JSON.stringify(name)}]`);
     }),
   );
