@@ -142,6 +142,7 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
     await page.getByRole("list", { name: "Votes" }).getByText("the customer is right").waitFor();
     await page.goBack();
     await page.getByRole("link", { name: "1 required approval" }).click();
+    await page.waitForURL(/#\/actions/);
     await page.getByRole("region", { name: "Actions" }).locator("tbody tr").waitFor();
     await page.getByRole("button", { name: "Stop…" }).waitFor();
     await page.goBack();

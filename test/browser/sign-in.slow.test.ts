@@ -305,7 +305,8 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       for (const id of ids) await inboxRow(page, id).getByRole("checkbox").check();
       await page.getByRole("button", { name: "Show 2 selected" }).click();
       await page.getByRole("button", { name: "All requests" }).click();
-      assert.ok(await inboxRow(page, ids[0] as string).isVisible(), "the selection can be changed before the vote");
+      // The selection can be changed before the vote.
+      await inboxRow(page, ids[0] as string).waitFor();
       await page.getByRole("button", { name: "Show 2 selected" }).click();
       await page.getByRole("button", { name: "Approve 2" }).waitFor();
       await picture(page, "batch-phone");

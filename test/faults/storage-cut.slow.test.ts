@@ -213,7 +213,7 @@ describe("a connection to Postgres that is cut", { skip: withoutPostgres }, () =
     await storage.open();
     await storage.close();
     const entry = (seq: number): string =>
-      `insert into entries (seq, type, leaf_hash, bytes, created_at) values (${seq}, 'decision', '\\x00', '\\x00', 1)`;
+      `insert into entries (seq, type, leaf_hash, bytes, followed, created_at) values (${seq}, 'decision', '\\x00', '\\x00', 0, 1)`;
     const outside = /outside a transaction/;
     await server.run(direct, async (client) => {
       await assert.rejects(client.unsafe(entry(0)), outside);

@@ -86,8 +86,8 @@ describe("assent audit --repair", { skip: withoutPostgres }, () => {
           await tx`select set_config('assent.transaction', 'test', true), set_config('assent.copying', 'on', true)`;
           for (const [i, body] of strays.entries()) {
             const { bytes, leafHash } = encodeEntry(body, size + i);
-            await tx`insert into entries (seq, type, leaf_hash, bytes, action_id, agent_id, submitted_by, created_at)
-            values (${size + i}, ${body.type}, ${Buffer.from(leafHash)}, ${Buffer.from(bytes)}, ${(body as { action_id?: string }).action_id ?? null}, 'support-bot', 'k', 1)`;
+            await tx`insert into entries (seq, type, leaf_hash, bytes, action_id, agent_id, submitted_by, followed, created_at)
+            values (${size + i}, ${body.type}, ${Buffer.from(leafHash)}, ${Buffer.from(bytes)}, ${(body as { action_id?: string }).action_id ?? null}, 'support-bot', 'k', ${body.type === "agent" ? 1 : 0}, 1)`;
           }
           await tx`insert into actions select (jsonb_populate_record(a, jsonb_build_object('id', 'stray', 'decision_seq', ${size}::bigint))).* from actions a where id = ${kept.id}`;
           await tx`insert into approvals (action_id, principal, key_id, approve, self_approval, break_glass, seq, created_at)
@@ -154,7 +154,7 @@ describe("assent audit --repair", { skip: withoutPostgres }, () => {
     await server.run(url, (client) =>
       client.begin(async (tx) => {
         await tx`select set_config('assent.transaction', 'test', true), set_config('assent.copying', 'on', true)`;
-        await tx`insert into entries (seq, type, leaf_hash, bytes, created_at) values (${size}, 'agent', '\\x00', ${Buffer.from('{"type":"agent"}')}, 1)`;
+        await tx`insert into entries (seq, type, leaf_hash, bytes, followed, created_at) values (${size}, 'agent', '\\x00', ${Buffer.from('{"type":"agent"}')}, 1, 1)`;
       }),
     );
     await assert.rejects(repairStore(config, join(folder, "copy.jsonl"), silent), /EEXIST.*|cannot be written/);
