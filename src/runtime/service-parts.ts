@@ -1,6 +1,6 @@
 /** Opens the components of a runtime, in order. */
 import type { Config } from "../config/index.ts";
-import type { Groups, Processes, UserList, Vault } from "../contract/core-host.ts";
+import type { Groups, Processes, Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import type { SourceLocation } from "../contract/policy-source.ts";
 import type { RowSeals } from "../contract/row-seals.ts";
@@ -13,6 +13,7 @@ import type { Outbox } from "../delivery/outbox.ts";
 import type { KeyService } from "../identity/keys.ts";
 import { grantState } from "../domain/grants.ts";
 import { suggestedRuleState } from "../domain/suggested-rules.ts";
+import type { UserService } from "../identity/users.ts";
 import { createPastDecisionReader, findFlaggedActions } from "../policies/past-decisions.ts";
 import { createTrialService } from "../policies/trial.ts";
 import { PolicySets } from "../policies/policy-sets.ts";
@@ -32,7 +33,7 @@ export interface ServiceParts {
   ledger: OpenLedger;
   policies: PolicyService;
   keys: KeyService;
-  users: UserList;
+  users: UserService;
   agents: AgentService;
   states: IdentityServices["states"];
   vault: Vault;

@@ -101,7 +101,7 @@ export interface Action {
   rejection: {
     /** The action that was rejected: this one, or an earlier one. */
     action_id: string;
-    /** Principal: `user:<id>`, `owner:<owner>` or `key:<id>`; `reviewer:<name>` for a machine reviewer. */
+    /** Principal: `user:<id>` or `key:<id>`; `reviewer:<name>` for a machine reviewer. */
     approver: string;
     /** What the approver wrote, as one line of at most 500 characters. */
     reason: string | null;
@@ -133,7 +133,7 @@ export interface Action {
     position: number;
   } | null;
   approvals: ({
-    /** Principal: `user:<id>`, `owner:<owner>` or `key:<id>`. */
+    /** Principal: `user:<id>` or `key:<id>`. */
     approver: string;
     key_id: string;
     approve: boolean;
@@ -299,11 +299,11 @@ export interface Action {
 export interface Actor {
   /** The key's id; a user's id for a session; `link` for a link that was sent to one person. */
   key_id: string;
-  /** `owner:<owner>`, `key:<id>` of a key without an owner, or `user:<id>` of a user in a session. */
+  /** `user:<id>` of a user in a session, or with a key or link of theirs; `key:<id>` of a key without an owner. */
   principal: string;
   /** Agent that the key is bound to. */
   agent_id: string | null;
-  /** Owner of the key. */
+  /** Principal of the user who owns the key. */
   owner: string | null;
 }
 
@@ -321,11 +321,10 @@ export interface Facts {
     allowed_tools: string[] | null;
   };
   require_registered_agents?: boolean;
-  bars?: ({
-    code: string;
+  stops?: ({
     id: string;
     policy: string | null;
-    reason: string;
+    until: string | null;
   })[];
   key_ended?: true;
   /** Present if obligations can no longer change the request, and some apply. */
@@ -820,7 +819,7 @@ export interface PolicySetEntry {
     version: number;
   }[] | null;
   /** Origin of the set. */
-  source: Record<string, unknown>;
+  source: Record<string, string>;
   /** The policies after the change. */
   changes: ({
     id: string;
@@ -900,8 +899,8 @@ export interface UserEntry {
       id: string;
       /** COSE key, base64url. */
       public_key: string;
-      /** Origin of the page on which it was created. Its host name is the relying party id. */
-      origin: string;
+      /** Relying party id. */
+      rp_id: string;
       name: string;
       /** When it was added. */
       added_at: string;
@@ -916,6 +915,8 @@ export interface UserEntry {
     recovery_codes: string[];
     /** Names of the provider's groups to which a SCIM client added the user. */
     provider_groups: string[];
+    /** Digest of the e-mail address that the provider has verified. */
+    email: string | null;
     /** `oidc:<provider>` or `scim:<provider>`; null if this service manages the user. */
     managed_by: string | null;
     /** When the user was created. */
@@ -1324,7 +1325,7 @@ export interface Oversight {
   })[];
   /** Votes in the range, by approver and by the rule that decided. Most votes first. */
   approvers: ({
-    /** Principal, such as `user:<id>` or `owner:anna`. */
+    /** Principal: `user:<id>` or `key:<id>`. */
     approver: string;
     /** Null if no policy decided. */
     policy: string | null;
@@ -1428,7 +1429,7 @@ export interface LinkedAction {
   /** SHA-256 of the canonical request, hex; null if the request was erased or was altered in the store. */
   request_hash: string | null;
   approvals: ({
-    /** Principal: `user:<id>`, `owner:<owner>` or `key:<id>`. */
+    /** Principal: `user:<id>` or `key:<id>`. */
     approver: string;
     key_id: string;
     approve: boolean;
@@ -1452,8 +1453,10 @@ export interface LinkedAction {
 export interface LinkAnswer {
   /** Digest of the request, its preview and the questions to the agent, which the vote must contain; null unless the action is pending. */
   shown: string | null;
-  /** Principal that the link was sent to. */
+  /** Principal that the link was sent to: `user:<id>`. */
   approver: string;
+  /** Display names of the principals in this response, keyed by principal. */
+  names: Record<string, string>;
   /** Why this approver cannot vote, apart from earlier votes; null if they may. */
   refusal: string | null;
   /** Whether the rule accepts only votes that are signed with a passkey, so that no link can vote. */
@@ -1733,7 +1736,7 @@ export interface LegalHold {
 }
 
 export interface Me {
-  /** Principal of the caller in records: `owner:<owner>`, `key:<id>` or `user:<id>`. */
+  /** Principal of the caller in records: `user:<id>`, or `key:<id>` of a key without an owner. */
   principal: string;
   /** All scopes of this key, with presets and `admin` expanded. */
   scopes: string[];
@@ -2392,11 +2395,11 @@ export interface Backtest {
 
 export interface Rota {
   name: string;
-  /** Principals, in the order of their shifts. */
+  /** As `member` of a shift, in the order of their shifts. */
   members: string[];
   time_zone: string;
   on_call: {
-    /** Principal, such as `owner:ada` or `user:<id>`. */
+    /** `user:<id>`, or the configured reference if it refers to no active user. */
     member: string;
     /** Start of the shift. */
     from: string;
@@ -2404,7 +2407,7 @@ export interface Rota {
     until: string;
   } | null;
   next: {
-    /** Principal, such as `owner:ada` or `user:<id>`. */
+    /** `user:<id>`, or the configured reference if it refers to no active user. */
     member: string;
     /** Start of the shift. */
     from: string;
@@ -2537,7 +2540,7 @@ export interface Problem {
   /** What went wrong, and what to do. */
   detail: string;
   /** Stable identifier of the error, for programs. */
-  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "STORE_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "INVALID_SESSION_TOKEN" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "AGENT_THROTTLED" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "EDIT_NOT_ALLOWED" | "REQUEST_EDITED" | "PLAN_NOT_FOUND" | "PLAN_VOTE_REQUIRED" | "PLAN_WAITING" | "PLAN_STOPPED" | "TOO_MANY_QUESTIONS" | "QUESTION_NOT_OPEN" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_HELD" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "BREAK_GLASS_NOT_ALLOWED" | "BREAK_GLASS_NOT_FOUND" | "BREAK_GLASS_REVIEWED" | "REVIEWER_NOT_ELIGIBLE" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "CREDENTIAL_NOT_ISSUED" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "HOLD_NOT_FOUND" | "GRANT_NOT_FOUND" | "GRANT_NOT_ALLOWED" | "GRANT_ENDED" | "TOO_MANY_GRANTS" | "SUGGESTED_RULE_NOT_FOUND" | "SUGGESTED_RULE_REVERTED" | "SUGGESTED_RULE_NOT_REVERTED" | "SUGGESTED_RULE_UNTRIED" | "HOLD_RELEASED" | "TOO_MANY_HOLDS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "FACTS_UNAVAILABLE" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN" | "STOPPED" | "STOP_NOT_FOUND" | "STOP_OVER" | "TOO_MANY_STOPS" | "USERS_INSECURE" | "USERS_CROSS_SITE" | "USERS_CHALLENGE_INVALID" | "USERS_PASSKEY_INVALID" | "USERS_PASSKEY_UNKNOWN" | "USERS_PASSKEY_CLONED" | "USERS_SIGN_IN_TOO_OLD" | "USERS_OWN_LINK" | "USERS_LINK_INVALID" | "USERS_NOT_FOUND" | "USERS_SESSION_NOT_FOUND" | "USERS_PASSKEY_NOT_FOUND" | "USERS_ENDED" | "USERS_NOT_ENDED" | "USERS_LAST_ADMIN" | "USERS_LAST_PASSKEY" | "USERS_TOO_MANY_PASSKEYS" | "USERS_MANAGED" | "USERS_PROVIDER_UNKNOWN" | "USERS_PROVIDER_UNAVAILABLE" | "USERS_PROVIDER_REFUSED" | "USERS_PROVIDER_INVALID" | "USERS_SIGN_IN_ENDED" | "USERS_LOGOUT_INVALID" | "USERS_NOT_PROVISIONED" | "USERS_SCIM_INVALID" | "USERS_SCIM_PATH_INVALID" | "USERS_SCIM_FILTER_INVALID" | "USERS_SCIM_IMMUTABLE" | "USERS_SCIM_NOT_FOUND" | "USERS_SCIM_CONFLICT" | "USERS_DELEGATION_INVALID" | "USERS_DELEGATION_NOT_FOUND" | "USERS_DELEGATION_ENDED" | "USERS_DEVICE_INVALID" | "USERS_DEVICE_NOT_FOUND" | "USERS_TOO_MANY_DEVICES" | "USERS_SESSION_REQUIRED" | "USERS_TERMINAL_UNCONFIRMED";
+  code: "MALFORMED_JSON" | "INVALID_UTF8" | "DUPLICATE_KEY" | "LONE_SURROGATE" | "UNSAFE_INTEGER" | "TOO_DEEP" | "TOO_MANY_VALUES" | "BAD_REQUEST" | "MISSING_CREDENTIAL" | "INVALID_CREDENTIAL" | "KEY_ALTERED" | "INSUFFICIENT_SCOPE" | "AGENT_MISMATCH" | "AGENT_UNBOUND" | "INVALID_SESSION_TOKEN" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "NOT_ACCEPTABLE" | "PRECONDITION_FAILED" | "BODY_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "VALIDATION_FAILED" | "INVALID_CURSOR" | "RATE_LIMITED" | "TOO_MANY_BYTES" | "TOO_MANY_PENDING" | "AGENT_THROTTLED" | "TOO_MANY_STREAMS" | "TOO_MANY_WAITS" | "TOO_MANY_BACKTESTS" | "TOO_MANY_TRIALS" | "ACTION_NOT_FOUND" | "ACTION_NOT_PENDING" | "REJECTION_NOT_HELD" | "ACTION_NOT_STARTABLE" | "NO_LONGER_ALLOWED" | "STOPPED" | "MORE_APPROVALS_NEEDED" | "START_EXPIRED" | "EDIT_NOT_ALLOWED" | "REQUEST_EDITED" | "PLAN_NOT_FOUND" | "PLAN_VOTE_REQUIRED" | "PLAN_WAITING" | "PLAN_STOPPED" | "TOO_MANY_QUESTIONS" | "QUESTION_NOT_OPEN" | "ACTION_NOT_STARTED" | "OUTCOME_NOT_UNKNOWN" | "ACTION_OPEN" | "ACTION_HELD" | "ACTION_ERASED" | "RECORD_ALTERED" | "IDEMPOTENCY_CONFLICT" | "ALREADY_VOTED" | "SELF_APPROVAL" | "VOTE_SIGNATURE_REQUIRED" | "VOTE_SIGNATURE_INVALID" | "BREAK_GLASS_NOT_ALLOWED" | "BREAK_GLASS_NOT_FOUND" | "BREAK_GLASS_REVIEWED" | "REVIEWER_NOT_ELIGIBLE" | "APPROVER_NOT_ELIGIBLE" | "TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_OTHER_ACTION" | "TOKEN_OTHER_APPROVER" | "APPROVAL_EXPIRED" | "PERMIT_INVALID" | "PERMIT_EXPIRED" | "PERMIT_REQUIRED" | "TOO_MANY_PERMITS" | "CREDENTIAL_NOT_ISSUED" | "NOT_THE_EXECUTOR" | "NOT_THE_SUBMITTER" | "KEY_NOT_FOUND" | "KEY_NAME_TAKEN" | "LAST_ADMIN_KEY" | "SCOPE_ESCALATION" | "POLICY_NOT_FOUND" | "POLICY_VERSION_NOT_FOUND" | "POLICY_NAME_TAKEN" | "POLICY_MANAGED" | "SIGNATURE_INVALID" | "POLICY_INVALID" | "TRIAL_TOO_LONG" | "AGENT_NOT_FOUND" | "AGENT_ID_TAKEN" | "HOLD_NOT_FOUND" | "STOP_NOT_FOUND" | "GRANT_NOT_FOUND" | "GRANT_NOT_ALLOWED" | "GRANT_ENDED" | "TOO_MANY_GRANTS" | "SUGGESTED_RULE_NOT_FOUND" | "SUGGESTED_RULE_REVERTED" | "SUGGESTED_RULE_NOT_REVERTED" | "SUGGESTED_RULE_UNTRIED" | "HOLD_RELEASED" | "TOO_MANY_HOLDS" | "STOP_OVER" | "TOO_MANY_STOPS" | "DELIVERY_NOT_FOUND" | "DELIVERY_NOT_DEAD" | "NOT_WITNESSED" | "ENTRY_NOT_FOUND" | "TILE_NOT_FOUND" | "INVALID_RANGE" | "NOT_REPLAYABLE" | "INTERNAL" | "FACTS_UNAVAILABLE" | "STORAGE_UNAVAILABLE" | "OVERLOADED" | "PERMIT_KEY_RETIRED" | "TRIAL_LOST" | "NOT_READY" | "SHUTTING_DOWN" | "USERS_INSECURE" | "USERS_CROSS_SITE" | "USERS_CHALLENGE_INVALID" | "USERS_PASSKEY_INVALID" | "USERS_PASSKEY_UNKNOWN" | "USERS_PASSKEY_CLONED" | "USERS_SIGN_IN_TOO_OLD" | "USERS_OWN_LINK" | "USERS_LINK_INVALID" | "USERS_NOT_FOUND" | "USERS_SESSION_NOT_FOUND" | "USERS_PASSKEY_NOT_FOUND" | "USERS_ENDED" | "USERS_NOT_ENDED" | "USERS_LAST_ADMIN" | "USERS_LAST_PASSKEY" | "USERS_TOO_MANY_PASSKEYS" | "USERS_MANAGED" | "USERS_PROVIDER_UNKNOWN" | "USERS_PROVIDER_UNAVAILABLE" | "USERS_PROVIDER_REFUSED" | "USERS_PROVIDER_INVALID" | "USERS_EMAIL_UNVERIFIED" | "USERS_EMAIL_TAKEN" | "USERS_SIGN_IN_ENDED" | "USERS_LOGOUT_INVALID" | "USERS_NOT_PROVISIONED" | "USERS_SCIM_INVALID" | "USERS_SCIM_PATH_INVALID" | "USERS_SCIM_FILTER_INVALID" | "USERS_SCIM_IMMUTABLE" | "USERS_SCIM_NOT_FOUND" | "USERS_SCIM_CONFLICT" | "USERS_DELEGATION_INVALID" | "USERS_DELEGATION_NOT_FOUND" | "USERS_DELEGATION_ENDED" | "USERS_DEVICE_INVALID" | "USERS_DEVICE_NOT_FOUND" | "USERS_TOO_MANY_DEVICES" | "USERS_SESSION_REQUIRED" | "USERS_TERMINAL_UNCONFIRMED";
   request_id: string;
   errors?: {
     /** RFC 6901 pointer into the body. */
@@ -2956,7 +2959,7 @@ export interface Api {
       status?: "live" | "ended" | undefined;
       /** Keys that are bound to this agent. */
       agent_id?: string | undefined;
-      /** Keys whose votes count as this principal's, such as `owner:ada`. */
+      /** Keys whose votes count as this principal's: `user:<id>` or `key:<id>`. */
       principal?: string | undefined;
       /** Maximum number of items on a page; a page with large items can have fewer. */
       limit?: number | undefined;
@@ -2981,7 +2984,7 @@ export interface Api {
       scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "actions:settle" | "holds:write" | "credentials:receive" | "approvals:decide" | "approvals:break_glass" | "grants:write" | "sessions:issue" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "users:read" | "users:manage" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry" | "coverage:write" | "users:provision")[] | undefined;
       /** Agent that the key is bound to. The key submits only as this agent, and sees only this agent's actions. */
       agent_id?: string | null | undefined;
-      /** Person behind the key: the name of an active user or `user:<id>`, or any name until the first user has enrolled. Default: the creator of the key, which is the user of the session or the owner of the creating key. A key that may approve needs an owner. Keys of one owner count as one approver, and cannot approve each other's actions. Owners are compared without regard to case and extra spaces. */
+      /** The user to whom the key belongs, or who is behind its agent: `user:<id>`, the verified e-mail address of a user, or `<issuer>#<subject>` for an account at an identity provider. A name identifies no one. Default: the creator of the key, which is the user of the session or the owner of the creating key. Once people sign in, a key that may approve needs an owner. A key has at most the rights of its owner. Keys of one owner count as one approver, and cannot approve each other's actions. */
       owner?: string | null | undefined;
       expires_at?: string | null | undefined;
     };
@@ -3295,8 +3298,6 @@ export interface Api {
     response: {
       user: User;
       session_id: string;
-      /** For the header `Assent-Session` of every request with the session's cookie. */
-      page_token: string;
       /** Shown only once; null if earlier codes are left. */
       recovery_codes: string[] | null;
     };
@@ -4017,7 +4018,7 @@ export interface Api {
         name?: string | undefined;
         /** Agent that the key is bound to. */
         agent_id?: string | null | undefined;
-        /** Owner of the key. */
+        /** The user who owns the key, as `user:<id>`. */
         owner?: string | null | undefined;
         /** Verified claims of the agent's token. */
         claims?: Record<string, unknown> | undefined;
@@ -4344,8 +4345,6 @@ export interface Api {
     response: {
       user: User;
       session_id: string;
-      /** For the header `Assent-Session` of every request with the session's cookie. */
-      page_token: string;
     };
   };
   "POST /v1/session/passkey/options": {
@@ -4364,8 +4363,6 @@ export interface Api {
     response: {
       user: User;
       session_id: string;
-      /** For the header `Assent-Session` of every request with the session's cookie. */
-      page_token: string;
     };
   };
   "POST /v1/session/terminal/confirm": {
@@ -4410,11 +4407,11 @@ export interface Api {
     query: never;
     body: never;
     response: {
-      /** Scheme, host and port where people sign in; null if no one can sign in. */
+      /** Scheme, host and port where people sign in; null if they cannot at this address. */
       origin: string | null;
       passkey: {
         available: boolean;
-        /** Why passkeys cannot be used; null if they can. */
+        /** Why passkeys cannot be used at this address; null if they can. */
         reason: string | null;
       };
       providers: {
