@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { parseShell } from "../../src/hook/shell/parse-command.ts";
+import { parseShell } from "../support/parsed-shell.ts";
 import type { ParsedShell, UnclearReason } from "../../src/hook/shell/shell-types.ts";
 
 const read = (text: string): ParsedShell => parseShell(text, { cwds: ["/work/app"], home: "/home/ada" });
