@@ -122,7 +122,8 @@ export {
 export { type TokenCheckResult, type TokenClaims, checkToken, decodeToken, makeToken } from "./domain/tokens.ts";
 export { type GroupLimits, intersectLimits } from "./domain/groups.ts";
 export { type Visibility, canSee, uniteVisibility } from "./domain/visibility.ts";
-export { expandPrincipals, principalsBehindCredential, principalsBehindVote } from "./http/resource/vote-principals.ts";
+export { type PrincipalNames, readPrincipalNames } from "./identity/principal-names.ts";
+export { principalsBehindCredential, principalsBehindVote } from "./http/resource/vote-principals.ts";
 export { confirmCredential } from "./http/resource/confirm-credential.ts";
 
 export {
@@ -300,13 +301,14 @@ export { isSecureOrigin } from "./domain/loopback.ts";
 export { verifyPasskeySignature } from "./identity/passkey-signature.ts";
 export { openText, sealText } from "./identity/sealed-text.ts";
 export {
-  isSameOwner,
-  isValidOwner,
-  principalOfKey,
-  principalOfOwner,
-  principalOfUser,
-  userOfPrincipal,
-} from "./domain/owner.ts";
+  digestEmail,
+  domainOfEmail,
+  findAmbiguity,
+  findReferredUser,
+  REFERENCE_FORMS,
+  referenceKey,
+} from "./domain/person-reference.ts";
+export { principalOfKey, principalOfUser, userOfPrincipal } from "./domain/principals.ts";
 export { foldName } from "./domain/names.ts";
 export { type Rota, shiftAt, shiftsBetween } from "./domain/rota.ts";
 export {
@@ -351,7 +353,7 @@ export {
   type ThrottleSettings,
 } from "./domain/throttle.ts";
 export { breakGlassState, type BreakGlassUse, type BreakGlassUses } from "./domain/break-glass.ts";
-export { type Role, ROLE_NAMES, scopesOfRoles } from "./domain/roles.ts";
+export { type Role, ROLE_NAMES, scopesBeyondOwner, scopesOfRoles } from "./domain/roles.ts";
 export {
   userState,
   type ExternalIdentity,
@@ -362,7 +364,6 @@ export {
   hasEnrolled,
   newUser,
   type Passkey,
-  resolveOwner,
   type User,
   type Users,
 } from "./domain/users.ts";

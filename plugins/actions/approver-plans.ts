@@ -9,11 +9,9 @@ import {
   type CountedVote,
   evaluatePlanProgress,
   type VoteSignature,
-  expandPrincipals,
   listKeyMakers,
   strictestOversightMode,
   listRequiredGroups,
-  principalOfOwner,
   principalOfUser,
   principalsBehindVote,
   principalsOfKeys,
@@ -71,7 +69,7 @@ export function readApproverEligibility(
   only: readonly string[] | null = null,
 ): Pick<CountedVote, "groups" | "independent"> {
   const named = listRequiredGroups(plans).filter((group) => only?.includes(group) ?? true);
-  const groups = [...approver.groups, ...rotasOf(host, approver, moment.now)].sort();
+  const groups = [...approver.groups, ...rotasOf(host, approver, moment)].sort();
   return {
     groups: groups.filter((group) => named.includes(group) && host.groups.covers(group, row)),
     independent: isIndependent(host, row, approver.groups, moment),
@@ -82,17 +80,18 @@ export function readApproverEligibility(
  * Returns the rotas in which the approver is on call. A key that users created is on call only while those users are on
  * call.
  */
-function rotasOf(host: CoreHost, { principal, key_id }: Approver, at: number): string[] {
+function rotasOf(host: CoreHost, { principal, key_id }: Approver, { now, state }: VoteMoment): string[] {
+  const users = state(userState);
   const makers = listKeyMakers(key_id, (id) => host.keys.recordedKey(id))
     .filter(({ isUser }) => isUser === true)
-    .map(({ id }) => host.groups.onCall(principalOfUser(id), at));
-  return host.groups.onCall(principal, at).filter((rota) => makers.every((rotas) => rotas.includes(rota)));
+    .map(({ id }) => host.groups.onCall(principalOfUser(id), now, users));
+  return host.groups.onCall(principal, now, users).filter((rota) => makers.every((rotas) => rotas.includes(rota)));
 }
 
 /**
- * Whether the requester is in none of the groups. The requester's groups are those of the key's owner, of users who
- * have or had the owner's name, and of the people who made the key (unless `approvals.trust_key_makers` is set).
- * Returns false if the submitting key has no owner, because the requester is then unknown.
+ * Whether the requester is in none of the groups. The requester's groups are those of the key's owner, and of the people
+ * who made the key (unless `approvals.trust_key_makers` is set). Returns false if the submitting key has no owner who is
+ * a user, because the requester is then unknown.
  */
 function isIndependent(
   host: CoreHost,
@@ -101,16 +100,12 @@ function isIndependent(
   { state }: VoteMoment,
 ): boolean {
   const owner = row.submitted_owner;
-  if (owner === null) return false;
+  const users = state(userState);
+  if (owner === null || !users.has(userOfPrincipal(owner) ?? "")) return false;
   const makers = host.config.approvals.trust_key_makers
     ? []
     : listKeyMakers(row.submitted_by, (id) => host.keys.recordedKey(id));
-  const principals = expandPrincipals(host, [principalOfOwner(owner), ...principalsOfKeys(makers)]);
-  const people = [...state(userState).values()].filter(({ id }) => principals.includes(principalOfUser(id)));
-  const requester = new Set([
-    ...principals.flatMap((principal) => host.groups.of(principal)),
-    ...people.flatMap((user) => user.groups),
-  ]);
+  const requester = new Set([owner, ...principalsOfKeys(makers)].flatMap((each) => host.groups.of(each, users)));
   return !groups.some((group) => requester.has(group));
 }
 

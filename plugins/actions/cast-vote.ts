@@ -53,7 +53,15 @@ import {
   type VotingCapacity,
   type ProspectiveVoter,
 } from "./voting-capacity.ts";
-import { findLinkedAction, verifyLinkVoter, verifyVoter, type Vote, type VoteProof, type Voter } from "./voter.ts";
+import {
+  findLinkedAction,
+  verifyLinkEarly,
+  verifyLinkVoter,
+  verifyVoter,
+  type Vote,
+  type VoteProof,
+  type Voter,
+} from "./voter.ts";
 
 /**
  * The voter and the proof: either the token of an approval link with the digest of the content that its page displayed
@@ -78,7 +86,7 @@ export async function castVoteOnAction(
   // An unauthenticated caller needs a valid token before it may acquire the ledger's lock, which all decisions wait
   // for.
   const linked = "link" in by ? await findLinkedAction(host.storage, by.link) : null;
-  if ("link" in by && linked !== null) await verifyLinkVoter(host, host.storage, linked, by.link);
+  if ("link" in by && linked !== null) await verifyLinkEarly(host, linked, by.link);
   if (vote.approve)
     await prefetchRedecision(
       host,
@@ -428,7 +436,7 @@ export function cancelAction(
 ): Promise<ActionRow> {
   return transactAndReport(host, async (tx) => {
     const caller = await tx.confirm(credential);
-    return cancelVisibleAction(host, tx, caller, await visibleAction(tx, id, caller), reason);
+    return cancelVisibleAction(tx, caller, await visibleAction(tx, id, caller), reason);
   });
 }
 
@@ -437,14 +445,13 @@ export function cancelAction(
  * @param caller the caller's credential, checked again under the ledger's lock
  */
 export async function cancelVisibleAction(
-  host: CoreHost,
   tx: LedgerTransaction,
   caller: Credential,
   row: ActionRow,
   reason: string | null,
 ): Promise<ActionRow> {
   const { id } = row;
-  if (!isSubmitter(host, row, caller) && !caller.hasScope("admin")) {
+  if (!isSubmitter(row, caller) && !caller.hasScope("admin")) {
     throw new Refusal(
       "NOT_THE_SUBMITTER",
       "only the submitter (the key that submitted the action, or a key of the same agent or owner) or an admin can cancel it",

@@ -2,10 +2,14 @@
 import type { Static } from "@sinclair/typebox";
 import {
   type CoreHost,
+  decodeEdit,
+  decodeQuestions,
   effectiveRequestHash,
   effectiveRequest,
   presentRequest,
+  readPrincipalNames,
   redactRow,
+  userState,
   requiresSignature,
 } from "../../src/core.ts";
 import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
@@ -28,16 +32,25 @@ import { readVerifiedHistory } from "./verify-record.ts";
 import { readLink } from "./voter.ts";
 
 async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof LinkResponse>> {
-  const { row: linked, approver, refusal } = await readLink(host, token);
+  const { row: linked, recipient, refusal } = await readLink(host, token);
   const { row, votes } = await readRowWithVotes(host, linked);
   const displayed = redactRow((await host.policies.current()).compiled, row);
   const { params, context } = effectiveRequest(displayed) ?? { params: {}, context: {} };
   const { id, agent_id, tool, operation, reason, risk_level, policy, rule } = row;
   const set = await readPendingPolicySet(host, row);
   const { status } = withCurrentStatus(row, host.clock());
-  const history = status === "pending_approval" ? await readVerifiedHistory(host.storage, row) : null;
+  const isPending = status === "pending_approval";
+  const history = isPending ? await readVerifiedHistory(host.storage, row) : null;
+  const compared = isPending ? await compareRequest(host, row, recipient.visibility) : null;
   return {
-    approver,
+    approver: recipient.principal,
+    names: await readPrincipalNames(host.storage, await host.state(userState), [
+      recipient.principal,
+      decodeEdit(row.effective)?.by ?? null,
+      ...decodeQuestions(row.questions).map(({ asked_by }) => asked_by),
+      ...votes.flatMap(({ principal, on_behalf_of }) => [principal, on_behalf_of]),
+      ...(compared?.earlier_votes ?? []).map(({ approver }) => approver),
+    ]),
     refusal: refusal?.message ?? null,
     grants: renderGrantLimits(row, history?.newest.decision.approval?.grants),
     shown:
@@ -60,9 +73,7 @@ async function linkAnswer(host: CoreHost, token: string): Promise<Static<typeof 
       policy,
       rule,
       ...(set === undefined ? {} : presentRequest(set, { ...row, params, context })),
-      ...(status === "pending_approval"
-        ? await compareRequest(host, row, host.groups.visibility(host.groups.of(approver)))
-        : {}),
+      ...compared,
       request_hash: effectiveRequestHash(row),
       approvals: renderVotes(votes),
       approvals_needed: row.quorum,
@@ -85,7 +96,7 @@ export function linkRoutes(host: CoreHost, tag: string): Route[] {
       description:
         "Changes nothing. The token is in the body, so that it does not appear in logs and browser histories.",
       responses: { 200: { description: "The action, and the approver of the link.", schema: LinkResponse } },
-      errors: ["TOKEN_MALFORMED", "TOKEN_INVALID", "RECORD_ALTERED", "STORAGE_UNAVAILABLE"],
+      errors: ["APPROVER_NOT_ELIGIBLE", "TOKEN_MALFORMED", "TOKEN_INVALID", "RECORD_ALTERED", "STORAGE_UNAVAILABLE"],
       handle: async ({ body }) => ({ status: 200, json: await linkAnswer(host, body.token) }),
     }),
     defineRoute({

@@ -41,7 +41,10 @@ export const LinkResponse = Type.Object(
           "Digest of the request, its preview and the questions to the agent, which the vote must contain; null unless the action is pending.",
       }),
     ),
-    approver: Type.String({ description: "Principal that the link was sent to." }),
+    approver: Type.String({ description: "Principal that the link was sent to: `user:<id>`." }),
+    names: Type.Record(Type.String(), Type.String(), {
+      description: "Display names of the principals in this response, keyed by principal.",
+    }),
     refusal: orNull(
       Type.String({
         description: "Why this approver cannot vote, apart from earlier votes; null if they may.",

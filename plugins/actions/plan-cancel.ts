@@ -29,7 +29,7 @@ export function cancelPlan(
         "ACTION_NOT_PENDING",
         `no action of the plan ${id} is pending; an admin can also cancel actions that may start`,
       );
-    for (const row of open) await cancelVisibleAction(host, tx, caller, row, reason);
+    for (const row of open) await cancelVisibleAction(tx, caller, row, reason);
     return readRowsOfVisiblePlan(tx, id, caller);
   });
 }

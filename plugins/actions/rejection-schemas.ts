@@ -10,9 +10,7 @@ export const LiftRejectionBody = Type.Object(
 const Rejection = Type.Object(
   {
     action_id: textSchema("The action that was rejected: this one, or an earlier one."),
-    approver: textSchema(
-      "Principal: `user:<id>`, `owner:<owner>` or `key:<id>`; `reviewer:<name>` for a machine reviewer.",
-    ),
+    approver: textSchema("Principal: `user:<id>` or `key:<id>`; `reviewer:<name>` for a machine reviewer."),
     reason: orNull(textSchema("What the approver wrote, as one line of at most 500 characters.")),
     rejected_at: timeSchema("When the action was rejected."),
     holds_until: orNull(

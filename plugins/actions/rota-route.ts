@@ -1,10 +1,21 @@
 /** `GET /v1/rotas`: who is on call. */
-import { closed, type CoreHost, orNull, shiftAt, shiftsBetween, textSchema, timeSchema } from "../../src/core.ts";
+import {
+  closed,
+  type CoreHost,
+  findReferredUser,
+  orNull,
+  principalOfUser,
+  shiftAt,
+  shiftsBetween,
+  textSchema,
+  timeSchema,
+  userState,
+} from "../../src/core.ts";
 import { defineRoute, type Route, toRfc3339, Type } from "../../src/plugin.ts";
 
 const Shift = Type.Object(
   {
-    member: textSchema("Principal, such as `owner:ada` or `user:<id>`."),
+    member: textSchema("`user:<id>`, or the configured reference if it refers to no active user."),
     from: timeSchema("Start of the shift."),
     until: timeSchema("End of the shift."),
   },
@@ -13,7 +24,7 @@ const Shift = Type.Object(
 const RotaRecord = Type.Object(
   {
     name: Type.String(),
-    members: Type.Array(Type.String(), { description: "Principals, in the order of their shifts." }),
+    members: Type.Array(Type.String(), { description: "As `member` of a shift, in the order of their shifts." }),
     time_zone: Type.String(),
     on_call: orNull(Shift),
     next: orNull(Shift),
@@ -32,18 +43,24 @@ export function rotaRoute(host: CoreHost, tag: string): Route {
     responses: {
       200: { description: "All rotas.", schema: Type.Object({ rotas: Type.Array(RotaRecord) }, closed) },
     },
-    handle() {
+    async handle() {
       const now = host.clock();
+      const users = await host.state(userState);
+      const nameMember = (reference: string): string => {
+        const found = findReferredUser(users, reference);
+        return "user" in found ? principalOfUser(found.user.id) : reference;
+      };
+      const render = (shift: ReturnType<typeof shiftAt>) =>
+        shift === null
+          ? null
+          : { member: nameMember(shift.member), from: toRfc3339(shift.from), until: toRfc3339(shift.until) };
       const rotas = [...host.groups.rotas].map(([name, rota]) => {
         const shift = shiftAt(rota, now);
         const [next = null] = shift === null ? shiftsBetween(rota, now, Infinity) : [shiftAt(rota, shift.until)];
-        return { name, members: [...rota.members], time_zone: rota.zone, on_call: render(shift), next: render(next) };
+        const members = rota.members.map(nameMember);
+        return { name, members, time_zone: rota.zone, on_call: render(shift), next: render(next) };
       });
-      return Promise.resolve({ status: 200, json: { rotas } });
+      return { status: 200, json: { rotas } };
     },
   });
-}
-
-function render(shift: ReturnType<typeof shiftAt>) {
-  return shift === null ? null : { member: shift.member, from: toRfc3339(shift.from), until: toRfc3339(shift.until) };
 }

@@ -226,7 +226,7 @@ export const IdParams = Type.Object(
 
 const ApprovalRecord = Type.Object(
   {
-    approver: Type.String({ description: "Principal: `user:<id>`, `owner:<owner>` or `key:<id>`." }),
+    approver: Type.String({ description: "Principal: `user:<id>` or `key:<id>`." }),
     key_id: Type.String(),
     approve: Type.Boolean(),
     reason: orNull(Type.String()),

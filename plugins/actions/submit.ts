@@ -94,15 +94,17 @@ export function readMeta(
  * @param agent null if the agent is not known yet
  */
 export function submitterFacts(
-  credential: Pick<Credential, "key" | "groups" | "roles" | "workload">,
+  credential: Pick<Credential, "key" | "groups" | "principal" | "roles" | "session" | "workload">,
   agent: AgentFacts | null,
   session: SessionFact | null,
 ): Facts {
   const { id, name, agent_id, owner } = credential.key;
-  const { groups, roles = [], workload } = credential;
+  const { groups, principal, roles = [], session: signedIn, workload } = credential;
+  // People choose their display names, so a condition must not read one as the name of a key.
+  const isUser = signedIn !== undefined || (workload?.user_id ?? null) !== null;
   const claims = workload === undefined ? {} : { claims: workload.claims };
   return {
-    principal: { agent_id, ...claims, key_id: id, name, owner },
+    principal: { agent_id, ...claims, key_id: id, name: isUser ? principal : name, owner },
     ...(agent === null
       ? {}
       : { ...agent, attributes: { ...agent.attributes, groups: [...groups], roles: [...roles] } }),

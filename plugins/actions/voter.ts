@@ -1,6 +1,5 @@
 /** Verifies who may vote on an action: the holder of a key with its token, or the recipient of a link. */
 import {
-  type LedgerTransaction,
   userState,
   type Actor,
   canSee,
@@ -19,6 +18,9 @@ import {
   type SelfRelation,
   toActor,
   type TokenCheckResult,
+  type Rights,
+  type RightsReader,
+  userOfPrincipal,
   type VoteStatement,
 } from "../../src/core.ts";
 import { assertMeetsOversightMode } from "./approver-plans.ts";
@@ -28,7 +30,7 @@ import { type Credential, Refusal, type Session } from "../../src/plugin.ts";
 import { type ActionRow, type StorageReader, nullIfCorrupt } from "../../src/storage/index.ts";
 import { createApprovalMac, commitPreview, createLinkMac, approvalTokenClaims } from "./action-record.ts";
 import { recordAlteredError, type VerifiedHistory } from "./verify-record.ts";
-import { findSelfApprovalByLink, findSelfApproval } from "./self-approval.ts";
+import { findSelfApproval } from "./self-approval.ts";
 
 /** A verified voter. */
 export interface Voter {
@@ -43,6 +45,12 @@ export interface Voter {
   preview: string | null;
   /** The session of a signed-in user; null for a key or a link. */
   session: Session | null;
+}
+
+/** The user to whom a link was sent. */
+export interface LinkRecipient {
+  principal: string;
+  visibility: Rights["visibility"];
 }
 
 /** `key_id` of votes by link. It cannot collide with ids of keys, which are UUIDs. */
@@ -176,51 +184,74 @@ function assertSigned(
     throw new Refusal("VOTE_SIGNATURE_INVALID", "the passkey was removed since you signed");
 }
 
+/** The reads that verify a link: of a ledger transaction, or of the store. */
+type LinkReader = Pick<StorageReader, "entriesOfAction"> & RightsReader;
+
 /**
  * Verifies a link token. Throws TOKEN_INVALID if the token is forged, if its recipient is no longer in a channel of the
- * decision, or if the recipient is a deactivated user. Throws APPROVER_NOT_ELIGIBLE or SELF_APPROVAL if the recipient
- * may not vote on the action.
+ * decision, or if the recipient was deactivated. Throws APPROVER_NOT_ELIGIBLE if the recipient may not see the action or
+ * may not approve, and SELF_APPROVAL if the recipient is the person behind the agent.
  */
-export async function verifyLinkVoter(
-  host: CoreHost,
-  tx: Pick<StorageReader, "entriesOfAction"> & Partial<Pick<LedgerTransaction, "state">>,
-  row: ActionRow,
-  token: string,
-): Promise<Voter> {
+export async function verifyLinkVoter(host: CoreHost, tx: LinkReader, row: ActionRow, token: string): Promise<Voter> {
+  const { principal, groups } = await readLinkRights(host, tx, row, token);
+  assertNotSelf(findSelfApproval(host, row, { key: { id: LINK_KEY_ID, agent_id: null, owner: principal } }));
+  const actor = { key_id: LINK_KEY_ID, principal, agent_id: null, owner: principal };
+  return { actor, self: null, groups, gesture: null, preview: null, session: null };
+}
+
+/** Returns the rights of a link's recipient. Throws as `verifyLinkVoter` does, except SELF_APPROVAL. */
+async function readLinkRights(host: CoreHost, tx: LinkReader, row: ActionRow, token: string): Promise<Rights> {
   const principal = readClaims(token).approver;
   assertToken(checkToken("link", token, approvalTokenClaims(row, principal, null), createLinkMac(host)));
-  const owner = principal.slice("owner:".length);
-  if (!host.channels.notifiesPerson(await readChannels(tx, row), owner)) {
+  const id = userOfPrincipal(principal) ?? "";
+  if (!host.channels.notifiesUser(await readChannels(tx, row), id, tx.state(userState))) {
     throw new Refusal(
       "TOKEN_INVALID",
       `the link was sent to ${principal}, who is no longer in a channel of this decision; vote with a key, or ask the operator`,
     );
   }
-  if (host.keys.isEndedOwner(owner, tx.state?.(userState)))
-    throw new Refusal("TOKEN_INVALID", `the link was sent to ${principal}, a deactivated user`);
-  const groups = host.groups.of(principal);
-  if (!canSee(host.groups.visibility(groups), row))
+  const rights = await host.keys.rightsOf(tx, id);
+  if (rights === null) throw new Refusal("TOKEN_INVALID", `the link was sent to ${principal}, a deactivated user`);
+  if (!rights.hasScope("approvals:decide"))
+    throw new Refusal("APPROVER_NOT_ELIGIBLE", `${principal} has no role that may approve`);
+  if (!canSee(rights.visibility, row))
     throw new Refusal("APPROVER_NOT_ELIGIBLE", `the groups of ${principal} do not cover this agent and tool`);
-  assertNotSelf(findSelfApprovalByLink(host, row, owner));
-  const actor = { key_id: LINK_KEY_ID, principal, agent_id: null, owner };
-  return { actor, self: null, groups, gesture: null, preview: null, session: null };
+  return rights;
 }
 
-/** Returns the action of a link, and why its recipient may not vote on it; null if they may. */
+/** Verifies a link token before the ledger's lock is acquired. Throws as `verifyLinkVoter` does. */
+export async function verifyLinkEarly(host: CoreHost, row: ActionRow, token: string): Promise<void> {
+  await verifyLinkVoter(host, await linkReader(host), row, token);
+}
+
+async function linkReader(host: CoreHost): Promise<LinkReader> {
+  const { storage, clock } = host;
+  const { state } = await host.snapshot();
+  return {
+    entriesOfAction: (id) => storage.entriesOfAction(id),
+    key: (id) => storage.key(id),
+    state,
+    now: clock(),
+  };
+}
+
+/**
+ * Returns the action of a link, its recipient, and why the recipient may not vote on it; null if they may. Throws if the
+ * recipient may not see the action.
+ */
 export async function readLink(
   host: CoreHost,
   token: string,
-): Promise<{ row: ActionRow; approver: string; refusal: Refusal | null }> {
-  const { approver } = readClaims(token);
+): Promise<{ row: ActionRow; recipient: LinkRecipient; refusal: Refusal | null }> {
   const row = await findLinkedAction(host.storage, token);
-  try {
-    await verifyLinkVoter(host, host.storage, row, token);
-    return { row, approver, refusal: null };
-  } catch (error) {
-    // The holder of a valid token may see the action even if they may not vote on it.
-    if (!(error instanceof Refusal) || !["SELF_APPROVAL", "APPROVER_NOT_ELIGIBLE"].includes(error.code)) throw error;
-    return { row, approver, refusal: error };
-  }
+  const { principal, visibility } = await readLinkRights(host, await linkReader(host), row, token);
+  // The person behind the agent may see the action although they may not vote on it.
+  const self = findSelfApproval(host, row, { key: { id: LINK_KEY_ID, agent_id: null, owner: principal } });
+  return {
+    row,
+    recipient: { principal, visibility },
+    refusal: self === null ? null : selfApprovalRefusal(self),
+  };
 }
 
 /**
@@ -255,7 +286,11 @@ async function readChannels(tx: Pick<StorageReader, "entriesOfAction">, row: Act
 }
 
 export function assertNotSelf(self: SelfRelation | null): void {
-  if (self !== null) throw new Refusal("SELF_APPROVAL", `${SELF_RELATION_REASONS[self]}; someone else must vote`);
+  if (self !== null) throw selfApprovalRefusal(self);
+}
+
+function selfApprovalRefusal(self: SelfRelation): Refusal {
+  return new Refusal("SELF_APPROVAL", `${SELF_RELATION_REASONS[self]}; someone else must vote`);
 }
 
 export function assertToken(verdict: TokenCheckResult): void {

@@ -83,7 +83,7 @@ export function findVotingCapacities(
   for (const { delegation, user, groups: theirs, visibility } of self === null ? (session?.delegators ?? []) : []) {
     const from = principalOfUser(user.id);
     const why = canSee(visibility, row)
-      ? findSelfApproval(host, row, { key: { id: user.id, agent_id: null, owner: user.name } }) === null
+      ? findSelfApproval(host, row, { key: { id: user.id, agent_id: null, owner: from } }) === null
         ? null
         : "is the person behind the agent, so no one can approve on their behalf"
       : "delegated other agents and tools to you";

@@ -52,7 +52,7 @@ const Answer = Type.Object(
     approvers: Type.Array(
       Type.Object(
         {
-          approver: Type.String({ description: "Principal, such as `user:<id>` or `owner:anna`." }),
+          approver: Type.String({ description: "Principal: `user:<id>` or `key:<id>`." }),
           ...RULE,
           votes: Count,
           approvals: Count,

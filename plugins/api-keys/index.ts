@@ -7,17 +7,18 @@ import {
   type CoreHost,
   defineCorePlugin,
   findCreatedResource,
+  findReferredUser,
   hasScope,
-  isValidOwner,
   type LedgerTransaction,
   parseRfc3339,
   SCOPE_PRESETS,
   principalOfKey,
   principalOfUser,
+  REFERENCE_FORMS,
   readIdempotentCall,
   recordCreatedResource,
   REPLAYED_HEADERS,
-  resolveOwner,
+  scopesBeyondOwner,
   toActor,
 } from "../../src/core.ts";
 import {
@@ -151,7 +152,7 @@ async function create(
       errors: [{ pointer: "/scopes", detail: `one or more of ${host.scopes.join(", ")}` }],
     });
   }
-  const owner = requestedOwner(requestedKey, scopes, credential);
+  const owner = requestedOwner(requestedKey, credential);
   const expiresAt = typeof requestedKey.expires_at === "string" ? parseRfc3339(requestedKey.expires_at) : null;
   if (expiresAt !== null && expiresAt <= host.clock()) {
     throw new Refusal("VALIDATION_FAILED", `expires_at ${requestedKey.expires_at as string} has already passed`, {
@@ -188,7 +189,7 @@ async function create(
         "KEY_NAME_TAKEN",
         `the live key ${namesake.id} is named "${requestedKey.name}"; choose another name, or revoke that key first`,
       );
-    const newKey = { ...minted.row, owner: owner === null ? null : findOwner(tx, owner), created_at: tx.now };
+    const newKey = { ...minted.row, owner: findOwner(host, tx, owner, requestedKey, scopes), created_at: tx.now };
     await tx.insertKey(newKey);
     tx.record(buildKeyEntry("created", newKey, tx.now, toActor(caller.key, caller.principal)));
     await recordCreatedResource(tx, caller, call, newKey.id);
@@ -202,40 +203,51 @@ async function create(
 }
 
 /**
- * Returns the owner of a new key: the owner in the body, or else the user who creates the key or the owner of the key
- * that creates it. Throws VALIDATION_FAILED if the key needs an owner and has none, or if the owner is not acceptable.
+ * Returns the reference to the owner of a new key: the owner in the body, or else the user who creates the key or the
+ * owner of the key that creates it. Null for a key without an owner.
  */
 function requestedOwner(
   { owner }: schema.KeyBody,
-  scopes: readonly Scope[],
   { session, key }: Pick<Credential, "session" | "key">,
 ): string | null {
-  const creatorOwner = session === undefined ? key.owner : principalOfUser(session.user.id);
-  const requested = owner === undefined ? creatorOwner : owner;
-  if (requested === null && hasScope(scopes, "approvals:decide"))
-    throw ownerFault(
-      `a key that may approve (${scopes.includes("admin") ? "admin" : "approvals:decide"}) needs an owner, because votes are counted by person`,
-      "the name of the person who decides with it",
-    );
-  if (requested !== null && !isValidOwner(requested))
-    throw ownerFault(
-      `the owner ${JSON.stringify(requested)} has no visible characters or is too long; give the name of a person, or omit it`,
-      "a visible name",
-    );
-  return requested;
+  if (owner !== undefined) return owner;
+  return session === undefined ? key.owner : principalOfUser(session.user.id);
 }
 
 /**
- * Returns the owner's name in the form that the key stores. Throws VALIDATION_FAILED if the owner must be a user and is
- * not.
+ * Returns the owner in the form that the key stores. Throws VALIDATION_FAILED if the owner is not an active user whose
+ * roles allow the scopes, or if the key needs an owner and has none.
  */
-function findOwner({ state }: LedgerTransaction, owner: string): string {
-  const found = resolveOwner(state(userState), owner);
-  if ("owner" in found) return found.owner;
-  throw ownerFault(
-    `the owner of a key must be an active user: ${found.fault}. For a key of an agent without a person behind it, set agent_id, and set owner to null`,
-    "the name of an active user, or user:<id>",
-  );
+function findOwner(
+  host: CoreHost,
+  { state }: LedgerTransaction,
+  requested: string | null,
+  { agent_id = null }: schema.KeyBody,
+  scopes: readonly Scope[],
+): string | null {
+  if (requested === null) {
+    // Until the first user has enrolled, each key stands for a person.
+    if (hasScope(scopes, "approvals:decide") && host.keys.isUnknownOwner(null))
+      throw ownerFault(
+        `a key that may approve (${scopes.includes("admin") ? "admin" : "approvals:decide"}) needs an owner, because votes are counted by person`,
+        REFERENCE_FORMS,
+      );
+    return null;
+  }
+  const found = findReferredUser(state(userState), requested);
+  if ("fault" in found)
+    throw ownerFault(
+      `the owner of a key must be an active user: ${found.fault}. For a key of an agent without a person behind it, set agent_id, and set owner to null`,
+      REFERENCE_FORMS,
+    );
+  const { id, name, roles } = found.user;
+  const lacking = scopesBeyondOwner(roles, { agent_id, scopes });
+  if (lacking.length > 0)
+    throw ownerFault(
+      `the roles of "${name}" (user:${id}) do not include ${lacking.join(", ")}, and a key has at most the rights of its owner; give the user a role with these scopes first`,
+      "a user with these rights",
+    );
+  return principalOfUser(id);
 }
 
 function ownerFault(detail: string, expected: string): Refusal {
@@ -270,11 +282,10 @@ async function revoke(host: CoreHost, id: string, credential: Credential): Promi
         "SCOPE_ESCALATION",
         `the key has ${unreachable.join(", ")}, which this key does not have; a key can only revoke keys that it could have created`,
       );
-    if (isAdmin(key)) {
-      const others = (await tx.keys()).filter(
-        (other) => other.id !== id && isAdmin(other) && isLive(other, tx.now) && other.expires_at === null,
-      );
-      if (others.length === 0)
+    if (hasScope(key.scopes, "admin")) {
+      const others = (await tx.keys()).filter((other) => other.id !== id && other.expires_at === null);
+      const rights = await Promise.all(others.map((other) => host.keys.rightsOf(tx, other.id)));
+      if (!rights.some((each) => each?.hasScope("admin") === true))
         throw new Refusal(
           "LAST_ADMIN_KEY",
           `"${key.name}" is the last admin key that does not expire; create another admin key first: POST /v1/api-keys with the preset "admin"`,
@@ -290,10 +301,6 @@ async function revoke(host: CoreHost, id: string, credential: Credential): Promi
   for (let more = moreLeft; more;)
     more = await host.ledger.transact((tx) => host.openActionCanceller.cancelPage(tx, { key_id: id }, why));
   return { status: 200, json: renderKey(row) };
-}
-
-function isAdmin(key: KeyRow): boolean {
-  return hasScope(key.scopes, "admin");
 }
 
 function isLive(key: KeyRow, now: number): boolean {

@@ -1,7 +1,7 @@
 /** Routes that describe the caller's key, and look up the names of keys by their ids. */
 import { userState } from "../../src/core.ts";
 import { Type } from "@sinclair/typebox";
-import type { CoreHost, User } from "../../src/core.ts";
+import { type CoreHost, principalOfUser, type User } from "../../src/core.ts";
 import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
 import type { KeyRow } from "../../src/storage/index.ts";
 
@@ -15,7 +15,7 @@ const NullableString = Type.Union([Type.String(), Type.Null()]);
 const Me = Type.Object(
   {
     principal: Type.String({
-      description: "Principal of the caller in records: `owner:<owner>`, `key:<id>` or `user:<id>`.",
+      description: "Principal of the caller in records: `user:<id>`, or `key:<id>` of a key without an owner.",
     }),
     scopes: Type.Array(Type.String(), { description: "All scopes of this key, with presets and `admin` expanded." }),
     key: Type.Object(
@@ -58,7 +58,7 @@ const Names = Type.Object(
 
 /** Returns the user in the form of a key, because records identify a session by the id of its user. */
 function renderAsKey(user: User | undefined): Pick<KeyRow, "id" | "name" | "owner" | "agent_id"> | null {
-  return user === undefined ? null : { id: user.id, name: user.name, owner: user.name, agent_id: null };
+  return user === undefined ? null : { id: user.id, name: user.name, owner: principalOfUser(user.id), agent_id: null };
 }
 
 export function meRoutes(host: CoreHost): Route[] {

@@ -1,6 +1,6 @@
 /** Schemas of the key routes. */
 import { Type, type Static } from "@sinclair/typebox";
-import { type ScopePreset, SCOPE_PRESETS } from "../../src/core.ts";
+import { REFERENCE_FORMS, type ScopePreset, SCOPE_PRESETS } from "../../src/core.ts";
 import { PAGE_QUERY, type Scope } from "../../src/plugin.ts";
 
 const NullableString = Type.Union([Type.String(), Type.Null()]);
@@ -40,9 +40,11 @@ export const keyBody = (scopes: readonly Scope[]) =>
       ),
       owner: Type.Optional(
         Type.Union([
-          Label(
-            "Person behind the key: the name of an active user or `user:<id>`, or any name until the first user has enrolled. Default: the creator of the key, which is the user of the session or the owner of the creating key. A key that may approve needs an owner. Keys of one owner count as one approver, and cannot approve each other's actions. Owners are compared without regard to case and extra spaces.",
-          ),
+          Type.String({
+            minLength: 1,
+            maxLength: 1000,
+            description: `The user to whom the key belongs, or who is behind its agent: ${REFERENCE_FORMS}. A name identifies no one. Default: the creator of the key, which is the user of the session or the owner of the creating key. Once people sign in, a key that may approve needs an owner. A key has at most the rights of its owner. Keys of one owner count as one approver, and cannot approve each other's actions.`,
+          }),
           Type.Null(),
         ]),
       ),
@@ -98,7 +100,7 @@ export const ListQuery = Type.Object(
     principal: Type.Optional(
       Type.String({
         maxLength: 256,
-        description: "Keys whose votes count as this principal's, such as `owner:ada`.",
+        description: "Keys whose votes count as this principal's: `user:<id>` or `key:<id>`.",
       }),
     ),
     ...PAGE_QUERY,

@@ -65,9 +65,9 @@ const EXAMPLE = {
     phase: "start",
     by: {
       key_id: "019346a0-0000-7000-8000-000000000001",
-      principal: "owner:anna",
+      principal: "user:019346a0-0000-7000-8000-000000000000",
       agent_id: "support-bot",
-      owner: "anna",
+      owner: "user:019346a0-0000-7000-8000-000000000000",
     },
     permit: null,
     attempt: "0f1d7b6c7c0a4cf1a3c3a6f5f0ed5a1df8c2be9a6b0f0f1f3b6f4f7d3fbb8a5e",

@@ -15,9 +15,10 @@ export const REASON_INPUT = "text";
 export interface LinkResponse {
   shown: string | null;
   approver: string;
+  names: MessageAction["names"];
   refusal: string | null;
   signature_required: boolean;
-  action: Omit<MessageAction, "submitted_by" | "edited_by" | "plan" | "grants" | "quorum" | "votes"> & {
+  action: Omit<MessageAction, "names" | "submitted_by" | "edited_by" | "plan" | "grants" | "quorum" | "votes"> & {
     approvals: readonly (Omit<MessageAction["votes"][number], "at"> & { created_at: string })[];
     approvals_needed: number | null;
     /** What the agent submitted, if an approver changed the request. */
@@ -29,11 +30,11 @@ export interface LinkResponse {
  * Renders the form. It displays the same request and preview as the approval page, because `form.shown` is their
  * digest.
  */
-export function renderVoteForm({ action, approver }: LinkResponse, form: VoteForm): object {
+export function renderVoteForm({ action, approver, names }: LinkResponse, form: VoteForm): object {
   const verb = form.approve ? "Approve" : "Deny";
-  const facts = factsOf(action);
+  const facts = factsOf(action, names);
   const blocks = fieldSections(facts);
-  const voter = approver.replace(/^owner:/, "");
+  const voter = names[approver] ?? approver;
   blocks.push(
     ...renderContent({ action }, facts),
     renderNote(`Your vote counts for ${voter}. To see everything, open the approval page.`),
@@ -57,12 +58,13 @@ export function renderVoteForm({ action, approver }: LinkResponse, form: VoteFor
   };
 }
 
-function factsOf(action: LinkResponse["action"]): [string, string][] {
+function factsOf(action: LinkResponse["action"], names: MessageAction["names"]): [string, string][] {
   const { approvals, approvals_needed, proposed, shown_first } = action;
   const facts = listMessageFacts({
     ...action,
     votes: approvals.map(({ created_at: at, ...vote }) => ({ ...vote, at })),
     quorum: approvals_needed ?? 1,
+    names,
     submitted_by: "",
     edited_by: proposed?.edited_by ?? null,
     plan: null,

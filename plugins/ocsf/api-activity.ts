@@ -109,7 +109,7 @@ function outcomeOf({ decision, success, status }: AnyEntry): Record<string, unkn
 }
 
 function userOf({ key_id, principal, owner }: Actor): Record<string, unknown> {
-  return { uid: principal, name: owner ?? principal, credential_uid: key_id, type_id: owner === null ? 4 : 1 };
+  return { uid: principal, name: principal, credential_uid: key_id, type_id: owner === null ? 4 : 1 };
 }
 
 function describe({ type, tool, operation, decision, agent_id, status, change }: AnyEntry): string {

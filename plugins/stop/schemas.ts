@@ -94,7 +94,7 @@ export const StopRecord = Type.Object(
         until: null,
         placed_at: "2026-01-31T12:00:00.000Z",
         reason: "refunds that no one requested",
-        placed_by: "owner:ada",
+        placed_by: "user:019346a0-0000-7000-8000-000000000000",
         lift: { needed: 2, asked: [] },
         lifted_at: null,
         seq: 4711,

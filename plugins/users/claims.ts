@@ -1,5 +1,5 @@
 /** Maps the claims of a provider to a user's name, groups and roles. */
-import type { Role } from "../../src/core.ts";
+import { digestEmail, domainOfEmail, type Role } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
 import { ERRORS } from "./user-errors.ts";
 import type { ProviderOptions } from "./user-options.ts";
@@ -12,29 +12,54 @@ export interface Profile {
   name: string;
   groups: string[];
   roles: Role[];
+  /** Digest of the verified e-mail address; null unless the provider has `email_domains`. */
+  email: string | null;
 }
 
 /**
  * Maps the claims of a user. A group in the claim counts only if the configuration maps it, so that a provider cannot
  * assign groups or roles that the operator did not configure. Throws USERS_PROVIDER_INVALID if the groups claim is
- * neither a string nor a list of strings, or if the provider sent a reference instead of a long list.
+ * neither a string nor a list of strings, or if the provider sent a reference instead of a long list. Throws
+ * USERS_EMAIL_UNVERIFIED if the provider has `email_domains`, and the claims have no verified address of such a domain.
  *
  * @example
  * readProfile({ ...provider, roles: { boss: ["admin"] } }, { sub: "1", name: "Ada", groups: ["boss"] })
- * // { name: "Ada", groups: [], roles: ["admin"] }
+ * // { name: "Ada", groups: [], roles: ["admin"], email: null }
  */
 export function readProfile(provider: ProviderOptions, claims: Claims): Profile {
   return {
     name: cleanDisplayName(claims[provider.name_claim]) ?? cleanDisplayName(claims["sub"]) ?? "User",
     ...mapProviderGroups(provider, namesIn(provider, claims)),
+    email: readVerifiedEmail(provider, claims),
   };
+}
+
+/**
+ * Returns the digest of the verified e-mail address; null unless the provider has `email_domains`. Throws
+ * USERS_EMAIL_UNVERIFIED if there is no such address, because otherwise people could leave the groups to which their
+ * address assigns them.
+ */
+function readVerifiedEmail({ name, email_domains: domains }: ProviderOptions, claims: Claims): string | null {
+  if (domains.length === 0) return null;
+  const { email, email_verified: verified } = claims;
+  const domain = typeof email === "string" ? domainOfEmail(email) : null;
+  const isTrusted = domain !== null && domains.some((each) => each.toLowerCase() === domain);
+  // Some providers send the string "true".
+  if (typeof email === "string" && isTrusted && (verified === true || verified === "true")) return digestEmail(email);
+  throw new Refusal(
+    ERRORS.EMAIL_UNVERIFIED,
+    `${name} must send the claims \`email\`, with an address of ${domains.join(" or ")}, and \`email_verified\`: true; check the address there, and the option \`scopes\` of the provider here`,
+  );
 }
 
 /**
  * Maps group names of the provider to the configured groups and roles. Adds the roles in `everyone`. Sorted, without
  * duplicates.
  */
-export function mapProviderGroups(provider: ProviderOptions, names: readonly string[]): Omit<Profile, "name"> {
+export function mapProviderGroups(
+  provider: ProviderOptions,
+  names: readonly string[],
+): Pick<Profile, "groups" | "roles"> {
   const mapped = <T>(map: Readonly<Record<string, readonly T[]>>): T[] =>
     names.flatMap((name) => (Object.hasOwn(map, name) ? (map[name] ?? []) : []));
   return {

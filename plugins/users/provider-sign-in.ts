@@ -109,8 +109,7 @@ function refreshUser(
     return recordUser(tx, "created", newUser(id, tx.now, { ...profile, identities: [identity], managed_by }), null);
   if (before.ended_at !== null)
     throw new Refusal(ERRORS.SIGN_IN_ENDED, `the user ${before.id} is deactivated; an admin can reactivate them`);
-  if (scim) return before;
-  const user = { ...before, ...profile, managed_by };
+  const user = scim ? { ...before, email: profile.email } : { ...before, ...profile, managed_by };
   return JSON.stringify(user) === JSON.stringify(before) ? before : recordUser(tx, "updated", user, null);
 }
 

@@ -22,7 +22,6 @@ import {
   newUser,
   parseRfc3339,
   principalOfKey,
-  principalOfOwner,
   principalOfUser,
   type RecordedKey,
   type Role,
@@ -42,6 +41,7 @@ const RECOVERY_CODES = 10;
 const CODE_ALPHABET = "ABCDEFGHJKMNPQRSTVWXYZ23456789";
 const CODE_LENGTH = 20;
 
+/** Records the user's new state. Throws USERS_EMAIL_TAKEN if another active user has the e-mail address. */
 export function recordUser(
   tx: LedgerTransaction,
   change: UserEntry["change"],
@@ -49,8 +49,18 @@ export function recordUser(
   by: Actor | null,
   { reason = null, confirmed_by = null }: Partial<Pick<UserEntry, "reason" | "confirmed_by">> = {},
 ): User {
+  const holder = user.email === null || user.ended_at !== null ? null : findOtherHolder(tx.state(userState), user);
+  if (holder !== null)
+    throw new Refusal(
+      ERRORS.EMAIL_TAKEN,
+      `the user ${holder.id} has the same verified e-mail address; if both are the same person, an admin must deactivate one of the two users`,
+    );
   tx.record({ type: "user", v: 1, at: toRfc3339(tx.now), change, user, reason, confirmed_by, by });
   return user;
+}
+
+function findOtherHolder(users: Users, { id, email }: User): User | null {
+  return findUser(users, (other) => other.id !== id && other.email === email && other.ended_at === null);
 }
 
 /** Returns the user. Throws USERS_NOT_FOUND for an unknown id, and USERS_ENDED for a deactivated user. */
@@ -310,10 +320,9 @@ async function assertNotLastAdmin(host: CoreHost, tx: LedgerTransaction, user: U
   if (other !== null) return;
   const keys = await tx.keys();
   const isTheirs = keysOf(host, user, keys);
-  const others = keys.filter(
-    (key) => hasScope(key.scopes, "admin") && key.revoked_at === null && key.expires_at === null && !isTheirs(key),
-  );
-  if (others.length === 0)
+  const others = keys.filter((key) => key.expires_at === null && !isTheirs(key));
+  const rights = await Promise.all(others.map(({ id }) => host.keys.rightsOf(tx, id)));
+  if (!rights.some((each) => each?.hasScope("admin") === true))
     throw new Refusal(
       ERRORS.LAST_ADMIN,
       `${user.name} is the last admin, and no admin key remains; give the role to another user first`,
@@ -321,17 +330,15 @@ async function assertNotLastAdmin(host: CoreHost, tx: LedgerTransaction, user: U
 }
 
 /**
- * Returns a function that selects the user's keys: keys that the user made, keys whose owner is the user under any past
- * or present name, and keys that were made with one of these keys.
- * @param user the user with the current name, which the directory might not have yet
+ * Returns a function that selects the user's keys: keys that the user made, keys that the user owns, and keys that were
+ * made with one of these keys.
  * @param rows all keys, including those that the same batch created, which are not in the directory yet
  */
-function keysOf(host: CoreHost, { id, name }: User, rows: readonly KeyRow[]): (key: KeyRow) => boolean {
-  const names = new Set([principalOfOwner(name), ...host.keys.samePersonPrincipals(principalOfUser(id))]);
+function keysOf(host: CoreHost, { id }: User, rows: readonly KeyRow[]): (key: KeyRow) => boolean {
   const stored = new Map(rows.map((row) => [row.id, { ...row, revoked: row.revoked_at !== null }]));
   const keyOf = (keyId: string): RecordedKey | null => host.keys.recordedKey(keyId) ?? stored.get(keyId) ?? null;
   return (key) =>
     listKeyMakers(key.id, keyOf).some((maker) =>
-      maker.isUser === true ? maker.id === id : names.has(principalOfKey(maker)),
+      maker.isUser === true ? maker.id === id : principalOfKey(maker) === principalOfUser(id),
     );
 }

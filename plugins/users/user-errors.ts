@@ -23,6 +23,8 @@ export const ERRORS = defineErrors("users", {
   PROVIDER_UNAVAILABLE: [503, "The identity provider does not respond"],
   PROVIDER_REFUSED: [403, "The identity provider refused the sign-in"],
   PROVIDER_INVALID: [403, "The identity provider's response is not valid"],
+  EMAIL_UNVERIFIED: [403, "The identity provider has not verified the e-mail address"],
+  EMAIL_TAKEN: [409, "Another user has this e-mail address"],
   SIGN_IN_ENDED: [403, "The user is deactivated and cannot sign in"],
   LOGOUT_INVALID: [400, "The logout token is not valid"],
   NOT_PROVISIONED: [403, "The provider has not created this user here"],

@@ -44,6 +44,12 @@ export const ProviderOptions = Type.Object(
       default: {},
       description: "Roles by name in the claim. Names that are not listed give no role.",
     }),
+    email_domains: Type.Array(Type.String({ pattern: "^[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?$", maxLength: 253 }), {
+      default: [],
+      maxItems: 100,
+      description:
+        "Domains whose e-mail addresses this provider verifies, so that the configuration can refer to its users by address. Then only people with a verified address of these domains can sign in. Needs the scope `email` at most providers.",
+    }),
     subject_claim: Type.Union([Type.Literal("sub"), Type.Literal("oid")], {
       default: "sub",
       description:

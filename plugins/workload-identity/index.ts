@@ -2,7 +2,7 @@
  * Lets agents authenticate with a token of their platform instead of an API key. A token gives the same `Credential` as
  * a bound key.
  */
-import { userState, type CoreHost, defineCorePlugin, findUserByIdentity } from "../../src/core.ts";
+import { userState, type CoreHost, defineCorePlugin, findAmbiguity, findUserByIdentity } from "../../src/core.ts";
 import type { Credential } from "../../src/plugin.ts";
 import { ERRORS } from "./token-errors.ts";
 import { IssuerKeys } from "./issuer-keys.ts";
@@ -36,6 +36,15 @@ export default defineCorePlugin({
     );
     const keys = new WorkloadKeys(host);
     return {
+      async start() {
+        const users = await host.state(userState);
+        for (const { id, workloads } of configured)
+          for (const { owner, ...workload } of workloads) {
+            const fault = owner === undefined ? null : findAmbiguity(users, owner);
+            if (fault !== null)
+              throw new Error(`the owner of the workload "${id}/${workload.id}" is not clear: ${fault}`);
+          }
+      },
       authenticators: [
         {
           name: "workload-token",

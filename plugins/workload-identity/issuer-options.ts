@@ -1,5 +1,5 @@
 /** Options of the plugin in `assent.yaml`, and the checks that a schema cannot express. */
-import { isValidOwner } from "../../src/core.ts";
+import { REFERENCE_FORMS, referenceKey } from "../../src/core.ts";
 import { Type, type Static } from "../../src/plugin.ts";
 import { findSubjectFault } from "./subject-pattern.ts";
 
@@ -24,7 +24,10 @@ const WorkloadOptions = Type.Object(
       description: "Values that named claims must have.",
     }),
     owner: Type.Optional(
-      Type.String({ maxLength: 200, description: "Person or team behind the agent, who cannot approve its actions." }),
+      Type.String({
+        maxLength: 200,
+        description: `The user behind the agent, who cannot approve its actions: ${REFERENCE_FORMS}.`,
+      }),
     ),
   },
   closed,
@@ -129,7 +132,8 @@ function assertWorkload({ id, platform, issuer, claims }: IssuerOptions, workloa
   const unknown = Object.keys(where).find((name) => !known.includes(name));
   if (unknown !== undefined)
     throw new Error(`${about} requires the claim "${unknown}", which is not in \`claims\` of its issuer`);
-  if (owner !== undefined && !isValidOwner(owner)) throw new Error(`${about} has an owner without visible characters`);
+  if (owner !== undefined && referenceKey(owner) === null)
+    throw new Error(`${about} has the owner "${owner}", which identifies no one; give ${REFERENCE_FORMS}`);
   if (platform === "id-jag") {
     if (where["client_id"] === undefined) throw new Error(`${about} needs \`where: { client_id: … }\`, its MCP client`);
     if (owner !== undefined) throw new Error(`${about} cannot have an owner: the user in the token is the owner`);

@@ -3,12 +3,13 @@
  * revocation, rate limits, permits, audits and access reviews work as they do for every other key.
  */
 import {
-  userState,
   buildKeyEntry,
   type CoreHost,
+  findReferredUser,
   type LedgerTransaction,
+  principalOfUser,
   SCOPE_PRESETS,
-  resolveOwner,
+  userState,
 } from "../../src/core.ts";
 import type { IssuerOptions, WorkloadOptions } from "./issuer-options.ts";
 import { invalidToken } from "./verify-token.ts";
@@ -46,7 +47,7 @@ export class WorkloadKeys {
       .recordedKeysNamed(name)
       // Ignore keys with the same name that another key created. They do not belong to the workload.
       .filter((key) => key.created_by === null && key.agent_id === agent);
-    // Do not compare owners, because the owner may have been renamed since.
+    // Do not compare owners, because the configured reference may refer to another user by now.
     if (existing.some((key) => key.revoked))
       throw invalidToken(`the key "${name}" was revoked, and with it the workload`);
     const current = existing.find((key) => key.owner === owner);
@@ -58,10 +59,10 @@ export class WorkloadKeys {
   }
 }
 
-/** Returns the owner of the key. Throws INVALID_CREDENTIAL if the configured owner is not a user. */
+/** Returns the owner of the key. Throws INVALID_CREDENTIAL if the configured owner is not an active user. */
 function findOwner({ state }: LedgerTransaction, workload: string, configured: string): string {
-  const found = resolveOwner(state(userState), configured);
+  const found = findReferredUser(state(userState), configured);
   if ("fault" in found)
     throw invalidToken(`the configured owner of the workload "${workload}" is not valid: ${found.fault}`);
-  return found.owner;
+  return principalOfUser(found.user.id);
 }

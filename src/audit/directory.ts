@@ -3,9 +3,8 @@ import type { EntryRow } from "../contract/storage.ts";
 import { parseEntryTime } from "../domain/time.ts";
 import { decodeEntry, type AgentEntry, type ApiKeyEntry, type UserEntry } from "../domain/entries.ts";
 import { sha256Hex, utf8 } from "../domain/hash.ts";
+import { userOfPrincipal } from "../domain/principals.ts";
 import { hasScope, canCreateApprovers } from "../domain/scopes.ts";
-import { UserNames } from "../domain/user-names.ts";
-import { hasEnrolled } from "../domain/users.ts";
 import {
   prefixFaults,
   reportDifferences,
@@ -26,8 +25,7 @@ export class DirectoryAuditor {
   private readonly store: AuditedStore;
   private readonly keyRows = new Map<string, { created: number; revoked_at: number | null }>();
   private readonly agentRows = new Map<string, { registered: number; last: number; suspended_at: number | null }>();
-  private readonly userNames = new UserNames();
-  private hasPeople = false;
+  private readonly users = new Set<string>();
   private warningTexts: string[] = [];
 
   constructor(store: AuditedStore) {
@@ -44,9 +42,7 @@ export class DirectoryAuditor {
       else trail.revoked_at = parseEntryTime(at);
     }
     if (type === "user") {
-      const { user } = body as unknown as UserEntry;
-      this.userNames.add(user);
-      this.hasPeople ||= hasEnrolled(user);
+      this.users.add((body as unknown as UserEntry).user.id);
     }
     if (type === "agent") {
       const { change, agent, at } = body as unknown as AgentEntry;
@@ -128,7 +124,7 @@ export class DirectoryAuditor {
     if (canCreateApprovers(scopes)) this.warningTexts.push(`${key} may approve, and create keys that approve`);
     if (hasScope(scopes, "approvals:decide") && owner === null)
       this.warningTexts.push(`${key} may approve, and has no owner`);
-    if (this.hasPeople && owner !== null && this.userNames.idsNamed(owner).length === 0)
+    if (owner !== null && !this.users.has(userOfPrincipal(owner) ?? ""))
       this.warningTexts.push(`${key} has the owner ${JSON.stringify(owner)}, who is not a user`);
   }
 

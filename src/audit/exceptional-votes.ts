@@ -5,13 +5,12 @@
 import { parseEntryTime } from "../domain/time.ts";
 import { applyBreakGlassEntry, NO_BREAK_GLASS } from "../domain/break-glass.ts";
 import { applyDelegationEntry, delegationStatus, limitsOfDelegation, NO_DELEGATIONS } from "../domain/delegations.ts";
-import type { ApprovalEntry, BreakGlassEntry, DelegationEntry, ApiKeyEntry, UserEntry } from "../domain/entries.ts";
+import type { ApprovalEntry, BreakGlassEntry, DelegationEntry, ApiKeyEntry } from "../domain/entries.ts";
 import { isWithinLimits } from "../domain/groups.ts";
-import { principalOfUser } from "../domain/owner.ts";
+import { principalOfUser } from "../domain/principals.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
 import { hasScope, type Scope } from "../domain/scopes.ts";
 import { listKeyMakers, principalsOfKeys, type RecordedKey } from "../domain/vote-people.ts";
-import { UserNames } from "../domain/user-names.ts";
 import { toRecordedKey, type Users } from "../domain/users.ts";
 import type { EntryBody } from "./report.ts";
 
@@ -30,7 +29,6 @@ export function createExceptionalVotesAuditor(users: () => Users): ExceptionalVo
   let delegations = NO_DELEGATIONS;
   let uses = NO_BREAK_GLASS;
   const keys = new Map<string, RecordedKey>();
-  const names = new UserNames();
   /** The emergency approval that the next entry must record; null if none is due. */
   let expected: ApprovalEntry | null = null;
 
@@ -80,10 +78,10 @@ export function createExceptionalVotesAuditor(users: () => Users): ExceptionalVo
   function assertReview({ use, by }: BreakGlassEntry): void {
     const approver = uses.all.get(use.id)?.by;
     if (approver === undefined) return;
-    const people = ({ principal, key_id }: typeof by): string[] =>
-      [principal, ...principalsOfKeys(listKeyMakers(key_id, keyOf))].flatMap((each) =>
-        names.samePersonPrincipals(each),
-      );
+    const people = ({ principal, key_id }: typeof by): string[] => [
+      principal,
+      ...principalsOfKeys(listKeyMakers(key_id, keyOf)),
+    ];
     if (people(by).some((principal) => people(approver).includes(principal)))
       throw new RangeError(`the emergency approval ${use.id} is reviewed by the person who gave it`);
   }
@@ -111,7 +109,6 @@ export function createExceptionalVotesAuditor(users: () => Users): ExceptionalVo
       }
       if (type === "delegation") foldDelegation(body as unknown as DelegationEntry & { seq: number });
       if (type === "api_key") foldKey(body as unknown as ApiKeyEntry);
-      if (type === "user") names.add((body as unknown as UserEntry).user);
       if (type === "approval") {
         const entry = body as unknown as ApprovalEntry;
         assertDelegated(entry);

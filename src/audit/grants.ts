@@ -24,7 +24,6 @@ import {
   type Grant,
 } from "../domain/grants.ts";
 import type { JsonValue } from "../domain/json.ts";
-import { userOfPrincipal } from "../domain/owner.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { decideEvaluation } from "../domain/policy/decide/decide.ts";
 import { Evaluation } from "../domain/policy/decide/evaluation.ts";
@@ -115,7 +114,7 @@ function createGrantors(): Grantors {
       }
     },
     assertMayGrant({ key_id, principal }, at) {
-      const grantor = grantors.get(userOfPrincipal(principal) ?? key_id);
+      const grantor = grantors.get(key_id);
       if (grantor === undefined || grantor.hasEnded || grantor.isBound || grantor.expires_at <= at)
         throw new RangeError(`${principal} was not allowed to create grants at that time`);
       for (const scope of ["approvals:decide", "grants:write"] as const)

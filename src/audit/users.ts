@@ -4,7 +4,7 @@
  */
 import type { ApprovalEntry, Actor, UserEntry } from "../domain/entries.ts";
 import { findGestureFault } from "../domain/gesture.ts";
-import { userOfPrincipal } from "../domain/owner.ts";
+import { userOfPrincipal } from "../domain/principals.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
 import { hasScope } from "../domain/scopes.ts";
 import { applyUserEntry, NO_USERS, type Users } from "../domain/users.ts";

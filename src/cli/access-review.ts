@@ -40,7 +40,7 @@ export const accessReview: Command = {
   summary: "review who can approve what, who did, and what is unused",
   help: `usage: assent access-review [--days N] [--json]
 
-Lists users, live keys, and other voters such as the owners of revoked keys. The key needs the scope users:read.
+Lists users, live keys, and other voters such as revoked keys. The key needs the scope users:read.
 
   --days N     length of the period that is reviewed; default 90
   --json       print JSON

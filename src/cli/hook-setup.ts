@@ -61,8 +61,9 @@ because a coding agent could read it there.
 
   --host HOST        ${HOSTS.join(", ")}
   --agent AGENT      the agent that the key is for; default: the host's name
-  --owner OWNER      the user who works with the agent, by name or as user:<id>. They cannot approve its calls, except with a
-                     passkey where a rule says self_confirm. Without it, no person is behind the agent
+  --owner OWNER      the user who works with the agent: user:<id>, a verified e-mail address, or <issuer>#<subject>. They cannot
+                     approve its calls, except with a passkey where a rule says self_confirm. Without it, no person is
+                     behind the agent
   --scope SCOPE      project, user or managed; default: user where the host has such settings
   --command COMMAND  command that starts the hook; default: this program by its path
   --json             print the steps as JSON

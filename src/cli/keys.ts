@@ -42,8 +42,8 @@ export const keys: Command = {
   --preset PRESET     ${Object.keys(SCOPE_PRESETS).join(", ")}
   --scope SCOPE       one of ${SCOPES.slice(0, 6).join(", ")}, ...; may be repeated
   --agent AGENT       bind the key to an agent
-  --owner OWNER       the person behind the key: a user by name or as user:<id>, or any name until the first user has
-                      enrolled. Keys of one owner count as one approver; a key that may approve needs an owner
+  --owner OWNER       the user to whom the key belongs: user:<id>, a verified e-mail address, or <issuer>#<subject>. Keys of
+                      one owner count as one approver. Once people sign in, a key that may approve needs an owner
   --expires-at TIME   such as 2026-12-31, or 90d from now
   --local             create an admin key directly in the store while the service is stopped: for an operator
                       who lost every admin key
@@ -62,7 +62,7 @@ process as ledger.next_key first. "assent verify" accepts the old pinned key and
 
 examples:
   assent keys create support-bot --preset agent --agent support-bot
-  assent keys create grace --preset approver --owner grace
+  assent keys create grace --preset approver --owner grace@example.com
   assent keys create rescue --local
   assent keys rotate-log --overlap 90d
 `,

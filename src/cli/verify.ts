@@ -10,7 +10,7 @@ import { toRfc3339 } from "../domain/time.ts";
 import { parseTlogProof, ProofError, verifyTlogProof } from "../domain/tlog-proof.ts";
 import type { ApprovalEntry, UserEntry } from "../domain/entries.ts";
 import { findGestureFault, type VoteGrantTerms } from "../domain/gesture.ts";
-import { principalOfUser } from "../domain/owner.ts";
+import { principalOfUser } from "../domain/principals.ts";
 import type { Passkey } from "../domain/users.ts";
 import { verifyPasskeySignature } from "../identity/passkey-signature.ts";
 import { verifyEd25519 } from "../identity/vault.ts";

@@ -50,7 +50,7 @@ export interface Action {
   rejection: {
     /** The action that was rejected: this one, or an earlier one. */
     action_id: string;
-    /** Principal: `user:<id>`, `owner:<owner>` or `key:<id>`; `reviewer:<name>` for a machine reviewer. */
+    /** Principal: `user:<id>` or `key:<id>`; `reviewer:<name>` for a machine reviewer. */
     approver: string;
     /** What the approver wrote, as one line of at most 500 characters. */
     reason: string | null;
@@ -82,7 +82,7 @@ export interface Action {
     position: number;
   } | null;
   approvals: ({
-    /** Principal: `user:<id>`, `owner:<owner>` or `key:<id>`. */
+    /** Principal: `user:<id>` or `key:<id>`. */
     approver: string;
     key_id: string;
     approve: boolean;

@@ -146,12 +146,7 @@ function deniedRefusal(action: ExplainedAction): RefusalExplanation {
 /** Returns a principal as a name for display. */
 export function approverName(principal: string | undefined): string {
   if (principal === undefined) return "a person";
-  return toSingleLine(
-    principal
-      .replace(/^owner:/, "")
-      .replace(/^key:/, "the key ")
-      .replace(/^reviewer:/, "the reviewer "),
-  );
+  return toSingleLine(principal.replace(/^(user|key|reviewer):/, "the $1 "));
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Schema of a channel in `assent.yaml`. A channel contains destinations of notifications. */
 import { Type } from "@sinclair/typebox";
+import { REFERENCE_FORMS } from "../domain/person-reference.ts";
 
 const To = (more: string) =>
   Type.String({
@@ -26,16 +27,8 @@ export const ChannelSchema = Type.Object(
             owner: Type.String({
               minLength: 1,
               maxLength: 200,
-              description:
-                "Name of the person who votes with the link in the message. The same as the `owner` of the person's API keys.",
+              description: `The user who votes with the link in the message: ${REFERENCE_FORMS}. A member of the channel's rota has the same reference there.`,
             }),
-            member: Type.Optional(
-              Type.String({
-                minLength: 1,
-                maxLength: 200,
-                description: "Name of the person in the channel's rota, such as `user:<id>`. Default: `owner`.",
-              }),
-            ),
             to: Type.Optional(To("; `owner` when absent")),
             notifier: NotifierName,
           },

@@ -209,7 +209,7 @@ export const ConfigSchema = Type.Object(
         trust_key_makers: Type.Boolean({
           default: false,
           description:
-            "If true, only the owners of keys determine which votes count as one person. If false, a key, the key that created it, and all other keys created by that key also count as one person.",
+            "If true, only the owners of keys determine which votes count as one person. If false (the default), a key, the key that created it, and all other keys created by that key also count as one person.",
         }),
       },
       { default: {}, additionalProperties: false, description: "Approvals." },

@@ -1,5 +1,7 @@
 /** The key `groups` of `assent.yaml`. */
-import { Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
+import { memberKey } from "../domain/groups.ts";
+import { REFERENCE_FORMS } from "../domain/person-reference.ts";
 
 const Patterns = (what: string) =>
   Type.Optional(
@@ -17,8 +19,7 @@ export const GroupsSchema = Type.Record(
       members: Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
         default: [],
         maxItems: 10_000,
-        description:
-          "Members: names of owners of keys and of recipients of links, `user:<id>` for a user, `key:<id>` for a key without an owner, or `agent:<id>` for an agent, whose groups conditions read as agent_groups.",
+        description: `Members: ${REFERENCE_FORMS}; \`key:<id>\` for a key without an owner; or \`agent:<id>\` for an agent, whose groups conditions read as agent_groups. A name refers to no one.`,
       }),
       agents: Patterns("agents"),
       tools: Patterns("tools"),
@@ -30,3 +31,19 @@ export const GroupsSchema = Type.Record(
     description: "Groups of approvers by name, which a rule's `approval.approvers` can require.",
   },
 );
+
+/** Returns a fault for each member that refers to no one, with its RFC 6901 pointer. */
+export function findMemberFaults(groups: Static<typeof GroupsSchema>): { pointer: string; message: string }[] {
+  return Object.entries(groups).flatMap(([name, { members }]) =>
+    members.flatMap((member, i) =>
+      memberKey(member) === null
+        ? [
+            {
+              pointer: `/groups/${name}/members/${i}`,
+              message: `"${member}" identifies no one; give ${REFERENCE_FORMS}, or \`key:<id>\` or \`agent:<id>\``,
+            },
+          ]
+        : [],
+    ),
+  );
+}

@@ -9,6 +9,7 @@ import { decodeUtf8 } from "../domain/json.ts";
 import { explainFault, siblingNames } from "../domain/validation.ts";
 import { readYaml, type SourcePosition } from "../domain/yaml.ts";
 import { ConfigSchema, type Config } from "./config-schema.ts";
+import { findMemberFaults } from "./groups-schema.ts";
 import { readRotas } from "./rota-schema.ts";
 
 export { ConfigSchema, type Config } from "./config-schema.ts";
@@ -119,10 +120,10 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
       },
     ]);
   }
-  const { faults: rotaFaults } = readRotas(settings.rota, settings.groups);
-  if (rotaFaults.length > 0)
+  const peopleFaults = [...findMemberFaults(settings.groups), ...readRotas(settings.rota, settings.groups).faults];
+  if (peopleFaults.length > 0)
     throw new ConfigError(
-      rotaFaults.map(({ pointer, message }) => ({
+      peopleFaults.map(({ pointer, message }) => ({
         origin: path,
         ...place(pointer),
         message: `${pointer}: ${message}`,

@@ -1,6 +1,6 @@
 /** The key `rota` of `assent.yaml`: who is on call. */
 import { Type, type Static } from "@sinclair/typebox";
-import { principalOfMember } from "../domain/groups.ts";
+import { REFERENCE_FORMS, referenceKey } from "../domain/person-reference.ts";
 import type { Rota } from "../domain/rota.ts";
 import { parseDuration } from "../domain/time.ts";
 import { isTimeZone } from "../domain/time-zone.ts";
@@ -15,7 +15,7 @@ export const RotaSchema = Type.Record(
       members: Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
         minItems: 1,
         maxItems: 200,
-        description: "People in the order of their shifts, in the same form as members of a group.",
+        description: `References to people in the order of their shifts: ${REFERENCE_FORMS}.`,
       }),
       every: Type.String({ maxLength: 40, description: "Length of a shift, such as 12h or 7d; at least 1h." }),
       start: Type.String({
@@ -46,6 +46,9 @@ export function readRotas(
   const faults: { pointer: string; message: string }[] = [];
   for (const [name, { members, every, start, time_zone: zone }] of Object.entries(given)) {
     const fault = (key: string, message: string): void => void faults.push({ pointer: `/rota/${name}${key}`, message });
+    for (const [i, member] of members.entries())
+      if (referenceKey(member) === null)
+        fault(`/members/${i}`, `"${member}" identifies no one; give ${REFERENCE_FORMS}`);
     const every_ms = parseDuration(every);
     const first = parseLocalTime(start);
     if (Object.hasOwn(groups, name))
@@ -54,7 +57,7 @@ export function readRotas(
       fault("/every", `"${every}" is not a duration from 1h to 366d, such as 12h or 7d`);
     else if (first === null) fault("/start", `"${start}" is not a local time such as 2026-01-05T09:00`);
     else if (!isTimeZone(zone)) fault("/time_zone", `"${zone}" is not a time zone such as Europe/Berlin`);
-    else rotas.set(name, { members: members.map(principalOfMember), every_ms, start: first, zone });
+    else rotas.set(name, { members, every_ms, start: first, zone });
   }
   return { rotas, faults };
 }

@@ -41,24 +41,10 @@ export interface Keys {
   /** Returns all keys with this name as recorded in the ledger. As current as `recordedKey`. */
   recordedKeysNamed(name: string): RecordedKey[];
   /**
-   * Returns true if a key has no owner, or if its owner's name is not a past or present name of a user. Returns false
-   * until the first user has enrolled, because until then people are only known as owners of keys. As current as
-   * `recordedKey`.
+   * Returns true if a key has no owner who is a user. Returns false until the first user has enrolled, because until
+   * then each key stands for a person. As current as `recordedKey`.
    */
   isUnknownOwner(owner: string | null): boolean;
-  /**
-   * Returns true if the owner is a past or present name of users, and all of them are deactivated. As current as
-   * `recordedKey`.
-   * @param users the users to search, for example the users of a transaction. Default: the users that `recordedKey`
-   * reads
-   */
-  isEndedOwner(owner: string, users?: Users): boolean;
-  /**
-   * Returns the given principal, and all principals of each user who has or had it: `user:<id>`, and every past or
-   * present name. Two principals can be the same person if their lists have a common member. As current as
-   * `recordedKey`.
-   */
-  samePersonPrincipals(principal: string): readonly string[];
   /**
    * Returns the credential of an agent whose token was verified; null if the key or user does not exist, the key is
    * revoked or expired, or the user is deactivated. The credential has at most the scopes of the preset `agent`, and
@@ -109,8 +95,14 @@ export interface LeaderLease {
 
 /** The groups of the configuration. */
 export interface Groups {
-  /** Returns the groups that the configuration assigns to this principal. Sorted. */
-  of(principal: string): readonly string[];
+  /**
+   * Returns the groups of a user, a key without an owner, or an agent: those that the configuration assigns, and those of
+   * the user's entry. Sorted.
+   * @param users the users of the same moment, which determine to whom the members of the configuration refer
+   */
+  of(principal: string, users: Users): readonly string[];
+  /** Whether a group has limits. */
+  readonly hasLimits: boolean;
   /**
    * Returns true if members of the group can see and approve actions of this agent and tool. A group without limits
    * covers all actions.
@@ -123,8 +115,11 @@ export interface Groups {
   visibility(groups: readonly string[]): GroupVisibility;
   /** The rotas of the configuration, keyed by name. A group and a rota never have the same name. */
   readonly rotas: ReadonlyMap<string, Rota>;
-  /** Returns the rotas in which the principal is on call at `at` (milliseconds). Sorted. */
-  onCall(principal: string, at: number): readonly string[];
+  /**
+   * Returns the rotas in which the principal is on call at `at` (milliseconds). Sorted.
+   * @param users as for `of`
+   */
+  onCall(principal: string, at: number, users: Users): readonly string[];
 }
 
 /** Users, as the ledger records them. */
@@ -201,10 +196,13 @@ export interface Processes {
 /** The notification channels of the configuration. */
 export interface Channels {
   names(): readonly string[];
-  /** Returns true if one of these channels, or a channel that they escalate to, notifies this person. */
-  notifiesPerson(named: readonly string[], owner: string): boolean;
-  /** Returns the addresses that channels configure for a notifier, each with its channel. */
-  addressesOf(notifier: string): { channel: string; to: string }[];
+  /**
+   * Returns true if one of these channels, or a channel that they escalate to, notifies this user.
+   * @param users the users of the same moment
+   */
+  notifiesUser(named: readonly string[], id: string, users: Users): boolean;
+  /** Returns the names of the channels that notify this user through this notifier. */
+  channelsOfUser(notifier: string, id: string, users: Users): string[];
 }
 
 /** The configured machine reviewers. */

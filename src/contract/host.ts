@@ -21,7 +21,7 @@ export interface Logger {
 export interface Credential {
   /**
    * The API key. For sessions, and for agents that act for a user, this row is a substitute that is not stored. Its
-   * `id` is the user's id, and its `owner` is the user's name.
+   * `id` is the user's id, and its `owner` is the user.
    */
   readonly key: KeyRow;
   /** The ledger's epoch when `key` was read, or an earlier epoch. */
@@ -31,7 +31,7 @@ export interface Credential {
    * session, or the start or end of a delegation. Milliseconds; null if there is no such time.
    */
   readonly valid_until: number | null;
-  /** The identity that is compared for quorums and self-approval: `owner:<owner>`, `key:<id>` or `user:<id>`. */
+  /** The identity that is compared for quorums and self-approval: `user:<id>`, or `key:<id>` for a key without an owner. */
   readonly principal: string;
   /** Groups of the principal, from the configuration or the sign-in. Sorted, without duplicates. */
   readonly groups: readonly string[];

@@ -24,6 +24,8 @@ export interface MessageAction {
   rule: string | null;
   /** Principal of the submitter. */
   submitted_by: string;
+  /** Display names of the principals in this message, keyed by principal. They identify no one. */
+  names: Readonly<Record<string, string>>;
   request_hash: string;
   /**
    * What the action does, in the words of the policy, in one line that is safe to display; null if the rule has no
@@ -95,7 +97,7 @@ export interface ApprovalMessage extends MessageBase {
   kind: "approval_requested" | "approval_escalated" | "approval_reminder";
   channel: string;
   /**
-   * Owner for whom the link is created. Null if several people can read the destination; the link then does not
+   * Principal of the user for whom the link is created: `user:<id>`. Null if several people can read the destination; the link then does not
    * identify a person.
    */
   person: string | null;
@@ -156,6 +158,8 @@ export interface StopMessage extends MessageBase {
   kind: "stop";
   channel: string;
   person: string | null;
+  /** As in `MessageAction`. */
+  names: MessageAction["names"];
   /** URL of the console. Contains no secret. */
   link: string;
   stop: {
@@ -187,6 +191,8 @@ export interface CoverageMessage extends MessageBase {
   kind: "coverage_gap";
   channel: string;
   person: string | null;
+  /** As in `MessageAction`. */
+  names: MessageAction["names"];
   /** URL of the console's page about coverage. Contains no secret. */
   link: string;
   coverage: {
@@ -243,11 +249,11 @@ export interface Notifier {
   readonly name: string;
   readonly feeds?: readonly Feed[];
   /**
-   * Validates a `to` of the configuration at startup. Returns an error message, or null if it is valid. If `person` is
-   * an owner, messages to this address contain a link that votes as that person. No one else must be able to read them.
-   * `person` is null for an address that several people read.
+   * Validates a `to` of the configuration at startup. Returns an error message, or null if it is valid. If `owner` refers
+   * to a user, messages to this address contain a link that votes as that person. No one else must be able to read them.
+   * `owner` is null for an address that several people read.
    */
-  check?(to: string, person: string | null): string | null;
+  check?(to: string, owner: string | null): string | null;
   /**
    * Makes one attempt to deliver the message. Rejects if the attempt fails. `signal` aborts on timeout and when the
    * service stops.

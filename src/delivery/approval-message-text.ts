@@ -5,6 +5,7 @@
 import type { ApprovalMessage, ClosedMessage, MessageAction, ThrottleMessage } from "../contract/notifier.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { outlineLines } from "../domain/outline.ts";
+import { displayPrincipal } from "../domain/principals.ts";
 import { describeSuggestedScope } from "../domain/scope-words.ts";
 import { clipText } from "../domain/text.ts";
 import { renderMarkedText } from "../domain/visible-text.ts";
@@ -84,7 +85,7 @@ export function describeOutcome(message: ClosedMessage | ThrottleMessage): strin
   const votes = action.votes.filter(({ approve }) => approve === (outcome === "approved"));
   const voters = votes.map(
     ({ approver, on_behalf_of, break_glass, at, reason }) =>
-      `${formatPrincipal(approver)}${on_behalf_of === null ? "" : ` for ${formatPrincipal(on_behalf_of)}`}${break_glass ? " without a second approver in an emergency," : ""} at ${formatTime(at)}${reason === null || reason === "" ? "" : ` (“${renderText(reason, MAX_FACT)}”)`}`,
+      `${formatPrincipal(approver, action.names)}${on_behalf_of === null ? "" : ` for ${formatPrincipal(on_behalf_of, action.names)}`}${break_glass ? " without a second approver in an emergency," : ""} at ${formatTime(at)}${reason === null || reason === "" ? "" : ` (“${renderText(reason, MAX_FACT)}”)`}`,
   );
   const review = votes.some(({ break_glass }) => break_glass)
     ? " Another person must review it (/v1/break-glass)."
@@ -109,11 +110,11 @@ export function listMessageFacts(action: MessageAction): [name: string, value: s
     ["Risk", action.risk_level],
     ["Reason", action.reason],
     ["Policy", action.policy === null ? null : `${action.policy}${action.rule === null ? "" : ` / ${action.rule}`}`],
-    ["Submitted by", formatPrincipal(action.submitted_by)],
+    ["Submitted by", action.submitted_by === "" ? null : formatPrincipal(action.submitted_by, action.names)],
     ["Plan", action.plan === null ? null : `number ${action.plan.position} of a plan, which is approved as a whole`],
-    ["Changed by", action.edited_by === null ? null : formatPrincipal(action.edited_by)],
+    ["Changed by", action.edited_by === null ? null : formatPrincipal(action.edited_by, action.names)],
     ...action.questions.flatMap(({ asked_by, question, answer }, i): [string, string | null][] => [
-      [`Question ${i + 1}`, `${formatPrincipal(asked_by)}: ${question}`],
+      [`Question ${i + 1}`, `${formatPrincipal(asked_by, action.names)}: ${question}`],
       [`Answer ${i + 1}`, answer],
     ]),
     ["Approvals", `${action.votes.filter(({ approve }) => approve).length} of ${action.quorum}`],
@@ -169,10 +170,15 @@ export function renderGrantLines({ grants }: Pick<MessageAction, "grants">): str
   });
 }
 
-/** Formats a principal: `ada` for owner:ada, `key 0193…` for a key without an owner. */
-export function formatPrincipal(principal: string): string {
-  if (principal.startsWith("owner:")) return renderText(principal.slice(6), MAX_FACT);
-  return renderText(principal.startsWith("key:") ? `key ${principal.slice(4)}` : principal, MAX_FACT);
+/**
+ * Formats a principal by its name: `Ada Lovelace` for a user, `the key laptop` for a key without an owner. Without a
+ * name, formats its id.
+ */
+export function formatPrincipal(principal: string, names: MessageAction["names"]): string {
+  const name = Object.hasOwn(names, principal) ? names[principal] : undefined;
+  const words =
+    name === undefined ? displayPrincipal(principal) : principal.startsWith("key:") ? `the key ${name}` : name;
+  return renderText(words, MAX_FACT);
 }
 
 function operationOf({ tool, operation }: MessageAction): string {
@@ -193,7 +199,7 @@ export function describeLink({ action, person }: ApprovalMessage): string {
     return "The page shows the whole plan, and asks you to sign in. Opening it decides nothing.";
   return person === null
     ? "The page asks for your key. Opening it decides nothing."
-    : `This link is personal and votes as ${person}: do not pass it on. Opening it decides nothing.`;
+    : `This link is personal and votes as ${formatPrincipal(person, action.names)}: do not pass it on. Opening it decides nothing.`;
 }
 
 /** Formats a time to the second in UTC, because readers are in different time zones. */

@@ -3,7 +3,7 @@ import type { DeliveryRow, StorageTransaction } from "../contract/storage.ts";
 import { evaluatePlanProgress } from "../domain/approvers.ts";
 import type { DecisionEntry, EntryBody } from "../domain/entries.ts";
 import { isApprovalRequest } from "./message.ts";
-import type { BatchEntries, DeliveryCause, NewDelivery, OutboxOptions } from "./new-delivery.ts";
+import type { BatchEntries, DeliveryCause, MessageSubject, NewDelivery, OutboxOptions } from "./new-delivery.ts";
 import { findOpenedStages, readActionEntries } from "./opened-stages.ts";
 import { buildApprovalRequests, computeRequestExpiry, type Urgency } from "./request-schedule.ts";
 import { genuineDeliveriesOfAction } from "./genuine-deliveries.ts";
@@ -25,7 +25,7 @@ export async function createApprovalRequests(
     const approvers = body.decision.approval?.approvers ?? [];
     const stages = approvers.flatMap((plan) => evaluatePlanProgress(plan, [], cause.now, cause.now).stages);
     return buildApprovalRequests(options, body, cause, {
-      submitter: body.submitted_by.owner,
+      subject: subjectOf(body),
       urgencies: urgenciesOfPlan(body, before, cause.now),
       earlier: ofPlan,
       stages,
@@ -35,7 +35,8 @@ export async function createApprovalRequests(
   const entries = await readActionEntries(tx, body, cause, before);
   const { stages, closed } = findOpenedStages(options.channels, entries);
   if (body.type === "approval" && stages.length === 0) return [];
-  const submitter = entries[0]?.type === "decision" ? entries[0].submitted_by.owner : null;
+  const [first] = entries;
+  if (first?.type !== "decision") return [];
   // After a vote, the earlier requests are still open, so their recipients are not notified again.
   const isVote = body.type === "approval" || body.occasion === "vote";
   const earlier = isVote ? await openRequests(options, tx, body.action_id, closed, cause) : [];
@@ -47,8 +48,14 @@ export async function createApprovalRequests(
   const urgencies = [
     { expiresAt: computeRequestExpiry(request, cause.now), risk: newest?.decision.risk_level ?? null },
   ];
-  return buildApprovalRequests(options, request, cause, { submitter, urgencies, earlier, stages });
+  return buildApprovalRequests(options, request, cause, { subject: subjectOf(first), urgencies, earlier, stages });
 }
+
+const subjectOf = ({ agent_id, tool, submitted_by: { owner } }: DecisionEntry): MessageSubject => ({
+  agent_id,
+  tool,
+  owner,
+});
 
 /** Returns the urgency of each pending action of the plan, because one message requests approval for all of them. */
 function urgenciesOfPlan(body: DecisionEntry, batch: BatchEntries, now: number): Urgency[] {

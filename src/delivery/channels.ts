@@ -2,13 +2,14 @@
 import type { Config } from "../config/index.ts";
 import type { Notifier } from "../contract/notifier.ts";
 import type { Channels } from "../contract/core-host.ts";
-import { principalOfMember } from "../domain/groups.ts";
-import { isValidOwner, ownerIdentity } from "../domain/owner.ts";
+import { findReferredUser, REFERENCE_FORMS, referenceKey } from "../domain/person-reference.ts";
+import { principalOfUser } from "../domain/principals.ts";
 import type { QuietHours } from "../domain/quiet-hours.ts";
 import type { Rota } from "../domain/rota.ts";
 import { findSimilarName } from "../domain/similar-name.ts";
 import { utcOffset } from "../domain/time-zone.ts";
 import { parseDuration } from "../domain/time.ts";
+import type { Users } from "../domain/users.ts";
 
 /**
  * A recipient of messages: a person, or a shared destination such as a chat channel. `to` is the address that the
@@ -17,12 +18,12 @@ import { parseDuration } from "../domain/time.ts";
 export interface Recipient {
   notifier: string;
   to: string;
-  /** The owner name of the person; null for a shared destination. */
+  /** Principal of the user; null for a shared destination. */
   person: string | null;
 }
 
-/** A recipient of a channel. `member` is the person's principal in a rota; null for a shared destination. */
-export type ChannelRecipient = Recipient & { member: string | null };
+/** A recipient of a channel as configured. `owner` refers to a user; null for a shared destination. */
+export type ChannelRecipient = Omit<Recipient, "person"> & { owner: string | null };
 
 export interface Channel {
   name: string;
@@ -56,7 +57,7 @@ export function readChannels(
   const byName = new Map(notifiers.map((notifier) => [notifier.name, notifier]));
   const channels = new Map<string, Channel>();
   for (const [name, given] of Object.entries(config)) {
-    const recipient = (ownNotifier: string | undefined, to: string, person: string | null): Recipient => {
+    const recipient = (ownNotifier: string | undefined, to: string, owner: string | null): ChannelRecipient => {
       const notifier = ownNotifier ?? given.notifier;
       if (notifier === undefined)
         throw new ChannelError(name, `"${to}" has no notifier; set "notifier" for the channel or for this recipient`);
@@ -70,23 +71,20 @@ export function readChannels(
       }
       if (LONE_SURROGATE.test(to))
         throw new ChannelError(name, "an address contains a lone surrogate, which cannot be stored");
-      const fault = match.check?.(to, person) ?? null;
+      const fault = match.check?.(to, owner) ?? null;
       if (fault !== null) throw new ChannelError(name, fault);
-      return { notifier, to, person };
+      return { notifier, to, owner };
     };
     // The store rejects text with lone surrogates, so storing the notifications of this channel would fail, and so
     // would every decision that notifies it.
     if (LONE_SURROGATE.test(name))
       throw new ChannelError(name, "its name contains a lone surrogate, which cannot be stored");
     for (const { owner } of given.people ?? [])
-      if (!isValidOwner(owner) || LONE_SURROGATE.test(owner))
-        throw new ChannelError(name, `"${owner}" is not a valid owner name`);
+      if (referenceKey(owner) === null)
+        throw new ChannelError(name, `the owner "${owner}" identifies no one; give ${REFERENCE_FORMS}`);
     const recipients = [
-      ...(given.people ?? []).map(({ notifier, owner, to = owner, member = owner }) => ({
-        ...recipient(notifier, to, owner),
-        member: principalOfMember(member),
-      })),
-      ...(given.places ?? []).map(({ notifier, to }) => ({ ...recipient(notifier, to, null), member: null })),
+      ...(given.people ?? []).map(({ notifier, owner, to = owner }) => recipient(notifier, to, owner)),
+      ...(given.places ?? []).map(({ notifier, to }) => recipient(notifier, to, null)),
     ];
     if (recipients.length === 0) throw new ChannelError(name, "it has no recipients; add people or places");
     channels.set(name, {
@@ -132,9 +130,12 @@ function findRota(
 ): Rota {
   const rota = rotas.get(name);
   if (rota === undefined) throw new ChannelError(channel, `there is no rota "${name}"`);
-  const missing = rota.members.find((member) => recipients.every((recipient) => recipient.member !== member));
+  const missing = rota.members.find((member) => !recipients.some((recipient) => isMember(recipient, member)));
   if (missing !== undefined)
-    throw new ChannelError(channel, `the rota "${name}" has the member ${missing}, who is not among the people`);
+    throw new ChannelError(
+      channel,
+      `the rota "${name}" has the member ${missing}, who is not among the people; list each member with the same reference`,
+    );
   return rota;
 }
 
@@ -175,18 +176,32 @@ export function listReachableChannels(channels: ReadonlyMap<string, Channel>, na
   return [...new Set([...direct, ...escalations])];
 }
 
+/** Returns true if the recipient is this member of a rota. */
+export function isMember({ owner }: ChannelRecipient, member: string): boolean {
+  return owner !== null && referenceKey(owner) === referenceKey(member);
+}
+
+/** Returns the recipient with its user; null if the configuration refers to no active user. */
+export function resolveRecipient(users: Users, { notifier, to, owner }: ChannelRecipient): Recipient | null {
+  if (owner === null) return { notifier, to, person: null };
+  const found = findReferredUser(users, owner);
+  return "user" in found ? { notifier, to, person: principalOfUser(found.user.id) } : null;
+}
+
 export function createChannels(channels: () => ReadonlyMap<string, Channel>): Channels {
+  const isOf = (recipient: ChannelRecipient, id: string, users: Users): boolean =>
+    resolveRecipient(users, recipient)?.person === principalOfUser(id);
   return {
     names: () => [...channels().keys()],
-    addressesOf: (notifier) =>
-      [...channels().values()].flatMap(({ name, recipients }) =>
-        recipients.filter((recipient) => recipient.notifier === notifier).map(({ to }) => ({ channel: name, to })),
+    notifiesUser: (named, id, users) =>
+      listReachableChannels(channels(), named).some(({ recipients }) =>
+        recipients.some((recipient) => isOf(recipient, id, users)),
       ),
-    notifiesPerson(named, owner) {
-      const identity = ownerIdentity(owner);
-      return listReachableChannels(channels(), named).some(({ recipients }) =>
-        recipients.some(({ person }) => person !== null && ownerIdentity(person) === identity),
-      );
-    },
+    channelsOfUser: (notifier, id, users) =>
+      [...channels().values()]
+        .filter(({ recipients }) =>
+          recipients.some((recipient) => recipient.notifier === notifier && isOf(recipient, id, users)),
+        )
+        .map(({ name }) => name),
   };
 }

@@ -22,6 +22,7 @@ import {
 import type { RowSeals } from "../contract/row-seals.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import {
+  type Actor,
   type DecisionEntry,
   decodeEntry,
   type RedecisionEntry,
@@ -35,11 +36,15 @@ import { presentRequest } from "../domain/policy/decide/request-presentation.ts"
 import { decodeEdit, effectiveRequestHash, effectiveRequest } from "../domain/edited-request.ts";
 import { decodeQuestions } from "../domain/questions.ts";
 import { toHex } from "../domain/hash.ts";
-import { principalOfOwner, principalOfKey } from "../domain/owner.ts";
+import { principalOfKey } from "../domain/principals.ts";
 import { toRfc3339 } from "../domain/time.ts";
 import { makeToken, type ComputeMac } from "../domain/tokens.ts";
+import type { Groups } from "../contract/core-host.ts";
+import type { Users } from "../domain/users.ts";
+import { readPrincipalNames } from "../identity/principal-names.ts";
 import { suggestGrants } from "../policies/suggest-grants.ts";
 import { genuineDeliveriesOfAction } from "./genuine-deliveries.ts";
+import { mayNotify } from "./new-delivery.ts";
 
 /** A message that no longer needs to be sent, with the reason. */
 export interface ObsoleteMessage {
@@ -58,6 +63,9 @@ interface MessageOptions {
   mac: ComputeMac;
   /** Returns the active policies, which define the members that approvers see first. */
   policies(): Promise<CompiledPolicySet>;
+  /** Returns the current users. */
+  users(): Promise<Users>;
+  groups: Groups;
   /** Returns the service's address that people use, without a trailing slash. */
   publicUrl(): string;
   /** Names of the channels with `digest`. */
@@ -115,13 +123,22 @@ class StoredMessageBuilder implements MessageBuilder {
     const action = row.action_id === null ? null : await storage.action(row.action_id);
     if (action === null) return { obsoleteReason: "the action does not exist" };
     if (action.erased_at !== null) return { obsoleteReason: "the request was erased" };
+    const users = await this.options.users();
+    const subject = { agent_id: action.agent_id, tool: action.tool, owner: action.submitted_owner };
+    const isRequest = isApprovalRequest(row) || row.kind === "approval_reminder";
+    if (!mayNotify({ users, groups: this.options.groups }, row, subject, isRequest))
+      return { obsoleteReason: "the person may no longer see the action, or approve it" };
     const votes = await storage.approvals(action.id);
     const set = await policies();
+    const described = describe(action, votes, set);
     const common: CommonMembers = {
       ...base,
       channel: row.channel ?? "",
       person: row.person,
-      action: describe(action, votes, set),
+      action: {
+        ...described,
+        names: await readPrincipalNames(storage, users, [row.person, ...listPrincipals(described)]),
+      },
     };
     if (row.kind === "outcome_unknown") {
       if (action.status !== "unknown") return { obsoleteReason: "the outcome is known by now" };
@@ -149,15 +166,15 @@ class StoredMessageBuilder implements MessageBuilder {
       return { obsoleteReason: "the action is no longer waiting" };
     const mayGrant = kind !== "approval_reminder" && action.plan_id === null;
     const grants = !mayGrant ? [] : await readGrantOffers(storage, action, set);
-    const principal = common.person === null ? null : principalOfOwner(common.person);
-    if (votes.some((vote) => vote.principal === principal)) return { obsoleteReason: "this person has voted" };
+    const { person } = common;
+    if (votes.some((vote) => vote.principal === person)) return { obsoleteReason: "this person has voted" };
     if (kind === "approval_reminder" && request?.state !== "delivered")
       return { obsoleteReason: "the request itself was not delivered" };
     return {
       ...common,
       action: { ...common.action, grants },
       kind,
-      link: this.linkTo(action, principal),
+      link: this.linkTo(action, person),
       others: [],
       reference: request?.reference ?? null,
     };
@@ -200,7 +217,9 @@ class StoredMessageBuilder implements MessageBuilder {
   private async buildNotice(row: DeliveryRow, base: BaseMembers): Promise<Message | ObsoleteMessage> {
     const stored = await this.readEntry(row);
     if (stored === undefined) return { obsoleteReason: "the entry does not exist" };
-    const common = { ...base, channel: row.channel ?? "", person: row.person };
+    const author = decodeEntry(stored.bytes)["by"] as unknown as Actor;
+    const names = await readPrincipalNames(this.options.storage, await this.options.users(), [author.principal]);
+    const common = { ...base, channel: row.channel ?? "", person: row.person, names };
     const console = `${this.options.publicUrl()}/`;
     if (row.kind === "coverage_gap")
       return { ...common, kind: row.kind, link: `${console}#/coverage`, coverage: summarizeGap(stored) };
@@ -288,7 +307,22 @@ async function readGrantOffers(
   }));
 }
 
-function describe(row: ActionRow, votes: readonly ApprovalRow[], set: CompiledPolicySet): MessageAction {
+/** Returns the principals in a message. */
+function listPrincipals({
+  submitted_by,
+  edited_by,
+  questions,
+  votes,
+}: Omit<MessageAction, "names">): (string | null)[] {
+  return [
+    submitted_by,
+    edited_by,
+    ...questions.map(({ asked_by }) => asked_by),
+    ...votes.flatMap(({ approver, on_behalf_of }) => [approver, on_behalf_of]),
+  ];
+}
+
+function describe(row: ActionRow, votes: readonly ApprovalRow[], set: CompiledPolicySet): Omit<MessageAction, "names"> {
   const request = effectiveRequest(redactRow(set, row)) as ActionRequest;
   return {
     id: row.id,

@@ -1,19 +1,23 @@
 /** New rows of the outbox, and the identity of their recipients. */
-import type { Keys } from "../contract/core-host.ts";
+import type { Groups, Rights } from "../contract/core-host.ts";
 import { DELIVERY_RETRY_MS, type Notifier } from "../contract/notifier.ts";
 import type { RowSeals } from "../contract/row-seals.ts";
 import type { DeliveryKind, DeliveryRow } from "../contract/storage.ts";
 import type { EntryBody } from "../domain/entries.ts";
-import { principalOfOwner } from "../domain/owner.ts";
-import type { Channel, Recipient } from "./channels.ts";
+import { userOfPrincipal } from "../domain/principals.ts";
+import type { Users } from "../domain/users.ts";
+import { canSee } from "../domain/visibility.ts";
+import { rightsOfUser } from "../identity/users.ts";
+import { type Channel, type ChannelRecipient, type Recipient, resolveRecipient } from "./channels.ts";
 
 export interface OutboxOptions {
   channels: ReadonlyMap<string, Channel>;
   notifiers: readonly Notifier[];
   /** Names of the configured machine reviewers. */
   reviewers: readonly string[];
-  /** Called within a batch. */
-  people(): Pick<Keys, "samePersonPrincipals" | "isEndedOwner">;
+  /** Returns the users as of the batch. */
+  users(): Users;
+  groups: Groups;
   /** Names of the channels that are notified of stops. */
   stops: readonly string[];
   /** Names of the channels that are notified of emergency approvals. */
@@ -74,15 +78,36 @@ function destinationOf({ notifier, to }: Recipient): string {
 export const recipientKey = (notifier: string, to: string, person: string | null): string =>
   JSON.stringify([notifier, to, person]);
 
-/** Returns true if both names can belong to one person. Considers every name that a user has had. */
-export function isSamePerson({ people }: OutboxOptions, a: string, b: string): boolean {
-  const other = people().samePersonPrincipals(principalOfOwner(b));
-  return people()
-    .samePersonPrincipals(principalOfOwner(a))
-    .some((principal) => other.includes(principal));
+/** The agent, tool and owner of an action. */
+export interface MessageSubject {
+  agent_id: string;
+  tool: string;
+  /** Principal of the person behind the agent; null if there is none. */
+  owner: string | null;
 }
 
-/** Returns true if the recipient is a deactivated user. These users are not notified. */
-export function isDeactivatedUser({ people }: OutboxOptions, { person }: Recipient): boolean {
-  return person !== null && people().isEndedOwner(person);
+/**
+ * Returns true if a message about the action can be sent to the recipient. A user must be active, and be allowed to see
+ * the action. The person behind the agent can always be notified of it.
+ * @param mayVote true for a request, which only people who may approve get
+ */
+export function mayNotify(
+  { users, groups }: { users: Users; groups: Groups },
+  { person }: Pick<Recipient, "person">,
+  { owner, ...action }: MessageSubject,
+  mayVote: boolean,
+): boolean {
+  if (person === null) return true;
+  const user = users.get(userOfPrincipal(person) ?? "");
+  if (user === undefined || user.ended_at !== null) return false;
+  const rights: Rights = rightsOfUser(user, groups, users);
+  if (mayVote && !rights.hasScope("approvals:decide")) return false;
+  return (!mayVote && person === owner) || canSee(rights.visibility, { ...action, submitted_by: null });
+}
+
+/**
+ * Returns the recipients with their users. Omits those that refer to no active user.
+ */
+export function resolveRecipients(options: OutboxOptions, recipients: readonly ChannelRecipient[]): Recipient[] {
+  return recipients.flatMap((recipient) => resolveRecipient(options.users(), recipient) ?? []);
 }

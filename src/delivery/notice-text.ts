@@ -36,12 +36,12 @@ export function renderNotice(message: NoticeMessage): NoticeText {
   return message.kind === "stop" ? renderStop(message) : renderGap(message);
 }
 
-function renderStop({ stop }: StopMessage): NoticeText {
+function renderStop({ stop, names }: StopMessage): NoticeText {
   const words = { placed: "Stopped", lift_asked: "Someone wants to lift a stop", lifted: "Stop lifted" }[stop.change];
   const facts: [string, string | null][] = [
     ["Covers", formatStopScope(stop)],
     ["Why", renderText(stop.reason, MAX)],
-    [stop.change === "placed" ? "Placed by" : "Asked by", formatPrincipal(stop.by)],
+    [stop.change === "placed" ? "Placed by" : "Asked by", formatPrincipal(stop.by, names)],
     ["Why lift it", stop.comment === null ? null : renderText(stop.comment, MAX)],
     ["Until", stop.until === null ? null : formatTime(stop.until)],
     ["Stop", stop.id],
@@ -68,7 +68,7 @@ function formatStopScope({ agent, tool, policy }: StopMessage["stop"]): string {
   return parts.length === 0 ? "everything" : parts.join(", ");
 }
 
-function renderGap({ coverage }: CoverageMessage): NoticeText {
+function renderGap({ coverage, names }: CoverageMessage): NoticeText {
   const { source, from, to, unmatched, missing, first_unmatched, first_missing, by, seq } = coverage;
   const effects = first_unmatched.map(({ at, event, actor }, i): [string, string] => [
     `Effect ${i + 1}`,
@@ -81,7 +81,7 @@ function renderGap({ coverage }: CoverageMessage): NoticeText {
       ["Window", `${formatTime(from)} to ${formatTime(to)}`],
       ...effects,
       ...first_missing.map((id, i): [string, string] => [`Action without effect ${i + 1}`, renderText(id, MAX_NAME)]),
-      ["Compared by", formatPrincipal(by)],
+      ["Compared by", formatPrincipal(by, names)],
       ["Ledger entry", String(seq)],
     ],
   };

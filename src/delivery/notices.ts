@@ -4,12 +4,13 @@ import { COVERAGE_ENTRY, type CoverageStatement, hasGap } from "../domain/effect
 import type { BreakGlassEntry, EntryBody, ExecutionEntry } from "../domain/entries.ts";
 import {
   type DeliveryCause,
-  isDeactivatedUser,
-  isSamePerson,
+  mayNotify,
+  type MessageSubject,
   type NewDelivery,
   createDelivery,
   type OutboxOptions,
   recipientKey,
+  resolveRecipients,
 } from "./new-delivery.ts";
 import { genuineDeliveriesOfAction } from "./genuine-deliveries.ts";
 
@@ -22,10 +23,10 @@ export async function createEntryNotices(
 ): Promise<NewDelivery[]> {
   switch (body.type) {
     case "stop":
-      return noticesTo(options.stops, options, "stop", cause, null);
+      return noticesTo(options.stops, options, "stop", cause);
     case COVERAGE_ENTRY:
       return hasGap(body.data as unknown as CoverageStatement)
-        ? noticesTo(options.coverage, options, "coverage_gap", cause, null)
+        ? noticesTo(options.coverage, options, "coverage_gap", cause)
         : [];
     case "break_glass":
       return body.change === "used" ? breakGlassNotices(options, tx, body, cause) : [];
@@ -45,7 +46,7 @@ export async function createEntryNotices(
 async function breakGlassNotices(
   options: OutboxOptions,
   tx: StorageTransaction,
-  { related_action }: BreakGlassEntry,
+  { related_action, agent_id, use: { tool } }: BreakGlassEntry,
   cause: DeliveryCause,
 ): Promise<NewDelivery[]> {
   const notified = (await genuineDeliveriesOfAction(options.seals(), tx, related_action)).flatMap(
@@ -53,27 +54,36 @@ async function breakGlassNotices(
   );
   const owner = (await tx.action(related_action))?.submitted_owner ?? null;
   const notices = [
-    ...noticesTo([...options.breakGlass, ...notified], options, "break_glass", cause, related_action),
+    ...noticesTo([...options.breakGlass, ...notified], options, "break_glass", cause, {
+      id: related_action,
+      subject: { agent_id, tool, owner },
+    }),
     ...noticesToPerson(options, "break_glass", owner, cause, related_action),
   ];
   const keys = notices.map(({ notifier, recipient, person }) => recipientKey(notifier, recipient, person));
   return notices.filter((_, i) => keys.indexOf(keys[i] as string) === i);
 }
 
-/** Returns one notice for each recipient of the channels, even if a recipient is in several of them. */
+/**
+ * Returns one notice for each recipient of the channels, even if a recipient is in several of them. Omits people who may
+ * not see the action.
+ */
 function noticesTo(
   names: readonly string[],
   options: OutboxOptions,
   kind: DeliveryKind,
   cause: DeliveryCause,
-  action_id: string | null,
+  about: { id: string; subject: MessageSubject } | null = null,
 ): NewDelivery[] {
+  const people = { users: options.users(), groups: options.groups };
+  const values = { action_id: about?.id ?? null };
   const notices = new Map<string, NewDelivery>();
   for (const channel of names.flatMap((name) => options.channels.get(name) ?? []))
-    for (const recipient of channel.recipients) {
+    for (const recipient of resolveRecipients(options, channel.recipients)) {
+      if (about !== null && !mayNotify(people, recipient, about.subject, false)) continue;
       const key = recipientKey(recipient.notifier, recipient.to, recipient.person);
-      if (!notices.has(key) && !isDeactivatedUser(options, recipient))
-        notices.set(key, createDelivery(options, kind, cause, recipient, { action_id, channel: channel.name }));
+      if (!notices.has(key))
+        notices.set(key, createDelivery(options, kind, cause, recipient, { ...values, channel: channel.name }));
     }
   return [...notices.values()];
 }
@@ -99,10 +109,9 @@ function noticesToPerson(
   if (owner === null) return [];
   const notices = new Map<string, NewDelivery>();
   for (const channel of options.channels.values())
-    for (const recipient of channel.recipients) {
-      const { person } = recipient;
-      if (person === null || !isSamePerson(options, person, owner) || isDeactivatedUser(options, recipient)) continue;
-      const key = recipientKey(recipient.notifier, recipient.to, person);
+    for (const recipient of resolveRecipients(options, channel.recipients)) {
+      if (recipient.person !== owner) continue;
+      const key = recipientKey(recipient.notifier, recipient.to, recipient.person);
       if (!notices.has(key))
         notices.set(key, createDelivery(options, kind, cause, recipient, { action_id, channel: channel.name }));
     }

@@ -1,13 +1,14 @@
 /** Creates the courier of a runtime. */
 import { createLeaderLease } from "../cluster/leader-lease.ts";
 import type { Config } from "../config/index.ts";
-import type { Vault } from "../contract/core-host.ts";
+import type { Groups, Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import type { Notifier } from "../contract/notifier.ts";
 import type { Policies } from "../contract/policies.ts";
 import type { RowSeals } from "../contract/row-seals.ts";
 import type { Storage } from "../contract/storage.ts";
 import type { Ledger } from "../contract/ledger.ts";
+import type { UserService } from "../identity/users.ts";
 import type { Channel } from "./channels.ts";
 import { createCourier, type Courier } from "./courier.ts";
 import { createMessageBuilder } from "./message.ts";
@@ -19,7 +20,15 @@ export function openCourier(
     vault,
     seals,
     policies,
-  }: { storage: Storage; ledger: Ledger; vault: Vault; seals: RowSeals; policies: Pick<Policies, "current"> },
+    users,
+  }: {
+    storage: Storage;
+    ledger: Ledger;
+    vault: Vault;
+    seals: RowSeals;
+    policies: Pick<Policies, "current">;
+    users: Pick<UserService, "refreshed">;
+  },
   options: {
     config: Config;
     log: Logger;
@@ -28,10 +37,11 @@ export function openCourier(
     clock(): number;
     notifiers: readonly Notifier[];
     channels: ReadonlyMap<string, Channel>;
+    groups: Groups;
     instance: string;
   },
 ): Courier {
-  const { config, log, address, clock, notifiers, channels, instance } = options;
+  const { config, log, address, clock, notifiers, channels, groups, instance } = options;
   if (channels.size > 0 && config.server.public_url === null)
     log.warn(
       "notifications contain links to this service, but ASSENT_PUBLIC_URL is not set; set it to the address that people use",
@@ -51,6 +61,8 @@ export function openCourier(
       clock,
       publicUrl: () => address().replace(/\/+$/, ""),
       digests,
+      users: () => users.refreshed(),
+      groups,
       policies: async () => (await policies.current()).compiled,
       mac: (message) => vault.mac("approval-link", message),
     }),

@@ -13,6 +13,7 @@ import {
   createDelivery,
   type OutboxOptions,
   recipientKey,
+  resolveRecipients,
 } from "./new-delivery.ts";
 import { listApproverPlans, readActionEntries } from "./opened-stages.ts";
 import { computeNoticeTime } from "./request-schedule.ts";
@@ -117,12 +118,13 @@ function isUndelivered(row: DeliveryRow): boolean {
  * first channel that the next action notifies and that contains the recipient of a delivery; null if there is none.
  */
 async function findNextOfPlan(
-  { channels }: OutboxOptions,
+  options: OutboxOptions,
   tx: StorageTransaction,
   { action_id }: EndingEntry,
   cause: DeliveryCause,
   batch: BatchEntries,
 ): Promise<{ action: ActionRow; channelOf(delivery: DeliveryRow): string | null } | null> {
+  const { channels } = options;
   const plan = (await tx.action(action_id))?.plan_id ?? null;
   if (plan === null) return null;
   const rows = await tx.actions({ visibility: { all: true }, plan_id: plan, limit: MAX_PLAN_ACTIONS });
@@ -141,7 +143,7 @@ async function findNextOfPlan(
     channelOf({ notifier, recipient: to, person }) {
       const isRecipient = (other: Recipient): boolean =>
         recipientKey(other.notifier, other.to, other.person) === recipientKey(notifier, to, person);
-      return notified.find(({ recipients }) => recipients.some(isRecipient))?.name ?? null;
+      return notified.find(({ recipients }) => resolveRecipients(options, recipients).some(isRecipient))?.name ?? null;
     },
   };
 }

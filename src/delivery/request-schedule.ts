@@ -5,15 +5,16 @@ import { delayNotice, delayToDigest } from "../domain/quiet-hours.ts";
 import { REVIEW_DEADLINE_MS } from "../domain/reviews.ts";
 import { shiftsBetween } from "../domain/rota.ts";
 import { parseRfc3339 } from "../domain/time.ts";
-import type { Channel, ChannelRecipient, Recipient } from "./channels.ts";
+import { type Channel, type ChannelRecipient, isMember, type Recipient } from "./channels.ts";
 import {
   type DeliveryCause,
-  isDeactivatedUser,
-  isSamePerson,
+  mayNotify,
+  type MessageSubject,
   type NewDelivery,
   createDelivery,
   type OutboxOptions,
   recipientKey,
+  resolveRecipients,
 } from "./new-delivery.ts";
 import { missingChannelMessage, NO_NOTIFIER } from "./notifier-calls.ts";
 import type { NotifyingStage } from "./opened-stages.ts";
@@ -32,7 +33,7 @@ export const computeRequestExpiry = ({ expires_at }: Pick<ApprovalRequest, "expi
 /**
  * Returns one request for each address of a person and each shared destination, even if it is in several channels, with
  * reminders and escalations.
- * @param submitter owner of the action, who is not notified
+ * @param subject the action. Its owner is not notified
  * @param urgencies urgencies of the actions of the request. The most urgent one determines when people are notified
  * @param earlier earlier deliveries, whose recipients are not notified again
  * @param stages stages that open now, or later if the earlier stages are not met
@@ -42,12 +43,12 @@ export function buildApprovalRequests(
   entry: ApprovalRequest,
   cause: DeliveryCause,
   {
-    submitter,
+    subject,
     urgencies,
     earlier,
     stages,
   }: {
-    submitter: string | null;
+    subject: MessageSubject;
     urgencies: readonly Urgency[];
     earlier: readonly NewDelivery[];
     stages: readonly NotifyingStage[];
@@ -60,12 +61,12 @@ export function buildApprovalRequests(
   const isReviewed = (entry.decision?.approval?.reviewers ?? []).some(({ name }) => options.reviewers.includes(name));
   const firstAt = isReviewed ? now + Math.min(REVIEW_DEADLINE_MS, Math.floor((expiresAt - now) / 4)) : now;
   const notified = new Set(earlier.map(({ notifier, recipient, person }) => recipientKey(notifier, recipient, person)));
-  const isSubmitter = ({ person }: Recipient): boolean =>
-    submitter !== null && person !== null && isSamePerson(options, submitter, person);
+  const people = { users: options.users(), groups: options.groups };
+  const isSubmitter = ({ person }: Recipient): boolean => person !== null && person === subject.owner;
   const requestsOf = (channel: Channel, from: number): NewDelivery[] =>
-    recipientsOf(channel, from, expiresAt).flatMap(({ recipient, at }) => {
+    recipientsOf(options, channel, from, expiresAt).flatMap(({ recipient, at }) => {
       const key = recipientKey(recipient.notifier, recipient.to, recipient.person);
-      if (notified.has(key) || isSubmitter(recipient) || isDeactivatedUser(options, recipient)) return [];
+      if (notified.has(key) || isSubmitter(recipient) || !mayNotify(people, recipient, subject, true)) return [];
       notified.add(key);
       return requestAndReminder(options, entry.action_id, cause, {
         channel,
@@ -101,18 +102,18 @@ export function buildApprovalRequests(
  * the shift. Shared destinations always get it at `from`.
  */
 function recipientsOf(
+  options: OutboxOptions,
   { recipients, rota }: Channel,
   from: number,
   until: number,
-): { recipient: ChannelRecipient; at: number }[] {
-  if (rota === null) return recipients.map((recipient) => ({ recipient, at: from }));
-  const places = recipients.filter(({ member }) => member === null).map((recipient) => ({ recipient, at: from }));
+): { recipient: Recipient; at: number }[] {
+  const select = (at: number, isSelected: (recipient: ChannelRecipient) => boolean) =>
+    resolveRecipients(options, recipients.filter(isSelected)).map((recipient) => ({ recipient, at }));
+  if (rota === null) return select(from, () => true);
   const onCall = shiftsBetween(rota, from, until).flatMap((shift) =>
-    recipients
-      .filter(({ member }) => member === shift.member)
-      .map((recipient) => ({ recipient, at: Math.max(from, shift.from) })),
+    select(Math.max(from, shift.from), (recipient) => isMember(recipient, shift.member)),
   );
-  return [...places, ...onCall];
+  return [...select(from, ({ owner }) => owner === null), ...onCall];
 }
 
 function requestAndReminder(

@@ -1,6 +1,5 @@
 /** Detects approvers who try to approve their own action. */
 import { sameName } from "./names.ts";
-import { ownerIdentity } from "./owner.ts";
 
 interface KeyIdentity {
   key_id: string;
@@ -10,7 +9,7 @@ interface KeyIdentity {
 
 /**
  * Why an approver counts as the submitter of the action. `unknown_owner`: the voter and the submitter might be the same
- * person, because the voter has no owner or one of the two owners is not the name of a user.
+ * person, because the voting key has no owner, or the submitting key has an owner who is not a user.
  */
 export type SelfRelation = "same_key" | "same_agent" | "same_owner" | "same_maker" | "unknown_owner";
 
@@ -25,13 +24,7 @@ export function findSelfRelation(submitter: KeyIdentity, agentId: string, approv
   const agents = [agentId, submitter.agent_id];
   if (approver.agent_id !== null && agents.some((id) => id !== null && sameName(id, approver.agent_id as string)))
     return "same_agent";
-  if (
-    approver.owner !== null &&
-    submitter.owner !== null &&
-    ownerIdentity(approver.owner) === ownerIdentity(submitter.owner)
-  )
-    return "same_owner";
-  return null;
+  return approver.owner !== null && approver.owner === submitter.owner ? "same_owner" : null;
 }
 
 export const SELF_RELATION_REASONS: Readonly<Record<SelfRelation, string>> = {
@@ -39,6 +32,5 @@ export const SELF_RELATION_REASONS: Readonly<Record<SelfRelation, string>> = {
   same_agent: "this key is bound to the agent that acts",
   same_maker: "the submitter of the action made this key, so its vote counts as the submitter's",
   same_owner: "this key has the same owner as the one that submitted the action",
-  unknown_owner:
-    "this key has no owner, or one of its owner and the owner of the key that submitted the action is not a user, so both might be the same person",
+  unknown_owner: "this key has no owner who is a user, so it might belong to the person behind the agent",
 };

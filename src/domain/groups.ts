@@ -1,7 +1,7 @@
 /** Groups of approvers, from the configuration and from sign-ins. */
-import { principalOfOwner } from "./owner.ts";
 import { matchesAny } from "./policy/compile/glob.ts";
 import { foldName } from "./names.ts";
+import { referenceKey } from "./person-reference.ts";
 
 /**
  * Limits on the actions that the members of a group can see and approve. Patterns are case-folded; null matches
@@ -18,7 +18,7 @@ export interface GroupLimits {
 
 /** A group as the configuration defines it. */
 export interface GroupDefinition {
-  /** Owners, `user:<id>` for users, or `key:<id>` for a key without an owner. */
+  /** References to people, `key:<id>` for a key without an owner, or `agent:<id>` for an agent. */
   members: readonly string[];
   agents?: readonly string[];
   tools?: readonly string[];
@@ -62,10 +62,10 @@ export function groupLimits({ agents, tools }: GroupDefinition): GroupLimits | n
 export const principalOfAgent = (agentId: string): string => `agent:${foldName(agentId)}`;
 
 /**
- * Returns the principal of a group member, such as `owner:ada` for `Ada` and `agent:bot` for `agent:Bot`. Returns
- * `key:0193…` and `user:0193…` unchanged.
+ * Returns the form in which a group member is compared, such as `agent:bot` for `agent:Bot`; null if the text refers to
+ * no person, key or agent.
  */
-export function principalOfMember(member: string): string {
-  if (member.startsWith("agent:")) return principalOfAgent(member.slice("agent:".length));
-  return /^(?:key|user):/.test(member) ? member : principalOfOwner(member);
+export function memberKey(member: string): string | null {
+  if (/^agent:./.test(member)) return principalOfAgent(member.slice("agent:".length));
+  return /^key:./.test(member) ? member : referenceKey(member);
 }

@@ -1,5 +1,5 @@
 /** Roles of users. Each role is a fixed set of scopes. A user has the scopes of all their roles. */
-import { SCOPE_PRESETS, type CoreScope } from "./scopes.ts";
+import { hasScope, SCOPE_PRESETS, type CoreScope, type Scope } from "./scopes.ts";
 
 const ROLES = {
   /** Has only scopes that read. */
@@ -30,4 +30,26 @@ export const ROLE_NAMES = Object.keys(ROLES) as Role[];
 /** Returns the scopes of these roles, without duplicates. A role that this version does not know has no scopes. */
 export function scopesOfRoles(roles: readonly string[]): CoreScope[] {
   return [...new Set(roles.flatMap((role) => (Object.hasOwn(ROLES, role) ? ROLES[role as Role] : [])))];
+}
+
+/** Scopes with which a key acts as its owner. Other scopes of a key that is bound to an agent are rights of the agent. */
+const PERSONAL_SCOPES: readonly Scope[] = ["approvals:decide", "approvals:break_glass", "grants:write"];
+
+/**
+ * Returns true if a key of an owner can have the scope. A key of a person has only the scopes of the person, besides
+ * those of every agent. A key that is bound to an agent can have others, but can vote and grant only if the person can.
+ * @param may returns true if the owner has a scope
+ */
+export function ownerAllows(may: (scope: Scope) => boolean, agentId: string | null, scope: Scope): boolean {
+  const isFree = agentId === null ? hasScope(SCOPE_PRESETS.agent, scope) : !PERSONAL_SCOPES.includes(scope);
+  return isFree || may(scope);
+}
+
+/** Returns the scopes that a key cannot use, because its owner's roles do not include them. */
+export function scopesBeyondOwner(
+  roles: readonly string[],
+  { agent_id, scopes }: { agent_id: string | null; scopes: readonly Scope[] },
+): Scope[] {
+  const ofOwner = scopesOfRoles(roles);
+  return scopes.filter((scope) => !ownerAllows((each) => hasScope(ofOwner, each), agent_id, scope));
 }

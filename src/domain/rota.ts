@@ -3,7 +3,7 @@ import { toInstant, utcOffset } from "./time-zone.ts";
 
 /** A rota as the configuration defines it. */
 export interface Rota {
-  /** Principals, in the order of their shifts. */
+  /** References to people (person-reference.ts), in the order of their shifts. */
   members: readonly string[];
   /** Length of a shift in local time, so that shifts change at the same hour in summer and winter. Milliseconds. */
   every_ms: number;
@@ -13,7 +13,7 @@ export interface Rota {
   zone: string;
 }
 
-/** A member's time on call. Times are in milliseconds. */
+/** A member's time on call. `member` is a reference. Times are in milliseconds. */
 export interface Shift {
   member: string;
   from: number;
@@ -23,7 +23,7 @@ export interface Shift {
 /**
  * Returns the shift at a time; null before the first shift.
  * @example
- * shiftAt({ members: ["owner:ada", "owner:bob"], every_ms: 7 * 86_400_000, start: 0, zone: "UTC" }, 0)?.member // "owner:ada"
+ * shiftAt({ members: ["ada@a.example", "bob@a.example"], every_ms: 86_400_000, start: 0, zone: "UTC" }, 0)?.member // "ada@a.example"
  */
 export function shiftAt({ members, every_ms, start, zone }: Rota, at: number): Shift | null {
   const startOf = (shift: number): number => toInstant(zone, start + shift * every_ms);

@@ -7,8 +7,8 @@ import { canonicalText } from "./canonical.ts";
 import type { Fold } from "./fold.ts";
 import { sha256Hex, utf8 } from "./hash.ts";
 import type { JsonObject } from "./json.ts";
-import { isSameOwner, isValidOwner, userOfPrincipal } from "./owner.ts";
 import { PersistentMap } from "./persistent-map.ts";
+import { principalOfUser } from "./principals.ts";
 import type { RecordedKey } from "./vote-people.ts";
 import { scopesOfRoles } from "./roles.ts";
 import { toRfc3339 } from "./time.ts";
@@ -45,6 +45,7 @@ export function newUser(id: string, now: number, about: Pick<User, "name" | "rol
     recovery_codes: [],
     provider_groups: [],
     managed_by: null,
+    email: null,
     created_at: toRfc3339(now),
     ended_at: null,
     ...about,
@@ -134,30 +135,6 @@ export function hasEnrolled({ passkeys, identities }: User): boolean {
   return passkeys.length > 0 || identities.length > 0;
 }
 
-/**
- * Returns the name of the only active user to whom an owner refers; a fault if there is no such user, or more than one.
- * Until the first user has enrolled, an owner can have any name, because people are then known only as owners of keys.
- *
- * @param owner the name of a user, or `user:<id>`
- * @example resolveOwner(users, "ada lovelace") // { owner: "Ada Lovelace" }
- */
-export function resolveOwner(users: Users, owner: string): { owner: string } | { fault: string } {
-  const quoted = JSON.stringify(owner);
-  const id = userOfPrincipal(owner);
-  const named = [...users.values()].filter((user) => (id === null ? isSameOwner(user.name, owner) : user.id === id));
-  const active = named.filter(({ ended_at }) => ended_at === null);
-  const [user] = active;
-  if (active.length > 1) return { fault: `${active.length} users are named ${quoted}; give one of them as user:<id>` };
-  if (user !== undefined)
-    return isValidOwner(user.name)
-      ? { owner: user.name }
-      : { fault: `the name of the user ${quoted} has no visible characters or is too long; change it first` };
-  if (named.length > 0) return { fault: `the user ${quoted} was deactivated` };
-  if (id !== null || findUser(users, hasEnrolled) !== null)
-    return { fault: `no user is ${id === null ? `named ${quoted}` : quoted}; create the user first (POST /v1/users)` };
-  return { owner };
-}
-
 /** Returns the user with this external identity, even if the user is deactivated. */
 export function findUserByIdentity(users: Users, issuer: string, subject: string): User | null {
   return findUser(users, ({ identities }) =>
@@ -181,7 +158,7 @@ export function toRecordedKey(user: User): RecordedKey {
     hash: "",
     scopes: scopesOfRoles(user.roles),
     agent_id: null,
-    owner: user.name,
+    owner: principalOfUser(user.id),
     created_by: null,
     expires_at: null,
     revoked: user.ended_at !== null,

@@ -3,7 +3,7 @@
  * A vote counts for all of them. Therefore no one can reach a quorum, or approve their own action, with keys that they
  * created.
  */
-import { principalOfKey, principalOfUser } from "./owner.ts";
+import { principalOfKey, principalOfUser } from "./principals.ts";
 
 /** A key as the ledger records it. */
 export interface RecordedKey {
@@ -13,6 +13,7 @@ export interface RecordedKey {
   hash: string;
   scopes: readonly string[];
   agent_id: string | null;
+  /** Principal of the user to whom the key belongs: `user:<id>`; null if it belongs to no one. */
   owner: string | null;
   /** Id of the key that created this key; null if the operator created it on the host. */
   created_by: string | null;
@@ -78,10 +79,7 @@ export function countPeople(votes: readonly (readonly string[])[]): number {
   return people.length;
 }
 
-/**
- * Returns the principals of keys and users. A user also counts as the owner with the user's name, because older keys
- * may have that owner.
- */
+/** Returns the principals of keys and users. */
 export function principalsOfKeys(line: readonly RecordedKey[]): string[] {
-  return line.flatMap((key) => [...(key.isUser === true ? [principalOfUser(key.id)] : []), principalOfKey(key)]);
+  return line.map((key) => (key.isUser === true ? principalOfUser(key.id) : principalOfKey(key)));
 }

@@ -8,6 +8,7 @@ import { DEFAULT_REJECTION_HOLDS_MS } from "../domain/policy/parse/bounds.ts";
 import { principalOfAgent } from "../domain/groups.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { foldName } from "../domain/names.ts";
+import { NO_USERS } from "../domain/users.ts";
 import type { AgentRow, LedgerHead, StorageReader } from "../contract/storage.ts";
 import type { Directory } from "./directory.ts";
 
@@ -42,7 +43,7 @@ export function createAgentService(options: {
     const suspended = rows.some(({ suspended_at }) => suspended_at !== null);
     return {
       attributes: {
-        agent_groups: [...options.groups.of(principalOfAgent(agentId))],
+        agent_groups: [...options.groups.of(principalOfAgent(agentId), NO_USERS)],
         agent_metadata: row === null ? {} : (JSON.parse(row.metadata) as JsonObject),
       },
       ...(row === null ? {} : { agent: { suspended, allowed_tools: row.allowed_tools } }),

@@ -18,9 +18,9 @@ import { hashLeaf } from "../domain/merkle.ts";
 import { foldName } from "../domain/names.ts";
 import { PersistentMap } from "../domain/persistent-map.ts";
 import type { RecordedKey } from "../domain/vote-people.ts";
+import { userOfPrincipal } from "../domain/principals.ts";
 import { parseRfc3339 } from "../domain/time.ts";
-import { UserNames } from "../domain/user-names.ts";
-import { hasEnrolled, toRecordedKey, userState, type User, type Users } from "../domain/users.ts";
+import { hasEnrolled, toRecordedKey, userState, type Users } from "../domain/users.ts";
 import { States } from "../ledger/states.ts";
 
 const PAGE = 500;
@@ -78,7 +78,6 @@ export const DIRECTORY_FOLDS = [keyState, agentSpellingState, userState, permitK
 
 export class Directory {
   private states: States;
-  private readonly userNames = new UserNames();
   /** Whether a user has ever enrolled. */
   private hasPeople = false;
   /** Sequence number after the last entry that was read. */
@@ -128,22 +127,9 @@ export class Directory {
     return this.states.state(userState);
   }
 
-  /**
-   * Returns true if there is no owner, or if the owner is not a past or present name of a user. Returns false until the
-   * first user has enrolled.
-   */
+  /** Returns true if no user is the owner. Returns false until the first user has enrolled. */
   isUnknownOwner(owner: string | null): boolean {
-    return this.hasPeople && (owner === null || this.userNames.idsNamed(owner).length === 0);
-  }
-
-  /** Returns the users who have or had the owner's name. */
-  usersNamed(owner: string): User[] {
-    return this.userNames.idsNamed(owner).flatMap((id) => this.users().get(id) ?? []);
-  }
-
-  /** See `Keys.samePersonPrincipals`. */
-  samePersonPrincipals(principal: string): readonly string[] {
-    return this.userNames.samePersonPrincipals(principal);
+    return this.hasPeople && !this.users().has(userOfPrincipal(owner) ?? "");
   }
 
   /** Returns the recorded keys that sign permits, in order. */
@@ -184,11 +170,7 @@ export class Directory {
       if (!(error instanceof RangeError)) throw error;
       throw new StorageError("corrupt", `entry ${seq} of the ledger is not valid: ${error.message}; run assent audit`);
     }
-    if (entry.type === "user") {
-      const { user } = entry as UserEntry;
-      this.userNames.add(user);
-      this.hasPeople ||= hasEnrolled(user);
-    }
+    if (entry.type === "user") this.hasPeople ||= hasEnrolled((entry as UserEntry).user);
     this.next = seq + 1;
   }
 }

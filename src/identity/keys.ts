@@ -12,14 +12,14 @@ import type { Credential, Logger, WorkloadIdentity } from "../contract/host.ts";
 import type { KeyRow, LedgerHead, StorageReader } from "../contract/storage.ts";
 import { formatKey, checkKeyFormat } from "../domain/api-key.ts";
 import { equalBytes, fromHex, sha256, toHex, utf8 } from "../domain/hash.ts";
-import { principalOfKey } from "../domain/owner.ts";
-import { scopesOfRoles } from "../domain/roles.ts";
+import { principalOfKey, userOfPrincipal } from "../domain/principals.ts";
+import { ownerAllows } from "../domain/roles.ts";
 import { hasScope, type Scope } from "../domain/scopes.ts";
 import { listKeyMakers } from "../domain/vote-people.ts";
 import { intersectVisibility, type GroupVisibility, type Visibility } from "../domain/visibility.ts";
 import type { Users } from "../domain/users.ts";
 import type { Directory } from "./directory.ts";
-import { groupsOfUser, rightsOfUser, type UserService } from "./users.ts";
+import { rightsOfUser, type UserService } from "./users.ts";
 import { assertUnexpired, toWorkloadCredential } from "./workloads.ts";
 
 const CACHE_LIMIT = 10_000;
@@ -138,15 +138,6 @@ export class KeyService implements Keys {
     return this.options.directory.isUnknownOwner(owner);
   }
 
-  isEndedOwner(owner: string, users = this.options.directory.users()): boolean {
-    const named = this.options.directory.usersNamed(owner).map(({ id }) => users.get(id));
-    return named.length > 0 && named.every((user) => user === undefined || user.ended_at !== null);
-  }
-
-  samePersonPrincipals(principal: string): readonly string[] {
-    return this.options.directory.samePersonPrincipals(principal);
-  }
-
   rightsOf(tx: RightsReader, id: string): Promise<Rights | null> {
     return readRights(this.options, tx, id);
   }
@@ -222,67 +213,77 @@ async function readRights(
   tx: RightsReader,
   id: string,
 ): Promise<Rights | null> {
-  const user = tx.state(userState).get(id);
-  if (user !== undefined) return user.ended_at === null ? rightsOfUser(user, groups) : null;
+  const users = tx.state(userState);
+  const user = users.get(id);
+  if (user !== undefined) return user.ended_at === null ? rightsOfUser(user, groups, users) : null;
   const row = await tx.key(id);
   if (row === null || row.revoked_at !== null || (row.expires_at ?? Infinity) <= tx.now) return null;
   if (directory.altered(row).length > 0) return null;
   return toCredential(row, 0, groups, readInheritedRights(row, directory, groups, tx.state(userState)));
 }
 
-/** Rights of a user or key that created a key. */
-interface MakerRights {
-  scopes: readonly string[];
-  groups: readonly string[];
+/** A limit on a key's rights. */
+interface RightsLimit {
+  allows(scope: Scope): boolean;
+  /** The groups in which the key can be; null for any. */
+  groups: readonly string[] | null;
   visibility: GroupVisibility;
 }
 
 /**
- * Limits on a key's rights: the key has only rights that all its creators have, and can see only actions that its owner
- * can see.
+ * The groups of a key, and the limits on its rights. The key has only rights that its owner and all its creators have,
+ * and can see only actions that all of them can see.
  */
 interface InheritedRights {
-  makers: readonly MakerRights[];
-  owner: GroupVisibility;
+  groups: readonly string[];
+  limits: readonly RightsLimit[];
 }
+
+type KeyParts = Pick<RecordedKey, "id" | "scopes" | "agent_id" | "owner">;
 
 function readInheritedRights(row: KeyRow, directory: Directory, groups: Groups, users: Users): InheritedRights {
   return {
-    makers: listMakerRights(row, directory, groups, users),
-    owner: ownerVisibility(row, directory, groups, users),
+    groups: groups.of(principalOfKey(row), users),
+    limits: [...ownerLimits(row, groups, users), ...makerLimits(row, directory, groups, users)],
   };
 }
 
 /**
- * Returns the actions that all active users who have or had the name of the key's owner can see. If there are no such
- * users, there is no limit.
+ * Returns the limit of the key's owner; an empty list for a key without an owner. An owner who is not an active user has
+ * no rights.
  */
-function ownerVisibility(
-  { owner }: Pick<KeyRow, "owner">,
-  directory: Directory,
-  groups: Groups,
-  users: Users,
-): GroupVisibility {
-  const named = owner === null ? [] : directory.usersNamed(owner).flatMap(({ id }) => users.get(id) ?? []);
-  return named
-    .filter(({ ended_at }) => ended_at === null)
-    .map((user) => groups.visibility(groupsOfUser(groups, user)))
-    .reduce<GroupVisibility>(intersectVisibility, { all: true });
+function ownerLimits({ owner, agent_id }: KeyParts, groups: Groups, users: Users): RightsLimit[] {
+  if (owner === null) return [];
+  const user = users.get(userOfPrincipal(owner) ?? "");
+  if (user === undefined || user.ended_at !== null)
+    return [{ allows: () => false, groups: [], visibility: { within: [] } }];
+  const rights = rightsOfUser(user, groups, users);
+  const allows = (scope: Scope): boolean => ownerAllows(rights.hasScope, agent_id, scope);
+  return [{ allows, groups: null, visibility: groups.visibility(rights.groups) }];
 }
 
 /**
- * Returns the rights of the creators of the key, direct or through other keys. Omits admin keys, because they can grant
+ * Returns the limits of the creators of the key, direct or through other keys. Omits admin keys, because they can grant
  * any rights. A deactivated user has no scopes; a revoked key still has the scopes that it was created with.
  */
-function listMakerRights({ created_by }: KeyRow, directory: Directory, groups: Groups, users: Users): MakerRights[] {
+function makerLimits({ created_by }: KeyRow, directory: Directory, groups: Groups, users: Users): RightsLimit[] {
   if (created_by === null) return [];
-  return listKeyMakers(created_by, (id) => directory.key(id)).flatMap((maker) => {
+  return listKeyMakers(created_by, (id) => directory.key(id)).flatMap((maker): RightsLimit[] => {
     const user = users.get(maker.id);
-    if (user === undefined && hasScope(maker.scopes, "admin")) return [];
-    const memberOf = user === undefined ? groups.of(principalOfKey(maker)) : groupsOfUser(groups, user);
-    const scopes = user === undefined ? maker.scopes : user.ended_at === null ? scopesOfRoles(user.roles) : [];
-    const ofOwner = user === undefined ? ownerVisibility(maker, directory, groups, users) : ({ all: true } as const);
-    return [{ scopes, groups: memberOf, visibility: intersectVisibility(groups.visibility(memberOf), ofOwner) }];
+    if (user !== undefined) {
+      const rights = rightsOfUser(user, groups, users);
+      const allows = user.ended_at === null ? rights.hasScope : () => false;
+      return [{ allows, groups: rights.groups, visibility: groups.visibility(rights.groups) }];
+    }
+    const ofOwner = ownerLimits(maker, groups, users);
+    const allows = (scope: Scope): boolean =>
+      hasScope(maker.scopes, scope) && ofOwner.every((limit) => limit.allows(scope));
+    if (allows("admin")) return [];
+    const memberOf = groups.of(principalOfKey(maker), users);
+    const visibility = ofOwner
+      .map((limit) => limit.visibility)
+      .reduce(intersectVisibility, groups.visibility(memberOf));
+    return [{ allows, groups: memberOf, visibility }];
   });
 }
 
@@ -307,23 +308,20 @@ export function createKeyRow(id: string, value: string, input: Parameters<Keys["
 export function toCredential(
   key: KeyRow,
   epoch: number,
-  groups: Groups,
-  { makers, owner }: InheritedRights = { makers: [], owner: { all: true } },
+  groups: Pick<Groups, "visibility">,
+  { groups: own, limits }: InheritedRights = { groups: [], limits: [] },
 ): Credential {
-  const principal = principalOfKey(key);
-  const rights = [key.scopes, ...makers.map(({ scopes }) => scopes)];
-  const hasGrantedScope = (scope: Scope): boolean => rights.every((scopes) => hasScope(scopes, scope));
-  const memberOf = groups.of(principal).filter((group) => makers.every((maker) => maker.groups.includes(group)));
-  const limit = makers
-    .map(({ visibility }) => visibility)
-    .reduce<GroupVisibility>(intersectVisibility, intersectVisibility(groups.visibility(groups.of(principal)), owner));
+  const hasGrantedScope = (scope: Scope): boolean =>
+    hasScope(key.scopes, scope) && limits.every((limit) => limit.allows(scope));
+  const memberOf = own.filter((group) => limits.every((limit) => limit.groups?.includes(group) ?? true));
+  const visibility = limits.map((limit) => limit.visibility).reduce(intersectVisibility, groups.visibility(own));
   return {
     key,
     epoch,
     valid_until: key.expires_at,
-    principal,
+    principal: principalOfKey(key),
     groups: memberOf,
-    visibility: visibilityOf(key, hasGrantedScope, limit),
+    visibility: visibilityOf(key, hasGrantedScope, visibility),
     hasScope: hasGrantedScope,
   };
 }

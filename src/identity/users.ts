@@ -14,7 +14,7 @@ import {
   limitsOfDelegation,
   nextDelegationChange,
 } from "../domain/delegations.ts";
-import { principalOfUser } from "../domain/owner.ts";
+import { principalOfUser } from "../domain/principals.ts";
 import { scopesOfRoles } from "../domain/roles.ts";
 import { nextShiftChange } from "../domain/rota.ts";
 import { hasScope, SCOPE_PRESETS, type Scope } from "../domain/scopes.ts";
@@ -25,6 +25,10 @@ import type { Directory } from "./directory.ts";
 import { assertUnexpired } from "./workloads.ts";
 
 export interface UserService extends UserList {
+  /** Returns the users as of the last commit that this process followed. Reads nothing. */
+  known(): Users;
+  /** Returns the users as of the newest commit. Rejects with StorageError. */
+  refreshed(): Promise<Users>;
   /** Reads the session and its user again; null if the session has ended or the user is deactivated. */
   refresh(session: Session): Promise<Credential | null>;
   /** Returns the credential of an agent that acts for a user; null if the user does not exist or is deactivated. */
@@ -60,7 +64,7 @@ export function createUserService(options: {
   }
 
   function createCredential(user: User, session: VerifiedSession, snapshot: StatesReader): Credential {
-    const ownRights = rightsOfUser(user, options.groups);
+    const ownRights = rightsOfUser(user, options.groups, snapshot.state(userState));
     const delegators = delegatorsOf(user, snapshot, options.groups);
     const known: Session = {
       id: session.id,
@@ -92,14 +96,17 @@ export function createUserService(options: {
     epoch: number,
   ): Credential {
     assertUnexpired(workload, tx.now);
-    const user = tx.state(userState).get(key.id);
+    const users = tx.state(userState);
+    const user = users.get(key.id);
     if (user === undefined || user.ended_at !== null)
       throw new Refusal("INVALID_CREDENTIAL", `the user "${key.name}", for whom this agent acts, was deactivated`);
-    return createAgentCredential(user, key.agent_id as string, workload, epoch, options.groups);
+    return createAgentCredential(rightsOfUser(user, options.groups, users), key.agent_id as string, workload, epoch);
   }
 
   return {
     passkeys: ({ session }) => (session === undefined ? null : (verified.get(session)?.passkeys ?? null)),
+    known: () => options.directory.users(),
+    refreshed: async () => (await current()).users,
     async delegatorsOf(id) {
       const { snapshot, users } = await current();
       const user = users.get(id);
@@ -119,7 +126,7 @@ export function createUserService(options: {
       const user = users.get(userId);
       return user === undefined || user.ended_at !== null
         ? null
-        : createAgentCredential(user, agentId, workload, epoch, options.groups);
+        : createAgentCredential(rightsOfUser(user, options.groups, users), agentId, workload, epoch);
     },
     async confirm(tx, credential, epoch) {
       if (credential.workload !== undefined) return confirmAgent(tx, credential, credential.workload, epoch);
@@ -135,15 +142,6 @@ export function createUserService(options: {
 }
 
 /**
- * Returns the groups of a user, sorted: the groups in the user's entry, and the groups that the configuration assigns
- * to `user:<id>`. Omits groups with the name of a rota, because only the rota determines who is on call.
- */
-export function groupsOfUser(groups: Pick<Groups, "of" | "rotas">, user: User): readonly string[] {
-  const entryGroups = user.groups.filter((group) => !groups.rotas.has(group));
-  return [...new Set([...entryGroups, ...groups.of(principalOfUser(user.id))])].sort();
-}
-
-/**
  * Returns the users on whose behalf this user can approve now. Both users must have the right to approve. A delegation
  * that is restricted to groups must cover at least one group or rota of the delegator.
  */
@@ -152,14 +150,14 @@ function delegatorsOf(to: User, { state, now }: StatesReader, groups: Groups): A
   const users = state(userState);
   return activeDelegationsTo(state(delegationState), users, to.id, now).flatMap((delegation) => {
     const user = users.get(delegation.from);
-    const rights = user === undefined ? null : rightsOfUser(user, groups);
+    const rights = user === undefined ? null : rightsOfUser(user, groups, users);
     if (user === undefined || rights === null || !rights.hasScope("approvals:decide")) return [];
     const isNamed = (group: string): boolean => delegation.groups?.includes(group) ?? true;
     const covered = rights.groups.filter(isNamed);
     // Skip a delegation whose groups no longer include a group or rota of the delegator. Its list of covered groups
     // would be empty, which `groups.visibility` treats as no limits.
     const applies =
-      delegation.groups === null || covered.length > 0 || groups.onCall(rights.principal, now).some(isNamed);
+      delegation.groups === null || covered.length > 0 || groups.onCall(rights.principal, now, users).some(isNamed);
     if (!applies) return [];
     const limits = limitsOfDelegation(delegation);
     const visibility = [
@@ -191,9 +189,12 @@ function visibilityWith(ownVisibility: Visibility, delegators: readonly Approval
   return delegators.reduce<GroupVisibility>((sum, { visibility }) => uniteVisibility(sum, visibility), ownVisibility);
 }
 
-/** Returns the rights of a user, even if the user is not signed in. */
-export function rightsOfUser(user: User, groups: Groups): Rights {
-  const memberOf = groupsOfUser(groups, user);
+/**
+ * Returns the rights of a user, even if the user is not signed in.
+ * @param users the users of the same moment
+ */
+export function rightsOfUser(user: User, groups: Groups, users: Users): Rights {
+  const memberOf = groups.of(principalOfUser(user.id), users);
   const scopes = scopesOfRoles(user.roles);
   return {
     key: {
@@ -203,7 +204,7 @@ export function rightsOfUser(user: User, groups: Groups): Rights {
       prefix: "",
       scopes,
       agent_id: null,
-      owner: user.name,
+      owner: principalOfUser(user.id),
       created_by: null,
       created_at: 0,
       expires_at: null,
@@ -219,26 +220,24 @@ export function rightsOfUser(user: User, groups: Groups): Rights {
 }
 
 /**
- * Returns the credential of an agent that acts for a user. In ledger entries, the user is the actor. So the user's
- * votes on the agent's actions count as self-approvals even after the user's name has changed. The agent can see only
- * actions that this user submitted.
+ * Returns the credential of an agent that acts for a user. In ledger entries, the user is the actor. The agent can see
+ * only actions that this user submitted.
+ * @param rights the rights of the user
  */
 function createAgentCredential(
-  user: User,
+  { key, principal, groups, roles = [] }: Rights,
   agentId: string,
   workload: WorkloadIdentity,
   epoch: number,
-  groups: Groups,
 ): Credential {
-  const { key, principal, groups: memberOf } = rightsOfUser(user, groups);
   return {
     key: { ...key, scopes: [...SCOPE_PRESETS.agent], agent_id: agentId },
     epoch,
     valid_until: workload.expires_at,
     principal,
-    groups: memberOf,
-    roles: user.roles,
-    visibility: { key_id: user.id },
+    groups,
+    roles,
+    visibility: { key_id: key.id },
     workload,
     hasScope: (scope) => hasScope(SCOPE_PRESETS.agent, scope),
   };

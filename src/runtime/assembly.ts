@@ -154,14 +154,16 @@ function createServiceOutbox({
   config,
   contributions,
   state: { channels },
+  groups,
   hosts,
   newId,
-}: Pick<Assembly, "config" | "contributions" | "state" | "hosts" | "newId">): Outbox {
+}: Pick<Assembly, "config" | "contributions" | "state" | "groups" | "hosts" | "newId">): Outbox {
   return createOutbox({
     channels,
     notifiers: contributions.notifiers,
     reviewers: contributions.reviewers.map(({ name }) => name),
-    people: () => hosts.part("keys"),
+    users: () => hosts.part("users").known(),
+    groups,
     seals: () => hosts.part("seals"),
     stops: readNoticeChannels("stop", config.stop.notify, channels),
     breakGlass: readNoticeChannels("break_glass", config.break_glass.notify, channels),

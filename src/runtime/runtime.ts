@@ -4,6 +4,7 @@ import type { CoreHost } from "../contract/core-host.ts";
 import type { Route } from "../contract/resource.ts";
 import type { Storage } from "../contract/storage.ts";
 import type { FetchHandler } from "../http/handler.ts";
+import { checkReferences } from "./check-references.ts";
 import { openCourier } from "../delivery/open-courier.ts";
 import {
   addAdminKey,
@@ -171,6 +172,7 @@ class ServiceRuntime implements Runtime {
       this.opened,
     );
     state.parts = parts;
+    checkReferences(config, await parts.users.refreshed(), log);
     if (config.agents === "bound") await warnAboutUnboundKeys(parts.storage, log, clock.now());
     if (config.admin_key !== null)
       await ensureAdminKey(parts.storage, parts.ledger, config.admin_key, newId, clock.now);
@@ -212,7 +214,7 @@ class ServiceRuntime implements Runtime {
 
   /** Starts to publish checkpoints and to deliver messages. */
   private startPublishing(parts: ServiceParts): void {
-    const { config, state, origin, contributions, outbox, log, clock, instance } = this.assembly;
+    const { config, state, origin, contributions, groups, outbox, log, clock, instance } = this.assembly;
     const createLease = (name: string) => createLeaderLease(parts.storage, name, instance);
     this.opened.push(...publishCheckpoints(config.ledger, parts, createLease, log, verifyEd25519));
     if (outbox.write === null) return;
@@ -224,6 +226,7 @@ class ServiceRuntime implements Runtime {
       clock: clock.now,
       notifiers,
       channels: state.channels,
+      groups,
       instance,
     });
     this.opened.push({ name: "courier", close: () => courier.stop() });

@@ -1,6 +1,6 @@
 /** Opens the components of a runtime, in order. */
 import type { Config } from "../config/index.ts";
-import type { Groups, Processes, UserList, Vault } from "../contract/core-host.ts";
+import type { Groups, Processes, Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import type { SourceLocation } from "../contract/policy-source.ts";
 import type { RowSeals } from "../contract/row-seals.ts";
@@ -14,6 +14,7 @@ import { createHeldCredentials, type HeldCredentials } from "../identity/held-cr
 import type { KeyService } from "../identity/keys.ts";
 import { grantState } from "../domain/grants.ts";
 import { suggestedRuleState } from "../domain/suggested-rules.ts";
+import type { UserService } from "../identity/users.ts";
 import { createPastDecisionReader, findFlaggedActions } from "../policies/past-decisions.ts";
 import { createTrialService } from "../policies/trial.ts";
 import { PolicySets } from "../policies/policy-sets.ts";
@@ -34,7 +35,7 @@ export interface ServiceParts {
   policies: PolicyService;
   keys: KeyService;
   heldCredentials: HeldCredentials;
-  users: UserList;
+  users: UserService;
   agents: AgentService;
   states: IdentityServices["states"];
   vault: Vault;

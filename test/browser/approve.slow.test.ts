@@ -6,6 +6,7 @@ import { accessibilityFindings } from "../support/axe.ts";
 import { open, withoutBrowser } from "../support/browser.ts";
 import { startConsole, vote, type Console } from "../support/console.ts";
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
+import { person } from "../support/service.ts";
 
 const HOSTILE = "</script><script>window.pwned=1</script><img src=x onerror=window.pwned=1>\u202egnp.exe\u200b";
 
@@ -21,8 +22,8 @@ describe("the approval page", { skip: withoutBrowser }, () => {
           finance: {
             notifier: "pigeon",
             people: [
-              { owner: "Anna", to: "anna" },
-              { owner: "Ben", to: "ben" },
+              { owner: person("Anna"), to: "anna" },
+              { owner: person("Ben"), to: "ben" },
             ],
             places: [{ to: "room" }],
           },
@@ -80,7 +81,7 @@ describe("the approval page", { skip: withoutBrowser }, () => {
     const action = (await console_.service.call("GET", `/v1/actions/${id}`, { key: console_.service.admin })).body;
     assert.deepEqual(
       [action.status, action.approvals[0].approver, action.approvals[0].reason],
-      ["approved", "owner:anna", "ticket checked"],
+      ["approved", person("anna"), "ticket checked"],
     );
     assert.deepEqual([complaints, strayed], [[], []]);
     await page.close();

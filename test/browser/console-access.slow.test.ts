@@ -37,7 +37,7 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
       rules: [{ name: HOSTILE, tool: `*onerror*`, effect: "require_approval", risk: "critical", reason: HOSTILE }],
     });
     await call("/v1/agents", { id: NAME, name: HOSTILE, description: HOSTILE, allowed_tools: ["*", NAME] });
-    await call("/v1/api-keys", { name: HOSTILE, preset: "approver", owner: HOSTILE.slice(0, 90) });
+    await call("/v1/api-keys", { name: HOSTILE, preset: "approver" });
     const agent = (await call("/v1/api-keys", { name: "hostile agent", preset: "agent" })).key as string;
     const { body } = await console_.service.call("POST", "/v1/actions", {
       key: agent,
@@ -81,7 +81,6 @@ describe("every page of the console", { skip: withoutBrowser }, () => {
     ["#/policies/new", "No problems."],
     ["#/agents", "Suspend…"],
     [`#/agents/${encodeURIComponent(NAME)}`, "Approval rate"],
-    ["#/people/owner%3Aada", "An owner of API keys"],
     ["#/keys", "(yours)"],
     ["#/users", "cannot sign in yet"],
     ["#/delegations", "No delegation is active or scheduled."],

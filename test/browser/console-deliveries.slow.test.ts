@@ -5,7 +5,7 @@ import { NotifierError } from "../../src/contract/notifier.ts";
 import { withoutBrowser } from "../support/browser.ts";
 import { startConsole, type Console } from "../support/console.ts";
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
-import { ASKED } from "../support/service.ts";
+import { ASKED, person } from "../support/service.ts";
 
 describe("deliveries in a browser", { skip: withoutBrowser }, () => {
   let console_: Console;
@@ -19,8 +19,8 @@ describe("deliveries in a browser", { skip: withoutBrowser }, () => {
           finance: {
             notifier: "pigeon",
             people: [
-              { owner: "Anna", to: "anna@example.com" },
-              { owner: "Ben", to: "ben@example.com" },
+              { owner: person("Anna"), to: "anna@example.com" },
+              { owner: person("Ben"), to: "ben@example.com" },
             ],
             remind_before: "1h",
           },

@@ -15,7 +15,7 @@ import { NotifierError, type ApprovalMessage } from "../../src/contract/notifier
 import { open, withoutBrowser } from "../support/browser.ts";
 import { fillEditor, startConsole, type Console } from "../support/console.ts";
 import { testNotifier } from "../support/notifier.ts";
-import { ASKED, POLICIES, waitForSignature } from "../support/service.ts";
+import { ASKED, POLICIES, waitForSignature, person } from "../support/service.ts";
 import { fillWeek, type Week, WEEK } from "../support/week.ts";
 
 const pictures = process.env["SCREENSHOTS"];
@@ -60,8 +60,8 @@ describe("pictures of the console", { skip: withoutBrowser }, () => {
   before(async () => {
     const mail = testNotifier("mail");
     const people = [
-      { owner: "Ada", to: "ada@example.com" },
-      { owner: "Grace", to: "grace@example.com" },
+      { owner: person("Ada"), to: "ada@example.com" },
+      { owner: person("Grace"), to: "grace@example.com" },
     ];
     console_ = await startConsole({
       policies: POLICIES,

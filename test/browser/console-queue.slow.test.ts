@@ -298,7 +298,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
   });
 
   it("names keys instead of their ids", async () => {
-    const desk = await console_.key("the night desk", { preset: "approver", owner: "the night desk" });
+    const desk = await console_.key("the night desk", { preset: "approver" });
     const bot = await console_.service.call("POST", "/v1/api-keys", {
       key: console_.service.admin,
       body: { name: "support key", preset: "agent" },

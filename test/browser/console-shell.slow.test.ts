@@ -132,7 +132,7 @@ describe("the console's shell", { skip: withoutBrowser }, () => {
   it("signs out when the key is revoked, and says so", async () => {
     const { body } = await console_.service.call("POST", "/v1/api-keys", {
       key: console_.service.admin,
-      body: { name: "short", preset: "approver", owner: "short" },
+      body: { name: "short", preset: "approver" },
     });
     const { page } = await console_.visit(body.key, "");
     await console_.service.call("DELETE", `/v1/api-keys/${body.id}`, { key: console_.service.admin });

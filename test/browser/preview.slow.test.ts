@@ -6,6 +6,7 @@ import type { ApprovalMessage } from "../../src/contract/notifier.ts";
 import { open, withoutBrowser } from "../support/browser.ts";
 import { requestPane, startConsole, vote, type Console } from "../support/console.ts";
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
+import { person } from "../support/service.ts";
 
 const POLICY = `policy: pay
 rules:
@@ -24,7 +25,7 @@ describe("a request with a preview", { skip: withoutBrowser }, () => {
       policy: POLICY,
       plugins: [pigeon.plugin],
       change: (config) =>
-        (config.channels = { finance: { notifier: "pigeon", people: [{ owner: "Anna", to: "anna" }] } }),
+        (config.channels = { finance: { notifier: "pigeon", people: [{ owner: person("Anna"), to: "anna" }] } }),
     });
   });
   after(() => console_.close());

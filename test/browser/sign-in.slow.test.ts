@@ -12,7 +12,7 @@ import { openRequest, requestPane, inboxRow, vote } from "../support/console.ts"
 import { voteByLink } from "../support/link-vote.ts";
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 import { startPeople } from "../support/people.ts";
-import { ASKED, makeKey, type Service } from "../support/service.ts";
+import { ASKED, makeKey, type Service, person } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 import { addAuthenticator, attachAuthenticator, type VirtualAuthenticator } from "../support/virtual-authenticator.ts";
 
@@ -34,7 +34,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     service = await startPeople({
       plugins: [pigeon.plugin],
       change(config) {
-        config.channels = { desk: { notifier: "pigeon", people: [{ owner: "Anna", to: "anna" }] } };
+        config.channels = { desk: { notifier: "pigeon", people: [{ owner: person("Anna"), to: "anna" }] } };
       },
     });
     server = await serve((request, info) => service.runtime.fetch(request, info), { host: "127.0.0.1", port: 0 });
@@ -76,6 +76,11 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     });
     assert.equal(status, 201, JSON.stringify(body));
     return body.link.url as string;
+  }
+  /** Returns the principal of the user with this name. */
+  async function principalOf(name: string): Promise<string> {
+    const { users } = (await service.call("GET", "/v1/users?limit=1000", { key: service.admin })).body;
+    return (users as { name: string; principal: string }[]).find((user) => user.name === name)?.principal ?? "";
   }
 
   it("enrols a passkey with a link, shows recovery codes, signs out and in again, and all tabs share the session", async () => {
@@ -259,7 +264,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
     });
 
     it("allows later requests of the person's own agent, with a signature that covers the grant", async () => {
-      const about = { name: "graces agent", owner: "Grace", preset: "agent", agent_id: "own-bot" };
+      const about = { name: "graces agent", owner: await principalOf("Grace"), preset: "agent", agent_id: "own-bot" };
       const { key } = await makeKey(service, about);
       const body = { agent_id: "own-bot", tool: "editor", operation: "write", params: { file: "a.ts" } };
       const ask = async () => (await service.call("POST", "/v1/actions", { key, body })).body;
@@ -357,7 +362,7 @@ describe("the sign-in page", { skip: withoutBrowser }, () => {
       await invite("Desk", ["approver"]);
       const { body } = await service.call("POST", "/v1/api-keys", {
         key: service.admin,
-        body: { name: "desk", preset: "approver", owner: "Desk" },
+        body: { name: "desk", preset: "approver", owner: await principalOf("Desk") },
       });
       const desk = await open(browser, `${origin}/#/approvals/${id}`);
       await desk.page.getByLabel("API key").fill(body.key as string);

@@ -16,7 +16,7 @@ import { assentInProcess, runProgram, type Run } from "../support/cli.ts";
 import { codeBlocks, documentedCommands, writeDocumentedPlugin } from "../support/documented.ts";
 import { testNotifier } from "../support/notifier.ts";
 import { ASSENT } from "../support/process.ts";
-import { makeKey, startService, type Service } from "../support/service.ts";
+import { makeKey, startService, type Service, person } from "../support/service.ts";
 
 const MINUTE = 60_000;
 let service: Service;
@@ -31,7 +31,7 @@ before(async () => {
     change(config) {
       config.coverage.notify = ["security"];
       config.channels = {
-        security: { notifier: "pigeon", people: [{ owner: "Anna", to: "anna" }] },
+        security: { notifier: "pigeon", people: [{ owner: person("Anna"), to: "anna" }] },
         others: { notifier: "pigeon", places: [{ to: "hall" }] },
       } as never;
     },

@@ -12,7 +12,7 @@ import { refusalText, serviceFailureText } from "../../src/hook/refusal-texts.ts
 import { callRefusal, serviceErrorRefusal } from "../../src/mcp/decisions/refusal-result.ts";
 import { ROOT } from "../support/runtimes.ts";
 
-const REJECTION = { approver: "owner:alice", reason: "use npm run ship", holds_until: "2026-01-02T00:00:00.000Z" };
+const REJECTION = { approver: "user:alice", reason: "use npm run ship", holds_until: "2026-01-02T00:00:00.000Z" };
 const DENIED = { status: "denied", reason: "refunds end at 1,000", reason_code: "POLICY_RULE" };
 
 interface Case {
@@ -36,7 +36,7 @@ const CASES: Readonly<Record<string, Case>> = {
   "rejected by a person": {
     action: { ...DENIED, denied_by: "person", rejection: REJECTION },
     outcome: "rejected",
-    why: "rejected by alice: use npm run ship",
+    why: "rejected by the user alice: use npm run ship",
   },
   "rejected without a reason": {
     action: { ...DENIED, denied_by: "person", rejection: { approver: "key:1", reason: null, holds_until: null } },
@@ -51,7 +51,7 @@ const CASES: Readonly<Record<string, Case>> = {
   "rejected earlier": {
     action: { ...DENIED, denied_by: "earlier_rejection", rejection: REJECTION },
     outcome: "rejected",
-    why: "already rejected by alice: use npm run ship",
+    why: "already rejected by the user alice: use npm run ship",
   },
   stopped: {
     action: { ...DENIED, denied_by: "stop", reason: "incident 12" },

@@ -10,6 +10,7 @@ import { ConfigSchema } from "../../src/config/index.ts";
 import { PolicySchema, PolicyTestSchema } from "../../src/domain/policy/parse/policy-schema.ts";
 import { renderEditorSchema, EDITOR_SCHEMA_FILES, type EditorSchema } from "../../src/config/editor-schemas.ts";
 import { ROOT } from "../support/runtimes.ts";
+import { person } from "../support/service.ts";
 
 const NAMES = Object.keys(EDITOR_SCHEMA_FILES) as EditorSchema[];
 
@@ -37,7 +38,7 @@ test("another validator accepts the schemas, and they accept our own files", () 
   assert.ok(
     config?.({
       server: { port: "${PORT:-8000}", host: "::1" },
-      channels: { finance: { notifier: "notify-email", people: [{ owner: "ada", to: "ada@example.com" }] } },
+      channels: { finance: { notifier: "notify-email", people: [{ owner: person("ada"), to: "ada@example.com" }] } },
     }),
     JSON.stringify(config?.errors),
   );

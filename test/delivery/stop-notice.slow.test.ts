@@ -6,7 +6,7 @@ import { renderNoticeBlocks } from "../../plugins/notify-slack/blocks.ts";
 import { buildWebhookBody } from "../../plugins/notify-webhook/webhook-body.ts";
 import type { StopMessage } from "../../src/contract/notifier.ts";
 import { testNotifier } from "../support/notifier.ts";
-import { startService } from "../support/service.ts";
+import { startService, person } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 const REASON = "<b>refunds</b>\u202e & worse";
@@ -19,8 +19,8 @@ test("placing a stop, asking to lift and lifting notify each person once, also i
     change(config) {
       config.stop.lift_approvals = 2;
       config.channels = {
-        a: { notifier: "pigeon", people: [{ owner: "Anna", to: "anna" }], places: [{ to: "room" }] },
-        b: { notifier: "pigeon", people: [{ owner: "Anna", to: "anna" }] },
+        a: { notifier: "pigeon", people: [{ owner: person("Anna"), to: "anna" }], places: [{ to: "room" }] },
+        b: { notifier: "pigeon", people: [{ owner: person("Anna"), to: "anna" }] },
         c: { notifier: "owl", places: [{ to: "tree" }] },
       } as never;
     },

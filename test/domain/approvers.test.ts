@@ -26,7 +26,7 @@ const plan = (...stages: (ApproverRequirement[] | [number, ApproverRequirement[]
   ),
 });
 const vote = (name: string, groups: string[] = [], at = 0, more: Partial<CountedVote> = {}): CountedVote => ({
-  principals: [`owner:${name}`],
+  principals: [`user:${name}`],
   groups,
   independent: true,
   self: false,
@@ -75,10 +75,10 @@ describe("one stage", () => {
   });
 
   test("votes that share a principal count as one person", () => {
-    const shared = { principals: ["owner:x", "owner:maker"] };
+    const shared = { principals: ["user:x", "user:maker"] };
     const votes = [
       vote("x", ["finance"], 0, shared),
-      vote("y", ["security"], 1, { principals: ["owner:y", "owner:maker"] }),
+      vote("y", ["security"], 1, { principals: ["user:y", "user:maker"] }),
     ];
     assert.equal(follow(both, votes).isMet, false);
   });

@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findSelfRelation } from "../../src/domain/approval.ts";
 import { foldCharacter, foldName, findNameFault, sameName } from "../../src/domain/names.ts";
-import { isSameOwner } from "../../src/domain/owner.ts";
 import { compilePolicySet, PolicyCompileError } from "../../src/domain/policy/compile/compile.ts";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
 import { Evaluation } from "../../src/domain/policy/decide/evaluation.ts";
@@ -97,12 +96,6 @@ test("an i without a dot is another name, for rules, keys, agents and owners", (
     ["gross", "groß"],
   ] as const)
     assert.ok(!sameName(a, b), `${a} ${b}`);
-  for (const [a, b] of [
-    ["Adı", "Adi"],
-    ["ADI", "adı"],
-  ] as const)
-    assert.ok(!isSameOwner(a, b), `${a} ${b}`);
-  assert.ok(isSameOwner("Strauß ΣΑΣ", "STRAUSS σας"));
 });
 
 const SHELL = policy("p", [

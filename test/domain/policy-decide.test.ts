@@ -169,7 +169,7 @@ test("an active rejection turns require_approval into a denial, and changes noth
   const at = new Date(NOW - 1000).toISOString();
   const rejection = {
     action_id: "a",
-    approver: "owner:alice",
+    approver: "user:alice",
     comment: "use the other tool",
     at,
     until: new Date(NOW + 1).toISOString(),
@@ -182,7 +182,7 @@ test("an active rejection turns require_approval into a denial, and changes noth
     ...by("require_approval", FACTS),
     approval: null,
     effect: "deny",
-    reason: `rejected by alice at ${at}: use the other tool`,
+    reason: `rejected by the user alice at ${at}: use the other tool`,
     reason_code: "EARLIER_REJECTION",
   });
   const over = { ...held, rejection: { ...rejection, until: new Date(NOW).toISOString() } };

@@ -77,7 +77,7 @@ const CONDITIONS: [holds: Given, fails: Given][] = [
     { params: { recipients: ["grace@example.com", "ada@customer.test"] } },
     { params: { recipients: ["grace@example.com"] } },
   ],
-  [{ owner: "ops" }, { owner: "ada" }],
+  [{ owner: "user:ada" }, { owner: "user:019346a0-0000-7000-8000-000000000000" }],
   [{ now: "2026-01-15T08:00:00Z" }, { now: "2026-01-17T08:00:00Z" }],
   [{ params: { ordered_at: "2026-01-01T00:00:00Z" } }, { params: { ordered_at: "2025-12-01T00:00:00Z" } }],
   [{ context: { ticket: "OPS-7" } }, { context: { ticket: "OPS-7 or so" } }],

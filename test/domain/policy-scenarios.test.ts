@@ -66,7 +66,7 @@ test("votes count by stage, group and person, until the approval expires", () =>
       approve("by: bob, groups: [finance], shares_group: true", "refused: APPROVER_NOT_ELIGIBLE"),
       approve("by: ada, groups: [finance], signed: true", "refused: SELF_APPROVAL"),
       approve("by: bob, groups: [finance]", "status: pending_approval"),
-      approve("by: Bob, groups: [legal]", "refused: ALREADY_VOTED"),
+      approve("by: bob, groups: [legal]", "refused: ALREADY_VOTED"),
       approve("by: eve", "status: pending_approval"),
       approve("by: kim, groups: [legal]", "status: approved"),
       "after: 9m, start: p, expect: { status: executing }",

@@ -8,7 +8,7 @@ const HOUR = 3_600_000;
 const at = (text: string): number => Date.parse(text);
 const rota = (over: object = {}): Rota => {
   const given = {
-    members: ["ada", "bob", "user:1"],
+    members: ["ada@example.com", "https://login.example.com#bob", "user:1"],
     every: "7d",
     start: "2026-01-05T09:00",
     time_zone: "UTC",
@@ -23,11 +23,11 @@ test("members take turns from the start on, and no one is on call before", () =>
   const weekly = rota();
   const onCall = (text: string) => shiftAt(weekly, at(text))?.member ?? null;
   assert.equal(onCall("2026-01-05T08:59:59.999Z"), null);
-  assert.equal(onCall("2026-01-05T09:00:00Z"), "owner:ada");
-  assert.equal(onCall("2026-01-12T08:59:59.999Z"), "owner:ada");
-  assert.equal(onCall("2026-01-12T09:00:00Z"), "owner:bob");
+  assert.equal(onCall("2026-01-05T09:00:00Z"), "ada@example.com");
+  assert.equal(onCall("2026-01-12T08:59:59.999Z"), "ada@example.com");
+  assert.equal(onCall("2026-01-12T09:00:00Z"), "https://login.example.com#bob");
   assert.equal(onCall("2026-01-19T09:00:00Z"), "user:1");
-  assert.equal(onCall("2026-01-26T09:00:00Z"), "owner:ada");
+  assert.equal(onCall("2026-01-26T09:00:00Z"), "ada@example.com");
 });
 
 test("shifts change at the same local time in summer and winter", () => {
@@ -65,15 +65,22 @@ test("shifts between two times name each member once, in order", () => {
   const daily = rota({ every: "1d" });
   const between = (since: string, until: string) =>
     shiftsBetween(daily, at(since), at(until)).map(({ member }) => member);
-  assert.deepEqual(between("2026-01-05T10:00:00Z", "2026-01-05T12:00:00Z"), ["owner:ada"]);
-  assert.deepEqual(between("2026-01-05T10:00:00Z", "2026-01-06T12:00:00Z"), ["owner:ada", "owner:bob"]);
-  assert.deepEqual(between("2026-01-06T10:00:00Z", "2026-02-06T12:00:00Z"), ["owner:bob", "user:1", "owner:ada"]);
-  assert.deepEqual(between("2026-01-01T00:00:00Z", "2026-01-05T12:00:00Z"), ["owner:ada"]);
+  assert.deepEqual(between("2026-01-05T10:00:00Z", "2026-01-05T12:00:00Z"), ["ada@example.com"]);
+  assert.deepEqual(between("2026-01-05T10:00:00Z", "2026-01-06T12:00:00Z"), [
+    "ada@example.com",
+    "https://login.example.com#bob",
+  ]);
+  assert.deepEqual(between("2026-01-06T10:00:00Z", "2026-02-06T12:00:00Z"), [
+    "https://login.example.com#bob",
+    "user:1",
+    "ada@example.com",
+  ]);
+  assert.deepEqual(between("2026-01-01T00:00:00Z", "2026-01-05T12:00:00Z"), ["ada@example.com"]);
   assert.deepEqual(between("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"), []);
 });
 
 test("faults of a rota are named with their place", () => {
-  const valid = { members: ["ada"], every: "7d", start: "2026-01-05T09:00", time_zone: "UTC" };
+  const valid = { members: ["user:1"], every: "7d", start: "2026-01-05T09:00", time_zone: "UTC" };
   const faults = (change: object, groups = {}) => {
     const found = readRotas({ r: { ...valid, ...change } }, groups).faults;
     return found.map(({ pointer, message }) => `${pointer} ${message}`).join();
@@ -82,4 +89,8 @@ test("faults of a rota are named with their place", () => {
   assert.match(faults({ start: "2026-02-30T09:00" }), /^\/rota\/r\/start "2026-02-30T09:00" is not a local time/);
   assert.match(faults({ time_zone: "Berlin" }), /^\/rota\/r\/time_zone "Berlin" is not a time zone/);
   assert.match(faults({}, { r: {} }), /^\/rota\/r a group has the same name/);
+  assert.match(
+    faults({ members: ["user:1", "Ada"] }),
+    /^\/rota\/r\/members\/1 "Ada" identifies no one; give `user:<id>`/,
+  );
 });

@@ -12,7 +12,7 @@ const mac = macWith("one");
 const claims: TokenClaims = {
   action_id: "a-1",
   request_hash: "00".repeat(32),
-  approver: "owner:ada",
+  approver: "user:ada",
   expires_at: 1_800_000_000_000,
 };
 const token = makeToken("approval", claims, mac);
@@ -24,18 +24,18 @@ describe("an approval token", () => {
     assert.equal(checkToken("approval", token, claims, mac), "ok");
     assert.equal(checkToken("approval", token, { ...claims, action_id: "a-2" }, mac), "other_action");
     assert.equal(checkToken("approval", token, { ...claims, request_hash: "01".repeat(32) }, mac), "altered");
-    assert.equal(checkToken("approval", token, { ...claims, approver: "owner:bob" }, mac), "other_approver");
+    assert.equal(checkToken("approval", token, { ...claims, approver: "user:bob" }, mac), "other_approver");
     assert.equal(checkToken("approval", token, { ...claims, expires_at: claims.expires_at + 1 }, mac), "altered");
     assert.equal(checkToken("approval", token, claims, macWith("two")), "altered");
   });
 
   test("is rejected as altered if its claims were rewritten, claim by claim", () => {
-    const bob = { ...claims, approver: "owner:bob" };
-    assert.equal(checkToken("approval", carrying(`["a-1","owner:bob",${claims.expires_at}]`), bob, mac), "altered");
+    const bob = { ...claims, approver: "user:bob" };
+    assert.equal(checkToken("approval", carrying(`["a-1","user:bob",${claims.expires_at}]`), bob, mac), "altered");
     const later = { ...claims, expires_at: claims.expires_at + 1 };
-    assert.equal(checkToken("approval", carrying(`["a-1","owner:ada",${later.expires_at}]`), later, mac), "altered");
+    assert.equal(checkToken("approval", carrying(`["a-1","user:ada",${later.expires_at}]`), later, mac), "altered");
     const other = { ...claims, action_id: "a-2" };
-    assert.equal(checkToken("approval", carrying(`["a-2","owner:ada",${claims.expires_at}]`), other, mac), "altered");
+    assert.equal(checkToken("approval", carrying(`["a-2","user:ada",${claims.expires_at}]`), other, mac), "altered");
   });
 
   test("of one kind cannot be derived from the other kind", () => {
@@ -53,15 +53,15 @@ describe("an approval token", () => {
   test("that no service created is malformed, and never causes an exception", () => {
     for (const text of [
       '["a-1","\\ud800",1]',
-      '["a-1","owner:ada",1e400]',
-      '["a-1","owner:ada",-0]',
-      ` ["a-1","owner:ada",${claims.expires_at}]`,
-      '["\\udc00","owner:ada",1]',
+      '["a-1","user:ada",1e400]',
+      '["a-1","user:ada",-0]',
+      ` ["a-1","user:ada",${claims.expires_at}]`,
+      '["\\udc00","user:ada",1]',
       "null",
       "{}",
-      '["a-1","owner:ada"]',
+      '["a-1","user:ada"]',
       '["a-1",null,1]',
-      '["a-1","owner:ada","1"]',
+      '["a-1","user:ada","1"]',
       "[",
     ]) {
       assert.equal(checkToken("approval", carrying(text), claims, mac), "malformed", text);

@@ -8,6 +8,7 @@ import { describe, it, test } from "node:test";
 import { run } from "../../src/cli/main.ts";
 import { ROOT } from "../support/process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { person } from "../support/service.ts";
 
 const page = readFileSync(join(ROOT, "docs/writing-a-plugin.md"), "utf8");
 const listed = [...page.matchAll(/^\| [^|]+ \| `(.+)` \|$/gm)].map((match) => match[1] as string);
@@ -27,7 +28,7 @@ const plugin = (setup: string, rest = ""): string =>
 const route = (changes: string): string =>
   `() => ({ routes: [{ method: "GET", path: "/v1/mine", tag: "mine", summary: "Mine", scope: null, responses: {}, errors: [], handle: () => ({ status: 204 }), ${changes} }] })`;
 const notifier = `() => ({ notifiers: [{ name: "mine", check: (to) => (to.includes("@") ? null : \`"\${to}" is not an address\`), async deliver() {} }] })`;
-const channel = { notifier: "mine", people: [{ owner: "anna", to: "anna" }] };
+const channel = { notifier: "mine", people: [{ owner: person("anna"), to: "anna" }] };
 const OPTIONS = "options: Type.Object({ server: Type.String() }),";
 
 const MISTAKES: Record<string, Mistake> = {

@@ -13,7 +13,7 @@ import { serve } from "../../src/serve/index.ts";
 import { definePlugin, type Plugin } from "../../src/plugin.ts";
 import { assentInProcess, folderWith, writeFiles } from "../support/cli.ts";
 import { createResponseValidator } from "../support/openapi.ts";
-import { ALLOWED, startService, type Service } from "../support/service.ts";
+import { ALLOWED, startService, type Service, person, makeKey } from "../support/service.ts";
 
 const given = (plugin: unknown): { plugin: Plugin; options: unknown; origin: string } => ({
   plugin: plugin as Plugin,
@@ -27,8 +27,7 @@ describe("the notes plugin of the guide", () => {
   let reader = "";
   let stranger = "";
   let action = "";
-  const keyOf = async (body: object): Promise<string> =>
-    (await service.call("POST", "/v1/api-keys", { key: service.admin, body })).body.key as string;
+  const keyOf = async (body: object): Promise<string> => (await makeKey(service, body)).key;
   before(async () => {
     service = await startService({ plugins: [given(notes)] });
     writer = await keyOf({ name: "writer", owner: "anna", scopes: ["notes:read", "notes:write", "actions:read"] });
@@ -45,7 +44,7 @@ describe("the notes plugin of the guide", () => {
   it("notes need their scopes, and are as visible as their action", async () => {
     const made = await note(writer);
     assert.equal(made.status, 201, JSON.stringify(made.body));
-    assert.equal(made.body.by, "owner:anna");
+    assert.equal(made.body.by, person("anna"));
     assert.deepEqual((await list(reader)).body.notes, [made.body]);
     const refused = await note(reader);
     assert.deepEqual([refused.status, refused.body.code], [403, "INSUFFICIENT_SCOPE"]);
@@ -67,7 +66,7 @@ describe("the notes plugin of the guide", () => {
       ["decision", "notes:change"],
     );
     const { entry } = events[1];
-    assert.deepEqual([entry.data.change, entry.by.owner, entry.action_id], ["added", "anna", action]);
+    assert.deepEqual([entry.data.change, entry.by.owner, entry.action_id], ["added", person("anna"), action]);
     const page = await service.call("GET", "/v1/events/page?after=-1&type=notes:change", {
       key: service.admin,
     });

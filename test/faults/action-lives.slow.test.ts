@@ -73,7 +73,7 @@ async function live(services: readonly Service[], seed: number, bursts: number):
     });
   const tool = await makeKey({ name: `tool-${seed}`, scopes: ["actions:execute"] });
   const approvers = await Promise.all(
-    ["ada", "ben", "cleo"].map((owner) => makeKey({ name: `${owner}-${seed}`, preset: "approver", owner })),
+    ["ada", "ben", "cleo"].map((name) => makeKey({ name: `${name}-${seed}`, preset: "approver" })),
   );
   const told = new Map<string, Told>();
   const ids: string[] = [];

@@ -47,7 +47,7 @@ describe("four processes on one Postgres", { skip: withoutPostgres }, () => {
     );
     processes = started.flatMap((start) => (start.status === "fulfilled" ? [start.value] : []));
     assert.equal(processes.length, PROCESSES, JSON.stringify(started));
-    approver = await createKey({ name: "ann", preset: "approver", owner: "ann" });
+    approver = await createKey({ name: "ann", preset: "approver" });
     submitter = await createKey({ name: "agents", preset: "agent" });
   });
   after(async () => {
@@ -115,7 +115,7 @@ describe("four processes on one Postgres", { skip: withoutPostgres }, () => {
   describe("two people act in different processes at once", () => {
     let other: string;
     before(async () => {
-      other = await createKey({ name: "ben", preset: "approver", owner: "ben" });
+      other = await createKey({ name: "ben", preset: "approver" });
     });
     let run = 0;
     const body = (operation: string) => ({ agent_id: "racer", tool: "bank", operation, params: { n: 5, run: ++run } });

@@ -35,7 +35,7 @@ test("the service continues despite a failing notifier, and the log says which n
   writeFileSync(join(folder, "careless.ts"), PLUGIN);
   writeFileSync(
     join(folder, "assent.yaml"),
-    "plugins: [built-in, ./careless.ts]\nchannels:\n  finance: { notifier: careless, people: [{ owner: anna, to: anna }] }\n",
+    "plugins: [built-in, ./careless.ts]\nchannels:\n  finance: { notifier: careless, places: [{ to: anna }] }\n",
   );
   const service = await startProcess(
     { ASSENT_POLICIES: FEW_POLICIES, ASSENT_DATA: join(folder, "data"), ASSENT_ADMIN_KEY: ADMIN },

@@ -14,7 +14,15 @@ import { makeRepository } from "../support/git-server.ts";
 import { newKey } from "../support/keys.ts";
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
-import { ALLOWED, ASKED, startService, type Answer, type Service, type ServiceOptions } from "../support/service.ts";
+import {
+  ALLOWED,
+  ASKED,
+  startService,
+  type Answer,
+  type Service,
+  type ServiceOptions,
+  person,
+} from "../support/service.ts";
 import { eventually, until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -381,7 +389,7 @@ describe("replicas on one Postgres", { skip: withoutPostgres }, () => {
         broken: true,
         plugins: [(pigeons[index] as TestNotifier).plugin],
         change: (config) =>
-          (config.channels = { finance: { notifier: "pigeon", people: [{ owner: "anna", to: "anna" }] } }),
+          (config.channels = { finance: { notifier: "pigeon", people: [{ owner: person("anna"), to: "anna" }] } }),
       }),
     );
   });

@@ -24,6 +24,7 @@ import {
   policyVersionRow,
 } from "../../src/testing/suite/rows.ts";
 import { storeFolder } from "./children/spawn.ts";
+import { person } from "../support/service.ts";
 
 const folder = storeFolder();
 let files = 0;
@@ -101,7 +102,7 @@ async function writeAll(tx: StorageTransaction): Promise<void> {
   await tx.noteAsked("action-0", BASE_TIME, null);
   await tx.eraseActionPart("action-0", "meta");
   await tx.eraseAction("action-0", BASE_TIME);
-  await tx.insertApproval(approvalRow("action-0", "owner:dana"));
+  await tx.insertApproval(approvalRow("action-0", person("dana")));
   await tx.deleteApprovals("action-0");
   await tx.insertIdempotency(idempotencyRow("a"));
   await tx.deleteIdempotency("a", "b", "c");

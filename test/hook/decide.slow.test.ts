@@ -141,7 +141,7 @@ for (const host of HOSTS)
     test("a rejected call is stopped with the approver and the comment as plain text, whenever it was rejected", async () => {
       const rejection = {
         action_id: "act_0",
-        approver: "owner:alice",
+        approver: "user:alice",
         reason: `use npm run\u001b[2J\n ship instead${"!".repeat(9000)}`,
         rejected_at: "2026-01-01T00:00:00.000Z",
         holds_until: "2026-01-02T00:00:00.000Z",
@@ -150,7 +150,7 @@ for (const host of HOSTS)
         const given = await answer(host, BEFORE[host], verdict("denied", { denied_by, rejection }));
         assert.ok(stops(host, given), JSON.stringify(given));
         const said = given.stdout + given.stderr;
-        assert.match(said, /rejected by alice: use npm run \[2J ship instead!+… \(act_1\)/);
+        assert.match(said, /rejected by the user alice: use npm run \[2J ship instead!+… \(act_1\)/);
         assert.match(said, /refused until 2026-01-02T00:00:00.000Z/);
         assert.doesNotMatch(said, /denied by|!{501}/);
       }
@@ -636,7 +636,7 @@ test("the managed file takes precedence over the user's, and both over the envir
 });
 
 describe("an approver's question", () => {
-  const QUESTION = { number: 1, asked_by: "owner:bob", question: "Which \u202ecustomer?", answer: null };
+  const QUESTION = { number: 1, asked_by: "user:bob", question: "Which \u202ecustomer?", answer: null };
 
   test("is reported immediately, without waiting, with instructions to answer", async () => {
     const { stdout, calls } = await answer(
@@ -647,7 +647,7 @@ describe("an approver's question", () => {
     const reason = JSON.parse(stdout).hookSpecificOutput.permissionDecisionReason as string;
     assert.match(
       reason,
-      /bob asks about it \(question 1\): "Which customer\?" Answer it with the command: assent answer act_1/,
+      /the user bob asks about it \(question 1\): "Which customer\?" Answer it with the command: assent answer act_1/,
     );
     assert.equal(calls.length, 1);
   });

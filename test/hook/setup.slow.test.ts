@@ -9,6 +9,7 @@ import { run } from "../../src/cli/main.ts";
 import { assent, folderWith, writeFiles, type Run } from "../support/cli.ts";
 import { HOOK, startHookService } from "../support/hook.ts";
 import { until } from "../support/wait.ts";
+import { addPerson } from "../support/service.ts";
 
 const VARIABLES = { ...process.env };
 const cwd = process.cwd();
@@ -163,14 +164,15 @@ describe("with a running service", () => {
     assert.match(unknown.err, /no user is "user:nobody"/);
     assert.ok(!existsSync(join(home, ".config/assent/hook.json")));
 
-    const done = await setup(["--agent", "coder", "--owner", "Ada"], false);
+    const ada = await addPerson(hooks.service, "Ada");
+    const done = await setup(["--agent", "coder", "--owner", ada], false);
     assert.equal(done.code, 0, done.err + done.out);
     assert.match(done.out, /ok +the policy pack "coding-agents" is installed and active/);
     const { api_keys } = (await hooks.service.call("GET", "/v1/api-keys", { key: hooks.service.admin })).body;
     const [made] = (api_keys as { agent_id: string | null; owner: string | null }[]).filter(
       ({ agent_id }) => agent_id === "coder",
     );
-    assert.equal(made?.owner, "Ada");
+    assert.equal(made?.owner, ada);
     assert.match((await setup(["--owner", "Ben"], false)).err, /run setup with --undo first to change its owner/);
     for (const path of filesBelow(home)) assert.ok(!readFileSync(path).includes(hooks.service.admin), path);
     const { body } = await hooks.service.call("GET", "/v1/actions", { key: hooks.service.admin });

@@ -170,7 +170,7 @@ describe("credentials", () => {
     ).body;
     const more = await service.call("POST", "/v1/api-keys", {
       key: manager.key,
-      body: { name: "x", preset: "admin", owner: "x" },
+      body: { name: "x", preset: "admin" },
     });
     assert.deepEqual([more.status, more.body.code], [403, "SCOPE_ESCALATION"]);
     const keys = (await service.call("GET", "/v1/api-keys", { key: service.admin })).body.api_keys as {

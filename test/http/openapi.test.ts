@@ -8,7 +8,7 @@ import { NotifierError } from "../../src/contract/notifier.ts";
 import { makeToken } from "../../src/domain/tokens.ts";
 import { createResponseValidator, type Document, type ResponseValidator, type Operation } from "../support/openapi.ts";
 import { testNotifier } from "../support/notifier.ts";
-import { ALLOWED, ASKED, startService, type Service } from "../support/service.ts";
+import { ALLOWED, ASKED, startService, type Service, person } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 let service: Service;
@@ -31,7 +31,7 @@ before(async () => {
     change(config) {
       config.rate_limits.bad_keys_per_minute = 0;
       config.server.max_json_values = 1000;
-      config.channels = { finance: { notifier: "pigeon", people: [{ owner: "anna", to: "anna" }] } };
+      config.channels = { finance: { notifier: "pigeon", people: [{ owner: person("anna"), to: "anna" }] } };
     },
   });
   document = (await service.call("GET", "/openapi.json", { key: null })).body;
@@ -220,7 +220,7 @@ describe("every operation", () => {
     const link = {
       action_id: withdrawn.id as string,
       request_hash: withdrawn.request_hash as string,
-      approver: "owner:anna",
+      approver: person("anna"),
       expires_at: Date.parse(withdrawn.expires_at as string),
     };
     await send("POST", "/v1/approval-link", {

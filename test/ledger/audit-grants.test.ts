@@ -4,9 +4,10 @@ import { beforeEach, test } from "node:test";
 import { createGrantsAuditor, type GrantsAuditor } from "../../src/audit/grants.ts";
 import type { StopEntry } from "../../src/domain/entries.ts";
 import { applyStopEntry, findStopPlacedAfter, NO_STOPS, type StopHistory } from "../../src/domain/stops.ts";
+import { person } from "../support/service.ts";
 
 const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 12, minute)).toISOString();
-const by = { key_id: "k", principal: "owner:ada", agent_id: null, owner: "ada" };
+const by = { key_id: "k", principal: person("ada"), agent_id: null, owner: person("ada") };
 const TERMS = {
   id: "g",
   tool: "ci",
@@ -20,7 +21,7 @@ const TERMS = {
 };
 const FACT = {
   id: "g",
-  by: "owner:ada",
+  by: person("ada"),
   granted_at: at(1),
   until: at(50),
   count: 2,
@@ -75,7 +76,7 @@ const cancelled = (action_id: string) => ({ type: "approval", at: at(6), action_
 
 /** The vote that a grant was given with: 49 minutes, as `TERMS`. */
 const VOTED = { id: "g", count: 2, ends_on_failure: false, for_ms: 49 * 60_000, scope: null, sum: null };
-const user = { key_id: "u", principal: "user:u", agent_id: null, owner: "ada" };
+const user = { key_id: "u", principal: "user:u", agent_id: null, owner: person("ada") };
 const userEntry = (passkeys: string[]) => ({
   type: "user",
   user: { id: "u", roles: ["approver"], ended_at: null, passkeys: passkeys.map((id) => ({ id })) },
@@ -128,7 +129,7 @@ const forged: [string, RegExp, () => object[]][] = [
   ["with a wider scope", /terms of the grant g/, () => [granted({ grant: { ...TERMS, scope: "false" } }), use("a")]],
   ["with a larger cap", /terms of the grant g/, () => [granted(), use("a", { count: 3 })]],
   ["with a later end", /terms of the grant g/, () => [granted(), use("a", { until: at(59) })]],
-  ["with another grantor", /terms of the grant g/, () => [granted(), use("a", { by: "owner:eve" })]],
+  ["with another grantor", /terms of the grant g/, () => [granted(), use("a", { by: person("eve") })]],
   [
     "after the key was revoked",
     /not allowed to create grants/,
@@ -158,7 +159,10 @@ const forged: [string, RegExp, () => object[]][] = [
   [
     "of the grantor's own agent as if it were another's",
     /its decision denies that/,
-    () => [granted(), use("a", {}, { submitted_by: { ...by, key_id: "agent", agent_id: "bot", owner: "Ada" } })],
+    () => [
+      granted(),
+      use("a", {}, { submitted_by: { ...by, key_id: "agent", agent_id: "bot", owner: person("Ada") } }),
+    ],
   ],
   ["in a redecision of another action", /did not cover the action/, () => [granted(), redecision("a")]],
 ];
@@ -182,7 +186,7 @@ test("a signed grant can cover the grantor's own agent, and its vote must contai
     { gesture: null },
     { gesture: { credential_id: "another" } },
     { verdict: "deny" },
-    { by: { ...by, principal: "owner:eve" } },
+    { by: { ...by, principal: person("eve") } },
   ].entries()) {
     const id = `other ${i}`;
     const grant = "grant" in change && change.grant != null ? { grant: { ...change.grant, id } } : {};

@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { createLegalHoldsAuditor } from "../../src/audit/legal-holds.ts";
+import { person } from "../support/service.ts";
 
-const by = { key_id: "k", principal: "owner:ada", agent_id: null, owner: "ada" };
+const by = { key_id: "k", principal: person("ada"), agent_id: null, owner: person("ada") };
 const entry = (change: string, scope: object, more: object = {}) => ({
   type: "legal_hold",
   seq: 1,

@@ -3,9 +3,10 @@ import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { createPlansAuditor, type PlansAuditor } from "../../src/audit/plans.ts";
 import { actionListDigest, type PlanMember, type PlanTerms } from "../../src/domain/action-plan.ts";
+import { person } from "../support/service.ts";
 
 const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 12, minute)).toISOString();
-const by = { key_id: "k", principal: "owner:ada", agent_id: null, owner: "ada" };
+const by = { key_id: "k", principal: person("ada"), agent_id: null, owner: person("ada") };
 const IDS = ["a", "b", "c"];
 const TERMS: PlanTerms = { id: "p", ordered: true, stop_on_failure: true };
 

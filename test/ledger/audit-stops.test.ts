@@ -2,9 +2,10 @@
 import assert from "node:assert/strict";
 import { beforeEach, it } from "node:test";
 import { createStopsAuditor, type StopsAuditor } from "../../src/audit/stops.ts";
+import { person } from "../support/service.ts";
 
 const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 12, minute)).toISOString();
-const by = { key_id: "k", principal: "owner:ada", agent_id: null, owner: "ada" };
+const by = { key_id: "k", principal: person("ada"), agent_id: null, owner: person("ada") };
 const placed = (more: object = {}, minute = 0) => ({
   type: "stop",
   seq: 1,

@@ -2,9 +2,10 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";
 import { createSuggestedRulesAuditor, type SuggestedRulesAuditor } from "../../src/audit/suggested-rules.ts";
+import { person } from "../support/service.ts";
 
 const AT = "2026-01-01T12:00:00.000Z";
-const by = { key_id: "k", principal: "owner:ada", agent_id: null, owner: "ada" };
+const by = { key_id: "k", principal: person("ada"), agent_id: null, owner: person("ada") };
 const rule = {
   policy: "suggested-1",
   in_place_of: { policy: "work", rule: "pay" },

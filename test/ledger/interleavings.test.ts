@@ -70,7 +70,7 @@ describe("two processes on one store, in every order", () => {
     const [one] = services as [Service];
     const ben = await one.call("POST", "/v1/api-keys", {
       key: admin,
-      body: { name: "ben", preset: "approver", owner: "ben" },
+      body: { name: "ben", preset: "approver" },
     });
     keys = { admin, ben: ben.body.key };
   });

@@ -2,7 +2,7 @@
 import type { Browser, Locator, Page } from "playwright-core";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { launch, open, type Watched } from "./browser.ts";
-import { startService, type Service, type ServiceOptions } from "./service.ts";
+import { makeKey, startService, type Service, type ServiceOptions } from "./service.ts";
 
 export interface Console {
   service: Service;
@@ -39,12 +39,7 @@ export async function startConsole(options: ServiceOptions = {}): Promise<Consol
     server: listening,
     browser,
     async key(name, more) {
-      const { status, body } = await service.call("POST", "/v1/api-keys", {
-        key: service.admin,
-        body: { name, ...more },
-      });
-      if (status !== 201) throw new Error(`cannot create the key "${name}": ${JSON.stringify(body)}`);
-      return body.key as string;
+      return (await makeKey(service, { name, ...more })).key;
     },
     async visit(key, hash, page = {}) {
       const watched = await open(browser, `${made.server.url}/${hash}`, {

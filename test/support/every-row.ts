@@ -8,7 +8,7 @@ import { eraseActionParts } from "../../plugins/actions/erase-actions.ts";
 import users from "../../plugins/users/index.ts";
 import { definePlugin, type Plugin } from "../../src/plugin.ts";
 import { testNotifier } from "./notifier.ts";
-import { waitForSignature, startService, type Answer, type Service } from "./service.ts";
+import { addPerson, person, waitForSignature, startService, type Answer, type Service } from "./service.ts";
 import { until } from "./wait.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
@@ -75,7 +75,7 @@ export async function fillStore(
       config.channels = {
         people: {
           notifier: "pigeon",
-          people: [{ owner: "Anna", to: "anna" }],
+          people: [{ owner: person("Anna"), to: "anna" }],
           places: [{ to: "room" }],
           remind_before: "10m",
         },
@@ -94,9 +94,11 @@ export async function fillStore(
     return answer.body;
   };
   const once = (): Record<string, string> => ({ "Idempotency-Key": `once-${++name}` });
-  const approver = async (owner: string): Promise<string> =>
-    (await call("POST", "/v1/api-keys", { name: owner, preset: "approver", owner, expires_at: "2999-01-01T00:00:00Z" }))
-      .key as string;
+  const approver = async (name: string): Promise<string> => {
+    const owner = await addPerson(service, name);
+    const body = { name, preset: "approver", owner, expires_at: "2999-01-01T00:00:00Z" };
+    return (await call("POST", "/v1/api-keys", body)).key as string;
+  };
   const submit = (tool: string, more: object = {}, headers: Record<string, string> = {}): Promise<Answer["body"]> =>
     call(
       "POST",

@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import users from "../../plugins/users/index.ts";
 import type { Plugin } from "../../src/plugin.ts";
+import { userState } from "../../src/domain/users.ts";
 import { createAuthenticator, type Authenticator } from "./authenticator.ts";
-import { startService, type Answer, type Service, type ServiceOptions } from "./service.ts";
+import { person, startService, type Answer, type Service, type ServiceOptions } from "./service.ts";
 
 export const ORIGIN = "http://assent.localhost:8000";
 
@@ -32,6 +33,8 @@ export interface SessionHeaders extends Record<string, string> {
 
 export interface Person {
   id: string;
+  /** `user:<id>`, which is also the owner of the person's keys. */
+  principal: string;
   passkey: Authenticator;
   session: SessionHeaders;
   recovery_codes: string[];
@@ -49,12 +52,21 @@ export function sessionOf(answer: Answer): SessionHeaders {
   return { cookie: cookieOf(answer), "assent-session": answer.body.page_token };
 }
 
-/** Creates a user, who can then own API keys. Returns the response body, which contains the enrolment link. */
+/**
+ * Creates a user, or takes the test person with this name if it exists and has not enrolled. Returns the response body,
+ * which contains the enrolment link.
+ */
 export async function addUser(
   service: Service,
   about: { name: string; roles?: string[]; groups?: string[] },
   host = new URL(ORIGIN).host,
 ): Promise<Answer["body"]> {
+  const id = person(about.name).slice("user:".length);
+  if ((await service.runtime.host.state(userState)).get(id)?.passkeys.length === 0) {
+    const key = service.admin;
+    assert.equal((await service.call("PATCH", `/v1/users/${id}`, { key, body: about })).status, 200);
+    return (await service.call("POST", `/v1/users/${id}/link`, { key, headers: { host } })).body;
+  }
   const { status, body } = await service.call("POST", "/v1/users", {
     key: service.admin,
     body: about,
@@ -80,6 +92,7 @@ export async function invite(
   assert.equal(done.status, 201, JSON.stringify(done.body));
   const person: Person = {
     id: invited.user.id,
+    principal: invited.user.principal,
     passkey,
     session: sessionOf(done),
     recovery_codes: done.body.recovery_codes,

@@ -153,7 +153,8 @@ const action: MessageAction = {
   risk_level: "high",
   policy: "payments",
   rule: "other refunds",
-  submitted_by: "owner:carl",
+  submitted_by: "user:carl",
+  names: { "user:carl": "carl", "user:anna": "anna", "user:ben": "ben", "user:bob": "bob" },
   request_hash: "ab".repeat(32),
   preview: null,
   edited_by: null,
@@ -166,7 +167,7 @@ const action: MessageAction = {
   created_at: "2026-01-31T12:00:00.000Z",
   expires_at: "2026-01-31T20:00:00.000Z",
 };
-const base = { attempt: 1, at: "2026-01-31T12:00:00.000Z", channel: "finance", person: "anna" };
+const base = { attempt: 1, at: "2026-01-31T12:00:00.000Z", channel: "finance", person: "user:anna" };
 
 export function askedMessage(
   to: string,
@@ -198,7 +199,7 @@ export function closedMessage(to: string, reference: string | null, about: Parti
       status: "approved",
       votes: [
         {
-          approver: "owner:anna",
+          approver: "user:anna",
           approve: true,
           on_behalf_of: null,
           break_glass: false,

@@ -24,6 +24,9 @@ import wellKnown from "../../plugins/well-known/index.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { defaultConfig, type Config } from "../../src/config/index.ts";
 import type { Storage } from "../../src/contract/storage.ts";
+import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
+import { toRfc3339 } from "../../src/domain/time.ts";
+import { newUser, userState, type User } from "../../src/domain/users.ts";
 import { createLogger } from "../../src/serve/log.ts";
 import { definePlugin, type Plugin } from "../../src/plugin.ts";
 import { createRuntime, type Runtime } from "../../src/runtime/runtime.ts";
@@ -154,6 +157,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     });
     await runtime.start();
     await runtime.createFirstKeys((first) => Object.assign(keys, first));
+    for (const name of listTestPeople(config)) await addPerson({ runtime }, name);
     return runtime;
   }
 
@@ -224,13 +228,73 @@ export async function approve(service: Service, id: string, key = service.admin)
   if (answer.status !== 200) throw new Error(`the approval was rejected: ${JSON.stringify(answer.body)}`);
 }
 
-/** Creates an API key. @param maker the API key that creates it; the admin's when absent */
+/**
+ * Returns the principal of the test person with this name in any case. `startService` records the people to whom its
+ * configuration refers as users; `addPerson` records others.
+ */
+export function person(name: string): string {
+  const hex = sha256Hex(utf8(`person ${name.toLowerCase()}`));
+  const uuid = [hex.slice(0, 8), hex.slice(8, 12), `4${hex.slice(13, 16)}`, `8${hex.slice(17, 20)}`, hex.slice(20, 32)];
+  const principal = `user:${uuid.join("-")}`;
+  testPeople.set(principal, name);
+  return principal;
+}
+
+/** Names of the test people, keyed by principal. */
+const testPeople = new Map<string, string>();
+
+/** Returns the names of the test people to whom the configuration refers. */
+function listTestPeople({ channels, groups, rota }: Config): string[] {
+  const text = JSON.stringify([channels, groups, rota]);
+  return [...testPeople].flatMap(([principal, name]) => (text.includes(principal) ? [name] : []));
+}
+
+/**
+ * Records the test person with this name as a user, unless it exists. Returns the person's principal. The user has no
+ * passkey, so it does not count as enrolled, and can be the owner of every key.
+ */
+export async function addPerson(
+  service: Pick<Service, "runtime">,
+  name: string,
+  about: Partial<User> = {},
+): Promise<string> {
+  const principal = person(name);
+  const id = principal.slice("user:".length);
+  await service.runtime.host.ledger.transact((tx) => {
+    if (tx.state(userState).has(id)) return Promise.resolve();
+    const user = newUser(id, tx.now, { name, roles: ["admin"], groups: [], ...about });
+    tx.record({
+      type: "user",
+      v: 1,
+      at: toRfc3339(tx.now),
+      change: "created",
+      user,
+      reason: null,
+      confirmed_by: null,
+      by: null,
+    });
+    return Promise.resolve();
+  });
+  return principal;
+}
+
+/** Replaces an owner that is the name of a test person with the person's principal. Records the person. */
+export async function withPerson(service: Pick<Service, "runtime">, body: object): Promise<object> {
+  const { owner } = body as { owner?: unknown };
+  if (typeof owner !== "string" || /[:@#]/.test(owner)) return body;
+  return { ...body, owner: await addPerson(service, owner) };
+}
+
+/**
+ * Creates an API key. An `owner` in the body can be the name of a test person.
+ * @param maker the API key that creates it; the admin's when absent
+ */
 export async function makeKey(
   service: Service,
   body: object,
   maker = service.admin,
 ): Promise<{ id: string; key: string }> {
-  const answer = await service.call("POST", "/v1/api-keys", { key: maker, body });
+  const answer = await service.call("POST", "/v1/api-keys", { key: maker, body: await withPerson(service, body) });
   if (answer.status !== 201) throw new Error(`cannot create a key: ${JSON.stringify(answer.body)}`);
   return answer.body as { id: string; key: string };
 }

@@ -103,7 +103,9 @@ function typeOf(schema: Schema, sent: boolean, names: Set<string>, indent: strin
       return item.includes(" | ") ? `(${item})[]` : `${item}[]`;
     }
     case "object":
-      return schema.properties === undefined ? "Record<string, unknown>" : objectOf(schema, sent, names, indent);
+      return schema.properties === undefined
+        ? `Record<string, ${schema.additionalProperties?.type === "string" ? "string" : "unknown"}>`
+        : objectOf(schema, sent, names, indent);
     case "string":
     case "boolean":
     case "null":

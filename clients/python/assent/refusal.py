@@ -100,9 +100,7 @@ def _stopped(reason: Any) -> Refusal:
 def approver_name(principal: Any) -> str:
     if not isinstance(principal, str):
         return "a person"
-    if principal.startswith("owner:"):
-        return as_text(principal[len("owner:") :])
-    return as_text(re.sub("^reviewer:", "the reviewer ", re.sub("^key:", "the key ", principal)))
+    return as_text(re.sub("^(user|key|reviewer):", r"the \1 ", principal))
 
 
 def as_text(text: Any, longest: int = LONGEST) -> str:

@@ -6,7 +6,7 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, encodeSegment, serviceNow, request } from "./core/api.ts";
 import type { LinkAnswer } from "./core/api-types.ts";
-import { loadMe } from "./core/me.ts";
+import { loadMe, storeNames } from "./core/me.ts";
 import { isUserSession, userSignInAddress } from "./core/session.ts";
 import type { GrantLimits, GrantTerms } from "./grants/offer.tsx";
 import { VoteWithGrant } from "./grants/vote-with-grant.tsx";
@@ -14,8 +14,8 @@ import { readDraft } from "./inbox/drafts.ts";
 import { IconChip, VoteList } from "./inbox/request-pane.tsx";
 import { castVote } from "./inbox/vote.ts";
 import { Badge, OutageBanner, Notice, ErrorNotice, MarkedValue, TimeLeft } from "./ui/elements.tsx";
-import { formatPrincipal } from "./ui/format.ts";
 import { useNow } from "./ui/hooks.ts";
+import { PrincipalName } from "./ui/person.tsx";
 import { RequestToVoteOn, RequestHash, RequestOrigin, RiskBadge } from "./ui/request-view.tsx";
 
 const POLL_MS = 5000;
@@ -78,6 +78,7 @@ function Approve() {
     try {
       const answer = await request("POST /v1/approval-link", { body: { token }, key: null });
       if (seen === null) setSigner(await findSigner(answer.action.id));
+      storeNames(answer.names);
       setSeen(answer);
       setError(null);
     } catch (refusal) {
@@ -132,7 +133,7 @@ function Approve() {
           <span class="quiet">
             You vote as{" "}
             <strong>
-              <MarkedValue value={signer?.name ?? formatPrincipal(approver)} />
+              {signer === null ? <PrincipalName principal={approver} /> : <MarkedValue value={signer.name} />}
             </strong>
             {signer === null ? null : ", signed in"}
           </span>

@@ -5,6 +5,7 @@ import {
   type CoreHost,
   parseRfc3339,
   principalOfUser,
+  readPrincipalNames,
   type Rights,
   type RightsReader,
   type User,
@@ -31,7 +32,7 @@ interface Patterns {
  */
 type ReviewLimit = Patterns & { also: Patterns[] };
 
-/** A user, a live key, or another principal that voted, such as the owner of a revoked key. */
+/** A user, a live key, or another principal that voted, such as a revoked key without an owner. */
 export interface ReviewRow {
   kind: "user" | "key" | "voter";
   id: string | null;
@@ -101,7 +102,7 @@ export async function reviewAccess(host: CoreHost, sessions: Sessions, days: num
   }
   const open_reviews = [...(await host.state(breakGlassState)).open.keys()];
   const period = { since: toRfc3339(since), until: toRfc3339(now) };
-  return { ...period, open_reviews, rows: [...rows, ...otherVoters(rows, votes)] };
+  return { ...period, open_reviews, rows: [...rows, ...(await otherVoters(host, rows, votes))] };
 }
 
 /** Returns the principals of the users on whose behalf a user can approve now, without duplicates. */
@@ -126,22 +127,30 @@ function describeKey(key: KeyRow, rights: Rights, votes: Votes | undefined, sinc
 }
 
 /** Returns a row for each principal that voted and is neither a user nor a live key. */
-function otherVoters(rows: readonly ReviewRow[], votes: ReadonlyMap<string, Votes>): ReviewRow[] {
+async function otherVoters(
+  host: CoreHost,
+  rows: readonly ReviewRow[],
+  votes: ReadonlyMap<string, Votes>,
+): Promise<ReviewRow[]> {
   const known = new Set(rows.map(({ principal }) => principal));
-  return [...votes]
-    .filter(([principal]) => !known.has(principal))
-    .map(([principal, own]) => ({
-      ...describeRights(null),
-      ...describeVotes(own),
-      ...describeUse(0, Infinity, 0, null),
-      kind: "voter",
-      id: null,
-      name: principal.replace(/^[a-z]+:/, ""),
-      principal,
-      roles: [],
-      delegators: [],
-      agent_id: null,
-    }));
+  const others = [...votes].filter(([principal]) => !known.has(principal));
+  const names = await readPrincipalNames(
+    host.storage,
+    await host.state(userState),
+    others.map(([principal]) => principal),
+  );
+  return others.map(([principal, own]): ReviewRow => ({
+    ...describeRights(null),
+    ...describeVotes(own),
+    ...describeUse(0, Infinity, 0, null),
+    kind: "voter",
+    id: null,
+    name: names[principal] ?? principal,
+    principal,
+    roles: [],
+    delegators: [],
+    agent_id: null,
+  }));
 }
 
 /**

@@ -51,13 +51,13 @@ const Row = Type.Object(
   {
     kind: Type.Union([Type.Literal("user"), Type.Literal("key"), Type.Literal("voter")], {
       description:
-        "`voter`: someone who voted but is neither a user nor the owner of a live key, such as the owner of a revoked key.",
+        "`voter`: someone who voted but is neither a user nor a live key, such as a revoked key without an owner.",
     }),
     id: Nullable,
     name: Text,
     principal: Type.String({
       description:
-        "Principal for whom the votes count. Keys of one owner have the same principal, and so the same votes.",
+        "Principal for whom the votes count. A user and their keys have the same principal, and so the same votes.",
     }),
     roles: Texts,
     ...RIGHTS,

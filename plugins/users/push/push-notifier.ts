@@ -1,9 +1,8 @@
 /** The notifier `notify-push`: notifies users on their own devices through the push services of their browsers. */
-import { userState, type CoreHost, sha256, toBase64Url, type User, utf8 } from "../../../src/core.ts";
+import { userState, type CoreHost, sha256, toBase64Url, type User, userOfPrincipal, utf8 } from "../../../src/core.ts";
 import { type Message, type Notifier, NotifierError, retryAfterMs } from "../../../src/plugin.ts";
 import { listDevices, openDevice } from "./devices.ts";
 import { buildNotice, encodeNotice } from "./push-notice.ts";
-import { findRecipient } from "./push-recipient.ts";
 import { isAccepted, isSubscriptionGone, type PushOutcome, removeGoneDevices, type SendPush } from "./send-push.ts";
 
 export const PUSH_NOTIFIER = "notify-push";
@@ -15,16 +14,16 @@ const REFUSED = [400, 401, 403, 413];
 export function createPushNotifier(host: CoreHost, send: SendPush): Notifier {
   return {
     name: PUSH_NOTIFIER,
-    check(_to, person) {
-      return person === null
+    check(_to, owner) {
+      return owner === null
         ? `${PUSH_NOTIFIER} notifies people on their own devices; list them under people, with owner`
         : null;
     },
     async deliver(message, signal) {
       if (message.kind === "event") throw new NotifierError(`${PUSH_NOTIFIER} has no feeds`, { permanent: true });
-      const found = findRecipient(await host.state(userState), message.to);
-      if ("fault" in found) throw new NotifierError(found.fault, { permanent: true });
-      const { user } = found;
+      const user = (await host.state(userState)).get(userOfPrincipal(message.person) ?? "");
+      if (user === undefined || user.ended_at !== null)
+        throw new NotifierError(`${message.person ?? message.to} is not an active user`, { permanent: true });
       const devices = await listDevices(host, user.id);
       const notice = buildNotice(message);
       const sent = { text: encodeNotice(notice), headers: messageHeaders(message, notice.tag, host.clock()) };

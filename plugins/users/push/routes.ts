@@ -12,7 +12,6 @@ import type { PushOptions, SendPush } from "./send-push.ts";
 import { deriveSenderKey } from "./sender-key.ts";
 import type { StoredDevice } from "./device-documents.ts";
 import { addDevice, deviceExpiry, listDevices, removeOwnDevice, type SubscriptionAddress } from "./devices.ts";
-import { findRecipient } from "./push-recipient.ts";
 import { sendTest } from "./test-notification.ts";
 
 const AUTH_BYTES = 16;
@@ -157,12 +156,7 @@ export function pushRoutes(host: CoreHost, options: PushOptions, send: SendPush)
 
 /** Returns the channels that notify the user on their devices. Sorted. */
 async function listChannels(host: CoreHost, id: string): Promise<string[]> {
-  const users = await host.state(userState);
-  const named = host.channels.addressesOf(PUSH_NOTIFIER).filter(({ to }) => {
-    const found = findRecipient(users, to);
-    return !("fault" in found) && found.user.id === id;
-  });
-  return [...new Set(named.map(({ channel }) => channel))].sort();
+  return host.channels.channelsOfUser(PUSH_NOTIFIER, id, await host.state(userState)).sort();
 }
 
 /** Throws USERS_DEVICE_INVALID unless messages can be sent to the address and its keys are valid. */

@@ -132,7 +132,6 @@ async function play(url: string, keys: { admin: string; agent: string }, io: Out
     const { key } = await admin.call<{ key: string }>("POST", "/v1/api-keys", {
       name,
       preset: "approver",
-      owner: name,
     });
     people.set(name, createAssent({ url, apiKey: key }));
   }

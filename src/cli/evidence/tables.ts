@@ -2,7 +2,7 @@
 import type { EntryRow, StorageReader } from "../../contract/storage.ts";
 import type { ApiKeyEntry, ApprovalEntry, DecisionEntry, RedecisionEntry, UserEntry } from "../../domain/entries.ts";
 import { decodeEntry } from "../../domain/entries.ts";
-import { userOfPrincipal } from "../../domain/owner.ts";
+import { userOfPrincipal } from "../../domain/principals.ts";
 import type { Decision } from "../../domain/policy/policy-types.ts";
 import { readEntries } from "./entries.ts";
 import { readActionEntries } from "./opened-actions.ts";

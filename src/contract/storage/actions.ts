@@ -83,7 +83,7 @@ export interface ActionGuard {
 export interface ApprovalRow {
   action_id: string;
   /**
-   * Principal of the voter: `owner:<owner>`, `key:<id>` of a key without an owner, or `user:<id>`. Unique per action.
+   * Principal of the voter: `user:<id>`, or `key:<id>` of a key without an owner. Unique per action.
    */
   principal: string;
   key_id: string;

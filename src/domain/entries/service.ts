@@ -113,6 +113,11 @@ export interface UserEntry {
     provider_groups: string[];
     /** Source that manages the user: `oidc:<provider>`, `scim:<provider>`, or null for this service. */
     managed_by: string | null;
+    /**
+     * Digest of the e-mail address that the provider has verified (src/domain/person-reference.ts); null if there is
+     * none.
+     */
+    email: string | null;
     created_at: string;
     ended_at: string | null;
   };

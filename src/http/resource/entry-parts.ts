@@ -17,10 +17,10 @@ export const Actor = Type.Object(
   {
     key_id: textSchema("The key's id; a user's id for a session; `link` for a link that was sent to one person."),
     principal: textSchema(
-      "`owner:<owner>`, `key:<id>` of a key without an owner, or `user:<id>` of a user in a session.",
+      "`user:<id>` of a user in a session, or with a key or link of theirs; `key:<id>` of a key without an owner.",
     ),
     agent_id: orNull(textSchema("Agent that the key is bound to.")),
-    owner: orNull(textSchema("Owner of the key.")),
+    owner: orNull(textSchema("Principal of the user who owns the key.")),
   },
   { title: "Actor", ...closed },
 );

@@ -401,6 +401,7 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
         provider_groups: Type.Array(Type.String(), {
           description: "Names of the provider's groups to which a SCIM client added the user.",
         }),
+        email: orNull(digestSchema("Digest of the e-mail address that the provider has verified.")),
         managed_by: orNull(
           textSchema("`oidc:<provider>` or `scim:<provider>`; null if this service manages the user."),
         ),

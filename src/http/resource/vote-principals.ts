@@ -15,12 +15,9 @@ export function principalsBehindVote(
   host: Pick<CoreHost, "config" | "keys">,
   vote: Pick<Actor, "principal" | "key_id">,
 ): string[] {
-  const { principal, key_id } = vote;
-  const line = listKeyMakers(key_id, (id) => host.keys.recordedKey(id));
-  // The first element is the voter's own key or user. The user's name can be the owner of other keys.
-  const counted = host.config.approvals.trust_key_makers ? line.slice(0, 1) : line;
-  const isUnknown = principal.startsWith("key:") && host.keys.isUnknownOwner(null);
-  return [...expandPrincipals(host, [principal, ...principalsOfKeys(counted)]), ...(isUnknown ? [UNKNOWN_PERSON] : [])];
+  const isUnknown = host.keys.isUnknownOwner(vote.principal);
+  const principals = host.config.approvals.trust_key_makers ? [vote.principal] : principalsBehindCredential(host, vote);
+  return isUnknown ? [...principals, UNKNOWN_PERSON] : principals;
 }
 
 /**
@@ -32,10 +29,5 @@ export function principalsBehindCredential(
   { principal, key_id }: Pick<Actor, "principal" | "key_id">,
 ): string[] {
   const line = listKeyMakers(key_id, (id) => host.keys.recordedKey(id));
-  return expandPrincipals(host, [principal, ...principalsOfKeys(line)]);
-}
-
-/** Returns the principals, extended by all past and present names of their users. */
-export function expandPrincipals({ keys }: Pick<CoreHost, "keys">, principals: readonly string[]): string[] {
-  return [...new Set(principals.flatMap((principal) => keys.samePersonPrincipals(principal)))];
+  return [...new Set([principal, ...principalsOfKeys(line)])];
 }

@@ -220,11 +220,11 @@ function guardCases(test: DefineCase): void {
 
 function voteCases(test: DefineCase): void {
   test("a principal can vote only once on an action", async ({ storage, reopen }) => {
-    const first = approvalRow("action-1", "owner:dana", { reason: "fine", seq: 3 });
+    const first = approvalRow("action-1", "user:dana", { reason: "fine", seq: 3 });
     const others = [
-      approvalRow("action-1", "owner:Dana", { approve: false, seq: 5 }),
+      approvalRow("action-1", "user:Dana", { approve: false, seq: 5 }),
       approvalRow("action-1", "key:key-2", { self_approval: true, on_behalf_of: "user:2", break_glass: true, seq: 4 }),
-      approvalRow("action-2", "owner:dana", { seq: 6 }),
+      approvalRow("action-2", "user:dana", { seq: 6 }),
     ];
     await storage.write(async (tx) => {
       await tx.insertAction(actionRow(1));
@@ -244,7 +244,7 @@ function voteCases(test: DefineCase): void {
     await storage.write((tx) => tx.insertAction(actionRow(1)));
     const counted = await Promise.all(
       Array.from({ length: 6 }, (_, i) =>
-        storage.write((tx) => tx.insertApproval(approvalRow("action-1", "owner:dana", { seq: i }))),
+        storage.write((tx) => tx.insertApproval(approvalRow("action-1", "user:dana", { seq: i }))),
       ),
     );
     assert.equal(counted.filter(Boolean).length, 1);
@@ -253,7 +253,7 @@ function voteCases(test: DefineCase): void {
 
   test("a vote on an unknown action is rejected", async ({ storage }) => {
     await assert.rejects(
-      storage.write((tx) => tx.insertApproval(approvalRow("action-1", "owner:dana"))),
+      storage.write((tx) => tx.insertApproval(approvalRow("action-1", "user:dana"))),
       isStorageError,
     );
     assert.deepEqual(await storage.approvals("action-1"), []);

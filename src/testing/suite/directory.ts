@@ -9,7 +9,7 @@ export function directoryCases(test: DefineCase): void {
       keyRow(2, {
         scopes: [],
         agent_id: "agent-1",
-        owner: "dana",
+        owner: "user:dana",
         created_by: "key-1",
         expires_at: BASE_TIME + 9,
         revoked_at: BASE_TIME + 3,

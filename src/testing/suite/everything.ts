@@ -34,7 +34,7 @@ export async function writeEverything(tx: StorageTransaction): Promise<void> {
   await tx.insertAction(actionRow(0, { approved_until: BASE_TIME }));
   await tx.insertAction(actionRow(2, { status: "approved", approved_until: BASE_TIME + 9 }));
   await tx.insertAction(actionRow(3, { status: "denied", rejection_until: BASE_TIME + 9 }));
-  await tx.insertApproval(approvalRow("action-1", "owner:dana"));
+  await tx.insertApproval(approvalRow("action-1", "user:dana"));
   await tx.insertIdempotency(idempotencyRow("a"));
   await tx.insertKey(keyRow(1));
   await tx.insertAgent(agentRow(1));

@@ -98,7 +98,7 @@ export function valueCases(test: DefineCase): void {
     const action = actionRow(1, { agent_id: name, tool: name, operation: name, submitted_by: plain(64) });
     const agent = agentRow(1, { id: name });
     const idempotency = idempotencyRow(plain(255), { route: plain(64) });
-    const approval = approvalRow(action.id, `owner:${long(100)}`);
+    const approval = approvalRow(action.id, `user:${long(100)}`);
     const { position, ...delivery } = deliveryRow(1, { destination: plain(2000) });
     const use = limitUseRow(1, { policy: plain(64), limit_name: plain(64), subject: plain(128) });
     await storage.write(async (tx) => {

@@ -17,6 +17,7 @@ import {
   type Answer,
   type Service,
   makeKey as makeKeyOn,
+  person,
 } from "../../support/service.ts";
 
 let service: Service;
@@ -45,9 +46,9 @@ describe("a vote", () => {
     const { id } = await submit(ASKED);
     const token = (await look(id, approver.key)).body.approval_token as string;
     for (const claim of [
-      { approver: "owner:bob" },
-      { by: "owner:bob" },
-      { principal: "owner:bob" },
+      { approver: person("bob") },
+      { by: person("bob") },
+      { principal: person("bob") },
       { key_id: service.admin },
     ]) {
       const refused = await post(id, "approval", approver.key, { token, approve: true, ...claim });
@@ -56,7 +57,7 @@ describe("a vote", () => {
     const done = await post(id, "approval", approver.key, { token, approve: false, reason: "not this customer" });
     assert.deepEqual([done.body.status, done.body.decision], ["denied", "require_approval"]);
     const entry = await lastEntry(id);
-    assert.deepEqual(entry.by, { key_id: approver.id, principal: "owner:ada", agent_id: null, owner: "ada" });
+    assert.deepEqual(entry.by, { key_id: approver.id, principal: person("ada"), agent_id: null, owner: person("ada") });
     assert.deepEqual([entry.verdict, entry.comment, entry.self_approval], ["deny", "not this customer", false]);
   });
 
@@ -257,7 +258,7 @@ describe("a binding", () => {
     for (const agent_id of [undefined, null, "support-bot", "Billing-bot"]) {
       const refused = await service.call("POST", "/v1/api-keys", {
         key: bound.key,
-        body: { name: "way out", owner: "way out", scopes: ["approvals:decide", "actions:read"], agent_id },
+        body: { name: "way out", scopes: ["approvals:decide", "actions:read"], agent_id },
       });
       assert.deepEqual([refused.status, refused.body.code], [403, "SCOPE_ESCALATION"], String(agent_id));
     }

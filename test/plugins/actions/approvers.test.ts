@@ -1,7 +1,7 @@
 /** Rules that name approvers: groups, stages, people outside the requester's groups. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { makeKey, plainVotes, startService, type Answer, type Service } from "../../support/service.ts";
+import { makeKey, plainVotes, startService, type Answer, type Service, person } from "../../support/service.ts";
 
 const rule = (tool: string, approval: string): string =>
   `  - { name: ${tool}, tool: ${tool}, effect: require_approval, approval: ${approval} }\n`;
@@ -25,12 +25,12 @@ before(async () => {
     change(config) {
       plainVotes(config);
       config.groups = {
-        finance: { members: ["fay", "both", "rita"] },
-        security: { members: ["sam", "both"] },
-        clerks: { members: ["linus"], tools: ["one"] },
+        finance: { members: [person("fay"), person("both"), person("rita")] },
+        security: { members: [person("sam"), person("both")] },
+        clerks: { members: [person("linus")], tools: ["one"] },
       };
       const start = new Date().toISOString().slice(0, 16);
-      config.rota = { oncall: { members: ["fay", "sam"], every: "24h", start, time_zone: "UTC" } };
+      config.rota = { oncall: { members: [person("fay"), person("sam")], every: "24h", start, time_zone: "UTC" } };
     },
   });
   for (const owner of PEOPLE) keys[owner] = (await makeKey(service, { name: owner, owner, preset: "approver" })).key;
@@ -136,7 +136,7 @@ test("an approved action returns to the approvers if the policies now require an
 test("the rotas say who is on call now and next", async () => {
   const { body } = await service.call("GET", "/v1/rotas", { key: keys["nora"] ?? "" });
   const [{ name, on_call: now, next }] = body.rotas;
-  assert.deepEqual([name, now.member, next.member, next.from], ["oncall", "owner:fay", "owner:sam", now.until]);
+  assert.deepEqual([name, now.member, next.member, next.from], ["oncall", person("fay"), person("sam"), now.until]);
 });
 
 test("of a rota only the person on call can approve, as of the vote, and the entry records it", async () => {

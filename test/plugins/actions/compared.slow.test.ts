@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { ApprovalMessage } from "../../../src/contract/notifier.ts";
 import { voteByLink } from "../../support/link-vote.ts";
 import { testNotifier } from "../../support/notifier.ts";
-import { startService } from "../../support/service.ts";
+import { startService, person } from "../../support/service.ts";
 
 const POLICY = `policy: pay
 rules:
@@ -18,7 +18,7 @@ async function start() {
     policy: POLICY,
     plugins: [pigeon.plugin],
     change: (config) =>
-      (config.channels = { finance: { notifier: "pigeon", people: [{ owner: "Anna", to: "anna" }] } }),
+      (config.channels = { finance: { notifier: "pigeon", people: [{ owner: person("Anna"), to: "anna" }] } }),
   });
   const submit = async (params: object, agent_id = "payer"): Promise<string> =>
     (await service.call("POST", "/v1/actions", { body: { agent_id, tool: "bank", operation: "pay", params } })).body
@@ -59,7 +59,7 @@ test("an approver, and the page of a link, see what is unusual, what differs, an
     assert.deepEqual(pick(read), expected);
     const [{ created_at, ...known }] = read.earlier_votes;
     assert.ok(Date.parse(created_at) > 0);
-    assert.deepEqual(known, { action_id: earlier, approver: "owner:anna", approve: false, reason: "too much" });
+    assert.deepEqual(known, { action_id: earlier, approver: person("anna"), approve: false, reason: "too much" });
     assert.equal(read.earlier_votes.length, 1);
     const second = (await pigeon.next(
       (one) => one.kind === "approval_requested" && (one as ApprovalMessage).action.id === id,

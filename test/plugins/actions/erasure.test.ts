@@ -118,7 +118,7 @@ describe("erasure", () => {
   });
 
   test("of a concurrent vote and erasure one succeeds, and an allowed action is not erased", async () => {
-    const { body } = await call("POST", "/v1/api-keys", { name: "approver", preset: "approver", owner: "Ben" });
+    const { body } = await call("POST", "/v1/api-keys", { name: "approver", preset: "approver" });
     for (let i = 0; i < 10; i++) {
       const { id } = await submit({ tool: "ask" });
       const token = (await call("GET", `/v1/actions/${id}`, undefined, body.key)).body.approval_token as string;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { definePlugin, type FactSource } from "../../../src/plugin.ts";
 import { until } from "../../support/wait.ts";
-import { makeKey, plainVotes, startService, type Service } from "../../support/service.ts";
+import { makeKey, plainVotes, startService, type Service, person } from "../../support/service.ts";
 
 const POLICY = `policy: accounts
 facts:
@@ -61,7 +61,7 @@ describe("facts and attributes", () => {
       change(config) {
         plainVotes(config);
         config.ledger.max_queue = 3;
-        config.groups = { gold: { members: ["agent:Mailer"] }, finance: { members: ["ada"] } };
+        config.groups = { gold: { members: ["agent:Mailer"] }, finance: { members: [person("ada")] } };
       },
     });
   });

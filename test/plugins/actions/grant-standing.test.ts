@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { auditStore } from "../../../src/testing/index.ts";
-import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
+import { invite, startPeople, type Person } from "../../support/people.ts";
 import { rawSqlite, type RawStore, type RawTable } from "../../support/raw-store.ts";
-import { makeKey, type Answer, type Service } from "../../support/service.ts";
+import { makeKey, type Answer, type Service, person } from "../../support/service.ts";
 
 const GRANTS = "grants: { for: 8h, count: 50 }";
 const POLICY = `policy: work
@@ -35,10 +35,10 @@ before(async () => {
     change(config) {
       config.approvals.trust_key_makers = true;
       config.groups = {
-        finance: { members: ["ann", "leo"] },
-        legal: { members: ["leo"] },
-        ops: { members: ["ann", "requester"] },
-        near: { members: ["tim"], agents: ["near-*"] },
+        finance: { members: [person("ann"), person("leo")] },
+        legal: { members: [person("leo")] },
+        ops: { members: [person("ann"), person("requester")] },
+        near: { members: [person("tim")], agents: ["near-*"] },
       };
     },
     storage(folder) {
@@ -47,7 +47,6 @@ before(async () => {
     },
   });
   raw = await rawSqlite(path);
-  for (const name of ["ann", "leo", "requester", "tim"]) await addUser(service, { name });
   ann = (await makeKey(service, { name: "ann", preset: "approver", owner: "ann" })).key;
   leo = (await makeKey(service, { name: "leo", preset: "approver", owner: "leo" })).key;
 });

@@ -1,7 +1,7 @@
 /** Members of a limited group see and approve only the actions of its agents and tools. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { makeKey, plainVotes, startService, type Service } from "../../support/service.ts";
+import { makeKey, plainVotes, startService, type Service, person } from "../../support/service.ts";
 
 const POLICY = `
 policy: ask
@@ -16,8 +16,8 @@ before(async () => {
     change(config) {
       plainVotes(config);
       config.groups = {
-        leads: { members: ["Linus"], agents: ["support-*"], tools: ["crm"] },
-        everyone: { members: ["linus", "ada"] },
+        leads: { members: [person("Linus")], agents: ["support-*"], tools: ["crm"] },
+        everyone: { members: [person("linus"), person("ada")] },
       };
     },
   });

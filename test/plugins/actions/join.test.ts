@@ -36,7 +36,7 @@ before(async () => {
     },
   });
   raw = await rawSqlite(path);
-  const body = { name: "Anna", preset: "approver", owner: "Anna" };
+  const body = { name: "Anna", preset: "approver" };
   approver = (await call("POST", "/v1/api-keys", body, service.admin)).body.key as string;
 });
 after(async () => {

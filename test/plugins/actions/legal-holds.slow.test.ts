@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { memoryStorage } from "../../../src/testing/index.ts";
-import { startService, type Answer, type Service, type ServiceOptions } from "../../support/service.ts";
+import { startService, type Answer, type Service, type ServiceOptions, addPerson } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
 
 const DAY = 86_400_000;
@@ -185,7 +185,7 @@ test("with release_approvals: 2, one person cannot release a hold", () =>
     const id = await client.submit();
     const { body } = await client.hold({ action: id });
     const scopes = { scopes: ["holds:write"] };
-    const ann = await client.keyWith("ann", { ...scopes, owner: "ann" });
+    const ann = await client.keyWith("ann", { ...scopes, owner: await addPerson(service, "ann") });
     const path = `/v1/holds/${body.id as string}/release`;
     const as = (key: string): Promise<Answer> => service.call("POST", path, { key, body: { reason: "settled" } });
     const first = await as(ann);

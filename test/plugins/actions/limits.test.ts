@@ -107,7 +107,7 @@ describe("limits", () => {
     const approver = (
       await service.call("POST", "/v1/api-keys", {
         key: service.admin,
-        body: { name: "approver", preset: "approver", owner: "approver" },
+        body: { name: "approver", preset: "approver" },
       })
     ).body.key as string;
     const token = (await service.call("GET", `/v1/actions/${three.id}`, { key: approver })).body

@@ -8,7 +8,7 @@ import { withFaults } from "../../../src/testing/faults.ts";
 import { deliveryRow } from "../../../src/testing/suite/rows.ts";
 import { UNKNOWN_DIGEST, voteByLink } from "../../support/link-vote.ts";
 import { testNotifier } from "../../support/notifier.ts";
-import { ASKED, waitForSignature, startService } from "../../support/service.ts";
+import { ASKED, waitForSignature, startService, person } from "../../support/service.ts";
 
 test("a request without a valid link token never reaches the lock that decisions need", async () => {
   let calls: (operation: string) => number = () => 0;
@@ -26,7 +26,7 @@ test("a request without a valid link token never reaches the lock that decisions
     const claims = {
       action_id: id,
       request_hash: row.request_hash,
-      approver: "owner:anna",
+      approver: person("anna"),
       expires_at: row.expires_at ?? 0,
     };
     const real = makeToken("link", claims, (message) => service.runtime.host.vault.mac("approval-link", message));
@@ -131,7 +131,7 @@ rules:
 `,
     plugins: [notifier.plugin],
     change: (config) => {
-      const people = (owner: string) => ({ notifier: "pigeon", people: [{ owner, to: owner }] });
+      const people = (name: string) => ({ notifier: "pigeon", people: [{ owner: person(name), to: name }] });
       config.channels = { first: people("ada"), auditors: people("ben"), others: people("cleo") };
     },
   });
@@ -176,7 +176,7 @@ rules:
     const claims = {
       action_id: allowed,
       request_hash: row?.request_hash ?? "",
-      approver: "owner:cleo",
+      approver: person("cleo"),
       expires_at: row?.expires_at ?? 0,
     };
     const token = makeToken("link", claims, (message) => service.runtime.host.vault.mac("approval-link", message));

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { ALLOWED, ASKED, startService, type Service } from "../../support/service.ts";
+import { ALLOWED, ASKED, startService, type Service, person, addPerson } from "../../support/service.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 let service: Service;
@@ -75,11 +75,11 @@ describe("pending actions", () => {
   it("are filtered, searched and sorted by the service, with the number of those that pass", async () => {
     const { body: bot } = await service.call("POST", "/v1/api-keys", {
       key: service.admin,
-      body: { name: "filtered", preset: "agent", agent_id: "filter-bot", owner: "Bea" },
+      body: { name: "filtered", preset: "agent", agent_id: "filter-bot", owner: await addPerson(service, "Bea") },
     });
     const { body: bea } = await service.call("POST", "/v1/api-keys", {
       key: service.admin,
-      body: { name: "bea", preset: "approver", owner: "Bea" },
+      body: { name: "bea", preset: "approver", owner: person("Bea") },
     });
     const send = (operation: string, params: object): Promise<string> =>
       submit({ agent_id: "filter-bot", tool: "bank", operation, params }, bot.key);
@@ -160,13 +160,13 @@ describe("GET /v1/me", () => {
   it("returns the identity and rights of any key, and rejects callers without one", async () => {
     const { body: made } = await service.call("POST", "/v1/api-keys", {
       key: service.admin,
-      body: { name: "narrow", scopes: ["metrics:read"], owner: "Ada" },
+      body: { name: "narrow", scopes: ["metrics:read"], owner: await addPerson(service, "Ada") },
     });
     const { body } = await service.call("GET", "/v1/me", { key: made.key });
     assert.deepEqual(body, {
-      principal: "owner:ada",
+      principal: person("ada"),
       scopes: ["metrics:read"],
-      key: { id: made.id, name: "narrow", owner: "Ada", agent_id: null, expires_at: null },
+      key: { id: made.id, name: "narrow", owner: person("Ada"), agent_id: null, expires_at: null },
     });
     const admin = (await service.call("GET", "/v1/me", { key: service.admin })).body;
     assert.ok(admin.scopes.includes("approvals:decide") && admin.scopes.includes("admin"));
@@ -180,14 +180,14 @@ describe("names of keys", () => {
   it("resolve ids, including those of revoked keys, but not for agents", async () => {
     const { body: gone } = await service.call("POST", "/v1/api-keys", {
       key: service.admin,
-      body: { name: "gone", preset: "approver", owner: "gone" },
+      body: { name: "gone", preset: "approver", owner: await addPerson(service, "gone") },
     });
     await service.call("DELETE", `/v1/api-keys/${gone.id}`, { key: service.admin });
     const nowhere = "019346a0-0000-7000-8000-000000000000";
     const { body } = await service.call("GET", `/v1/api-keys/names?ids=${gone.id},${nowhere},${gone.id}`, {
       key: service.admin,
     });
-    assert.deepEqual(body, { keys: [{ id: gone.id, name: "gone", owner: "gone" }] });
+    assert.deepEqual(body, { keys: [{ id: gone.id, name: "gone", owner: person("gone") }] });
     assert.equal((await service.call("GET", `/v1/api-keys/names?ids=${gone.id}`)).status, 403);
     for (const ids of ["", "x", `${gone.id},`, Array.from({ length: 101 }, () => nowhere).join(",")])
       assert.equal(

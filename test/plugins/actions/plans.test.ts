@@ -1,9 +1,9 @@
 /** Plans: actions that are submitted at once and approved as one list, and started one by one. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { addUser, invite, startPeople } from "../../support/people.ts";
+import { invite, startPeople } from "../../support/people.ts";
 import { signature } from "../../support/signed-votes.ts";
-import { makeKey, plainVotes, type Answer, type Service } from "../../support/service.ts";
+import { makeKey, plainVotes, type Answer, type Service, person } from "../../support/service.ts";
 
 const POLICY = `
 policy: ask
@@ -32,10 +32,12 @@ before(async () => {
     change(config) {
       plainVotes(config);
       config.approvals.max_pending_per_key = 102;
-      config.groups = { finance: { members: ["fin"], tools: ["*"] }, narrow: { members: ["nora"], tools: ["crm"] } };
+      config.groups = {
+        finance: { members: [person("fin")], tools: ["*"] },
+        narrow: { members: [person("nora")], tools: ["crm"] },
+      };
     },
   });
-  for (const name of ["ada", "bob", "eve", "fin", "nora", "x"]) await addUser(service, { name });
   agent = (await makeKey(service, { name: "adas agent", owner: "ada", preset: "agent", agent_id: "bot" })).key;
   bob = (await makeKey(service, { name: "bob", owner: "bob", preset: "approver" })).key;
   eve = (await makeKey(service, { name: "eve", owner: "eve", preset: "approver" })).key;
@@ -188,7 +190,7 @@ test("a quorum of two counts votes on the same list, and a strike voids the earl
   assert.deepEqual(statuses(struck.body), ["denied", "pending_approval"], "bob approved another list");
   assert.deepEqual(
     struck.body.actions[1].approvals.map(({ approver }: any) => approver),
-    ["owner:eve"],
+    [person("eve")],
   );
   assert.deepEqual(statuses((await answer(other.id, bob)).body), ["denied", "approved"], "bob approves the new one");
 });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { auditStore } from "../../../src/testing/index.ts";
 import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
-import { makeKey, plainVotes, type Answer, type Service } from "../../support/service.ts";
+import { makeKey, plainVotes, type Answer, type Service, person } from "../../support/service.ts";
 import { signature } from "../../support/signed-votes.ts";
 
 const POLICY = `
@@ -45,7 +45,7 @@ test("a question reaches the agent, its answer the approvers, and the ledger has
   const [question] = (await read(id, agent)).questions;
   assert.deepEqual(
     [question.number, question.asked_by, question.question, question.answer],
-    [1, "owner:bob", "Which customer?", null],
+    [1, person("bob"), "Which customer?", null],
   );
   assert.equal((await answer(id, { answer: HOSTILE })).status, 200);
   assert.equal((await answer(id, { answer: HOSTILE })).status, 200, "repeating it changes nothing");
@@ -97,7 +97,7 @@ test("the person behind the agent cannot use up the questions of other approvers
   const id = await submit();
   const scopes = ["approvals:decide", "actions:read"];
   const own = await makeKey(service, { name: "adas own", owner: "ada", scopes });
-  const shop = await makeKey(service, { name: "adas shop", owner: "Ada ", scopes });
+  const shop = await makeKey(service, { name: "adas shop", owner: "ada", scopes });
   assert.equal((await ask(id, "one?", own.key)).status, 200);
   assert.equal((await ask(id, "two?", shop.key)).status, 200);
   for (const key of [own.key, shop.key]) assert.equal((await ask(id, "three?", key)).body.code, "TOO_MANY_QUESTIONS");

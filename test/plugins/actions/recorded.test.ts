@@ -15,6 +15,8 @@ import {
   startService,
   type Answer,
   type Service,
+  person,
+  addPerson,
 } from "../../support/service.ts";
 
 let service: Service;
@@ -32,8 +34,8 @@ before(async () => {
     },
   });
   raw = await rawSqlite(path);
-  for (const owner of ["Anna", "Ben"]) {
-    const body = { name: owner, preset: "approver", owner };
+  for (const name of ["Anna", "Ben"]) {
+    const body = { name, preset: "approver", owner: await addPerson(service, name) };
     approvers.push((await service.call("POST", "/v1/api-keys", { key: service.admin, body })).body.key as string);
   }
 });
@@ -75,7 +77,7 @@ test("a quorum that was lowered in the store is not met by one vote", async () =
 test("a vote that was added or inverted in the store does not count", async () => {
   const { id } = await submit(ASKED_TWO);
   assert.equal((await vote(id, approvers[0])).status, 200);
-  for (const values of [{ principal: "owner:carla" }, { key_id: "another" }, { approve: 0 }, { reason: "yes" }]) {
+  for (const values of [{ principal: person("carla") }, { key_id: "another" }, { approve: 0 }, { reason: "yes" }]) {
     const [was] = await service.storage.approvals(id);
     await alter("approvals", id, values);
     assert.deepEqual(said(await vote(id, approvers[1])), ALTERED, JSON.stringify(values));
@@ -91,7 +93,7 @@ test("a vote that was added or inverted in the store does not count", async () =
 
 test("the submitter and the displayed request cannot be changed in the store", async () => {
   for (const values of [
-    { submitted_owner: "Carla" },
+    { submitted_owner: person("Carla") },
     { submitted_by: "another" },
     { submitted_agent: "another" },
     { agent_id: "another" },

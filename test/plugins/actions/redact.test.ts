@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { definePlugin, type Plugin, type ReviewRequest } from "../../../src/plugin.ts";
 import { testNotifier } from "../../support/notifier.ts";
-import { makeKey, startService, type Service } from "../../support/service.ts";
+import { makeKey, startService, type Service, person } from "../../support/service.ts";
 
 const POLICY = `
 policy: cards
@@ -52,7 +52,7 @@ before(async () => {
     plugins: [{ plugin: reviewer, options: {}, origin: "reviewer" }, pigeon.plugin],
     change: (config) => {
       config.approvals.trust_key_makers = true;
-      config.channels = { desk: { notifier: "pigeon", people: [{ owner: "bob" }] } };
+      config.channels = { desk: { notifier: "pigeon", people: [{ owner: person("bob") }] } };
     },
   });
   agent = (await makeKey(service, { name: "adas agent", owner: "ada", preset: "agent", agent_id: "bot" })).key;

@@ -5,7 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { auditStore } from "../../../src/testing/index.ts";
 import { rawSqlite, type RawRow, type RawStore, type RawTable } from "../../support/raw-store.ts";
-import { makeKey, startService, type Answer, type Service } from "../../support/service.ts";
+import { makeKey, startService, type Answer, type Service, person } from "../../support/service.ts";
 
 const HOUR = 3_600_000;
 const LATER = 1000 * HOUR;
@@ -98,7 +98,7 @@ describe("a rejection", () => {
     const action = await read(id);
     assert.deepEqual([action.status, action.decision, action.denied_by], ["denied", "require_approval", "person"]);
     const { rejected_at, holds_until, ...rest } = action.rejection;
-    assert.deepEqual(rest, { action_id: id, approver: "owner:alice", reason: WORDS });
+    assert.deepEqual(rest, { action_id: id, approver: person("alice"), reason: WORDS });
     assert.equal(Date.parse(holds_until) - Date.parse(rejected_at), 24 * HOUR);
     assert.equal((await entriesOf(id)).at(-1).rejection_until, holds_until);
   });
@@ -113,13 +113,16 @@ describe("a rejection", () => {
       assert.deepEqual(outcome(again), REFUSED);
       assert.deepEqual(again.body.rejection, rejection);
       assert.deepEqual([again.body.decision, again.body.approvals_needed], ["deny", null]);
-      assert.equal(again.body.reason, `rejected by alice at ${rejection.rejected_at}: ${WORDS}`);
+      assert.equal(
+        again.body.reason,
+        `rejected by the user ${person("alice").slice("user:".length)} at ${rejection.rejected_at}: ${WORDS}`,
+      );
       assert.deepEqual([again.body.policy, again.body.rule], ["work", "ask"]);
       const [entry] = await entriesOf(again.body.id);
       assert.deepEqual([entry.status, entry.denied_by, entry.decision.approval], ["denied", "earlier_rejection", null]);
       assert.deepEqual(entry.facts.rejection, {
         action_id: id,
-        approver: "owner:alice",
+        approver: person("alice"),
         comment: WORDS,
         at: rejection.rejected_at,
         until: rejection.holds_until,
@@ -147,7 +150,10 @@ describe("a rejection", () => {
     const id = await rejected(body, null);
     const again = await submit(body);
     assert.equal(again.body.rejection.reason, null);
-    assert.equal(again.body.reason, `rejected by alice at ${(await read(id)).rejection.rejected_at}`);
+    assert.equal(
+      again.body.reason,
+      `rejected by the user ${person("alice").slice("user:".length)} at ${(await read(id)).rejection.rejected_at}`,
+    );
   });
 
   test("a rejection returns its comment as one bounded line", async () => {
@@ -267,7 +273,7 @@ describe("lifting a rejection", () => {
     const entry = (await entriesOf(id)).at(-1);
     assert.deepEqual(
       [entry.type, entry.verdict, entry.by.owner, entry.comment, entry.status, entry.rejection_until],
-      ["approval", "rejection_lifted", "bob", "a misunderstanding", "denied", null],
+      ["approval", "rejection_lifted", person("bob"), "a misunderstanding", "denied", null],
     );
     assert.deepEqual(outcome(await submit(body)), ASKED_AGAIN);
   });

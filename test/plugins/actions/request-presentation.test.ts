@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { ApprovalMessage } from "../../../src/contract/notifier.ts";
 import { listMessageFacts } from "../../../src/delivery/approval-message-text.ts";
 import { testNotifier } from "../../support/notifier.ts";
-import { startService } from "../../support/service.ts";
+import { startService, person } from "../../support/service.ts";
 
 const POLICY = `policy: pay
 rules:
@@ -20,7 +20,7 @@ test("a pending action lists the parameters to display first, in every response 
     policy: POLICY,
     plugins: [pigeon.plugin],
     change: (config) =>
-      (config.channels = { finance: { notifier: "pigeon", people: [{ owner: "Anna", to: "anna" }] } }),
+      (config.channels = { finance: { notifier: "pigeon", people: [{ owner: person("Anna"), to: "anna" }] } }),
   });
   try {
     const submit = async (amount: number): Promise<Record<string, unknown>> =>

@@ -7,7 +7,7 @@ import { hashLeaf } from "../../../src/domain/merkle.ts";
 import { auditStore } from "../../../src/testing/index.ts";
 import { signature, signVotes } from "../../support/signed-votes.ts";
 import { createAuthenticator } from "../../support/authenticator.ts";
-import { addUser, confirmChange, enrol, invite, ORIGIN, startPeople, type Person } from "../../support/people.ts";
+import { confirmChange, enrol, invite, ORIGIN, startPeople, type Person } from "../../support/people.ts";
 import { makeKey, plainVotes, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `
@@ -29,10 +29,10 @@ let bob: string;
 let person: Person;
 before(async () => {
   service = await startPeople({ policy: POLICY, change: plainVotes });
-  agent = (await makeKey(service, { name: "adas agent", owner: "ada", preset: "agent", agent_id: "bot" })).key;
-  ada = (await makeKey(service, { name: "ada", owner: "ada", preset: "approver" })).key;
   person = await invite(service, { name: "Ada", roles: ["approver"] });
-  await addUser(service, { name: "bob" });
+  const owner = person.principal;
+  agent = (await makeKey(service, { name: "adas agent", owner, preset: "agent", agent_id: "bot" })).key;
+  ada = (await makeKey(service, { name: "ada", owner, preset: "approver" })).key;
   bob = (await makeKey(service, { name: "bob", owner: "bob", preset: "approver" })).key;
 });
 after(() => service.close());

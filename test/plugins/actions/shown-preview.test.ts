@@ -9,7 +9,7 @@ import { decodeEntry, type ApprovalEntry } from "../../../src/domain/entries.ts"
 import { makeToken } from "../../../src/domain/tokens.ts";
 import { voteByLink } from "../../support/link-vote.ts";
 import { testNotifier } from "../../support/notifier.ts";
-import { makeKey, startService, type Answer, type Service } from "../../support/service.ts";
+import { makeKey, startService, type Answer, type Service, person } from "../../support/service.ts";
 
 const policy = (preview: string | null): string => `policy: pay
 rules:
@@ -26,7 +26,7 @@ before(async () => {
     plugins: [testNotifier().plugin],
     change(config) {
       config.approvals.trust_key_makers = true;
-      config.channels = { finance: { notifier: "pigeon", people: [{ owner: "dana", to: "dana" }] } };
+      config.channels = { finance: { notifier: "pigeon", people: [{ owner: person("dana"), to: "dana" }] } };
     },
   });
   approver = (await makeKey(service, { name: "ann", preset: "approver", owner: "ann" })).key;
@@ -56,7 +56,7 @@ async function linkOf(id: string): Promise<string> {
   const row = await service.storage.action(id);
   assert.ok(row !== null);
   const { request_hash, expires_at } = row;
-  const claims = { action_id: id, request_hash, approver: "owner:dana", expires_at: expires_at ?? 0 };
+  const claims = { action_id: id, request_hash, approver: person("dana"), expires_at: expires_at ?? 0 };
   return makeToken("link", claims, (message) => service.runtime.host.vault.mac("approval-link", message));
 }
 async function recordedPreviews(id: string): Promise<(string | null)[]> {

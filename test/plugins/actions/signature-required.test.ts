@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import type { ApprovalMessage } from "../../../src/contract/notifier.ts";
 import { testNotifier } from "../../support/notifier.ts";
 import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
-import { makeKey, plainVotes, type Service } from "../../support/service.ts";
+import { makeKey, plainVotes, type Service, person } from "../../support/service.ts";
 import { signVotes } from "../../support/signed-votes.ts";
 
 const POLICY = `
@@ -28,7 +28,7 @@ before(async () => {
     plugins: [pigeon.plugin],
     change(config) {
       plainVotes(config);
-      config.channels = { desk: { notifier: "pigeon", people: [{ owner: "Anna", to: "anna" }] } };
+      config.channels = { desk: { notifier: "pigeon", people: [{ owner: person("Anna"), to: "anna" }] } };
     },
   });
   agent = (await makeKey(service, { name: "bot", preset: "agent", agent_id: "bot" })).key;

@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { createUsersAuditor } from "../../../src/audit/users.ts";
 import { commitDigest, sha256Hex, utf8 } from "../../../src/core.ts";
 import { addUser, invite, ORIGIN, startPeople, type Person } from "../../support/people.ts";
-import { makeKey, plainVotes, type Service } from "../../support/service.ts";
+import { makeKey, plainVotes, type Service, person } from "../../support/service.ts";
 import { signature, signVotes } from "../../support/signed-votes.ts";
 
 const POLICY = `
@@ -187,7 +187,7 @@ test("the audit finds every alteration of a signed vote", async () => {
     "the opposite vote": { verdict: "deny" },
     "another user": { by: { ...by, principal: `user:${eve.id}` } },
     "another user's passkey": { gesture: { ...gesture, credential_id: eve.passkey.id } },
-    "an API key": { by: { ...by, principal: "owner:bob" } },
+    "an API key": { by: { ...by, principal: person("bob") } },
     "another decision": { gesture: { ...gesture, decision: "0".repeat(64) } },
     "another signature": { gesture: { ...gesture, signature: flipped.toString("base64url") } },
     "another preview": { gesture: { ...gesture, preview: "0".repeat(64) } },

@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { startService, type Answer, type Service } from "../../support/service.ts";
+import { addPerson, startService, type Answer, type Service, person } from "../../support/service.ts";
 
 const POLICY = `policy: pay
 rules:
@@ -45,7 +45,7 @@ describe("measured oversight", () => {
   before(async () => {
     service = await startService({ policy: POLICY, change: (config) => (config.approvals.trust_key_makers = true) });
     for (const owner of ["ada", "ben"]) {
-      const body = { name: owner, preset: "approver", owner };
+      const body = { name: owner, preset: "approver", owner: await addPerson(service, owner) };
       keys.set(owner, (await service.call("POST", "/v1/api-keys", { key: service.admin, body })).body.key as string);
     }
     since = Date.now();
@@ -94,7 +94,7 @@ describe("measured oversight", () => {
     ]);
     const [ada, ben] = body.approvers;
     assert.deepEqual(ada, {
-      approver: "owner:ada",
+      approver: person("ada"),
       policy: "pay",
       rule: "refunds",
       votes: 10,
@@ -104,7 +104,7 @@ describe("measured oversight", () => {
       ...timesOf("ada"),
     });
     assert.deepEqual(ben, {
-      approver: "owner:ben",
+      approver: person("ben"),
       policy: "pay",
       rule: "payouts",
       votes: 4,

@@ -1,51 +1,61 @@
-/** Owners of keys: who can be one, and that an unknown owner makes no self-approval possible. */
+/** Owners of keys: who can be one, and that neither a name nor an unknown owner makes one person count as two. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { buildKeyEntry } from "../../../src/domain/change-entries.ts";
+import { digestEmail } from "../../../src/domain/person-reference.ts";
 import { makeToken } from "../../../src/domain/tokens.ts";
 import { auditStore } from "../../../src/testing/index.ts";
 import { voteByLink } from "../../support/link-vote.ts";
 import { testNotifier } from "../../support/notifier.ts";
 import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
-import { makeKey, type Answer, type Service } from "../../support/service.ts";
+import { addPerson, type Answer, makeKey, person, type Service } from "../../support/service.ts";
 
 const POLICY = `
 policy: ask
 rules:
   - { name: two, tool: two, effect: require_approval, approval: { quorum: 2 } }
+  - { name: groups, tool: groups, effect: require_approval, approval: { approvers: [{ group: finance }, { group: security }] } }
   - { name: apart, tool: apart, effect: require_approval, approval: { exclude_requester_groups: true } }
   - { name: ask, effect: require_approval, approval: { notify: [desk] } }
 `;
 const UNKNOWN = "user:019346a0-0000-7000-8000-000000000000";
+const ISSUER = "https://login.example.com";
 
 let service: Service;
 let ada: Person;
+let bob: Person;
 let n = 0;
-/** Keys from before the first user enrolled. */
-const early = { agent: "", approver: "" };
+/** Keys from before the first user enrolled. The old approver key is in the group `security`. */
+const early = { agent: "", approver: "", manager: "" };
 
 before(async () => {
-  const notifier = testNotifier();
   service = await startPeople({
     policy: POLICY,
-    plugins: [notifier.plugin],
+    plugins: [testNotifier().plugin],
     change(config) {
-      config.channels = { desk: { notifier: "pigeon", people: [{ owner: "Anna", to: "anna" }] } };
-      config.groups = { near: { members: ["Carl"], tools: ["near"] }, finance: { members: ["Bea"] } };
+      // One admin key creates all keys. What is tested here is who owns them.
+      config.approvals.trust_key_makers = true;
+      config.stop.lift_approvals = 2;
+      config.legal_hold.release_approvals = 2;
+      config.channels = { desk: { notifier: "pigeon", people: [{ owner: person("Anna"), to: "anna" }] } };
+      config.groups = {
+        near: { members: [person("Carl")], tools: ["near"] },
+        finance: { members: [person("Bea")] },
+        security: { members: ["eve@example.com", `${ISSUER}#eve`] },
+      };
     },
   });
 });
 after(() => service.close());
 
-const create = (body: object): Promise<Answer> =>
-  service.call("POST", "/v1/api-keys", {
-    key: service.admin,
-    body: { name: `key ${++n}`, preset: "approver", ...body },
-  });
-const owner = async (body: object): Promise<string> => {
-  const made = await create(body);
-  assert.equal(made.status, 201, JSON.stringify(made.body));
-  return made.body.owner as string;
-};
+const create = (body: object, key = service.admin): Promise<Answer> =>
+  service.call("POST", "/v1/api-keys", { key, body: { name: `key ${++n}`, preset: "approver", ...body } });
+async function made(body: object): Promise<{ id: string; key: string; owner: string | null }> {
+  const answer = await create(body);
+  assert.equal(answer.status, 201, JSON.stringify(answer.body));
+  return answer.body;
+}
+const ownerOf = async (body: object): Promise<string | null> => (await made(body)).owner;
 async function refused(body: object, message: RegExp): Promise<void> {
   const { status, body: problem } = await create({ name: "never made", ...body });
   assert.deepEqual([status, problem.code, problem.errors?.[0]?.pointer], [422, "VALIDATION_FAILED", "/owner"]);
@@ -69,109 +79,196 @@ async function voteAs(person: Person, id: string): Promise<Answer> {
   const { body } = await person.call("GET", `/v1/actions/${id}`);
   return person.call("POST", `/v1/actions/${id}/approval`, { approve: true, token: body.approval_token });
 }
-async function voteAsRecipient(id: string, owner: string): Promise<unknown[]> {
+const said = ({ status, body }: Answer): unknown[] => [status, body.code ?? body.status];
+async function voteAsRecipient(id: string, approver: string): Promise<unknown[]> {
   const row = await service.storage.action(id);
-  const claims = {
-    action_id: id,
-    request_hash: row?.request_hash ?? "",
-    approver: `owner:${owner}`,
-    expires_at: row?.expires_at ?? 0,
-  };
+  const claims = { action_id: id, request_hash: row?.request_hash ?? "", approver, expires_at: row?.expires_at ?? 0 };
   const token = makeToken("link", claims, (message) => service.runtime.host.vault.mac("approval-link", message));
-  const voted = await voteByLink(service, token, true);
-  return [voted.status, voted.body.code];
+  return said(await voteByLink(service, token, true));
 }
 async function blockedFor(id: string, key: string): Promise<string | undefined> {
   const { body } = await service.call("GET", `/v1/actions/${id}`, { key });
   return body.approval_terms.blocked?.code as string | undefined;
 }
+const changeUser = async (id: string, body: object): Promise<void> => {
+  const { status, body: problem } = await service.call("PATCH", `/v1/users/${id}`, { key: service.admin, body });
+  assert.equal(status, 200, JSON.stringify(problem));
+};
+const end = (id: string): Promise<Answer> =>
+  service.call("POST", `/v1/users/${id}/end`, { key: service.admin, body: {} });
+const statusOf = async (key: string): Promise<number> => (await service.call("GET", "/v1/me", { key })).status;
 
-test("until the first user has enrolled, any name can own a key, but no unknown user", async () => {
-  early.agent = (await makeKey(service, { name: "early bot", agent_id: "bot", owner: "Team" })).key;
-  early.approver = (await makeKey(service, { name: "early hand", preset: "approver", owner: "Hand" })).key;
+test("until the first user has enrolled, a key needs no owner, and a name is none", async () => {
+  early.agent = (await makeKey(service, { name: "early bot", agent_id: "bot" })).key;
+  early.approver = (await makeKey(service, { name: "early hand", preset: "approver" })).key;
+  const scopes = ["stop:write", "holds:write", "actions:read", "approvals:decide"];
+  early.manager = (await makeKey(service, { name: "early manager", scopes })).key;
+  for (const owner of ["Hand", "owner:hand", "hand@", "user:", "key:1"])
+    await refused({ owner }, /identifies no one; give `user:<id>`/);
   await refused({ owner: UNKNOWN }, /no user is "user:/);
-  const id = await submit(early.agent);
-  assert.equal(await blockedFor(id, early.approver), undefined);
+  assert.equal(await blockedFor(await submit(early.agent), early.approver), undefined);
 });
 
-test("once people sign in, the owner of a new key must be an active user, by name or id", async () => {
+test("once people sign in, the owner of a new key is an active user, by id, verified address or account, and by no name", async () => {
   ada = await invite(service, { name: "Ada", roles: ["approver", "key_manager"] });
-  assert.equal(await owner({ owner: " ADA " }), "Ada");
-  assert.equal(await owner({ owner: `user:${ada.id}` }), "Ada");
-  for (const preset of ["approver", "admin", "agent"])
-    await refused({ owner: "Nobody", preset }, /no user is named "Nobody"/);
+  bob = await invite(service, { name: "Bob", roles: ["approver"], groups: ["finance"] });
+  const eve = await addPerson(service, "Eve", {
+    email: digestEmail("eve@example.com"),
+    identities: [{ issuer: ISSUER, subject: "eve" }],
+  });
+  assert.equal(await ownerOf({ owner: `user:${ada.id}` }), `user:${ada.id}`);
+  assert.equal(await ownerOf({ owner: "EVE@Example.com" }), eve);
+  assert.equal(await ownerOf({ owner: `${ISSUER}#eve` }), eve);
+  await refused({ owner: "Ada" }, /"Ada" identifies no one/);
+  await refused({ owner: "mallory@example.com" }, /no user is "mallory@example.com"/);
+  for (const account of [`${ISSUER}#EVE`, `${ISSUER}/#eve`]) await refused({ owner: account }, /no user is/);
   await refused({ owner: UNKNOWN }, /no user is "user:/);
-  const twins = [await addUser(service, { name: "Twin" }), await addUser(service, { name: "Twin" })];
-  await refused({ owner: "twin" }, /2 users are named "twin"/);
-  assert.equal(await owner({ owner: `user:${twins[0].user.id}` }), "Twin");
-  const { user } = await addUser(service, { name: "Gone" });
-  await service.call("POST", `/v1/users/${user.id}/end`, { key: service.admin, body: {} });
-  for (const ended of ["Gone", `user:${user.id}`]) await refused({ owner: ended }, /was deactivated/);
+  await addPerson(service, "Evan", { email: digestEmail("shared@example.com") });
+  await addPerson(service, "Evelyn", { email: digestEmail("shared@example.com") });
+  await refused(
+    { owner: "shared@example.com" },
+    /is the address of 2 users \(user:.*, user:.*\); refer to one as user/,
+  );
+  const { user } = await addUser(service, { name: "Gone", roles: ["approver"] });
+  await end(user.id);
+  await refused({ owner: `user:${user.id}` }, /was deactivated/);
+  for (const preset of ["approver", "admin"]) await refused({ preset, owner: null }, /needs an owner/);
+});
+
+test("a key has at most the rights of its owner, also after the owner loses a role", async () => {
+  const { user } = await addUser(service, { name: "Vic", roles: ["viewer"] });
+  const owner = `user:${user.id}`;
+  await refused({ owner }, /the roles of "Vic" \(user:.*\) do not include approvals:decide/);
+  await refused({ owner, preset: "admin" }, /do not include admin/);
+  assert.equal(await ownerOf({ owner, preset: "agent", agent_id: "bot" }), owner);
+  await changeUser(user.id, { roles: ["approver"] });
+  const id = await submit(service.agent);
+  for (const more of [{}, { agent_id: "bot" }]) {
+    await changeUser(user.id, { roles: ["approver"] });
+    const { key } = await made({ owner, ...more });
+    if (!("agent_id" in more)) assert.equal(await blockedFor(id, key), undefined);
+    await changeUser(user.id, { roles: ["viewer"] });
+    const { body } = await service.call("GET", `/v1/actions/${id}`, { key: service.admin });
+    const vote = { approve: true, token: body.approval_token };
+    assert.deepEqual(said(await service.call("POST", `/v1/actions/${id}/approval`, { key, body: vote })), [
+      403,
+      "INSUFFICIENT_SCOPE",
+    ]);
+  }
 });
 
 test("a key that a user creates belongs to that user, who cannot approve what it submits", async () => {
   const body = { name: "adas bot", preset: "agent", agent_id: "bot" };
-  const made = await ada.call("POST", "/v1/api-keys", body);
-  assert.deepEqual([made.status, made.body.owner], [201, "Ada"]);
-  const id = await submit(made.body.key);
+  const ofAda = await ada.call("POST", "/v1/api-keys", body);
+  assert.deepEqual([ofAda.status, ofAda.body.owner], [201, `user:${ada.id}`]);
+  const id = await submit(ofAda.body.key);
   assert.equal((await ada.call("GET", `/v1/actions/${id}`)).body.approval_terms.blocked.code, "SELF_APPROVAL");
   const shared = await ada.call("POST", "/v1/api-keys", { ...body, name: "no one's bot", owner: null });
   assert.deepEqual([shared.status, shared.body.owner], [201, null]);
-  const manager = await makeKey(service, {
+  const manager = await made({
     name: "adas manager",
-    owner: "Ada",
+    owner: `user:${ada.id}`,
+    preset: undefined,
     scopes: ["keys:manage", "actions:submit"],
   });
-  const terms = { scopes: ["actions:submit"], agent_id: "bot" };
-  for (const [name, more, wanted] of [
-    ["made by her key", {}, "Ada"],
-    ["no one's second bot", { owner: null }, null],
+  const terms = { preset: undefined, scopes: ["actions:submit"], agent_id: "bot" };
+  for (const [more, wanted] of [
+    [{}, `user:${ada.id}`],
+    [{ owner: null }, null],
   ] as const)
-    assert.equal(
-      (await service.call("POST", "/v1/api-keys", { key: manager.key, body: { name, ...terms, ...more } })).body.owner,
-      wanted,
-    );
+    assert.equal((await create({ ...terms, ...more }, manager.key)).body.owner, wanted);
+});
+
+test("a guest who took the names of others is neither of them, and shares nothing with them", async () => {
+  const guest = await invite(service, { name: "Ada" });
+  await changeUser(guest.id, { name: "Bob" });
+  await changeUser(guest.id, { name: "Anna" });
+  const ofAda = await made({ owner: `user:${ada.id}` });
+  const bot = await makeKey(service, { name: "guests bot", agent_id: "bot", owner: `user:${guest.id}` });
+  const id = await submit(bot.key, "two");
+  assert.deepEqual(said(await voteAs(ada, id)), [200, "pending_approval"], "Ada is not behind the guest's agent");
+  assert.deepEqual(said(await voteAs(bob, id)), [200, "approved"], "Ada and Bob are two people");
+  const asked = await submit(bot.key);
+  assert.deepEqual(await recipientsOf(asked), ["anna"], "Anna is still notified");
+  const { body } = await end(guest.id);
+  assert.deepEqual(body.revoked_keys, [bot.id]);
+  assert.equal(await statusOf(ofAda.key), 200);
+});
+
+test("a person and their older key without an owner are one person in quorums, groups, lifts and releases", async () => {
+  for (const [first, second] of [
+    [early.approver, ada],
+    [ada, early.approver],
+  ] as const) {
+    const id = await submit(service.agent, "two");
+    const vote = (voter: string | Person): Promise<Answer> =>
+      typeof voter === "string" ? voteWithKey(id, voter) : voteAs(voter, id);
+    assert.equal((await vote(first)).body.status, "pending_approval");
+    const late = await vote(second);
+    assert.notEqual(late.body.status, "approved");
+    assert.equal((await voteAs(bob, id)).body.status, "approved");
+  }
+  await changeUser(ada.id, { groups: ["finance"] });
+  const eve = (await made({ owner: person("Eve") })).key;
+  const both = await submit(service.agent, "groups");
+  assert.equal((await voteAs(ada, both)).body.status, "pending_approval");
+  assert.deepEqual(said(await voteWithKey(both, early.approver)), [409, "ALREADY_VOTED"]);
+  assert.equal((await voteWithKey(both, eve)).body.status, "approved", "by the address in the group");
+  await changeUser(ada.id, { groups: [], roles: ["admin"] });
+
+  const stop = await ada.call("POST", "/v1/stop", { reason: "a test", tool: "nothing" });
+  const lift = `/v1/stop/${stop.body.id as string}/lift`;
+  await ada.call("POST", lift, { reason: "mine" });
+  assert.deepEqual(said(await service.call("POST", lift, { key: early.manager, body: { reason: "mine" } })), [
+    409,
+    "ALREADY_VOTED",
+  ]);
+  const hold = await ada.call("POST", "/v1/holds", { reason: "a test", agent: "bot" });
+  const release = `/v1/holds/${hold.body.id as string}/release`;
+  const first = await service.call("POST", release, { key: early.manager, body: { reason: "mine" } });
+  assert.equal(first.status, 202, JSON.stringify(first.body));
+  const second = await ada.call("POST", release, { reason: "mine" });
+  assert.equal(second.status, 202, JSON.stringify(second.body));
+  await changeUser(ada.id, { roles: ["approver", "key_manager"] });
 });
 
 test("once people sign in, a key without an owner cannot approve a person's actions, and does not add to a quorum", async () => {
-  const { key } = await makeKey(service, { name: "adas third bot", agent_id: "bot", owner: "Ada" });
-  assert.equal(await blockedFor(await submit(key), service.admin), "SELF_APPROVAL");
-  const bob = await invite(service, { name: "Bob", roles: ["approver"] });
-  const id = await submit(service.agent, "two");
-  assert.equal((await voteWithKey(id, service.admin)).body.status, "pending_approval");
-  assert.equal((await voteAs(ada, id)).body.status, "pending_approval", "Ada might hold the admin key");
-  assert.equal((await voteAs(bob, id)).body.status, "approved");
+  const { key } = await made({ preset: "agent", agent_id: "bot", owner: `user:${ada.id}` });
+  for (const voter of [service.admin, early.approver])
+    assert.equal(await blockedFor(await submit(key), voter), "SELF_APPROVAL");
   const other = await submit(service.agent, "two");
   await voteAs(ada, other);
   assert.equal(await blockedFor(other, service.admin), "ALREADY_VOTED");
 });
 
-test("if only one of the two owners is a user, no session, key or link approves", async () => {
-  const ofTeam = await submit(early.agent);
-  const read = (await ada.call("GET", `/v1/actions/${ofTeam}`)).body;
-  assert.deepEqual([read.approval_terms.blocked.code, read.approval_token], ["SELF_APPROVAL", undefined]);
-  assert.match(read.approval_terms.blocked.detail, /is not a user/);
-  const { key } = await makeKey(service, { name: "adas second bot", agent_id: "bot", owner: "Ada" });
-  const ofAda = await submit(key);
-  assert.equal(await blockedFor(ofAda, early.approver), "SELF_APPROVAL");
-  assert.deepEqual(await voteAsRecipient(ofAda, "anna"), [403, "SELF_APPROVAL"]);
+test("a key whose owner is the name of a person, as in an earlier store, has no rights and is reported", async () => {
+  const { row, value } = service.runtime.host.keys.mint({
+    name: "of the past",
+    scopes: ["approvals:decide", "actions:read", "actions:submit"],
+    owner: "ada",
+    now: service.runtime.host.clock(),
+  });
+  await service.runtime.host.ledger.transact(async (tx) => {
+    await tx.insertKey({ ...row, created_at: tx.now });
+    tx.record(buildKeyEntry("created", row, tx.now, null));
+  });
+  const id = await submit(service.agent, "two");
+  assert.deepEqual(said(await service.call("GET", `/v1/actions/${id}`, { key: value })), [403, "INSUFFICIENT_SCOPE"]);
   const { warnings } = await auditStore(service.storage);
-  for (const name of ["Team", "Hand"])
-    assert.ok(
-      warnings.some((warning) => warning.includes(`has the owner "${name}", who is not a user`)),
-      warnings.join("\n"),
-    );
+  assert.ok(
+    warnings.some((warning) => warning.includes('has the owner "ada", who is not a user')),
+    warnings.join("\n"),
+  );
 });
 
 test("a key that another key created is only in groups of its creator, and sees only what the creator sees", async () => {
-  for (const name of ["Carl", "Bea"]) await addUser(service, { name });
   const scopes = ["keys:manage", "approvals:decide", "actions:read", "actions:submit", "actions:read_own"];
   const maker = await makeKey(service, { name: "carls manager", owner: "Carl", scopes });
-  const made = await makeKey(service, { name: "beas key", owner: "Bea", scopes: scopes.slice(1, 3) }, maker.key);
+  const ofBea = await makeKey(service, { name: "beas key", owner: "Bea", scopes: scopes.slice(1, 3) }, maker.key);
   const far = await submit(service.agent, "far");
   const near = await submit(service.agent, "near");
   const seen = async (id: string): Promise<number> =>
-    (await service.call("GET", `/v1/actions/${id}`, { key: made.key })).status;
+    (await service.call("GET", `/v1/actions/${id}`, { key: ofBea.key })).status;
   assert.deepEqual([await seen(near), await seen(far)], [200, 404]);
   const { rows } = (await service.call("GET", "/v1/access-review", { key: service.admin })).body;
   const bot = await makeKey(
@@ -189,18 +286,19 @@ test("a key that another key created is only in groups of its creator, and sees 
   assert.deepEqual([row.groups, row.limits], [[], [{ agents: null, tools: ["near"], also: [] }]]);
 });
 
-test("the end of a renamed user revokes the keys that they own under the earlier name", async () => {
-  const rae = await invite(service, { name: "Rae", roles: ["approver"] });
-  const { key } = await makeKey(service, { name: "raes key", preset: "approver", owner: "Rae" });
-  await service.call("PATCH", `/v1/users/${rae.id}`, { key: service.admin, body: { name: "Rae Smith" } });
-  assert.equal((await service.call("GET", "/v1/me", { key })).status, 200);
-  await service.call("POST", `/v1/users/${rae.id}/end`, { key: service.admin, body: {} });
-  assert.equal((await service.call("GET", "/v1/me", { key })).status, 401);
+test("the end of a user revokes the keys that they own, and those that were made with them", async () => {
+  const rae = await invite(service, { name: "Rae", roles: ["admin"] });
+  const own = await made({ owner: `user:${rae.id}`, preset: "admin" });
+  const below = await create({ preset: "agent", owner: null, agent_id: "bot" }, own.key);
+  await changeUser(rae.id, { name: "Rae Smith" });
+  for (const key of [own.key, below.body.key as string]) assert.equal(await statusOf(key), 200);
+  await end(rae.id);
+  for (const key of [own.key, below.body.key as string]) assert.equal(await statusOf(key), 401);
 });
 
 test("a key sees only what its owner sees, whoever created it", async () => {
-  await addUser(service, { name: "Nell", groups: ["near"] });
-  const { key } = await makeKey(service, { name: "nells key", preset: "approver", owner: "Nell" });
+  const { user } = await addUser(service, { name: "Nell", groups: ["near"], roles: ["approver"] });
+  const { key } = await made({ owner: `user:${user.id}` });
   for (const [tool, status] of [
     ["near", 200],
     ["far", 404],
@@ -210,31 +308,34 @@ test("a key sees only what its owner sees, whoever created it", async () => {
   }
 });
 
-test("a person who was renamed stays the requester, with their groups, for links and keys under any of the names", async () => {
-  const rename = (id: string, name: string) =>
-    service.call("PATCH", `/v1/users/${id}`, { key: service.admin, body: { name } });
+test("a person who was renamed stays the requester, with their groups, for links and keys", async () => {
   const { user: gil } = await addUser(service, { name: "Gil", groups: ["ledgers"] });
-  const bot = await makeKey(service, { name: "gils bot", agent_id: "bot", owner: "Gil" });
-  await rename(gil.id, "Gil Smith");
+  const bot = await makeKey(service, { name: "gils bot", agent_id: "bot", owner: `user:${gil.id}` });
+  await changeUser(gil.id, { name: "Gil Smith" });
   const colleague = await invite(service, { name: "Cleo", roles: ["approver"], groups: ["ledgers"] });
   const { body } = await colleague.call("GET", `/v1/actions/${await submit(bot.key, "apart")}`);
   assert.equal(body.approval_terms.blocked?.code, "APPROVER_NOT_ELIGIBLE");
 
-  const { user: anna } = await addUser(service, { name: "Anna" });
-  await rename(anna.id, "Anna Smith");
-  const late = await makeKey(service, { name: "annas bot", agent_id: "bot", owner: "Anna Smith" });
+  await changeUser(person("Anna").slice("user:".length), { name: "Anna Smith" });
+  const late = await makeKey(service, { name: "annas bot", agent_id: "bot", owner: person("Anna") });
   const own = await submit(late.key);
-  assert.deepEqual(await voteAsRecipient(own, "anna"), [403, "SELF_APPROVAL"]);
+  assert.deepEqual(await voteAsRecipient(own, person("Anna")), [403, "SELF_APPROVAL"]);
   assert.deepEqual(await recipientsOf(own), []);
 });
 
-test("the link of a deactivated user cannot vote, and the user receives no notifications", async () => {
+test("a link has the rights of its user: limits, a lost role and the deactivation apply, and it shows nothing then", async () => {
   const id = await submit(service.agent);
+  const anna = person("Anna").slice("user:".length);
   assert.deepEqual(await recipientsOf(id), ["anna"]);
-  const { users } = (await service.call("GET", "/v1/users", { key: service.admin })).body;
-  const anna = users.find(({ name }: { name: string }) => name === "Anna Smith");
-  await service.call("POST", `/v1/users/${anna.id}/end`, { key: service.admin, body: {} });
-  assert.deepEqual(await voteAsRecipient(id, "anna"), [403, "TOKEN_INVALID"]);
+  for (const change of [{ groups: ["near"] }, { groups: [], roles: ["viewer"] }]) {
+    await changeUser(anna, change);
+    assert.deepEqual(await voteAsRecipient(id, person("Anna")), [403, "APPROVER_NOT_ELIGIBLE"], JSON.stringify(change));
+    assert.deepEqual(await recipientsOf(await submit(service.agent)), []);
+  }
+  await changeUser(anna, { roles: ["approver"] });
+  assert.deepEqual(await recipientsOf(await submit(service.agent)), ["anna"]);
+  await end(anna);
+  assert.deepEqual(await voteAsRecipient(id, person("Anna")), [403, "TOKEN_INVALID"]);
   assert.deepEqual(await recipientsOf(await submit(service.agent)), []);
 });
 

@@ -9,7 +9,7 @@ import { computeRetryDelay } from "../../../src/delivery/courier.ts";
 import { makeToken } from "../../../src/domain/tokens.ts";
 import { voteByLink } from "../../support/link-vote.ts";
 import { testNotifier, type TestNotifier } from "../../support/notifier.ts";
-import { startService, type Answer, type Service, type ServiceOptions } from "../../support/service.ts";
+import { startService, type Answer, type Service, type ServiceOptions, person } from "../../support/service.ts";
 import { eventually, until } from "../../support/wait.ts";
 
 /** Requires approval through the channel `finance` under the default policies: quorum 1 up to 1,000, 2 above. */
@@ -28,8 +28,8 @@ let service: Service;
 const FINANCE = {
   notifier: "pigeon",
   people: [
-    { owner: "Anna", to: "anna@example.com" },
-    { owner: "ben", to: "ben@example.com" },
+    { owner: person("Anna"), to: "anna@example.com" },
+    { owner: person("ben"), to: "ben@example.com" },
   ],
 };
 
@@ -56,9 +56,9 @@ async function submit(amount: number, key = service.agent): Promise<string> {
   return answer.body.id as string;
 }
 
-const asked = async (id: string, person: string): Promise<ApprovalMessage> =>
+const asked = async (id: string, name: string): Promise<ApprovalMessage> =>
   (await pigeon.next(
-    (message) => message.kind === "approval_requested" && message.action.id === id && message.person === person,
+    (message) => message.kind === "approval_requested" && message.action.id === id && message.person === person(name),
   )) as ApprovalMessage;
 const closed = async (id: string, to: string): Promise<ClosedMessage> =>
   (await pigeon.next(
@@ -120,7 +120,7 @@ describe("people and links", () => {
     assert.equal(look.status, 200);
     assert.deepEqual(
       [look.body.approver, look.body.refusal, look.body.action.id, look.body.action.status, look.body.action.params],
-      ["owner:anna", null, id, "pending_approval", { amount: 500, currency: "USD" }],
+      [person("anna"), null, id, "pending_approval", { amount: 500, currency: "USD" }],
     );
     assert.equal(look.body.action.request_hash, anna.action.request_hash);
 
@@ -129,21 +129,21 @@ describe("people and links", () => {
     const action = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body;
     assert.deepEqual(
       [action.status, action.approvals[0].approver, action.approvals[0].key_id],
-      ["approved", "owner:anna", "link"],
+      ["approved", person("anna"), "link"],
     );
     const { body } = await service.call("GET", `/v1/actions/${id}/events`, { key: service.admin });
     assert.deepEqual(body.events[1].entry.by, {
       key_id: "link",
-      principal: "owner:anna",
+      principal: person("anna"),
       agent_id: null,
-      owner: "anna",
+      owner: person("anna"),
     });
     // Everyone who got the request also gets the outcome, with a reference to the message to change.
     for (const to of ["anna@example.com", "ben@example.com"]) {
       const end = await closed(id, to);
       assert.deepEqual(
         [end.action.status, end.reference, end.action.votes[0]?.approver],
-        ["approved", `ref-${to}`, "owner:anna"],
+        ["approved", `ref-${to}`, person("anna")],
       );
     }
     const late = await vote(tokenOf(ben), false);
@@ -166,7 +166,7 @@ describe("people and links", () => {
     const made = (
       await service.call("POST", "/v1/api-keys", {
         key: service.admin,
-        body: { name: "anna's", preset: "approver", owner: "ANNA " },
+        body: { name: "anna's", preset: "approver", owner: person("Anna") },
       })
     ).body;
     const id = await submit(5000);
@@ -202,7 +202,7 @@ describe("people and links", () => {
     const made = (
       await service.call("POST", "/v1/api-keys", {
         key: service.admin,
-        body: { name: "carl's", preset: "approver", owner: "carl" },
+        body: { name: "carl's", preset: "approver" },
       })
     ).body;
     const own = (await service.call("GET", `/v1/actions/${first}`, { key: made.key })).body.approval_token as string;
@@ -240,20 +240,20 @@ describe("people and links", () => {
     const own = (
       await service.call("POST", "/v1/api-keys", {
         key: service.admin,
-        body: { name: "anna's bot", preset: "agent", owner: "anna" },
+        body: { name: "anna's bot", preset: "agent", owner: person("Anna") },
       })
     ).body.key as string;
     const id = await submit(500, own);
     await asked(id, "ben");
     assert.deepEqual(
       (await deliveries(`?action_id=${id}`)).map((row) => row["person"]),
-      ["ben"],
+      [person("ben")],
     );
     const row = await service.storage.action(id);
     assert.ok(row !== null);
     const token = makeToken(
       "link",
-      { action_id: id, request_hash: row.request_hash, approver: "owner:anna", expires_at: row.expires_at ?? 0 },
+      { action_id: id, request_hash: row.request_hash, approver: person("anna"), expires_at: row.expires_at ?? 0 },
       (message) => service.runtime.host.vault.mac("approval-link", message),
     );
     assert.deepEqual((await vote(token, true)).body.code, "SELF_APPROVAL");
@@ -304,13 +304,14 @@ describe("delivering", () => {
     await asked(second, "ben");
     await until(
       "Anna's is tried",
-      async () => (await deliveries(`?action_id=${first}`)).find(({ person }) => person === "Anna")?.["attempts"] === 1,
+      async () =>
+        (await deliveries(`?action_id=${first}`)).find((row) => row["person"] === person("Anna"))?.["attempts"] === 1,
     );
     assert.deepEqual(
       pigeon.messages.filter(({ to }) => to === "anna@example.com").map(({ attempt }) => attempt),
       [1],
     );
-    const waiting = (await deliveries(`?action_id=${first}`)).find(({ person }) => person === "Anna");
+    const waiting = (await deliveries(`?action_id=${first}`)).find((row) => row["person"] === person("Anna"));
     assert.deepEqual([waiting?.["state"], waiting?.["last_error"]], ["waiting", "mailbox full"]);
     service.clock.now += 10_000;
     await asked(second, "Anna");
@@ -360,7 +361,9 @@ describe("delivering", () => {
   test("a message that fails for three days is dead, listed, and can be retried", async () => {
     await start(
       (config) =>
-        (config.channels = { finance: { notifier: "pigeon", people: [{ owner: "anna", to: "a@example.com" }] } }),
+        (config.channels = {
+          finance: { notifier: "pigeon", people: [{ owner: person("anna"), to: "a@example.com" }] },
+        }),
     );
     pigeon.plans.push(() => Promise.reject(new Error("no route")));
     const id = await submit(500);
@@ -422,7 +425,9 @@ describe("delivering", () => {
   test("a request that was decided before its delivery is not sent, and neither is its outcome", async () => {
     await start(
       (config) =>
-        (config.channels = { finance: { notifier: "pigeon", people: [{ owner: "anna", to: "a@example.com" }] } }),
+        (config.channels = {
+          finance: { notifier: "pigeon", people: [{ owner: person("anna"), to: "a@example.com" }] },
+        }),
     );
     pigeon.plans.push(() => Promise.reject(new Error("down")));
     const id = await submit(500);
@@ -454,8 +459,8 @@ describe("reminders, escalation and places", () => {
       board: {
         notifier: "pigeon",
         people: [
-          { owner: "zoe", to: "zoe@example.com" },
-          { owner: "anna", to: "anna@example.com" },
+          { owner: person("zoe"), to: "zoe@example.com" },
+          { owner: person("anna"), to: "anna@example.com" },
         ],
       },
     };
@@ -475,14 +480,14 @@ describe("reminders, escalation and places", () => {
     await settled("?destination=pigeon%20zoe%40example.com", "delivered");
     service.clock.now += HOUR;
     const reminder = (await pigeon.next(
-      (message) => message.kind === "approval_reminder" && message.person === "ben",
+      (message) => message.kind === "approval_reminder" && message.person === person("ben"),
     )) as ApprovalMessage;
     assert.equal(reminder.reference, "ref-ben@example.com");
     assert.equal((await vote(tokenOf(zoe), true)).body.action.status, "approved");
     for (const to of ["ben@example.com", "zoe@example.com", "#finance"])
       assert.equal((await closed(id, to)).action.status, "approved");
     assert.ok(
-      !pigeon.messages.some((message) => message.kind === "approval_reminder" && message.person === "Anna"),
+      !pigeon.messages.some((message) => message.kind === "approval_reminder" && message.person === person("Anna")),
       "Anna has decided",
     );
   });

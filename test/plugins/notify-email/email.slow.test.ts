@@ -17,7 +17,7 @@ import {
   makeCertificate,
   withoutOpenssl,
 } from "../../support/receiver.ts";
-import { ASKED, startService, type Service } from "../../support/service.ts";
+import { ASKED, startService, type Service, person } from "../../support/service.ts";
 import { until } from "../../support/wait.ts";
 
 const never = new AbortController().signal;
@@ -110,7 +110,7 @@ describe("mails", () => {
           status: "denied",
           votes: [
             {
-              approver: "owner:ben",
+              approver: "user:ben",
               approve: false,
               on_behalf_of: null,
               break_glass: false,
@@ -398,7 +398,7 @@ describe("in a whole service", () => {
       change(config) {
         config.server.public_url = "https://assent.example";
         config.channels = {
-          finance: { notifier: "notify-email", people: [{ owner: "anna", to: "anna@example.com" }] },
+          finance: { notifier: "notify-email", people: [{ owner: person("anna"), to: "anna@example.com" }] },
         };
       },
     });
@@ -452,7 +452,9 @@ describe("in a whole service", () => {
       startService({
         plugins: [plugin(options())],
         change: (config) =>
-          void (config.channels = { finance: { notifier: "notify-email", people: [{ owner: "anna", to: "anna" }] } }),
+          void (config.channels = {
+            finance: { notifier: "notify-email", people: [{ owner: person("anna"), to: "anna" }] },
+          }),
       }),
       /channels\/finance: "anna" is not a mail address/,
     );

@@ -7,7 +7,7 @@ import type { NotifierError, Plugin } from "../../../src/plugin.ts";
 import { type LinkResponse, renderVoteForm } from "../../../plugins/notify-slack/vote-views.ts";
 import { voteByLink } from "../../support/link-vote.ts";
 import { ASKING, askedMessage, closedMessage, eventMessage, HOSTILE, HOSTILE_ACTION } from "../../support/receiver.ts";
-import { type Answer, ASKED, startService, type Service } from "../../support/service.ts";
+import { type Answer, ASKED, startService, type Service, person } from "../../support/service.ts";
 import {
   isView,
   SIGNING_SECRET,
@@ -137,7 +137,7 @@ describe("messages", () => {
           ],
         },
         "Denied: stripe refund",
-        /^Denied by key 0190 at .* \(“not this one”\)\.$/,
+        /^Denied by the key 0190 at .* \(“not this one”\)\.$/,
       ],
       [
         { status: "expired", votes: [] },
@@ -303,7 +303,7 @@ describe("in a whole service", () => {
         config.channels = {
           finance: {
             notifier: "notify-slack",
-            people: [{ owner: "anna", to: "U0ANNA00000" }],
+            people: [{ owner: person("anna"), to: "U0ANNA00000" }],
             places: [{ to: "C0FINANCE00" }],
           },
         };
@@ -406,7 +406,7 @@ describe("in a whole service", () => {
       assert.ok(isView(answer.body.view));
       assert.match(JSON.stringify(answer.body.view), /The request is approved\./);
       const { approvals } = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body;
-      assert.deepEqual([approvals[0].approver, approvals[0].reason], ["owner:anna", "<!here> fine"]);
+      assert.deepEqual([approvals[0].approver, approvals[0].reason], [person("anna"), "<!here> fine"]);
       assert.deepEqual(voteButtons(await message("D0ANNA00000", "Approved")), []);
       const again = await submit(form, "once more");
       assert.equal(again.body.response_action, "update");
@@ -423,11 +423,12 @@ describe("in a whole service", () => {
     const form = { to: "U0ANNA00000", link: "", approve: true, shown: "" };
     const textsIn = (about: object): string[] => {
       const approvals = { approvals: [], approvals_needed: 1 };
-      const answer = { approver: "owner:anna", action: { ...action, ...approvals, proposed: null, ...about } };
+      const { names } = action;
+      const answer = { approver: "user:anna", names, action: { ...action, ...approvals, proposed: null, ...about } };
       const { blocks } = renderVoteForm(answer as unknown as LinkResponse, form) as SlackMessage;
       return textsOf({ text: "", blocks } as unknown as SlackMessage);
     };
-    const proposed = { params: { amount: "9000\u202e" }, edited_by: "owner:bob" };
+    const proposed = { params: { amount: "9000\u202e" }, edited_by: "user:bob" };
     const changed = textsIn({ proposed });
     assert.ok(changed.includes("Changed by\nbob"), JSON.stringify(changed));
     assert.ok(changed.includes("Proposed by the agent\namount: 9000[U+202E]"), JSON.stringify(changed));

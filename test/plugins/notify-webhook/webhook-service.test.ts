@@ -9,7 +9,7 @@ import { PluginError } from "../../../src/runtime/plugins/plugin-options.ts";
 import type { Plugin } from "../../../src/plugin.ts";
 import { voteByLink } from "../../support/link-vote.ts";
 import { ASKING, HOSTILE_ACTION, startReceiver, type Receiver } from "../../support/receiver.ts";
-import { approve, startService, type Service } from "../../support/service.ts";
+import { approve, startService, type Service, person } from "../../support/service.ts";
 
 const SECRET = `whsec_${Buffer.alloc(32, 3).toString("base64")}`;
 let receiver: Receiver;
@@ -35,7 +35,7 @@ beforeEach(async () => {
     change(config) {
       config.approvals.throttle = { times: 2, minimum: 1 };
       config.server.public_url = "https://assent.example";
-      config.channels = { finance: { notifier: "notify-webhook", people: [{ owner: "anna", to: "desk" }] } };
+      config.channels = { finance: { notifier: "notify-webhook", people: [{ owner: person("anna"), to: "desk" }] } };
     },
   });
 });
@@ -53,7 +53,7 @@ test("a hostile request arrives complete, its link votes, and the outcome is sen
   };
   assert.deepEqual(
     [data.action["agent_id"], data.action["operation"], data.action["params"], data.person],
-    [HOSTILE_ACTION.agent_id, HOSTILE_ACTION.operation, HOSTILE_ACTION.params, "anna"],
+    [HOSTILE_ACTION.agent_id, HOSTILE_ACTION.operation, HOSTILE_ACTION.params, person("anna")],
   );
   const token = data.link.slice(data.link.indexOf("#") + 1);
   const voted = await voteByLink(service, token, false, "no\r\nBcc: x");
@@ -62,7 +62,7 @@ test("a hostile request arrives complete, its link votes, and the outcome is sen
   const end = JSON.parse(closed.body).data.action;
   assert.deepEqual(
     [end.status, end.votes[0].approver, end.votes[0].approve, end.votes[0].reason],
-    ["denied", "owner:anna", false, "no\r\nBcc: x"],
+    ["denied", person("anna"), false, "no\r\nBcc: x"],
   );
   await receiver.next(({ path, body }) => path === "/audit" && body.includes('"ledger.approval"'));
   const feed = receiver.received.filter(({ path }) => path === "/audit");
@@ -74,7 +74,7 @@ test("a hostile request arrives complete, its link votes, and the outcome is sen
 });
 
 test("the person behind an agent is notified once of an unknown outcome, without a link that votes", async () => {
-  const anna = { name: "anna's agent", preset: "agent", owner: "anna" };
+  const anna = { name: "anna's agent", preset: "agent", owner: person("anna") };
   const { key } = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: anna })).body;
   for (const owned of [true, false]) {
     const by = owned ? key : service.agent;
@@ -89,7 +89,7 @@ test("the person behind an agent is notified once of an unknown outcome, without
   const { data } = JSON.parse(told.body);
   assert.deepEqual(
     [data.action.status, data.action.params, data.person, data.link],
-    ["unknown", { owned: true }, "anna", undefined],
+    ["unknown", { owned: true }, person("anna"), undefined],
   );
   const { deliveries } = (await service.call("GET", "/v1/deliveries", { key: service.admin })).body;
   assert.deepEqual(
@@ -100,7 +100,7 @@ test("the person behind an agent is notified once of an unknown outcome, without
 
 test("only the owner of an agent's key is notified that it is throttled, and only once", async () => {
   const HOUR = 3_600_000;
-  const anna = { name: "anna's agent", preset: "agent", owner: "anna" };
+  const anna = { name: "anna's agent", preset: "agent", owner: person("anna") };
   const { key } = (await service.call("POST", "/v1/api-keys", { key: service.admin, body: anna })).body;
   let n = 0;
   for (const requests of [1, 1, 1, 4]) {
@@ -115,7 +115,7 @@ test("only the owner of an agent's key is notified that it is throttled, and onl
   const { data } = JSON.parse(told.body);
   assert.deepEqual(
     [data.person, data.throttle.requests, data.throttle.usual, data.action.params, data.link],
-    ["anna", 2, { requests: 3, hours: 3 }, { n: 5 }, undefined],
+    [person("anna"), 2, { requests: 3, hours: 3 }, { n: 5 }, undefined],
   );
   const { deliveries } = (await service.call("GET", "/v1/deliveries", { key: service.admin })).body;
   assert.equal(deliveries.filter(({ kind }: { kind: string }) => kind === "agent_throttled").length, 1);

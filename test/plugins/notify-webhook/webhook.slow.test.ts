@@ -132,7 +132,7 @@ describe("bodies", () => {
         "approval_requested",
         "2026-01-31T12:00:00.000Z",
         "https://assent.example/approve#apl1_secret.mac",
-        "anna",
+        "user:anna",
         "finance",
       ],
     );
@@ -144,7 +144,7 @@ describe("bodies", () => {
     const closed = JSON.parse(buildWebhookBody(closedMessage("ops", null)));
     assert.deepEqual(
       [closed.type, "link" in closed.data, closed.data.action.status, closed.data.action.votes[0].approver],
-      ["approval_closed", false, "approved", "owner:anna"],
+      ["approval_closed", false, "approved", "user:anna"],
     );
     const event = JSON.parse(buildWebhookBody(eventMessage("ops")));
     assert.deepEqual(event, {

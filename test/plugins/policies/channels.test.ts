@@ -1,7 +1,7 @@
 /** Warnings about channels that policies name and the configuration lacks, wherever a policy is loaded. */
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
-import { POLICIES, startService, type Service } from "../../support/service.ts";
+import { POLICIES, startService, type Service, person } from "../../support/service.ts";
 import { testNotifier } from "../../support/notifier.ts";
 
 let service: Service;
@@ -17,7 +17,9 @@ test("storing, importing, activating and loading from a folder warn of channels 
     policies: POLICIES,
     plugins: [testNotifier().plugin],
     change(config) {
-      config.channels = { finance: { notifier: "pigeon", people: [{ owner: "anna", to: "anna@example.com" }] } };
+      config.channels = {
+        finance: { notifier: "pigeon", people: [{ owner: person("anna"), to: "anna@example.com" }] },
+      };
     },
   });
   const call = async (method: string, path: string, body?: object): Promise<{ status: number; warnings: string[] }> => {

@@ -2,21 +2,24 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
-import { ASKED, makeKey, type Answer, type Service } from "../../support/service.ts";
+import { ASKED, makeKey, type Answer, type Service, person } from "../../support/service.ts";
 
 const DAY = 24 * 3_600_000;
 let service: Service;
 let ada: Person;
 let auditor: string;
+/** A key from before the first user enrolled. */
+let early: { id: string; key: string };
 
 before(async () => {
   service = await startPeople({
     change(config) {
       config.groups["near"] = { members: [], tools: ["billing.*"] };
-      config.groups["robins"] = { members: ["Robin"], agents: ["bot", "other-*"] };
+      config.groups["robins"] = { members: [person("Robin")], agents: ["bot", "other-*"] };
       config.approvals.trust_key_makers = true;
     },
   });
+  early = await makeKey(service, { name: "old key", preset: "approver" });
   ada = await invite(service, { name: "Ada", roles: ["approver"], groups: ["finance"] });
   auditor = (await makeKey(service, { name: "auditor", preset: "auditor" })).key;
 });
@@ -64,8 +67,8 @@ test("votes, approval rate and median time are counted for each person", async (
 test("limits of groups and keys bound to an agent are shown, and users and keys that cannot approve", async () => {
   const near = await invite(service, { name: "Near", roles: ["approver"], groups: ["near"] });
   await invite(service, { name: "Viewer", roles: ["viewer"] });
-  await addUser(service, { name: "Bo", roles: ["approver"] });
-  await makeKey(service, { name: "bound", preset: "approver", agent_id: "bot", owner: "Bo" });
+  const { user } = await addUser(service, { name: "Bo", roles: ["approver"] });
+  await makeKey(service, { name: "bound", preset: "approver", agent_id: "bot", owner: user.principal });
   assert.deepEqual((await rowOf("Near")).limits, [{ agents: null, tools: ["billing.*"], also: [] }]);
   assert.equal((await rowOf("Viewer")).may_approve, false);
   const bound = await rowOf("bound");
@@ -78,8 +81,7 @@ test("limits of groups and keys bound to an agent are shown, and users and keys 
 
 test("a key can approve no more than its agent, its owner and the user who made it, and every limit is shown", async () => {
   const maker = await invite(service, { name: "Lim", roles: ["approver", "key_manager"], groups: ["near"] });
-  await addUser(service, { name: "Robin", roles: ["approver"] });
-  const body = { name: "of Lim", owner: "Robin", preset: "approver", agent_id: "bot" };
+  const body = { name: "of Lim", owner: person("Robin"), preset: "approver", agent_id: "bot" };
   const made = await maker.call("POST", "/v1/api-keys", body);
   assert.equal(made.status, 201, JSON.stringify(made.body));
   const read = async (tool: string): Promise<number> => {
@@ -152,8 +154,7 @@ test("what one user can approve, and what is pending for them, is for that user 
 });
 
 test("a voter whose key was revoked is still listed, and the revoked key is not", async () => {
-  await addUser(service, { name: "Olga" });
-  const { id, key } = await makeKey(service, { name: "old key", preset: "approver", owner: "Olga" });
+  const { id, key } = early;
   const submitted = await service.call("POST", "/v1/actions", {
     body: { ...ASKED, params: { ...ASKED.params, by: "olga" } },
   });
@@ -162,7 +163,7 @@ test("a voter whose key was revoked is still listed, and the revoked key is not"
   const voted = await service.call("POST", path, { key, body: { token: body.approval_token, approve: false } });
   assert.equal(voted.status, 200, JSON.stringify(voted.body));
   await service.call("DELETE", `/v1/api-keys/${id}`, { key: service.admin });
-  const row = await rowOf("olga");
+  const row = await rowOf("old key");
   assert.deepEqual([row.kind, row.rejections, row.may_approve], ["voter", 1, false]);
 });
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { auditStore } from "../../../src/testing/index.ts";
 import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
-import { makeKey, type Answer, type Service } from "../../support/service.ts";
+import { makeKey, type Answer, type Service, addPerson } from "../../support/service.ts";
 
 const POLICY = `
 policy: ask
@@ -75,7 +75,7 @@ test("a group of a user who made the submitting key is a group of the requester"
     key: service.admin,
     body: { roles: ["approver", "key_manager"] },
   });
-  const body = { name: "bens agent", owner: "robot", preset: "agent", agent_id: "bot" };
+  const body = { name: "bens agent", owner: await addPerson(service, "robot"), preset: "agent", agent_id: "bot" };
   const made = await ben.call("POST", "/v1/api-keys", body);
   assert.equal(made.status, 201, JSON.stringify(made.body));
   const cora = await invite(service, { name: "Cora", roles: ["approver"], groups: ["support"] });

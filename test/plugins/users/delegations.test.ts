@@ -1,8 +1,8 @@
 /** Delegations: in whose name a vote counts, and what ends them. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
-import { makeKey, type Answer, type Service } from "../../support/service.ts";
+import { invite, startPeople, type Person } from "../../support/people.ts";
+import { makeKey, type Answer, type Service, person } from "../../support/service.ts";
 
 const DAY = 86_400_000;
 const rule = (tool: string, approval: string): string =>
@@ -28,12 +28,11 @@ before(async () => {
     policy: POLICY,
     change(config) {
       config.rota = {
-        oncall: { members: ["zoe"], every: "24h", start: "2026-01-01T00:00", time_zone: "UTC" },
+        oncall: { members: [person("zoe")], every: "24h", start: "2026-01-01T00:00", time_zone: "UTC" },
       };
-      config.groups = { limited: { members: [], tools: ["crm"] }, clerks: { members: ["ada"] } };
+      config.groups = { limited: { members: [], tools: ["crm"] }, clerks: { members: [person("ada")] } };
     },
   });
-  await addUser(service, { name: "ada" });
   agent = (await makeKey(service, { name: "adas agent", owner: "ada", preset: "agent", agent_id: "bot" })).key;
   ann = await invite(service, { name: "Ann", roles: ["approver"], groups: ["finance"] });
   ben = await invite(service, { name: "Ben", roles: ["approver"], groups: ["support"] });
@@ -143,8 +142,8 @@ test("a delegation of groups gives nothing while the delegator is in none of the
 });
 
 test("no one can approve on behalf of the person behind the agent, and a delegate who is that person cannot approve", async () => {
-  const annsAgent = await makeKey(service, { name: "a", owner: "Ann", preset: "agent", agent_id: "anns" });
-  const bensAgent = await makeKey(service, { name: "b", owner: "Ben", preset: "agent", agent_id: "bens" });
+  const annsAgent = await makeKey(service, { name: "a", owner: ann.principal, preset: "agent", agent_id: "anns" });
+  const bensAgent = await makeKey(service, { name: "b", owner: ben.principal, preset: "agent", agent_id: "bens" });
   await whileDelegated(ann, ben, {}, async () => {
     const own = await submit("finance", annsAgent.key, "anns");
     const refused = await vote(own, ben);
@@ -171,7 +170,7 @@ test("chains are not followed, and a key of the delegate does not vote for the d
     }),
   );
   await whileDelegated(ann, ben, {}, async () => {
-    const { key } = await makeKey(service, { name: "bens key", owner: "Ben", preset: "approver" });
+    const { key } = await makeKey(service, { name: "bens key", owner: ben.principal, preset: "approver" });
     const { body } = await service.call("GET", `/v1/actions/${id}`, { key });
     assert.equal(body.approval_terms.blocked.code, "APPROVER_NOT_ELIGIBLE");
   });

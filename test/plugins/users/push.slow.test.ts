@@ -8,7 +8,7 @@ import { describeOutcome } from "../../../plugins/users/push/test-notification.t
 import { createPushDevice, type PushDevice } from "../../support/push-device.ts";
 import { invite, type Person, type SessionHeaders, startPeople } from "../../support/people.ts";
 import { askedMessage, type Received, type Receiver, startReceiver } from "../../support/receiver.ts";
-import { approve, type Service } from "../../support/service.ts";
+import { approve, type Service, person } from "../../support/service.ts";
 import { eventually } from "../../support/wait.ts";
 
 const POLICY = `
@@ -30,7 +30,9 @@ before(async () => {
     policy: POLICY,
     users: { push: { allow_private: true, contact: "mailto:ops@example.com" } },
     change: (config) =>
-      void (config.channels = { phones: { notifier: "notify-push", people: [{ owner: "Ada" }, { owner: "Ben" }] } }),
+      void (config.channels = {
+        phones: { notifier: "notify-push", people: [{ owner: person("Ada") }, { owner: person("Ben") }] },
+      }),
   });
   ada = await invite(service, { name: "Ada", roles: ["approver"] });
 });
@@ -67,7 +69,7 @@ async function submit(): Promise<string> {
 const deliveriesOf = async (id: string) =>
   (await service.call("GET", `/v1/deliveries?action_id=${id}`, { key: service.admin })).body.deliveries;
 /** Resolves to the request's delivery to a person once it was attempted. */
-const attempted = (id: string, to = "Ada"): Promise<{ state: string; last_error: string | null }> =>
+const attempted = (id: string, to = person("Ada")): Promise<{ state: string; last_error: string | null }> =>
   eventually(
     async () =>
       (await deliveriesOf(id)).find(
@@ -174,13 +176,13 @@ test("a digest names all requests within one message, and notices of stops open 
   assert.ok(encodeNotice(many).length <= MAX_PUSH_BYTES);
   const plan = buildNotice({ ...message, action: { ...message.action, plan: { id: "p1", position: 1 } } });
   assert.equal(plan.path, "/#/plans/p1");
-  const base = { id: "1", attempt: 1, to: "Ada", at: "", channel: "phones", person: "Ada" };
+  const base = { id: "1", attempt: 1, to: "Ada", at: "", channel: "phones", person: person("Ada"), names: {} };
   const scope = { agent: null, tool: "stripe", policy: null, reason: CUSTOMER, until: null };
   const stop = {
     id: "s1",
     change: "placed",
     ...scope,
-    by: "owner:eve",
+    by: person("eve"),
     comment: null,
     approvals: 0,
     needed: 1,
@@ -215,7 +217,7 @@ test("a device is no longer notified after a sign-out, the end of all sessions, 
 
   const gone = await addDevice(ben);
   push.answer = (request, response) => void response.writeHead(request.path === gone.path ? 410 : 201).end();
-  const { state, last_error } = await attempted(await submit(), "Ben");
+  const { state, last_error } = await attempted(await submit(), person("Ben"));
   assert.deepEqual([state, await idsOf(ben)], ["dead", []]);
   assert.match(last_error ?? "", /Ben has no device with notifications/);
   push.answer = (_, response) => void response.end();
@@ -225,7 +227,7 @@ test("a device is no longer notified after a sign-out, the end of all sessions, 
   await service.call("POST", `/v1/users/${ben.id}/resume`, { key: service.admin });
   await ben.signIn();
   assert.deepEqual(await idsOf(ben), []);
-  await attempted(await submit(), "Ben");
+  await attempted(await submit(), person("Ben"));
   for (const device of [signedOut, other, here, last]) assert.deepEqual(sentTo(device), []);
 });
 
@@ -341,7 +343,8 @@ test("a subscription that cannot be sent to is refused, and the stored one does 
 test("no message is sent to a private address, even if a name resolves to one", async () => {
   const strict = await startPeople({
     policy: POLICY,
-    change: (config) => void (config.channels = { phones: { notifier: "notify-push", people: [{ owner: "Ann" }] } }),
+    change: (config) =>
+      void (config.channels = { phones: { notifier: "notify-push", people: [{ owner: person("Ann") }] } }),
   });
   try {
     const ann = await invite(strict, { name: "Ann", roles: ["approver"] });

@@ -1,6 +1,7 @@
 /** Agents that present a token of their platform instead of an API key, in the formats that the platforms issue. */
 import { userState } from "../../../src/domain/users.ts";
 import assert from "node:assert/strict";
+import { digestEmail } from "../../../src/domain/person-reference.ts";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -11,9 +12,9 @@ import workloadIdentity from "../../../plugins/workload-identity/index.ts";
 import { type DecisionEntry, decodeEntry, type User } from "../../../src/core.ts";
 import { toRfc3339, type Plugin } from "../../../src/plugin.ts";
 import { openAnswer, type OpenAnswer } from "../../support/open-answer.ts";
-import { addUser, invite, PAGE, type Person } from "../../support/people.ts";
+import { invite, PAGE, type Person } from "../../support/people.ts";
 import { ROOT } from "../../support/process.ts";
-import { makeKey, startService, type Answer, type Service } from "../../support/service.ts";
+import { addPerson, makeKey, startService, type Answer, type Service, person } from "../../support/service.ts";
 import { startTokenIssuer, type TokenIssuer } from "../../support/token-issuer.ts";
 import { until } from "../../support/wait.ts";
 
@@ -81,7 +82,7 @@ before(async () => {
       { plugin: workloadIdentity as Plugin, options: { issuers: issuers() }, origin: "workload-identity", core: true },
     ],
   });
-  await addUser(service, { name: "Platform team" });
+  await addPerson(service, "Platform team");
 });
 after(async () => {
   await service.close();
@@ -104,11 +105,11 @@ function issuers(): object[] {
           agent: "deployer",
           subject: "repo:acme/web:ref:refs/heads/main",
           where: { repository: "acme/web" },
-          owner: "Platform team",
+          owner: person("Platform team"),
         },
         { id: "rest", agent: "builder", subject: "repo:acme/*:ref:refs/heads/main" },
         { id: "late", agent: "late", subject: "repo:late/late:ref:refs/heads/main" },
-        { id: "ghost", agent: "ghost", subject: "repo:ghost/ghost:ref:refs/heads/main", owner: "Gus" },
+        { id: "ghost", agent: "ghost", subject: "repo:ghost/ghost:ref:refs/heads/main", owner: person("Gus") },
         { id: "doomed", agent: "doomed", subject: "repo:doomed/doomed:ref:refs/heads/main" },
       ],
     },
@@ -260,8 +261,8 @@ test("the decision's entry has the named claims, and a replay with them gives th
   assert.deepEqual(submitted_by, {
     agent_id: "deployer",
     key_id: key.id,
-    owner: "Platform team",
-    principal: "owner:platform team",
+    owner: person("Platform team"),
+    principal: person("Platform team"),
   });
   const replay = await service.call("POST", "/v1/replay", { key: service.admin, body: { action_id: done.body.id } });
   assert.equal(replay.status, 200, JSON.stringify(replay.body));
@@ -366,7 +367,7 @@ test("a workload token can neither approve nor manage, whatever it claims", asyn
   const pending = await submit(await cluster.sign(clusterClaims()), "planner", "pay");
   const requests: [string, string, object?][] = [
     ["POST", `/v1/actions/${pending.body.id}/approval`, { approve: true, token: "x" }],
-    ["POST", "/v1/api-keys", { name: "more", preset: "admin", owner: "x" }],
+    ["POST", "/v1/api-keys", { name: "more", preset: "admin" }],
     ["GET", "/v1/users"],
     ["POST", "/v1/stop", { reason: "x" }],
     ["POST", "/v1/grants", {}],
@@ -416,15 +417,13 @@ test("a token is refused while the configured owner of its workload is not a use
   const token = await signGithub("ghost/ghost");
   const refused = await submit(token, "ghost", "wait");
   assert.equal(refused.status, 401);
-  assert.match(refused.body.detail, /owner of the workload "ghost" is not valid: no user is named "Gus"/);
+  assert.match(refused.body.detail, /owner of the workload "ghost" is not valid: no user is "user:/);
   assert.deepEqual(await keysOf("ghost"), []);
-  const gus = await addUser(service, { name: "Gus" });
+  await addPerson(service, "Gus");
   assert.equal((await submit(token, "ghost", "wait")).status, 202);
   const [key] = await keysOf("ghost");
-  assert.equal(key.owner, "Gus");
-  // A revoked key stays revoked under another spelling of its owner's name.
+  assert.equal(key.owner, person("Gus"));
   assert.equal((await service.call("DELETE", `/v1/api-keys/${key.id}`, { key: service.admin })).status, 200);
-  await service.call("PATCH", `/v1/users/${gus.user.id}`, { key: service.admin, body: { name: "GUS" } });
   await service.restart();
   assert.match((await submit(token, "ghost", "wait")).body.detail, /was revoked/);
 });
@@ -508,6 +507,8 @@ test("the configurations in the documentation accept tokens of their platforms",
       { plugin: workloadIdentity as Plugin, options, origin: "workload-identity", core: true },
     ],
   });
+  // The documented owner of a workload.
+  await addPerson(other, "Ada", { email: digestEmail("ada@example.com") });
   const now = Math.floor(Date.now() / 1000);
   const at = { iat: now, nbf: now, exp: now + 300 };
   const mine = { sub: "spiffe://example.org/ns/prod/sa/planner", aud: AUDIENCE, ...at };

@@ -37,6 +37,7 @@ const message: Message = {
     risk_level: null,
     policy: null,
     rule: null,
+    names: {},
     submitted_by: "key:1",
     request_hash: "ab",
     preview: null,

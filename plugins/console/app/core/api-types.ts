@@ -103,7 +103,7 @@ export interface Action {
   rejection: {
     /** The action that was rejected: this one, or an earlier one. */
     action_id: string;
-    /** Principal: `user:<id>`, `owner:<owner>` or `key:<id>`; `reviewer:<name>` for a machine reviewer. */
+    /** Principal: `user:<id>` or `key:<id>`; `reviewer:<name>` for a machine reviewer. */
     approver: string;
     /** What the approver wrote, as one line of at most 500 characters. */
     reason: string | null;
@@ -135,7 +135,7 @@ export interface Action {
     position: number;
   } | null;
   approvals: ({
-    /** Principal: `user:<id>`, `owner:<owner>` or `key:<id>`. */
+    /** Principal: `user:<id>` or `key:<id>`. */
     approver: string;
     key_id: string;
     approve: boolean;
@@ -301,11 +301,11 @@ export interface Action {
 export interface Actor {
   /** The key's id; a user's id for a session; `link` for a link that was sent to one person. */
   key_id: string;
-  /** `owner:<owner>`, `key:<id>` of a key without an owner, or `user:<id>` of a user in a session. */
+  /** `user:<id>` of a user in a session, or with a key or link of theirs; `key:<id>` of a key without an owner. */
   principal: string;
   /** Agent that the key is bound to. */
   agent_id: string | null;
-  /** Owner of the key. */
+  /** Principal of the user who owns the key. */
   owner: string | null;
 }
 
@@ -323,11 +323,10 @@ export interface Facts {
     allowed_tools: string[] | null;
   };
   require_registered_agents?: boolean;
-  bars?: ({
-    code: string;
+  stops?: ({
     id: string;
     policy: string | null;
-    reason: string;
+    until: string | null;
   })[];
   key_ended?: true;
   /** Present if obligations can no longer change the request, and some apply. */
@@ -822,7 +821,7 @@ export interface PolicySetEntry {
     version: number;
   }[] | null;
   /** Origin of the set. */
-  source: Record<string, unknown>;
+  source: Record<string, string>;
   /** The policies after the change. */
   changes: ({
     id: string;
@@ -902,8 +901,8 @@ export interface UserEntry {
       id: string;
       /** COSE key, base64url. */
       public_key: string;
-      /** Origin of the page on which it was created. Its host name is the relying party id. */
-      origin: string;
+      /** Relying party id. */
+      rp_id: string;
       name: string;
       /** When it was added. */
       added_at: string;
@@ -918,6 +917,8 @@ export interface UserEntry {
     recovery_codes: string[];
     /** Names of the provider's groups to which a SCIM client added the user. */
     provider_groups: string[];
+    /** Digest of the e-mail address that the provider has verified. */
+    email: string | null;
     /** `oidc:<provider>` or `scim:<provider>`; null if this service manages the user. */
     managed_by: string | null;
     /** When the user was created. */
@@ -1326,7 +1327,7 @@ export interface Oversight {
   })[];
   /** Votes in the range, by approver and by the rule that decided. Most votes first. */
   approvers: ({
-    /** Principal, such as `user:<id>` or `owner:anna`. */
+    /** Principal: `user:<id>` or `key:<id>`. */
     approver: string;
     /** Null if no policy decided. */
     policy: string | null;
@@ -1430,7 +1431,7 @@ export interface LinkedAction {
   /** SHA-256 of the canonical request, hex; null if the request was erased or was altered in the store. */
   request_hash: string | null;
   approvals: ({
-    /** Principal: `user:<id>`, `owner:<owner>` or `key:<id>`. */
+    /** Principal: `user:<id>` or `key:<id>`. */
     approver: string;
     key_id: string;
     approve: boolean;
@@ -1454,8 +1455,10 @@ export interface LinkedAction {
 export interface LinkAnswer {
   /** Digest of the request, its preview and the questions to the agent, which the vote must contain; null unless the action is pending. */
   shown: string | null;
-  /** Principal that the link was sent to. */
+  /** Principal that the link was sent to: `user:<id>`. */
   approver: string;
+  /** Display names of the principals in this response, keyed by principal. */
+  names: Record<string, string>;
   /** Why this approver cannot vote, apart from earlier votes; null if they may. */
   refusal: string | null;
   /** Whether the rule accepts only votes that are signed with a passkey, so that no link can vote. */
@@ -1735,7 +1738,7 @@ export interface LegalHold {
 }
 
 export interface Me {
-  /** Principal of the caller in records: `owner:<owner>`, `key:<id>` or `user:<id>`. */
+  /** Principal of the caller in records: `user:<id>`, or `key:<id>` of a key without an owner. */
   principal: string;
   /** All scopes of this key, with presets and `admin` expanded. */
   scopes: string[];
@@ -2394,11 +2397,11 @@ export interface Backtest {
 
 export interface Rota {
   name: string;
-  /** Principals, in the order of their shifts. */
+  /** As `member` of a shift, in the order of their shifts. */
   members: string[];
   time_zone: string;
   on_call: {
-    /** Principal, such as `owner:ada` or `user:<id>`. */
+    /** `user:<id>`, or the configured reference if it refers to no active user. */
     member: string;
     /** Start of the shift. */
     from: string;
@@ -2406,7 +2409,7 @@ export interface Rota {
     until: string;
   } | null;
   next: {
-    /** Principal, such as `owner:ada` or `user:<id>`. */
+    /** `user:<id>`, or the configured reference if it refers to no active user. */
     member: string;
     /** Start of the shift. */
     from: string;
@@ -2965,7 +2968,7 @@ export interface Api {
       status?: "live" | "ended" | undefined;
       /** Keys that are bound to this agent. */
       agent_id?: string | undefined;
-      /** Keys whose votes count as this principal's, such as `owner:ada`. */
+      /** Keys whose votes count as this principal's: `user:<id>` or `key:<id>`. */
       principal?: string | undefined;
       /** Maximum number of items on a page; a page with large items can have fewer. */
       limit?: number | undefined;
@@ -2990,7 +2993,7 @@ export interface Api {
       scopes?: ("admin" | "actions:submit" | "actions:read" | "actions:read_own" | "actions:execute" | "actions:erase" | "actions:settle" | "holds:write" | "credentials:receive" | "approvals:decide" | "approvals:break_glass" | "grants:write" | "sessions:issue" | "policies:read" | "policies:write" | "policies:activate" | "stop:write" | "keys:manage" | "agents:read" | "agents:write" | "users:read" | "users:manage" | "analytics:read" | "events:read" | "provenance:read" | "replay:run" | "metrics:read" | "deliveries:read" | "deliveries:retry" | "coverage:write" | "users:provision")[] | undefined;
       /** Agent that the key is bound to. The key submits only as this agent, and sees only this agent's actions. */
       agent_id?: string | null | undefined;
-      /** Person behind the key: the name of an active user or `user:<id>`, or any name until the first user has enrolled. Default: the creator of the key, which is the user of the session or the owner of the creating key. A key that may approve needs an owner. Keys of one owner count as one approver, and cannot approve each other's actions. Owners are compared without regard to case and extra spaces. */
+      /** The user to whom the key belongs, or who is behind its agent: `user:<id>`, the verified e-mail address of a user, or `<issuer>#<subject>` for an account at an identity provider. A name identifies no one. Default: the creator of the key, which is the user of the session or the owner of the creating key. Once people sign in, a key that may approve needs an owner. A key has at most the rights of its owner. Keys of one owner count as one approver, and cannot approve each other's actions. */
       owner?: string | null | undefined;
       expires_at?: string | null | undefined;
     };
@@ -3304,8 +3307,6 @@ export interface Api {
     response: {
       user: User;
       session_id: string;
-      /** For the header `Assent-Session` of every request with the session's cookie. */
-      page_token: string;
       /** Shown only once; null if earlier codes are left. */
       recovery_codes: string[] | null;
     };
@@ -4026,7 +4027,7 @@ export interface Api {
         name?: string | undefined;
         /** Agent that the key is bound to. */
         agent_id?: string | null | undefined;
-        /** Owner of the key. */
+        /** The user who owns the key, as `user:<id>`. */
         owner?: string | null | undefined;
         /** Verified claims of the agent's token. */
         claims?: Record<string, unknown> | undefined;
@@ -4353,8 +4354,6 @@ export interface Api {
     response: {
       user: User;
       session_id: string;
-      /** For the header `Assent-Session` of every request with the session's cookie. */
-      page_token: string;
     };
   };
   "POST /v1/session/passkey/options": {
@@ -4373,8 +4372,6 @@ export interface Api {
     response: {
       user: User;
       session_id: string;
-      /** For the header `Assent-Session` of every request with the session's cookie. */
-      page_token: string;
     };
   };
   "POST /v1/session/terminal/confirm": {
@@ -4419,11 +4416,11 @@ export interface Api {
     query: never;
     body: never;
     response: {
-      /** Scheme, host and port where people sign in; null if no one can sign in. */
+      /** Scheme, host and port where people sign in; null if they cannot at this address. */
       origin: string | null;
       passkey: {
         available: boolean;
-        /** Why passkeys cannot be used; null if they can. */
+        /** Why passkeys cannot be used at this address; null if they can. */
         reason: string | null;
       };
       providers: {

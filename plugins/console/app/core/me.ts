@@ -31,6 +31,12 @@ export function storeMe(loaded: Me): void {
   names.set(loaded.key.id, loaded.key.name);
 }
 
+/** Stores names that a response contains, keyed by principal. */
+export function storeNames(ofPrincipals: Readonly<Record<string, string>>): void {
+  for (const [principal, name] of Object.entries(ofPrincipals))
+    names.set(principal.replace(/^(?:user|key):/, ""), name);
+}
+
 export function clearMe(): void {
   current.value = null;
   names.clear();

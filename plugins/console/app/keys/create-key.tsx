@@ -58,10 +58,17 @@ export function CreateKeyDialog({ onClose, onCreated }: { onClose(): void; onCre
         </Field>
         {preset === "" ? <Checklist legend="Scopes" name="scopes" options={SCOPES} /> : null}
         <Field name="agent_id" label="Agent" help={TEXTS.help.agent_id} error={error} maxLength={256} />
-        <Field name="owner" label="Owner" help={TEXTS.help.owner(isUser)} error={error} maxLength={100} list="owners" />
+        <Field
+          name="owner"
+          label="Owner"
+          help={TEXTS.help.owner(isUser)}
+          error={error}
+          maxLength={1000}
+          list="owners"
+        />
         <datalist id="owners">
-          {(users?.users ?? []).map(({ id, name }) => (
-            <option key={id} value={renderPlain(name)} />
+          {(users?.users ?? []).map(({ principal, name }) => (
+            <option key={principal} value={principal} label={renderPlain(name)} />
           ))}
         </datalist>
         {isUser ? (

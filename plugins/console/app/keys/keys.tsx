@@ -14,6 +14,7 @@ import {
   Time,
 } from "../ui/elements.tsx";
 import { renderPlain } from "../ui/format.ts";
+import { PersonLink } from "../ui/person.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { RowPages } from "../ui/row-pages.tsx";
 import { Snippet } from "../ui/snippet.tsx";
@@ -150,7 +151,7 @@ export function KeyTable({ keys, onRevoke }: { keys: readonly ApiKey[]; onRevoke
             )}
           </td>
           <td data-label={owner}>
-            {each.owner === null ? <span class="quiet">none</span> : <MarkedValue value={each.owner} />}
+            {each.owner === null ? <span class="quiet">none</span> : <PersonLink principal={each.owner} />}
           </td>
           <td data-label={used}>
             {each.last_used_at === null ? <span class="quiet">never</span> : <Time at={each.last_used_at} />}

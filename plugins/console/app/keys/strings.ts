@@ -73,7 +73,7 @@ export const TEXTS = {
     agent_id:
       "Binds the key: it submits only as this agent and sees only its actions. Empty: no agent; it submits nothing unless agents: any is configured.",
     owner: (isUser: boolean) =>
-      `The user behind it. ${isUser ? "Empty: you. " : ""}A key that can approve needs one. Keys of one owner count as one approver, and cannot approve each other's actions.`,
+      `The user behind it, as user:<id>. ${isUser ? "Empty: you. " : ""}A key that can approve needs one. Keys of one owner count as one approver, and cannot approve each other's actions.`,
     expires_at: "Empty: never.",
   },
   shared: "A shared agent, without a person behind it",

@@ -5,12 +5,10 @@ export const PERSON_TEXTS = {
   nobody: "You are signed in with an API key, which does not identify a person.",
   signIn: "Sign in as a user",
   review: "Open the access review",
-  owner:
-    "An owner of API keys who is not a user. The service knows only the name. All keys of the same owner count as one voter.",
   limited: "Only the person and auditors see roles, sessions and pending requests (scope users:read).",
   ended: "deactivated",
   keys: "Keys",
-  noKeys: "No live key belongs to this owner.",
+  noKeys: "No live key belongs to this person.",
   rights: "Can approve",
   nothing: "Nothing: the user is not an approver.",
   everything: "Everything that requires approval.",

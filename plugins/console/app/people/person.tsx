@@ -1,6 +1,6 @@
 /**
  * The page about one person: what they can approve, what is pending for them, their votes and sessions, and who votes
- * on their behalf. The id is a user's id, or `owner:<owner>` for someone who has only keys.
+ * on their behalf.
  */
 import type { Event, User } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
@@ -35,31 +35,16 @@ export function Person({ id }: { id: string | null }) {
         </EmptyState>
       </Page>
     );
-  return shown.includes(":") ? (
-    <OwnerPage key={shown} principal={shown} />
-  ) : (
-    <UserPage key={shown} id={shown} isOwn={shown === ownId} />
-  );
+  return <UserPage key={shown} id={shown} isOwn={shown === ownId} />;
 }
 
 const mayReadUsers = (): boolean => hasScope("users:read") || hasScope("users:manage");
 
-/** Renders the page of a person without a user, who is known only as the owner of keys. */
-function OwnerPage({ principal }: { principal: string }) {
-  const name = principal.slice(principal.indexOf(":") + 1);
-  return (
-    <Page title={name}>
-      <p class="quiet">{TEXTS.owner}</p>
-      {hasScope("keys:manage") ? <OwnerKeys principal={principal} /> : null}
-      <History principal={principal} id={null} />
-    </Page>
-  );
-}
-
-function OwnerKeys({ principal }: { principal: string }) {
+/** Renders the live keys whose votes count as this user's. */
+function KeyCard({ id }: { id: string }) {
   const loaded = useLoad(
-    (signal) => request("GET /v1/api-keys", { query: { principal, status: "live", limit: 100 }, signal }),
-    [principal],
+    (signal) => request("GET /v1/api-keys", { query: { principal: `user:${id}`, status: "live", limit: 100 }, signal }),
+    [id],
   );
   return (
     <LoadedCard id="keys" title={TEXTS.keys} what="keys" loaded={loaded}>
@@ -88,8 +73,9 @@ function UserPage({ id, isOwn }: { id: string; isOwn: boolean }) {
           ) : null}
           {hasScope("approvals:decide") || mayReadUsers() ? <DelegationCard id={id} isOwn={isOwn} /> : null}
           {mayRead ? <SessionCard id={id} isOwn={isOwn} /> : null}
+          {hasScope("keys:manage") ? <KeyCard id={id} /> : null}
           {isOwn ? <DeviceCard id={id} name={title} /> : null}
-          <History principal={`user:${id}`} id={id} />
+          <History id={id} />
         </>
       )}
     </LoadedPage>
@@ -142,12 +128,7 @@ function List({ names }: { names: readonly string[] }) {
 
 /** Entry types of votes. `TYPES` contains all entry types that can be about a person. */
 const VOTE_TYPES = "approval";
-const TYPES = `${VOTE_TYPES},question,grant,delegation,break_glass,stop,policy_set,api_key,agent,user,suggested_rule,erasure`;
-/**
- * Entry types for the page of a user. `TYPES` omits sessions: owners of keys have none, and a service without the users
- * plugin does not know this entry type.
- */
-const USER_TYPES = `${TYPES},users:session`;
+const TYPES = `${VOTE_TYPES},question,grant,delegation,break_glass,stop,policy_set,api_key,agent,user,suggested_rule,erasure,users:session`;
 
 /** The members of entries that identify a person. */
 interface Entry {
@@ -158,7 +139,8 @@ interface Entry {
   verdict?: string;
 }
 
-function History({ principal, id }: { principal: string; id: string | null }) {
+function History({ id }: { id: string }) {
+  const principal = `user:${id}`;
   const isBy = ({ by, delegation }: Entry): boolean => by?.principal === principal || delegation?.from === principal;
   const isVote = ({ entry }: Event): boolean => {
     const { verdict } = entry as Entry;
@@ -167,7 +149,7 @@ function History({ principal, id }: { principal: string; id: string | null }) {
   const isAbout = ({ entry }: Event): boolean => {
     const { user, delegation, data } = entry as Entry;
     if (isBy(entry as Entry)) return true;
-    return id !== null && [user?.id, delegation?.from, delegation?.to, data?.user_id].includes(id);
+    return [user?.id, delegation?.from, delegation?.to, data?.user_id].includes(id);
   };
   return (
     <>
@@ -178,11 +160,7 @@ function History({ principal, id }: { principal: string; id: string | null }) {
         <LedgerTimeline label={TEXTS.votes} filters={{ type: VOTE_TYPES }} isWanted={isVote} />
       </Card>
       <Card id="timeline" title={TEXTS.timeline}>
-        <LedgerTimeline
-          label={TEXTS.timeline}
-          filters={{ type: id === null ? TYPES : USER_TYPES }}
-          isWanted={isAbout}
-        />
+        <LedgerTimeline label={TEXTS.timeline} filters={{ type: TYPES }} isWanted={isAbout} />
       </Card>
     </>
   );

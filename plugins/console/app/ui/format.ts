@@ -66,12 +66,6 @@ export function splitList(text: string): string[] {
   return text.split(/[\s,]+/).filter((item) => item !== "");
 }
 
-/** Formats a principal for people: "ada" for owner:ada, "key 0193…" for a key without an owner. */
-export function formatPrincipal(principal: string): string {
-  if (principal.startsWith("owner:")) return principal.slice(6);
-  return principal.startsWith("key:") ? `key ${principal.slice(4)}` : principal;
-}
-
 /** Returns "1 request" or "1,204 requests". */
 export function formatCounted(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;

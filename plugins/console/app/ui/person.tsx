@@ -17,9 +17,8 @@ export function KeyName({ id }: { id: string }) {
   );
 }
 
-/** Renders a principal: "ada" for owner:ada, the name of a user, or "the key laptop" for a key without an owner. */
+/** Renders a principal: the name of a user, or "the key laptop" for a key without an owner. */
 export function PrincipalName({ principal }: { principal: string }) {
-  if (principal.startsWith("owner:")) return <MarkedValue value={principal.slice(6)} />;
   if (principal.startsWith("user:")) return <KeyName id={principal.slice(5)} />;
   if (!principal.startsWith("key:")) return <MarkedValue value={principal} />;
   return (
@@ -31,8 +30,7 @@ export function PrincipalName({ principal }: { principal: string }) {
 
 /** Returns the address of the page about a principal; null if the principal is not a person. */
 export function personAddress(principal: string): string | null {
-  if (principal.startsWith("user:")) return `/#/people/${encodeSegment(principal.slice("user:".length))}`;
-  return principal.startsWith("owner:") ? `/#/people/${encodeSegment(principal)}` : null;
+  return principal.startsWith("user:") ? `/#/people/${encodeSegment(principal.slice("user:".length))}` : null;
 }
 
 /** Renders a principal as a link to the page about the person. Renders plain text if no one is signed in. */

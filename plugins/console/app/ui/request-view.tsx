@@ -5,10 +5,10 @@ import type { Action, LinkedAction } from "../core/api-types.ts";
 import { encodeSegment, buildUrl } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 import { Badge, FactList, Hash, Notice, MarkedValue, Time } from "./elements.tsx";
-import { formatCounted, renderPlain, formatPrincipal } from "./format.ts";
+import { formatCounted, renderPlain } from "./format.ts";
 import { Heading } from "./heading.tsx";
 import { JsonDisclosure, findHeadlineMember, Params } from "./params.tsx";
-import { KeyName } from "./person.tsx";
+import { KeyName, PrincipalName } from "./person.tsx";
 import { EditedParameters } from "./edited.tsx";
 import { AgentQuestions } from "./agent-questions.tsx";
 
@@ -190,8 +190,8 @@ function EarlierVotes({ votes }: { votes: NonNullable<Shown["earlier_votes"]> })
     <ul>
       {votes.map(({ action_id, approver, approve, reason, created_at }) => (
         <li key={`${action_id} ${approver}`}>
-          <MarkedValue value={renderPlain(formatPrincipal(approver))} /> {approve ? "approved" : "denied"} a similar
-          action <Time at={created_at} />
+          <PrincipalName principal={approver} /> {approve ? "approved" : "denied"} a similar action{" "}
+          <Time at={created_at} />
           {reason === null ? null : (
             <>
               : <MarkedValue value={reason} />

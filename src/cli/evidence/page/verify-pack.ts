@@ -6,7 +6,7 @@ import type { Actor, ApprovalEntry, ApiKeyEntry, LogKeyEntry, UserEntry } from "
 import { findGestureFault } from "../../../domain/gesture.ts";
 import { equalBytes, sha256Hex, utf8 } from "../../../domain/hash.ts";
 import { appendLogKey, currentVkey, listVkeys, openLogCheckpoint, type LogKeys } from "../../../domain/log-keys.ts";
-import { userOfPrincipal } from "../../../domain/owner.ts";
+import { userOfPrincipal } from "../../../domain/principals.ts";
 import type { Decision } from "../../../domain/policy/policy-types.ts";
 import { commitDigest, encodeRequest } from "../../../domain/request.ts";
 import { PACK_FORMAT, type Control, type Manifest, type OpenedAction, type PolicySetLine } from "../pack-format.ts";

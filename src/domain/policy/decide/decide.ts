@@ -16,7 +16,7 @@ import { matchesAnyName } from "../compile/name-patterns.ts";
 import { type ResolvedObligations, resolveObligations } from "./resolve-obligations.ts";
 import { findFirstMatch, type RuleAnswer, MAX_REASON } from "./first-match.ts";
 import { combineReviewers } from "../../reviews.ts";
-import { displayPrincipal } from "../../owner.ts";
+import { displayPrincipal } from "../../principals.ts";
 import { clipText } from "../../text.ts";
 import { parseRfc3339 } from "../../time.ts";
 import type { Bar, Decision, Effect, Facts, GrantTerms, ReasonCode, Risk, ShadowOutcome } from "../policy-types.ts";

@@ -4,7 +4,7 @@
  */
 import { MAX_REASON } from "./first-match.ts";
 import { satisfiesPlans } from "../../approvers.ts";
-import { displayPrincipal } from "../../owner.ts";
+import { displayPrincipal } from "../../principals.ts";
 import { clipText } from "../../text.ts";
 import { parseRfc3339 } from "../../time.ts";
 import { findRedactedRead } from "../check/redacted-reads.ts";

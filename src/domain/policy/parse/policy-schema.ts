@@ -565,7 +565,9 @@ export const GivenPrincipal = Type.Object(
     agent_id: Type.Optional(
       Type.Union([Type.String(), Type.Null()], { description: "Agent that the key is bound to." }),
     ),
-    owner: Type.Optional(Type.Union([Type.String(), Type.Null()], { description: "Owner of the key." })),
+    owner: Type.Optional(
+      Type.Union([Type.String(), Type.Null()], { description: "The user who owns the key, as `user:<id>`." }),
+    ),
     claims: Type.Optional(
       Type.Unsafe<JsonObject>(
         Type.Record(Type.String(), Type.Unknown(), { description: "Verified claims of the agent's token." }),

@@ -15,7 +15,6 @@ import {
   strictestOversightMode,
 } from "../../approvers.ts";
 import { withGivenFacts } from "./given-facts.ts";
-import { ownerIdentity, principalOfOwner } from "../../owner.ts";
 import { selectCountedLimits } from "../../limit-uses.ts";
 import { applyDecisionObligations } from "../../obligations.ts";
 import { encodeRequest } from "../../request.ts";
@@ -62,7 +61,7 @@ export interface SimulatedDecision {
   now: number;
 }
 
-/** A person who votes. */
+/** A person who votes. `owner` identifies the person, as `principal.owner` identifies the person behind the agent. */
 interface SimulatedVoter {
   owner: string;
   groups: readonly string[];
@@ -202,7 +201,7 @@ export class SimulatedActions {
   reject(action: SimulatedAction, voter: SimulatedVoter): void {
     this.assertMayVote(action, voter);
     const until = this.now + rejectionHoldMs(action.terms);
-    const approver = principalOfOwner(voter.owner);
+    const approver = voter.owner;
     if (until > this.now)
       action.rejections.push({
         until,
@@ -327,8 +326,7 @@ export class SimulatedActions {
   private assertMayVote(action: SimulatedAction, voter: SimulatedVoter): void {
     assertPending(action);
     assertMayConfirm(action, voter, action.approvers ?? []);
-    const principal = principalOfOwner(voter.owner);
-    if (action.votes.some(({ principals }) => principals.includes(principal)))
+    if (action.votes.some(({ principals }) => principals.includes(voter.owner)))
       throw new StepRefusedError("ALREADY_VOTED", `${voter.owner} has already voted on this action`);
   }
 
@@ -377,13 +375,13 @@ function assertMayConfirm(action: SimulatedAction, voter: SimulatedVoter, plans:
 }
 
 function selfRelation({ request, basis: { principal } }: SimulatedAction, { owner }: SimulatedVoter) {
-  const voter = { key_id: `key of ${ownerIdentity(owner)}`, agent_id: null, owner };
+  const voter = { key_id: `key of ${owner}`, agent_id: null, owner };
   return findSelfRelation(principal, request.agent_id, voter);
 }
 
 function toVote(action: SimulatedAction, voter: SimulatedVoter, at: number): CountedVote {
   return {
-    principals: [principalOfOwner(voter.owner)],
+    principals: [voter.owner],
     groups: voter.groups,
     independent: action.basis.principal.owner !== null && !voter.sharesGroup,
     self: selfRelation(action, voter) !== null,

@@ -1,0 +1,34 @@
+/** Display names of principals, for messages and pages. A name identifies no one. */
+import type { StorageReader } from "../contract/storage.ts";
+import { userOfPrincipal } from "../domain/principals.ts";
+import type { Users } from "../domain/users.ts";
+
+/** Display names, keyed by principal. */
+export type PrincipalNames = Readonly<Record<string, string>>;
+
+/**
+ * Returns the names of users and of keys without an owner. Adds the id to a name that several active users have. Omits
+ * principals without a name.
+ */
+export async function readPrincipalNames(
+  reader: Pick<StorageReader, "key">,
+  users: Users,
+  principals: readonly (string | null)[],
+): Promise<PrincipalNames> {
+  const names: Record<string, string> = {};
+  for (const principal of new Set(principals)) {
+    const name = principal === null ? null : await readName(reader, users, principal);
+    if (principal !== null && name !== null) names[principal] = name;
+  }
+  return names;
+}
+
+async function readName(reader: Pick<StorageReader, "key">, users: Users, principal: string): Promise<string | null> {
+  if (principal.startsWith("key:")) return (await reader.key(principal.slice("key:".length)))?.name ?? null;
+  const user = users.get(userOfPrincipal(principal) ?? "");
+  if (user === undefined) return null;
+  const isShared = [...users.values()].some(
+    ({ id, name, ended_at }) => id !== user.id && name === user.name && ended_at === null,
+  );
+  return isShared ? `${user.name} (${principal})` : user.name;
+}
