@@ -62,7 +62,7 @@ describe("the approval page", { skip: withoutBrowser }, () => {
     assert.equal(page.url(), `${console_.server.url}/approve`, "the token does not stay in the address");
     const text = (await page.locator("main").textContent()) ?? "";
     for (const part of [
-      "anna",
+      "Anna",
       "support-bot",
       "stripe",
       "n".repeat(600),

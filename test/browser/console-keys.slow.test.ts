@@ -3,12 +3,13 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { withoutBrowser } from "../support/browser.ts";
 import { startConsole, type Console } from "../support/console.ts";
+import { usersPlugin } from "../support/people.ts";
 import { ALLOWED } from "../support/service.ts";
 
 describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
   let console_: Console;
   before(async () => {
-    console_ = await startConsole();
+    console_ = await startConsole({ plugins: [usersPlugin()] });
   });
   after(() => console_.close());
 
@@ -137,8 +138,8 @@ describe("keys and agents in a browser", { skip: withoutBrowser }, () => {
     const timeline = page.getByRole("list", { name: "Timeline" });
     await timeline.getByText("the customer is right").waitFor();
     assert.equal(await timeline.getByRole("link", { name: "stripe refund" }).count(), 4);
-    await timeline.getByRole("link", { name: "ada" }).click();
-    await page.getByRole("heading", { name: "ada", level: 1 }).waitFor();
+    await timeline.getByRole("link", { name: "Ada" }).click();
+    await page.getByRole("heading", { name: "Ada", level: 1 }).waitFor();
     await page.getByRole("list", { name: "Votes" }).getByText("the customer is right").waitFor();
     await page.goBack();
     await page.getByRole("link", { name: "1 required approval" }).click();

@@ -314,7 +314,7 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     await pane.getByText("the night desk approved").waitFor();
     assert.doesNotMatch((await pane.innerText()) ?? "", new RegExp(bot.body.id));
     await page.getByRole("link", { name: "History and proof" }).click();
-    await page.getByText("by the night desk").waitFor();
+    await page.getByText("by the key the night desk").waitFor();
     await page.close();
   });
 });
