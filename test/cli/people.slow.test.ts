@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { EXIT_CODES } from "../../src/cli/command.ts";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { assentInProcess, type Run } from "../support/cli.ts";
-import { addUser, invite, startPeople, type Person } from "../support/people.ts";
+import { invite, startPeople, type Person } from "../support/people.ts";
 import { makeKey, type Service, person } from "../support/service.ts";
 
 const POLICY = `
@@ -26,9 +26,8 @@ before(async () => {
   bo = await invite(service, { name: "Bo", roles: ["break_glass"] });
   keys.admin = service.admin;
   keys.agent = service.agent;
-  await addUser(service, { name: "Rex" });
   keys.rex = (await makeKey(service, { name: "rex", owner: "Rex", preset: "approver" })).key;
-  keys.bo = (await makeKey(service, { name: "bo", owner: "Bo", preset: "approver" })).key;
+  keys.bo = (await makeKey(service, { name: "bo", owner: bo.principal, preset: "approver" })).key;
 });
 after(async () => {
   for (const [name, value] of [
