@@ -9,6 +9,8 @@ import { postgresStorage } from "../plugins/storage-postgres/index.ts";
 import { sqliteStorage } from "../plugins/storage-sqlite/index.ts";
 import type { Storage } from "../src/contract/storage.ts";
 import { TILE_WIDTH } from "../src/domain/tiles.ts";
+import { createRowSeals } from "../src/identity/row-seals.ts";
+import { openVault } from "../src/identity/vault.ts";
 import { createLogger, createRuntime, loadConfig, type Config } from "../src/index.ts";
 import { appendBulk } from "./bulk.ts";
 import { openPostgresWriter, openSqliteWriter } from "./bulk-writers.ts";
@@ -120,6 +122,7 @@ export async function fillStore(
     const options = { writer, tiles, request, until, progress: (more: number) => progress(first + more) };
     await withStorage(storage, async () => void (done += await appendBulk({ ...options, storage })), true);
     await writer.end();
+    await withStorage(storage, (open) => sealHead(open, config));
   }
   await submit(() => count - done, Date.now);
   await withStorage(storage, keepUp);
@@ -136,6 +139,14 @@ async function withStorage(
   } finally {
     await storage.close();
   }
+}
+
+/** Seals the head, as the service does. */
+async function sealHead(storage: Storage, config: Config): Promise<void> {
+  const log = createLogger("error");
+  const seals = createRowSeals(openVault(config, log), log);
+  const head = await storage.head();
+  await storage.write((tx) => tx.append([], [], { ...head, seal: seals.sealHead(head) }));
 }
 
 /** Brings sums and bundles up to date. */

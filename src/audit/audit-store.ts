@@ -58,6 +58,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
     from: 0,
     verify: options.verify,
     ...(options.vkey === undefined ? {} : { keys: signing.logKeys }),
+    ...(options.seals === undefined ? {} : { seals: options.seals }),
     progress: (done, total) => options.progress?.("entries", done, total),
     onEntry: (row, body) => entries.add(row, body),
     onUnread: (seq) => entries.skip(seq),

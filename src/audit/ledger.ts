@@ -1,9 +1,10 @@
 /**
  * Checks that a stored ledger is consistent: entries match their leaf hashes, hashes match the tiles, tiles match the
- * head, the head extends the newest signed checkpoint, and the active policy set matches the entries. Reads in pages.
+ * head, the service wrote the head, the head extends the newest signed checkpoint, and the active policy set matches the entries. Reads in pages.
  * Reports faults instead of throwing, so that one run finds up to 20 of them.
  */
 import type { Vault } from "../contract/core-host.ts";
+import type { RowSeals } from "../contract/row-seals.ts";
 import {
   StorageError,
   nullIfCorrupt,
@@ -17,6 +18,7 @@ import { decodeUtf8 } from "../domain/json.ts";
 import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
 import { appendToEdge, edgeNodes, EMPTY_ROOT, hashLeaf, rootFromEdge } from "../domain/merkle.ts";
 import { rootOfTile, tilesBetween, TILE_WIDTH } from "../domain/tiles.ts";
+import { describeForeignHead } from "../ledger/commit/continuity.ts";
 import { createProofReader } from "../ledger/reader.ts";
 import { createFaultCollector, reportUnreadableData, type ReportFault } from "./report.ts";
 
@@ -32,6 +34,8 @@ interface AuditOptions {
    */
   keys?: () => LogKeys;
   verify: Vault["verify"];
+  /** Verifies the seal of the head. If absent, the seal is not verified, because that needs the service's secret. */
+  seals?: Pick<RowSeals, "isOwnHead">;
   /** Accepts entries without a signed checkpoint, for an operator who accepts a store that lost its checkpoint. */
   allowUnsigned?: boolean;
   /**
@@ -78,6 +82,7 @@ export async function auditLedger(reader: StorageReader, options: AuditOptions):
   if (from + counted < head.size) return { size: head.size, entries: counted, signedSize: null, faults };
   await reportUnreadableData("the tiles", fault, () => checkTiles(reader, from, head.size, fault));
   await reportUnreadableData("the head", fault, () => checkHead(reader, head, fault));
+  if (options.seals?.isOwnHead(head) === false) fault(describeForeignHead(head));
   const { keys, verify, allowUnsigned = false } = options;
   let signedSize: number | null = null;
   if (keys !== undefined)

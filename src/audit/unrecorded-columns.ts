@@ -42,7 +42,6 @@ export const UNRECORDED_COLUMNS: readonly UnrecordedColumn[] = [
     column: "yaml",
     why: "the text that the author wrote, for the editor. The audit compares the policy in the text, but not its comments",
   },
-  { table: "ledger_head", column: "epoch", why: "signals processes that their cached keys and agents are stale" },
   {
     table: "meta",
     column: "*",

@@ -4,6 +4,7 @@
  * row. A seal does not prevent that a row is removed, or replaced by one of its earlier versions.
  */
 import type { CopiedTable } from "./storage/copying.ts";
+import type { LedgerHead } from "./storage/ledger.ts";
 
 /**
  * The members that the seals of each table cover. These tables contain rows that authenticate, decide or address
@@ -52,4 +53,11 @@ export interface RowSeals {
   matches<Table extends SealedTable>(table: Table, row: SealedRow<Table> & { seal: string }): boolean;
   /** Throws STORE_ALTERED, and logs an error, unless the row matches its seal. */
   assertMatches<Table extends SealedTable>(table: Table, row: SealedRow<Table> & { seal: string }): void;
+  /** Returns the seal of a head, in lowercase hex. */
+  sealHead(head: Omit<LedgerHead, "seal">): string;
+  /**
+   * Returns true if the service wrote the head, or if it is the head of an empty ledger. Does not compare the right edge
+   * with the root.
+   */
+  isOwnHead(head: LedgerHead): boolean;
 }

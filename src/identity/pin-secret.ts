@@ -22,20 +22,30 @@ export async function hasOtherSecret(
 /**
  * Checks that the token secret is the secret with which the store was first used, by comparing a stored MAC. Rows are
  * sealed with this secret, and processes that share a database accept approval tokens of each other. Throws VaultError
- * if the secrets differ and `accept` is false. If it is true, seals all rows with the new secret.
+ * if the secrets differ and `accept` is false. If it is true, seals all rows and the head with the new secret. Throws
+ * VaultError in that case if entries are unsigned, because only the earlier secret proves that the service recorded them,
+ * unless `acceptUnsigned` is true.
  */
 export async function pinSecret(
   storage: Storage,
   { vault, seals }: { vault: Vault; seals: RowSeals },
   log: Logger,
-  accept: boolean,
+  { accept, acceptUnsigned = false }: { accept: boolean; acceptUnsigned?: boolean },
 ): Promise<void> {
   const isOther = await hasOtherSecret(storage, vault);
   if (isOther && !accept)
     throw new VaultError(
       "the token secret is not the one that this store was first used with: give every process on the store the same ASSENT_SECRET, or put the file `secret` back into the data folder. To change the secret, stop all processes, run assent audit with the earlier secret, and start the first process with --accept-secret",
     );
-  if (isOther) await resealRows(storage, seals);
+  if (isOther) {
+    const [{ size }, checkpoint] = [await storage.head(), await storage.checkpoint()];
+    const signedSize = checkpoint?.size ?? 0;
+    if (size > signedSize && !acceptUnsigned)
+      throw new VaultError(
+        `the secret cannot be changed while entries are unsigned (${signedSize} to ${size - 1}), because only the earlier secret proves that this service recorded them: start and stop the service once with the earlier secret. If that is lost, read these entries, and add --accept-rollback`,
+      );
+    await resealRows(storage, seals);
+  }
   await storage.write((tx) => tx.putMeta(FINGERPRINT_KEY, fingerprintOf(vault)));
   if (isOther)
     log.warn("the token secret has changed: approval tokens that were issued with the earlier secret are invalid");

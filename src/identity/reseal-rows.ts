@@ -5,13 +5,20 @@ import { VaultError } from "./key-files.ts";
 const PAGE = 500;
 
 /**
- * Seals all rows again, after the operator has accepted another secret. The rows cannot be checked, because their seals
- * need the earlier secret. Throws VaultError if the storage cannot do this.
+ * Seals all rows and the head again, after the operator has accepted another secret. They cannot be checked, because
+ * their seals need the earlier secret. Throws VaultError if the storage cannot do this.
  */
-export async function resealRows({ copying, name }: Pick<Storage, "copying" | "name">, seals: RowSeals): Promise<void> {
+export async function resealRows(
+  { copying, name, write }: Pick<Storage, "copying" | "name" | "write">,
+  seals: RowSeals,
+): Promise<void> {
   if (copying === undefined)
     throw new VaultError(`the storage ${name} cannot change to another secret; start with the earlier secret`);
   for (const table of SEALED_TABLES) await resealTable(copying, table, seals);
+  await write(async (tx) => {
+    const head = await tx.head();
+    if (head.size > 0) await tx.append([], [], { ...head, seal: seals.sealHead(head) });
+  });
 }
 
 async function resealTable(copying: StorageCopying, table: SealedTable, seals: RowSeals): Promise<void> {

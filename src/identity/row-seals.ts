@@ -2,9 +2,11 @@ import { Refusal } from "../contract/errors.ts";
 import type { Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
 import { describeSealedRow, SEALED_MEMBERS, type RowSeals, type SealedTable } from "../contract/row-seals.ts";
+import type { LedgerHead } from "../contract/storage.ts";
 import { canonicalBytes } from "../domain/canonical.ts";
 import { equalBytes, toHex, utf8 } from "../domain/hash.ts";
 import type { JsonValue } from "../domain/json.ts";
+import { EMPTY_ROOT } from "../domain/merkle.ts";
 
 type Row = Readonly<Record<string, unknown>>;
 
@@ -31,9 +33,24 @@ export function createRowSeals(vault: Pick<Vault, "mac">, log: Pick<Logger, "err
     return false;
   }
 
+  function sealHead({ size, root, policy_set, epoch }: Omit<LedgerHead, "seal">): string {
+    return toHex(vault.mac("ledger-head", canonicalBytes([size, toHex(root), policy_set, epoch])));
+  }
+
+  function isOwnHead(head: LedgerHead): boolean {
+    if (head.size === 0) return equalBytes(head.root, EMPTY_ROOT) && head.policy_set === null && head.epoch === 0;
+    try {
+      return equalBytes(utf8(sealHead(head)), utf8(head.seal));
+    } catch {
+      return false;
+    }
+  }
+
   return {
     seal,
     matches,
+    sealHead,
+    isOwnHead,
     assertMatches(table, row) {
       if (!matches(table, row))
         throw new Refusal(

@@ -1,4 +1,5 @@
 /** Reads the committed head for all components of this process. */
+import type { RowSeals } from "../contract/row-seals.ts";
 import type { LedgerHead, Storage, StoredHead } from "../contract/storage.ts";
 import { createContinuity, type Continuity } from "./commit/continuity.ts";
 import { createSharedRead } from "./shared-read.ts";
@@ -15,15 +16,17 @@ export class HeadReader {
   private readonly epochListeners = new Set<() => void>();
   private readonly readStored: () => Promise<StoredHead>;
 
-  private constructor(storage: Storage, start: StoredHead) {
-    this.continuity = createContinuity(start, storage, () => this.epochListeners.forEach((listener) => listener()));
+  private constructor(storage: Storage, start: StoredHead, seals: RowSeals) {
+    this.continuity = createContinuity(start, storage, seals, () =>
+      this.epochListeners.forEach((listener) => listener()),
+    );
     this.isExclusive = storage.exclusive;
     this.readStored = createSharedRead(() => this.continuity.observe(() => storage.head()));
   }
 
-  /** Reads the head of an open store. Verifies the head on each later connection. */
-  static async open(storage: Storage): Promise<HeadReader> {
-    const heads = new HeadReader(storage, await storage.head());
+  /** Reads the head of an open store. Does not verify this head, but each later one, and the head on each connection. */
+  static async open(storage: Storage, seals: RowSeals): Promise<HeadReader> {
+    const heads = new HeadReader(storage, await storage.head(), seals);
     storage.onConnection?.((reader) => heads.continuity.check(reader));
     return heads;
   }

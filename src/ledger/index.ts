@@ -119,6 +119,7 @@ export async function openLedger(options: LedgerOptions): Promise<OpenLedger> {
     keys: () => logKeys.keys(),
     verify: options.verify,
     allowUnsigned: options.acceptRollback,
+    seals: options.seals,
   });
   if (report.faults.length > 0) throw new LedgerTampered(report.faults);
   const signed = await readStoredCheckpoint(storage, logKeys.keys(), options.verify);

@@ -39,6 +39,7 @@ export async function openStore(options: {
   log: Logger;
   clock(): number;
   acceptSecret: boolean;
+  acceptRollback: boolean;
   acceptEnvironment: boolean;
 }): Promise<OpenStore> {
   const { config, storage, log, clock } = options;
@@ -54,9 +55,12 @@ export async function openStore(options: {
   const { origin, first } = await pinLog(storage, config.ledger.origin, ring.publicKey);
   const book = createLogKeyBook({ first, signer: ring.signer, verify: vault.verify, clock });
   await followLog(storage, book, ring, origin);
-  await pinSecret(storage, { vault, seals }, log, options.acceptSecret);
+  await pinSecret(storage, { vault, seals }, log, {
+    accept: options.acceptSecret,
+    acceptUnsigned: options.acceptRollback,
+  });
   await pinEnvironment(storage, config.environment, log, options.acceptEnvironment);
-  return { storage, vault, seals, ring, book, origin, heads: await HeadReader.open(storage) };
+  return { storage, vault, seals, ring, book, origin, heads: await HeadReader.open(storage, seals) };
 }
 
 /** Reads the keys of the log. Throws VaultError if this process does not have the current key. */

@@ -4,6 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
+import { encodeEntry, type EntryBody } from "../../src/domain/entries.ts";
+import { appendToEdge, rootFromEdge } from "../../src/domain/merkle.ts";
 import { terminalChallenge } from "../../src/domain/terminal-code.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { ENGINES, stopEngines, tableOf, type Engine } from "../support/engines.ts";
@@ -73,6 +75,25 @@ async function withForged(engine: Engine, run: (forged: Forged) => Promise<void>
   }
 }
 
+/** Appends a copy of the newest entry, with the leaf hash, the tree and the head that the service would write. */
+async function appendForgedEntry({ rows, set, insert }: Forged): Promise<void> {
+  const entry = (await rows("entries")).at(-1) as RawRow;
+  const [head] = (await rows("ledger_head")) as [RawRow];
+  const size = Number(head["size"]);
+  const { seq: _, ...body } = JSON.parse(new TextDecoder().decode(entry["bytes"] as Uint8Array)) as { seq: number };
+  const { bytes, leafHash } = encodeEntry(body as EntryBody, size);
+  const stored = new Uint8Array(head["edge"] as Uint8Array);
+  const hashes = Array.from({ length: stored.length / 32 }, (_, i) => stored.slice(i * 32, i * 32 + 32));
+  const edge = appendToEdge(hashes, size, leafHash);
+  await insert("entries", { ...entry, seq: size, bytes, leaf_hash: leafHash });
+  await set("ledger_head", head, {
+    size: size + 1,
+    epoch: Number(head["epoch"]) + 1,
+    root: rootFromEdge(edge),
+    edge: new Uint8Array(Buffer.concat(edge)),
+  });
+}
+
 const sessionOf = ({ session: { cookie } }: Person): string => cookie.split("=")[1]?.split(".")[1] ?? "";
 
 after(stopEngines);
@@ -80,6 +101,43 @@ after(stopEngines);
 for (const engine of ENGINES)
   describe(engine.name, { skip: engine.skip }, () => {
     const forging = (run: (forged: Forged) => Promise<void>) => () => withForged(engine, run);
+
+    test(
+      "a consistent entry that was appended while the service was stopped is neither accepted nor signed",
+      forging(async (forged) => {
+        const { service, rows, set, submit } = forged;
+        await submit("pay");
+        await service.runtime.stop();
+        const [head, checkpoint] = [(await rows("ledger_head"))[0], (await rows("checkpoint"))[0]] as [RawRow, RawRow];
+        const faults = /the ledger's head \(size \d+\) was not written by this service/;
+        for (const [column, value] of Object.entries({ policy_set: null, epoch: 0, seal: "" })) {
+          await set("ledger_head", head, head);
+          await set("ledger_head", head, { [column]: value });
+          await assert.rejects(service.restart(), faults, column);
+        }
+        await set("ledger_head", head, head);
+        await appendForgedEntry(forged);
+        await assert.rejects(service.restart(), faults);
+        assert.deepEqual((await rows("checkpoint"))[0], checkpoint);
+        // A seal of an earlier head does not match another head.
+        await set("ledger_head", (await rows("ledger_head"))[0] as RawRow, { seal: String(head["seal"]) });
+        await assert.rejects(service.restart(), faults);
+      }),
+    );
+
+    test(
+      "a consistent entry that was appended while the service runs is neither accepted nor signed",
+      forging(async (forged) => {
+        const { service, faults, submit } = forged;
+        await submit("pay");
+        await appendForgedEntry(forged);
+        assert.equal((await submit("pay")).status, 503);
+        const { status } = await service.call("GET", "/v1/provenance/checkpoint", { key: service.admin });
+        assert.equal(status, 503);
+        assert.ok(service.logged.some((line) => line.includes("does not continue what this process committed")));
+        assert.match((await faults()).join("\n"), /the ledger's head \(size \d+\) was not written by this service/);
+      }),
+    );
 
     test(
       "a forged confirmation signs in no terminal",

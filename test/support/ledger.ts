@@ -35,7 +35,7 @@ export const newClock = (): LedgerClock => createLedgerClock(Date.now, { warn() 
 export async function openLedgerOn(storage: Storage, options: Partial<LedgerOptions> = {}): Promise<OpenLedger> {
   return openLedger({
     storage,
-    heads: await HeadReader.open(storage),
+    heads: await HeadReader.open(storage, options.seals ?? seals),
     instance: randomUUID(),
     verify: verifyEd25519,
     logKeys: logKeysOf(options.origin ?? "ledger.example"),

@@ -37,6 +37,11 @@ export interface LedgerHead {
   policy_set: string | null;
   /** Increases with each change that invalidates caches, such as a change of a key or an agent. */
   epoch: number;
+  /**
+   * MAC over the other members, under a key that is derived from the service's secret. Empty if there are no entries.
+   * Proves that a process of the service appended the entries, even if no checkpoint covers them yet.
+   */
+  seal: string;
 }
 
 /** Name in `meta` of the incarnation that the processes have agreed on. */

@@ -89,7 +89,7 @@ export async function runBatch(
     batch.seal();
     const head = done.touched ? batch.headAfter() : before;
     // Send these writes directly after the jobs' writes, so that both take only one round trip.
-    const appended = done.touched ? append(tx, before, batch, context) : Promise.resolve();
+    const appended = done.touched ? append(tx, { before, head }, batch, context) : Promise.resolve();
     appended.catch(() => undefined);
     // If a job's write failed, the append also fails. Report the job's error.
     await done.awaitWrites();
@@ -103,13 +103,13 @@ export async function runBatch(
 
 async function append(
   tx: StorageTransaction,
-  before: LedgerHead,
+  { before, head }: { before: LedgerHead; head: LedgerHead },
   batch: Batch,
   { outbox, now }: BatchContext,
 ): Promise<void> {
   if (outbox !== null && batch.recorded.length > 0) await outbox(tx, batch.recorded, now);
   const tiles = await computeCompletedTiles(tx, before.size, batch.rows);
-  await tx.append(batch.rows, tiles, batch.headAfter());
+  await tx.append(batch.rows, tiles, head);
 }
 
 class Batch {
@@ -269,13 +269,14 @@ class Batch {
   }
 
   headAfter(): LedgerHead {
-    const size = this.base.size + this.rows.length;
-    return {
-      size,
+    const head = {
+      size: this.base.size + this.rows.length,
       root: this.rows.length === 0 ? this.base.root : rootFromEdge(this.edge),
       edge: this.edge,
       policy_set: this.policySet,
       epoch: this.epoch,
     };
+    // A head changes only with an entry (watchHead).
+    return { ...head, seal: this.rows.length === 0 ? this.base.seal : this.context.seals.sealHead(head) };
   }
 }

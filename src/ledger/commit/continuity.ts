@@ -1,8 +1,10 @@
 /**
  * Detects that the database was replaced by a database with a different history. After a failover to a standby that
  * lacks the newest entries, decisions and signatures are lost, and new entries would fork the log. Therefore every head
- * must extend the heads that were read earlier, which is verified on every new connection.
+ * must extend the heads that were read earlier, which is verified on every new connection. The service must also have
+ * written each head, which its seal proves: anyone who can write to the database can append consistent entries.
  */
+import type { RowSeals } from "../../contract/row-seals.ts";
 import { StorageError, type LedgerHead, type StorageReader, type StoredHead } from "../../contract/storage.ts";
 import { equalBytes } from "../../domain/hash.ts";
 import { appendToEdge, rootFromEdge } from "../../domain/merkle.ts";
@@ -16,7 +18,7 @@ export interface Continuity {
   advance(head: LedgerHead): void;
   /**
    * Calls `read` and returns its head. Rejects with StorageError "corrupt" if the head is smaller than a head that was
-   * known before the read, or contradicts it.
+   * known before the read, or contradicts it, or if the service did not write it.
    */
   observe(read: () => Promise<StoredHead>): Promise<StoredHead>;
   /**
@@ -97,10 +99,16 @@ export async function extendsTrustedHead(
 }
 
 /**
+ * @param start a head whose seal the caller verifies
  * @param reader a reader of the store outside transactions
  * @param epochChanged called after the first head of each new epoch was recorded; must not throw
  */
-export function createContinuity(start: StoredHead, reader: StorageReader, epochChanged: () => void): Continuity {
+export function createContinuity(
+  start: StoredHead,
+  reader: StorageReader,
+  seals: Pick<RowSeals, "isOwnHead">,
+  epochChanged: () => void,
+): Continuity {
   let seen: LedgerHead = start;
   /** Incarnation of the running database, which was verified to contain every head that this process has read. */
   let incarnation = start.server?.incarnation;
@@ -118,6 +126,8 @@ export function createContinuity(start: StoredHead, reader: StorageReader, epoch
     const before = seen;
     const head = await read();
     if (!canExtend(before, head)) throw lostHistoryError(before, head);
+    if (!isSameHead(head, before) && !seals.isOwnHead(head))
+      throw new StorageError("corrupt", describeForeignHead(head));
     // The incarnation can also change without a new connection, when a backup is restored into the running server.
     if (head.server !== undefined && head.server.incarnation !== incarnation) {
       if (!(await containsHead(reader, head, before))) throw lostHistoryError(before, head);
@@ -142,6 +152,11 @@ export function createContinuity(start: StoredHead, reader: StorageReader, epoch
 async function containsHead(reader: StorageReader, head: LedgerHead, before: LedgerHead): Promise<boolean> {
   if (!canExtend(before, head)) return false;
   return head.size === before.size || equalBytes(await createProofReader(reader).rootAt(before.size), before.root);
+}
+
+/** Returns the fault of a head that the service did not write. */
+export function describeForeignHead({ size }: Pick<LedgerHead, "size">): string {
+  return `the ledger's head (size ${size}) was not written by this service: its seal does not match. Someone changed the database, or the head, the active policies or entries in it, outside the service. Restore a backup, or run assent audit`;
 }
 
 function lostHistoryError(seen: LedgerHead, head: LedgerHead): StorageError {

@@ -389,8 +389,8 @@ export class Sequencer {
   }
 
   /**
-   * Verifies that the head under the lock equals or extends the head that this process committed, and that its right
-   * edge matches the tree. If not, the store was changed outside the ledger. The service would then sign a second
+   * Verifies that the head under the lock equals or extends the head that this process committed, that its right edge
+   * matches the tree, and that the service wrote it. If not, the store was changed outside the ledger. The service would then sign a second
    * history, or use policies that no entry activated.
    */
   private async assertContinuity(tx: StorageReader, head: LedgerHead): Promise<void> {
@@ -401,6 +401,7 @@ export class Sequencer {
       const signed = options.signed();
       if (
         !(last !== null && options.storage.exclusive) &&
+        options.seals.isOwnHead(head) &&
         (await extendsTrustedHead(tx, this.trusted, head, options))
       ) {
         this.trusted = head;

@@ -134,7 +134,7 @@ class LoggedStore {
       for (const change of changes) this.apply(change);
       if (this.disk.head.get(SINGLE_ROW_KEY) === undefined) {
         if (readOnly) throw new StorageError("unavailable", "there is no store yet");
-        const head: LedgerHead = { size: 0, root: EMPTY_ROOT, edge: [], policy_set: null, epoch: 0 };
+        const head: LedgerHead = { size: 0, root: EMPTY_ROOT, edge: [], policy_set: null, epoch: 0, seal: "" };
         await this.log.append([{ table: "head", key: SINGLE_ROW_KEY, row: head }]);
         this.disk.head.set(SINGLE_ROW_KEY, head);
       }

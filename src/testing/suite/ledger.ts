@@ -126,6 +126,7 @@ function appendCases(test: DefineCase): void {
       edge: [leafHashOfText("a"), leafHashOfText("b"), leafHashOfText("c")],
       policy_set: policySetRow(1).digest,
       epoch: 4,
+      seal: "a seal",
     };
     await storage.write(async (tx) => {
       await tx.append([entryRow(0), entryRow(1), entryRow(2)], [], head);

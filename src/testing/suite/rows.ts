@@ -72,6 +72,7 @@ export function headRow(size: number, over: Partial<LedgerHead> = {}): LedgerHea
     edge: size === 0 ? [] : [leafHashOfText(`edge ${size}`)],
     policy_set: null,
     epoch: 0,
+    seal: size === 0 ? "" : `seal ${size}`,
     ...over,
   };
 }

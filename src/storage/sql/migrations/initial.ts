@@ -50,6 +50,7 @@ const LEDGER: Readonly<Record<string, Table>> = {
       edge: "bytes",
       policy_set: "text?",
       epoch: "integer",
+      seal: "text",
     },
     primaryKey: ["id"],
     singleRow: true,
@@ -389,7 +390,7 @@ export function initialSchema(dialect: SqlDialect): string[] {
   const guarded = Object.keys(TABLES).filter((name) => TABLES[name]?.unguarded !== true);
   return [
     ...Object.entries(TABLES).flatMap(([name, table]) => createTable(name, table, dialect)),
-    `insert into ledger_head (id, size, root, edge, epoch) values (1, 0, ${dialect.types.bytesLiteral(EMPTY_ROOT)}, ${dialect.types.bytesLiteral("")}, 0)`,
+    `insert into ledger_head (id, size, root, edge, epoch, seal) values (1, 0, ${dialect.types.bytesLiteral(EMPTY_ROOT)}, ${dialect.types.bytesLiteral("")}, 0, '')`,
     "insert into checkpoint (id, size) values (1, 0)",
     "insert into sums_state (id, folded) values (1, -1)",
     "insert into liveness (id, pings) values (1, 0)",
