@@ -127,7 +127,7 @@ export async function readEverything(reader: StorageReader): Promise<Everything>
 
 /** Results of `readEverything` for an empty store. */
 export const EMPTY_STORE: Everything = {
-  head: { size: 0, root: EMPTY_ROOT, edge: [], policy_set: null, epoch: 0 },
+  head: { size: 0, root: EMPTY_ROOT, edge: [], policy_set: null, epoch: 0, seal: "" },
   checkpoint: null,
   entries: [],
   entryByHash: null,
