@@ -96,7 +96,10 @@ async function requestDecision(
   const assent = (dependencies.createClient ?? createHookClient)(config, session);
   const { signal } = question;
   const agent = config.agent ?? (await fetchAgentId(assent, signal));
-  const { request, remarks } = await toCanonicalAction(event, agent, question.environment);
+  const { request, remarks, created, workspace } = await toCanonicalAction(event, agent, {
+    ...question.environment,
+    ownFiles: (folder) => dependencies.state.ownFiles(folder),
+  });
   const given = parseAnswerCommand(request);
   if (given !== null) return sendAnswer(assent, given, signal);
   for (let submissions = 0; submissions < MAX_SUBMISSIONS && performance.now() < deadline; submissions++) {
@@ -119,6 +122,9 @@ async function requestDecision(
         throw new PayloadError("the decision came too late");
       }
       await dependencies.state.saveAction(event.host, event.session, event.callId, action.id).catch(() => {});
+      // A person may have approved a copy of a secret, so a file of an approved command is not the agent's own.
+      if (workspace !== null && (action.status === "allowed" || request.tool === "files"))
+        await dependencies.state.addOwnFiles(workspace, created).catch(() => {});
       return null;
     }
   }

@@ -29,4 +29,6 @@ export interface HookEnvironment {
   project: string | null;
   /** Executable of the Codex that started the hook; null for other hosts, or if unknown. */
   codexProgram: string | null;
+  /** Returns the files that agents created in a workspace, so that they know the contents. Absent if unknown. */
+  ownFiles?(workspace: string): Promise<ReadonlySet<string>>;
 }

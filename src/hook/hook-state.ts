@@ -1,14 +1,16 @@
 /**
- * Stores state between calls of the hook: the action of each running tool call, and the sessions that used the hook.
+ * Stores state between calls of the hook: the action of each running tool call, the sessions that used the hook, and the
+ * files that agents created.
  */
 import { createHash } from "node:crypto";
-import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Host } from "./hosts/answers.ts";
 
 /** Minimum time for which the action of a call is stored if no event reports the end of the call. */
 const CALL_RETENTION_MS = 24 * 3_600_000;
 const SESSION_RETENTION_MS = 7 * 24 * 3_600_000;
+const MAX_OWN_FILES_BYTES = 1024 * 1024;
 
 export function stateFolder(env: Readonly<Record<string, string | undefined>>): string | null {
   const home = env["HOME"] || env["USERPROFILE"];
@@ -28,14 +30,17 @@ interface SessionRecord {
   calls: number;
 }
 
-/** Stores the state in files. Callers ignore its errors, because no decision depends on this state. */
+/** Stores the state in files. Callers ignore its errors: without this state, more calls require approval. */
 export class HookState {
   private readonly folder: string | null;
   constructor(folder: string | null) {
     this.folder = folder;
   }
 
-  private async pathFor(kind: "calls" | "sessions", parts: readonly (string | null)[]): Promise<string | null> {
+  private async pathFor(
+    kind: "calls" | "files" | "sessions",
+    parts: readonly (string | null)[],
+  ): Promise<string | null> {
     if (this.folder === null || parts.includes(null)) return null;
     const folder = join(this.folder, kind);
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -54,6 +59,22 @@ export class HookState {
     const action = await readFile(path, "utf8").catch(() => null);
     if (action !== null) await rm(path, { force: true });
     return action;
+  }
+
+  /** Returns the files that agents created in a workspace through the hook. */
+  async ownFiles(workspace: string): Promise<ReadonlySet<string>> {
+    const path = await this.pathFor("files", [workspace]).catch(() => null);
+    const text = path === null ? "" : await readFile(path, "utf8").catch(() => "");
+    return new Set(text.split("\0"));
+  }
+
+  /** Records files that do not exist yet, and that an allowed call creates. */
+  async addOwnFiles(workspace: string, paths: readonly string[]): Promise<void> {
+    const path = paths.length === 0 ? null : await this.pathFor("files", [workspace]);
+    if (path === null) return;
+    // Start again instead of growing without bound. The agent's older files then require approval.
+    if (((await stat(path).catch(() => null))?.size ?? 0) > MAX_OWN_FILES_BYTES) await rm(path, { force: true });
+    await appendFile(path, paths.map((each) => `${each}\0`).join(""), { mode: 0o600 });
   }
 
   async recordSession(host: Host, session: string | null, event: "start" | "call"): Promise<void> {
@@ -85,6 +106,7 @@ export class HookState {
   private async deleteExpired(): Promise<void> {
     for (const [kind, retention] of [
       ["calls", CALL_RETENTION_MS] as const,
+      ["files", SESSION_RETENTION_MS] as const,
       ["sessions", SESSION_RETENTION_MS] as const,
     ]) {
       const folder = join(this.folder as string, kind);

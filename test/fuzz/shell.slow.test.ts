@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
-import { parseShell } from "../../src/hook/shell/parse-command.ts";
+import { parseShell } from "../support/parsed-shell.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 /** No loops, background jobs or builtins, so that each line ends and every command is reported. */

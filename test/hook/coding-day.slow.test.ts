@@ -1,32 +1,34 @@
 /**
- * How often the pack for coding agents requires approval on an ordinary day. It allows none of sixty dangerous calls.
+ * Measures the pack for coding agents: how often it requires approval for ordinary calls, and that it allows no dangerous
+ * call. Each call is built by the hook, in a project with files that git tracks, ignores or does not know.
  */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/domain/json.ts";
 import type { CompiledPolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { decide } from "../../src/domain/policy/decide/decide.ts";
-import type { Decision, PolicyDocument } from "../../src/domain/policy/policy-types.ts";
+import type { PolicyDocument } from "../../src/domain/policy/policy-types.ts";
 import { toCanonicalAction } from "../../src/hook/action/canonical-action.ts";
 import { checkPolicyFolder } from "../../src/policies/folder.ts";
 import { compile, FACTS, NOW } from "../support/policy.ts";
 import { ROOT } from "../support/process.ts";
+import { sampleProject } from "../support/sample-project.ts";
 
-const WORKSPACE = "/work/app";
-const CALLS = join(ROOT, "test/policies");
+const CORPUS = join(ROOT, "test/policies/evasions/corpus");
+const FILES = readdirSync(CORPUS).sort();
 
 /** Returns the calls of a file, without comments and empty lines, as one line each. */
 const callsOf = (file: string): string[] =>
-  readFileSync(join(CALLS, file), "utf8")
+  readFileSync(join(CORPUS, file), "utf8")
     .split("\n")
     .filter((line) => line.trim() !== "" && !line.startsWith("#"));
 
-/** Returns the tool of Claude Code and its input for one line of `coding-day.txt`. */
-function toCall(line: string): { tool: string; input: Record<string, unknown> } {
+/** Returns the tool of Claude Code and its input for one line of a corpus. `ordinary-day.txt` explains the letters. */
+function toCall(line: string, workspace: string): { tool: string; input: Record<string, unknown> } {
   const rest = line.slice(2);
-  const path = join(WORKSPACE, rest);
+  const path = /^[/~]/.test(rest) ? rest : join(workspace, rest);
   switch (line[0]) {
     case "$":
       return { tool: "Bash", input: { command: rest.replaceAll(/(?<!\\)\\n/g, "\n") } };
@@ -40,10 +42,12 @@ function toCall(line: string): { tool: string; input: Record<string, unknown> } 
       return { tool: "Glob", input: { pattern: rest } };
     case "P": {
       const [pattern, folder = ".", glob] = rest.split(" ");
-      return { tool: "Grep", input: { pattern, path: join(WORKSPACE, folder), glob, output_mode: "content" } };
+      return { tool: "Grep", input: { pattern, path: join(workspace, folder), glob, output_mode: "content" } };
     }
-    case "F":
-      return { tool: "WebFetch", input: { url: rest, prompt: "What does it say about rounding?" } };
+    case "F": {
+      const [url, ...prompt] = rest.split(" ");
+      return { tool: "WebFetch", input: { url, prompt: prompt.join(" ") || "What does it say about rounding?" } };
+    }
     case "S":
       return { tool: "WebSearch", input: { query: rest } };
     case "T":
@@ -63,57 +67,64 @@ before(async () => {
   compiled = compile(pack?.document as PolicyDocument);
 });
 
-async function decisionOn(line: string): Promise<Decision> {
-  const { tool, input } = toCall(line);
-  const environment = { cwd: WORKSPACE, home: "/home/ada", project: WORKSPACE, codexProgram: null };
-  const event = {
-    host: "claude-code" as const,
-    kind: "before" as const,
-    session: null,
-    callId: null,
-    tool,
-    input: JSON.parse(JSON.stringify(input)) as JsonObject,
-    cwd: WORKSPACE,
-    workspace: WORKSPACE,
-    success: true,
-    outcomeReported: false,
-  };
-  const { request } = await toCanonicalAction(event, "coder", environment);
-  const { agent_id, operation, params } = request;
-  return decide(
-    compiled,
-    { agent_id, tool: request.tool, operation, params: (params ?? {}) as JsonObject, context: {} },
-    FACTS,
-    NOW,
-  );
+/** Decides on all calls of the files whose names begin with the prefix. Returns the calls by effect, with their rules. */
+async function decideAll(prefix: string, workspace: string): Promise<Record<string, string[]>> {
+  const files = FILES.filter((file) => file.startsWith(prefix));
+  const decided: Record<string, string[]> = { allow: [], require_approval: [], deny: [] };
+  for (const line of files.flatMap(callsOf)) {
+    const { tool, input } = toCall(line, workspace);
+    const environment = { cwd: workspace, home: "/home/ada", project: workspace, codexProgram: null };
+    const event = {
+      host: "claude-code" as const,
+      kind: "before" as const,
+      session: null,
+      callId: null,
+      tool,
+      input: JSON.parse(JSON.stringify(input)) as JsonObject,
+      cwd: workspace,
+      workspace,
+      success: true,
+      outcomeReported: false,
+    };
+    const { request } = await toCanonicalAction(event, "coder", environment).catch((error: Error) => {
+      if (error.name === "PayloadError") return { request: null };
+      throw error;
+    });
+    if (request === null) {
+      decided["deny"]?.push(`${line}  [refused by the hook]`);
+      continue;
+    }
+    const action = { ...request, params: (request.params ?? {}) as JsonObject, context: {} };
+    const { effect, rule } = decide(compiled, action, FACTS, NOW);
+    decided[effect]?.push(`${line}  [${rule ?? "none"}]`);
+  }
+  return decided;
 }
 
 describe("the pack for coding agents", () => {
-  test("requires approval for at most one in six calls of an ordinary day", async (t) => {
-    const lines = callsOf("coding-day.txt");
-    assert.ok(lines.length >= 300);
-    const by = new Map<string, string[]>();
-    for (const line of lines) {
-      const { effect, rule } = await decisionOn(line);
-      by.set(effect, [...(by.get(effect) ?? []), `${line}  [${rule ?? "none"}]`]);
-    }
-    const asked = by.get("require_approval") ?? [];
-    t.diagnostic(`${lines.length} calls: ${asked.length} asked, ${by.get("deny")?.length ?? 0} denied`);
-    assert.ok(asked.length * 6 <= lines.length, `${asked.length} of ${lines.length} asked:\n${asked.join("\n")}`);
+  test("requires approval for at most one in ten ordinary calls", async (t) => {
+    const { allow = [], require_approval: asked = [], deny = [] } = await decideAll("ordinary", sampleProject());
+    const count = allow.length + asked.length + deny.length;
+    assert.ok(count >= 320);
+    t.diagnostic(`${count} calls: ${asked.length} asked, ${deny.length} denied`);
+    const shown = [...asked, "denied:", ...deny].join("\n");
+    assert.ok(asked.length * 10 <= count, `${asked.length} of ${count} asked:\n${shown}`);
   });
 
-  for (const [what, file] of [
-    ["sixty dangerous calls", "dangerous-calls.txt"],
-    ["the dangerous calls of someone who had not read it", "dangerous-calls-of-a-reader.txt"],
-  ] as const)
-    test(`allows none of ${what}`, async () => {
-      const lines = callsOf(file);
-      assert.ok(lines.length >= 60);
-      const allowed: string[] = [];
-      for (const line of lines) {
-        const { effect, rule } = await decisionOn(`$ ${line}`);
-        if (effect === "allow") allowed.push(`${line}  [${rule ?? "none"}]`);
-      }
-      assert.deepEqual(allowed, []);
-    });
+  test("allows no call of an ordinary day that a person should see", async () => {
+    const { allow, require_approval: asked = [] } = await decideAll("watched", sampleProject());
+    assert.deepEqual(allow, []);
+    assert.ok(asked.length >= 30);
+  });
+
+  test("allows no dangerous call", async (t) => {
+    const {
+      allow = [],
+      require_approval: asked = [],
+      deny = [],
+    } = await decideAll("dangerous", sampleProject({ stray: true }));
+    assert.ok(asked.length + deny.length >= 550);
+    t.diagnostic(`${asked.length} asked, ${deny.length} denied`);
+    assert.deepEqual(allow, []);
+  });
 });

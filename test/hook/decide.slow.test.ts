@@ -416,7 +416,8 @@ describe("the action of a call", () => {
     mkdirSync(join(root, "deep/app"), { recursive: true });
     symlinkSync("deep", join(root, "short"));
     const { params } = await become("Read", { file_path: join(root, "short/app/x") }, join(root, "short/app"));
-    assert.deepEqual(params, { paths: [join(root, "deep/app/x")], workspace: join(root, "deep/app") });
+    const none = { secrets: [], untracked: [], later: [] };
+    assert.deepEqual(params, { paths: [join(root, "deep/app/x")], ...none, workspace: join(root, "deep/app") });
   });
   test("/proc paths of a process are not resolved for the hook's own process", async () => {
     const { params } = await become("Read", { file_path: "/proc/self/cwd/x" }, process.cwd());

@@ -97,7 +97,13 @@ test("one command sets everything up, a second changes nothing, and it can be un
       agent_id: "claude-code",
       tool: "files",
       operation: "write",
-      params: { paths: [join(project, "AGENTS.md")], workspace: project },
+      params: {
+        paths: [join(project, "AGENTS.md")],
+        secrets: [],
+        untracked: [],
+        later: [join(project, "AGENTS.md")],
+        workspace: project,
+      },
     });
     assert.equal(asked.status, "pending_approval");
     assert.equal((await person.vote(asked.id, true)).status, "approved");

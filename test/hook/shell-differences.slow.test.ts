@@ -7,7 +7,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { parseShell } from "../../src/hook/shell/parse-command.ts";
+import { parseShell } from "../support/parsed-shell.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const SHELLS: Readonly<Record<string, readonly string[]>> = {

@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { parseShell } from "../../src/hook/shell/parse-command.ts";
+import { parseShell } from "../support/parsed-shell.ts";
 import type { ParsedShell, UnclearReason } from "../../src/hook/shell/shell-types.ts";
 
 const read = (text: string): ParsedShell => parseShell(text, { cwds: ["/work/app"], home: "/home/ada" });
@@ -41,7 +41,7 @@ describe("commands in the text", () => {
     ["[ -t 1 ] && [ 1 -eq 2 ] || exit 1", "[ -t 1 ]", "[ 1 -eq 2 ]", "exit 1"],
     ["git diff HEAD~2 HEAD^", "git diff HEAD~2 HEAD^"],
     ["cat a~ ~/x '^x' a\\#b", "cat a~ ~/x ^x a#b"],
-    ["set -euo pipefail\nmake", "set -euo pipefail", "make"],
+    ["set -euo pipefail\nls", "set -euo pipefail", "ls"],
     ["NODE_ENV=test npm test", "npm test"],
   ];
   for (const [text, ...expected] of CLEAR)

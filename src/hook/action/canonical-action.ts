@@ -2,18 +2,26 @@
  * Builds the action of a tool call, with canonical tool names and absolute paths. For a shell command, it also contains
  * the commands that would run.
  */
+import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import type { ActionRequest } from "../../client/index.ts";
 import { limitArguments } from "./argument-limits.ts";
 import { codexReportsFolder } from "./codex-version.ts";
 import type { HookEnvironment, HookEvent } from "../hook-event.ts";
-import { patternBaseFolders, PATH_MEMBERS, otherMemberPaths, pathSpellings } from "./file-arguments.ts";
-import { PayloadError, type JsonObject } from "../payload.ts";
+import { patternBaseFolders, PATH_MEMBERS, otherMemberPaths, pathSpellings, toolSearch } from "./file-arguments.ts";
+import { isObject, PayloadError, type JsonObject } from "../payload.ts";
 import { readPatchPaths } from "./patch-paths.ts";
 import { toAbsolute, isInside, LinkFollower, realPath } from "./followed-paths.ts";
 import { shellQuote } from "../shell/quote.ts";
-import { usesWorkspaceGitSettings, readsFilesOutsideRepository, hasFolderArgument } from "./git-repository.ts";
-import type { ParsedShell } from "../shell/shell-types.ts";
+import {
+  changesWorktree,
+  hasFolderArgument,
+  readsFilesOutsideRepository,
+  usesWorkspaceGitSettings,
+} from "./git-repository.ts";
+import { fileProperties, type OwnFiles } from "./file-properties.ts";
+import { WorkspaceFiles } from "./workspace-files.ts";
+import { hostsInProse } from "../shell/addresses.ts";
 import {
   CANONICAL_TOOL_BY_KIND,
   searchesFileNames,
@@ -32,7 +40,12 @@ interface CanonicalAction {
   request: ActionRequest;
   /** The model's explanation of the call, for display. It is not part of the decision. */
   remarks: JsonObject;
+  /** Files that the call creates. The agent knows their contents if the policies allow the call. */
+  created: string[];
+  workspace: string | null;
 }
+
+const NONE: ReadonlySet<string> = new Set();
 
 export async function toCanonicalAction(
   event: HookEvent,
@@ -54,6 +67,8 @@ export async function toCanonicalAction(
   return {
     request: { agent_id: agent, tool, operation, params: limitArguments(params), context: actionContext(location) },
     remarks,
+    created: [...location.created].sort(),
+    workspace: location.workspace,
   };
 }
 
@@ -91,9 +106,13 @@ interface CallLocation {
   paths: LinkFollower;
   /** Whether the host types commands into the user's own terminal. */
   interactive: boolean;
+  ownFiles: OwnFiles;
+  /** Files that the call creates. */
+  created: Set<string>;
 }
 
-async function locateCall(event: HookEvent, { home, codexProgram: program }: HookEnvironment): Promise<CallLocation> {
+async function locateCall(event: HookEvent, environment: HookEnvironment): Promise<CallLocation> {
+  const { home, codexProgram: program, ownFiles } = environment;
   if (!event.cwd.startsWith("/")) throw new PayloadError("the call's working folder is not an absolute path");
   const folder = event.workspace ?? event.cwd;
   const workspace = folder.startsWith("/") ? await orPayloadError(realPath(folder)) : null;
@@ -108,6 +127,8 @@ async function locateCall(event: HookEvent, { home, codexProgram: program }: Hoo
     workspace: all ? null : workspace,
     paths: new LinkFollower(workspace),
     interactive: event.host === "vscode",
+    ownFiles: () => (workspace === null || all || ownFiles === undefined ? Promise.resolve(NONE) : ownFiles(workspace)),
+    created: new Set(),
   };
 }
 
@@ -158,7 +179,7 @@ async function commandParams(input: JsonObject, location: CallLocation): Promise
     ...(timeout === undefined ? {} : { timeout }),
     ...(background ? { background } : {}),
     ...(Object.keys(rest).length === 0 ? {} : { options: rest }),
-    parsed: { ...(await parseCommand(text, folder, location)) },
+    parsed: await parseCommand(text, folder, location),
   };
 }
 
@@ -171,9 +192,10 @@ function commandText(value: unknown): string {
 }
 
 /** Parses a command. Loads the parser at its first use. */
-async function parseCommand(text: string, cwd: string, location: CallLocation): Promise<ParsedShell> {
-  const { readShellText: readShell } = await import("../shell/parse-command.ts");
-  const { parsed, folders } = readShell(text, { cwds: [cwd], home: location.home });
+async function parseCommand(text: string, cwd: string, location: CallLocation): Promise<JsonObject> {
+  const { readShellText } = await import("../shell/parse-command.ts");
+  const project = new WorkspaceFiles(location.workspace);
+  const { parsed, folders, uses } = readShellText(text, { cwds: [cwd], home: location.home, project });
   const unclear = new Set(parsed.unclear);
   if (!(await location.isFolderCertain())) unclear.add("directory");
   // Paths and shells differ on Windows, so the result would not be reliable.
@@ -185,19 +207,46 @@ async function parseCommand(text: string, cwd: string, location: CallLocation): 
     (await usesWorkspaceGitSettings(folders, location.workspace))
   )
     unclear.add("repository");
-  const followed = async (paths: string[]): Promise<string[]> => {
-    const all = await Promise.all(paths.map((path) => allNamesOf(path, location).catch(() => null)));
-    if (all.includes(null)) unclear.add("directory");
-    return [...new Set(all.flatMap((names, i) => names ?? [paths[i] as string]))].sort();
+  const followed = async (paths: Iterable<string>): Promise<string[]> => {
+    const all = await Promise.all(
+      [...paths].map((path) =>
+        allNamesOf(path, location).catch(() => {
+          unclear.add("directory");
+          return [path];
+        }),
+      ),
+    );
+    return [...new Set(all.flat())].sort();
   };
   const { reads, writes, paths } = parsed;
   const files = { reads: await followed(reads), writes: await followed(writes), paths: await followed(paths) };
+  const changed = await followed(uses.changed);
+  const searched = await Promise.all(
+    uses.searched.map(async (search) => (await followed([search.path])).map((path) => ({ ...search, path }))),
+  );
+  const properties = await fileProperties(
+    {
+      named: files.paths,
+      opened: await followed(uses.opened),
+      searched: searched.flat(),
+      changed,
+      obeyed: await followed(uses.obeyed),
+      deleted: await followed(uses.deleted),
+      deletedFolders: await followed(uses.deletedFolders),
+    },
+    location.workspace,
+    location.ownFiles,
+  );
+  for (const path of await followed(uses.created)) if (!existsSync(path)) location.created.add(path);
   for (const command of parsed.commands) {
     if (command.name === "git" && readsFilesOutsideRepository(command, folders, [...paths, ...files.paths]))
       unclear.add("repository");
     if (command.name === "diff" && hasFolderArgument(command, folders, location.home)) unclear.add("folder");
   }
-  return { ...parsed, ...files, unclear: [...unclear].sort() };
+  // The line changes a file whose text was read above, so another text would run.
+  const changesTask = [...project.readPaths].some((path) => changed.some((each) => isInside(path, each)));
+  if (project.readPaths.size > 0 && (changesTask || parsed.commands.some(changesWorktree))) unclear.add("script");
+  return { ...parsed, ...files, ...properties, unclear: [...unclear].sort() };
 }
 
 /**
@@ -231,10 +280,37 @@ async function fileParams(
   if (paths.length === 0 && kind === "search") paths.push(location.cwd);
   if (searchesFileNames(tool)) paths.push(...patternBaseFolders(rest, paths[0] as string));
   if (paths.length === 0) throw new PayloadError("the call names no path");
+  const absolute = await absolutePaths(paths as string[], location);
   return {
-    paths: await absolutePaths(paths as string[], location),
+    paths: absolute,
+    ...(await toolFileProperties(kind, tool, absolute, rest, location)),
     ...(Object.keys(rest).length === 0 ? {} : { options: rest }),
   };
+}
+
+/** Determines the properties of the files of a file tool, and the files that it creates. */
+async function toolFileProperties(
+  kind: ToolKind,
+  tool: string,
+  paths: readonly string[],
+  options: JsonObject,
+  { workspace, ownFiles, created }: CallLocation,
+): Promise<JsonObject> {
+  const changes = kind === "write" || kind === "patch" || kind === "delete";
+  if (changes) for (const path of paths) if (!existsSync(path)) created.add(path);
+  const searches = changes || searchesFileNames(tool) ? [] : paths.map((path) => toolSearch(kind, path, options));
+  const properties = await fileProperties(
+    {
+      named: paths,
+      // The contents of a file that a call changes are lost, or part of the tool's answer.
+      opened: changes ? paths : searches.flatMap((each) => (typeof each === "string" ? [each] : [])),
+      searched: searches.filter((each) => typeof each !== "string"),
+      changed: changes ? paths : [],
+    },
+    workspace,
+    ownFiles,
+  );
+  return { ...properties };
 }
 
 async function absolutePaths(paths: readonly string[], location: CallLocation): Promise<string[]> {
@@ -253,9 +329,11 @@ async function patchParams(input: JsonObject, location: CallLocation): Promise<J
   if (given.length !== 1 || typeof content !== "string") throw new PayloadError("the call's patch is not a string");
   const { paths, deletes } = readPatchPaths(content);
   if (paths.length === 0) throw new PayloadError("the patch names no file");
+  const absolute = await absolutePaths(paths, location);
   return {
-    paths: await absolutePaths(paths, location),
+    paths: absolute,
     ...(deletes.length === 0 ? {} : { deletes: await absolutePaths(deletes, location) }),
+    ...(await toolFileProperties("patch", "apply_patch", absolute, {}, location)),
     options: { patch: content, ...rest },
   };
 }
@@ -263,13 +341,28 @@ async function patchParams(input: JsonObject, location: CallLocation): Promise<J
 function fetchParams(input: JsonObject): JsonObject {
   const { url, urls, ...rest } = input;
   const given = [url, urls].flat().filter((each) => each !== undefined);
-  // Gemini's tool gets its URLs in a prompt.
-  const inText = typeof rest["prompt"] === "string" ? (rest["prompt"].match(/https?:\/\/[^\s"'<>]+/gi) ?? []) : [];
-  const all = given.length > 0 ? given : inText;
-  if (all.length === 0 || all.some((each) => typeof each !== "string" || !URL.canParse(each)))
-    throw new PayloadError("the call names no address");
-  const hosts = [...new Set(all.map((each) => new URL(each as string).hostname))].sort();
-  return { urls: all, hosts, ...(Object.keys(rest).length === 0 ? {} : { options: rest }) };
+  if (given.some((each) => typeof each !== "string" || !URL.canParse(each)))
+    throw new PayloadError("the call has an address that is not a URL");
+  const main = given.map((each) => new URL(each as string).hostname);
+  // Addresses in other arguments count too: Gemini's tool gets its addresses in a prompt.
+  const hosts = [...new Set([...main, ...textsIn(input).flatMap(hostsInProse)])].sort();
+  if (hosts.length === 0) throw new PayloadError("the call names no address");
+  return { urls: given, hosts, ...(Object.keys(rest).length === 0 ? {} : { options: rest }) };
+}
+
+/** Returns all strings in a value, and the strings that result from percent-decoding them. */
+function textsIn(value: unknown): string[] {
+  if (typeof value === "string") return [value, decodePercent(value)];
+  if (Array.isArray(value)) return value.flatMap(textsIn);
+  return isObject(value) ? [...Object.keys(value), ...Object.values(value).flatMap(textsIn)] : [];
+}
+
+function decodePercent(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 async function orPayloadError<T>(work: Promise<T>): Promise<T> {

@@ -2,8 +2,11 @@
  * Finds the paths in the arguments of a file tool. Member names differ between hosts, so the search is broad and can
  * return values that are not paths.
  */
+import { existsSync, statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { isObject, PayloadError, type JsonObject } from "../payload.ts";
+import { typeGlob } from "../shell/file-uses.ts";
+import type { Search } from "../shell/shell-types.ts";
 
 /** Members that contain the path of the file. If a call has several of them, their values must be equal. */
 export const PATH_MEMBERS = [
@@ -81,4 +84,42 @@ export function pathSpellings(path: string): string[] {
   if (/^\s*[a-z][a-z0-9+.-]+:/i.test(path)) throw new PayloadError("a path of the call is a URL");
   const trimmed = path.trim();
   return trimmed === path || trimmed === "" ? [path] : [path, trimmed];
+}
+
+/** Options of search tools that neither add files to a search nor start programs. */
+const SEARCH_OPTIONS = new Set(
+  (
+    "pattern query regex path paths dir_path glob include includepattern include_pattern type output_mode -n -i -a -b -c multiline context " +
+    "head_limit offset limit max_results maxresults isregexp case_sensitive casesensitive -A -B -C"
+  )
+    .toLowerCase()
+    .split(" "),
+);
+
+/** Returns which files a read or search tool displays: one file, or a search. An unknown option may include ignored files. */
+export function toolSearch(kind: string, path: string, options: JsonObject): Search | string {
+  const pattern = literalPrefix(path) === path || existsSync(path) ? null : path;
+  if (kind === "read" && pattern === null) return isFolder(path) ? { path, ignored: "read", globs: [] } : path;
+  const entries = Object.entries(options).map(([name, value]) => [name.toLowerCase(), value] as const);
+  const isKnown = entries.every(
+    // Booleans that keep the default, such as `respect_git_ignore: true` and `no_ignore: false`.
+    ([name, value]) => SEARCH_OPTIONS.has(name) || value === /respect|default_?exclude/.test(name),
+  );
+  const globs = entries.flatMap(([name, value]) => {
+    if (name === "type") return [typeof value === "string" ? (typeGlob(value) ?? "*") : "*"];
+    return /^(glob|include|include_?pattern)$/.test(name) ? [value].flat().map(String) : [];
+  });
+  const folder = pattern === null ? path : literalPrefix(pattern).replace(/\/[^/]*$/, "");
+  const named = pattern === null ? globs : [pattern.slice(folder.length + 1)];
+  const hasPattern = pattern !== null || entries.some(([name]) => /^(glob|include|include_?pattern)$/.test(name));
+  return { path: folder, ignored: !isKnown ? "read" : hasPattern ? "matched" : "skipped", globs: named };
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  } catch {
+    // Ignore the error: the path is below a file, or in a folder that this user cannot read.
+    return false;
+  }
 }

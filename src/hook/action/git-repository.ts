@@ -92,3 +92,10 @@ function repositoryRoot(folder: string): string | null {
 function isOwnedByUser(root: string): boolean {
   return [root, join(root, ".git")].every((path) => lstatSync(path).uid === process.getuid?.());
 }
+
+/** Whether a git command replaces files of the worktree with files of another commit. */
+export function changesWorktree({ name, args: [verb = ""] }: ShellCommand): boolean {
+  const verbs =
+    "am apply checkout cherry-pick clone merge pull read-tree rebase reset restore revert stash switch submodule";
+  return name === "git" && verbs.split(" ").includes(verb);
+}

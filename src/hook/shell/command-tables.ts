@@ -47,6 +47,9 @@ export const WRAPPERS: Readonly<Record<string, Wrapper>> = {
   builtin: { flags: "", values: "" },
   noglob: { flags: "", values: "" },
   nocorrect: { flags: "", values: "" },
+  npx: { flags: "", values: "", long: ["no-install", "no"] },
+  bunx: { flags: "", values: "" },
+  "cross-env": { flags: "", values: "", assigns: true },
   busybox: { flags: "", values: "" },
   toybox: { flags: "", values: "" },
   xargs: {
@@ -56,6 +59,25 @@ export const WRAPPERS: Readonly<Record<string, Wrapper>> = {
     longValues: ["arg-file", "delimiter", "max-args", "max-lines", "max-procs", "max-chars", "replace", "eof"],
   },
 };
+
+/** Commands that start another command with one of these subcommands. */
+export const SUBCOMMAND_WRAPPERS: Readonly<Record<string, readonly string[]>> = {
+  npm: ["exec", "x"],
+  pnpm: ["exec", "dlx"],
+  yarn: ["exec", "dlx"],
+  bun: ["x"],
+  uv: ["run"],
+  poetry: ["run"],
+  pdm: ["run"],
+  pipenv: ["run"],
+  hatch: ["run"],
+  bundle: ["exec"],
+};
+
+/** Names of tasks that are harmless even if their text is not known, because the project has none of this name. */
+export const STANDARD_TASKS: ReadonlySet<string> = new Set(
+  "test start build lint check typecheck type-check format dev docs coverage".split(" "),
+);
 
 /** Wrappers whose command is not parsed. They require approval. */
 export const OPAQUE_WRAPPERS: ReadonlySet<string> = new Set(

@@ -3,12 +3,24 @@ import type { WorkingFolders } from "./working-folders.ts";
 import type { ShellArgument, UnclearReason } from "./shell-types.ts";
 import { findEvaluationReason } from "./evaluated-arguments.ts";
 import { fileArguments } from "./text-arguments.ts";
+import { fullGitOptions } from "./git-options.ts";
+import type { FileUse } from "./file-uses.ts";
+import {
+  canonicalTaskArguments,
+  findTasks,
+  isTaskRunner,
+  runsInstalledProgram,
+  UnknownTaskError,
+} from "./tasks/find-tasks.ts";
+import type { ProjectFiles, TaskBody } from "./tasks/task-body.ts";
 import {
   INTERPRETERS,
   isHarmlessAssignment,
   OPAQUE_WRAPPERS,
   OTHER_SHELLS,
   SHELLS,
+  STANDARD_TASKS,
+  SUBCOMMAND_WRAPPERS,
   WRAPPERS,
   type Wrapper,
 } from "./command-tables.ts";
@@ -26,11 +38,17 @@ const MODIFIERS = new Set("! - and begin not or repeat foreach".split(" "));
 const DECLARATION_BUILTINS = new Set("export declare typeset local readonly".split(" "));
 const FIND_EXEC_OPTIONS = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
 
+const NO_OPTIONS: Wrapper = { flags: "", values: "" };
+const DISPLAYS: FileUse = { opens: true, changes: false };
+const NO_DISPLAY: FileUse = { opens: false, changes: false };
+
 /** The members of `ShellReader` (parse-command.ts) that nested commands use. */
 interface CommandReader {
   readonly workingFolders: WorkingFolders;
+  readonly project: ProjectFiles;
   note(reason: UnclearReason): void;
-  path(argument: ShellArgument): void;
+  path(argument: ShellArgument, use: FileUse): void;
+  readTask(body: TaskBody, via: readonly string[], depth: number): void;
   readScript(text: string, via: readonly string[], depth: number): void;
   recordCommand(
     first: ShellArgument,
@@ -131,8 +149,75 @@ export class NestedCommands {
     }
     const wrapper = Object.hasOwn(WRAPPERS, name) ? (WRAPPERS[name] as Wrapper) : undefined;
     if (wrapper !== undefined) return this.readWrapper(name, wrapper, args, nestedVia, depth, input, record);
+    if (isTaskRunner(name) && this.readTasks(first, args, via, depth)) return;
+    const command = args[0]?.text ?? "";
+    if (SUBCOMMAND_WRAPPERS[name]?.includes(command) === true || runsInstalledProgram(name, command)) {
+      const isWrapper = SUBCOMMAND_WRAPPERS[name]?.includes(command) === true;
+      const wrapperVia = [...via, isWrapper ? `${name} ${command}` : name];
+      return this.readWrapper(name, NO_OPTIONS, isWrapper ? args.slice(1) : args, wrapperVia, depth, input, record);
+    }
+    if (name.includes("/")) return this.readProgram(first, args, via, depth, record);
     this.noteInterpreter(name, args);
     record();
+  }
+
+  /** Reads what a task runner runs. Returns false if the runner starts an installed program instead. */
+  private readTasks(
+    first: ShellArgument,
+    args: readonly ShellArgument[],
+    via: readonly string[],
+    depth: number,
+  ): boolean {
+    const name = this.reader.workingFolders.commandName(first);
+    const words = args.map(({ text }) => text);
+    const isWrapper = SUBCOMMAND_WRAPPERS[name]?.includes(words[0] ?? "") === true;
+    try {
+      const bodies = this.reader.workingFolders
+        .all()
+        .map((folder) => findTasks(name, words, folder, this.reader.project));
+      const found = bodies.filter((each) => each !== null).flat();
+      const isMissing = bodies.every((each) => each === null);
+      if (found.length === 0 && (isWrapper || (isMissing && runsInstalledProgram(name, words[0] ?? "")))) return false;
+      // Without a task of this name nothing runs. If the task is created before the line runs, its name is all that is known.
+      if (isMissing && !words.some((word) => STANDARD_TASKS.has(word))) this.reader.note("script");
+      const shown = canonicalTaskArguments(name, words, found.length > 0);
+      const plain = { isLiteral: true, startsWithTilde: false };
+      this.reader.recordCommand(
+        first,
+        shown.map((text) => args.find((each) => each.text === text) ?? { text, ...plain }),
+        via,
+      );
+      for (const body of found) this.reader.readTask(body, [...via, name], depth);
+    } catch (error) {
+      if (!(error instanceof UnknownTaskError)) throw error;
+      this.reader.note("script");
+      this.reader.recordCommand(first, args, via);
+    }
+    return true;
+  }
+
+  /** Reads a program that is given by its path: a shell script, or an installed program of the project. */
+  private readProgram(
+    first: ShellArgument,
+    args: readonly ShellArgument[],
+    via: readonly string[],
+    depth: number,
+    record: () => void,
+  ): void {
+    const [, installed] = /^(?:\.\/)?(?:[\w.@-]+\/)*node_modules\/\.bin\/([\w.-]+)$/.exec(first.text) ?? [];
+    if (installed !== undefined)
+      return this.read([{ ...first, text: installed }, ...args], [...via, "npx"], depth, null);
+    const isShellScript = this.scriptTexts(first).some((text) => /^#!(\/usr)?\/bin\/(env )?(ba|da|z)?sh\b/.test(text));
+    if (!isShellScript) return record();
+    this.readShell([first, ...args], [...via, "sh"], depth, null, () =>
+      this.reader.recordCommand({ ...first, text: "sh" }, [first, ...args], via),
+    );
+  }
+
+  /** Returns the texts of a file in all folders in which the line may run. */
+  private scriptTexts(file: ShellArgument): string[] {
+    const paths = this.reader.workingFolders.filePaths(file);
+    return paths.map((path) => this.reader.project.read(path)).filter((text) => text !== null);
   }
 
   private noteAssignment(text: string): void {
@@ -187,8 +272,17 @@ export class NestedCommands {
         this.reader.note("expansion");
         return record();
       }
-      for (const argument of rest.slice(1)) this.reader.path(argument);
+      for (const argument of rest.slice(1)) this.reader.path(argument, DISPLAYS);
       return this.reader.readScript(script.text, via, depth + 1);
+    }
+    const [script] = rest;
+    const texts = script?.isLiteral === true ? this.scriptTexts(script) : [];
+    if (texts.length > 0) {
+      record();
+      const task = (script as ShellArgument).text;
+      for (const folder of this.reader.workingFolders.all())
+        for (const text of texts) this.reader.readTask({ task, folder, text }, via, depth);
+      return;
     }
     if (rest.length > 0) this.reader.note("script");
     else if (input !== null) return this.reader.readScript(input, via, depth + 1);
@@ -268,16 +362,16 @@ export class NestedCommands {
       if (folder !== undefined) {
         index++;
         this.reader.workingFolders.changeFolder([folder]);
-        this.reader.path(folder);
+        this.reader.path(folder, NO_DISPLAY);
         continue;
       }
       this.reader.note("wrapper");
       if (["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"].includes(text)) {
         const value = args[++index];
-        if (value !== undefined) this.reader.path(value);
+        if (value !== undefined) this.reader.path(value, DISPLAYS);
       }
     }
-    this.reader.recordCommand(first, args.slice(index), via);
+    this.reader.recordCommand(first, fullGitOptions(args.slice(index)), via);
   }
 
   private noteInterpreter(name: string, args: readonly ShellArgument[]): void {

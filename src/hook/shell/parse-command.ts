@@ -12,14 +12,19 @@ import {
   type SyntaxNode,
   type Word,
 } from "unbash";
-import { resolve } from "node:path/posix";
 import { WorkingFolders } from "./working-folders.ts";
 import { NestedCommands } from "./nested-commands.ts";
 import { textArguments } from "./text-arguments.ts";
-import type { ParsedShell, ShellArgument, ShellContext, UnclearReason } from "./shell-types.ts";
+import type { FileUses, ParsedShell, ShellArgument, ShellContext, UnclearReason } from "./shell-types.ts";
 import { hasExpansion, joinParts, wordValue } from "./word-values.ts";
+import { hostsIn } from "./addresses.ts";
+import { matchFiles } from "./file-patterns.ts";
+import { fileUse, findSearch, type FileUse } from "./file-uses.ts";
+import type { ProjectFiles, TaskBody } from "./tasks/task-body.ts";
 import { isHarmlessAssignment } from "./command-tables.ts";
 
+const NO_PROJECT: ProjectFiles = { read: () => null, list: () => null };
+const READS: FileUse = { opens: true, changes: false };
 const MAX_LENGTH = 32_768;
 const MAX_COMMANDS = 64;
 const MAX_WORDS = 512;
@@ -40,36 +45,17 @@ const HIDDEN_CHARACTERS = new RegExp(
 const PLAIN_DELIMITER = /^(\w+|'\w+'|"\w+"|\\\w+)$/;
 
 /**
- * Parses a command without access to the file system. Cannot resolve symbolic links, so a path with ".." after a folder
- * name is reported in `unclear`.
- */
-export function parseShell(text: string, place: ShellContext): ParsedShell {
-  const { parsed } = readShellText(text, place);
-  const climbs = (path: string): boolean => {
-    const cwd = place.cwds.find((each) => path.startsWith(`${each}/`)) ?? "";
-    return /[^/.][^/]*\/(.*\/)?\.\.(\/|$)/s.test(path.slice(cwd.length));
-  };
-  const plain = (paths: readonly string[]): string[] => [...new Set(paths.map((path) => resolve(path)))].sort();
-  const { reads, writes, paths } = parsed;
-  const unclear = paths.some(climbs) ? new Set([...parsed.unclear, "directory" as const]) : parsed.unclear;
-  return {
-    ...parsed,
-    reads: plain(reads),
-    writes: plain(writes),
-    paths: plain(paths),
-    unclear: [...unclear].sort(),
-  };
-}
-
-/**
- * Like `parseShell`, but for callers that resolve links: absolute paths in the result still contain "..". `folders`
+ * Parses a command. Absolute paths in the result still contain "..", because only the caller can resolve links. `folders`
  * contains all folders in which the line may run.
  */
-export function readShellText(text: string, place: ShellContext): { parsed: ParsedShell; folders: string[] } {
+export function readShellText(
+  text: string,
+  place: ShellContext,
+): { parsed: ParsedShell; folders: string[]; uses: FileUses } {
   const reading = new ShellReader(place);
   if (HIDDEN_CHARACTERS.test(text)) reading.note("characters");
   reading.readScript(text, [], 0);
-  return { parsed: reading.result(), folders: reading.workingFolders.all() };
+  return { parsed: reading.result(), folders: reading.workingFolders.all(), uses: reading.uses };
 }
 
 class ShellReader {
@@ -79,15 +65,31 @@ class ShellReader {
   private readonly paths = new Set<string>();
   /** Standard streams that are opened for writing. They count as written files if the line also reads files. */
   private readonly streams = new Set<string>();
+  private readonly hosts = new Set<string>();
   private readonly unclear = new Set<UnclearReason>();
   /** Arguments that count as file names only if another part of the line is unclear. */
   private readonly texts: ShellArgument[] = [];
   private words = 0;
   private source = "";
+  /** Task whose text is being read. */
+  private task: string | undefined;
+  /** Whether the current command reads the output of another. */
+  private isPiped = false;
+  readonly uses: FileUses = {
+    opened: new Set(),
+    searched: [],
+    changed: new Set(),
+    obeyed: new Set(),
+    deleted: new Set(),
+    deletedFolders: new Set(),
+    created: new Set(),
+  };
   readonly workingFolders: WorkingFolders;
+  readonly project: ProjectFiles;
   private readonly runs: NestedCommands;
 
   constructor(place: ShellContext) {
+    this.project = place.project ?? NO_PROJECT;
     this.workingFolders = new WorkingFolders(place, (reason) => this.note(reason));
     this.runs = new NestedCommands(this);
   }
@@ -98,13 +100,21 @@ class ShellReader {
 
   result(): ParsedShell {
     if (this.reads.size > 0) for (const path of this.streams) this.writes.add(path);
-    if (this.unclear.size > 0) for (const argument of this.texts) this.path(argument);
+    if (this.unclear.size > 0) for (const argument of this.texts) this.path(argument, READS);
+    for (const path of this.reads) this.uses.opened.add(path);
+    for (const path of this.writes) {
+      // Whatever a file that git does not track contains would be lost.
+      this.uses.opened.add(path);
+      this.uses.changed.add(path);
+      this.uses.created.add(path);
+    }
     return {
-      version: 1,
+      version: 2,
       commands: this.commands,
       reads: [...this.reads].sort(),
       writes: [...this.writes].sort(),
       paths: [...this.paths].sort(),
+      hosts: [...this.hosts].sort(),
       unclear: [...this.unclear].sort(),
     };
   }
@@ -127,6 +137,15 @@ class ShellReader {
     this.source = before;
   }
 
+  /** Reads the text that a task runs in its own folder. */
+  readTask({ task, folder, text }: TaskBody, via: readonly string[], depth: number): void {
+    const before = this.task;
+    // A script's text may start a shell script; both belong to the outer task.
+    this.task ??= task;
+    this.workingFolders.within(folder, () => this.readScript(text, via, depth + 1));
+    this.task = before;
+  }
+
   /**
    * Records a command that runs.
    * @param files arguments that may be file names
@@ -135,17 +154,60 @@ class ShellReader {
     this.words += args.length + 1;
     if (this.commands.length >= MAX_COMMANDS || this.words > MAX_WORDS) return this.note("size");
     const plain = this.workingFolders.commandName(name);
-    this.commands.push({ name: plain, args: args.map(({ text }) => text), via: [...via] });
+    const words = args.map(({ text }) => text);
+    this.commands.push({
+      name: plain,
+      args: words,
+      via: [...via],
+      ...(this.task === undefined ? {} : { task: this.task }),
+    });
     const texts = textArguments(plain, args);
     this.texts.push(...texts);
-    for (const argument of files) if (!texts.includes(argument)) this.path(argument);
-    if (plain.includes("/")) this.path(name);
+    const use = fileUse(plain, words, this.task !== undefined);
+    const named = files.filter((argument) => !texts.includes(argument));
+    for (const argument of named) {
+      this.path(argument, use);
+      for (const host of hostsIn(argument.text)) this.hosts.add(host);
+    }
+    if (plain.includes("/")) this.path(name, READS);
+    this.recordTargets(plain, args, use);
+    const search = findSearch(plain, words);
+    if (search === null) return;
+    const { operands, ...scope } = search;
+    const readsInput = this.isPiped && search.isWholeRepository !== true;
+    const implied = operands.length > 0 || readsInput ? [] : this.workingFolders.all();
+    const places = operands.flatMap((at) => {
+      const argument = args[at] as ShellArgument;
+      return argument.matches ?? this.workingFolders.filePaths(argument);
+    });
+    for (const path of [...places, ...implied]) this.uses.searched.push({ path, ...scope });
   }
 
-  path(argument: ShellArgument): void {
-    for (const path of this.workingFolders.possiblePaths(argument)) {
+  /** Records the files that `cp`, `mv` and `touch` create, also within a folder. */
+  private recordTargets(name: string, args: readonly ShellArgument[], { creates }: FileUse): void {
+    const operands = args.filter(({ text }) => !text.startsWith("-"));
+    const target = operands.at(-1);
+    if (creates !== true || target === undefined) return;
+    const targets = name === "touch" ? operands : [target];
+    for (const path of targets.flatMap((each) => this.workingFolders.filePaths(each))) {
+      this.uses.created.add(path);
+      for (const { text } of operands.slice(0, -1)) {
+        const inFolder = `${path}/${text.replace(/\/+$/, "").split("/").at(-1) ?? ""}`;
+        this.uses.created.add(inFolder);
+        this.uses.changed.add(inFolder);
+      }
+    }
+  }
+
+  path(argument: ShellArgument, use: FileUse): void {
+    for (const path of argument.matches ?? this.workingFolders.possiblePaths(argument)) {
       if (this.paths.size >= MAX_PATHS) return this.note("size");
       this.paths.add(path);
+      if (use.opens) this.uses.opened.add(path);
+      if (use.changes) this.uses.changed.add(path);
+      if (use.obeys === true) this.uses.obeyed.add(path);
+      if (use.deletes === "files") this.uses.deleted.add(path);
+      if (use.deletes === "folders") this.uses.deletedFolders.add(path);
     }
   }
 
@@ -154,6 +216,14 @@ class ShellReader {
       case "Script":
         if ((node.errors ?? []).length > 0) this.note("syntax");
         break;
+      case "Pipeline":
+        node.commands.forEach((command, at) => {
+          const before = this.isPiped;
+          this.isPiped ||= at > 0;
+          this.walk(command, via, depth);
+          this.isPiped = before;
+        });
+        return;
       case "Statement":
         // In zsh, "&!" and "&|" are operators. In fish, "a&b" is one word.
         if (node.background === true && /[^\s)]/.test(this.source.charAt(node.end))) this.note("shell");
@@ -201,6 +271,14 @@ class ShellReader {
     return toArgument(word);
   }
 
+  /** Returns a pattern with the files that it matches; null if the word is no plain pattern, or the matches are unknown. */
+  private matchedArgument(word: Word): ShellArgument | null {
+    if (word.parts?.every(({ type }) => type === "Literal" || type === "Glob") !== true) return null;
+    const matches = this.workingFolders.all().map((folder) => matchFiles(word.text, folder, this.project));
+    if (matches.includes(null)) return null;
+    return { text: word.text, isLiteral: true, startsWithTilde: false, matches: (matches as string[][]).flat() };
+  }
+
   private readAssignment(node: Assignment, via: readonly string[], depth: number): void {
     const { name, value, append, index } = node;
     // Subscripts are evaluated as expressions, which can run commands.
@@ -222,7 +300,7 @@ class ShellReader {
     const name = this.argument(node.name, via, depth);
     if (!name.isLiteral) this.note("name");
     const args = node.args.map((each): ShellArgument => {
-      if (each.type === "Word") return this.argument(each, via, depth);
+      if (each.type === "Word") return this.matchedArgument(each) ?? this.argument(each, via, depth);
       this.readAssignment(each, via, depth);
       if (each.value.type !== "Word" || each.index !== undefined)
         return { text: each.text, isLiteral: false, startsWithTilde: false };

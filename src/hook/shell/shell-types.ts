@@ -1,4 +1,5 @@
 /** Types of a parsed shell command: `params.parsed` of `shell`/`run`. docs/hooks.md describes each member. */
+import type { ProjectFiles } from "./tasks/task-body.ts";
 
 /** Reasons why the text does not determine what runs. The pack "coding-agents" then requires approval or denies. */
 const UNCLEAR_REASONS = [
@@ -22,7 +23,7 @@ const UNCLEAR_REASONS = [
   "alias",
   /** The command changes the shell's state: for example `shopt`, `hash`, `umask`, or `set` with most options. */
   "state",
-  /** A shell reads commands from a file. */
+  /** A shell or a task runner runs text from a file, and the text is unknown or could change before it runs. */
   "script",
   /** A shell or an interpreter reads its program from standard input. */
   "stdin",
@@ -49,12 +50,14 @@ export interface ShellCommand {
   name: string;
   /** Values of the arguments. An argument with an unknown value is its source text. */
   args: string[];
-  /** Commands that start this command, outermost first: `sudo`, `env`, `xargs`, `sh`. */
+  /** Commands that start this command, outermost first: `sudo`, `env`, `xargs`, `sh`, `npm`. */
   via: string[];
+  /** Task that contains this command, such as `build` for a command of the script `build` in package.json. */
+  task?: string;
 }
 
 export interface ParsedShell {
-  version: 1;
+  version: 2;
   /** All simple commands, in the order of the command line. Includes wrapped commands. */
   commands: ShellCommand[];
   /** Absolute paths of the files from which redirections read. */
@@ -62,8 +65,40 @@ export interface ParsedShell {
   writes: string[];
   /** Absolute paths to which the arguments or redirections may refer, and the targets of links among them. */
   paths: string[];
+  /** Hosts of the addresses in arguments. Sorted. */
+  hosts: string[];
   /** Reasons why the command is unclear. Sorted, without duplicates. If empty, `commands` is complete. */
   unclear: UnclearReason[];
+}
+
+/** How a command line uses the paths in it. Absolute paths, which may contain "..". */
+export interface FileUses {
+  /** Files whose contents a command may display. */
+  opened: Set<string>;
+  /** Folders, or files, that a command searches. */
+  searched: Search[];
+  /** Paths that a command may create, change or delete. */
+  changed: Set<string>;
+  /** Files that may contain settings or code for a command. */
+  obeyed: Set<string>;
+  /** Files that `rm` deletes, and folders that `rm -r` deletes. */
+  deleted: Set<string>;
+  deletedFolders: Set<string>;
+  /** Paths that a command creates, if they do not exist, from text or from files among `opened`. */
+  created: Set<string>;
+}
+
+export interface Search {
+  path: string;
+  /**
+   * Whether the search reads files that git ignores: `skipped`, `read`, or `matched`, with which rg reads the files that
+   * match a pattern, but no ignored folders.
+   */
+  ignored: "skipped" | "matched" | "read";
+  /** Patterns for the names of the files that the search reads; empty for all files. */
+  globs: readonly string[];
+  /** Whether the search reads the whole repository that contains the path. */
+  isWholeRepository?: boolean;
 }
 
 export interface ShellContext {
@@ -71,6 +106,8 @@ export interface ShellContext {
   cwds: readonly string[];
   /** Home folder, absolute; null if unknown. */
   home: string | null;
+  /** Files of the workspace. If absent, it is unknown what task runners run. */
+  project?: ProjectFiles;
 }
 
 /** One argument. `text` is its value; if the value is unknown (`isLiteral` is false), it is the source text. */
@@ -81,4 +118,6 @@ export interface ShellArgument {
   startsWithTilde: boolean;
   /** Whether zsh may interpret the argument as a file pattern. */
   mayBeZshPattern?: boolean;
+  /** The paths that a pattern matches, absolute. */
+  matches?: readonly string[];
 }

@@ -64,7 +64,20 @@ export function fileArguments(name: string, args: readonly ShellArgument[]): rea
  * script can read any file, so checking its arguments would protect nothing.
  */
 const SCRIPT_RUNNERS = new Set(["npm", "pnpm", "yarn", "bun", "go", "cargo", "pytest", "make"]);
-const MESSAGE_OPTION = /^(-[a-z]*m|--message)$/;
+/** For each program, its options whose value is text, such as the name of a test or the title of a pull request. */
+const TEXT_OPTIONS: Readonly<Record<string, RegExp>> = {
+  ...Object.fromEntries(
+    "npm pnpm yarn bun node jest vitest mocha ava playwright pytest unittest python python3 go cargo"
+      .split(" ")
+      .map((name) => [name, /^(-[tgkm]|-run|--(grep|testNamePattern|test-name-pattern))(=|$)/]),
+  ),
+  git: /^(-[a-z]*m|--message|--author|--grep)(=|$)/,
+  gh: /^(-[tblarBHSscqm]|--(title|body|label|assignee|reviewer|base|head|search|state|comment|jq|milestone|message|notes))(=|$)/,
+};
+/** Commands of git whose arguments are names of commits and branches. */
+const REF_COMMANDS = new Set("switch branch tag merge rebase cherry-pick revert describe merge-base".split(" "));
+/** Commands of git whose first argument is a repository, followed by names of branches. */
+const REMOTE_COMMANDS = new Set(["push", "fetch", "pull"]);
 
 /**
  * Returns the arguments that are text for this command. Another command on the line may read them as file names
@@ -72,18 +85,27 @@ const MESSAGE_OPTION = /^(-[a-z]*m|--message)$/;
  */
 export function textArguments(name: string, args: readonly ShellArgument[]): readonly ShellArgument[] {
   if (name === "echo" || name === "printf") return args;
-  if (SCRIPT_RUNNERS.has(name)) return args.filter(({ text }) => /^[\w-]+$/.test(text));
-  if (name !== "git") return [];
+  const option = Object.hasOwn(TEXT_OPTIONS, name) ? (TEXT_OPTIONS[name] as RegExp) : undefined;
+  const values = args.filter(({ text }, at) => {
+    const before = args[at - 1]?.text ?? "";
+    return (
+      option !== undefined &&
+      ((option.test(before) && !before.includes("=")) || (option.test(text) && text.includes("=")))
+    );
+  });
+  if (SCRIPT_RUNNERS.has(name)) return [...values, ...args.filter(({ text }) => /^[\w-]+$/.test(text))];
+  if (name !== "git") return values;
   const [verb, ...rest] = args;
-  if (verb?.text === "grep") {
+  const command = verb?.text ?? "";
+  if (command === "grep") {
     const at = patternIndex(GIT_GREP_OPTIONS, rest);
     return at === null ? [] : [rest[at] as ShellArgument];
   }
-  if (!["commit", "tag", "merge", "stash"].includes(verb?.text ?? "")) return [];
-  return rest.filter(
-    ({ text }, at) =>
-      text.startsWith("--message=") || (at > 0 && MESSAGE_OPTION.test((rest[at - 1] as ShellArgument).text)),
-  );
+  const operands = rest.filter(({ text }) => !text.startsWith("-"));
+  if (REF_COMMANDS.has(command)) return [...values, ...operands];
+  if (REMOTE_COMMANDS.has(command)) return operands.slice(1);
+  if (command === "checkout" && /^-[bB]$/.test(rest[0]?.text ?? "")) return operands;
+  return ["commit", "stash", "log"].includes(command) ? values : [];
 }
 
 /**

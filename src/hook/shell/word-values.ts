@@ -137,6 +137,9 @@ function partValue(part: WordPart, scripts: ParsedScript[]): string | null {
     }
     case "CommandExpansion":
       return substitutionValue(part, scripts);
+    case "SimpleExpansion":
+      // The exit code of the last command, a number.
+      return part.text === "$?" ? "0" : null;
     default:
       collectScripts(part, scripts);
       return null;

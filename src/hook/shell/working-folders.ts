@@ -10,7 +10,7 @@ export class WorkingFolders {
    * Folders in which the current part of the line may run. A `cd` might not run, so it adds a folder and keeps the
    * others.
    */
-  private readonly folders: Set<string>;
+  private folders: Set<string>;
   private readonly home: string | null;
   private readonly note: (reason: UnclearReason) => void;
 
@@ -33,6 +33,14 @@ export class WorkingFolders {
       // `cd` resolves ".." textually, not by following links.
       this.folders.add(resolve(path));
     }
+  }
+
+  /** Runs `read` for a command line that starts in the folder. Its own changes of the folder have no effect afterwards. */
+  within(folder: string, read: () => void): void {
+    const before = this.folders;
+    this.folders = new Set([folder]);
+    read();
+    this.folders = before;
   }
 
   all(): string[] {

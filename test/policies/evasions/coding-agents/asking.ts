@@ -1,5 +1,6 @@
 /** Calls of a coding agent, as the hook makes them. */
-import { parseShell } from "../../../../src/hook/shell/parse-command.ts";
+import { runsLater, suggestsSecrets } from "../../../../src/hook/action/place-table.ts";
+import { parsedParams } from "../../../support/parsed-shell.ts";
 import type { Evasion, Outcome } from "../index.ts";
 
 export const WORKSPACE = "/work/app";
@@ -12,7 +13,7 @@ export const sh = (outcome: Outcome, command: string, more: Record<string, unkno
     command,
     cwd: WORKSPACE,
     workspace: WORKSPACE,
-    parsed: parseShell(command, { cwds: [WORKSPACE], home: "/home/ada" }),
+    parsed: parsedParams(command, WORKSPACE),
     ...more,
   },
 ];
@@ -21,9 +22,13 @@ export const file = (
   operation: string,
   path: unknown,
   more: Record<string, unknown> = {},
-): Evasion => [
-  outcome,
-  "files",
-  operation,
-  { paths: Array.isArray(path) ? path : [path], workspace: WORKSPACE, ...more },
-];
+): Evasion => {
+  const paths = (Array.isArray(path) ? path : [path]) as string[];
+  const named = paths.filter((each) => typeof each === "string");
+  const properties = {
+    secrets: named.filter(suggestsSecrets),
+    untracked: [],
+    later: operation === "write" || operation === "delete" ? named.filter((each) => runsLater(each, WORKSPACE)) : [],
+  };
+  return [outcome, "files", operation, { paths, workspace: WORKSPACE, ...properties, ...more }];
+};

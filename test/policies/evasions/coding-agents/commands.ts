@@ -1,6 +1,7 @@
 /** Commands whose names appear in the command line. */
 import type { Evasion } from "../index.ts";
-import { sh } from "./asking.ts";
+import { parsedParams } from "../../../support/parsed-shell.ts";
+import { sh, WORKSPACE } from "./asking.ts";
 
 export const commands: readonly Evasion[] = [
   // Destructive commands, in wrappers and different spellings.
@@ -53,12 +54,6 @@ export const commands: readonly Evasion[] = [
     "head -1 ~/.ssh/id_rsa",
     "cat ~/.aws/credentials",
     "grep x /proc/self/environ",
-    "env",
-    "env | sort",
-    "set",
-    "export -p",
-    "printenv HOME",
-    "sh -c env",
     "cat < .env",
     "cp .env x",
     "cd ~/.ssh && cat id_rsa",
@@ -116,6 +111,10 @@ export const commands: readonly Evasion[] = [
     "git commit -F .env",
     "npm test -- ./secrets",
   ].map((command) => sh("deny", command)),
+  // The environment may contain secrets.
+  ...["env", "env | sort", "set", "export -p", "printenv HOME", "printenv | sort", "sh -c env"].map((command) =>
+    sh("one", command),
+  ),
   // Reopening a standard stream opens the file that it refers to.
   ...[
     "echo x < package.json > /dev/stdin",
@@ -140,7 +139,14 @@ export const commands: readonly Evasion[] = [
   sh("deny", "git push origin :main"),
   sh("deny", "git -C . push --force-with-lease"),
   sh("deny", "git push --delete origin x"),
-  sh("require_approval", "git push"),
+  // git accepts every beginning of an option that only one option has.
+  ...["--del", "--delet", "--mi", "--pru", "--force-with"].map((option) => sh("deny", `git push ${option} origin x`)),
+  ...["git push", "git push -n", "git push --dry", "git push --forc"].map((command) => sh("require_approval", command)),
+  // Removal within a folder for temporary files. Removal of the folder itself is denied.
+  ...["rm -rf /tmp/build-output", "chmod 0755 /tmp/build-output", "truncate -s 0 /var/tmp/x/y", "crontab -l"].map(
+    (command) => sh("require_approval", command),
+  ),
+  ...["rm -rf /tmp", "rm -rf /tmp/", "rm -rf /var/tmp", "rm -rf /tmp/../srv"].map((command) => sh("deny", command)),
   // More privileges, and persistent changes.
   ...[
     "sudo ls",
@@ -156,7 +162,7 @@ export const commands: readonly Evasion[] = [
     // Changes that stay on the machine require one approver.
     "docker exec app id",
     "docker --help",
-    "podman images",
+    "podman info",
     "git config user.email ada@example.com",
     "git submodule status",
     "psql",
@@ -235,7 +241,23 @@ export const commands: readonly Evasion[] = [
     "git log -p Cargo.toml",
   ].map((command) => sh("allow", command)),
   ...["git commit -m 'read prod.env'", "git commit -am secrets"].map((command) => sh("allow", command)),
-  ...["git commit --message=.env"].map((command) => sh("one", command)),
+  sh("allow", "git commit --message=.env"),
+  ...[
+    "npx jest -t 'parses .env files'",
+    "npx vitest run -t .env",
+    "npm test -- -t 'reads .npmrc'",
+    "pytest -k secrets",
+    "git switch -c fix/.env-loader",
+    "git checkout -b fix/.env-loader",
+    "git log --grep=.env",
+    "git log --author credentials",
+  ].map((command) => sh("allow", command)),
+  ...[
+    "gh pr create --title 'Load .env' --body 'Reads ~/.ssh/id_rsa'",
+    "gh pr create --title .env",
+    "gh issue list --search secrets.yml",
+    "git push -u origin fix/.env-loader",
+  ].map((command) => sh("one", command)),
   // Files that run later or instruct an agent.
   ...[
     "echo x > AGENTS.md",
@@ -250,8 +272,11 @@ export const commands: readonly Evasion[] = [
   // Calls with a missing or incorrect parser result.
   sh("deny", "ls", { parsed: null }),
   sh("deny", "ls", { parsed: { version: 1, commands: [] } }),
-  sh("deny", "ls", { parsed: { version: 2, commands: [], reads: [], writes: [], paths: [], unclear: [] } }),
-  sh("require_approval", "ls", { parsed: { version: 1, commands: [], reads: [], writes: [], paths: [], unclear: [] } }),
+  sh("deny", "ls", { parsed: { ...parsedParams("ls", WORKSPACE), version: 1 } }),
+  ...["secrets", "untracked", "later", "hosts", "paths"].map((member) =>
+    sh("deny", "ls", { parsed: { ...parsedParams("ls", WORKSPACE), [member]: undefined } }),
+  ),
+  sh("require_approval", "ls", { parsed: { ...parsedParams("ls", WORKSPACE), commands: [] } }),
   sh("require_approval", "ls", { workspace: "/work", cwd: "/elsewhere" }),
   sh("require_approval", "ls", { options: { dangerouslyDisableSandbox: true } }),
   ["deny", "shell", "input", { chars: "rm -rf /" }],

@@ -47,34 +47,6 @@ const SECRETS = [
   .join(" ")
   .split(" ");
 
-/** Settings that may hold tokens: reading them requires an approval. */
-const SETTINGS =
-  ".git .git/config .git/modules/x/config .mcp.json mcp.json .claude .claude/settings.local.json .cursor/mcp.json .vscode/mcp.json .codex/config.toml .gemini/settings.json opencode.json".split(
-    " ",
-  );
-
-/** Patterns that may name hidden files, ignored files or files with secrets. */
-const WIDE = [
-  "*.npmrc",
-  "*.json",
-  "**/*.env",
-  "*.yml",
-  "*.toml",
-  "*.txt",
-  "*",
-  "**/*",
-  "*.{ts,env}",
-  "*.{ts,json}",
-  ".env*",
-  "[.]env",
-  "*.tfstate",
-  "!*.ts",
-  ".env,*.ts",
-  "{.env,x}.*",
-  "package.json",
-  "*.ts\n.env",
-];
-
 export const files: readonly Evasion[] = [
   ...LASTING.map((path) => file("one", "write", `/work/app/${path}`)),
   ...SECRETS.flatMap((path) => [
@@ -82,27 +54,10 @@ export const files: readonly Evasion[] = [
     file("deny", "search", `/work/app/${path}`),
     file("deny", "write", `/work/app/${path}`),
   ]),
-  ...SETTINGS.flatMap((path) => [file("one", "read", `/work/app/${path}`), file("one", "search", `/work/app/${path}`)]),
-  ...WIDE.flatMap((pattern) => [
-    ...["glob", "include", "include_pattern", "includePattern", "file_pattern"].map((option) =>
-      file("one", "search", WORKSPACE, { options: { pattern: "KEY", [option]: pattern } }),
-    ),
-    file("one", "search", WORKSPACE, { options: { pattern: "KEY", include: [pattern, "*.ts"] } }),
-    ...(/^[^*?[{]*$|env|npmrc|tfstate/.test(pattern) ? [] : [file("one", "read", `/work/app/src/${pattern}`)]),
-  ]),
-  ...[
-    { no_ignore: true },
-    { hidden: true },
-    { includeIgnoredFiles: true },
-    { include_ignored: "yes" },
-    { respect_git_ignore: false },
-    { respectGitIgnore: false },
-    { file_filtering_options: { respect_git_ignore: false } },
-    { useDefaultExcludes: false },
-    { follow_symlinks: true },
-    { type: "json" },
-    { type: "all" },
-  ].map((options) => file("one", "search", WORKSPACE, { options })),
+  // What git does not track, and a call without this list.
+  file("require_approval", "read", "/work/app/x", { untracked: ["/work/app/x"] }),
+  file("require_approval", "search", WORKSPACE, { untracked: ["/work/app/notes/"] }),
+  ...["secrets", "untracked", "later"].map((member) => file("deny", "read", "/work/app/x", { [member]: undefined })),
   // Patterns that an agent uses all day.
   ...["*.ts", "**/*.{ts,tsx}", "src/**/*.py", "*.md"].map((glob) =>
     file("allow", "search", WORKSPACE, { options: { pattern: "KEY", glob } }),
@@ -117,7 +72,7 @@ export const files: readonly Evasion[] = [
     .join(" ")
     .split(" ")
     .map((path) => file("allow", "read", `/work/app/${path}`)),
-  ...["src/main.ts", "docs/agent.md", "README.md", "src/lock.ts", "data/package.json5", "src/build.ts"].map((path) =>
+  ...["src/main.ts", "docs/agent.md", "README.md", "src/lock.ts", "data/packages.json5", "src/build.ts"].map((path) =>
     file("allow", "write", `/work/app/${path}`),
   ),
   file("deny", "write", "/work/app2/x"),
@@ -130,15 +85,6 @@ export const files: readonly Evasion[] = [
   file("deny", "write", "/work/app/.mcp.json"),
   file("deny", "write", "/work/app/.git"),
   file("deny", "write", "/work/app/sub/.GIT"),
-  file("require_approval", "search", WORKSPACE, { options: { glob: ".env*" } }),
-  file("require_approval", "search", WORKSPACE, { options: { include: "*" } }),
-  file("require_approval", "search", WORKSPACE, { options: { type: "sh" } }),
-  file("require_approval", "search", WORKSPACE, { options: { type: ["ts"] } }),
-  file("require_approval", "search", WORKSPACE, { options: { no_ignore: true } }),
-  file("require_approval", "search", WORKSPACE, { options: { glob: "[.]env" } }),
-  file("require_approval", "search", WORKSPACE, { options: { glob: "*.{ts,env}" } }),
-  file("require_approval", "search", WORKSPACE, { options: { glob: ["*"] } }),
-  file("require_approval", "read", "/work/app/**/*", { options: { include: ["**/*"] } }),
   file("deny", "read", ["/work/app/.env", "/work/app/env/local"]),
   file("deny", "read", "/work/app/.env"),
   file("deny", "read", "/work/app/certs/server.key"),

@@ -10,12 +10,6 @@ const options =
   (args: string[]): boolean =>
     args.every((word) => !word.startsWith("-") || harmless.test(word));
 const few = options(/^-[0-9A-CE-QS-Zabceg-qs-z]+$/);
-/** Names left out, those that end as source code does, or one name: what no file with secrets is called. */
-const ofSource = (before: RegExp, each: string): boolean =>
-  before.test(each) &&
-  /^(![^\n]*|[\w./-]+|[\w/*-]*\*\.(?!env|pem|key|json|ya?ml|toml|ini|cfg|txt|conf)[a-z]{1,7})$/.test(
-    each.replace(before, ""),
-  );
 /** Commands that write nothing and start nothing, the project's tests and builds, and removing what a build made. */
 const LOOKS: Readonly<Record<string, (args: string[]) => boolean>> = {
   cd: () => true,
@@ -28,15 +22,9 @@ const LOOKS: Readonly<Record<string, (args: string[]) => boolean>> = {
   uniq: (args) => options(/^-[cdiu]+$/)(args) && args.filter((each) => !each.startsWith("-")).length < 2,
   diff: options(/^-[abBcdipqtuwyU0-9]+$/),
   tree: options(/^-[adfhpsCDL0-9]+$/),
-  grep: (args) =>
-    options(/^-[0-9A-CE-QT-Zabceg-z]+$|^--exclude-dir=/)(args.filter((each) => !ofSource(/^--include=/, each))) &&
-    (!args.some((each) => /^-\w*r/.test(each)) ||
-      (args.some((each) => each.startsWith("--include=")) && !args.some((each) => /^-\w*e/.test(each)))),
-  rg: (args) =>
-    options(
-      /^-(?!.*[ufrzL.])[0-9A-Za-z]+$|^--glob$|^--(?!pre|hidden|no-ignore|file=|follow|search|glob)[a-z-]+(=[a-z0-9]+)?$/,
-    )(args.filter((each) => !ofSource(/^(--glob=|-g)/, each))) &&
-    args.every((each, i) => !/^(-\w*g|--glob)$/.test(each) || ofSource(/^/, args[i + 1] ?? "\n")),
+  // The hook determines which files a search reads.
+  grep: options(/^-[0-9A-CE-RT-Zabceg-z]+$|^--?$|^--(include|exclude|exclude-dir)=[^/]*$/),
+  rg: options(/^-[nilcwsvxFUoaHINSPpqb0-9]*([ABCmtTge][^]*)?$|^--?$|^--json$|^--(glob|type)(=[^]*)?$/),
   sed: ([quiet, script, ...files]) =>
     quiet === "-n" &&
     !/[ewrs]\W*$/.test(script as string) &&
@@ -46,14 +34,16 @@ const LOOKS: Readonly<Record<string, (args: string[]) => boolean>> = {
     (["status", "diff", "log", "show"].includes(verb) &&
       options(/^-([0-9A-Za-z]*|-(?!output|ext|textconv)[a-z-]*(=[^]*)?)$/)(args)) ||
     (verb === "branch" &&
-      args.every((word) => /^-(-show-current|-list|-all|a|r|v|vv|-no-color)$/.test(word) || word === "branch")),
+      args.every((word) => /^-(-show-current|-list|-all|a|r|v|vv|-no-color)$|^[A-Za-z0-9._/-]*$/.test(word)) &&
+      args.filter((word) => !word.startsWith("-")).length < 2),
   rm: (args) => args.every((word) => /^(-rf?|dist\/?)$/.test(word)),
   docker: (args) => args.join(" ") === "ps",
+  // The hook adds the commands of the script, so its name does not matter.
   npm: ([verb, ...args]) => {
-    const rest = verb === "run" && /^(test|lint|check|type-?check|build)$/.test(args[0] ?? "") ? args.slice(1) : args;
+    const rest = verb === "run" ? args.slice(1) : args;
     return (
       ["test", "run"].includes(verb as string) &&
-      (verb === "test" || rest !== args) &&
+      (verb === "test" || args.length > 0) &&
       (rest[0] === "--" || !rest.some((word) => word.startsWith("-")))
     );
   },
@@ -65,15 +55,22 @@ const isPlainCommand = ({ name, args, via }: { name: unknown; args: string[]; vi
   typeof name === "string" &&
   Object.hasOwn(LOOKS, name) &&
   (LOOKS[name] as (args: string[]) => boolean)(args);
+/** The hook writes which temporary files do not exist, or belong to the agent. */
+const isScratch = (scratch: unknown, path: unknown): boolean =>
+  isTexts(scratch) && (scratch as unknown[]).includes(path) && /^\/tmp\/./.test(path as string);
 const looksInside: Meant = (value) => {
   const parsed = value as Record<string, unknown>;
   const commands = parsed?.["commands"] as { name: unknown; args: string[]; via: unknown[] }[];
   return (
-    parsed?.["version"] === 1 &&
-    ["unclear", "writes"].every((name) => Array.isArray(parsed[name]) && (parsed[name] as unknown[]).length === 0) &&
+    parsed?.["version"] === 2 &&
+    ["unclear", "secrets", "untracked", "later", "hosts"].every(
+      (name) => Array.isArray(parsed[name]) && (parsed[name] as unknown[]).length === 0,
+    ) &&
+    isTexts(parsed["writes"]) &&
+    (parsed["writes"] as unknown[]).every((path) => inside(path) || /^(\/private)?\/tmp\//.test(path as string)) &&
     Array.isArray(parsed["reads"]) &&
     Array.isArray(parsed["paths"]) &&
-    (parsed["paths"] as unknown[]).every(inside) &&
+    (parsed["paths"] as unknown[]).every((path) => inside(path) || isScratch(parsed["scratch"], path)) &&
     Array.isArray(commands) &&
     commands.length > 0 &&
     commands.every((command) => typeof command === "object" && command !== null && isPlainCommand(command))
@@ -86,6 +83,8 @@ const workspaceFiles: Meant = (value) =>
     (path) => inside(path) && !/\/\.\.?(\/|$)|\/\.(env|git|claude|github)/.test(path) && !/\.(pem|key)$/i.test(path),
   );
 
+const NOTHING = { version: 2, reads: [], writes: [], hosts: [], secrets: [], untracked: [], later: [], unclear: [] };
+const isEmpty: Meant = (value) => Array.isArray(value) && value.length === 0;
 const documentation: Meant = (value) =>
   isTexts(value) && (value as string[]).length > 0 && (value as string[]).every((host) => host === "nodejs.org");
 
@@ -133,12 +132,9 @@ export const codingAgents: readonly Plain[] = [
         workspace: WORKSPACE,
         timeout: 10,
         parsed: {
-          version: 1,
+          ...NOTHING,
           commands: [{ name: "ls", args: ["-la", "src"], via: [] }],
-          reads: [],
-          writes: [],
           paths: ["/work/app/src"],
-          unclear: [],
         },
       },
       {
@@ -146,12 +142,9 @@ export const codingAgents: readonly Plain[] = [
         cwd: WORKSPACE,
         workspace: WORKSPACE,
         parsed: {
-          version: 1,
+          ...NOTHING,
           commands: [{ name: "npm", args: ["test"], via: [] }],
-          reads: [],
-          writes: [],
           paths: ["/work/app/test"],
-          unclear: [],
         },
       },
     ],
@@ -163,9 +156,22 @@ export const codingAgents: readonly Plain[] = [
       paths: workspaceFiles,
       workspace: (value) => value === WORKSPACE,
       options: (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+      secrets: isEmpty,
+      untracked: isEmpty,
+      // A list, even of files that run later, has no meaning for a read.
+      later: (value) => Array.isArray(value),
     },
-    also: (params) => has(params, "paths", "workspace"),
-    samples: [{ paths: ["/work/app/src/main.ts"], workspace: WORKSPACE, options: { content: "x" } }],
+    also: (params) => has(params, "paths", "workspace", "secrets", "untracked", "later"),
+    samples: [
+      {
+        paths: ["/work/app/src/main.ts"],
+        workspace: WORKSPACE,
+        options: { content: "x" },
+        secrets: [],
+        untracked: [],
+        later: [],
+      },
+    ],
   },
   {
     tools: ["agent"],

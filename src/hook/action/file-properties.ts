@@ -1,0 +1,174 @@
+/**
+ * Determines what matters about the files of a call: whether git tracks them, whether their names suggest secrets, and
+ * whether they run later.
+ */
+import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { patternExpression } from "../shell/file-patterns.ts";
+import type { Search } from "../shell/shell-types.ts";
+import { isInside } from "./followed-paths.ts";
+import { repositoryOf, trackedFiles, untrackedEntries } from "./git-files.ts";
+import { isSourcePattern, maySuggestSecrets, runsLater, suggestsSecrets } from "./place-table.ts";
+
+/** How a call uses files. Absolute paths with links resolved. */
+export interface CallFiles {
+  /** All paths that the call names. */
+  named: readonly string[];
+  opened: readonly string[];
+  searched: readonly Search[];
+  changed: readonly string[];
+  /** Files that may contain settings or code for a command. */
+  obeyed?: readonly string[];
+  deleted?: readonly string[];
+  /** Folders that are deleted with the files in them. */
+  deletedFolders?: readonly string[];
+}
+
+/** Sorted lists of absolute paths. Policies read them in `params`. */
+export interface FileProperties {
+  /** Files whose names suggest secrets, and which git does not track. */
+  secrets: string[];
+  /** Files and folders that the call reads, and that git ignores or does not track. */
+  untracked: string[];
+  /** Files that the call changes, and that a program runs later or that instruct an agent. */
+  later: string[];
+  /**
+   * Files in a folder for temporary files that do not exist, or that the agent created, and from which no command reads
+   * settings or code. Absent if there are none.
+   */
+  scratch?: string[];
+  /** Folders that the call deletes, and existing files that the agent did not create. Absent if the call deletes nothing. */
+  lost?: string[];
+}
+
+/** Maximum number of untracked files that are listed. A search can find many. */
+const MAX_LISTED = 20;
+
+/** Returns the files that the agent created, so that it knows the contents. */
+export type OwnFiles = () => Promise<ReadonlySet<string>>;
+
+export async function fileProperties(
+  { named, opened, searched, changed, obeyed = [], deleted = [], deletedFolders = [] }: CallFiles,
+  workspace: string | null,
+  ownFiles: OwnFiles,
+): Promise<FileProperties> {
+  const within = (path: string): boolean => workspace !== null && isInside(path, workspace);
+  const suspicious = named.filter(suggestsSecrets);
+  const displayed = [...opened, ...searched.map(({ path }) => path)];
+  const kinds = new Map([...suspicious, ...displayed].map((path) => [path, kindOf(path)]));
+  const candidates = [...kinds].flatMap(([path, kind]) => (kind === "file" && within(path) ? [path] : []));
+  const tracked = candidates.length === 0 ? new Set<string>() : await trackedFiles(candidates);
+  const secrets = new Set<string>();
+  const untracked = new Set<string>();
+  for (const path of suspicious)
+    if (!within(path) || (kinds.get(path) !== "missing" && !tracked.has(path))) secrets.add(path);
+  // A missing file can be created before the call runs. Text with spaces is rarely the name of a file.
+  for (const path of [...suspicious, ...displayed.filter(maySuggestSecrets)])
+    if (within(path) && kinds.get(path) === "missing" && !/\s/.test(path.slice((workspace ?? "").length)))
+      untracked.add(path);
+  for (const path of displayed)
+    if (kinds.get(path) === "file" && within(path) && !tracked.has(path) && !isInstalledPackage(path))
+      untracked.add(path);
+  for (const search of searched)
+    if (kinds.get(search.path) === "folder" && within(search.path))
+      for (const path of await searchedFiles(search)) untracked.add(path);
+    else if (kinds.get(search.path) === "missing" && search.ignored !== "skipped" && !readsSource(search))
+      untracked.add(search.path);
+  const temporary = named.filter((path) => !within(path) && isTemporary(path) && !obeyed.includes(path));
+  const lost = deleted.filter((path) => kindOf(path) !== "missing");
+  const own = untracked.size + temporary.length + lost.length === 0 ? null : await ownFiles();
+  const isOwn = (path: string): boolean => own?.has(path) === true;
+  const scratch = temporary.filter((path) => kindOf(path) === "missing" || isOwn(path)).sort();
+  return {
+    secrets: [...secrets].sort(),
+    untracked: [...untracked]
+      .filter((path) => !secrets.has(path) && !isOwn(path))
+      .sort()
+      .slice(0, MAX_LISTED),
+    later: changed.filter((path) => runsLater(path, workspace) || isExecutable(path)).sort(),
+    ...(scratch.length === 0 ? {} : { scratch }),
+    ...(deleted.length + deletedFolders.length === 0
+      ? {}
+      : { lost: [...deletedFolders, ...lost.filter((path) => !isOwn(path))].sort() }),
+  };
+}
+
+const readsSource = ({ globs }: Search): boolean => globs.length > 0 && globs.every(isSourcePattern);
+
+/** Returns files that a search reads and that git does not track; the folder itself if they are unknown. */
+async function searchedFiles({ path, ignored, globs, isWholeRepository }: Search): Promise<string[]> {
+  const folder = (isWholeRepository === true ? repositoryOf(path) : null) ?? path;
+  const isRoot = kindOf(`${folder}/.git`) !== "missing";
+  // A search of ignored files also reads the folder ".git", which git does not list.
+  if (ignored === "read" && isRoot) return [folder];
+  const all = isRoot ? [] : await untrackedEntries(folder, "all");
+  if (all === null) return [folder];
+  if (!isRoot && all.length === 0) return [];
+  const [unignored, skipped] = await Promise.all([
+    ignored === "read" ? all : untrackedEntries(folder, "unignored"),
+    ignored === "read" || (isRoot && ignored === "skipped") ? [] : untrackedEntries(folder, "ignored"),
+  ]);
+  if (unignored === null || skipped === null) return [folder];
+  // rg does not skip a folder that is named, even if git ignores it.
+  if (skipped.some((entry) => entry.endsWith("/") && isInside(folder, entry.slice(0, -1)))) return [folder];
+  const entries = [...unignored, ...(ignored === "matched" ? skipped.filter((entry) => !entry.endsWith("/")) : [])];
+  const expressions = globs.map(patternExpression);
+  const matches = (path: string): boolean =>
+    expressions.length === 0 ||
+    expressions.some((expression) => {
+      // A pattern without a slash matches the name of a file in any folder.
+      const name = path.slice(path.lastIndexOf("/") + 1);
+      return expression === null || expression.test(name) || expression.test(path.slice(folder.length + 1));
+    });
+  return entries.filter((path) => path.endsWith("/") || matches(path));
+}
+
+const LOCKFILES = ["package-lock.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock"];
+
+/** Whether a file belongs to a package of a registry that a lockfile of the project lists. Its contents are public. */
+function isInstalledPackage(path: string): boolean {
+  const [, folder = "", name] =
+    /^(.*?)\/node_modules\/(?:.*\/node_modules\/)?((?:@[^/.][^/]*\/)?[^/.][^/]*)\//.exec(path) ?? [];
+  if (name === undefined) return false;
+  return LOCKFILES.some((lockfile) => {
+    try {
+      const text = readFileSync(`${folder}/${lockfile}`, "utf8");
+      return text.includes(`/${name}"`) || text.includes(`${name}@`);
+    } catch {
+      // There is no such lockfile.
+      return false;
+    }
+  });
+}
+
+const TEMPORARY_FOLDERS = [...new Set(["/tmp", tmpdir()])].flatMap((folder) =>
+  existsSync(folder) ? [realpathSync(folder)] : [],
+);
+
+/** Whether a path, with links resolved, is in a folder for temporary files. */
+const isTemporary = (path: string): boolean =>
+  TEMPORARY_FOLDERS.some((folder) => path !== folder && isInside(path, folder));
+
+/** Whether a file exists that users start as a program. */
+function isExecutable(path: string): boolean {
+  try {
+    const found = statSync(path, { throwIfNoEntry: false });
+    return found?.isFile() === true && (found.mode & 0o111) !== 0;
+  } catch {
+    // Ignore the error: a file that this user cannot access cannot be changed by the call either.
+    return false;
+  }
+}
+
+type Kind = "file" | "folder" | "missing";
+
+function kindOf(path: string): Kind {
+  try {
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found === undefined) return "missing";
+    return found.isDirectory() ? "folder" : "file";
+  } catch (error) {
+    // A file that this user cannot access cannot be read by a command either, but it exists.
+    return (error as NodeJS.ErrnoException).code === "ENOTDIR" ? "missing" : "file";
+  }
+}

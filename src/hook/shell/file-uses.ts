@@ -1,0 +1,145 @@
+/**
+ * How commands use the files that they name. A command that is in no list may display and change them: the lists only
+ * exempt commands.
+ */
+import type { Search } from "./shell-types.ts";
+
+export interface FileUse {
+  /** Whether the command may display the contents of a file. */
+  opens: boolean;
+  /** Whether it may create, change or delete a file. */
+  changes: boolean;
+  /** Whether it may read settings or code from the files, which then decide what it does. */
+  obeys?: boolean;
+  /** Whether it deletes the files, and reports no other use of them. */
+  deletes?: "files" | "folders";
+  /** Whether the last argument is a file that the command creates, with contents of the other arguments. */
+  creates?: boolean;
+}
+
+const words = (text: string): ReadonlySet<string> => new Set(text.split(" "));
+
+/** Commands that display names and properties of files, or create folders and delete files. */
+const NAMES = words(
+  "cd pushd ls pwd mkdir rmdir stat find tree du df test [ which type whereis basename dirname realpath readlink file echo printf true false",
+);
+const READS = words(
+  "cat head tail wc nl cut tr sort uniq diff date grep egrep fgrep rg jq awk comm cmp tac rev fold paste join column strings od " +
+    "hexdump md5sum sha1sum sha256sum shasum cksum less more expand fmt",
+);
+/** Programs that check or run code. Some of them can also change it. */
+const TOOLS = words(
+  "npm pnpm yarn bun deno node tsc vitest jest mocha eslint stylelint biome oxlint playwright python python3 pytest mypy pyright ruff " +
+    "go cargo rustc make just task tox nox mvn gradle dotnet rspec phpunit sh bash docker gh curl lsof pip pip3 uv poetry pdm composer bundle",
+);
+const CHANGING_OPTION = /^(--fix.*|--write|-w|-i.*|--in-place.*|format|fmt|-[a-z]*w)$/;
+const RECURSIVE = /^-[a-zA-Z]*[rRd]|^--[rd]/;
+const GIT_CHANGES = words("mv rm checkout apply am clean init clone");
+
+/** @param inTask whether the command is part of a task, whose text the agent did not write in this line */
+export function fileUse(name: string, args: readonly string[], inTask: boolean): FileUse {
+  if (name === "rm")
+    return { opens: false, changes: false, deletes: args.some((arg) => RECURSIVE.test(arg)) ? "folders" : "files" };
+  if (NAMES.has(name)) return { opens: false, changes: false };
+  if (READS.has(name)) return { opens: true, changes: false };
+  if (name === "touch") return { opens: false, changes: true, creates: true };
+  if (name === "cp" || name === "mv") return { opens: true, changes: true, creates: true };
+  if (name === "git") return { opens: false, changes: GIT_CHANGES.has(args[0] ?? ""), obeys: true };
+  // Programs of a task run files, such as built code, rather than display them.
+  if (inTask) return { opens: false, changes: false, obeys: true };
+  const changesSome = args.some((arg) => CHANGING_OPTION.test(arg));
+  if (name === "sed") return { opens: true, changes: changesSome };
+  return { opens: true, changes: TOOLS.has(name) ? changesSome : true, obeys: true };
+}
+
+/** Extensions of the file types of rg that agents use. Other types are not known, so such a search counts as one of all files. */
+const TYPE_GLOBS: Readonly<Record<string, string>> = {
+  ts: "*.{ts,tsx,cts,mts}",
+  js: "*.{js,jsx,cjs,mjs,vue}",
+  py: "*.{py,pyi}",
+  go: "*.go",
+  rust: "*.rs",
+  java: "*.java",
+  css: "*.{css,scss}",
+  html: "*.{htm,html,ejs}",
+  md: "*.{md,mdx,markdown,mdown,mdwn,mkd,mkdn}",
+  sql: "*.{sql,psql}",
+};
+
+export const typeGlob = (type: string): string | undefined =>
+  Object.hasOwn(TYPE_GLOBS, type) ? TYPE_GLOBS[type] : undefined;
+
+/** Options of search commands that have a value, in the same or the next word: letters, and long names. */
+const VALUE_OPTIONS: Readonly<Record<string, { letters: string; long: ReadonlySet<string> }>> = {
+  grep: {
+    letters: "ABCDdefm",
+    long: words("regexp file max-count context after-context before-context label directories devices"),
+  },
+  rg: {
+    letters: "ABCEMTdefgjmrt",
+    long: words(
+      "regexp file max-count context after-context before-context glob iglob type type-not sort sortr color colors encoding",
+    ),
+  },
+};
+
+/** Separates the options of a search from its operands. */
+function parseSearch(
+  command: "grep" | "rg",
+  args: readonly string[],
+): { options: [name: string, value: string][]; operands: number[] } {
+  const { letters, long } = VALUE_OPTIONS[command] as { letters: string; long: ReadonlySet<string> };
+  const options: [string, string][] = [];
+  const operands: number[] = [];
+  for (let at = 0, isEnd = false; at < args.length; at++) {
+    const arg = args[at] as string;
+    if (isEnd || !/^-./.test(arg)) operands.push(at);
+    else if (arg === "--") isEnd = true;
+    else if (arg.startsWith("--")) {
+      const [, name = "", value] = /^--([^=]*)=?(.*)$/s.exec(arg) ?? [];
+      options.push([name, long.has(name) && !arg.includes("=") ? (args[++at] ?? "") : (value ?? "")]);
+    } else {
+      const first = Array.from(arg).findIndex((letter, i) => i > 0 && letters.includes(letter));
+      for (const letter of arg.slice(1, first < 0 ? undefined : first)) options.push([letter, ""]);
+      if (first > 0) options.push([arg[first] as string, arg.slice(first + 1) || (args[++at] ?? "")]);
+    }
+  }
+  const hasPattern = options.some(([name]) => ["e", "f", "regexp", "file", "files"].includes(name));
+  return { options, operands: hasPattern ? operands : operands.slice(1) };
+}
+
+/**
+ * Returns which files `git add` adds. Git then tracks them, and the agent could read them without approval, so it counts as
+ * a search. Options and patterns can add files of the whole repository.
+ */
+function addedFiles(args: readonly string[]): Omit<Search, "path"> & { operands: number[] } {
+  const operands = args.flatMap((arg, at) => (at > 0 && !arg.startsWith("-") ? [at] : []));
+  const isWhole = operands.length === 0 || operands.some((at) => /^:|[*?[\\]/.test(args[at] as string));
+  return { ignored: "skipped", globs: [], operands: isWhole ? [] : operands, isWholeRepository: isWhole };
+}
+
+/** Returns which files a command searches, and the indexes of its operands; null if it does not search folders. */
+export function findSearch(
+  name: string,
+  args: readonly string[],
+): (Omit<Search, "path"> & { operands: number[] }) | null {
+  if (name === "git") {
+    // `-u` adds only changes of tracked files.
+    const adds = args[0] === "add" && !args.some((arg) => /^(-u|--update)$/.test(arg));
+    return adds ? addedFiles(args) : null;
+  }
+  const command = name === "rg" ? "rg" : ["grep", "egrep", "fgrep"].includes(name) ? "grep" : null;
+  if (command === null) return null;
+  const { options, operands } = parseSearch(command, args);
+  const values = (...names: string[]): string[] =>
+    options.flatMap(([option, value]) => (names.includes(option) ? [value] : []));
+  const has = (pattern: RegExp): boolean => options.some(([option]) => pattern.test(option));
+  if (command === "grep") {
+    if (!has(/^([rRd]|rec.*|deref.*|dir.*)$/)) return null;
+    // A file is read if the last of the options that match it includes it.
+    return { ignored: "read", globs: has(/^exclude(-from)?$/) ? [] : values("include"), operands };
+  }
+  const types = values("t", "type").map((type) => typeGlob(type) ?? "*");
+  const globs = values("g", "glob").filter((glob) => !glob.startsWith("!"));
+  return { ignored: globs.length > 0 ? "matched" : "skipped", globs: types.length > 0 ? types : globs, operands };
+}
