@@ -117,6 +117,11 @@ describe("the pack for coding agents", () => {
     assert.ok(asked.length >= 30);
   });
 
+  test("denies no call that a person can judge", async () => {
+    const { deny } = await decideAll("deniable", sampleProject());
+    assert.deepEqual(deny, []);
+  });
+
   test("allows no dangerous call", async (t) => {
     const {
       allow = [],

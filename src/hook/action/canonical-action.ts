@@ -224,13 +224,22 @@ async function parseCommand(text: string, cwd: string, location: CallLocation): 
   const searched = await Promise.all(
     uses.searched.map(async (search) => (await followed([search.path])).map((path) => ({ ...search, path }))),
   );
+  const [opened, copied, obeyed] = [
+    await followed(uses.opened),
+    await followed(uses.copied),
+    await followed(uses.obeyed),
+  ];
+  const used = [...opened, ...copied, ...obeyed, ...changed, ...searched.flat().map(({ path }) => path)];
   const properties = await fileProperties(
     {
       named: files.paths,
-      opened: await followed(uses.opened),
+      // `ls .env` displays only the name, unless a part of the line is unknown that could read it.
+      used: unclear.size > 0 ? files.paths : [...new Set(used)],
+      opened,
+      copied,
       searched: searched.flat(),
       changed,
-      obeyed: await followed(uses.obeyed),
+      obeyed,
       deleted: await followed(uses.deleted),
       deletedFolders: await followed(uses.deletedFolders),
     },
@@ -302,6 +311,7 @@ async function toolFileProperties(
   const properties = await fileProperties(
     {
       named: paths,
+      used: searchesFileNames(tool) ? [] : paths,
       // The contents of a file that a call changes are lost, or part of the tool's answer.
       opened: changes ? paths : searches.flatMap((each) => (typeof each === "string" ? [each] : [])),
       searched: searches.filter((each) => typeof each !== "string"),

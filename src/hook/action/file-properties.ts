@@ -14,9 +14,13 @@ import { isSourcePattern, maySuggestSecrets, runsLater, suggestsSecrets } from "
 export interface CallFiles {
   /** All paths that the call names. */
   named: readonly string[];
+  /** Those whose contents the call may use or change. */
+  used: readonly string[];
   opened: readonly string[];
   searched: readonly Search[];
   changed: readonly string[];
+  /** Files and folders that are copied or moved, with the files in them. */
+  copied?: readonly string[];
   /** Files that may contain settings or code for a command. */
   obeyed?: readonly string[];
   deleted?: readonly string[];
@@ -48,12 +52,12 @@ const MAX_LISTED = 20;
 export type OwnFiles = () => Promise<ReadonlySet<string>>;
 
 export async function fileProperties(
-  { named, opened, searched, changed, obeyed = [], deleted = [], deletedFolders = [] }: CallFiles,
+  { named, used, opened, searched, changed, copied = [], obeyed = [], deleted = [], deletedFolders = [] }: CallFiles,
   workspace: string | null,
   ownFiles: OwnFiles,
 ): Promise<FileProperties> {
   const within = (path: string): boolean => workspace !== null && isInside(path, workspace);
-  const suspicious = named.filter(suggestsSecrets);
+  const suspicious = used.filter(suggestsSecrets);
   const displayed = [...opened, ...searched.map(({ path }) => path)];
   const kinds = new Map([...suspicious, ...displayed].map((path) => [path, kindOf(path)]));
   const candidates = [...kinds].flatMap(([path, kind]) => (kind === "file" && within(path) ? [path] : []));
@@ -74,6 +78,9 @@ export async function fileProperties(
       for (const path of await searchedFiles(search)) untracked.add(path);
     else if (kinds.get(search.path) === "missing" && search.ignored !== "skipped" && !readsSource(search))
       untracked.add(search.path);
+  for (const path of copied)
+    if (kindOf(path) === "folder" && within(path))
+      for (const each of await searchedFiles({ path, ignored: "read", globs: [] })) untracked.add(each);
   const temporary = named.filter((path) => !within(path) && isTemporary(path) && !obeyed.includes(path));
   const lost = deleted.filter((path) => kindOf(path) !== "missing");
   const own = untracked.size + temporary.length + lost.length === 0 ? null : await ownFiles();

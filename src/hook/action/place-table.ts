@@ -69,9 +69,15 @@ const PLACES: readonly [source: string, names: string][] = [
   // Hidden files and folders are settings: .github, .husky, .vscode, .npmrc, .envrc, .gitattributes, .pre-commit-config.yaml
   ["https://github.com/cosmiconfig/cosmiconfig#searchplaces", ".* .*/"],
   // In the top folder, so are files in the formats of settings.
+  ["https://www.schemastore.org/", "/*.json /*.json5 /*.jsonc /*.properties /*.xml /*.xml.dist"],
+  // Formats that only settings and infrastructure have, in any folder.
   [
-    "https://www.schemastore.org/",
-    "/*.json /*.json5 /*.jsonc /*.yaml /*.yml /*.toml /*.ini /*.cfg /*.conf /*.properties /*.xml /*.xml.dist",
+    "https://developer.hashicorp.com/terraform/language/files",
+    "*.yaml *.yml *.toml *.ini *.cfg *.conf *.hcl *.tf *.tfvars *.tofu *.bicep *.nomad *.rego *.cue *.dhall *.jsonnet *.j2 *.tpl",
+  ],
+  [
+    "https://www.pulumi.com/docs/iac/concepts/projects/",
+    "infra/ infrastructure/ terraform/ pulumi/ cdk/ ansible/ charts/ helm/ k8s/ kubernetes/ deploy/ deployment/ ops/ bin/",
   ],
   [
     "https://git-scm.com/docs/githooks",
@@ -111,7 +117,7 @@ const PLACES: readonly [source: string, names: string][] = [
   // Makefile, Jenkinsfile, Procfile, Rakefile, Gemfile, Brewfile, Podfile, Vagrantfile, Tiltfile, Snakefile and others.
   [
     "https://www.gnu.org/software/make/manual/html_node/Makefile-Names.html",
-    "*file makefile.* gnumakefile.* *.mk *.mak",
+    "*file procfile.* makefile.* gnumakefile.* *.mk *.mak",
   ],
   [
     "https://gulpjs.com/docs/en/getting-started/javascript-and-gulpfiles",
@@ -124,11 +130,21 @@ const PLACES: readonly [source: string, names: string][] = [
   ["https://nx.dev/docs/reference/project-configuration", "project.json nx.json turbo.json angular.json"],
   [
     "https://vite.dev/config/",
-    "*.config.*s *.config.*sx *.conf.*s *.setup.*s *.workspace.*s ember-cli-build.js webpack.mix.js",
+    "*.config.*s *.config.*sx *.conf.*s *setup.* *teardown.* *.preset.* *.workspace.*s ember-cli-build.js webpack.mix.js",
   ],
   ["https://getcomposer.org/doc/articles/scripts.md", "composer.json rector.php phpunit.xml* artisan"],
   ["https://docs.pytest.org/en/stable/reference/fixtures.html", "conftest.py pytest.ini conf.py *.conf.py"],
   ["https://docs.python.org/3/library/site.html", "sitecustomize.py usercustomize.py *.pth venv/ site-packages/"],
+  [
+    "https://docs.djangoproject.com/en/stable/howto/deployment/wsgi/",
+    "wsgi.py asgi.py celeryconfig.py *_config.py alembic/env.py migrations/env.py",
+  ],
+  ["https://rspec.info/documentation/", "*_helper.rb"],
+  ["https://www.prisma.io/docs/orm/prisma-migrate/workflows/seeding", "seed.* seeds.* *.seed.* seeds/ seeders/"],
+  [
+    "https://pip.pypa.io/en/stable/reference/requirements-file-format/",
+    "requirements/ constraints*.txt environment.y*ml",
+  ],
   [
     "https://setuptools.pypa.io/en/latest/userguide/quickstart.html",
     "setup.py setup.cfg pyproject.toml requirements*.txt requirements*.in",

@@ -36,6 +36,14 @@ const CHANGING_OPTION = /^(--fix.*|--write|-w|-i.*|--in-place.*|format|fmt|-[a-z
 const RECURSIVE = /^-[a-zA-Z]*[rRd]|^--[rd]/;
 const GIT_CHANGES = words("mv rm checkout apply am clean init clone");
 
+/** Commands of git that display names of files, or remove files from the index. */
+const GIT_NAMES = words("log status check-ignore ls-files ls-tree rm mv checkout switch restore shortlog rev-list");
+
+/** Whether a command of git may display the contents of the files that it names. */
+const showsContents = ([verb = "", ...args]: readonly string[]): boolean =>
+  !GIT_NAMES.has(verb) ||
+  (verb === "log" && args.some((arg) => /^-[a-zA-Z]*[pLcU]|^--(?!$|oneline$|stat$|graph$|name-)/.test(arg)));
+
 /** @param inTask whether the command is part of a task, whose text the agent did not write in this line */
 export function fileUse(name: string, args: readonly string[], inTask: boolean): FileUse {
   if (name === "rm")
@@ -44,7 +52,11 @@ export function fileUse(name: string, args: readonly string[], inTask: boolean):
   if (READS.has(name)) return { opens: true, changes: false };
   if (name === "touch") return { opens: false, changes: true, creates: true };
   if (name === "cp" || name === "mv") return { opens: true, changes: true, creates: true };
-  if (name === "git") return { opens: false, changes: GIT_CHANGES.has(args[0] ?? ""), obeys: true };
+  if (name === "git") {
+    const shows = showsContents(args);
+    return { opens: shows, changes: GIT_CHANGES.has(args[0] ?? ""), obeys: shows };
+  }
+  if (name === "tee") return { opens: true, changes: true, creates: true };
   // Programs of a task run files, such as built code, rather than display them.
   if (inTask) return { opens: false, changes: false, obeys: true };
   const changesSome = args.some((arg) => CHANGING_OPTION.test(arg));

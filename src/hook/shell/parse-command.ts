@@ -79,6 +79,7 @@ class ShellReader {
     opened: new Set(),
     searched: [],
     changed: new Set(),
+    copied: new Set(),
     obeyed: new Set(),
     deleted: new Set(),
     deletedFolders: new Set(),
@@ -188,7 +189,10 @@ class ShellReader {
     const operands = args.filter(({ text }) => !text.startsWith("-"));
     const target = operands.at(-1);
     if (creates !== true || target === undefined) return;
-    const targets = name === "touch" ? operands : [target];
+    const targets = name === "touch" || name === "tee" ? operands : [target];
+    // A folder is copied or moved with the files in it.
+    for (const each of operands.slice(0, -1))
+      for (const path of each.matches ?? this.workingFolders.filePaths(each)) this.uses.copied.add(path);
     for (const path of targets.flatMap((each) => this.workingFolders.filePaths(each))) {
       this.uses.created.add(path);
       for (const { text } of operands.slice(0, -1)) {

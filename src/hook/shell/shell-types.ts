@@ -79,6 +79,8 @@ export interface FileUses {
   searched: Search[];
   /** Paths that a command may create, change or delete. */
   changed: Set<string>;
+  /** Files and folders that a command copies or moves. */
+  copied: Set<string>;
   /** Files that may contain settings or code for a command. */
   obeyed: Set<string>;
   /** Files that `rm` deletes, and folders that `rm -r` deletes. */

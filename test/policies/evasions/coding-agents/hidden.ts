@@ -37,7 +37,7 @@ export const hidden: readonly Evasion[] = [
   "npm run $X",
   "yarn build",
   "sort -o x y",
-  "tee x",
+  "tee Makefile",
   "ls *",
   "cat {a,b}",
   "grep -f x y",
