@@ -250,7 +250,10 @@ function saveConfig(env: Variables, url: string, key: string, agent: string): Ho
   if (path === null) throw new CommandError("the home folder is unknown; set HOME");
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const before = readSettings(path);
-  const { wait, sessions } = JSON.parse(before ?? "{}") as { wait?: number; sessions?: boolean };
+  const { wait, sessions } = JSON.parse(before?.replace(/^\uFEFF/, "") ?? "{}") as {
+    wait?: number;
+    sessions?: boolean;
+  };
   // JSON.stringify omits undefined members.
   const value = { url, api_key: key, agent, wait, sessions };
   writeSettings(path, before, `${JSON.stringify(value, null, 2)}\n`, 0o600);

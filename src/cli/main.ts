@@ -3,6 +3,7 @@ import type { CoreCommand } from "../contract/command.ts";
 import { limitYoungGeneration } from "../serve/young-space.ts";
 import { findSimilarName } from "../domain/similar-name.ts";
 import { programCommand } from "./invocation.ts";
+import { describeSystemError } from "./system-error.ts";
 import { CommandError, EXIT_CODES, type Command, type Output } from "./command.ts";
 
 /** Commands are loaded on demand, because most of them need few modules. */
@@ -56,16 +57,34 @@ export async function main(args: string[]): Promise<void> {
     fancy: process.stdout.isTTY === true && !process.env["NO_COLOR"],
     watched: process.stderr.isTTY === true,
   };
-  for (const stream of [process.stdout, process.stderr])
-    stream.on("error", (error: NodeJS.ErrnoException) => {
-      // The reader of a pipe, such as `head -1`, has exited, which must not end a running service.
-      if (error.code !== "EPIPE") throw error;
-    });
+  const lost = reportLostOutput(io);
   if (args[0] === "serve") limitYoungGeneration();
-  process.exitCode = await run(args, io);
+  const exit = await run(args, io);
+  process.exitCode = exit === EXIT_CODES.ok && lost() ? EXIT_CODES.failure : exit;
 }
 
-/** Runs one command line. Resolves to the exit code. Prints a CommandError; rejects only because of a bug. */
+/** Reports the first failed write, for example to a file on a full disk. Returns a function that tells whether one failed. */
+function reportLostOutput(io: Output): () => boolean {
+  let isLost = false;
+  for (const [name, stream] of [
+    ["standard output", process.stdout],
+    ["standard error", process.stderr],
+  ] as const)
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      // The reader of a pipe, such as `head -1`, has exited. No failed write may end a running service.
+      if (error.code === "EPIPE" || isLost) return;
+      isLost = true;
+      process.exitCode ||= EXIT_CODES.failure;
+      if (stream !== process.stderr)
+        io.err(`assent: ${name} cannot be written: ${describeSystemError(error) ?? error.message}`);
+    });
+  return () => isLost;
+}
+
+/**
+ * Runs one command line. Resolves to the exit code. Prints a CommandError and an error of the operating system; rejects
+ * only because of a bug.
+ */
 export async function run(args: string[], io: Output): Promise<number> {
   const [name, ...rest] = args;
   let command: Command | undefined;
@@ -87,7 +106,12 @@ export async function run(args: string[], io: Output): Promise<number> {
     }
     return await command.run(rest, io);
   } catch (error) {
-    if (!(error instanceof CommandError)) throw error;
+    if (!(error instanceof CommandError)) {
+      const text = describeSystemError(error);
+      if (text === null) throw error;
+      io.err(`assent: ${text}`);
+      return EXIT_CODES.failure;
+    }
     io.err(`assent: ${error.message}`);
     if (error.exit === EXIT_CODES.usage && command !== undefined) {
       const verb = Object.hasOwn(command.subcommands ?? {}, rest[0] ?? "") ? ` ${rest[0]}` : "";

@@ -11,7 +11,14 @@ import {
   type Command,
   type Output,
 } from "./command.ts";
-import { actionExitCode, createClient, createPrivilegedClient, readTextFlag, withServiceErrors } from "./remote.ts";
+import {
+  actionExitCode,
+  createClient,
+  createPrivilegedClient,
+  decodeText,
+  readTextFlag,
+  withServiceErrors,
+} from "./remote.ts";
 
 export const plan: Command = {
   summary: "submit several actions as a plan, list and show plans, vote on them and cancel them",
@@ -96,7 +103,7 @@ async function submitFile(path: string, idempotencyKey: string | undefined): Pro
 
 async function readPlanFile(path: string): Promise<PlanFile> {
   const text =
-    path === "-" ? await readTextFlag("-", (value) => value) : await readFile(path, "utf8").catch(() => null);
+    path === "-" ? await readTextFlag("-", (value) => value) : await readFile(path).then(decodeText, () => null);
   if (text === null) throw usageError(`the file ${path} cannot be read`);
   let file: unknown;
   try {

@@ -157,13 +157,17 @@ export async function readTextFlag(value: string, plain: (value: string) => stri
   if (value === "-") {
     const chunks: Buffer[] = [];
     for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
-    return Buffer.concat(chunks).toString("utf8");
+    return decodeText(Buffer.concat(chunks));
   }
   if (!value.startsWith("@")) return plain(value);
-  return readFile(value.slice(1), "utf8").catch((error: Error) => {
+  const bytes = await readFile(value.slice(1)).catch((error: Error) => {
     throw usageError(`"${value.slice(1)}" cannot be read: ${error.message}`);
   });
+  return decodeText(bytes);
 }
+
+/** Decodes UTF-8, without the byte order mark that editors and shells of Windows write. */
+export const decodeText = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 
 /** Reads a secret, which can be given as `@file` or `-`. Removes the newline at the end of a file. */
 export async function readSecretFlag(given: string): Promise<string> {

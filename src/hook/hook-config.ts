@@ -92,16 +92,20 @@ export function loadConfig(
 const KNOWN_MEMBERS = new Set(["url", "api_key", "agent", "wait", "sessions"]);
 
 function readConfigFile(path: string): JsonObject {
-  let text: string;
+  let bytes: Buffer;
   try {
-    text = readFileSync(path, "utf8");
+    bytes = readFileSync(path);
   } catch (error) {
     if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return {};
     throw new HookConfigError(`${path} cannot be read`, { cause: error });
   }
+  // Editors and shells of Windows write a byte order mark, and some write UTF-16.
+  const mark = bytes.subarray(0, 2).toString("latin1");
+  if (mark === "\u00ff\u00fe" || mark === "\u00fe\u00ff")
+    throw new HookConfigError(`${path} is encoded in UTF-16; save it as UTF-8`);
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(bytes.toString("utf8").replace(/^\uFEFF/, ""));
   } catch {
     throw new HookConfigError(`${path} is not valid JSON`);
   }

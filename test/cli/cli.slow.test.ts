@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import users from "../../plugins/users/index.ts";
@@ -18,7 +18,7 @@ import {
   runProgram,
   type Run,
 } from "../support/cli.ts";
-import { ROOT } from "../support/process.ts";
+import { ASSENT, ROOT } from "../support/process.ts";
 import { FEW_POLICIES, startService, type Service } from "../support/service.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -35,6 +35,23 @@ const WITHOUT_JSON: Readonly<Record<string, string>> = {
   schema: "prints JSON",
   completion: "prints a script",
 };
+
+test("a full disk ends a command with the cause, and without a stack trace", async (t) => {
+  if (!existsSync("/dev/full")) return t.skip("this system has no /dev/full");
+  const { code, err } = await runProgram("sh", [
+    "-c",
+    'exec "$@" > /dev/full',
+    "sh",
+    process.execPath,
+    ...ASSENT,
+    "--version",
+  ]);
+  assert.equal(code, EXIT_CODES.failure);
+  assert.match(
+    err,
+    /^assent: standard output cannot be written: ENOSPC: no space left on device, write; free disk space[^\n]*\n$/,
+  );
+});
 
 describe("help and usage", () => {
   test("every command has help with examples, and the page lists it", async () => {

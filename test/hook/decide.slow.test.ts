@@ -636,6 +636,17 @@ test("the managed file takes precedence over the user's, and both over the envir
   assert.throws(() => loadConfig({}, []), /no api_key/);
 });
 
+test("a configuration with a byte order mark is read, and the error of one in UTF-16 names the cause", (t) => {
+  const text = '{"api_key":"user","url":"http://127.0.0.1:9000"}';
+  const folder = folderWith(t, { "mark.json": `\uFEFF${text}` });
+  writeFileSync(join(folder, "wide.json"), Buffer.from(`\uFEFF${text}`, "utf16le"));
+  assert.equal(loadConfig({}, [join(folder, "mark.json")]).apiKey, "user");
+  assert.throws(
+    () => loadConfig({}, [join(folder, "wide.json")]),
+    /wide[.]json is encoded in UTF-16; save it as UTF-8/,
+  );
+});
+
 describe("an approver's question", () => {
   const QUESTION = { number: 1, asked_by: "user:bob", question: "Which \u202ecustomer?", answer: null };
 

@@ -129,11 +129,17 @@ def _begun(value: Any) -> Any:
 
 
 def _flat(bound: inspect.BoundArguments) -> Dict[str, Any]:
-    """Returns the arguments, keyed by name. Adds the arguments of `**more`, unless a named argument has the same name."""
+    """
+    Returns the arguments, keyed by name, with the arguments of `**more`. Raises TypeError if one of these has the name of a
+    positional-only parameter, because policies could read only one of the two.
+    """
     params: Dict[str, Any] = {}
     for name, value in bound.arguments.items():
         if bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
-            params.update({key: item for key, item in value.items() if key not in params})
+            for key in value:
+                if key in params:
+                    raise TypeError(f"not run: the keyword argument '{key}' has the name of a positional-only parameter; rename one of them")
+            params.update(value)
         else:
             params[name] = value
     return params

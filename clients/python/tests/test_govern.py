@@ -35,6 +35,19 @@ class Governed(unittest.TestCase):
 
         return refund
 
+    def test_refuses_a_keyword_with_the_name_of_a_positional_only_parameter(self):
+        ran = []
+
+        @govern(self.client, agent_id=AGENT, tool="stripe", operation="refund")
+        def refund(amount, /, **more):
+            ran.append((amount, more))
+
+        with self.assertRaisesRegex(TypeError, "keyword argument 'amount'"):
+            refund(50, amount=5000)
+        self.assertEqual(ran, [])
+        refund(50, currency="USD")
+        self.assertEqual(ran, [(50, {"currency": "USD"})])
+
     def test_runs_once_and_reports(self):
         order = str(uuid.uuid4())
         self.assertEqual(self.refund()(50, order=order), "done")
