@@ -1,7 +1,7 @@
 /** Asks git which files it tracks. */
-import { execFile } from "node:child_process";
 import { lstatSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { runProgram } from "../../programs/run-program.ts";
 
 const TIMEOUT_MS = 2_000;
 const MAX_OUTPUT_BYTES = 1024 * 1024;
@@ -64,7 +64,7 @@ export async function untrackedEntries(folder: string, selection: Selection): Pr
 }
 
 /** Runs `git ls-files`. Resolves to null if it fails. */
-function listFiles(root: string, options: readonly string[], paths: readonly string[]): Promise<string[] | null> {
+async function listFiles(root: string, options: readonly string[], paths: readonly string[]): Promise<string[] | null> {
   const settings = SAFE_SETTINGS.flatMap((setting) => ["-c", setting]);
   const place = [
     `--git-dir=${join(root, ".git")}`,
@@ -73,12 +73,15 @@ function listFiles(root: string, options: readonly string[], paths: readonly str
     "--literal-pathspecs",
   ];
   const env = { PATH, HOME: process.env["HOME"], LC_ALL: "C", GIT_TERMINAL_PROMPT: "0" };
-  return new Promise((resolve) => {
-    execFile(
+  try {
+    const { code, stdout } = await runProgram(
       "git",
       [...place, ...settings, "ls-files", "-z", ...options, "--", ...paths],
-      { cwd: root, env, timeout: TIMEOUT_MS, maxBuffer: MAX_OUTPUT_BYTES, killSignal: "SIGKILL", encoding: "utf8" },
-      (error, out) => resolve(error === null ? out.split("\0").slice(0, -1) : null),
+      { cwd: root, env, timeoutMs: TIMEOUT_MS, maxOutput: MAX_OUTPUT_BYTES },
     );
-  });
+    return code === 0 ? stdout.toString("utf8").split("\0").slice(0, -1) : null;
+  } catch {
+    // git is missing, too slow, or lists too many files.
+    return null;
+  }
 }
