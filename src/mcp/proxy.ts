@@ -11,7 +11,7 @@ import { createDefinitionStore } from "./tools/accepted-definitions.ts";
 import { CallGate } from "./decisions/decide-call.ts";
 import type { HttpEndpoint } from "./clients/http-endpoint.ts";
 import { createLineChannel } from "./transport/line-channel.ts";
-import { errorReply, parseMessage, type MessageError, type Reply } from "./transport/rpc-message.ts";
+import { errorReply, parseMessage, MessageError, type Message, type Reply } from "./transport/rpc-message.ts";
 import { refusalToolResult, proxyRefusal } from "./decisions/refusal-result.ts";
 import type { SessionOptions } from "./session/client-session.ts";
 
@@ -68,18 +68,30 @@ export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) 
       const channel = createLineChannel({
         input,
         output,
-        parse: parseMessage,
+        parse: parseClientLine,
+        onTooLong: "close",
         closeReason: () => CLIENT_CLOSED,
         // Destroy the input, because it would otherwise keep the process alive.
         onClose: () => Promise.resolve(void input.destroy()),
         onInvalidMessage(fault, send) {
           log(`rejected a message of the client: ${fault.message}`);
+          // An error with the id of a response would look like the reply to a request of the client.
+          if (fault.request === null && fault.answers.length > 0) return;
           send({ jsonrpc: "2.0", id: fault.request?.id ?? null, ...replyToInvalidMessage(fault) });
         },
       });
       return connectClient(channel, newSessionOptions());
     },
   };
+}
+
+function parseClientLine(line: string): [Message | MessageError] {
+  try {
+    return [parseMessage(line)];
+  } catch (error) {
+    if (error instanceof MessageError) return [error];
+    throw error;
+  }
 }
 
 /** Returns the reply to an invalid or ambiguous message. */

@@ -3,8 +3,21 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
-import { startStdioProxy, rawClient, setUp, SERVER, type Proxied, type Refused, type Setup } from "../support/mcp.ts";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { READABLE, UNREADABLE } from "../support/mcp-broken-server.ts";
+import {
+  startHttpProxy,
+  startStdioProxy,
+  rawClient,
+  setUp,
+  SERVER,
+  type Proxied,
+  type Refused,
+  type Setup,
+} from "../support/mcp.ts";
 import { ASSENT } from "../support/process.ts";
+import { NODE, scriptOf } from "../support/runtimes.ts";
 import { until } from "../support/wait.ts";
 
 const call = async ({ client }: Proxied, name: string, given: Record<string, unknown> = {}): Promise<Refused> =>
@@ -237,6 +250,192 @@ test("a proxy whose client disconnects exits without a failure", async () => {
   } finally {
     await setup.close();
   }
+});
+
+describe("a server that breaks JSON-RPC or fails", () => {
+  const BROKEN = [process.execPath, ...NODE, scriptOf("test/support/mcp-broken-server"), "stdio"];
+  const RUN = `policy: mcp
+rules:
+  - { name: run, tool: mcp.notes, operation: run, when: params.as != "wait", effect: allow }
+  - { name: wait, tool: mcp.notes, operation: run, effect: require_approval, reason: it waits }
+`;
+  let setup: Setup;
+  let proxy: Proxied;
+  before(async () => {
+    setup = await setUp(RUN);
+    proxy = await startStdioProxy(setup, { server: BROKEN });
+  });
+  after(async () => {
+    await proxy?.close();
+    await setup?.close();
+  });
+  const run = (as: string, through: Proxied = proxy): Promise<Refused> => call(through, "run", { as });
+  const text = ({ content }: Refused): string => content[0]?.text as string;
+  const assertLost = (result: Refused): void => {
+    assert.equal(result.isError, true);
+    assert.match(text(result), /its answer was lost.*It may have taken effect/);
+  };
+  const recordedError = async (as: string): Promise<unknown> => {
+    const find = async () =>
+      (await setup.actions()).find(({ params, status }) => (params as { as: string }).as === as && status === "failed");
+    await until(`the call ${as} has failed`, async () => (await find()) !== undefined);
+    return JSON.stringify((await find())?.["result"]);
+  };
+
+  test("gets the results of replies that can be read in one way only, and of noisy servers", async () => {
+    for (const as of Object.keys(READABLE)) assert.equal(text(await run(as)), "done", as);
+  });
+
+  test("ends each call whose reply cannot be read, and says that it may have taken effect", async () => {
+    await Promise.all(Object.keys(UNREADABLE).map(async (as) => assertLost(await run(as))));
+    assert.match(String(await recordedError("error-string")), /the answer was lost: the reply was not readable/);
+    assert.equal(text(await run("id-string")), "done");
+  });
+
+  test("answers an invalid question of the server, which would otherwise wait for ever", async () => {
+    assert.equal(text(await run("broken-question")), "done");
+  });
+
+  test("lists the tools of a server that repeats cursors, never ends its list, or lists other things", async () => {
+    const names = { repeated: ["run", "second"], ignored: ["run"], endless: ["run"], odd: ["run"] };
+    const [command, ...args] = BROKEN;
+    const servers = Object.keys(names).map((pages) => [pages, { command, args, env: { MCP_PAGES: pages } }]);
+    const config = `${setup.folder}/servers.yaml`;
+    writeFileSync(config, JSON.stringify({ servers: Object.fromEntries(servers) as object }));
+    const other = await startStdioProxy(setup, { server: [], flags: ["--config", config] });
+    try {
+      const listed = (await other.client.listTools()).tools.map(({ name }) => name);
+      for (const [server, each] of Object.entries(names))
+        for (const name of each) assert.ok(listed.includes(name === "run" ? `${server}-run` : name), `${listed}`);
+      assert.equal(listed.length, 5);
+    } finally {
+      await other.close();
+    }
+  });
+
+  for (const as of ["exit", "close-output"])
+    test(`tells the client and the record the truth about the calls of a server that ends (${as})`, async () => {
+      const other = await startStdioProxy(setup, { server: BROKEN, flags: ["--name", "notes", "--wait", "600"] });
+      try {
+        const silent = run("silence", other);
+        const waiting = call(other, "run", { as: "wait", for: as });
+        await until("a call waits for approval", async () =>
+          (await setup.actions()).some(({ params }) => (params as { for?: string }).for === as),
+        );
+        await until("the server has the other call", () => setup.record().at(-1)?.given === "silence");
+        assertLost(await run(as, other));
+        assertLost(await silent);
+        const refused = await waiting;
+        assert.equal(refused._meta?.["assent/refusal"]?.code, "SERVER_GONE");
+        assert.match(text(refused), /The call was not made/);
+        assert.match(String(await recordedError(as)), /the answer was lost: the server .*has exited/);
+        assert.ok(!setup.record().some(({ given }) => given === "wait"));
+      } finally {
+        await other.close();
+      }
+    });
+
+  test("does not wait for a host that does not read its standard error", async () => {
+    const transport = new StdioClientTransport({
+      command: process.execPath,
+      args: [...ASSENT, "mcp", "proxy", "--name", "notes", "--", ...BROKEN],
+      env: setup.env,
+      stderr: "pipe",
+    });
+    const client = new Client({ name: "test", version: "1" });
+    await client.connect(transport);
+    try {
+      for (const as of ["stderr", "stdout"])
+        assert.equal(text((await client.callTool({ name: "run", arguments: { as, n: 2 } })) as never), "done");
+    } finally {
+      transport.stderr?.resume();
+      await client.close();
+    }
+  });
+
+  test("ends each call to a server over HTTP that breaks JSON-RPC, also if the response stays open", async () => {
+    const { createServer } = await import("node:http");
+    const result = { content: [{ type: "text", text: "done" }] };
+    const modes: Record<string, (id: number) => unknown> = {
+      "id-string": (id) => ({ jsonrpc: "2.0", id: String(id), result }),
+      "error-null": (id) => ({ jsonrpc: "2.0", id, result, error: null }),
+      batch: (id) => [{ jsonrpc: "2.0", id, result }],
+      "error-string": (id) => ({ jsonrpc: "2.0", id, error: "it broke" }),
+      "no-jsonrpc": (id) => ({ id, result }),
+      nothing: () => [],
+    };
+    const server = createServer(async (request, response) => {
+      if (request.method !== "POST") return response.writeHead(405).end();
+      let body = "";
+      for await (const chunk of request) body += String(chunk);
+      const { id, method, params } = JSON.parse(body) as {
+        id?: number;
+        method: string;
+        params: Record<string, unknown>;
+      };
+      if (id === undefined) return response.writeHead(202).end();
+      const { as = "", streamed = false } = (params["arguments"] ?? {}) as { as?: string; streamed?: boolean };
+      const reply =
+        method === "initialize"
+          ? {
+              jsonrpc: "2.0",
+              id,
+              result: {
+                protocolVersion: params["protocolVersion"],
+                capabilities: { tools: {} },
+                serverInfo: { name: "broken", version: "1" },
+              },
+            }
+          : method === "tools/list"
+            ? { jsonrpc: "2.0", id, result: { tools: [{ name: "run", inputSchema: { type: "object" } }] } }
+            : modes[as]?.(id);
+      response.writeHead(200, { "content-type": streamed ? "text/event-stream" : "application/json" });
+      if (streamed) response.write(`: a comment\r\n\r\nevent: message\r\ndata: ${JSON.stringify(reply)}\r\n\r\n`);
+      else response.end(JSON.stringify(reply));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as { port: number };
+    const config = `${setup.folder}/http.yaml`;
+    writeFileSync(
+      config,
+      JSON.stringify({ servers: { notes: { url: `http://127.0.0.1:${port}/mcp` } }, data: "http" }),
+    );
+    const other = await startStdioProxy(setup, { server: [], flags: ["--config", config] }).catch((error: unknown) => {
+      server.close();
+      throw error;
+    });
+    try {
+      for (const streamed of [false, true])
+        for (const as of Object.keys(modes)) {
+          if (as === "nothing" && streamed) continue;
+          const answer = await call(other, "run", { as, streamed });
+          if (["id-string", "error-null", "batch"].includes(as)) assert.equal(text(answer), "done", as);
+          else assertLost(answer);
+        }
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+      const refused = await call(other, "run", { as: "gone" });
+      assert.equal(refused._meta?.["assent/refusal"]?.code, "SERVER_GONE", text(refused));
+    } finally {
+      await other.close();
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+
+  test("serves the next session after a server has exited, over HTTP", async () => {
+    const listening = await startHttpProxy(setup, ["--listen", "0", "--name", "notes"], {}, BROKEN);
+    const client = new Client({ name: "test", version: "1" });
+    try {
+      for (const era of [1, 2]) {
+        await client.connect(new StreamableHTTPClientTransport(new URL(listening.url)));
+        assertLost((await client.callTool({ name: "run", arguments: { as: "exit", era } })) as unknown as Refused);
+        await client.close();
+      }
+    } finally {
+      await listening.close();
+    }
+  });
 });
 
 describe("ambiguous messages", () => {

@@ -9,6 +9,7 @@ import {
   type ProxyConfig,
 } from "../../mcp/config/proxy-config.ts";
 import { stateFolder } from "../../config/index.ts";
+import { isStderrRead } from "../../mcp/transport/stderr.ts";
 import { decodeUtf8 } from "../../domain/json.ts";
 import { usageError, type Output } from "../command.ts";
 import { findAvailableKey, serviceUrl } from "../credentials.ts";
@@ -85,7 +86,7 @@ export function readProxySetting(values: Flags, command: string[], io: Output): 
     url,
     apiKey,
     folder: folderOf(values.data, config.data, base),
-    log: (line) => io.err(`assent mcp: ${line}`),
+    log: (line) => isStderrRead() && io.err(`assent mcp: ${line}`),
   };
 }
 

@@ -11,6 +11,7 @@ import {
   type Reply,
   type Request,
 } from "../transport/rpc-message.ts";
+import { settlesWithin } from "../upstreams/slow-upstreams.ts";
 import { StatelessEndpoint } from "./stateless-clients.ts";
 import { Peer, type Channel, type IncomingRequest } from "../transport/peer.ts";
 import { ClientSession, type SessionOptions } from "../session/client-session.ts";
@@ -50,7 +51,7 @@ export function connectClient(channel: Channel, options: SessionOptions): Client
     },
     onclose: (reason) => void endConnection(reason),
   });
-  const modern = new StatelessEndpoint(options, (reason) => void endConnection(reason));
+  const modern = new StatelessEndpoint(options, (reason) => void endAfterReplies(reason));
 
   async function answer({ request, signal }: IncomingRequest): Promise<Reply> {
     if (request.method === "initialize") return initialize(request);
@@ -77,7 +78,7 @@ export function connectClient(channel: Channel, options: SessionOptions): Client
         await initialized;
         return peer.request(method, questionParams, { signal: questionSignal });
       },
-      ended: (reason) => void endConnection(reason),
+      ended: (reason) => void endAfterReplies(reason),
     });
     session = newSession;
     try {
@@ -102,6 +103,13 @@ export function connectClient(channel: Channel, options: SessionOptions): Client
       options.log(reason);
       return errorReply(ERROR_CODE.internal, `the proxy cannot start the session: ${reason}`);
     }
+  }
+
+  /** Ends the connection because its only server has exited, when the client has its replies. */
+  async function endAfterReplies(reason: string): Promise<void> {
+    modern.endSubscriptions();
+    await settlesWithin(peer.answered());
+    await endConnection(reason);
   }
 
   async function endConnection(reason: string): Promise<void> {

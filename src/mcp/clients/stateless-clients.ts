@@ -64,6 +64,10 @@ export class StatelessEndpoint {
     return tool?.withheld === null ? tool : undefined;
   }
 
+  endSubscriptions(): void {
+    this.subscriptions.close();
+  }
+
   async close(): Promise<void> {
     for (const multiRound of this.waitingRequests.values()) multiRound.abandon();
     this.waitingRequests.clear();

@@ -14,7 +14,14 @@ import {
 import { clipText } from "../../domain/text.ts";
 import type { Caller } from "../clients/caller.ts";
 import { isObject, type JsonObject } from "../transport/rpc-message.ts";
-import { callRefusal, proxyRefusal, serviceErrorRefusal, type ToolRefusal } from "./refusal-result.ts";
+import {
+  callRefusal,
+  proxyRefusal,
+  serverDisconnectedRefusal,
+  serviceErrorRefusal,
+  type ToolRefusal,
+} from "./refusal-result.ts";
+import type { Upstream } from "../upstreams/upstream.ts";
 
 export interface ToolCall {
   tool: string;
@@ -43,6 +50,12 @@ type CallDecision =
  * otherwise to a refusal. `needsApproval` is true if the action required approval.
  */
 export type RecheckCall = (needsApproval: boolean) => Promise<ToolRefusal | null>;
+
+interface DecideOptions {
+  recheck?: RecheckCall | undefined;
+  /** The server of the call. If it disconnects, the call cannot run any more and does not wait for approval. */
+  server?: Pick<Upstream, "config" | "whenClosed">;
+}
 
 interface CallGateOptions {
   assent: Assent;
@@ -97,15 +110,22 @@ export class CallGate {
    * Submits the call, waits for approval, and starts it.
    * @throws the reason of the caller's signal if the client disconnects. The call has then not run.
    */
-  async decide(
-    call: ToolCall,
-    caller: Caller,
-    recheck: RecheckCall = () => Promise.resolve(null),
-  ): Promise<CallDecision> {
+  async decide(call: ToolCall, caller: Caller, options: DecideOptions = {}): Promise<CallDecision> {
     const deadline = performance.now() + (caller.maxWait ?? this.options.maxWait(caller.info)) * 1000;
-    for (let attempt = 0; attempt < MAX_SUBMISSIONS; attempt++) {
-      const decision = await this.submitAndStart(call, caller, deadline, recheck);
-      if (decision !== "started elsewhere") return decision;
+    const { server } = options;
+    const ended = new AbortController();
+    const end = (): void => ended.abort();
+    for (const signal of [caller.signal, server?.whenClosed]) {
+      signal?.addEventListener("abort", end);
+      if (signal?.aborted === true) end();
+    }
+    try {
+      for (let attempt = 0; attempt < MAX_SUBMISSIONS; attempt++) {
+        const decision = await this.submitAndStart(call, caller, deadline, ended.signal, options);
+        if (decision !== "started elsewhere") return decision;
+      }
+    } finally {
+      for (const signal of [caller.signal, server?.whenClosed]) signal?.removeEventListener("abort", end);
     }
     return {
       mayRun: false,
@@ -117,10 +137,15 @@ export class CallGate {
   }
 
   /**
-   * Waits until the action is decided, an approver asks a question, `deadline` passes, or the client disconnects. Sends
+   * Waits until the action is decided, an approver asks a question, `deadline` passes, or `signal` aborts. Sends
    * progress to the client.
    */
-  private async waitForApproval(action: ActionRecord, caller: Caller, deadline: number): Promise<ActionRecord> {
+  private async waitForApproval(
+    action: ActionRecord,
+    caller: Caller,
+    deadline: number,
+    signal: AbortSignal,
+  ): Promise<ActionRecord> {
     const startedAt = performance.now();
     const sendProgress = (): void => {
       const waitedSeconds = Math.round((performance.now() - startedAt) / 1000);
@@ -137,7 +162,7 @@ export class CallGate {
       // Do not wait for the client's answer, because an approval can arrive before it or without it.
       const pageShown = this.showApprovalPage(action, caller);
       const timeout = Math.max(0, (deadline - performance.now()) / 1000);
-      const decision = await this.options.assent.wait(action.id, { timeout, signal: caller.signal });
+      const decision = await this.options.assent.wait(action.id, { timeout, signal });
       if (pageShown && decision.status !== "pending_approval") {
         this.shownPages.delete(action.id);
         caller.notify("notifications/elicitation/complete", { elicitationId: action.id });
@@ -177,30 +202,34 @@ export class CallGate {
     call: ToolCall,
     caller: Caller,
     deadline: number,
-    recheck: RecheckCall,
+    ended: AbortSignal,
+    { recheck, server }: DecideOptions,
   ): Promise<CallDecision | "started elsewhere"> {
     const { meta, appliesEdits = false, ...request } = call;
     let id: string | null = null;
     let action: ActionRecord;
     try {
       const agent = await this.options.agentId();
-      action = await this.options.assent.submit(
-        { agent_id: agent, ...request },
-        { join: true, meta, signal: caller.signal },
-      );
+      action = await this.options.assent.submit({ agent_id: agent, ...request }, { join: true, meta, signal: ended });
       id = action.id;
       const needsApproval = action.status === "pending_approval";
-      if (needsApproval && openQuestion(action) === null) action = await this.waitForApproval(action, caller, deadline);
+      if (needsApproval && openQuestion(action) === null)
+        action = await this.waitForApproval(action, caller, deadline, ended);
       // An action that was already started belongs to another call, because each action runs only once.
       if (["executing", "unknown", "succeeded", "failed"].includes(action.status)) return "started elsewhere";
       if ((action.status !== "allowed" && action.status !== "approved") || (action.proposed != null && !appliesEdits))
         return { mayRun: false, refusal: callRefusal(action) };
       await caller.whenAttached();
       // Also recheck an action that was approved earlier, because the tool may have changed since the approval.
-      const refusal = await recheck(needsApproval || action.status === "approved");
-      if (refusal !== null) return { mayRun: false, refusal };
+      const refusal = await recheck?.(needsApproval || action.status === "approved");
+      if (refusal != null) return { mayRun: false, refusal };
       caller.signal.throwIfAborted();
     } catch (error) {
+      if (!caller.signal.aborted && server?.whenClosed.aborted === true)
+        return {
+          mayRun: false,
+          refusal: serverDisconnectedRefusal(server.config.name, "disconnected while the call waited"),
+        };
       if (caller.signal.aborted)
         this.options.log(
           `the client${id === null ? "" : ` that waited for action ${id}`} disconnected; the call does not run`,

@@ -13,8 +13,8 @@ import {
   type JsonObject,
   type Reply,
 } from "../transport/rpc-message.ts";
-import { readErrorMessage } from "../transport/peer.ts";
-import { proxyRefusal, refusalToolResult, type ToolRefusal } from "./refusal-result.ts";
+import { NotSentError, readErrorMessage, RequestCancelledError, rethrowAsLost } from "../transport/peer.ts";
+import { proxyRefusal, refusalToolResult, serverDisconnectedRefusal, type ToolRefusal } from "./refusal-result.ts";
 import type { Tool } from "../tools/tool-catalog.ts";
 import type { SendToClient, Upstream } from "../upstreams/upstream.ts";
 
@@ -115,7 +115,7 @@ export async function forwardCall(
   // the proxy.
   const { taskId } = task;
   try {
-    return await upstream.request("tasks/result", { taskId }, options);
+    return await upstream.request("tasks/result", { taskId }, options).catch(rethrowAsLost);
   } catch (error) {
     const timeout = AbortSignal.timeout(CANCEL_TIMEOUT_MS);
     void upstream.request("tasks/cancel", { taskId }, { ask, signal: timeout }).catch(() => {});
@@ -135,7 +135,10 @@ export async function runGovernedCall(
   tool: Tool | null,
   options: DecisionOptions,
 ): Promise<Reply> {
-  const decision = await options.gate.decide(toToolCall(call, caller, options), caller, call.recheck);
+  const decision = await options.gate.decide(toToolCall(call, caller, options), caller, {
+    recheck: call.recheck,
+    server: call.upstream,
+  });
   if (!decision.mayRun) return refusalReply(decision.refusal, tool);
   const { target, meta } = call.upstream.config;
   let credentialHeaders: Record<string, string> | undefined;
@@ -154,13 +157,25 @@ export async function runGovernedCall(
   let reply: Reply;
   try {
     const changed = decision.editedParams === null ? {} : call.withArguments?.(decision.editedParams);
-    if (changed === undefined) throw new Error("the changed arguments cannot be sent");
+    if (changed === undefined) throw new NotSentError("the changed arguments cannot be sent");
     reply = await forwardCall({ ...call, ...changed }, caller, ask, meta, credentialHeaders);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    if (caller.signal.aborted) {
-      decision.report(false, "cancelled by the client while it ran; it may have taken effect");
+    const isSent = !(error instanceof NotSentError);
+    // If the server has disconnected, the client's connection may end, too, but that is not why the answer was lost.
+    if (error instanceof RequestCancelledError || (caller.signal.aborted && call.upstream.closed === null)) {
+      decision.report(
+        false,
+        `cancelled by the client ${isSent ? "while it ran; it may have taken effect" : "before it ran"}`,
+      );
       throw error;
+    }
+    if (!isSent) {
+      decision.report(false, `the call did not run: ${reason}`);
+      return refusalReply(
+        serverDisconnectedRefusal(call.upstream.config.name, `did not get the call: ${reason}`),
+        tool,
+      );
     }
     decision.report(false, `the answer was lost: ${reason}`);
     return lostAnswerReply(reason, decision.id, tool !== null);

@@ -223,7 +223,9 @@ export class ClientSession {
     };
     const { _meta, ...decidedParams } = params;
     const call = { upstream, method, params, id: 0, operation: method, decidedParams, context: {} };
-    const decision = await this.options.gate.decide(toToolCall(call, questionCaller, this.options), questionCaller);
+    const decision = await this.options.gate.decide(toToolCall(call, questionCaller, this.options), questionCaller, {
+      server: upstream,
+    });
     if (!decision.mayRun)
       return method === "elicitation/create"
         ? { result: { action: "decline" } }

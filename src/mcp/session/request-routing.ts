@@ -216,7 +216,7 @@ export class RequestRouter {
       .live()
       .filter(({ capabilities }) => isObject(capabilities[CAPABILITY_OF_LIST[key] as string]));
     const list = async (upstream: Upstream, requester: ListRequester): Promise<ListedItem[]> =>
-      (await listAllPages(upstream, method, key, requester)).map((item) => ({ upstream, item }));
+      (await listAllPages(upstream, method, key, requester, this.dependencies.log)).map((item) => ({ upstream, item }));
     const listCache = isShown && capable.length > 1 ? this.listCaches.get(method) : undefined;
     if (listCache === undefined)
       return listFromAllServers(capable, (upstream) => list(upstream, caller), this.dependencies.log);

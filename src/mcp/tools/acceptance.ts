@@ -7,6 +7,7 @@ import {
   type Definition,
   type DefinitionStore,
 } from "./accepted-definitions.ts";
+import { LIST_TIMEOUT_MS } from "../upstreams/slow-upstreams.ts";
 import { listAllPages } from "../upstreams/merged-lists.ts";
 import { ERROR_CODE, LEGACY_VERSIONS, errorReply, isObject, type JsonObject } from "../transport/rpc-message.ts";
 import type { ServerConfig } from "../config/server-config.ts";
@@ -57,7 +58,13 @@ export async function fetchDefinitions(
   );
   try {
     const tools = isObject(upstream.capabilities["tools"])
-      ? await listAllPages(upstream, "tools/list", "tools", { signal: new AbortController().signal, capabilities: {} })
+      ? await listAllPages(
+          upstream,
+          "tools/list",
+          "tools",
+          { signal: AbortSignal.timeout(LIST_TIMEOUT_MS), capabilities: {} },
+          log,
+        )
       : [];
     return digestServerDefinitions(
       upstream.instructions,

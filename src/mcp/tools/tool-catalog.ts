@@ -127,15 +127,20 @@ export class ToolCatalog {
     if (!isObject(upstream.capabilities["tools"])) return [];
     const cached = refresh ? undefined : this.lists.get(upstream);
     if (cached !== undefined) return cached;
-    const list = listAllPages(upstream, "tools/list", "tools", { signal: AbortSignal.timeout(LIST_TIMEOUT_MS) }).then(
-      (tools) =>
-        // Omit tools with the name of an MCP method, because their calls would be decided as that method.
-        tools.filter(
-          ({ name }) =>
-            typeof name === "string" &&
-            name !== INSTRUCTIONS_KEY &&
-            !(GOVERNED_METHODS as readonly string[]).includes(name),
-        ),
+    const list = listAllPages(
+      upstream,
+      "tools/list",
+      "tools",
+      { signal: AbortSignal.timeout(LIST_TIMEOUT_MS) },
+      this.log,
+    ).then((tools) =>
+      // Omit tools with the name of an MCP method, because their calls would be decided as that method.
+      tools.filter(
+        ({ name }) =>
+          typeof name === "string" &&
+          name !== INSTRUCTIONS_KEY &&
+          !(GOVERNED_METHODS as readonly string[]).includes(name),
+      ),
     );
     this.lists.set(upstream, list);
     // Evict a failed request, so that the next caller repeats it.

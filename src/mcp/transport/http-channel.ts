@@ -1,8 +1,18 @@
 /** Connects to a server by URL over Streamable HTTP, with the transport of the official client SDK. */
 import { randomUUID } from "node:crypto";
 import { SdkHttpError, StreamableHTTPClientTransport, UnauthorizedError } from "@modelcontextprotocol/client";
-import { isRequest, validateMessage, readMeta, META_KEY } from "./rpc-message.ts";
-import type { Channel } from "./peer.ts";
+import {
+  ERROR_CODE,
+  errorReply,
+  isRequest,
+  MessageError,
+  META_KEY,
+  readMeta,
+  type Message,
+  type RequestId,
+} from "./rpc-message.ts";
+import { NotSentError, type Channel } from "./peer.ts";
+import { consumeMessages } from "./http-messages.ts";
 import type { HttpTarget } from "../config/server-config.ts";
 
 export interface HttpChannel extends Channel {
@@ -12,30 +22,64 @@ export interface HttpChannel extends Channel {
 
 /** Timeout for ending the session at the server. Milliseconds. */
 const TERMINATE_TIMEOUT_MS = 2000;
-/** Name of an internal header that refers to a request's credential. The header is never sent. */
-const CREDENTIAL_REFERENCE = "assent-credential-reference";
+/** Name of an internal header that refers to an entry of `sending`. The header is never sent. */
+const REFERENCE = "assent-reference";
+/** Codes of errors that occur before a request is sent. */
+const CONNECT_ERRORS = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+interface SentFacts {
+  credential: Readonly<Record<string, string>> | undefined;
+  /** Id of the message, if it is a request. */
+  requestId: RequestId | null;
+  /** Whether the response is a stream. */
+  isStreamed: boolean;
+}
 
 export async function openHttpChannel(
   name: string,
   { url, headers }: HttpTarget,
   log: (line: string) => void,
 ): Promise<HttpChannel> {
-  /** Credentials of in-flight requests, keyed by the value of the header `CREDENTIAL_REFERENCE`. */
-  const credentials = new Map<string, Readonly<Record<string, string>>>();
+  /** Facts of the messages that are being sent, keyed by the value of the header `REFERENCE`. */
+  const sending = new Map<string, SentFacts>();
   // Send the configured headers and the credential, but no header of the client. The SDK sets `Authorization` itself,
   // so insert the credential when the SDK calls fetch.
-  const fetchWithCredential = (input: string | URL, init: RequestInit = {}): Promise<Response> => {
+  const fetchMessages = async (input: string | URL, init: RequestInit = {}): Promise<Response> => {
     const sent = new Headers(init.headers);
-    const reference = sent.get(CREDENTIAL_REFERENCE);
-    if (reference === null) return fetch(input, init);
-    sent.delete(CREDENTIAL_REFERENCE);
-    for (const [header, value] of Object.entries(credentials.get(reference) ?? {})) sent.set(header, value);
+    const facts = sending.get(sent.get(REFERENCE) ?? "");
+    sent.delete(REFERENCE);
+    for (const [header, value] of Object.entries(facts?.credential ?? {})) sent.set(header, value);
     // Do not follow redirects, because a redirect could send the credential to another server.
-    return fetch(input, { ...init, headers: sent, redirect: "error" });
+    const redirect = facts?.credential === undefined ? {} : { redirect: "error" as const };
+    const response = await fetch(input, { ...init, headers: sent, ...redirect });
+    const requestId = facts?.requestId ?? null;
+    const consumed = await consumeMessages(response, (message) =>
+      message instanceof MessageError ? handleInvalid(message, requestId) : channel.onmessage(message),
+    );
+    if (facts !== undefined) facts.isStreamed = consumed.isStreamed;
+    return consumed.response;
+  };
+  /** @param requestId the request whose response contained the message; null if another stream did */
+  const handleInvalid = (fault: MessageError, requestId: RequestId | null): void => {
+    log(`the server "${name}" sent an invalid message: ${fault.message}`);
+    const { request, code, message, answers } = fault;
+    if (request !== null)
+      void channel.send({ jsonrpc: "2.0", id: request.id, ...errorReply(code, message) }).catch(() => {});
+    const isReply = answers.length > 0 || code === ERROR_CODE.parse;
+    channel.onInvalidMessage?.(
+      requestId !== null && isReply ? new MessageError(message, code, { answers: [requestId] }) : fault,
+    );
   };
   const transport = new StreamableHTTPClientTransport(new URL(url), {
     requestInit: { headers },
-    fetch: fetchWithCredential,
+    fetch: fetchMessages,
   });
   let closed = false;
   /** Whether requests of protocol revision 2026-07-28 were sent. Closing the stream of such a request cancels it. */
@@ -49,32 +93,37 @@ export async function openHttpChannel(
       isModern ||= modern;
       // Servers of protocol revision 2026-07-28 accept requests only.
       if (isModern && !isRequest(message)) return;
-      const reference = credentialHeaders === undefined ? null : randomUUID();
-      if (reference !== null && credentialHeaders !== undefined) credentials.set(reference, credentialHeaders);
-      const perMessage = {
-        ...(modern ? extraHeaders : {}),
-        ...(reference === null ? {} : { [CREDENTIAL_REFERENCE]: reference }),
+      const reference = randomUUID();
+      const facts: SentFacts = {
+        credential: credentialHeaders,
+        requestId: isRequest(message) ? message.id : null,
+        isStreamed: false,
+      };
+      sending.set(reference, facts);
+      const loseAnswer = (reason: string): void => {
+        if (isRequest(message)) channel.onAnswerLost?.(message.id, `the server "${name}" ${reason}`);
       };
       try {
         await transport.send(message as never, {
           ...(modern && signal !== undefined ? { requestSignal: signal } : {}),
-          headers: perMessage,
-          ...(isRequest(message)
-            ? {
-                onRequestStreamEnd: () =>
-                  channel.onAnswerLost?.(message.id, `the server "${name}" ended the response before it was complete`),
-              }
-            : {}),
+          headers: { ...(modern ? extraHeaders : {}), [REFERENCE]: reference },
+          onRequestStreamEnd: () => loseAnswer("ended the response before it was complete"),
         });
+        // The messages of a response that is not a stream have been handled.
+        if (!facts.isStreamed) loseAnswer("responded without a reply to the request");
       } catch (error) {
+        const reason = `the server "${name}": ${describeError(error)}`;
         // The server no longer knows the session and did not process the request. The next request opens a new session.
         if (error instanceof SdkHttpError && error.status === 404 && transport.sessionId !== undefined) {
           markClosed(`the server "${name}" has ended the session`);
           void transport.close().catch(() => {});
+          throw new NotSentError(reason, { cause: error });
         }
-        throw new Error(`the server "${name}": ${describeError(error)}`, { cause: error });
+        const { code } = ((error as Error).cause ?? {}) as { code?: string };
+        if (code !== undefined && CONNECT_ERRORS.has(code)) throw new NotSentError(reason, { cause: error });
+        throw new Error(reason, { cause: error });
       } finally {
-        if (reference !== null) credentials.delete(reference);
+        sending.delete(reference);
       }
     },
     async close() {
@@ -93,13 +142,8 @@ export async function openHttpChannel(
     closed = true;
     channel.onclose(reason);
   };
-  transport.onmessage = (message: unknown) => {
-    try {
-      channel.onmessage(validateMessage(message));
-    } catch (error) {
-      log(`the server "${name}" sent an invalid message: ${String(error)}`);
-    }
-  };
+  // Errors that the server sent with an error status. Their requests are the only pending ones with these ids.
+  transport.onmessage = (message: unknown) => channel.onmessage(message as Message);
   transport.onerror = (error) => {
     if (!closed) log(`the server "${name}": ${describeError(error)}`);
   };

@@ -5,12 +5,14 @@ import {
   isObject,
   isRequest,
   isResponse,
+  MessageError,
   readMeta,
   withMeta,
   type RequestId,
   type JsonObject,
   type Message,
   type Notification,
+  type OutgoingMessage,
   type Reply,
   type Request,
 } from "./rpc-message.ts";
@@ -18,13 +20,15 @@ import {
 /** Transports messages. */
 export interface Channel {
   /** Sends a message. Resolves when the transport has accepted it; rejects if it cannot be sent. */
-  send(message: Message, options?: SendOptions): Promise<void>;
+  send(message: OutgoingMessage, options?: SendOptions): Promise<void>;
   close(): Promise<void>;
   onmessage: (message: Message) => void;
   /** Called once when the channel closes, including after `close`. `reason` is a sentence. */
   onclose: (reason: string) => void;
   /** Called if the reply to a request was lost, on channels with one connection per request. */
   onAnswerLost?: (id: RequestId, reason: string) => void;
+  /** Called for each string of the other side that is not a valid message. */
+  onInvalidMessage?: (fault: MessageError) => void;
 }
 
 interface SendOptions {
@@ -65,14 +69,38 @@ export interface RequestOptions {
  */
 export class ResponseLostError extends Error {}
 
+/** Thrown if a request could not be sent, so that it has had no effect. */
+export class NotSentError extends ResponseLostError {}
+
+/** Thrown if a request was cancelled by the signal of its options after it was sent. */
+export class RequestCancelledError extends ResponseLostError {}
+
+/** Rethrows an error of a follow-up request, which says nothing about whether the first request was sent. */
+export function rethrowAsLost(error: unknown): never {
+  throw error instanceof NotSentError ? new ResponseLostError(error.message, { cause: error }) : error;
+}
+
+/**
+ * Delay before a request with an unreadable reply counts as lost. A program that also writes other text, such as its
+ * log, can still send the reply. Milliseconds.
+ */
+const UNREADABLE_REPLY_MS = 2000;
+/** Maximum number of running requests of the other side. */
+const MAX_RUNNING_REQUESTS = 1000;
+
+interface PendingRequest {
+  settle(reply: Reply): void;
+  lose(reason: string): void;
+  onprogress: RequestOptions["onprogress"];
+}
+
 export class Peer {
   private readonly channel: Channel;
   private readonly handlers: PeerHandlers;
-  private readonly pendingRequests = new Map<
-    RequestId,
-    { settle(reply: Reply): void; lose(reason: string): void; onprogress: RequestOptions["onprogress"] }
-  >();
+  private readonly pendingRequests = new Map<RequestId, PendingRequest>();
   private readonly runningRequests = new Map<RequestId, AbortController>();
+  /** The running requests, until their replies have been sent. */
+  private readonly answering = new Set<Promise<void>>();
   private isClosed: string | null = null;
   private lastId = 0;
 
@@ -81,13 +109,12 @@ export class Peer {
     this.handlers = handlers;
     channel.onmessage = (message) => {
       if (isResponse(message)) {
-        const { id } = message;
-        if (id === null) return;
-        const pending = this.pendingRequests.get(id);
-        this.pendingRequests.delete(id);
+        const pending = this.takePending(message.id);
         pending?.settle("result" in message ? { result: message.result } : { error: message.error });
-      } else if (isRequest(message)) void this.answer(message);
-      else if (message.method === "notifications/cancelled") {
+      } else if (isRequest(message)) {
+        const answering = this.answer(message).finally(() => this.answering.delete(answering));
+        this.answering.add(answering);
+      } else if (message.method === "notifications/cancelled") {
         const id = message.params?.["requestId"] as RequestId | undefined;
         const abort = id === undefined ? undefined : this.runningRequests.get(id);
         if (abort === undefined) handlers.onnotification(message);
@@ -107,10 +134,14 @@ export class Peer {
         else handlers.onnotification(message);
       } else handlers.onnotification(message);
     };
-    channel.onAnswerLost = (id, reason) => {
-      const pending = this.pendingRequests.get(id);
-      this.pendingRequests.delete(id);
-      pending?.lose(reason);
+    channel.onAnswerLost = (id, reason) => this.takePending(id)?.lose(reason);
+    channel.onInvalidMessage = ({ answers, message }) => {
+      const ids = answers === "unknown" ? [...this.pendingRequests.keys()] : answers;
+      if (ids.length === 0) return;
+      const loseRequests = (): void => {
+        for (const id of ids) this.takePending(id)?.lose(`the reply was not readable: ${message}`);
+      };
+      setTimeout(loseRequests, UNREADABLE_REPLY_MS).unref();
     };
     channel.onclose = (reason) => {
       if (this.isClosed !== null) return;
@@ -130,8 +161,8 @@ export class Peer {
   /** Sends a request. Resolves to the reply, which may be an error. @throws ResponseLostError */
   request(method: string, params: JsonObject | undefined, options: RequestOptions = {}): Promise<Reply> {
     const { signal, onprogress, related, headers, credentialHeaders } = options;
-    if (this.isClosed !== null) return Promise.reject(new ResponseLostError(this.isClosed));
-    if (signal?.aborted === true) return Promise.reject(new ResponseLostError("cancelled"));
+    if (this.isClosed !== null) return Promise.reject(new NotSentError(this.isClosed));
+    if (signal?.aborted === true) return Promise.reject(new NotSentError("cancelled"));
     const id = ++this.lastId;
     const { progressToken: _clientToken, ...meta } = readMeta(params);
     const requestParams = withMeta(params, onprogress === undefined ? meta : { ...meta, progressToken: id });
@@ -141,7 +172,7 @@ export class Peer {
         void this.channel
           .send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id } }, { related })
           .catch(() => {});
-        reject(new ResponseLostError("cancelled"));
+        reject(new RequestCancelledError("cancelled"));
       };
       const removeListener = (): void => signal?.removeEventListener("abort", cancel);
       this.pendingRequests.set(id, {
@@ -169,7 +200,7 @@ export class Peer {
         .catch((error: unknown) => {
           if (this.pendingRequests.delete(id)) {
             removeListener();
-            reject(new ResponseLostError(error instanceof Error ? error.message : String(error)));
+            reject(error instanceof ResponseLostError ? error : new ResponseLostError(describe(error)));
           }
         });
     });
@@ -182,24 +213,38 @@ export class Peer {
       .catch(() => {});
   }
 
+  /** Resolves when the replies to all running requests of the other side have been sent. */
+  async answered(): Promise<void> {
+    while (this.answering.size > 0) await Promise.all(this.answering);
+  }
+
   /** Closes the channel and aborts the other side's running requests. */
   close(): Promise<void> {
     return this.channel.close();
   }
 
+  /** Removes and returns the pending request that a reply with this id answers. Some servers send ids as strings. */
+  private takePending(id: RequestId): PendingRequest | undefined {
+    const key = typeof id === "string" && /^\d+$/.test(id) ? Number(id) : id;
+    const pending = this.pendingRequests.get(key);
+    this.pendingRequests.delete(key);
+    return pending;
+  }
+
   private async answer(request: Request): Promise<void> {
     const { id } = request;
     if (this.runningRequests.has(id)) return;
+    if (this.runningRequests.size >= MAX_RUNNING_REQUESTS)
+      return this.channel
+        .send({ jsonrpc: "2.0", id, ...errorReply(ERROR_CODE.internal, "too many requests are running") })
+        .catch(() => {});
     const abort = new AbortController();
     this.runningRequests.set(id, abort);
     let reply: Reply;
     try {
       reply = await this.handlers.onrequest({ request, signal: abort.signal });
     } catch (error) {
-      reply = errorReply(
-        ERROR_CODE.internal,
-        `internal error of the proxy: ${error instanceof Error ? error.message : String(error)}`,
-      );
+      reply = errorReply(ERROR_CODE.internal, `internal error of the proxy: ${describe(error)}`);
     }
     if (this.runningRequests.get(id) === abort) this.runningRequests.delete(id);
     // Do not reply to a cancelled request.
@@ -207,6 +252,8 @@ export class Peer {
     await this.channel.send({ jsonrpc: "2.0", id, ...reply }).catch(() => {});
   }
 }
+
+const describe = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Returns the message of an error reply; null for a result. */
 export function readErrorMessage(reply: Reply): string | null {

@@ -26,8 +26,11 @@ interface RpcError {
   data?: JsonValue;
 }
 
-type Response = { jsonrpc: "2.0"; id: RequestId | null } & Reply;
+type Response = { jsonrpc: "2.0"; id: RequestId } & Reply;
+/** An error about a message whose id could not be read. The proxy only sends it. */
+type UnassignedError = { jsonrpc: "2.0"; id: null; error: RpcError };
 export type Message = Request | Notification | Response;
+export type OutgoingMessage = Message | UnassignedError;
 
 /** Error codes of JSON-RPC 2.0 and MCP. */
 export const ERROR_CODE = {
@@ -54,7 +57,7 @@ export const META_KEY = {
   subscription: "io.modelcontextprotocol/subscriptionId",
 } as const;
 
-export const isRequest = (message: Message): message is Request => "method" in message && "id" in message;
+export const isRequest = (message: OutgoingMessage): message is Request => "method" in message && "id" in message;
 export const isResponse = (message: Message): message is Response => !("method" in message);
 
 /** Returns the `_meta` of params or of a result; an empty object if there is none. */
@@ -73,15 +76,22 @@ export const errorReply = (code: number, message: string, data?: JsonValue): Rep
   error: { code, message, ...(data === undefined ? {} : { data }) },
 });
 
-/** Thrown for a string that is not a message, or that JSON parsers would interpret differently. */
+/** A string that is not a message, or that JSON parsers would interpret differently. */
 export class MessageError extends Error {
-  /** The request to which to reply; null if its id could not be parsed. */
-  readonly request: Request | null;
   readonly code: number;
-  constructor(message: string, request: Request | null, code: number) {
+  /** The request to which to reply; null if it is not a request, or its id could not be parsed. */
+  readonly request: Request | null;
+  /** Ids of the receiver's requests that the string seems to answer; "unknown" if it answers one that it does not name. */
+  readonly answers: readonly RequestId[] | "unknown";
+  constructor(
+    message: string,
+    code: number,
+    { request = null, answers = [] }: Partial<Pick<MessageError, "request" | "answers">> = {},
+  ) {
     super(message);
-    this.request = request;
     this.code = code;
+    this.request = request;
+    this.answers = answers;
   }
 }
 
@@ -99,38 +109,65 @@ export function parseMessage(text: string): Message {
     const location = error.pointer === null || error.pointer === "" ? "" : ` at ${error.pointer}`;
     throw new MessageError(
       `${error.message}${location}`,
-      salvageRequest(text),
       error.code === "MALFORMED_JSON" ? ERROR_CODE.parse : ERROR_CODE.invalidRequest,
+      salvage(text),
     );
   }
+  if (Array.isArray(value))
+    throw new MessageError("MCP does not support batches; send one message", ERROR_CODE.invalidRequest);
   return validateMessage(value);
 }
 
 /**
- * Parses a message from a server. Accepts inexact numbers, because no policy decides on a server's data.
- * @throws MessageError
+ * Parses the messages of a server. Accepts inexact numbers, because no policy decides on a server's data, and batches,
+ * which protocol revision 2025-03-26 allows.
  */
-export function parseServerMessage(text: string): Message {
+export function parseServerMessages(text: string): (Message | MessageError)[] {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw new MessageError("the line is not JSON", null, ERROR_CODE.parse);
+    return [new MessageError("the line is not JSON", ERROR_CODE.parse, { answers: findAnsweredIds(text) })];
   }
-  return validateMessage(value);
+  return (Array.isArray(value) ? value : [value]).map((each: unknown) => {
+    try {
+      return validateMessage(withoutNulls(each));
+    } catch (error) {
+      if (error instanceof MessageError) return error;
+      throw error;
+    }
+  });
+}
+
+/**
+ * Returns the ids of the responses in a text that is not JSON: for example, a response that contains `NaN`, is formatted
+ * over several lines, or follows other output on its line.
+ */
+export function findAnsweredIds(text: string): number[] {
+  const isIdLine = /^\s*"id"\s*:\s*"?\d+"?\s*,?\s*$/.test(text);
+  if (!isIdLine && (!/"(?:result|error|jsonrpc)"\s*:/.test(text) || /"method"\s*:/.test(text))) return [];
+  return [...text.matchAll(/"id"\s*:\s*"?(\d{1,15})(?!\d)/g)].map(([, id]) => Number(id));
+}
+
+/** Removes `error: null` beside a result, and `result: null` beside an error, which some servers send. */
+function withoutNulls(value: unknown): unknown {
+  if (!isObject(value) || "method" in value || !("result" in value && "error" in value)) return value;
+  const { result, error, ...rest } = value;
+  return {
+    ...rest,
+    ...(result === null && error !== null ? {} : { result }),
+    ...(error === null ? {} : { error }),
+  };
 }
 
 /** @throws MessageError */
 export function validateMessage(value: unknown): Message {
-  if (Array.isArray(value))
-    throw new MessageError("MCP does not support batches; send one message", null, ERROR_CODE.invalidRequest);
   const id = isObject(value) && isId(value["id"]) ? value["id"] : null;
   const invalid = (reason: string): MessageError =>
-    new MessageError(
-      `invalid JSON-RPC message: ${reason}`,
-      id === null ? null : { jsonrpc: "2.0", id, method: "" },
-      ERROR_CODE.invalidRequest,
-    );
+    new MessageError(`invalid JSON-RPC message: ${reason}`, ERROR_CODE.invalidRequest, {
+      answers: answeredIds(value),
+      request: id === null || isResponseLike(value) ? null : { jsonrpc: "2.0", id, method: "" },
+    });
   if (!isObject(value) || value["jsonrpc"] !== "2.0") throw invalid(`it must be an object with "jsonrpc": "2.0"`);
   if (typeof value["method"] === "string") {
     if ("params" in value && !isObject(value["params"])) throw invalid("params must be an object");
@@ -142,24 +179,36 @@ export function validateMessage(value: unknown): Message {
   if ("result" in value === "error" in value) throw invalid("a response must have either result or error");
   if ("result" in value ? !isObject(value["result"]) : !isFailure(value["error"]))
     throw invalid("result must be an object, and error must have code and message");
-  if (id === null && value["id"] !== null && value["id"] !== undefined)
-    throw invalid("id must be a string or an integer");
+  if (id === null) throw invalid("the id of a response must be a string or an integer");
   return { ...value, id } as unknown as Message;
 }
 
 const isId = (value: unknown): value is RequestId => typeof value === "string" || Number.isSafeInteger(value);
 
 const isFailure = (value: unknown): boolean =>
-  isObject(value) && typeof value["code"] === "number" && typeof value["message"] === "string";
+  isObject(value) && Number.isSafeInteger(value["code"]) && typeof value["message"] === "string";
+
+const isResponseLike = (value: unknown): boolean => isObject(value) && ("result" in value || "error" in value);
+
+/** Returns the requests that an invalid message answers. */
+function answeredIds(value: unknown): MessageError["answers"] {
+  if (!isObject(value)) return [];
+  if (!isResponseLike(value) && ("method" in value || value["jsonrpc"] !== "2.0")) return [];
+  const { id, error } = value;
+  if (typeof id === "string" || typeof id === "number") return [id];
+  // A server that replies to notifications says in this way that it does not support them.
+  const rejectsNotification = isObject(error) && error["code"] === ERROR_CODE.methodNotFound;
+  return value["jsonrpc"] === "2.0" && isResponseLike(value) && !rejectsNotification ? "unknown" : [];
+}
 
 /** Reads id and method of an invalid message, so that a reply can be sent. */
-function salvageRequest(text: string): Request | null {
+function salvage(text: string): Partial<MessageError> {
   try {
     const value = JSON.parse(text) as unknown;
     return isObject(value) && isId(value["id"]) && typeof value["method"] === "string"
-      ? { jsonrpc: "2.0", id: value["id"], method: value["method"] }
-      : null;
+      ? { request: { jsonrpc: "2.0", id: value["id"], method: value["method"] } }
+      : { answers: answeredIds(value) };
   } catch {
-    return null;
+    return { answers: findAnsweredIds(text) };
   }
 }

@@ -51,35 +51,45 @@ export async function listFromAllServers<T>(
   return each.flat();
 }
 
-/** Fetches all pages of a list. @throws ListError if the server replies with an error */
+/**
+ * Fetches all pages of a list. If a server repeats a cursor or does not stop, returns the items that it has sent. Omits
+ * repeated items and items that are not objects.
+ * @throws ListError if the server replies with an error
+ */
 export async function listAllPages(
   upstream: Upstream,
   method: string,
   key: string,
   caller: ListRequester,
+  log: (line: string) => void,
 ): Promise<JsonObject[]> {
-  const items: JsonObject[] = [];
+  const items = new Map<string, JsonObject>();
+  const cursors = new Set<string | undefined>();
+  const { name } = upstream.config;
   let cursor: string | undefined;
-  for (let page = 0; page < MAX_PAGES; page++) {
+  while (!cursors.has(cursor) && cursors.size < MAX_PAGES) {
+    cursors.add(cursor);
     const reply = await upstream.request(method, cursor === undefined ? {} : { cursor }, {
       signal: caller.signal,
       capabilities: caller.capabilities,
       ask: () => Promise.resolve(errorReply(ERROR_CODE.methodNotFound, "a list request asks no questions")),
     });
     if ("error" in reply)
-      throw new ListError(
-        reply,
-        `the server "${upstream.config.name}" did not return its list: ${reply.error.message}`,
-      );
+      throw new ListError(reply, `the server "${name}" did not return its list: ${reply.error.message}`);
     const list = reply.result[key];
-    if (!Array.isArray(list) || !list.every(isObject))
-      throw new ListError(null, `the server "${upstream.config.name}" replied to "${method}" without a list of ${key}`);
-    items.push(...list);
-    const nextCursor = reply.result["nextCursor"];
-    if (typeof nextCursor !== "string") return items;
+    if (!Array.isArray(list))
+      throw new ListError(null, `the server "${name}" replied to "${method}" without a list of ${key}`);
+    for (const item of list) if (isObject(item)) items.set(JSON.stringify(item), item);
+    const { nextCursor } = reply.result;
+    if (typeof nextCursor !== "string") return [...items.values()];
     cursor = nextCursor;
   }
-  throw new ListError(null, `the list of the server "${upstream.config.name}" has more than ${MAX_PAGES} pages`);
+  log(
+    cursors.has(cursor)
+      ? `the server "${name}" repeated the cursor ${JSON.stringify(cursor)} of "${method}"; the proxy uses the items so far`
+      : `the list of the server "${name}" has more than ${MAX_PAGES} pages; the proxy uses their items`,
+  );
+  return [...items.values()];
 }
 
 export class ListError extends Error {

@@ -36,7 +36,8 @@ export class UpstreamPool {
   private readonly servers: readonly ServerConfig[];
   private readonly handlers: UpstreamPoolHandlers;
   private readonly entries: PoolEntry[];
-  private readonly pendingConnects = new Set<Promise<unknown>>();
+  /** Attempts to connect, and connections that are closing. */
+  private readonly pendingWork = new Set<Promise<unknown>>();
   private readonly closing = new AbortController();
   private isOpen = false;
   private client: ClientInfo = { version: "", info: {}, capabilities: {} };
@@ -74,15 +75,18 @@ export class UpstreamPool {
   async close(): Promise<void> {
     this.closing.abort();
     for (const { timer } of this.entries) clearTimeout(timer);
-    await Promise.allSettled(this.pendingConnects);
+    await Promise.allSettled(this.pendingWork);
     await Promise.all(this.entries.map(async ({ upstream }) => upstream?.close()));
   }
 
   private trackConnect(entry: PoolEntry): Promise<Upstream> {
-    const attempt = this.connect(entry);
-    this.pendingConnects.add(attempt);
-    attempt.finally(() => this.pendingConnects.delete(attempt)).catch(() => {});
-    return attempt;
+    return this.track(this.connect(entry));
+  }
+
+  private track<T>(work: Promise<T>): Promise<T> {
+    this.pendingWork.add(work);
+    work.finally(() => this.pendingWork.delete(work)).catch(() => {});
+    return work;
   }
 
   private async connect(entry: PoolEntry): Promise<Upstream> {
@@ -91,6 +95,8 @@ export class UpstreamPool {
     const handleLoss = (reason: string): void => {
       if (this.closing.signal.aborted || current === null || entry.upstream !== current) return;
       entry.upstream = null;
+      // The process of a server may still run, for example if it closed its standard output.
+      void this.track(current.close());
       if (performance.now() - connectingSince > STABLE_AFTER_MS) entry.lossesInARow = 0;
       if (this.servers.length === 1 && "command" in entry.config.target) {
         this.handlers.log(reason);

@@ -14,7 +14,14 @@ import {
   type Notification,
   type Reply,
 } from "../transport/rpc-message.ts";
-import { Peer, readErrorMessage, ResponseLostError, type Channel, type RequestOptions } from "../transport/peer.ts";
+import {
+  Peer,
+  readErrorMessage,
+  ResponseLostError,
+  rethrowAsLost,
+  type Channel,
+  type RequestOptions,
+} from "../transport/peer.ts";
 import { startServerProcess } from "../transport/process-channel.ts";
 import type { ServerConfig } from "../config/server-config.ts";
 
@@ -63,6 +70,8 @@ export interface Upstream {
   readonly instructions: string | null;
   /** Why the connection closed; null while it is open. */
   readonly closed: string | null;
+  /** Aborts when the connection closes. */
+  readonly whenClosed: AbortSignal;
   /** Sends a request. Resolves to the server's reply. @throws ResponseLostError */
   request(method: string, params: JsonObject | undefined, options: UpstreamRequestOptions): Promise<Reply>;
   notify(method: string, params?: JsonObject): Promise<void>;
@@ -103,12 +112,19 @@ export async function connectUpstream(
           ? Promise.resolve({ result: {} })
           : handlers.askClient({ method: request.method, params: request.params ?? {} }, signal),
       onnotification: handlers.onnotification,
-      onclose: (why) => void (quiet || handlers.onclose(why)),
+      onclose(why) {
+        if (quiet) return;
+        closing.abort();
+        handlers.onclose(why);
+      },
     });
+  const closing = new AbortController();
   let channel = await open();
   let peer = peerOn(channel);
   const connectIn = (era: Upstream["era"]): Promise<Upstream> =>
-    era === "modern" ? connectModern(config, peer, client) : connectLegacy(config, peer, channel, client);
+    era === "modern"
+      ? connectModern(config, peer, client, closing.signal)
+      : connectLegacy(config, peer, channel, client, closing.signal);
   const closeChannel = (): void => void channel.close();
   attemptSignal?.addEventListener("abort", closeChannel, { once: true });
   try {
@@ -185,6 +201,7 @@ async function connectLegacy(
   peer: Peer,
   channel: Channel,
   client: ClientInfo,
+  whenClosed: AbortSignal,
 ): Promise<Upstream> {
   const requestedVersion = LEGACY_VERSIONS.includes(client.version) ? client.version : (LEGACY_VERSIONS[0] as string);
   const reply = await initializeWith(
@@ -206,6 +223,7 @@ async function connectLegacy(
     ...serverFacts(config, reply.result),
     era: "legacy",
     version,
+    whenClosed,
     get closed() {
       return peer.closed;
     },
@@ -215,7 +233,12 @@ async function connectLegacy(
   };
 }
 
-async function connectModern(config: ServerConfig, peer: Peer, client: ClientInfo): Promise<Upstream> {
+async function connectModern(
+  config: ServerConfig,
+  peer: Peer,
+  client: ClientInfo,
+  whenClosed: AbortSignal,
+): Promise<Upstream> {
   const reply = await initializeWith(peer, "server/discover", withEnvelope(client, {}), config.name);
   const versions = "result" in reply ? reply.result["supportedVersions"] : null;
   if ("error" in reply || !Array.isArray(versions) || !versions.includes(MODERN_VERSION))
@@ -232,6 +255,7 @@ async function connectModern(config: ServerConfig, peer: Peer, client: ClientInf
     ...of,
     era: "modern",
     version: MODERN_VERSION,
+    whenClosed,
     get closed() {
       return peer.closed;
     },
@@ -240,17 +264,24 @@ async function connectModern(config: ServerConfig, peer: Peer, client: ClientInf
       let answers: JsonObject = {};
       for (let round = 0; round < MAX_ROUNDS; round++) {
         const requestClient = { ...client, capabilities: options.capabilities ?? client.capabilities };
-        const reply = await peer.request(method, withEnvelope(requestClient, { ...params, ...answers }), options);
+        const reply = await peer
+          .request(method, withEnvelope(requestClient, { ...params, ...answers }), options)
+          .catch((error: unknown) => {
+            if (round === 0) throw error;
+            return rethrowAsLost(error);
+          });
         if ("error" in reply || reply.result["resultType"] !== "input_required") return reply;
         const { inputRequests, requestState } = reply.result;
         const inputResponses: JsonObject = {};
         for (const [key, question] of Object.entries(isObject(inputRequests) ? inputRequests : {})) {
           if (!isObject(question) || typeof question["method"] !== "string")
             return errorReply(ERROR_CODE.internal, `the server "${config.name}" asked for input in an invalid form`);
-          const answer = await options.ask(
-            { method: question["method"], params: isObject(question["params"]) ? question["params"] : {} },
-            options.signal,
-          );
+          const answer = await options
+            .ask(
+              { method: question["method"], params: isObject(question["params"]) ? question["params"] : {} },
+              options.signal,
+            )
+            .catch(rethrowAsLost);
           if ("error" in answer) return answer;
           inputResponses[key] = answer.result;
         }

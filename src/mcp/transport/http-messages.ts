@@ -1,0 +1,103 @@
+/**
+ * Reads the messages in a server's HTTP responses. The official transport drops a message that it does not accept, and
+ * then waits for the reply that was in it.
+ */
+import { MAX_LINE_BYTES } from "./line-channel.ts";
+import { ERROR_CODE, isResponse, MessageError, parseServerMessages, type Message } from "./rpc-message.ts";
+
+type OnMessage = (message: Message | MessageError) => void;
+
+/**
+ * Calls `onMessage` for the messages of a successful response, or of its stream as they arrive. Returns a response for
+ * the official transport. Of the messages, it contains only that a request has its reply.
+ */
+export async function consumeMessages(
+  response: Response,
+  onMessage: OnMessage,
+): Promise<{ response: Response; isStreamed: boolean }> {
+  const type = response.headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
+  const { body, status } = response;
+  if (!response.ok || body === null) return { response, isStreamed: false };
+  const headers = new Headers(response.headers);
+  for (const name of ["content-length", "content-encoding"]) headers.delete(name);
+  if (type === "text/event-stream") {
+    const events = body.pipeThrough(new TransformStream(createEventReader(onMessage)));
+    return { response: new Response(events, { status, headers }), isStreamed: true };
+  }
+  if (type === "application/json") {
+    for (const message of parseServerMessages(await readText(body))) onMessage(message);
+    return { response: new Response(null, { status: 202, headers }), isStreamed: false };
+  }
+  return { response, isStreamed: false };
+}
+
+async function readText(body: ReadableStream<Uint8Array>): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  const reader = body.getReader();
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    chunks.push(part.value);
+    bytes += part.value.length;
+    if (bytes <= MAX_LINE_BYTES) continue;
+    await reader.cancel().catch(() => {});
+    throw new Error(`the response has more than ${MAX_LINE_BYTES} bytes`);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+/** Reads the `data` of server-sent events, and passes on their other fields. */
+function createEventReader(onMessage: OnMessage): Transformer<Uint8Array, Uint8Array> {
+  const decoder = new TextDecoder();
+  const encoder = new TextEncoder();
+  let fields: string[] = [];
+  let data: string[] = [];
+  /** The parts of the current line. */
+  let line: string[] = [];
+  let size = 0;
+
+  /** Returns the fields for the official transport. */
+  function endEvent(): string {
+    const isMessage = fields.every((field) => !field.startsWith("event:") || /^event: ?message$/.test(field));
+    const tooLong = new MessageError(`an event has more than ${MAX_LINE_BYTES} bytes`, ERROR_CODE.invalidRequest, {
+      answers: "unknown",
+    });
+    const isTooLong = size > MAX_LINE_BYTES;
+    const messages = isTooLong ? [tooLong] : isMessage && data.length > 0 ? parseServerMessages(data.join("\n")) : [];
+    for (const message of messages) onMessage(message);
+    const [reply] = messages.flatMap((message) =>
+      message instanceof MessageError || !isResponse(message) ? [] : [message],
+    );
+    const seen = reply === undefined ? [] : [`data: ${JSON.stringify({ jsonrpc: "2.0", id: reply.id, result: {} })}`];
+    const lines = [...fields, ...seen];
+    [fields, data, size] = [[], [], 0];
+    return lines.length === 0 ? "" : `${lines.join("\n")}\n\n`;
+  }
+
+  /** Returns text for the official transport. */
+  function endLine(): string {
+    const text = line.join("").replace(/\r$/, "");
+    line = [];
+    if (text === "") return endEvent();
+    if (text.startsWith(":")) {
+      size -= text.length;
+      return "";
+    }
+    if (/^data(?::|$)/.test(text)) data.push(text.replace(/^data:? ?/, ""));
+    else fields.push(text);
+    return "";
+  }
+
+  return {
+    transform(chunk, controller) {
+      let output = "";
+      for (const [i, part] of decoder.decode(chunk, { stream: true }).split("\n").entries()) {
+        if (i > 0) output += endLine();
+        size += part.length;
+        // Of an event that is too long, only the size is kept.
+        if (size <= MAX_LINE_BYTES) line.push(part);
+        else [line, data] = [[], []];
+      }
+      if (output !== "") controller.enqueue(encoder.encode(output));
+    },
+  };
+}
