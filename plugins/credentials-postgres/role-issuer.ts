@@ -6,6 +6,7 @@
 import { randomBytes } from "node:crypto";
 import postgres from "postgres";
 import type { ToolCredentialAction, ToolCredentialIssuer, IssuedToolCredential, Logger } from "../../src/plugin.ts";
+import { postgresSettings } from "../../src/storage/index.ts";
 import type { RoleIssuerOptions } from "./issuer-options.ts";
 import { findOtherDatabases, findOutlastingRights, findPreparedTransactions } from "./outlasting-rights.ts";
 import { scramVerifier } from "./scram-verifier.ts";
@@ -14,6 +15,19 @@ import { scramVerifier } from "./scram-verifier.ts";
 const STATEMENT_TIMEOUT = 5_000;
 /** Time to wait until the connections of an ended role are closed. Milliseconds. */
 const CLOSE_TIMEOUT = 2_000;
+/** Limits of each connection from its start, because those of the login role could otherwise end it while it is idle. */
+const LIMITS = {
+  statement_timeout: STATEMENT_TIMEOUT,
+  // Strings, because the driver omits the number 0.
+  lock_timeout: "0",
+  idle_in_transaction_session_timeout: "0",
+  idle_session_timeout: "0",
+};
+const SETTINGS = postgresSettings("transaction", {
+  statement_timeout: String(STATEMENT_TIMEOUT),
+  synchronous_commit: "on",
+  createrole_self_grant: "",
+});
 const MAX_ROUNDS = 3;
 const OLDEST_VERSION = 150_000;
 const CLEANUP_INTERVAL = 3_600_000;
@@ -42,7 +56,7 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
       // The driver's own query of types would run before `trusted` sets the search path.
       fetch_types: false,
       onnotice: () => undefined,
-      connection: { application_name: "assent", statement_timeout: STATEMENT_TIMEOUT },
+      connection: { application_name: "assent", ...LIMITS },
     });
   const sql = connect();
   const address = targetOf(options);
@@ -151,8 +165,8 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
  * function or an operator that fits a call better, and that would run with the issuer's rights.
  */
 function trusted<T>(sql: postgres.Sql, work: (tx: postgres.TransactionSql) => Promise<T>): Promise<T> {
-  return sql.begin(async (tx) => {
-    await tx.unsafe("SET LOCAL search_path = pg_catalog, pg_temp");
+  return sql.begin("ISOLATION LEVEL READ COMMITTED READ WRITE", async (tx) => {
+    await tx.unsafe(`SET LOCAL search_path = pg_catalog, pg_temp; ${SETTINGS}`);
     return work(tx);
   }) as Promise<T>;
 }

@@ -4,6 +4,7 @@
  */
 import postgres from "postgres";
 import { FACT_SOURCE_OPTIONS, type FactSource, parseJson, type Static, Type } from "../../src/plugin.ts";
+import { postgresSettings } from "../../src/storage/index.ts";
 
 export const QueryOptions = Type.Object(
   {
@@ -53,15 +54,19 @@ const TEXT = 25;
  */
 const STATEMENT_SHARE = 0.8;
 
+/** Errors of a connection that the server closed while it was idle. The read is repeated once on a new one. */
+const CLOSED_WHILE_IDLE = ["CONNECTION_CLOSED", "57P05", "25P03"];
+
 /** Creates the source. It connects at its first read. Throws Error for options that the schema cannot check. */
 export function createQuerySource(name: string, options: QueryOptions): QuerySource {
   const { query, inputs, rows, connections } = options;
   if (query.includes(";")) throw new Error(`fact source "${name}": its query must be one SELECT without a semicolon`);
   const timeoutMs = Math.ceil(options.timeout_seconds * 1000);
-  // Set both in each transaction, because a pooler such as PgBouncer rejects them as startup parameters. With this search
-  // path, no other user can create an operator or function that fits the query better than those of Postgres.
-  const settings = `SET LOCAL statement_timeout = ${Math.max(1, Math.floor(timeoutMs * STATEMENT_SHARE))};
-    SET LOCAL search_path = pg_catalog, pg_temp`;
+  const statement_timeout = String(Math.max(1, Math.floor(timeoutMs * STATEMENT_SHARE)));
+  // Set these in each transaction, because a pooler such as PgBouncer rejects them as startup parameters. With this
+  // search path, no other user can create an operator or function that fits the query better than those of Postgres.
+  const settings = `SET LOCAL search_path = pg_catalog, pg_temp;
+    ${postgresSettings("transaction", { statement_timeout })}`;
   const statement = wrapQuery(query, rows);
   /** Idle clients. Each has one connection, so that aborting a read closes only the connection of that read. */
   const idle: postgres.Sql[] = [createFirstClient(name, options)];
@@ -70,7 +75,7 @@ export function createQuerySource(name: string, options: QueryOptions): QuerySou
   async function run(client: postgres.Sql, values: Parameters<FactSource["read"]>[0]): Promise<Rows> {
     // Declare the type. Otherwise, the driver would convert each string again, to the type that the server infers.
     const parameters = inputs.map((input) => client.typed(String(values[input]), TEXT));
-    const [, [found]] = await client.begin("READ ONLY", (tx) => [
+    const [, [found]] = await client.begin("ISOLATION LEVEL READ COMMITTED READ ONLY", (tx) => [
       tx.unsafe(settings),
       tx.unsafe<[Rows]>(statement, parameters),
     ]);
@@ -98,7 +103,11 @@ export function createQuerySource(name: string, options: QueryOptions): QuerySou
       });
       signal.addEventListener("abort", onAbort, { once: true });
       try {
-        return readRows(await Promise.race([run(client, values), givenUp]), rows);
+        const found = run(client, values).catch((error: unknown) => {
+          if (!CLOSED_WHILE_IDLE.includes((error as { code?: string }).code ?? "") || signal.aborted) throw error;
+          return run(client, values);
+        });
+        return readRows(await Promise.race([found, givenUp]), rows);
       } catch (error) {
         if (error instanceof ReadError) throw error;
         // Omit the message of the error, because the message of a failed cast contains an input.

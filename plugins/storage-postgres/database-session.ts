@@ -5,7 +5,7 @@
 import { clearTimeout, setImmediate, setTimeout } from "node:timers";
 import type { Socket } from "node:net";
 import postgres from "postgres";
-import { StorageError } from "../../src/storage/index.ts";
+import { postgresSettings, StorageError } from "../../src/storage/index.ts";
 import type { SqlRow, SqlValue } from "../../src/storage/sql/index.ts";
 import { openSocket, type Address } from "./dial.ts";
 import { isConnectionLoss, toStorageError } from "./postgres-errors.ts";
@@ -83,21 +83,37 @@ const SEARCH_PATH = `select pg_catalog.set_config('search_path', pg_catalog.conc
       where oid operator(pg_catalog.=) pg_catalog.to_regclass('ledger_head')),
     pg_catalog.quote_ident(pg_catalog.current_schema()), 'pg_catalog'), ', pg_temp'), false)`;
 
+/** Enables the triggers that protect the store. Only a superuser can, so `checkServer` checks whether it succeeded. */
+const TRIGGERS = `select pg_catalog.set_config('session_replication_role', 'origin', false) from pg_catalog.pg_roles
+  where rolname operator(pg_catalog.=) current_user and rolsuper`;
+
+function settingsOf(options: SessionOptions): Record<string, string> {
+  return {
+    statement_timeout: String(options.statementTimeoutMs),
+    lock_timeout: String(options.lockTimeoutMs),
+    // A process that freezes within a transaction would block all other processes.
+    idle_in_transaction_session_timeout: String(options.silenceMs),
+    default_transaction_isolation: "read committed",
+    default_transaction_read_only: "off",
+    default_transaction_deferrable: "off",
+    // Fail instead of hiding rows.
+    row_security: "off",
+    // The warning of a commit that a failover may lose must arrive.
+    client_min_messages: "warning",
+    "plpgsql.extra_errors": "none",
+  };
+}
+
 /** Connects to this address only. If that fails, rejects and closes the connection. */
 export async function openSession(options: SessionOptions, address: Address): Promise<Session> {
   const session = new PostgresSession(options, address);
   try {
     // The first query connects. The settings are not in the startup message, because poolers reject or drop such
-    // parameters.
-    await session.script(
-      [
-        SEARCH_PATH,
-        `set statement_timeout = ${options.statementTimeoutMs}`,
-        `set lock_timeout = ${options.lockTimeoutMs}`,
-        // A process that freezes within a transaction would block all other processes.
-        `set idle_in_transaction_session_timeout = ${options.silenceMs}`,
-      ].join("; "),
-    );
+    // parameters. The first message has one short statement, because the role's own statement timeout applies to it.
+    await Promise.all([
+      session.script(`set statement_timeout = ${options.statementTimeoutMs}`),
+      session.script(`${SEARCH_PATH}; ${postgresSettings("session", settingsOf(options))}; ${TRIGGERS}`),
+    ]);
   } catch (error) {
     void session.destroy();
     throw error;

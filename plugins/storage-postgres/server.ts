@@ -13,7 +13,7 @@ interface ServerChecks {
   newestTimeline(): number;
 }
 
-const SETTINGS = `select pg_catalog.pg_is_in_recovery()::integer as standby, pg_catalog.current_setting('fsync') as fsync,
+const SETTINGS = `select pg_catalog.current_setting('session_replication_role') as triggers, pg_catalog.pg_is_in_recovery()::integer as standby, pg_catalog.current_setting('fsync') as fsync,
   pg_catalog.current_setting('full_page_writes') as full_page_writes, pg_catalog.current_setting('server_encoding') as encoding`;
 /**
  * Reads the timeline to which the server writes, which grows with every promotion. The timeline of the last checkpoint
@@ -31,6 +31,11 @@ export async function checkServer(
   if (settings["standby"] !== 0 && !mayBeStandby)
     throw new StorageError("readonly", "the Postgres server is a standby; use the address of the primary");
   if (readOnly) return 0;
+  if (settings["triggers"] !== "origin")
+    throw new StorageError(
+      "unavailable",
+      `the setting session_replication_role is ${String(settings["triggers"])} for this role, which disables the triggers that protect the store; run "alter role … reset session_replication_role" as a superuser, or "alter database … reset session_replication_role"`,
+    );
   const unsafe = ["fsync", "full_page_writes"].filter((name) => settings[name] !== "on");
   if (unsafe.length > 0 && !acceptUnsafe) {
     throw new StorageError(

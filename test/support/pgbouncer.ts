@@ -18,12 +18,14 @@ export const withoutPgbouncer: string | false =
 export async function startPgbouncer(
   database: URL,
   mode: "session" | "transaction" = "session",
+  users: readonly string[] = [],
 ): Promise<{ port: number; stop(): Promise<void> }> {
   const folder = temporaryFolder("assent-pgbouncer-");
   chmodSync(folder, 0o755);
   const port = await freePort();
   const file = join(folder, "pgbouncer.ini");
-  writeFileSync(join(folder, "users"), '"assent" ""\n', { mode: 0o644 });
+  const names = ["assent", ...users].map((name) => `"${name}" ""\n`);
+  writeFileSync(join(folder, "users"), names.join(""), { mode: 0o644 });
   writeFileSync(
     file,
     `[databases]

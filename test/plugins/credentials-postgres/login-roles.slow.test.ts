@@ -5,6 +5,7 @@ import postgres from "postgres";
 import { createRoleIssuer, type RoleIssuer } from "../../../plugins/credentials-postgres/role-issuer.ts";
 import type { ToolCredentialAction, IssuedToolCredential } from "../../../src/plugin.ts";
 import { createLogger } from "../../../src/serve/log.ts";
+import { setForRole } from "../../support/hostile-settings.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../../support/postgres.ts";
 import { until } from "../../support/wait.ts";
 
@@ -32,6 +33,7 @@ describe("a login role", { skip: withoutPostgres }, () => {
       await sql`create role reporting_reader nologin`;
       // The issuer is no superuser: what it may do is what docs/credentials.md tells operators to grant.
       await sql`create role issuer login createrole password 'issuer-password'`;
+      await setForRole(sql, "issuer");
       await sql`grant reporting_reader to issuer with admin option`;
       await sql`create table invoices (id int)`;
       await sql`insert into invoices values (7)`;

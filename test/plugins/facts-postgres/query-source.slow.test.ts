@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { createQuerySource, type QuerySource } from "../../../plugins/facts-postgres/query-source.ts";
+import { HOSTILE_SETTINGS, setForRole } from "../../support/hostile-settings.ts";
 import { createOverloads } from "../../support/postgres-overloads.ts";
 import { startPgbouncer, withoutPgbouncer } from "../../support/pgbouncer.ts";
 import { relay } from "../../support/relay.ts";
-import { until } from "../../support/wait.ts";
+import { pause, until } from "../../support/wait.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../../support/postgres.ts";
 
 describe("a query source", { skip: withoutPostgres }, () => {
@@ -90,6 +91,25 @@ describe("a query source", { skip: withoutPostgres }, () => {
       async () => read("SELECT status FROM accounts WHERE id = $1", "a-1"),
       /the query failed \(42P01\); name the schema of each table/,
     );
+  });
+
+  test("returns the same value whatever the settings of its role are, also after a pause", async () => {
+    const query = `SELECT '\\x0001'::bytea AS bytes, 'a\\b' AS text, '2026-01-15T10:00:00Z'::timestamptz AS time, '2026-03-04'::date AS date,
+      interval '1 day' AS wait, 0.1::float8 AS number, NULL = NULL AS nothing, '{NULL}'::text[] AS list WHERE $1 = 'a-1'`;
+    const role = new URL(url);
+    role.username = "hostile_reader";
+    await server.run(url, async (sql) => {
+      await sql`create role hostile_reader login`;
+      // The time between two messages of a transaction is shorter, also on a busy machine.
+      await setForRole(sql, "hostile_reader", { ...HOSTILE_SETTINGS, idle_in_transaction_session_timeout: "2s" });
+    });
+    const hostile = source(query, { url: role.href });
+    const expected = await read(query, "a-1");
+    for (let i = 0; i < 3; i++) {
+      assert.deepEqual(await hostile.read({ id: "a-1" }, new AbortController().signal), expected);
+      // Longer than the timeouts of the role.
+      await pause(120);
+    }
   });
 
   test("passes inputs as text, which the query casts", async () => {
