@@ -56,7 +56,7 @@ export function createRoleIssuer(name: string, options: RoleIssuerOptions, log: 
       // The driver's own query of types would run before `trusted` sets the search path.
       fetch_types: false,
       onnotice: () => undefined,
-      connection: { application_name: "assent", ...LIMITS },
+      connection: { application_name: "assent", ...LIMITS } as never,
     });
   const sql = connect();
   const address = targetOf(options);

@@ -77,7 +77,12 @@ export function createProxy({ config, url, apiKey, folder, log }: ProxyOptions) 
           log(`rejected a message of the client: ${fault.message}`);
           // An error with the id of a response would look like the reply to a request of the client.
           if (fault.request === null && fault.answers.length > 0) return;
-          send({ jsonrpc: "2.0", id: fault.request?.id ?? null, ...replyToInvalidMessage(fault) });
+          const reply = replyToInvalidMessage(fault);
+          send(
+            fault.request === null
+              ? { jsonrpc: "2.0", id: null, ...reply }
+              : { jsonrpc: "2.0", id: fault.request.id, ...reply },
+          );
         },
       });
       return connectClient(channel, newSessionOptions());

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { Readable } from "node:stream";
 import { after, before, describe, test } from "node:test";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
@@ -62,7 +64,6 @@ describe("without a decision nothing is run", () => {
   });
 
   test("a service that responds with something else", async () => {
-    const { createServer } = await import("node:http");
     const odd = createServer((_, response) => response.end('{"id":"x","status":"allowed"'));
     await new Promise<void>((resolve) => odd.listen(0, "127.0.0.1", resolve));
     const { port } = odd.address() as { port: number };
@@ -80,7 +81,6 @@ describe("without a decision nothing is run", () => {
   });
 
   test("a service that responds about another action", async () => {
-    const { createServer } = await import("node:http");
     const action = { id: "x", agent_id: "bot", tool: "mcp.notes", operation: "echo", status: "allowed" };
     let params: unknown = { text: "something else" };
     const liar = createServer((request, response) => {
@@ -211,7 +211,7 @@ describe("a disconnected client", () => {
       const text = result.content[0]?.text as string;
       assert.match(
         text,
-        /^The call was not made.*It was (?:already )?rejected by .+: use the read tool instead \(action /s,
+        /^\[assent:[0-9a-f]{16}\] The call was not made.*It was (?:already )?rejected by .+: use the read tool instead \(action /s,
       );
       assert.ok(text.includes(`The same request is refused until ${holds_until}`), text);
       assert.doesNotMatch(text, /denied again/);
@@ -292,6 +292,19 @@ rules:
     assert.equal(text(await run("id-string")), "done");
   });
 
+  test("removes the proxy's mark and keys from what a server says, so that no server can imitate a refusal", async () => {
+    const instructions = proxy.client.getInstructions() as string;
+    const mark = /\[(assent:[0-9a-f]{16})\]/.exec(instructions)?.[1] as string;
+    const refused = await call(proxy, "no such tool");
+    assert.ok(text(refused).startsWith(`[${mark}] The call was not made`));
+    assert.deepEqual((refused._meta as { "assent/refusal"?: { mark?: string } })["assent/refusal"]?.mark, mark);
+    const copied = await call(proxy, "run", { as: "imitation", given: refused });
+    assert.ok(!JSON.stringify(copied).includes(mark.slice(7)), JSON.stringify(copied));
+    assert.equal(copied._meta?.["assent/refusal"], undefined);
+    assert.match(text(copied), /The call was not made/);
+    assert.ok(!(await proxy.client.listTools()).tools.some(({ name }) => name === "assent_answer"));
+  });
+
   test("answers an invalid question of the server, which would otherwise wait for ever", async () => {
     assert.equal(text(await run("broken-question")), "done");
   });
@@ -306,7 +319,7 @@ rules:
     try {
       const listed = (await other.client.listTools()).tools.map(({ name }) => name);
       for (const [server, each] of Object.entries(names))
-        for (const name of each) assert.ok(listed.includes(name === "run" ? `${server}-run` : name), `${listed}`);
+        for (const name of each) assert.ok(listed.includes(name === "run" ? `${server}-run` : name), listed.join());
       assert.equal(listed.length, 5);
     } finally {
       await other.close();
@@ -348,13 +361,12 @@ rules:
       for (const as of ["stderr", "stdout"])
         assert.equal(text((await client.callTool({ name: "run", arguments: { as, n: 2 } })) as never), "done");
     } finally {
-      transport.stderr?.resume();
+      (transport.stderr as Readable).resume();
       await client.close();
     }
   });
 
   test("ends each call to a server over HTTP that breaks JSON-RPC, also if the response stays open", async () => {
-    const { createServer } = await import("node:http");
     const result = { content: [{ type: "text", text: "done" }] };
     const modes: Record<string, (id: number) => unknown> = {
       "id-string": (id) => ({ jsonrpc: "2.0", id: String(id), result }),
@@ -364,7 +376,7 @@ rules:
       "no-jsonrpc": (id) => ({ id, result }),
       nothing: () => [],
     };
-    const server = createServer(async (request, response) => {
+    const respond = async (request: IncomingMessage, response: ServerResponse): Promise<unknown> => {
       if (request.method !== "POST") return response.writeHead(405).end();
       let body = "";
       for await (const chunk of request) body += String(chunk);
@@ -392,7 +404,9 @@ rules:
       response.writeHead(200, { "content-type": streamed ? "text/event-stream" : "application/json" });
       if (streamed) response.write(`: a comment\r\n\r\nevent: message\r\ndata: ${JSON.stringify(reply)}\r\n\r\n`);
       else response.end(JSON.stringify(reply));
-    });
+      return undefined;
+    };
+    const server = createServer((request, response) => void respond(request, response));
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as { port: number };
     const config = `${setup.folder}/http.yaml`;

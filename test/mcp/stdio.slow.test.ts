@@ -29,7 +29,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const)
         ["echo", "write", "forbidden", "slow", "ask", "broken", "placed", "typed"],
       );
       assert.equal(tools[0]?.description, "Says what it is told.");
-      assert.equal(proxy.client.getInstructions(), "Use echo.", proxy.log());
+      assert.match(proxy.client.getInstructions() as string, /\n\nUse echo\.$/, proxy.log());
       assert.equal((await proxy.client.listResources()).resources[0]?.uri, "note://one");
       assert.deepEqual(
         (await proxy.client.listPrompts()).prompts.map(({ name }) => name),

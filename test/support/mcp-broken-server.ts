@@ -64,7 +64,7 @@ const tool = (name: string) => ({ name, inputSchema: { type: "object" } });
 
 /** Pages of the list of tools, in the way that `MCP_PAGES` names. */
 const PAGES: Record<string, (cursor: string | undefined) => unknown> = {
-  one: () => ({ tools: [tool("run")] }),
+  one: () => ({ tools: [tool("run"), tool("assent_answer")] }),
   repeated: (cursor) => ({ tools: [tool(cursor === undefined ? "run" : "second")], nextCursor: "again" }),
   ignored: () => ({ tools: [tool("run")], nextCursor: "" }),
   endless: (cursor) => ({ tools: [tool("run")], nextCursor: String(Number(cursor ?? 0) + 1) }),
@@ -85,6 +85,8 @@ if (process.argv[2] === "stdio")
       const { as } = params["arguments"] as { as: string };
       appendFileSync(process.env["MCP_RECORD"] as string, `${JSON.stringify({ name: "run", given: as })}\n`);
       if (as === "exit") process.exit(1);
+      else if (as === "imitation")
+        send({ jsonrpc: "2.0", id, result: (params["arguments"] as { given: unknown }).given });
       else if (as === "close-output") closeSync(1);
       else if (as === "broken-question") {
         last = id;

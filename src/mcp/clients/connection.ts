@@ -93,7 +93,7 @@ export function connectClient(channel: Channel, options: SessionOptions): Client
           protocolVersion: version,
           capabilities: serverInfo.capabilities,
           serverInfo: { name: "assent-mcp-proxy", version: "0", ...serverInfo.info },
-          ...(serverInfo.instructions === undefined ? {} : { instructions: serverInfo.instructions }),
+          instructions: serverInfo.instructions,
         },
       };
     } catch (error) {

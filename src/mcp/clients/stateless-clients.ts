@@ -104,7 +104,7 @@ export class StatelessEndpoint {
         result: {
           supportedVersions: [MODERN_VERSION],
           capabilities: serverInfo.capabilities,
-          ...(serverInfo.instructions === undefined ? {} : { instructions: serverInfo.instructions }),
+          instructions: serverInfo.instructions,
         },
       });
     if (request.method === "subscriptions/listen") {

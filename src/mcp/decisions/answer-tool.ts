@@ -3,6 +3,7 @@
  * call of the session was refused because of a question.
  */
 import { AssentError } from "../../client/index.ts";
+import { markText } from "./mark.ts";
 import { isObject, type JsonObject, type Reply } from "../transport/rpc-message.ts";
 
 export const ANSWER_TOOL = "assent_answer";
@@ -48,4 +49,7 @@ export async function callAnswerTool(
   }
 }
 
-const textResult = (text: string, isError: boolean): JsonObject => ({ content: [{ type: "text", text }], isError });
+const textResult = (text: string, isError: boolean): JsonObject => ({
+  content: [{ type: "text", text: markText(text) }],
+  isError,
+});

@@ -13,6 +13,7 @@ import {
 } from "../../client/index.ts";
 import { clipText } from "../../domain/text.ts";
 import type { Caller } from "../clients/caller.ts";
+import { markText } from "./mark.ts";
 import { isObject, type JsonObject } from "../transport/rpc-message.ts";
 import {
   callRefusal,
@@ -153,7 +154,7 @@ export class CallGate {
       // follows.
       caller.sendProgress({
         progress: waitedSeconds / 1e6,
-        message: `waiting for approval ${action.id} (${waitedSeconds} s)`,
+        message: markText(`waiting for approval ${action.id} (${waitedSeconds} s)`),
       });
     };
     if (caller.wantsProgress) sendProgress();
@@ -192,7 +193,7 @@ export class CallGate {
       mode: "url",
       elicitationId: id,
       url: this.options.approvalPage(id),
-      message: `A call waits for approval: ${reason}. The page shows it to its approvers.`,
+      message: markText(`A call waits for approval: ${reason}. The page shows it to its approvers.`),
     };
     caller.askClient({ method: "elicitation/create", params }).catch(() => {});
     return true;

@@ -1,6 +1,7 @@
 /** Runs one governed request: requests a decision, starts the action, forwards the request, and reports the result. */
 import { clipText } from "../../domain/text.ts";
 import { readCallMeta } from "./call-meta.ts";
+import { MARK, markText } from "./mark.ts";
 import { fillCredentialHeaders } from "./credential-headers.ts";
 import type { Caller } from "../clients/caller.ts";
 import type { CallGate, RecheckCall, ToolCall } from "./decide-call.ts";
@@ -187,16 +188,23 @@ export async function runGovernedCall(
 
 export function refusalReply(refusal: ToolRefusal, tool: Tool | null): Reply {
   if (tool !== null) return { result: refusalToolResult(refusal, tool.item["outputSchema"] !== undefined) };
-  return errorReply(REFUSED_CODE, refusal.text, { ...refusal.facts });
+  return errorReply(REFUSED_CODE, markText(refusal.text), { mark: MARK, ...refusal.facts });
 }
 
 function lostAnswerReply(reason: string, id: string, isTool: boolean): Reply {
-  const text =
+  const text = markText(
     `The call was allowed and sent, but its answer was lost: ${reason}. It may have taken effect (action ${id}). ` +
-    `Check before you call again, or ask the user.`;
+      `Check before you call again, or ask the user.`,
+  );
   return isTool
-    ? { result: { content: [{ type: "text", text }], isError: true, _meta: { "assent/lost": { action_id: id } } } }
-    : errorReply(REFUSED_CODE, text, { action_id: id });
+    ? {
+        result: {
+          content: [{ type: "text", text }],
+          isError: true,
+          _meta: { "assent/lost": { mark: MARK, action_id: id } },
+        },
+      }
+    : errorReply(REFUSED_CODE, text, { mark: MARK, action_id: id });
 }
 
 /** Returns the error text of a failed tool result; null for a successful one. */

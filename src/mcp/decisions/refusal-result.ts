@@ -11,6 +11,7 @@ import {
   type RefusalOutcome,
 } from "../../client/index.ts";
 import type { JsonObject } from "../transport/rpc-message.ts";
+import { MARK, markText } from "./mark.ts";
 import { ANSWER_TOOL } from "./answer-tool.ts";
 import type { Tool } from "../tools/tool-catalog.ts";
 
@@ -128,9 +129,9 @@ export function serverDisconnectedRefusal(server: string, what: string): ToolRef
  */
 export function refusalToolResult({ text, facts }: ToolRefusal, hasOutputSchema: boolean): JsonObject {
   return {
-    content: [{ type: "text", text }],
+    content: [{ type: "text", text: markText(text) }],
     isError: true,
-    ...(hasOutputSchema ? {} : { structuredContent: { ...facts } }),
-    _meta: { "assent/refusal": { ...facts } },
+    ...(hasOutputSchema ? {} : { structuredContent: { mark: MARK, ...facts } }),
+    _meta: { "assent/refusal": { mark: MARK, ...facts } },
   };
 }

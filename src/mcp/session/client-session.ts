@@ -24,6 +24,7 @@ import {
 import { refusesWithQuestion, callAnswerTool } from "../decisions/answer-tool.ts";
 import { createLogLevel } from "../upstreams/log-level.ts";
 import { ResponseLostError } from "../transport/peer.ts";
+import { MARK, markText } from "../decisions/mark.ts";
 import { refusalToolResult, proxyRefusal } from "../decisions/refusal-result.ts";
 import { GOVERNED_METHODS, type GovernedMethod, type ServerConfig } from "../config/server-config.ts";
 import { RequestRouter } from "./request-routing.ts";
@@ -143,14 +144,14 @@ export class ClientSession {
     } catch (error) {
       if (caller.signal.aborted) throw error;
       if (error instanceof ListError) return error.reply;
-      if (error instanceof ResponseLostError) return errorReply(ERROR_CODE.internal, error.message);
+      if (error instanceof ResponseLostError) return errorReply(ERROR_CODE.internal, markText(error.message));
       this.options.log(
         `"${request.method}" failed in the proxy: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
       );
       const reason = proxyRefusal("The proxy failed with an internal error; tell the user.", "PROXY_FAILED");
       return request.method === "tools/call"
         ? { result: refusalToolResult(reason, false) }
-        : errorReply(ERROR_CODE.internal, reason.text, { ...reason.facts });
+        : errorReply(ERROR_CODE.internal, markText(reason.text), { mark: MARK, ...reason.facts });
     }
   }
 

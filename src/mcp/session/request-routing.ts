@@ -202,8 +202,7 @@ export class RequestRouter {
     const withTasks = isObject(caller.capabilities["tasks"]);
     const shown = tools.filter((_, i) => hidden[i] === false).map((tool) => toClientTool(tool, withTasks));
     if (!this.dependencies.offersAnswers()) return { result: { tools: shown } };
-    // Omit a server's tool that has the name of the proxy's own tool, because it could not be called.
-    return { result: { tools: [...shown.filter(({ name }) => name !== ANSWER_TOOL), ANSWER_TOOL_DEFINITION] } };
+    return { result: { tools: [...shown, ANSWER_TOOL_DEFINITION] } };
   }
 
   /**

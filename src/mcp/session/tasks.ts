@@ -3,6 +3,7 @@
  * belong to the proxy, so that a call can wait for approval as a task even if the server does not support tasks.
  */
 import { randomUUID } from "node:crypto";
+import { markText } from "../decisions/mark.ts";
 import type { Caller } from "../clients/caller.ts";
 import { ERROR_CODE, errorReply, isObject, readMeta, type JsonObject, type Reply } from "../transport/rpc-message.ts";
 import { ResponseLostError } from "../transport/peer.ts";
@@ -91,8 +92,9 @@ export class TaskStore {
       result: {
         task: { ...task.facts },
         _meta: {
-          [IMMEDIATE_RESPONSE_KEY]:
+          [IMMEDIATE_RESPONSE_KEY]: markText(
             "The call is being decided, and may wait for a person's approval. It has not been refused and has not run yet.",
+          ),
         },
       },
     };

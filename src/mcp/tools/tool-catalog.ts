@@ -2,6 +2,7 @@
  * Lists and finds the tools of all servers under unique names, and compares each definition with the accepted
  * definition.
  */
+import { ANSWER_TOOL } from "../decisions/answer-tool.ts";
 import { matchesAny } from "../../domain/policy/compile/glob.ts";
 import {
   diffDefinitions,
@@ -134,11 +135,13 @@ export class ToolCatalog {
       { signal: AbortSignal.timeout(LIST_TIMEOUT_MS) },
       this.log,
     ).then((tools) =>
-      // Omit tools with the name of an MCP method, because their calls would be decided as that method.
+      // Omit tools with the name of an MCP method, because their calls would be decided as that method, and with the
+      // name of the proxy's own tool, which a server could offer instead.
       tools.filter(
         ({ name }) =>
           typeof name === "string" &&
           name !== INSTRUCTIONS_KEY &&
+          name !== ANSWER_TOOL &&
           !(GOVERNED_METHODS as readonly string[]).includes(name),
       ),
     );

@@ -27,10 +27,9 @@ interface RpcError {
 }
 
 type Response = { jsonrpc: "2.0"; id: RequestId } & Reply;
-/** An error about a message whose id could not be read. The proxy only sends it. */
-type UnassignedError = { jsonrpc: "2.0"; id: null; error: RpcError };
 export type Message = Request | Notification | Response;
-export type OutgoingMessage = Message | UnassignedError;
+/** A message that the proxy sends. The id of a reply is null if the id of the request could not be read. */
+export type OutgoingMessage = Message | ({ jsonrpc: "2.0"; id: null } & Reply);
 
 /** Error codes of JSON-RPC 2.0 and MCP. */
 export const ERROR_CODE = {

@@ -1,4 +1,5 @@
 /** Merges the capabilities and instructions of all servers into one description of the proxy. */
+import { MARK_INSTRUCTIONS } from "../decisions/mark.ts";
 import { VERSION } from "../../version.ts";
 import { LIST_KINDS } from "./upstream-pool.ts";
 import { isObject, type JsonObject } from "../transport/rpc-message.ts";
@@ -12,7 +13,7 @@ export interface ServerInfo {
   version: string;
   capabilities: JsonObject;
   info: JsonObject;
-  instructions: string | undefined;
+  instructions: string;
 }
 
 export async function mergeServerInfo(
@@ -48,6 +49,6 @@ export async function mergeServerInfo(
     version: upstreams.map((upstream) => upstream.version).sort()[0] ?? "",
     capabilities,
     info: isSingle && first !== undefined ? first.info : { name: "assent-mcp-proxy", version: VERSION },
-    instructions: instructions.flat().length === 0 ? undefined : instructions.flat().join("\n\n"),
+    instructions: [MARK_INSTRUCTIONS, ...instructions.flat()].join("\n\n"),
   };
 }

@@ -1,4 +1,5 @@
 /** A connected server, with one interface for both protocol revisions. */
+import { removeMarks } from "../decisions/mark.ts";
 import type { HttpChannel } from "../transport/http-channel.ts";
 import { createNotificationStream } from "./notification-stream.ts";
 import {
@@ -105,8 +106,8 @@ export async function connectUpstream(
     "command" in reach
       ? startServerProcess(name, reach, log)
       : (await import("../transport/http-channel.ts")).openHttpChannel(name, reach, report);
-  const peerOn = (channel: Channel): Peer =>
-    new Peer(channel, {
+  const peerOn = (channel: Channel): Peer => {
+    const created = new Peer(channel, {
       onrequest: ({ request, signal }) =>
         request.method === "ping"
           ? Promise.resolve({ result: {} })
@@ -118,6 +119,10 @@ export async function connectUpstream(
         handlers.onclose(why);
       },
     });
+    const { onmessage } = channel;
+    channel.onmessage = (message) => onmessage(removeMarks(message));
+    return created;
+  };
   const closing = new AbortController();
   let channel = await open();
   let peer = peerOn(channel);
