@@ -119,9 +119,16 @@ export {
   listKeyMakers,
   principalsOfKeys,
 } from "./domain/vote-people.ts";
-export { type TokenCheckResult, type TokenClaims, checkToken, decodeToken, makeToken } from "./domain/tokens.ts";
+export {
+  type TokenCheckResult,
+  type TokenClaims,
+  checkToken,
+  decodeToken,
+  digestAddress,
+  makeToken,
+} from "./domain/tokens.ts";
 export { type GroupLimits, intersectLimits } from "./domain/groups.ts";
-export { type Visibility, canSee, uniteVisibility } from "./domain/visibility.ts";
+export { type Visibility, canSee, canSeeAgent, uniteVisibility } from "./domain/visibility.ts";
 export { type PrincipalNames, readPrincipalNames } from "./identity/principal-names.ts";
 export { principalsBehindCredential, principalsBehindVote } from "./http/resource/vote-principals.ts";
 export { confirmCredential } from "./http/resource/confirm-credential.ts";
@@ -299,6 +306,7 @@ export {
 } from "./domain/gesture.ts";
 export { isSecureOrigin } from "./domain/loopback.ts";
 export { verifyPasskeySignature } from "./identity/passkey-signature.ts";
+export { parseCoseKey } from "./domain/passkey-key.ts";
 export { openText, sealText } from "./identity/sealed-text.ts";
 export {
   digestEmail,

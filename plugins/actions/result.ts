@@ -44,7 +44,9 @@ export async function recordResult(
 ): Promise<ReportedResult> {
   const row = await tx.action(id);
   const isStarter = row !== null && row.started_by === caller.key.id;
-  if (row === null || !(canSee(caller.visibility, row) || isStarter)) throw actionNotFoundError(id);
+  // The agents of one user share the user's id, so an agent of a user also has to see the action.
+  const isOtherAgent = caller.workload?.user_id != null;
+  if (row === null || !(canSee(caller.visibility, row) || (isStarter && !isOtherAgent))) throw actionNotFoundError(id);
   assertNotErased(row);
   const { start, result: reported, first, newest } = await verifyAgainstLedger(host, tx, row);
   const matchesStart = isStarter && attempt !== null && start?.attempt === attempt;

@@ -9,6 +9,7 @@ import {
   type DecisionEntry,
   decodeEntry,
   decodeToken,
+  digestAddress,
   type VoteSignature,
   questionsDigest,
   voteDigest,
@@ -201,15 +202,21 @@ export async function verifyLinkVoter(host: CoreHost, tx: LinkReader, row: Actio
 
 /** Returns the rights of a link's recipient. Throws as `verifyLinkVoter` does, except SELF_APPROVAL. */
 async function readLinkRights(host: CoreHost, tx: LinkReader, row: ActionRow, token: string): Promise<Rights> {
-  const principal = readClaims(token).approver;
+  const { approver: principal, address } = readClaims(token);
   assertToken(checkToken("link", token, approvalTokenClaims(row, principal, null), createLinkMac(host)));
   const id = userOfPrincipal(principal) ?? "";
-  if (!host.channels.notifiesUser(await readChannels(tx, row), id, tx.state(userState))) {
+  const addresses = host.channels.addressesOfUser(await readChannels(tx, row), id, tx.state(userState));
+  if (addresses.length === 0)
     throw new Refusal(
       "TOKEN_INVALID",
       `the link was sent to ${principal}, who is no longer in a channel of this decision; vote with a key, or ask the operator`,
     );
-  }
+  // The earlier address, such as a mailbox or a Slack account, can belong to another person by now.
+  if (!addresses.some(({ notifier, to }) => digestAddress(notifier, to) === address))
+    throw new Refusal(
+      "TOKEN_INVALID",
+      `the link was sent to an earlier address of ${principal}; use a newer message, or sign in and vote in the console`,
+    );
   const rights = await host.keys.rightsOf(tx, id);
   if (rights === null) throw new Refusal("TOKEN_INVALID", `the link was sent to ${principal}, a deactivated user`);
   if (!rights.hasScope("approvals:decide"))
@@ -265,7 +272,7 @@ export async function findLinkedAction(tx: Pick<StorageReader, "action">, token:
 }
 
 /** Returns the claims of a link token without verifying them. */
-function readClaims(token: string): { action_id: string; approver: string } {
+function readClaims(token: string): { action_id: string; approver: string; address?: string } {
   const claims = decodeToken("link", token);
   if (claims === null) throw tokenError("malformed");
   return claims;

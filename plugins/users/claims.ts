@@ -53,33 +53,93 @@ function readVerifiedEmail({ name, email_domains: domains }: ProviderOptions, cl
 }
 
 /**
+ * Returns true if the configuration maps groups of the provider. Then a person without groups has no rights, because
+ * otherwise people could leave out the groups that limit them, for example by a change of the scopes in the address.
+ */
+function needsGroups({ groups, roles }: ProviderOptions): boolean {
+  return Object.keys(groups).length > 0 || Object.keys(roles).length > 0;
+}
+
+/** Returns true if the configuration maps groups of the provider, and the claims do not contain them. */
+export function lacksGroups(provider: ProviderOptions, claims: Claims): boolean {
+  return !provider.scim && needsGroups(provider) && namesIn(provider, claims) === null;
+}
+
+/**
  * Maps group names of the provider to the configured groups and roles. Adds the roles in `everyone`. Sorted, without
  * duplicates.
+ * @param names null if the provider did not send the groups. If the configuration maps groups, the person then has no
+ * rights
  */
 export function mapProviderGroups(
   provider: ProviderOptions,
-  names: readonly string[],
+  names: readonly string[] | null,
 ): Pick<Profile, "groups" | "roles"> {
+  if (names === null && needsGroups(provider)) return { groups: [], roles: [] };
   const mapped = <T>(map: Readonly<Record<string, readonly T[]>>): T[] =>
-    names.flatMap((name) => (Object.hasOwn(map, name) ? (map[name] ?? []) : []));
+    (names ?? []).flatMap((name) => (Object.hasOwn(map, name) ? (map[name] ?? []) : []));
   return {
     groups: [...new Set(mapped(provider.groups))].sort(),
     roles: [...new Set([...provider.everyone, ...mapped(provider.roles)])].sort(),
   };
 }
 
-function namesIn({ name, groups_claim }: ProviderOptions, claims: Claims): string[] {
-  const value = Object.hasOwn(claims, groups_claim) ? claims[groups_claim] : undefined;
+/**
+ * Returns the group names in the claim; null if the claim is absent. The claim is a name, a list of names, or an object
+ * with an object for each name, as Zitadel sends roles.
+ */
+function namesIn({ name, groups_claim }: ProviderOptions, claims: Claims): string[] | null {
+  const value = findClaim(claims, groups_claim);
   const references = claims["_claim_names"];
-  if (value === undefined && typeof references === "object" && references !== null && groups_claim in references)
+  const [top = ""] = claimPath(groups_claim);
+  if (value === undefined && typeof references === "object" && references !== null && top in references)
     throw invalid(
       `${name} sent a reference instead of the claim "${groups_claim}", because the user has too many groups; limit the groups that it sends`,
     );
-  const list: unknown[] = value === undefined || value === null ? [] : Array.isArray(value) ? value : [value];
+  if (value === undefined || value === null) return null;
+  const list: unknown[] = isRoleObject(value) ? Object.keys(value) : Array.isArray(value) ? value : [value];
   return list.map((each) => {
     if (typeof each !== "string") throw invalid(`the claim "${groups_claim}" of ${name} is not a list of names`);
     return each;
   });
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const isRoleObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  isObject(value) && Object.values(value).every(isObject);
+
+/** Returns the members that lead to a claim. A name that begins with a slash is a JSON Pointer (RFC 6901). */
+function claimPath(name: string): string[] {
+  if (!name.startsWith("/")) return [name];
+  return name
+    .slice(1)
+    .split("/")
+    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
+}
+
+/** Returns the value of a claim by its name or JSON Pointer; undefined if it is absent. */
+export function findClaim(claims: Claims, name: string): unknown {
+  return claimPath(name).reduce<unknown>(
+    (value, member) => (isObject(value) && Object.hasOwn(value, member) ? value[member] : undefined),
+    claims,
+  );
+}
+
+/**
+ * Adds claims of the userinfo endpoint to those of the ID token. The claims of the ID token take precedence, because it
+ * is signed, and only they identify the person.
+ * @param wanted names of claims that can come from the endpoint although the ID token has another part of the same object
+ */
+export function mergeClaims(ofToken: Claims, ofEndpoint: Claims, wanted: readonly string[]): Claims {
+  const { oid: _, ...about } = ofEndpoint;
+  const merged: Record<string, unknown> = { ...about, ...ofToken };
+  for (const name of wanted) {
+    const [top = ""] = claimPath(name);
+    if (findClaim(ofToken, name) === undefined && findClaim(about, name) !== undefined) merged[top] = about[top];
+  }
+  return merged;
 }
 
 /** Returns at most 100 characters of the string, without control and format characters; null if nothing remains. */

@@ -6,7 +6,15 @@ import type {
   RegistrationResponseJSON,
 } from "@simplewebauthn/server";
 import { Refusal, toRfc3339 } from "../../src/plugin.ts";
-import { type CoreHost, utf8, fromBase64Url, type Passkey, toBase64Url, type User } from "../../src/core.ts";
+import {
+  type CoreHost,
+  utf8,
+  fromBase64Url,
+  parseCoseKey,
+  type Passkey,
+  toBase64Url,
+  type User,
+} from "../../src/core.ts";
 import { assertChallenge, createChallenge } from "./challenges.ts";
 import { ERRORS } from "./user-errors.ts";
 import type { Site } from "./site.ts";
@@ -67,6 +75,12 @@ export async function verifyRegistration(
   );
   if (registrationInfo === undefined) throw invalid("it is not verified");
   const { id, publicKey, counter } = registrationInfo.credential;
+  try {
+    parseCoseKey(publicKey);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw invalid(error.message);
+  }
   return {
     passkey: {
       id,

@@ -18,7 +18,7 @@ import {
 import { Refusal } from "../../src/plugin.ts";
 import { assertChallenge, createChallenge, useChallenge } from "./challenges.ts";
 import { recordUser } from "./user-changes.ts";
-import { type Claims, type Profile, readProfile } from "./claims.ts";
+import { type Claims, lacksGroups, type Profile, readProfile } from "./claims.ts";
 import { readCookies, setCookie, cookieName } from "./cookies.ts";
 import { ERRORS } from "./user-errors.ts";
 import type { CallbackBinding, Provider } from "./provider.ts";
@@ -64,6 +64,12 @@ export async function finishProviderSignIn(
   const value = findSignInCookie(host, provider, readCookies(request, cookieName(COOKIE, site)), state);
   const { claims, sid, refresh_token } = await provider.finish(site.origin, search, bindingOf(host, state));
   const profile = readProfile(provider.options, claims);
+  if (lacksGroups(provider.options, claims))
+    host.log.warn("a provider did not send the groups of a person, who therefore has no rights", {
+      provider: provider.options.id,
+      claim: provider.options.groups_claim,
+      subject: String(claims["sub"]).slice(0, 100),
+    });
   const id = host.newId();
   return host.ledger.transact(async (tx) => {
     await useChallenge(host, tx, state);

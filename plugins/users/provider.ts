@@ -4,7 +4,7 @@
  */
 import type { CoreHost } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
-import type { Claims } from "./claims.ts";
+import { type Claims, findClaim, mergeClaims } from "./claims.ts";
 import { ERRORS } from "./user-errors.ts";
 import type { Configuration, JWTPayload, JWTVerifyGetKey } from "./openid.ts";
 import type { ProviderOptions } from "./user-options.ts";
@@ -95,13 +95,15 @@ export class Provider {
       const claims: Claims = { ...tokens.claims() };
       const sid = typeof claims["sid"] === "string" ? claims["sid"] : null;
       const arrival = { claims, sid, refresh_token: tokens.refresh_token ?? null };
-      const { name_claim, groups_claim, scim } = this.options;
-      const isComplete = scim || [name_claim, groups_claim].every((name) => Object.hasOwn(claims, name));
+      const { name_claim, groups_claim, email_domains, scim } = this.options;
+      const wanted = [
+        ...(scim ? [] : [name_claim, groups_claim]),
+        ...(email_domains.length > 0 ? ["email", "email_verified"] : []),
+      ];
+      const isComplete = wanted.every((name) => findClaim(claims, name) !== undefined);
       if (isComplete || configuration.serverMetadata().userinfo_endpoint === undefined) return arrival;
       const more = await fetchUserInfo(configuration, tokens.access_token, claims["sub"] as string);
-      // The claims of the ID token take precedence, because it is signed. Only they identify the person.
-      const { oid: _, ...about } = more;
-      return { ...arrival, claims: { ...about, ...claims } };
+      return { ...arrival, claims: mergeClaims(claims, more, wanted) };
     });
   }
 

@@ -33,6 +33,7 @@ export const ERRORS = defineErrors("users", {
   SCIM_FILTER_INVALID: [400, "The SCIM filter is not supported"],
   SCIM_IMMUTABLE: [400, "The SCIM attribute cannot be changed"],
   SCIM_NOT_FOUND: [404, "No such SCIM resource"],
+  SCIM_OTHER_PROVIDER: [403, "The key belongs to another provider"],
   SCIM_CONFLICT: [409, "The SCIM resource already exists"],
   DELEGATION_INVALID: [422, "The delegation is not possible"],
   DELEGATION_NOT_FOUND: [404, "No such delegation"],

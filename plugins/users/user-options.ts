@@ -34,7 +34,8 @@ export const ProviderOptions = Type.Object(
     groups_claim: Type.String({
       default: "groups",
       minLength: 1,
-      description: "Claim with a name or a list of names, which `groups` and `roles` map.",
+      description:
+        "Claim with a name or a list of names, which `groups` and `roles` map. A JSON Pointer, such as `/realm_access/roles`, names a nested claim.",
     }),
     groups: Type.Record(Type.String(), Type.Array(Type.String({ minLength: 1, maxLength: 100 })), {
       default: {},
@@ -67,10 +68,20 @@ export const ProviderOptions = Type.Object(
       description:
         "The provider creates, changes and deactivates its users here with SCIM. Then no one else of the provider can sign in, and claims change nothing.",
     }),
+    scim_keys: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 100 }), {
+        minItems: 1,
+        maxItems: 20,
+        uniqueItems: true,
+        description:
+          "Ids of the API keys with which the provider's SCIM client may act. Default: every key with the scope `users:provision`, if no other provider has `scim`; else none.",
+      }),
+    ),
     everyone: Type.Array(Roles.items, {
       default: [],
       uniqueItems: true,
-      description: "Roles of everyone who can sign in at the provider.",
+      description:
+        "Roles of everyone who can sign in at the provider. If `groups` or `roles` are set, a person whose groups the provider does not send has no role.",
     }),
   },
   closed,

@@ -101,8 +101,6 @@ export interface Groups {
    * @param users the users of the same moment, which determine to whom the members of the configuration refer
    */
   of(principal: string, users: Users): readonly string[];
-  /** Whether a group has limits. */
-  readonly hasLimits: boolean;
   /**
    * Returns true if members of the group can see and approve actions of this agent and tool. A group without limits
    * covers all actions.
@@ -197,10 +195,14 @@ export interface Processes {
 export interface Channels {
   names(): readonly string[];
   /**
-   * Returns true if one of these channels, or a channel that they escalate to, notifies this user.
+   * Returns the addresses at which these channels, and the channels that they escalate to, notify this user.
    * @param users the users of the same moment
    */
-  notifiesUser(named: readonly string[], id: string, users: Users): boolean;
+  addressesOfUser(
+    named: readonly string[],
+    id: string,
+    users: Users,
+  ): readonly { readonly notifier: string; readonly to: string }[];
   /** Returns the names of the channels that notify this user through this notifier. */
   channelsOfUser(notifier: string, id: string, users: Users): string[];
 }

@@ -193,9 +193,9 @@ export function createChannels(channels: () => ReadonlyMap<string, Channel>): Ch
     resolveRecipient(users, recipient)?.person === principalOfUser(id);
   return {
     names: () => [...channels().keys()],
-    notifiesUser: (named, id, users) =>
-      listReachableChannels(channels(), named).some(({ recipients }) =>
-        recipients.some((recipient) => isOf(recipient, id, users)),
+    addressesOfUser: (named, id, users) =>
+      listReachableChannels(channels(), named).flatMap(({ recipients }) =>
+        recipients.filter((recipient) => isOf(recipient, id, users)),
       ),
     channelsOfUser: (notifier, id, users) =>
       [...channels().values()]

@@ -38,7 +38,7 @@ import { decodeQuestions } from "../domain/questions.ts";
 import { toHex } from "../domain/hash.ts";
 import { principalOfKey } from "../domain/principals.ts";
 import { toRfc3339 } from "../domain/time.ts";
-import { makeToken, type ComputeMac } from "../domain/tokens.ts";
+import { digestAddress, makeToken, type ComputeMac } from "../domain/tokens.ts";
 import type { Groups } from "../contract/core-host.ts";
 import type { Users } from "../domain/users.ts";
 import { readPrincipalNames } from "../identity/principal-names.ts";
@@ -83,6 +83,7 @@ type CommonMembers = Omit<ThrottleMessage, "kind" | "person" | "throttle"> & { p
  */
 interface RequestSubject {
   kind: ApprovalMessage["kind"];
+  notifier: string;
   action: ActionRow;
   votes: readonly ApprovalRow[];
   set: CompiledPolicySet;
@@ -153,13 +154,13 @@ class StoredMessageBuilder implements MessageBuilder {
         return { obsoleteReason: "the channel gets digests, and no message of its own was sent for the request" };
       return { ...common, kind: row.kind, reference: request.reference };
     }
-    return this.buildRequest(common, { kind: row.kind, action, votes, set, request });
+    return this.buildRequest(common, { kind: row.kind, notifier: row.notifier, action, votes, set, request });
   }
 
   /** Builds a request for approval, or a reminder of one. */
   private async buildRequest(
     common: CommonMembers,
-    { kind, action, votes, set, request }: RequestSubject,
+    { kind, notifier, action, votes, set, request }: RequestSubject,
   ): Promise<Message | ObsoleteMessage> {
     const { storage, clock } = this.options;
     if (action.status !== "pending_approval" || (action.expires_at ?? 0) <= clock())
@@ -174,13 +175,13 @@ class StoredMessageBuilder implements MessageBuilder {
       ...common,
       action: { ...common.action, grants },
       kind,
-      link: this.linkTo(action, person),
+      link: this.linkTo(action, person, notifier, common.to),
       others: [],
       reference: request?.reference ?? null,
     };
   }
 
-  private linkTo(action: ActionRow, principal: string | null): string {
+  private linkTo(action: ActionRow, principal: string | null, notifier: string, to: string): string {
     const url = this.options.publicUrl();
     if (action.plan_id !== null) return `${url}/#/plans/${action.plan_id}`;
     if (principal === null) return `${url}/approve#${action.id}`;
@@ -189,6 +190,7 @@ class StoredMessageBuilder implements MessageBuilder {
       request_hash: effectiveRequestHash(action),
       approver: principal,
       expires_at: action.expires_at ?? 0,
+      address: digestAddress(notifier, to),
     };
     return `${url}/approve#${makeToken("link", claims, this.options.mac)}`;
   }

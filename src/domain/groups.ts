@@ -12,6 +12,8 @@ export interface GroupLimits {
   tools: readonly string[] | null;
   /** The exact name of the agent that a key is bound to. Other agents are outside the limits. */
   agent_id?: string;
+  /** The id of the only key or user whose submissions are within the limits. */
+  submitted_by?: string;
   /** Limits that apply in addition, such as the limits of a delegation. */
   also?: GroupLimits;
 }
@@ -24,10 +26,11 @@ export interface GroupDefinition {
   tools?: readonly string[];
 }
 
-/** Agent and tool of an action. An entry without an action has no tool. */
+/** Agent, tool and submitter of an action. An entry without an action has no tool. */
 export interface GroupSubject {
   agent_id: string | null;
   tool?: string | null;
+  submitted_by?: string | null;
 }
 
 /**
@@ -41,7 +44,8 @@ export function isWithinLimits({ agents, tools, also, ...bound }: GroupLimits, s
   const matches = (patterns: readonly string[] | null, name: string | null): boolean =>
     patterns === null || (name !== null && matchesAny(patterns, foldName(name)));
   const isAgent = bound.agent_id === undefined || bound.agent_id === agent_id;
-  const isWithin = isAgent && matches(agents, agent_id) && matches(tools, tool);
+  const isSubmitter = bound.submitted_by === undefined || bound.submitted_by === subject.submitted_by;
+  const isWithin = isAgent && isSubmitter && matches(agents, agent_id) && matches(tools, tool);
   return isWithin && (also === undefined || isWithinLimits(also, subject));
 }
 

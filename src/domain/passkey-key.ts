@@ -1,5 +1,5 @@
 /** Public keys of passkeys: COSE keys (RFC 9052) for ES256, EdDSA with Ed25519, and RS256. */
-import { toBase64Url } from "./hash.ts";
+import { fromBase64Url, toBase64Url, toHex } from "./hash.ts";
 
 type CoseMap = Map<number, number | Uint8Array>;
 
@@ -15,11 +15,52 @@ export function parseCoseKey(coseKey: Uint8Array): PasskeyKey {
   const [type, algorithm, curve] = [map.get(1), map.get(3), map.get(-1)];
   if (type === 2 && algorithm === -7 && curve === 1)
     return { algorithm: "ES256", jwk: { kty: "EC", crv: "P-256", x: bytes(map, -2), y: bytes(map, -3) } };
-  if (type === 1 && algorithm === -8 && curve === 6)
-    return { algorithm: "EdDSA", jwk: { kty: "OKP", crv: "Ed25519", x: bytes(map, -2) } };
-  if (type === 3 && algorithm === -257)
-    return { algorithm: "RS256", jwk: { kty: "RSA", n: bytes(map, -1), e: bytes(map, -2) } };
+  if (type === 1 && algorithm === -8 && curve === 6) {
+    const x = bytes(map, -2);
+    assertEd25519Key(x);
+    return { algorithm: "EdDSA", jwk: { kty: "OKP", crv: "Ed25519", x } };
+  }
+  if (type === 3 && algorithm === -257) {
+    const [n, e] = [bytes(map, -1), bytes(map, -2)];
+    assertRsaKey(n, e);
+    return { algorithm: "RS256", jwk: { kty: "RSA", n, e } };
+  }
   throw new RangeError("the COSE key is not ES256, EdDSA or RS256");
+}
+
+/** The exponent 65537, which all authenticators use. With others, such as 1, signatures can be forged. */
+const RSA_EXPONENT = "AQAB";
+const MIN_RSA_BYTES = 256;
+
+/** Throws RangeError for an RSA key with another exponent, or with a modulus that is even or shorter than 2048 bits. */
+function assertRsaKey(n: string, e: string): void {
+  const modulus = fromBase64Url(n);
+  if (e !== RSA_EXPONENT) throw new RangeError("the exponent of the RSA key is not 65537");
+  const isLong = modulus.length > MIN_RSA_BYTES || (modulus.length === MIN_RSA_BYTES && (modulus[0] as number) >= 0x80);
+  if (!isLong || ((modulus.at(-1) as number) & 1) === 0)
+    throw new RangeError("the modulus of the RSA key is even, or shorter than 2048 bits");
+}
+
+/**
+ * The points of small order on Ed25519, without the sign bit, in hex. With such a key, one signature can be valid for
+ * many messages.
+ */
+const SMALL_ORDER = [
+  "00".repeat(32),
+  `01${"00".repeat(31)}`,
+  "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+  "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+  `ec${"ff".repeat(30)}7f`,
+  `ed${"ff".repeat(30)}7f`,
+  `ee${"ff".repeat(30)}7f`,
+];
+
+/** Throws RangeError for a key of small order. */
+function assertEd25519Key(x: string): void {
+  const point = fromBase64Url(x).slice();
+  if (point.length !== 32) throw new RangeError("the Ed25519 key does not have 32 bytes");
+  point[31] = (point[31] as number) & 0x7f;
+  if (SMALL_ORDER.includes(toHex(point))) throw new RangeError("the Ed25519 key is a point of small order");
 }
 
 function bytes(map: CoseMap, label: number): string {
@@ -55,6 +96,7 @@ function parseCoseMap(encoded: Uint8Array): CoseMap {
   if (major !== 5) throw new RangeError("the COSE key is not a map");
   for (let i = 0; i < size; i++) {
     const label = integer(head());
+    if (map.has(label)) throw new RangeError(`the COSE key has two values under ${label}`);
     const item = head();
     map.set(label, item.major === 2 ? next(item.value) : integer(item));
   }

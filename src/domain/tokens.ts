@@ -3,13 +3,14 @@
  * HMAC also covers the request hash, the questions and the preview. The service can create the same token again.
  *
  *   apt1_<base64url of canonical JSON [action_id, approver, expires_at]>.<base64url HMAC-SHA256>
+ *   apl1_<base64url of canonical JSON [action_id, approver, expires_at, address]>.<base64url HMAC-SHA256>
  *
  * An approval token (`apt1_`) is valid only together with the approver's key. A link token (`apl1_`) is sent to one
  * person and is valid without a key. A plan token (`apn1_`) has the plan instead of the action, and the digest of its
  * list of actions instead of the request hash. No kind of token can be derived from another.
  */
 import { canonicalBytes } from "./canonical.ts";
-import { equalBytes, fromBase64Url, toBase64Url } from "./hash.ts";
+import { equalBytes, fromBase64Url, sha256Hex, toBase64Url } from "./hash.ts";
 
 type TokenKind = "approval" | "link" | "plan";
 
@@ -32,6 +33,16 @@ export interface TokenClaims {
   /** The principal that the token was created for. */
   approver: string;
   expires_at: number;
+  /** In links: `digestAddress` of the address to which the link was sent. */
+  address?: string;
+}
+
+/** The part of a token that its holder can read. */
+type ReadableClaims = Pick<TokenClaims, "action_id" | "approver" | "expires_at" | "address">;
+
+/** Returns the digest of a person's address, such as a mailbox, to which a notifier sends links. */
+export function digestAddress(notifier: string, to: string): string {
+  return sha256Hex(canonicalBytes([notifier, to])).slice(0, 32);
 }
 
 export type ComputeMac = (message: Uint8Array) => Uint8Array;
@@ -46,19 +57,22 @@ function computeMac(kind: TokenKind, claims: TokenClaims, mac: ComputeMac): Uint
       claims.preview ?? null,
       claims.approver,
       claims.expires_at,
+      claims.address ?? null,
     ]),
   );
 }
 
+const payloadOf = ({ action_id, approver, expires_at, address }: ReadableClaims): string =>
+  toBase64Url(canonicalBytes([action_id, approver, expires_at, ...(address === undefined ? [] : [address])]));
+
 export function makeToken(kind: TokenKind, claims: TokenClaims, mac: ComputeMac): string {
-  const payload = toBase64Url(canonicalBytes([claims.action_id, claims.approver, claims.expires_at]));
-  return `${FORMS[kind].prefix}${payload}.${toBase64Url(computeMac(kind, claims, mac))}`;
+  return `${FORMS[kind].prefix}${payloadOf(claims)}.${toBase64Url(computeMac(kind, claims, mac))}`;
 }
 
 export type TokenCheckResult = "ok" | "malformed" | "altered" | "other_action" | "other_approver";
 
 /**
- * Checks that `token` matches exactly these claims. Does not compare `expires_at` with the clock: it is the action's
+ * Checks that `token` matches exactly these claims, and that its address is genuine. Does not compare `expires_at` with the clock: it is the action's
  * deadline, which the update that records the vote checks.
  */
 export function checkToken(kind: TokenKind, token: string, expected: TokenClaims, mac: ComputeMac): TokenCheckResult {
@@ -74,6 +88,7 @@ export function checkToken(kind: TokenKind, token: string, expected: TokenClaims
     preview: expected.preview ?? null,
     approver: parts.approver,
     expires_at: parts.expires_at,
+    ...(parts.address === undefined ? {} : { address: parts.address }),
   };
   if (!equalBytes(parts.mac, computeMac(kind, claimed, mac))) return "altered";
   if (parts.approver !== expected.approver) return "other_approver";
@@ -87,22 +102,20 @@ function hasTokenPrefix(kind: TokenKind, token: string): boolean {
 }
 
 /** Decodes a token's claims without verifying them; returns null for a malformed token. */
-export function decodeToken(
-  kind: TokenKind,
-  token: string,
-): { action_id: string; approver: string; expires_at: number; mac: Uint8Array } | null {
+export function decodeToken(kind: TokenKind, token: string): (ReadableClaims & { mac: Uint8Array }) | null {
   if (!hasTokenPrefix(kind, token) || token.length > 2048) return null;
   const [payload, signature, ...rest] = token.slice(FORMS[kind].prefix.length).split(".");
   if (payload === undefined || signature === undefined || rest.length > 0) return null;
   try {
     const mac = fromBase64Url(signature);
     const claims: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(fromBase64Url(payload)));
-    if (!Array.isArray(claims) || claims.length !== 3 || mac.length !== 32) return null;
-    const [action_id, approver, expires_at] = claims as unknown[];
+    if (!Array.isArray(claims) || claims.length !== (kind === "link" ? 4 : 3) || mac.length !== 32) return null;
+    const [action_id, approver, expires_at, address] = claims as unknown[];
     if (typeof action_id !== "string" || typeof approver !== "string" || typeof expires_at !== "number") return null;
+    if (kind === "link" && typeof address !== "string") return null;
+    const readable = { action_id, approver, expires_at, ...(typeof address === "string" ? { address } : {}) };
     // Accept only the canonical form. Values such as lone surrogates and 1e400 have no canonical form.
-    if (toBase64Url(canonicalBytes([action_id, approver, expires_at])) !== payload) return null;
-    return { action_id, approver, expires_at, mac };
+    return payloadOf(readable) === payload ? { ...readable, mac } : null;
   } catch {
     return null;
   }

@@ -26,6 +26,20 @@ export function canSee(
     : visibility.key_id === subject.submitted_by;
 }
 
+/**
+ * Returns true if the credential can see actions of this agent, of some tool. A credential that sees its own submissions
+ * only is not limited to agents.
+ */
+export function canSeeAgent(visibility: Visibility, agentId: string): boolean {
+  if ("within" in visibility) return visibility.within.some((limits) => includesAgent(limits, agentId));
+  return !("agent_id" in visibility) || visibility.agent_id === agentId;
+}
+
+function includesAgent({ also, ...limits }: GroupLimits, agentId: string): boolean {
+  const { submitted_by: _, ...ofAgent } = { ...limits, tools: null };
+  return isWithinLimits(ofAgent, { agent_id: agentId }) && (also === undefined || includesAgent(also, agentId));
+}
+
 /** The actions that groups or a delegation let their members see. */
 export type GroupVisibility = { all: true } | { within: readonly GroupLimits[] };
 

@@ -27,7 +27,6 @@ export function createGroupService(
   };
   return {
     rotas,
-    hasLimits: limits.size > 0,
     onCall(principal, at, users) {
       const members = memberKeysOf(principal, users);
       const isOnCall = (rota: Rota): boolean => members.includes(memberKey(shiftAt(rota, at)?.member ?? "") ?? "");

@@ -259,7 +259,12 @@ function ownerLimits({ owner, agent_id }: KeyParts, groups: Groups, users: Users
     return [{ allows: () => false, groups: [], visibility: { within: [] } }];
   const rights = rightsOfUser(user, groups, users);
   const allows = (scope: Scope): boolean => ownerAllows(rights.hasScope, agent_id, scope);
-  return [{ allows, groups: null, visibility: groups.visibility(rights.groups) }];
+  return [{ allows, groups: null, visibility: visibilityToPass(rights, groups) }];
+}
+
+/** Returns the actions that keys of a user can see besides their own submissions: none if the user cannot read actions. */
+function visibilityToPass({ hasScope: may, groups: memberOf }: Rights, groups: Groups): GroupVisibility {
+  return may("actions:read") ? groups.visibility(memberOf) : { within: [] };
 }
 
 /**
@@ -273,16 +278,18 @@ function makerLimits({ created_by }: KeyRow, directory: Directory, groups: Group
     if (user !== undefined) {
       const rights = rightsOfUser(user, groups, users);
       const allows = user.ended_at === null ? rights.hasScope : () => false;
-      return [{ allows, groups: rights.groups, visibility: groups.visibility(rights.groups) }];
+      return [{ allows, groups: rights.groups, visibility: visibilityToPass(rights, groups) }];
     }
     const ofOwner = ownerLimits(maker, groups, users);
     const allows = (scope: Scope): boolean =>
       hasScope(maker.scopes, scope) && ofOwner.every((limit) => limit.allows(scope));
     if (allows("admin")) return [];
     const memberOf = groups.of(principalOfKey(maker), users);
+    // A bound key makes only keys of its own agent, whose actions it can see.
+    const seesMore = allows("actions:read") || maker.agent_id !== null;
     const visibility = ofOwner
       .map((limit) => limit.visibility)
-      .reduce(intersectVisibility, groups.visibility(memberOf));
+      .reduce(intersectVisibility, seesMore ? groups.visibility(memberOf) : { within: [] });
     return [{ allows, groups: memberOf, visibility }];
   });
 }

@@ -221,7 +221,7 @@ export function rightsOfUser(user: User, groups: Groups, users: Users): Rights {
 
 /**
  * Returns the credential of an agent that acts for a user. In ledger entries, the user is the actor. The agent can see
- * only actions that this user submitted.
+ * only actions that it submitted for this user, and not those of the user's other agents.
  * @param rights the rights of the user
  */
 function createAgentCredential(
@@ -237,7 +237,8 @@ function createAgentCredential(
     principal,
     groups,
     roles,
-    visibility: { key_id: key.id },
+    // The user's agents share the user's id, so also compare the agent.
+    visibility: { within: [{ agents: null, tools: null, agent_id: agentId, submitted_by: key.id }] },
     workload,
     hasScope: (scope) => hasScope(SCOPE_PRESETS.agent, scope),
   };

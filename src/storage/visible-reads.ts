@@ -16,11 +16,19 @@ import type {
 } from "../contract/storage.ts";
 import type { VisibleFilter, VisibleReads } from "../contract/visible-reads.ts";
 import { decodeEntry, type DecisionEntry } from "../domain/entries.ts";
+import type { GroupLimits } from "../domain/groups.ts";
 import { canSee, type StoredVisibility, type Visibility } from "../domain/visibility.ts";
 import { countActions } from "./log/count-actions.ts";
 
 const PAGE = 200;
 const ALL: StoredVisibility = { all: true };
+
+/** Returns the narrowest filter of the store that includes everything within the limits. */
+function storedVisibility({ within: [first, ...others] }: { within: readonly GroupLimits[] }): StoredVisibility {
+  const submitter = first?.submitted_by;
+  const isOnly = submitter !== undefined && others.every(({ submitted_by }) => submitted_by === submitter);
+  return isOnly ? { key_id: submitter } : ALL;
+}
 
 type Reader = Pick<StorageReader, "actions" | "pendingActions" | "pendingCount" | "analytics" | "decisions">;
 
@@ -54,7 +62,7 @@ export function createVisibleReads(reader: Reader, yieldTurn: () => Promise<void
       (last, limit) =>
         reader.actions({
           ...rest,
-          visibility: ALL,
+          visibility: storedVisibility(visibility),
           limit,
           ...(last === null ? {} : { before_seq: last.decision_seq }),
         }),
@@ -74,7 +82,7 @@ export function createVisibleReads(reader: Reader, yieldTurn: () => Promise<void
       limit,
       (last, size) =>
         reader.pendingActions(
-          ALL,
+          storedVisibility(visibility),
           last === null ? after : { expires_at: last.expires_at ?? 0, decision_seq: last.decision_seq },
           size,
           contains,

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync, sign, type KeyObject } from "node:crypto";
 import { test } from "node:test";
+import { parseCoseKey } from "../../src/domain/passkey-key.ts";
 import { verifyPasskeySignature } from "../../src/identity/passkey-signature.ts";
 
 const MESSAGE = new TextEncoder().encode("what was shown");
@@ -51,6 +52,38 @@ for (const [name, { key, signature }] of Object.entries(KINDS))
     for (const [other, { key: otherKey }] of Object.entries(KINDS))
       if (other !== name) assert.equal(verifyPasskeySignature(otherKey, MESSAGE, signature), false, other);
   });
+
+test("a key with which anyone can make valid signatures is refused", () => {
+  const modulus = member(rsa.publicKey, "n");
+  const even = Buffer.from(modulus);
+  even[255] = (even[255] as number) & 0xfe;
+  const ofRsa = (n: Buffer, e: number[]): Buffer => cose([1, 3], [3, -257], [-1, n], [-2, Buffer.from(e)]);
+  const ofEd = (hex: string): Buffer => cose([1, 1], [3, -8], [-1, 6], [-2, Buffer.from(hex, "hex")]);
+  const small = generateKeyPairSync("rsa", { modulusLength: 1024 }).publicKey;
+  const keys: Record<string, Buffer> = {
+    "RSA with the exponent 1": ofRsa(modulus, [1]),
+    "RSA with the exponent 1 in three bytes": ofRsa(modulus, [0, 0, 1]),
+    "RSA with the exponent 3": ofRsa(modulus, [3]),
+    "RSA with an even modulus": ofRsa(even, [1, 0, 1]),
+    "RSA with 1024 bits": ofRsa(member(small, "n"), [1, 0, 1]),
+    "RSA with zeros before 1024 bits": ofRsa(Buffer.concat([Buffer.alloc(128), member(small, "n")]), [1, 0, 1]),
+    "Ed25519 with the identity": ofEd(`01${"00".repeat(31)}`),
+    "Ed25519 with the identity and the sign bit": ofEd(`01${"00".repeat(30)}80`),
+    "Ed25519 with a point of order 4": ofEd("00".repeat(32)),
+    "Ed25519 with a point of order 8": ofEd("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc85"),
+    "Ed25519 in a form that is not canonical": ofEd(`ee${"ff".repeat(31)}`),
+    "two values under one label": cose(
+      [1, 2],
+      [3, -7],
+      [-1, 1],
+      [-2, member(ec.publicKey, "x")],
+      [-2, member(ec.publicKey, "y")],
+      [-3, member(ec.publicKey, "y")],
+    ),
+  };
+  for (const [name, key] of Object.entries(keys)) assert.throws(() => parseCoseKey(key), RangeError, name);
+  for (const { key } of Object.values(KINDS)) parseCoseKey(key);
+});
 
 test("a malformed key, or one of another kind, verifies nothing", () => {
   const { signature } = KINDS["ES256"] ?? assert.fail();

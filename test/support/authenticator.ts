@@ -21,6 +21,8 @@ interface Circumstances {
   flags: number;
   type: string;
   userHandle: string;
+  /** The public key in COSE. */
+  publicKey: Buffer;
 }
 
 const PRESENT_AND_VERIFIED = 0x05;
@@ -42,9 +44,10 @@ export function createAuthenticator(origin: string): Authenticator {
         challenge: options.challenge,
         flags: PRESENT_AND_VERIFIED,
         type: "webauthn.create",
+        publicKey: coseKey(publicKey),
         ...change,
       };
-      const attested = Buffer.concat([Buffer.alloc(16), Buffer.from([0, id.length]), id, coseKey(publicKey)]);
+      const attested = Buffer.concat([Buffer.alloc(16), Buffer.from([0, id.length]), id, at.publicKey]);
       const authData = Buffer.concat([header(at, authenticator.counter, at.flags | ATTESTED), attested]);
       return {
         id: authenticator.id,

@@ -117,27 +117,39 @@ export function readMemberIds(value: JsonValue | undefined): string[] {
   );
 }
 
-interface Filter {
+export interface Comparison {
+  /** Name in lowercase, without the schema's URN. */
   attribute: string;
-  value: string;
+  value: string | boolean;
 }
 
+/** Matches the first comparison of a filter, or `and` with the next one. */
+const COMPARISON = /(?:^\s*|\s+and\s+)(\S+)\s+eq\s+("(?:[^"\\]|\\.)*"|true|false)/giy;
+
 /**
- * Parses `attribute eq "value"`, the only supported filter. Throws USERS_SCIM_FILTER_INVALID.
+ * Parses comparisons of the form `attribute eq "value"` that are joined by `and`, the only supported filters. Throws
+ * USERS_SCIM_FILTER_INVALID.
  * @param attributes names of the supported attributes, in lowercase
- * @example parseFilter('userName eq "ada"', ["username"]) // { attribute: "username", value: "ada" }
+ * @example parseFilter('userName eq "ada"', ["username"]) // [{ attribute: "username", value: "ada" }]
  */
-export function parseFilter(text: string, attributes: readonly string[]): Filter {
-  const [, path = "", quoted = ""] = /^\s*(\S+)\s+eq\s+("(?:[^"\\]|\\.)*")\s*$/i.exec(text) ?? [];
-  const attribute = normalizeAttributePath(path);
-  try {
-    if (attributes.includes(attribute)) return { attribute, value: JSON.parse(quoted) as string };
-  } catch {
-    // The value has an invalid escape. The error is thrown below.
-  }
+export function parseFilter(text: string, attributes: readonly string[]): Comparison[] {
+  const matches = [...text.matchAll(COMPARISON)];
+  const comparisons = matches.flatMap(([, path = "", literal = ""]): Comparison[] => {
+    const attribute = normalizeAttributePath(path);
+    try {
+      const value = JSON.parse(literal.startsWith('"') ? literal : literal.toLowerCase()) as Comparison["value"];
+      return attributes.includes(attribute) ? [{ attribute, value }] : [];
+    } catch {
+      // The value has an invalid escape. The error is thrown below.
+      return [];
+    }
+  });
+  const end = matches.reduce((_, match) => match.index + match[0].length, 0);
+  if (comparisons.length > 0 && comparisons.length === matches.length && text.slice(end).trim() === "")
+    return comparisons;
   throw new Refusal(
     ERRORS.SCIM_FILTER_INVALID,
-    `the filter must be \`<attribute> eq "<value>"\` with one of ${attributes.join(", ")}; got \`${text.slice(0, 200)}\``,
+    `the filter must be \`<attribute> eq "<value>"\` with one of ${attributes.join(", ")}, or several of these joined by \`and\`; got \`${text.slice(0, 200)}\``,
   );
 }
 

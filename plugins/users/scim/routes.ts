@@ -1,7 +1,7 @@
 /** SCIM 2.0 for users and groups, for the providers that have the option `scim`. */
 import { userState } from "../../../src/core.ts";
-import type { CoreHost, JsonObject } from "../../../src/core.ts";
-import { defineRoute, Refusal, type Reply, type Route, Type } from "../../../src/plugin.ts";
+import type { CoreHost, JsonObject, User } from "../../../src/core.ts";
+import { type Credential, defineRoute, Refusal, type Route, Type } from "../../../src/plugin.ts";
 import { ERRORS } from "../user-errors.ts";
 import type { ProviderOptions } from "../user-options.ts";
 import { SCOPES } from "../user-scopes.ts";
@@ -9,6 +9,7 @@ import { OPENAPI_TAG } from "../session-routes.ts";
 import type { Sessions } from "../sessions.ts";
 import { type ScimGroup, ScimGroups } from "./scim-groups.ts";
 import {
+  type Comparison,
   CONTENT_TYPE,
   GROUP_SCHEMA,
   parseFilter,
@@ -19,6 +20,7 @@ import {
   USER_SCHEMA,
   withScimErrors,
 } from "./messages.ts";
+import { RESOURCE_TYPES, SCHEMAS, SERVICE_PROVIDER_CONFIG } from "./discovery.ts";
 import { isSameName } from "./records.ts";
 import { readUser, readUserPatch, type ScimUser, ScimUsers } from "./scim-users.ts";
 
@@ -32,7 +34,7 @@ const ONE_QUERY = Type.Object(ATTRIBUTES, { additionalProperties: false });
 const LIST_QUERY = Type.Object(
   {
     filter: Type.Optional(
-      Type.String({ maxLength: 1000, description: 'One comparison, such as `userName eq "ada"`.' }),
+      Type.String({ maxLength: 1000, description: 'Comparisons such as `userName eq "ada"`, joined by `and`.' }),
     ),
     startIndex: Type.Optional(Type.Integer({ description: "Index of the first resource, from 1." })),
     count: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000, description: "Size of a page; default 100." })),
@@ -41,11 +43,12 @@ const LIST_QUERY = Type.Object(
   { additionalProperties: false },
 );
 const BODIES = ["application/json", CONTENT_TYPE];
+const READ_ERRORS = [ERRORS.SCIM_NOT_FOUND, ERRORS.SCIM_OTHER_PROVIDER];
 const CHANGE_ERRORS = [
+  ...READ_ERRORS,
   ERRORS.SCIM_INVALID,
   ERRORS.SCIM_PATH_INVALID,
   ERRORS.SCIM_IMMUTABLE,
-  ERRORS.SCIM_NOT_FOUND,
   ERRORS.SCIM_CONFLICT,
 ];
 
@@ -53,6 +56,12 @@ interface Endpoint {
   users: ScimUsers;
   groups: ScimGroups;
 }
+
+/**
+ * Returns the endpoint of a provider. Throws USERS_SCIM_NOT_FOUND if the configuration has no such provider, and
+ * USERS_SCIM_OTHER_PROVIDER if the key belongs to another provider.
+ */
+type FindEndpoint = (provider: string, credential: Credential) => Endpoint;
 
 export function scimRoutes(host: CoreHost, sessions: Sessions, providers: readonly ProviderOptions[]): Route[] {
   const endpoints = new Map(
@@ -63,19 +72,32 @@ export function scimRoutes(host: CoreHost, sessions: Sessions, providers: readon
         return [options.id, { users, groups: new ScimGroups(host, users) }] as const;
       }),
   );
-  const find = (provider: string): Endpoint => {
+  // A second provider must not change the users of the first with its own key.
+  const isOnly = endpoints.size === 1;
+  const find: FindEndpoint = (provider, credential) => {
     const endpoint = endpoints.get(provider);
     if (endpoint === undefined)
       throw new Refusal(ERRORS.SCIM_NOT_FOUND, `the configuration has no provider ${provider} with scim`);
+    const { scim_keys } = endpoint.users.options;
+    if (!(scim_keys ?? (isOnly ? [credential.key.id] : [])).includes(credential.key.id))
+      throw new Refusal(
+        ERRORS.SCIM_OTHER_PROVIDER,
+        `the key ${credential.key.id} is not a key of the provider ${provider}; list its id in the option \`scim_keys\` of the provider`,
+      );
     return endpoint;
   };
-  return [...userRoutes(host, find), ...groupRoutes(host, find), ...groupChangeRoutes(host, find), describeRoute(find)];
+  return [
+    ...userRoutes(host, find),
+    ...groupRoutes(host, find),
+    ...groupChangeRoutes(host, find),
+    ...describeRoutes(find),
+  ];
 }
 
 const path = (provider: string, rest: string): string => `/scim/v2/${provider}/${rest}`;
 const reply = (description: string) => ({ description, contentType: CONTENT_TYPE });
 
-function userRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route[] {
+function userRoutes(host: CoreHost, find: FindEndpoint): Route[] {
   const base = { tag: OPENAPI_TAG, scope: SCOPES.provision, errorContentType: CONTENT_TYPE };
   const render = (provider: string) => (each: ScimUser) => renderUser(provider, each);
   return [
@@ -87,17 +109,12 @@ function userRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route
       params: PROVIDER,
       query: LIST_QUERY,
       responses: { 200: reply("A SCIM list.") },
-      errors: [ERRORS.SCIM_FILTER_INVALID, ERRORS.SCIM_NOT_FOUND],
-      handle: ({ params: { provider }, query }) =>
+      errors: [ERRORS.SCIM_FILTER_INVALID, ...READ_ERRORS],
+      handle: ({ params: { provider }, query, credential }) =>
         withScimErrors(async () => {
-          const all = await find(provider).users.list();
-          const wanted =
-            query.filter === undefined ? null : parseFilter(query.filter, ["username", "externalid", "id"]);
-          const found = all.filter(({ user, record }) => {
-            if (wanted === null) return true;
-            if (wanted.attribute === "username") return isSameName(record.user_name, wanted.value);
-            return (wanted.attribute === "id" ? user.id : user.identities[0]?.subject) === wanted.value;
-          });
+          const all = await find(provider, credential).users.list();
+          const wanted = query.filter === undefined ? [] : parseFilter(query.filter, USER_FILTERS);
+          const found = all.filter((each) => wanted.every((comparison) => matchesUser(each, comparison)));
           return scimReply(200, renderPage(found, query, render(provider)));
         }),
     }),
@@ -112,7 +129,7 @@ function userRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route
       errors: CHANGE_ERRORS,
       handle: ({ params: { provider }, body, credential }) =>
         withScimErrors(async () => {
-          const done = await find(provider).users.create(credential, readUser(readScimBody(body)));
+          const done = await find(provider, credential).users.create(credential, readUser(readScimBody(body)));
           const Location = path(provider, `Users/${done.user.id}`);
           return scimReply(201, renderUser(provider, done), { Location });
         }),
@@ -125,10 +142,13 @@ function userRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route
       params: ONE,
       query: ONE_QUERY,
       responses: { 200: reply("The user.") },
-      errors: [ERRORS.SCIM_NOT_FOUND],
-      handle: ({ params: { provider, id } }) =>
+      errors: READ_ERRORS,
+      handle: ({ params: { provider, id }, credential }) =>
         withScimErrors(async () =>
-          scimReply(200, renderUser(provider, await find(provider).users.find(await host.state(userState), id))),
+          scimReply(
+            200,
+            renderUser(provider, await find(provider, credential).users.find(await host.state(userState), id)),
+          ),
         ),
     }),
     ...(["PUT", "PATCH"] as const).map((method) =>
@@ -147,7 +167,10 @@ function userRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route
           withScimErrors(async () => {
             const json = readScimBody(body);
             const change = method === "PUT" ? readUser(json) : readUserPatch(readPatch(json));
-            return scimReply(200, renderUser(provider, await find(provider).users.change(credential, id, change)));
+            return scimReply(
+              200,
+              renderUser(provider, await find(provider, credential).users.change(credential, id, change)),
+            );
           }),
       }),
     ),
@@ -158,14 +181,33 @@ function userRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route
       summary: "SCIM: deactivate and remove a user",
       params: ONE,
       responses: { 204: { description: "The user was deactivated." } },
-      errors: [ERRORS.SCIM_NOT_FOUND],
+      errors: READ_ERRORS,
       handle: ({ params: { provider, id }, credential }) =>
         withScimErrors(async () => {
-          await find(provider).users.delete(credential, id);
+          await find(provider, credential).users.delete(credential, id);
           return { status: 204 };
         }),
     }),
   ];
+}
+
+/** Attributes of users and groups that filters can compare, in lowercase. */
+const USER_FILTERS = ["username", "externalid", "id", "active"];
+const GROUP_FILTERS = ["displayname", "externalid", "id", "members", "members.value"];
+
+function matchesUser({ user, record }: ScimUser, { attribute, value }: Comparison): boolean {
+  if (attribute === "active") return value === (user.ended_at === null);
+  if (attribute === "username") return typeof value === "string" && isSameName(record.user_name, value);
+  return (attribute === "id" ? user.id : user.identities[0]?.subject) === value;
+}
+
+function matchesGroup(
+  { id, name, external_id }: ScimGroup,
+  members: readonly User[],
+  { attribute, value }: Comparison,
+): boolean {
+  if (attribute.startsWith("members")) return members.some((user) => user.id === value);
+  return { displayname: name, externalid: external_id, id }[attribute] === value;
 }
 
 /** Returns a group with its members, unless `excludedAttributes` contains them. */
@@ -187,7 +229,7 @@ async function renderGroup(
   };
 }
 
-function groupRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route[] {
+function groupRoutes(host: CoreHost, find: FindEndpoint): Route[] {
   const base = { tag: OPENAPI_TAG, scope: SCOPES.provision, errorContentType: CONTENT_TYPE };
   return [
     defineRoute({
@@ -198,18 +240,18 @@ function groupRoutes(host: CoreHost, find: (provider: string) => Endpoint): Rout
       params: PROVIDER,
       query: LIST_QUERY,
       responses: { 200: reply("A SCIM list.") },
-      errors: [ERRORS.SCIM_FILTER_INVALID, ERRORS.SCIM_NOT_FOUND],
-      handle: ({ params: { provider }, query }) =>
+      errors: [ERRORS.SCIM_FILTER_INVALID, ...READ_ERRORS],
+      handle: ({ params: { provider }, query, credential }) =>
         withScimErrors(async () => {
-          const all = await find(provider).groups.list();
-          const names = ["displayname", "externalid", "id"];
-          const parsedFilter = query.filter === undefined ? null : parseFilter(query.filter, names);
-          const found = all.filter(({ id, name, external_id }) => {
-            if (parsedFilter === null) return true;
-            return { displayname: name, externalid: external_id, id }[parsedFilter.attribute] === parsedFilter.value;
+          const all = await find(provider, credential).groups.list();
+          const wanted = query.filter === undefined ? [] : parseFilter(query.filter, GROUP_FILTERS);
+          const state = await host.state(userState);
+          const found = all.filter((group) => {
+            const members = find(provider, credential).groups.membersOf(group, state);
+            return wanted.every((comparison) => matchesGroup(group, members, comparison));
           });
           const shown = await Promise.all(
-            found.map((group) => renderGroup(host, find(provider), group, query.excludedAttributes)),
+            found.map((group) => renderGroup(host, find(provider, credential), group, query.excludedAttributes)),
           );
           return scimReply(
             200,
@@ -228,9 +270,9 @@ function groupRoutes(host: CoreHost, find: (provider: string) => Endpoint): Rout
       errors: CHANGE_ERRORS,
       handle: ({ params: { provider }, body, credential }) =>
         withScimErrors(async () => {
-          const group = await find(provider).groups.create(credential, readScimBody(body));
+          const group = await find(provider, credential).groups.create(credential, readScimBody(body));
           const Location = path(provider, `Groups/${group.id}`);
-          return scimReply(201, await renderGroup(host, find(provider), group), { Location });
+          return scimReply(201, await renderGroup(host, find(provider, credential), group), { Location });
         }),
     }),
     defineRoute({
@@ -241,19 +283,24 @@ function groupRoutes(host: CoreHost, find: (provider: string) => Endpoint): Rout
       params: ONE,
       query: ONE_QUERY,
       responses: { 200: reply("The group.") },
-      errors: [ERRORS.SCIM_NOT_FOUND],
-      handle: ({ params: { provider, id }, query }) =>
+      errors: READ_ERRORS,
+      handle: ({ params: { provider, id }, query, credential }) =>
         withScimErrors(async () =>
           scimReply(
             200,
-            await renderGroup(host, find(provider), await find(provider).groups.find(id), query.excludedAttributes),
+            await renderGroup(
+              host,
+              find(provider, credential),
+              await find(provider, credential).groups.find(id),
+              query.excludedAttributes,
+            ),
           ),
         ),
     }),
   ];
 }
 
-function groupChangeRoutes(host: CoreHost, find: (provider: string) => Endpoint): Route[] {
+function groupChangeRoutes(host: CoreHost, find: FindEndpoint): Route[] {
   const base = { tag: OPENAPI_TAG, scope: SCOPES.provision, errorContentType: CONTENT_TYPE };
   return [
     ...(["PUT", "PATCH"] as const).map((method) =>
@@ -269,12 +316,12 @@ function groupChangeRoutes(host: CoreHost, find: (provider: string) => Endpoint)
         errors: CHANGE_ERRORS,
         handle: ({ params: { provider, id }, query, body, credential }) =>
           withScimErrors(async () => {
-            const { groups } = find(provider);
+            const { groups } = find(provider, credential);
             const json = readScimBody(body);
             const group = await (method === "PUT"
               ? groups.replace(credential, id, json)
               : groups.patch(credential, id, readPatch(json)));
-            return scimReply(200, await renderGroup(host, find(provider), group, query.excludedAttributes));
+            return scimReply(200, await renderGroup(host, find(provider, credential), group, query.excludedAttributes));
           }),
       }),
     ),
@@ -285,43 +332,68 @@ function groupChangeRoutes(host: CoreHost, find: (provider: string) => Endpoint)
       summary: "SCIM: delete a group",
       params: ONE,
       responses: { 204: { description: "The group has no members and no longer exists." } },
-      errors: [ERRORS.SCIM_NOT_FOUND],
+      errors: READ_ERRORS,
       handle: ({ params: { provider, id }, credential }) =>
         withScimErrors(async () => {
-          await find(provider).groups.delete(credential, id);
+          await find(provider, credential).groups.delete(credential, id);
           return { status: 204 };
         }),
     }),
   ];
 }
 
-function describeRoute(find: (provider: string) => Endpoint): Route {
-  const config: JsonObject = {
-    schemas: ["urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConfig"],
-    patch: { supported: true },
-    bulk: { supported: false, maxOperations: 0, maxPayloadSize: 0 },
-    filter: { supported: true, maxResults: 1000 },
-    changePassword: { supported: false },
-    sort: { supported: false },
-    etag: { supported: false },
-    authenticationSchemes: [{ type: "oauthbearertoken", name: "API key", description: "A key with users:provision" }],
-  };
-  return defineRoute({
-    method: "GET",
-    path: "/scim/v2/:provider/ServiceProviderConfig",
-    tag: OPENAPI_TAG,
-    summary: "SCIM: show what is supported",
-    scope: SCOPES.provision,
-    errorContentType: CONTENT_TYPE,
-    params: PROVIDER,
-    responses: { 200: reply("The supported features.") },
-    errors: [ERRORS.SCIM_NOT_FOUND],
-    handle: ({ params: { provider } }): Promise<Reply> =>
-      withScimErrors(async () => {
-        find(provider);
-        return scimReply(200, config);
+/** Routes that describe what the service supports. Some clients read them before they send users. */
+function describeRoutes(find: FindEndpoint): Route[] {
+  const base = { method: "GET", tag: OPENAPI_TAG, scope: SCOPES.provision, errorContentType: CONTENT_TYPE } as const;
+  const lists = { Schemas: SCHEMAS, ResourceTypes: RESOURCE_TYPES };
+  return [
+    defineRoute({
+      ...base,
+      path: "/scim/v2/:provider/ServiceProviderConfig",
+      summary: "SCIM: show what is supported",
+      params: PROVIDER,
+      responses: { 200: reply("The supported features.") },
+      errors: READ_ERRORS,
+      handle: ({ params: { provider }, credential }) =>
+        withScimErrors(async () => {
+          find(provider, credential);
+          return scimReply(200, SERVICE_PROVIDER_CONFIG);
+        }),
+    }),
+    ...(["Schemas", "ResourceTypes"] as const).flatMap((name) => [
+      defineRoute({
+        ...base,
+        path: `/scim/v2/:provider/${name}`,
+        summary: name === "Schemas" ? "SCIM: list schemas" : "SCIM: list resource types",
+        params: PROVIDER,
+        responses: { 200: reply("A SCIM list.") },
+        errors: READ_ERRORS,
+        handle: ({ params: { provider }, credential }) =>
+          withScimErrors(async () => {
+            find(provider, credential);
+            return scimReply(
+              200,
+              renderPage(lists[name], {}, (each) => each),
+            );
+          }),
       }),
-  });
+      defineRoute({
+        ...base,
+        path: `/scim/v2/:provider/${name}/:id`,
+        summary: name === "Schemas" ? "SCIM: show a schema" : "SCIM: show a resource type",
+        params: ONE,
+        responses: { 200: reply("The description.") },
+        errors: READ_ERRORS,
+        handle: ({ params: { provider, id }, credential }) =>
+          withScimErrors(async () => {
+            find(provider, credential);
+            const found = lists[name].find((each) => each["id"] === id);
+            if (found === undefined) throw new Refusal(ERRORS.SCIM_NOT_FOUND, `${name} has no ${JSON.stringify(id)}`);
+            return scimReply(200, found);
+          }),
+      }),
+    ]),
+  ];
 }
 
 function renderUser(provider: string, { user, record }: ScimUser): JsonObject {

@@ -93,7 +93,7 @@ export class ScimUsers {
       const { issuer, id: provider } = this.options;
       const existingUser = findUserByIdentity(tx.state(userState), issuer, subject);
       const record: ScimUserRecord = { user_name, deactivated_at: null, deleted: false };
-      const profile = { name: change.name ?? "User", ...mapProviderGroups(this.options, []) };
+      const profile = { name: change.name ?? "User", ...this.rightsIn([]) };
       const managed = { ...profile, managed_by: `scim:${provider}`, provider_groups: [] };
       if (existingUser === null) {
         const user = newUser(newId, tx.now, { ...managed, identities: [{ issuer, subject }] });
@@ -147,7 +147,7 @@ export class ScimUsers {
     if (names.length > MAX_GROUPS)
       throw new Refusal(ERRORS.SCIM_INVALID, `the user ${user.id} would be in more than ${MAX_GROUPS} groups`);
     const provider_groups = [...names].sort();
-    const mapped = mapProviderGroups(this.options, provider_groups);
+    const mapped = this.rightsIn(provider_groups);
     const rights =
       user.ended_at === null
         ? mapped
@@ -157,6 +157,14 @@ export class ScimUsers {
           };
     const changed = { ...user, ...rights, provider_groups };
     if (JSON.stringify(changed) !== JSON.stringify(user)) recordUser(tx, "updated", changed, by);
+  }
+
+  /**
+   * Returns the roles and groups of a member of these groups of the provider. The client sends a new user before the
+   * user's groups, and a user's limits with the groups, so a user without groups has no rights.
+   */
+  private rightsIn(names: readonly string[]): ReturnType<typeof mapProviderGroups> {
+    return mapProviderGroups(this.options, names.length === 0 ? null : names);
   }
 
   private async apply(tx: LedgerTransaction, by: Actor, before: ScimUser, change: UserChange): Promise<ScimUser> {
@@ -176,7 +184,7 @@ export class ScimUsers {
       );
     record = { ...record, user_name };
     if (active && user.ended_at !== null) {
-      const rights = mapProviderGroups(this.options, user.provider_groups);
+      const rights = this.rightsIn(user.provider_groups);
       user = recordUser(tx, "resumed", { ...user, ...rights, name, ended_at: null }, by);
       record = { ...record, deactivated_at: null };
     } else if (!active && user.ended_at === null) {

@@ -46,8 +46,16 @@ export function readIdempotentCall(headers: Headers, route: string, body: unknow
 }
 
 /** Returns the lookup for the row of the first call. */
-export function toIdempotencyLookup({ key }: Credential, call: IdempotentCall): IdempotencyLookup {
-  return { key_id: key.id, route: call.route, idempotency_key: call.key };
+export function toIdempotencyLookup(credential: Credential, call: IdempotentCall): IdempotencyLookup {
+  return { key_id: credential.key.id, route: call.route, idempotency_key: storedKey(credential, call) };
+}
+
+/**
+ * Returns the idempotency key as the store has it. The agents of one user share the user's id, so theirs begin with the
+ * agent. A client's key contains no space.
+ */
+function storedKey({ key, workload }: Credential, call: IdempotentCall): string {
+  return workload?.user_id == null ? call.key : `${key.agent_id} ${call.key}`;
 }
 
 /**
@@ -60,7 +68,7 @@ export async function findCreatedResource(
   call: IdempotentCall | null,
 ): Promise<string | null> {
   if (call === null) return null;
-  const earlier = await tx.idempotency(credential.key.id, call.route, call.key);
+  const earlier = await tx.idempotency(credential.key.id, call.route, storedKey(credential, call));
   if (earlier === null) return null;
   tx.seals.assertMatches("idempotency", earlier);
   if (call.bodyHash !== "" && earlier.body_hash !== call.bodyHash) throw idempotencyConflict(call, earlier.resource_id);
@@ -89,7 +97,7 @@ export async function recordCreatedResource(
   const row = {
     key_id: credential.key.id,
     route: call.route,
-    idempotency_key: call.key,
+    idempotency_key: storedKey(credential, call),
     body_hash: call.bodyHash,
     resource_id: resourceId,
     created_at: createdAt,

@@ -141,6 +141,20 @@ test("a registration for another origin, with another challenge, or of an enroll
   assert.equal((await enrol(service, token, createAuthenticator(ORIGIN))).status, 201, "the link was not used up");
 });
 
+test("a passkey with a key for which anyone can sign is not enrolled", async () => {
+  const { token } = await newLink("Weak");
+  // {1: 3, 3: -257, -1: 256 bytes, -2: 1} in CBOR: RS256 with the exponent 1.
+  const rsa = Buffer.concat([
+    Buffer.from([0xa4, 0x01, 0x03, 0x03, 0x39, 0x01, 0x00, 0x20, 0x59, 0x01, 0x00]),
+    Buffer.alloc(256, 0xff),
+    Buffer.from([0x21, 0x41, 0x01]),
+  ]);
+  const { status, body } = await enrol(service, token, createAuthenticator(ORIGIN), PAGE, { publicKey: rsa });
+  assert.deepEqual([status, body.code], [403, "USERS_PASSKEY_INVALID"], JSON.stringify(body));
+  assert.match(body.detail, /exponent/);
+  assert.equal((await enrol(service, token, createAuthenticator(ORIGIN))).status, 201, "the link was not used up");
+});
+
 test("a deactivated user who is created again is a new user, and their old passkey stays rejected", async () => {
   const first = await invite(service, { name: "Ada Again", roles: ["approver"] });
   await service.call("POST", `/v1/users/${first.id}/end`, { key: service.admin, body: {} });

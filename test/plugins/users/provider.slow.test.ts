@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import { createVisitor, destinationOf, startLyingProvider, type LyingProvider } from "../../support/lying-provider.ts";
 import { startPeople } from "../../support/people.ts";
-import { ASKED, type Answer, type Service } from "../../support/service.ts";
+import { ASKED, makeKey, type Answer, type Service } from "../../support/service.ts";
 
 const MINUTE = 60_000;
 let service: Service;
@@ -143,6 +143,34 @@ test("groups of the sign-in count for votes, and their limits apply", async () =
   assert.equal((await member.get(`/v1/actions/${submitted.body.id}`)).status, 404);
   const colleague = await signInAs({ sub: "unlimited", groups: ["fin"] });
   assert.equal((await colleague.get(`/v1/actions/${submitted.body.id}`)).status, 200);
+});
+
+test("a person whose groups the provider does not send has no rights, also with keys and earlier sessions", async () => {
+  const claims = { sub: "contractor", name: "Con" };
+  const first = await signInAs({ ...claims, groups: ["bill"] });
+  const { id } = (await me(first)).user;
+  const agent = { name: "con's agent", agent_id: "cons-agent", owner: `user:${id}`, preset: "agent" };
+  const bot = await makeKey(service, agent);
+  const hidden = await service.call("POST", "/v1/actions", {
+    key: service.agent,
+    body: { ...ASKED, agent_id: "cons-agent" },
+  });
+  const sees = async (key: string): Promise<number> =>
+    (await service.call("GET", `/v1/actions/${hidden.body.id}`, { key })).status;
+  assert.equal(await sees(bot.key), 404, "another tool than billing");
+  // The person removed the scope `groups` from the address at the provider.
+  for (const stripped of [{}, { groups: null }]) {
+    const second = await signInAs({ ...claims, ...stripped });
+    for (const session of [first, second]) {
+      const { user, scopes } = await me(session);
+      assert.deepEqual([user.id, user.roles, user.groups, scopes], [id, [], [], []]);
+      assert.equal((await session.get("/v1/actions")).status, 403);
+    }
+    assert.equal(await sees(bot.key), 404, "the agent does not see more than before");
+  }
+  assert.ok(service.logged.some((line) => /did not send the groups/.test(line)));
+  assert.deepEqual((await me(await signInAs({ ...claims, groups: ["bill"] }))).user.roles, ["approver"]);
+  assert.deepEqual((await me(await signInAs({ ...claims, groups: [] }))).user.roles, []);
 });
 
 test("an answer for another provider, another browser or no browser is refused", async () => {

@@ -11,26 +11,35 @@ import { ASKED, makeKey, type Answer, type Service } from "../../support/service
 let service: Service;
 let company: LyingProvider;
 let key: string;
+let otherKey: string;
+let staff = "";
 let store = "";
 let n = 0;
 
 before(async () => {
   company = await startLyingProvider();
+  const [own, other] = [optionsFor("company", company.issuer), optionsFor("other", "https://other.example")];
   service = await startPeople({
-    users: { providers: [optionsFor("company", company.issuer), optionsFor("other", "https://other.example")] },
+    users: { providers: [own, other] },
     storage(folder) {
       store = join(folder, "assent.db");
       return sqliteStorage({ path: store });
     },
   });
-  key = (await makeKey(service, { name: "scim", scopes: ["users:provision"] })).key;
+  const made = await makeKey(service, { name: "scim", scopes: ["users:provision"] });
+  const madeForOther = await makeKey(service, { name: "other scim", scopes: ["users:provision"] });
+  [key, otherKey] = [made.key, madeForOther.key];
+  own.scim_keys = [made.id];
+  other.scim_keys = [madeForOther.id];
+  await service.restart();
+  staff = await group("staff");
 });
 after(async () => {
   await service.close();
   await company.close();
 });
 
-function optionsFor(id: string, issuer: string): object {
+function optionsFor(id: string, issuer: string): { scim_keys?: string[] } & Record<string, unknown> {
   return {
     id,
     name: id,
@@ -61,7 +70,15 @@ interface Leaver {
   userName: string;
 }
 
+/** Creates a user who is in no group of the configuration. */
 async function create(about: object = {}): Promise<Leaver> {
+  const created = await createWithoutGroups(about);
+  const joined = await patch(`/Groups/${staff}`, { op: "add", path: "members", value: [{ value: created.id }] });
+  assert.equal(joined.status, 200, JSON.stringify(joined.body));
+  return created;
+}
+
+async function createWithoutGroups(about: object = {}): Promise<Leaver> {
   const subject = `subject-${++n}`;
   const userName = `user-${n}@example.com`;
   const answer = await scim("POST", "/Users", { userName, externalId: subject, displayName: `Person ${n}`, ...about });
@@ -131,7 +148,23 @@ test("users are found by userName in any case, externalId and id, in pages", asy
   const page = json(await scim("GET", "/Users?startIndex=2&count=1"));
   assert.deepEqual([page.startIndex, page.itemsPerPage, page.Resources.length], [2, 1, 1]);
   assert.ok(page.totalResults >= 2);
-  for (const filter of ['userName co "a"', "userName eq ada", 'password eq "x"', 'userName eq "a" or id eq "b"', ""])
+  assert.deepEqual(await find(`userName eq "${userName}" and id eq "${id}" AND active eq true`), [id]);
+  assert.deepEqual(await find(`userName eq "${userName}" and externalId eq "someone else"`), []);
+  assert.deepEqual(await find(`userName eq "${userName}" and active eq False`), []);
+  assert.deepEqual(await find('userName eq "a\\" and id eq \\"b"'), [], "a quotation mark in the value");
+  for (const filter of [
+    'userName co "a"',
+    "userName eq ada",
+    'password eq "x"',
+    'userName eq "a" or id eq "b"',
+    'userName eq "a" and password eq "b"',
+    'userName eq "a" and',
+    'and userName eq "a"',
+    'userName eq "a" id eq "b"',
+    'userName eq "a"and id eq "b"',
+    'not (userName eq "a")',
+    "",
+  ])
     assert.deepEqual(
       [filter, (await scim("GET", `/Users?filter=${encodeURIComponent(filter)}`)).status],
       [filter, 400],
@@ -220,6 +253,42 @@ test("a user whom SCIM ended returns with the groups that the provider has then,
   assert.notEqual((await read(id)).ended_at, null);
 });
 
+test("a new user has no rights until the provider sends the groups, which may limit them", async () => {
+  const { id, subject } = await createWithoutGroups();
+  assert.deepEqual([(await read(id)).groups, (await read(id)).roles], [[], []]);
+  const { visitor } = await signIn(subject);
+  assert.deepEqual((await visitor.get("/v1/session")).body.scopes, []);
+  const joined = (op: string) => patch(`/Groups/${staff}`, { op, path: "members", value: [{ value: id }] });
+  await joined("add");
+  assert.deepEqual((await read(id)).roles, ["viewer"]);
+  await joined("remove");
+  assert.deepEqual((await read(id)).roles, []);
+  await setActive(id, false);
+  await setActive(id, true);
+  assert.deepEqual((await read(id)).roles, [], "also after a reactivation");
+});
+
+test("a key of one provider can neither read nor change the users of another", async () => {
+  const { id } = await create({ displayName: "Victim" });
+  const call = (method: string, path: string, body?: object): Promise<Answer> => scim(method, path, body, otherKey);
+  const operation = { op: "replace", value: { active: false } };
+  for (const done of [
+    await call("GET", "/Users"),
+    await call("GET", `/Users/${id}`),
+    await call("GET", "/Groups"),
+    await call("GET", "/Schemas"),
+    await call("POST", "/Users", { userName: "mole", externalId: "mole" }),
+    await call("PATCH", `/Users/${id}`, { Operations: [operation] }),
+    await call("PUT", `/Users/${id}`, { userName: "x", active: false }),
+    await call("DELETE", `/Users/${id}`),
+    await call("POST", "/Groups", { displayName: "boss", members: [{ value: id }] }),
+    await call("DELETE", `/Groups/${staff}`),
+    await scim("GET", "/Users", undefined, service.admin),
+  ])
+    assert.deepEqual([done.status, /scim_keys/.test(json(done).detail)], [403, true], JSON.stringify(done.body));
+  assert.deepEqual([(await read(id)).ended_at, (await read(id)).roles], [null, ["viewer"]]);
+});
+
 test("groups grant only the configured mapping, and membership follows every form of change", async () => {
   const [a, b] = [await create(), await create()];
   const id = await group("unmapped");
@@ -243,7 +312,7 @@ test("groups grant only the configured mapping, and membership follows every for
   assert.equal(json(await scim("GET", `/Groups/${id}?excludedAttributes=members`)).members, undefined);
   assert.equal((await scim("DELETE", `/Groups/${id}`)).status, 204);
   assert.equal((await scim("GET", `/Groups/${id}`)).status, 404);
-  assert.deepEqual(json(await scim("GET", `/Users/${b.id}`)).groups, []);
+  assert.deepEqual(json(await scim("GET", `/Users/${b.id}`)).groups, [{ display: "staff" }]);
 });
 
 test("changes of groups that could mean two things are refused", async () => {
@@ -278,6 +347,142 @@ test("changes of groups that could mean two things are refused", async () => {
   assert.equal(json(await scim("GET", `/Groups/${id}`)).externalId, "g-1");
 });
 
+/** The requests of a client for one joiner, mover and leaver, as its documentation shows them. */
+interface ClientShape {
+  /** Finds the user before it is created. */
+  lookup: string;
+  user: object;
+  rename: object;
+  leave: object;
+  group: object;
+  /** Adds a member to a group, and checks or removes the membership. */
+  join(id: string): object;
+  check?(group: string, id: string): string;
+  part(id: string): object;
+}
+
+const SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:";
+const PATCH_SCHEMA = ["urn:ietf:params:scim:api:messages:2.0:PatchOp"];
+const CLIENTS: Record<string, ClientShape> = {
+  okta: {
+    lookup: 'userName eq "okta@example.com"',
+    user: {
+      schemas: [`${SCHEMA}User`],
+      userName: "okta@example.com",
+      name: { givenName: "Olga", familyName: "Okta" },
+      emails: [{ primary: true, value: "okta@example.com", type: "work" }],
+      displayName: "Olga Okta",
+      locale: "en-US",
+      externalId: "00u1okta",
+      groups: [],
+      password: "not used",
+      active: true,
+    },
+    rename: { schemas: PATCH_SCHEMA, Operations: [{ op: "replace", value: { displayName: "Olga New" } }] },
+    leave: { schemas: PATCH_SCHEMA, Operations: [{ op: "replace", value: { active: false } }] },
+    group: { schemas: [`${SCHEMA}Group`], displayName: "okta staff", members: [] },
+    join: (value) => ({
+      schemas: PATCH_SCHEMA,
+      Operations: [{ op: "add", path: "members", value: [{ value, display: "okta@example.com" }] }],
+    }),
+    part: (id) => ({ schemas: PATCH_SCHEMA, Operations: [{ op: "remove", path: `members[value eq "${id}"]` }] }),
+  },
+  entra: {
+    lookup: 'externalId eq "3f2504e0-4f89-11d3-9a0c-0305e82c3301"',
+    user: {
+      schemas: [`${SCHEMA}User`, "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"],
+      externalId: "3f2504e0-4f89-11d3-9a0c-0305e82c3301",
+      userName: "entra@example.onmicrosoft.com",
+      active: true,
+      displayName: "Emil Entra",
+      emails: [{ primary: true, type: "work", value: "entra@example.com" }],
+      meta: { resourceType: "User" },
+      name: { formatted: "Emil Entra", familyName: "Entra", givenName: "Emil" },
+      roles: [],
+      "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User": { department: "Finance" },
+    },
+    rename: {
+      schemas: PATCH_SCHEMA,
+      Operations: [
+        { op: "Replace", path: "displayName", value: "Emil New" },
+        { op: "Add", path: 'emails[type eq "work"].value', value: "new@example.com" },
+        { op: "Add", path: "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:department", value: "Tax" },
+      ],
+    },
+    leave: { schemas: PATCH_SCHEMA, Operations: [{ op: "Replace", path: "active", value: "False" }] },
+    group: { schemas: [`${SCHEMA}Group`], externalId: "8aa1a0c0-c4c3", displayName: "entra staff", meta: {} },
+    join: (value) => ({ schemas: PATCH_SCHEMA, Operations: [{ op: "Add", path: "members", value: [{ value }] }] }),
+    check: (group, id) => `id eq "${group}" and members eq "${id}"`,
+    part: (value) => ({ schemas: PATCH_SCHEMA, Operations: [{ op: "Remove", path: "members", value: [{ value }] }] }),
+  },
+  authentik: {
+    lookup: 'userName eq "authentik"',
+    user: {
+      schemas: [`${SCHEMA}User`],
+      userName: "authentik",
+      name: { formatted: "Aki Authentik", givenName: "Aki", familyName: "Authentik" },
+      displayName: "Aki Authentik",
+      photos: [],
+      active: true,
+      emails: [{ value: "aki@example.com", type: "other", primary: true }],
+      externalId: "b1946ac92492d2347c6235b4d2611184",
+    },
+    rename: { schemas: [`${SCHEMA}User`], userName: "authentik", displayName: "Aki New", active: true },
+    leave: { schemas: [`${SCHEMA}User`], userName: "authentik", displayName: "Aki New", active: false },
+    group: { schemas: [`${SCHEMA}Group`], externalId: "e5b7f2aa", displayName: "authentik staff" },
+    join: (value) => ({ schemas: PATCH_SCHEMA, Operations: [{ op: "add", path: "members", value: [{ value }] }] }),
+    part: (value) => ({ schemas: PATCH_SCHEMA, Operations: [{ op: "remove", path: "members", value: [{ value }] }] }),
+  },
+};
+
+for (const [name, client] of Object.entries(CLIENTS))
+  test(`requests in the form of ${name} create, rename, group and deactivate a user`, async () => {
+    const find = async (path: string, filter: string): Promise<{ id: string }[]> => {
+      const found = await scim("GET", `${path}?filter=${encodeURIComponent(filter)}&excludedAttributes=members`);
+      assert.equal(found.status, 200, JSON.stringify(found.body));
+      return json(found).Resources;
+    };
+    const send = async (method: string, path: string, body: object): Promise<Answer["body"]> => {
+      const done = await scim(method, path, body);
+      assert.ok([200, 201].includes(done.status), JSON.stringify(done.body));
+      return json(done);
+    };
+    assert.deepEqual(await find("/Users", client.lookup), []);
+    const { id } = await send("POST", "/Users", client.user);
+    assert.deepEqual(
+      (await find("/Users", client.lookup)).map((each) => each.id),
+      [id],
+    );
+    const made = await send("POST", "/Groups", client.group);
+    await send("PATCH", `/Groups/${made.id}`, client.join(id));
+    assert.deepEqual((await read(id)).roles, ["viewer"]);
+    const { check } = client;
+    if (check !== undefined) assert.equal((await find("/Groups", check(made.id, id))).length, 1);
+    await send("Operations" in client.rename ? "PATCH" : "PUT", `/Users/${id}`, client.rename);
+    assert.match((await read(id)).name, / New$/);
+    await send("PATCH", `/Groups/${made.id}`, client.part(id));
+    if (check !== undefined) assert.equal((await find("/Groups", check(made.id, id))).length, 0);
+    assert.deepEqual((await read(id)).roles, []);
+    await send("Operations" in client.leave ? "PATCH" : "PUT", `/Users/${id}`, client.leave);
+    assert.notEqual((await read(id)).ended_at, null);
+  });
+
+test("schemas and resource types are described", async () => {
+  const types = json(await scim("GET", "/ResourceTypes"));
+  assert.deepEqual(
+    types.Resources.map((each: { endpoint: string }) => each.endpoint),
+    ["/Users", "/Groups"],
+  );
+  const schemas = json(await scim("GET", "/Schemas"));
+  assert.equal(schemas.totalResults, 2);
+  for (const { id, schema } of types.Resources as { id: string; schema: string }[]) {
+    assert.equal(json(await scim("GET", `/ResourceTypes/${id}`)).schema, schema);
+    const { attributes } = json(await scim("GET", `/Schemas/${schema}`));
+    assert.ok(attributes.some((each: { name: string }) => each.name === (id === "User" ? "userName" : "members")));
+  }
+  assert.equal((await scim("GET", "/Schemas/urn:unknown")).status, 404);
+});
+
 test("keys without the scope cannot provision", async () => {
   const { id } = await create();
   for (const as of [
@@ -295,7 +500,7 @@ test("a provider's client cannot see users of this service or of other providers
   const local = await invite(service, { name: "Local", roles: ["approver"] });
   const elsewhere = json(
     await service.call("POST", "/scim/v2/other/Users", {
-      key,
+      key: otherKey,
       raw: JSON.stringify({ userName: "x", externalId: "x" }),
       headers: { "content-type": "application/scim+json" },
     }),

@@ -41,6 +41,9 @@ rules:
     tool: mesh
     when: principal.claims.subject == "spiffe://example.org/ns/prod/sa/planner"
     effect: allow
+  - name: calendar
+    tool: calendar
+    effect: allow
   - name: pay
     tool: pay
     effect: require_approval
@@ -140,7 +143,10 @@ function issuers(): object[] {
       algorithms: ["RS256"],
       keys: company.jwks,
       claims: { scope: "scope" },
-      workloads: [{ id: "desktop", agent: "desktop", where: { client_id: "mcp-desktop" } }],
+      workloads: [
+        { id: "desktop", agent: "desktop", where: { client_id: "mcp-desktop" } },
+        { id: "mailer", agent: "mailer", where: { client_id: "mcp-mailer" } },
+      ],
     },
   ];
 }
@@ -312,6 +318,46 @@ test("an agent that acts for one user cannot see another user's data", async () 
   const read = async (key: string) => (await service.call("GET", `/v1/actions/${asked.body.id}`, { key })).status;
   assert.equal(await read(await sign("carol")), 200);
   assert.equal(await read(await sign("dan")), 404);
+});
+
+test("an agent cannot read, start, finish, cancel or repeat an action of another agent of the same user", async () => {
+  const person = await signedInUser("hal");
+  const sign = (client_id: string) => company.sign(idJagClaims("hal", { client_id }), { typ: "oauth-id-jag+jwt" });
+  const [desktop, mailer] = [await sign("mcp-desktop"), await sign("mcp-mailer")];
+  const request = { tool: "calendar", operation: "run", params: {} };
+  const post = (key: string, path: string, body: object, headers = {}): Promise<Answer> =>
+    service.call("POST", path, { key, body, headers });
+  const repeated = { "idempotency-key": "one" };
+  const own = await post(desktop, "/v1/actions", { agent_id: "desktop", ...request }, repeated);
+  assert.equal(own.body.status, "allowed", JSON.stringify(own.body));
+  const path = `/v1/actions/${own.body.id}`;
+  const list = async (key: string): Promise<string[]> =>
+    (await service.call("GET", "/v1/actions", { key })).body.actions.map(({ id }: { id: string }) => id);
+  assert.deepEqual([await list(desktop), await list(mailer)], [[own.body.id], []]);
+  const assertHidden = async (): Promise<void> => {
+    for (const done of [
+      await service.call("GET", path, { key: mailer }),
+      await post(mailer, `${path}/start`, {}),
+      await post(mailer, `${path}/permit`, {}),
+      await post(mailer, `${path}/result`, { success: true }),
+      await post(mailer, `${path}/cancel`, {}),
+    ])
+      assert.deepEqual([done.status, done.body.code], [404, "ACTION_NOT_FOUND"], JSON.stringify(done.body));
+  };
+  await assertHidden();
+  assert.equal((await post(desktop, `${path}/start`, {})).status, 200);
+  await assertHidden();
+  const other = await post(mailer, "/v1/actions", { agent_id: "mailer", ...request }, repeated);
+  assert.equal(other.status, 200, "the idempotency key of the other agent is not this agent's");
+  assert.notEqual(other.body.id, own.body.id);
+  const again = await post(desktop, "/v1/actions", { agent_id: "desktop", ...request }, repeated);
+  assert.equal(again.body.id, own.body.id);
+  assert.equal((await post(desktop, `${path}/result`, { success: true })).status, 200);
+  const seen = (await person.call("GET", "/v1/actions")).body.actions.map(({ id }: { id: string }) => id);
+  assert.ok(
+    [own, other].every(({ body }) => seen.includes(body.id)),
+    "the person sees the actions of both",
+  );
 });
 
 test("an ID-JAG of someone who never signed in, or who was deactivated, is rejected", async () => {
