@@ -14,3 +14,4 @@ export { encodeRequest } from "./domain/request.ts";
 export { describeFreeMembers } from "./domain/scope-words.ts";
 export { clipText } from "./domain/text.ts";
 export { renderMarkedText, markText, type TextPart } from "./domain/visible-text.ts";
+export { renderCsvCell } from "./domain/csv.ts";

@@ -3,6 +3,7 @@
  * rejected in every process.
  */
 import { randomBytes } from "node:crypto";
+import { setTimeout } from "node:timers/promises";
 import { type AuthenticationResult, type Document, type DocumentReader, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import {
   type CoreHost,
@@ -48,6 +49,10 @@ const ROTATE_AFTER = 15 * 60_000;
 const GRACE = 5 * 60_000;
 /** Delay before the next check of a session whose provider did not respond. Milliseconds. */
 const RETRY_AFTER = 60_000;
+/** Maximum duration of a check, if its process does not fail: two attempts at the provider. Milliseconds. */
+const MAX_CHECK = 45_000;
+/** Time between two reads of a session that another request checks. Milliseconds. */
+const POLL_MS = 50;
 /** `seen_at` is updated only if it is older than this. Milliseconds. */
 const TOUCH_AFTER = 60_000;
 /** Maximum number of sessions of one user, including expired ones. A new session above it ends the oldest session. */
@@ -115,6 +120,8 @@ type SealedRefresh = {
   token: string;
   /** Time of the next check at the provider. Milliseconds. */
   due_at: number;
+  /** While a request checks the session: the time until which others wait for its result. Milliseconds. */
+  checked_by?: number;
 };
 
 /** Returns the key prefix of the documents that map a login at a provider to its sessions. */
@@ -268,8 +275,8 @@ export class Sessions {
   }
 
   /**
-   * If a check is due, asks the session's provider whether the login is still valid. Returns the stored session after
-   * the check. Ends the session and returns null if the provider refuses, or is no longer in the configuration. If the
+   * If a check is due, asks the session's provider whether the login is still valid. If another request is asking, waits
+   * for its result, because the provider could refuse. Returns the stored session after the check. Ends the session and returns null if the provider refuses, or is no longer in the configuration. If the
    * provider does not respond, the session continues.
    */
   private async checkAtProvider(stored: StoredVersion): Promise<StoredVersion | null> {
@@ -280,20 +287,37 @@ export class Sessions {
     const provider = this.find(login.id);
     // The operator removed the provider from the configuration, so its users lose access.
     if (provider === null) return this.endRefused(session, "the configuration no longer has the provider");
-    if (login.refresh === null || login.refresh.due_at > now) return stored;
-    const version = await this.claimCheck(stored, { ...login.refresh, due_at: now + RETRY_AFTER });
-    if (version === null) return this.read(this.host.documents, session.user_id, session.id);
-    const token = openText(this.host.vault, refreshTokenOwner(session.id), login.refresh.token);
+    if (login.refresh === null) return stored;
+    const { token: sealed, due_at, checked_by = 0 } = login.refresh;
+    if (checked_by > now) return this.awaitCheck(session);
+    if (due_at > now) return stored;
+    const unchecked = { token: sealed, due_at: now + RETRY_AFTER };
+    const version = await this.claimCheck(stored, { ...unchecked, checked_by: now + MAX_CHECK });
+    if (version === null) return this.awaitCheck(session);
+    const token = openText(this.host.vault, refreshTokenOwner(session.id), sealed);
     let next: string | null;
     try {
       next = token === null ? null : await provider.refresh(token);
     } catch (error) {
+      await this.storeRefresh(session, unchecked);
       if (!(error instanceof Refusal)) throw error;
       return this.read(this.host.documents, session.user_id, session.id);
     }
     if (next === null) return this.endRefused(session, "the provider refused to refresh the login");
     await this.storeRefresh(session, this.sealedRefresh(session.id, login.id, next, now));
     return this.read(this.host.documents, session.user_id, session.id);
+  }
+
+  /**
+   * Waits until the request that checks the session has stored the result. Returns the stored session; null if it has
+   * ended.
+   */
+  private async awaitCheck({ user_id, id }: StoredSession): Promise<StoredVersion | null> {
+    for (;;) {
+      const stored = await this.read(this.host.documents, user_id, id);
+      if ((stored?.session.provider?.refresh?.checked_by ?? 0) <= this.host.clock()) return stored;
+      await setTimeout(POLL_MS);
+    }
   }
 
   /**

@@ -28,6 +28,8 @@ export interface LyingProvider {
   offline: boolean;
   /** Refresh tokens that it accepts. Each works once and is replaced. */
   readonly refreshTokens: Set<string>;
+  /** Called before it answers a request for another refresh token. */
+  beforeRefresh(): Promise<void>;
   /** Signs a logout token. @param change members that replace those of a valid one; undefined leaves a member out */
   logoutToken(change: Record<string, unknown>, header?: Record<string, unknown>): Promise<string>;
   /** Issues a code for the authorization request at this address, as if a person had signed in. */
@@ -87,6 +89,7 @@ export async function startLyingProvider(): Promise<LyingProvider> {
     )
       return [401, { error: "invalid_client" }];
     if (form.get("grant_type") === "refresh_token") {
+      await provider.beforeRefresh();
       const known = provider.refreshTokens.delete(form.get("refresh_token") ?? "");
       return known ? [200, tokens()] : [400, { error: "invalid_grant" }];
     }
@@ -134,6 +137,7 @@ export async function startLyingProvider(): Promise<LyingProvider> {
     metadata: {},
     secretMethod: null,
     refreshTokens: new Set(),
+    beforeRefresh: () => Promise.resolve(),
     logoutToken(change, header = {}) {
       const now = Math.floor(Date.now() / 1000);
       const claims = {

@@ -1,3 +1,4 @@
+import { renderCsvCell } from "../../../src/core.ts";
 import type { ReviewRow } from "./review.ts";
 
 const COLUMNS = [
@@ -30,8 +31,5 @@ export function renderCsv(rows: readonly ReviewRow[]): string {
 function renderCell(value: ReviewRow[keyof ReviewRow]): string {
   if (value === null) return "";
   const isNames = Array.isArray(value) && value.every((each) => typeof each === "string");
-  const text = isNames ? value.join(" ") : typeof value === "string" ? value : JSON.stringify(value);
-  // Add a prefix to text that starts like a formula, such as a name, because a spreadsheet would run it.
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  return renderCsvCell(isNames ? value.join(" ") : typeof value === "string" ? value : JSON.stringify(value));
 }

@@ -1,6 +1,7 @@
 /** Tables of a pack for spreadsheets: votes, people, and keys. They are derived from the entries. */
 import type { EntryRow, StorageReader } from "../../contract/storage.ts";
 import type { ApiKeyEntry, ApprovalEntry, DecisionEntry, RedecisionEntry, UserEntry } from "../../domain/entries.ts";
+import { renderCsvCell } from "../../domain/csv.ts";
 import { decodeEntry } from "../../domain/entries.ts";
 import { userOfPrincipal } from "../../domain/principals.ts";
 import type { Decision } from "../../domain/policy/policy-types.ts";
@@ -113,11 +114,5 @@ async function readDecision(store: StorageReader, actionId: string, end: number)
 }
 
 function renderRow(cells: readonly string[]): string {
-  return `${cells.map(renderCell).join(",")}\r\n`;
-}
-
-function renderCell(text: string): string {
-  // Prefix a name or comment that begins like a formula, because a spreadsheet would run it.
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  return `${cells.map(renderCsvCell).join(",")}\r\n`;
 }

@@ -14,3 +14,24 @@ it("quotes what CSV reserves, and lets no cell become a formula", () => {
     `text,number,more\r\n'=1+1,-5,"{""a"":""x,\\""y\\""""}"\r\n"two\nlines",,'@sum\r\n'+49 30,,true\r\n`,
   );
 });
+
+it("marks formulas in compatibility characters, after characters that spreadsheets ignore, and after other separators", () => {
+  for (const [text, cell] of [
+    ["＝1+1", "'＝1+1"],
+    ["＠SUM(A1)", "'＠SUM(A1)"],
+    ["﹣1", "'﹣1"],
+    [" =1+1", "' =1+1"],
+    ["\u200b\ufeff=1+1", "'\u200b\ufeff=1+1"],
+    ["\u00a0@x", "'\u00a0@x"],
+    ["'=1+1", "''=1+1"],
+    ['"=1+1', `"'""=1+1"`],
+    ["\n=1+1", `"'\n'=1+1"`],
+    ["\tx", `"'\tx"`],
+    ["Ada;=1+1", `"Ada;'=1+1"`],
+    ["Ada\t=1+1", `"Ada\t'=1+1"`],
+    ["Ada = Grace", "Ada = Grace"],
+    ["a-b", "a-b"],
+    ["[1,-2]", '"[1,-2]"'],
+  ] as const)
+    assert.equal(toCsv([], [[text]]), `\r\n${cell}\r\n`, JSON.stringify(text));
+});

@@ -155,6 +155,29 @@ test("a session is checked at its provider, and ends when the provider rejects i
   assert.equal(await statusOf(visitor), 401);
 });
 
+test("requests during a check that the provider refuses are refused, too", async () => {
+  company.offline = true;
+  const visitor = await signIn({ sub: newSub() });
+  const { beforeRefresh } = company;
+  let answer: () => void = () => undefined;
+  const asked = new Promise<void>((resolve) => {
+    company.beforeRefresh = () => {
+      resolve();
+      return new Promise((done) => (answer = done));
+    };
+  });
+  company.refreshTokens.clear();
+  service.clock.now += 16 * MINUTE;
+  const first = statusOf(visitor);
+  await asked;
+  const others = [statusOf(visitor), statusOf(visitor)];
+  // Without the wait, these requests are answered before the provider answers.
+  for (let i = 0; i < 20; i++) await service.call("GET", "/v1/me", { key: service.admin });
+  answer();
+  assert.deepEqual(await Promise.all([first, ...others]), [401, 401, 401]);
+  company.beforeRefresh = beforeRefresh;
+});
+
 test("while the provider is down a session continues, is checked again, and ends at its absolute limit", async () => {
   company.offline = true;
   const visitor = await signIn({ sub: newSub() });

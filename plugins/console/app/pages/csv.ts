@@ -1,7 +1,6 @@
 /** Writes CSV (RFC 4180) in which spreadsheets find no formulas. Pure. */
 
-/** Spreadsheets evaluate a cell that starts with one of these characters as a formula. */
-const FORMULA = /^[=+\-@\t\r]/;
+import { renderCsvCell } from "../../../../src/browser.ts";
 
 /** Returns rows as CSV. Values other than strings are written as JSON; null is an empty cell. */
 export function toCsv(head: readonly string[], rows: readonly (readonly unknown[])[]): string {
@@ -11,7 +10,5 @@ export function toCsv(head: readonly string[], rows: readonly (readonly unknown[
 function toCell(value: unknown): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "number") return String(value);
-  const text = typeof value === "string" ? value : JSON.stringify(value);
-  const safe = FORMULA.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  return renderCsvCell(typeof value === "string" ? value : JSON.stringify(value));
 }
