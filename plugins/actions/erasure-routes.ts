@@ -1,7 +1,8 @@
 /** Routes that erase one action, or all matching actions. */
 import { Type, type Static } from "@sinclair/typebox";
-import { type CoreHost, parseRfc3339 } from "../../src/core.ts";
-import { defineRoute, type Route } from "../../src/plugin.ts";
+import { type CoreHost, legalHoldState, parseRfc3339 } from "../../src/core.ts";
+import { type Credential, defineRoute, type Route } from "../../src/plugin.ts";
+import { canSeeHold } from "./hold-changes.ts";
 import { eraseAction, eraseMatching } from "./erase-actions.ts";
 import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { IdParams } from "./schemas.ts";
@@ -62,7 +63,9 @@ const ErasuresAnswer = Type.Object(
       description: "Matching actions that differ from the ledger. They are not erased; run `assent audit`.",
     }),
     held: Type.Integer({ description: "Matching actions that are under a legal hold. They are not erased." }),
-    holds: Type.Array(Type.String(), { description: "Ids of these holds: `GET /v1/holds/{id}`." }),
+    holds: Type.Array(Type.String(), {
+      description: "Ids of these holds that the caller may see: `GET /v1/holds/{id}`.",
+    }),
     erased: Type.Integer(),
     next: Type.Union([Type.Integer(), Type.Null()], {
       description:
@@ -107,10 +110,25 @@ export function erasureRoutes(host: CoreHost, tag: string): Route[] {
           { ...erasureFilter(body), reason: requireReason(body) },
           signal,
         );
-        return { status: 200, json: { dry_run, ...count } };
+        return {
+          status: 200,
+          json: { dry_run, ...count, holds: await selectVisibleHolds(host, credential, count.holds) },
+        };
       },
     }),
   ];
+}
+
+async function selectVisibleHolds(
+  host: CoreHost,
+  credential: Pick<Credential, "visibility">,
+  ids: readonly string[],
+): Promise<string[]> {
+  const holds = await host.state(legalHoldState);
+  const seen = await Promise.all(
+    ids.map((id) => canSeeHold(host.storage, credential, holds.get(id) ?? { action: null, agent: null })),
+  );
+  return ids.filter((_, i) => seen[i] === true);
 }
 
 type ErasuresBody = Static<typeof ErasuresBody>;

@@ -4,6 +4,7 @@
  */
 import {
   legalHoldState,
+  canSee,
   commitHoldSubject,
   confirmCredential,
   type CoreHost,
@@ -25,6 +26,7 @@ import {
   type UrgentJob,
 } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import type { StorageReader } from "../../src/storage/index.ts";
 import { createSubjectFilter } from "./content-filter.ts";
 import { MAX_ACTIVE_HOLDS } from "./held-actions.ts";
 import { restartRetentionSweep } from "./retention.ts";
@@ -90,7 +92,7 @@ export function placeHold(
 export function releaseHold(host: CoreHost, credential: Credential, id: string, comment: string): Promise<LegalHold> {
   return host.ledger.transactFirst(async (tx) => {
     const current = await confirmWriter(tx, credential);
-    const before = findHold(tx.state(legalHoldState), id);
+    const before = await findVisibleHold(tx, tx.state(legalHoldState), current, id);
     if (before.released_at !== null)
       throw new Refusal("HOLD_RELEASED", `the legal hold ${id} was released at ${toRfc3339(before.released_at)}`);
     const by = toActor(current.key, current.principal);
@@ -114,11 +116,42 @@ export function releaseHold(host: CoreHost, credential: Credential, id: string, 
   });
 }
 
-export function findHold(holds: LegalHolds, id: string): LegalHold {
+/**
+ * Whether the credential sees a hold. A credential that is limited to agents or tools sees it if it sees the action, or
+ * every action that the hold could cover. So it does not see holds on people.
+ */
+export async function canSeeHold(
+  reader: Pick<StorageReader, "action">,
+  { visibility }: Pick<Credential, "visibility">,
+  { action, agent }: Pick<LegalHold, "action" | "agent">,
+): Promise<boolean> {
+  // Whoever may place holds need not read actions.
+  if ("key_id" in visibility) return true;
+  if (action === null) return canSee(visibility, { agent_id: agent, tool: null, submitted_by: null });
+  const row = await reader.action(action);
+  return row !== null && canSee(visibility, row);
+}
+
+/** Returns the hold if the credential sees it. Throws HOLD_NOT_FOUND. */
+export async function findVisibleHold(
+  reader: Pick<StorageReader, "action">,
+  holds: LegalHolds,
+  credential: Pick<Credential, "visibility">,
+  id: string,
+): Promise<LegalHold> {
+  const hold = findHold(holds, id);
+  if (await canSeeHold(reader, credential, hold)) return hold;
+  throw holdNotFound(id);
+}
+
+function findHold(holds: LegalHolds, id: string): LegalHold {
   const hold = holds.get(id);
-  if (hold === undefined) throw new Refusal("HOLD_NOT_FOUND", `there is no legal hold "${id}"`);
+  if (hold === undefined) throw holdNotFound(id);
   return hold;
 }
+
+const holdNotFound = (id: string): Refusal =>
+  new Refusal("HOLD_NOT_FOUND", `there is no legal hold "${id}" that you may see`);
 
 /**
  * Returns the identifier of the person under an active hold. Null for a hold of a different kind, or if it cannot be

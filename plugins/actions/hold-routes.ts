@@ -12,7 +12,7 @@ import {
   timeSchema,
 } from "../../src/core.ts";
 import { type Credential, defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
-import { findHold, placeHold, readSubject, releaseHold } from "./hold-changes.ts";
+import { canSeeHold, findVisibleHold, placeHold, readSubject, releaseHold } from "./hold-changes.ts";
 import { validationError } from "./content-filter.ts";
 
 /** Scopes of people who place holds, erase and audit. Agents cannot read holds. */
@@ -109,13 +109,16 @@ export function holdRoutes(host: CoreHost, tag: string): Route[] {
       path: "/v1/holds",
       tag,
       summary: "List active legal holds",
+      description: "A member of a group with limits sees only holds on actions and agents within the limits.",
       scope: READERS,
       responses: { 200: { description: "The active legal holds.", schema: HoldList } },
       async handle({ credential }) {
         const active = listActiveHolds(await host.state(legalHoldState));
+        const seen = await Promise.all(active.map((hold) => canSeeHold(host.storage, credential, hold)));
+        const visible = active.filter((_, i) => seen[i] === true);
         return {
           status: 200,
-          json: { holds: await Promise.all(active.map((hold) => renderHold(host, credential, hold))) },
+          json: { holds: await Promise.all(visible.map((hold) => renderHold(host, credential, hold))) },
         };
       },
     }),
@@ -168,7 +171,11 @@ export function holdRoutes(host: CoreHost, tag: string): Route[] {
       errors: ["HOLD_NOT_FOUND"],
       handle: async ({ params: { id }, credential }) => ({
         status: 200,
-        json: await renderHold(host, credential, findHold(await host.state(legalHoldState), id)),
+        json: await renderHold(
+          host,
+          credential,
+          await findVisibleHold(host.storage, await host.state(legalHoldState), credential, id),
+        ),
       }),
     }),
     defineRoute({

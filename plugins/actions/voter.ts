@@ -212,7 +212,7 @@ async function readLinkRights(host: CoreHost, tx: LinkReader, row: ActionRow, to
       `the link was sent to ${principal}, who is no longer in a channel of this decision; vote with a key, or ask the operator`,
     );
   // The earlier address, such as a mailbox or a Slack account, can belong to another person by now.
-  if (!addresses.some(({ notifier, to }) => digestAddress(notifier, to) === address))
+  if (address !== undefined && !addresses.some(({ notifier, to }) => digestAddress(notifier, to) === address))
     throw new Refusal(
       "TOKEN_INVALID",
       `the link was sent to an earlier address of ${principal}; use a newer message, or sign in and vote in the console`,

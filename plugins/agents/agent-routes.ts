@@ -1,5 +1,6 @@
 /** Routes that list, register and change agents. */
 import {
+  canSeeAgent,
   type CoreHost,
   decodeSeqCursor,
   listReply,
@@ -7,7 +8,16 @@ import {
   readPage,
   REPLAYED_HEADERS,
 } from "../../src/core.ts";
-import { DEFAULT_LIMIT, defineRoute, IF_MATCH, nextLink, type Reply, type Route, toRfc3339 } from "../../src/plugin.ts";
+import {
+  type Credential,
+  DEFAULT_LIMIT,
+  defineRoute,
+  IF_MATCH,
+  nextLink,
+  type Reply,
+  type Route,
+  toRfc3339,
+} from "../../src/plugin.ts";
 import type { AgentRow } from "../../src/storage/index.ts";
 import {
   assertAllowedToolsSize,
@@ -44,7 +54,8 @@ function listRoute(host: CoreHost, tag: string): Route {
     summary: "List registered agents, newest first",
     scope: "agents:read",
     query: schema.ListQuery,
-    description: "A key that is bound to an agent sees only that agent.",
+    description:
+      "A key that is bound to an agent sees only that agent, and a member of a group with limits only agents within the limits.",
     responses: { 200: { description: "A page.", schema: schema.AgentList } },
     errors: ["INVALID_CURSOR"],
     async handle({ query, credential: { visibility }, reserveResponseBytes }) {
@@ -65,17 +76,7 @@ function listRoute(host: CoreHost, tag: string): Route {
         "agents",
         { limit: query.limit ?? DEFAULT_LIMIT, bytes: host.config.server.max_page_bytes, offset: query.offset },
         {
-          read: (after, limit) =>
-            host.storage.agents({
-              limit,
-              ...(query.status === undefined ? {} : { suspended: query.status === "suspended" }),
-              ...(query.cursor === undefined ? {} : { before_seq: decodeSeqCursor("agents", query.cursor) }),
-              ...(after === null
-                ? query.offset === undefined
-                  ? {}
-                  : { offset: query.offset }
-                : { before_seq: after.registered_seq }),
-            }),
+          read: (after, limit) => readVisibleAgents(host, visibility, query, after, limit),
           size: ({ metadata, allowed_tools }) => metadata.length + JSON.stringify(allowed_tools).length,
           position: (row) => row.registered_seq,
           render: renderAgent,
@@ -86,6 +87,32 @@ function listRoute(host: CoreHost, tag: string): Route {
       return listReply("agents", items, { next_cursor }, nextLink("/v1/agents", query, next_cursor));
     },
   });
+}
+
+/** Reads the agents that the credential sees, from the position after `after`. */
+async function readVisibleAgents(
+  host: CoreHost,
+  visibility: Credential["visibility"],
+  query: schema.ListQuery,
+  after: AgentRow | null,
+  limit: number,
+): Promise<AgentRow[]> {
+  const isLimited = "within" in visibility;
+  const skipped = after === null ? (query.offset ?? 0) : 0;
+  const wanted = isLimited ? skipped + limit : limit;
+  const rows: AgentRow[] = [];
+  let last = after;
+  do {
+    const page = await host.storage.agents({
+      limit,
+      ...(query.status === undefined ? {} : { suspended: query.status === "suspended" }),
+      ...(query.cursor === undefined ? {} : { before_seq: decodeSeqCursor("agents", query.cursor) }),
+      ...(last !== null ? { before_seq: last.registered_seq } : isLimited ? {} : { offset: skipped }),
+    });
+    rows.push(...page.filter(({ id }) => canSeeAgent(visibility, id)));
+    last = page.length < limit ? null : (page.at(-1) ?? null);
+  } while (last !== null && rows.length < wanted);
+  return isLimited ? rows.slice(skipped, wanted) : rows;
 }
 
 function registerRoute(host: CoreHost, tag: string): Route {
@@ -129,7 +156,7 @@ function readRoute(host: CoreHost, tag: string): Route {
     responses: { 200: AGENT_RESPONSE },
     errors: ["AGENT_NOT_FOUND"],
     async handle({ params: { id }, credential: { visibility } }) {
-      const row = "agent_id" in visibility && visibility.agent_id !== id ? null : await host.storage.agent(id);
+      const row = canSeeAgent(visibility, id) ? await host.storage.agent(id) : null;
       if (row === null) throw agentNotFound(id);
       return agentReply(row);
     },

@@ -3,6 +3,7 @@ import {
   userState,
   buildKeyEntry,
   canCreateApprovers,
+  canSeeAgent,
   confirmCredential,
   type CoreHost,
   defineCorePlugin,
@@ -109,10 +110,12 @@ export default defineCorePlugin({
 });
 
 /**
- * Whether the credential can manage the key. A credential that is bound to an agent can manage only that agent's keys.
+ * Whether the credential can manage the key. A credential that is bound to an agent can manage only that agent's keys,
+ * and a credential that is limited to agents only their keys.
  */
-function canManage({ key: { agent_id } }: Credential, key: Pick<KeyRow, "agent_id">): boolean {
-  return agent_id === null || key.agent_id === agent_id;
+function canManage({ key: { agent_id }, visibility }: Credential, key: Pick<KeyRow, "agent_id">): boolean {
+  if (agent_id !== null) return key.agent_id === agent_id;
+  return key.agent_id === null || canSeeAgent(visibility, key.agent_id);
 }
 
 function canSee(credential: Credential, key: KeyRow): boolean {
@@ -178,16 +181,21 @@ async function create(
     if (lacking.length > 0)
       throw new Refusal("SCOPE_ESCALATION", `this key does not have ${lacking.join(", ")}, so it cannot grant it`);
     if (!canManage(caller, { agent_id: requestedKey.agent_id ?? null })) {
+      const bound = caller.key.agent_id;
       throw new Refusal(
         "SCOPE_ESCALATION",
-        `this key is bound to the agent "${caller.key.agent_id}"; keys that it makes must be bound to it too`,
+        bound === null
+          ? `the groups of this key or user do not cover the agent "${requestedKey.agent_id}"; ask someone whose groups cover it`
+          : `this key is bound to the agent "${bound}"; keys that it makes must be bound to it too`,
       );
     }
     const namesake = (await tx.keys()).find((key) => key.name === requestedKey.name && isLive(key, tx.now));
     if (namesake !== undefined)
       throw new Refusal(
         "KEY_NAME_TAKEN",
-        `the live key ${namesake.id} is named "${requestedKey.name}"; choose another name, or revoke that key first`,
+        canSee(caller, namesake)
+          ? `the live key ${namesake.id} is named "${requestedKey.name}"; choose another name, or revoke that key first`
+          : `another live key is named "${requestedKey.name}"; choose another name`,
       );
     const newKey = { ...minted.row, owner: findOwner(host, tx, owner, requestedKey, scopes), created_at: tx.now };
     await tx.insertKey(newKey);

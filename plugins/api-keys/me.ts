@@ -1,7 +1,7 @@
 /** Routes that describe the caller's key, and look up the names of keys by their ids. */
 import { userState } from "../../src/core.ts";
 import { Type } from "@sinclair/typebox";
-import { type CoreHost, principalOfUser, type User } from "../../src/core.ts";
+import { canSeeAgent, type CoreHost, principalOfUser, type User } from "../../src/core.ts";
 import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
 import type { KeyRow } from "../../src/storage/index.ts";
 
@@ -100,10 +100,12 @@ export function meRoutes(host: CoreHost): Route[] {
         const rows = await Promise.all(
           ids.map(async (id) => (await host.storage.key(id)) ?? renderAsKey(users.get(id))),
         );
+        const mayName = (key: { agent_id: string | null }): boolean =>
+          narrow
+            ? key.agent_id === agent_id
+            : key.agent_id === null || canSeeAgent(credential.visibility, key.agent_id);
         const keys = rows.flatMap((key) =>
-          key === null || (narrow && key.agent_id !== agent_id)
-            ? []
-            : [{ id: key.id, name: key.name, owner: key.owner }],
+          key === null || !mayName(key) ? [] : [{ id: key.id, name: key.name, owner: key.owner }],
         );
         return { status: 200, json: { keys } };
       },

@@ -9,7 +9,8 @@ const FORMULA = /(^|[;\t\r\n])([\p{Cf}\p{Zs}"']*[=＝﹦+＋﹢\-－﹣−@＠�
 
 /**
  * Renders a cell. Marks what looks like a formula as text with an apostrophe.
- * @example renderCsvCell("=1+1") // "'=1+1"
+ * @example
+ * renderCsvCell("=1+1"); // "'=1+1"
  */
 export function renderCsvCell(text: string): string {
   const marked = /^[\t\r\n]/.test(text) ? `'${text}` : text;

@@ -109,10 +109,10 @@ export function decodeToken(kind: TokenKind, token: string): (ReadableClaims & {
   try {
     const mac = fromBase64Url(signature);
     const claims: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(fromBase64Url(payload)));
-    if (!Array.isArray(claims) || claims.length !== (kind === "link" ? 4 : 3) || mac.length !== 32) return null;
+    if (!Array.isArray(claims) || claims.length < 3 || claims.length > 4 || mac.length !== 32) return null;
     const [action_id, approver, expires_at, address] = claims as unknown[];
     if (typeof action_id !== "string" || typeof approver !== "string" || typeof expires_at !== "number") return null;
-    if (kind === "link" && typeof address !== "string") return null;
+    if (address !== undefined && (kind !== "link" || typeof address !== "string")) return null;
     const readable = { action_id, approver, expires_at, ...(typeof address === "string" ? { address } : {}) };
     // Accept only the canonical form. Values such as lone surrogates and 1e400 have no canonical form.
     return payloadOf(readable) === payload ? { ...readable, mac } : null;

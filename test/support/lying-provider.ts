@@ -10,6 +10,8 @@ export interface LyingProvider {
   issuer: string;
   /** Claims of the next person who signs in. */
   claims: JWTPayload;
+  /** Claims of the userinfo endpoint, which only a document with `userinfo_endpoint` announces. */
+  userinfo: Record<string, unknown>;
   /** Changes the ID token's claims before they are signed. */
   lie(claims: JWTPayload): JWTPayload;
   /** If true, signs with a key that is not published. */
@@ -37,7 +39,8 @@ export interface LyingProvider {
   close(): Promise<void>;
 }
 
-export async function startLyingProvider(): Promise<LyingProvider> {
+/** @param path the path of the issuer, such as `/realms/company` or `/` */
+export async function startLyingProvider(path = ""): Promise<LyingProvider> {
   const [real, other] = [await generateKeyPair("RS256"), await generateKeyPair("RS256")];
   const jwk = { ...(await exportJWK(real.publicKey)), kid: "1", alg: "RS256", use: "sig" };
   const server: Server = createServer((request, response) => {
@@ -56,18 +59,19 @@ export async function startLyingProvider(): Promise<LyingProvider> {
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const issuer = origin + path;
 
-  async function answer(path: string, text: string, authorization: string | null): Promise<[number, unknown]> {
+  async function answer(requested: string, text: string, authorization: string | null): Promise<[number, unknown]> {
     if (provider.status !== 0) return [provider.status, { error: "server_error" }];
-    if (path === "/.well-known/openid-configuration")
+    if (requested === `${path.replace(/\/$/, "")}/.well-known/openid-configuration`)
       return [
         200,
         {
           issuer,
-          authorization_endpoint: `${issuer}/authorize`,
-          token_endpoint: `${issuer}/token`,
-          jwks_uri: `${issuer}/jwks`,
+          authorization_endpoint: `${origin}/authorize`,
+          token_endpoint: `${origin}/token`,
+          jwks_uri: `${origin}/jwks`,
           response_types_supported: ["code"],
           subject_types_supported: ["public"],
           id_token_signing_alg_values_supported: ["RS256"],
@@ -76,8 +80,9 @@ export async function startLyingProvider(): Promise<LyingProvider> {
           ...provider.metadata,
         },
       ];
-    if (path === "/jwks") return [200, { keys: [jwk] }];
-    assert.equal(path, "/token");
+    if (requested === "/jwks") return [200, { keys: [jwk] }];
+    if (requested === "/userinfo") return [200, { sub: provider.claims.sub, ...provider.userinfo }];
+    assert.equal(requested, "/token");
     const form = new URLSearchParams(text);
     if (provider.secretMethod === "client_secret_basic") {
       const sent = Buffer.from((authorization ?? "").replace(/^Basic /, ""), "base64").toString();
@@ -128,6 +133,7 @@ export async function startLyingProvider(): Promise<LyingProvider> {
   const provider: LyingProvider = {
     issuer,
     claims: { sub: "1", name: "Ada", groups: [] },
+    userinfo: {},
     lie: (claims) => claims,
     forges: false,
     ahead: 0,
@@ -154,8 +160,8 @@ export async function startLyingProvider(): Promise<LyingProvider> {
         .sign(provider.forges ? other.privateKey : real.privateKey);
     },
     authorize(url) {
-      const { origin, pathname, searchParams } = new URL(url);
-      assert.equal(origin + pathname, `${issuer}/authorize`);
+      const { origin: at, pathname, searchParams } = new URL(url);
+      assert.equal(at + pathname, `${origin}/authorize`);
       const code = crypto.randomUUID();
       provider.codes.set(code, searchParams);
       return { code, state: searchParams.get("state") ?? "", iss: issuer };

@@ -2,6 +2,8 @@
 import {
   userState,
   breakGlassState,
+  canSee,
+  canSeeAgent,
   type CoreHost,
   parseRfc3339,
   principalOfUser,
@@ -11,7 +13,7 @@ import {
   type User,
   type Visibility,
 } from "../../../src/core.ts";
-import { toRfc3339 } from "../../../src/plugin.ts";
+import { type Credential, toRfc3339 } from "../../../src/plugin.ts";
 import type { KeyRow } from "../../../src/storage/index.ts";
 import type { Sessions } from "../sessions.ts";
 import { readVotingActivity, type Votes } from "./votes.ts";
@@ -72,14 +74,19 @@ export interface AccessReview {
   rows: ReviewRow[];
 }
 
-/** Reviews the last `days` days. */
-export async function reviewAccess(host: CoreHost, sessions: Sessions, days: number): Promise<AccessReview> {
+/** Reviews the last `days` days. Counts only votes on actions that the credential sees. */
+export async function reviewAccess(
+  host: CoreHost,
+  sessions: Sessions,
+  days: number,
+  { visibility }: Pick<Credential, "visibility">,
+): Promise<AccessReview> {
   const now = host.clock();
   const since = now - days * DAY;
   const snapshot = await host.snapshot();
   const users = snapshot.state(userState);
   const reader: RightsReader = { ...snapshot, now, key: (id) => host.storage.key(id) };
-  const { votes, users: activity } = await readVotingActivity(host, since);
+  const { votes, users: activity } = await readVotingActivity(host, since, visibility);
   const rows: ReviewRow[] = [];
   for (const user of users.values()) {
     const used = await lastUse(sessions, user, activity.get(user.id) ?? 0);
@@ -97,10 +104,13 @@ export async function reviewAccess(host: CoreHost, sessions: Sessions, days: num
     });
   }
   for (const key of await host.storage.keys()) {
+    if (key.agent_id !== null && !canSeeAgent(visibility, key.agent_id)) continue;
     const rights = await host.keys.rightsOf(reader, key.id);
     if (rights !== null) rows.push(describeKey(key, rights, votes.get(rights.principal), since));
   }
-  const open_reviews = [...(await host.state(breakGlassState)).open.keys()];
+  const open_reviews = [...(await host.state(breakGlassState)).open].flatMap(([id, { agent_id, tool }]) =>
+    canSee(visibility, { agent_id, tool, submitted_by: null }) ? [id] : [],
+  );
   const period = { since: toRfc3339(since), until: toRfc3339(now) };
   return { ...period, open_reviews, rows: [...rows, ...(await otherVoters(host, rows, votes))] };
 }

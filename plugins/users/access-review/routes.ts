@@ -88,7 +88,7 @@ export function accessReviewRoute(host: CoreHost, sessions: Sessions): Route {
     tag: OPENAPI_TAG,
     summary: "Review who can approve what, who did, and what is unused",
     description:
-      "Lists users, live keys and other voters, with their votes in the period. Reads every entry of the period.",
+      "Lists users, live keys and other voters, with their votes in the period. A member of a group with limits sees only votes, reviews and keys within the limits. Reads every entry of the period.",
     scope: ["users:read", "users:manage"],
     query: Query,
     responses: {
@@ -98,8 +98,8 @@ export function accessReviewRoute(host: CoreHost, sessions: Sessions): Route {
         otherContentTypes: ["text/csv"],
       },
     },
-    async handle({ query: { days = 90, format = "json" } }) {
-      const review = await reviewAccess(host, sessions, days);
+    async handle({ query: { days = 90, format = "json" }, credential }) {
+      const review = await reviewAccess(host, sessions, days, credential);
       if (format === "json") return { status: 200, json: review };
       return {
         status: 200,

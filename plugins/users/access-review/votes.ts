@@ -1,5 +1,13 @@
 /** Reads the votes and the activity of users from the ledger's entries of a period. */
-import { type Actor, type CoreHost, decodeEntry, type JsonObject, parseRfc3339 } from "../../../src/core.ts";
+import {
+  type Actor,
+  canSee,
+  type CoreHost,
+  decodeEntry,
+  type JsonObject,
+  parseRfc3339,
+  type Visibility,
+} from "../../../src/core.ts";
 
 const PAGE = 500;
 
@@ -21,16 +29,24 @@ interface VotingActivity {
 }
 
 /**
- * Reads the entries from `since` on, in pages, so that decisions run in between.
+ * Reads the entries from `since` on, in pages, so that decisions run in between. Counts votes on visible actions.
  * @param since milliseconds
  */
-export async function readVotingActivity(host: CoreHost, since: number): Promise<VotingActivity> {
+export async function readVotingActivity(
+  host: CoreHost,
+  since: number,
+  visibility: Visibility,
+): Promise<VotingActivity> {
   const activity: VotingActivity = { votes: new Map(), users: new Map() };
   const { size } = await host.ledger.head();
   for (let from = await findFirst(host, since, size); from < size; from += PAGE) {
     await host.waitForReadSlot();
-    for (const { bytes } of await host.storage.entries(from, Math.min(from + PAGE, size)))
-      addEntry(activity, decodeEntry(bytes));
+    for (const row of await host.storage.entries(from, Math.min(from + PAGE, size))) {
+      const entry = decodeEntry<JsonObject>(row.bytes);
+      addActivity(activity, entry);
+      const tool = (entry["tool"] as string | undefined) ?? null;
+      if (entry["type"] === "approval" && canSee(visibility, { ...row, tool })) addVote(activity, entry);
+    }
   }
   return activity;
 }
@@ -47,7 +63,7 @@ async function findFirst(host: CoreHost, since: number, size: number): Promise<n
   return low;
 }
 
-function addEntry({ votes, users }: VotingActivity, entry: JsonObject): void {
+function addActivity({ users }: VotingActivity, entry: JsonObject): void {
   const at = timeOf(entry);
   const by = entry["by"] as unknown as Actor | null | undefined;
   if (by?.principal.startsWith("user:") === true) users.set(by.principal.slice("user:".length), at);
@@ -55,8 +71,13 @@ function addEntry({ votes, users }: VotingActivity, entry: JsonObject): void {
     const { change, user_id } = entry["data"] as { change: string; user_id: string };
     if (change === "started") users.set(user_id, at);
   }
+}
+
+function addVote({ votes }: VotingActivity, entry: JsonObject): void {
+  const at = timeOf(entry);
+  const by = entry["by"] as unknown as Actor | null | undefined;
   const verdict = entry["verdict"];
-  if (entry["type"] !== "approval" || by == null || (verdict !== "approve" && verdict !== "deny")) return;
+  if (by == null || (verdict !== "approve" && verdict !== "deny")) return;
   const counts = votes.get(by.principal) ?? { approvals: 0, rejections: 0, break_glass: 0, waits: [] };
   if (verdict === "approve") counts.approvals++;
   else counts.rejections++;

@@ -294,7 +294,8 @@ describe("in a whole service", () => {
     options,
     origin: "notify-slack",
   });
-  const start = async (policy = ASKING, options: object = {}): Promise<void> => {
+  const start = async (policy = ASKING, options: object = {}): Promise<{ owner: string; to: string }> => {
+    const anna = { owner: person("anna"), to: "U0ANNA00000" };
     service = await startService({
       policy,
       plugins: [plugin({ token: TOKEN, api_url: slack.url, ...options })],
@@ -303,12 +304,13 @@ describe("in a whole service", () => {
         config.channels = {
           finance: {
             notifier: "notify-slack",
-            people: [{ owner: person("anna"), to: "U0ANNA00000" }],
+            people: [anna],
             places: [{ to: "C0FINANCE00" }],
           },
         };
       },
     });
+    return anna;
   };
   const message = (channel: string, title: string): Promise<SlackMessage> =>
     eventually(
@@ -459,6 +461,25 @@ describe("in a whole service", () => {
         assert.equal((await interact(payload, headers)).status, 401);
       assert.equal((await interact({})).status, 200, "other interactions have no effect");
       assert.equal((await press({ ...button, value: "x" })).status, 400);
+      const { status } = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body;
+      assert.equal(status, "pending_approval");
+    } finally {
+      await service.close();
+    }
+  });
+
+  test("a button that was sent to an earlier Slack account of the person votes for no one", async () => {
+    const anna = await start(ASKING, VOTING);
+    try {
+      const { id } = (await service.call("POST", "/v1/actions", { body: ASKED })).body;
+      const [button] = voteButtons(await message("D0ANNA00000", "Approval needed"));
+      await press(button);
+      const form = slack.views.at(-1);
+      anna.to = "U0ANNANEW00";
+      await service.restart();
+      await press(button);
+      assert.match(JSON.stringify(slack.views.at(-1)), /sent to an earlier address/);
+      assert.match((await submit(form, "fine")).body.errors.reason, /sent to an earlier address/);
       const { status } = (await service.call("GET", `/v1/actions/${id}`, { key: service.admin })).body;
       assert.equal(status, "pending_approval");
     } finally {

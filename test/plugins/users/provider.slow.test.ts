@@ -415,3 +415,225 @@ test("an unknown provider, and two providers with one issuer, are refused", asyn
   const plain = { ...optionsFor("a", company), issuer: "http://login.example.com" };
   await assert.rejects(startPeople({ users: { providers: [plain] } }), /issuer/);
 });
+
+/** A provider as its documentation describes it: its issuer, its discovery document, and the claims of one person. */
+interface ProviderShape {
+  path: string;
+  metadata: Record<string, unknown>;
+  secretMethod: LyingProvider["secretMethod"];
+  /** Options in addition to those of `optionsFor`. */
+  options: object;
+  claims: Record<string, unknown>;
+  userinfo?: Record<string, unknown>;
+  /** The name, groups and roles of the user. */
+  expected: [name: string, groups: string[], roles: string[]];
+  /** The claims without the person's groups, which give no rights. */
+  stripped: string[];
+}
+
+const BOTH = ["client_secret_basic", "client_secret_post"];
+const PROVIDERS: Record<string, ProviderShape> = {
+  okta: {
+    path: "/oauth2/default",
+    metadata: {
+      token_endpoint_auth_methods_supported: [...BOTH, "client_secret_jwt", "private_key_jwt", "none"],
+      authorization_response_iss_parameter_supported: undefined,
+    },
+    secretMethod: "client_secret_basic",
+    options: { scopes: ["openid", "profile", "email", "groups"], email_domains: ["example.com"] },
+    claims: {
+      sub: "00uid4BxXw6I6TV4m0g3",
+      ver: 1,
+      amr: ["mfa", "otp", "pwd"],
+      idp: "00ok1u7AsAkrwdZL3z0g3",
+      auth_time: 1311280969,
+      at_hash: "preview_at_hash",
+      name: "Saml Jackit",
+      email: "saml@example.com",
+      email_verified: true,
+      groups: ["Everyone", "fin"],
+    },
+    expected: ["Saml Jackit", ["finance"], ["approver"]],
+    stripped: ["groups"],
+  },
+  entra: {
+    path: "/8eaef023-2b34-4da1-9baa-8bc8c9d6a490/v2.0",
+    metadata: {
+      token_endpoint_auth_methods_supported: ["client_secret_post", "private_key_jwt", "client_secret_basic"],
+      response_modes_supported: ["query", "fragment", "form_post"],
+      authorization_response_iss_parameter_supported: undefined,
+    },
+    secretMethod: "client_secret_post",
+    options: { groups_claim: "roles", subject_claim: "oid" },
+    claims: {
+      sub: "AAAAAAAAAAAAAAAAAAAAAIkzqFVrSaSaFHy782bbtaQ",
+      oid: "690222be-ff1a-4d56-abd1-7e4f7d38e474",
+      tid: "8eaef023-2b34-4da1-9baa-8bc8c9d6a490",
+      ver: "2.0",
+      uti: "kiGnM6wHBUuKVpKFtUYWAA",
+      rh: "0.AXoA",
+      name: "Abe Lincoln",
+      preferred_username: "AbeLi@microsoft.com",
+      roles: ["fin"],
+    },
+    expected: ["Abe Lincoln", ["finance"], ["approver"]],
+    stripped: ["roles"],
+  },
+  google: {
+    path: "",
+    metadata: {
+      token_endpoint_auth_methods_supported: ["client_secret_post", "client_secret_basic"],
+      authorization_response_iss_parameter_supported: undefined,
+    },
+    secretMethod: null,
+    options: { groups_claim: "hd", groups: { "example.com": ["finance"] }, roles: { "example.com": ["approver"] } },
+    claims: {
+      azp: "assent",
+      sub: "10769150350006150715113082367",
+      at_hash: "HK6E_P6Dh8Y93mRNtsDB1Q",
+      hd: "example.com",
+      email: "jsmith@example.com",
+      email_verified: true,
+      name: "Jane Smith",
+      given_name: "Jane",
+      picture: "https://lh3.googleusercontent.com/a",
+    },
+    expected: ["Jane Smith", ["finance"], ["approver"]],
+    stripped: ["hd"],
+  },
+  keycloak: {
+    path: "/realms/company",
+    metadata: {
+      token_endpoint_auth_methods_supported: ["private_key_jwt", ...BOTH, "tls_client_auth", "client_secret_jwt"],
+    },
+    secretMethod: "client_secret_basic",
+    options: { groups_claim: "/realm_access/roles" },
+    claims: {
+      auth_time: 1711280969,
+      jti: "a1",
+      sub: "f:550e8400-e29b:ada",
+      typ: "ID",
+      azp: "assent",
+      sid: "6b1f6f7e",
+      acr: "1",
+      realm_access: { roles: ["default-roles-company", "offline_access", "fin"] },
+      resource_access: { account: { roles: ["boss"] } },
+      email_verified: false,
+      name: "Kay Cloak",
+      preferred_username: "kay",
+    },
+    expected: ["Kay Cloak", ["finance"], ["approver"]],
+    stripped: ["realm_access"],
+  },
+  "keycloak with roles of the client in userinfo": {
+    path: "/realms/company",
+    metadata: { token_endpoint_auth_methods_supported: BOTH, userinfo_endpoint: "/userinfo" },
+    secretMethod: "client_secret_basic",
+    options: { groups_claim: "/resource_access/assent/roles" },
+    claims: { sub: "kim", azp: "assent", name: "Kim Client", resource_access: { account: { roles: ["boss"] } } },
+    userinfo: { name: "Someone else", resource_access: { account: { roles: ["boss"] }, assent: { roles: ["fin"] } } },
+    expected: ["Kim Client", ["finance"], ["approver"]],
+    stripped: ["resource_access"],
+  },
+  auth0: {
+    path: "/",
+    metadata: {
+      token_endpoint_auth_methods_supported: [...BOTH, "private_key_jwt", "tls_client_auth"],
+      authorization_response_iss_parameter_supported: undefined,
+    },
+    secretMethod: "client_secret_post",
+    options: { groups_claim: "https://example.com/roles" },
+    claims: {
+      sub: "auth0|507f1f77bcf86cd799439011",
+      nickname: "john",
+      name: "John Doe",
+      updated_at: "2026-01-01T00:00:00.000Z",
+      sid: "s",
+      "https://example.com/roles": ["fin"],
+    },
+    expected: ["John Doe", ["finance"], ["approver"]],
+    stripped: ["https://example.com/roles"],
+  },
+  authentik: {
+    path: "/application/o/assent/",
+    metadata: {
+      token_endpoint_auth_methods_supported: ["client_secret_post", "client_secret_basic"],
+      userinfo_endpoint: "/userinfo",
+    },
+    secretMethod: "client_secret_basic",
+    options: {},
+    claims: { sub: "b1946ac92492d2347c6235b4d2611184", acr: "goauthentik.io/providers/oauth2/default" },
+    userinfo: {
+      name: "Aki Authentik",
+      nickname: "aki",
+      groups: ["authentik Admins", "fin"],
+      entitlements: [],
+      roles: [],
+    },
+    expected: ["Aki Authentik", ["finance"], ["approver"]],
+    stripped: ["groups"],
+  },
+  zitadel: {
+    path: "",
+    metadata: { token_endpoint_auth_methods_supported: ["none", ...BOTH, "private_key_jwt"] },
+    secretMethod: "client_secret_basic",
+    options: { groups_claim: "urn:zitadel:iam:org:project:roles" },
+    claims: {
+      sub: "165617389845094785",
+      aud: ["assent", "161363190463799809@company", "161363190463799810"],
+      azp: "assent",
+      client_id: "assent",
+      amr: ["password", "pwd", "mfa", "otp"],
+      name: "Road Runner",
+      "urn:zitadel:iam:org:project:roles": { fin: { "165617389845094786": "company.zitadel.cloud" } },
+    },
+    expected: ["Road Runner", ["finance"], ["approver"]],
+    stripped: ["urn:zitadel:iam:org:project:roles"],
+  },
+};
+
+for (const [name, shape] of Object.entries(PROVIDERS))
+  test(`people sign in at a provider in the form of ${name}, and have no rights without their groups`, async () => {
+    const provider = await startLyingProvider(shape.path);
+    const { userinfo_endpoint: endpoint, ...metadata } = shape.metadata;
+    const { origin } = new URL(provider.issuer);
+    provider.metadata = { ...metadata, ...(endpoint === undefined ? {} : { userinfo_endpoint: `${origin}/userinfo` }) };
+    provider.secretMethod = shape.secretMethod;
+    const options = { ...optionsFor("company", provider), everyone: [], ...shape.options };
+    const mine = await startPeople({ users: { providers: [options] } });
+    try {
+      const without = (claims: object): object =>
+        Object.fromEntries(Object.entries(claims).filter(([claim]) => !shape.stripped.includes(claim)));
+      for (const [change, [displayed, groups, roles]] of [
+        [(claims: object) => claims, shape.expected],
+        [without, [shape.expected[0], [], []]],
+      ] as [(claims: object) => object, ProviderShape["expected"]][]) {
+        provider.claims = change(shape.claims) as LyingProvider["claims"];
+        provider.userinfo = change(shape.userinfo ?? {}) as LyingProvider["userinfo"];
+        const visitor = createVisitor(mine);
+        const started = await visitor.get("/v1/sign-in/company");
+        const { iss: _, ...answered } = provider.authorize(started.headers.get("location") ?? "");
+        const sendsIssuer = !("authorization_response_iss_parameter_supported" in metadata);
+        const query = queryOf({ ...answered, ...(sendsIssuer ? { iss: provider.issuer } : {}) });
+        const done = await visitor.get(`/v1/sign-in/company/callback?${query}`);
+        assert.equal(done.status, 303, JSON.stringify(done.body));
+        const { user } = await me(visitor);
+        assert.deepEqual([user.name, user.groups, user.roles], [displayed, groups, roles]);
+        const { sub, oid = sub } = shape.claims;
+        assert.deepEqual(user.identities, [{ issuer: provider.issuer, subject: oid }]);
+      }
+    } finally {
+      await mine.close();
+      await provider.close();
+    }
+  });
+
+test("a groups claim in another form is refused instead of read as no groups", async () => {
+  for (const groups of [5, true, [5], [["fin"]], { fin: "x" }, { fin: { a: "b" }, bill: null }]) {
+    company.claims = { sub: "odd", name: "Odd", groups };
+    assert.equal((await attempt({ visitor: createVisitor(service) })).body.code, "USERS_PROVIDER_INVALID");
+  }
+  company.claims = { sub: "odd", name: "Odd", _claim_names: { groups: "src1" }, _claim_sources: { src1: {} } };
+  const answer = await attempt({ visitor: createVisitor(service) });
+  assert.match(answer.body.detail, /too many groups/);
+});
