@@ -316,7 +316,7 @@ export {
   REFERENCE_FORMS,
   referenceKey,
 } from "./domain/person-reference.ts";
-export { principalOfKey, principalOfUser, userOfPrincipal } from "./domain/principals.ts";
+export { displayPrincipal, principalOfKey, principalOfUser, userOfPrincipal } from "./domain/principals.ts";
 export { renderCsvCell } from "./domain/csv.ts";
 export { foldName } from "./domain/names.ts";
 export { type Rota, shiftAt, shiftsBetween } from "./domain/rota.ts";

@@ -24,6 +24,9 @@ import {
   type ReviewEntry,
   sha256Hex,
   type TokenClaims,
+  type PrincipalNames,
+  readPrincipalNames,
+  userState,
   utf8,
 } from "../../src/core.ts";
 import { type Credential, type Reply, toRfc3339 } from "../../src/plugin.ts";
@@ -392,9 +395,27 @@ export async function readActionRecord(
   const mayVote = options.token && readContent(current.row, displayed) !== null;
   const voting = mayVote ? await readVoting(host, current.row, current.votes, history, credential, set) : null;
   const record = renderAction(host, current.row, displayed, current.votes, rejection, voting, { ...options, set });
-  return history === null || history.reviews.length === 0
-    ? record
-    : { ...record, reviews: history.reviews.map(renderReview) };
+  const names = await readNames(host, record);
+  return {
+    ...record,
+    ...(names === null ? {} : { names }),
+    ...(history === null || history.reviews.length === 0 ? {} : { reviews: history.reviews.map(renderReview) }),
+  };
+}
+
+/** Returns the names of the people and keys in the record; null if it mentions none. */
+async function readNames(
+  host: CoreHost,
+  { approvals, rejection, proposed, questions }: ActionRecord,
+): Promise<PrincipalNames | null> {
+  const principals = [
+    ...approvals.flatMap(({ approver, on_behalf_of }) => [approver, on_behalf_of]),
+    ...questions.map(({ asked_by }) => asked_by),
+    rejection?.approver ?? null,
+    proposed?.edited_by ?? null,
+  ].filter((each) => each !== null);
+  if (principals.length === 0) return null;
+  return readPrincipalNames(host.storage, await host.state(userState), principals);
 }
 
 export const ACTION_RESPONSE = { description: "The action.", schema: ActionRecord };

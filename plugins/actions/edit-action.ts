@@ -24,6 +24,8 @@ import {
   principalsBehindVote,
   selectCountedLimits,
   toActor,
+  displayPrincipal,
+  userState,
 } from "../../src/core.ts";
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
@@ -140,9 +142,11 @@ async function changeRequest(
   const request = editRequest(proposed, changes, editable);
   if ("path" in request)
     throw new Refusal("EDIT_NOT_ALLOWED", `${request.path === "" ? "" : `${request.path}: `}${request.detail}`);
-  const rejection = await findActiveRejection(host, tx, encodeRequest(request).hash, tx.now);
+  const rejection = await findActiveRejection(host, tx, encodeRequest(request).hash, tx.now, tx.state(userState));
   if (rejection !== null)
-    throw editRefusal(`${rejection.approver} rejected the changed request at ${rejection.at}; nothing was changed`);
+    throw editRefusal(
+      `${displayPrincipal(rejection.approver, rejection.approver_name)} rejected the changed request at ${rejection.at}; nothing was changed`,
+    );
   // Release the earlier uses, so that the action does not count against limits twice.
   await tx.releaseLimitUses(row.id);
   const collected = await collectCurrentFacts(host, tx, row, basis);

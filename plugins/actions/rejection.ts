@@ -9,9 +9,11 @@ import {
   findDeniedBy,
   parseRfc3339,
   principalOfReviewer,
+  readPrincipalNames,
   type ReviewEntry,
   type RejectionFact,
   toSingleLine,
+  type Users,
 } from "../../src/core.ts";
 import { toRfc3339 } from "../../src/plugin.ts";
 import {
@@ -26,27 +28,33 @@ import type { Rejection } from "./rejection-schemas.ts";
 
 /** Maximum length of the voter's comment in the reason of a later decision. The vote's entry has the whole comment. */
 const MAX_COMMENT = 500;
+const MAX_NAME = 200;
 
-type Reader = Pick<StorageReader, "rejectedAction" | "entriesOfAction">;
+type Reader = Pick<StorageReader, "rejectedAction" | "entriesOfAction" | "key">;
 
 /**
  * Returns the recorded rejection that denies this request now; null if there is none. The rejected action was submitted
  * with this request, or changed to it by an approver or the policies. Makes at most three indexed reads. Throws
  * RECORD_ALTERED if the rejected action differs from the ledger.
+ * @param users the users of the same moment
  */
 export async function findActiveRejection(
   host: Pick<CoreHost, "log">,
   reader: Reader,
   requestHash: string,
   now: number,
+  users: Users,
 ): Promise<RejectionFact | null> {
   const row = await reader.rejectedAction(requestHash, now);
   if (row === null || row.rejection_until === null) return null;
   const { rejection } = await verifyAgainstLedger(host, reader, row);
   if (rejection === null) throw new Error(`the action ${row.id} has a rejection_until without a rejection`);
+  const { approver } = rejection;
+  const names = await readPrincipalNames(reader, users, [approver]);
   return {
     action_id: row.id,
-    approver: rejection.approver,
+    approver,
+    approver_name: toSingleLine(names[approver] ?? "", MAX_NAME) || null,
     comment: commentOf(rejection.comment),
     at: rejection.at,
     until: toRfc3339(row.rejection_until),

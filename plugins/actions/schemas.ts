@@ -476,6 +476,12 @@ export const ActionRecord = Type.Object(
       ),
     ),
     approvals: Type.Array(ApprovalRecord),
+    names: Type.Optional(
+      Type.Record(Type.String(), Type.String(), {
+        description:
+          "Display names of the people and keys in this record, keyed by principal. They identify no one. Absent if the record mentions none.",
+      }),
+    ),
     reviews: Type.Optional(Type.Array(ReviewRecord)),
     approvals_needed: orNull(Type.Integer({ description: "Quorum; null if no approval was required." })),
     approved_until: orNull(timeSchema("Deadline of the start; null unless it was allowed or approved.")),

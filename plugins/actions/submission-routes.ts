@@ -17,6 +17,7 @@ import {
   type RejectionFact,
   REPLAYED_HEADERS,
   type SessionFact,
+  userState,
 } from "../../src/core.ts";
 import {
   type Credential,
@@ -298,7 +299,8 @@ async function previewDecision(
   const hashes =
     byPolicies.effect === "require_approval" ? [hash, ...(obliged ? [encodeRequest(obliged).hash] : [])] : [];
   let rejection: RejectionFact | null = null;
-  for (const each of hashes) rejection ??= await findActiveRejection(host, host.storage, each, now);
+  for (const each of hashes)
+    rejection ??= await findActiveRejection(host, host.storage, each, now, await host.state(userState));
   const decision = rejection === null ? byPolicies : decide(policySet, request, { ...facts, rejection }, now);
   const enforcedLimit = needs.find((need) =>
     policySet.policies.some(({ name, shadow }) => name === need.policy && !shadow),

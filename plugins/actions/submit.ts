@@ -34,6 +34,7 @@ import {
   selectCountedLimits,
   type SessionFact,
   toActor,
+  userState,
 } from "../../src/core.ts";
 import { type Credential, isTraceparent, Refusal, type RequestTrace, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
@@ -273,8 +274,8 @@ async function applyVotes(
   const { obliged } = decided;
   if (decided.decision.effect !== "require_approval") return decided;
   const rejection =
-    (await findActiveRejection(host, tx, requestHash, tx.now)) ??
-    (obliged && (await findActiveRejection(host, tx, encodeRequest(obliged).hash, tx.now)));
+    (await findActiveRejection(host, tx, requestHash, tx.now, tx.state(userState))) ??
+    (obliged && (await findActiveRejection(host, tx, encodeRequest(obliged).hash, tx.now, tx.state(userState))));
   if (rejection !== null) {
     const more = { ...facts, rejection };
     // Use a new evaluation: a second pass would share the step limit of the first pass, and its result could then

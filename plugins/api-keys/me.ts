@@ -1,7 +1,7 @@
 /** Routes that describe the caller's key, and look up the names of keys by their ids. */
 import { userState } from "../../src/core.ts";
 import { Type } from "@sinclair/typebox";
-import { canSeeAgent, type CoreHost, principalOfUser, type User } from "../../src/core.ts";
+import { canSeeAgent, type CoreHost, principalOfUser, readPrincipalNames, type User } from "../../src/core.ts";
 import { defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
 import type { KeyRow } from "../../src/storage/index.ts";
 
@@ -104,8 +104,12 @@ export function meRoutes(host: CoreHost): Route[] {
           narrow
             ? key.agent_id === agent_id
             : key.agent_id === null || canSeeAgent(credential.visibility, key.agent_id);
+        // A name that several users have is followed by the id.
+        const names = await readPrincipalNames(host.storage, users, ids.map(principalOfUser));
         const keys = rows.flatMap((key) =>
-          key === null || !mayName(key) ? [] : [{ id: key.id, name: key.name, owner: key.owner }],
+          key === null || !mayName(key)
+            ? []
+            : [{ id: key.id, name: names[principalOfUser(key.id)] ?? key.name, owner: key.owner }],
         );
         return { status: 200, json: { keys } };
       },

@@ -8,7 +8,7 @@ import {
   type Command,
   type Output,
 } from "./command.ts";
-import { createPrivilegedClient, withServiceErrors } from "./remote.ts";
+import { createPrivilegedClient, withNames, withServiceErrors } from "./remote.ts";
 
 interface Patterns {
   agents: string[] | null;
@@ -60,7 +60,7 @@ examples:
     const service = await createPrivilegedClient();
     const review = await withServiceErrors(() => service.call<ReviewView>("GET", `/v1/access-review?days=${days}`));
     if (json) printJson(io, review);
-    else showReview(io, review);
+    else showReview(io, await withNames(service, review));
     return EXIT_CODES.ok;
   },
 };

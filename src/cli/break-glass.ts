@@ -8,7 +8,7 @@ import {
   type Command,
   type Output,
 } from "./command.ts";
-import { createClient, createPrivilegedClient, readAllPages, withServiceErrors } from "./remote.ts";
+import { createClient, createPrivilegedClient, readAllPages, withNames, withServiceErrors } from "./remote.ts";
 
 interface UseView {
   id: string;
@@ -54,7 +54,7 @@ examples:
       const path = `/v1/break-glass/${encodeURIComponent(review)}/review`;
       const service = await createPrivilegedClient();
       const use = await withServiceErrors(() => service.call<UseView>("POST", path, { comment }));
-      showUse(io, use, json);
+      showUse(io, json ? use : await withNames(service, use), json);
       return EXIT_CODES.ok;
     }
     const service = await createClient();
@@ -62,7 +62,7 @@ examples:
     const listed = await readAllPages<UseView>(service, path, "break_glass");
     if (json) printJson(io, { break_glass: listed });
     else if (listed.length === 0) io.out(all ? "there are no emergency approvals" : "no review is open");
-    else for (const use of listed) showUse(io, use, false);
+    else for (const use of await withNames(service, listed)) showUse(io, use, false);
     return EXIT_CODES.ok;
   },
 };

@@ -8,7 +8,7 @@ import {
   type Command,
   type Output,
 } from "./command.ts";
-import { createPrivilegedClient, readAllPages, withServiceErrors } from "./remote.ts";
+import { createPrivilegedClient, readAllPages, withNames, withServiceErrors } from "./remote.ts";
 
 interface DelegationView {
   id: string;
@@ -57,7 +57,8 @@ examples:
     if (revoke !== undefined) {
       const path = `/v1/delegations/${encodeURIComponent(revoke)}/revoke`;
       const body = comment === undefined ? {} : { comment };
-      show(io, await withServiceErrors(() => service.call<DelegationView>("POST", path, body)), json);
+      const revoked = await withServiceErrors(() => service.call<DelegationView>("POST", path, body));
+      show(io, json ? revoked : await withNames(service, revoked), json);
       return EXIT_CODES.ok;
     }
     const query = new URLSearchParams({ limit: "50", ...(user === undefined ? {} : { user_id: user }) });
@@ -66,7 +67,7 @@ examples:
     const listed = every.filter(({ status }) => all || status !== "ended");
     if (json) printJson(io, { delegations: listed });
     else if (listed.length === 0) io.out(all ? "there are no delegations" : "no delegation is active or scheduled");
-    else for (const delegation of listed) show(io, delegation, false);
+    else for (const delegation of await withNames(service, listed)) show(io, delegation, false);
     return EXIT_CODES.ok;
   },
 };

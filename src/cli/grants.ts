@@ -12,7 +12,7 @@ import {
   type Command,
   type Output,
 } from "./command.ts";
-import { createClient, createPrivilegedClient, withServiceErrors } from "./remote.ts";
+import { createClient, createPrivilegedClient, withNames, withServiceErrors } from "./remote.ts";
 
 /** A grant in the form that the service returns. */
 export interface GrantView {
@@ -74,18 +74,16 @@ examples:
       if (all || agent !== undefined || id !== undefined) throw usageError("--revoke takes only --reason");
       const body = reason === undefined ? {} : { reason };
       const service = await createPrivilegedClient();
-      showGrant(
-        io,
-        await withServiceErrors(() => service.call<GrantView>("POST", `${pathOf(revoke)}/revoke`, body)),
-        json,
-      );
+      const revoked = await withServiceErrors(() => service.call<GrantView>("POST", `${pathOf(revoke)}/revoke`, body));
+      showGrant(io, json ? revoked : await withNames(service, revoked), json);
       return EXIT_CODES.ok;
     }
     if (reason !== undefined) throw usageError("--reason is only for --revoke");
     const service = await createClient();
-    if (id !== undefined)
-      showGrant(io, await withServiceErrors(() => service.call<GrantView>("GET", pathOf(id))), json);
-    else await listGrants(io, service, { all, agent, json });
+    if (id !== undefined) {
+      const grant = await withServiceErrors(() => service.call<GrantView>("GET", pathOf(id)));
+      showGrant(io, json ? grant : await withNames(service, grant), json);
+    } else await listGrants(io, service, { all, agent, json });
     return EXIT_CODES.ok;
   },
 };
@@ -107,7 +105,7 @@ async function listGrants(
   );
   if (json) return printJson(io, page);
   if (page.grants.length === 0) io.out(all ? "there are no grants" : "no grant is active");
-  for (const grant of page.grants) showGrant(io, grant, false);
+  for (const grant of await withNames(service, page.grants)) showGrant(io, grant, false);
   if (page.next_cursor !== null) io.out("there are more; narrow the list with --agent");
 }
 

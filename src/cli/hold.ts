@@ -8,7 +8,7 @@ import {
   type Command,
   type Output,
 } from "./command.ts";
-import { createPrivilegedClient, readSecretFlag, withServiceErrors } from "./remote.ts";
+import { createPrivilegedClient, readSecretFlag, withNames, withServiceErrors } from "./remote.ts";
 
 interface HoldView {
   id: string;
@@ -70,7 +70,7 @@ examples:
       throw usageError("give exactly one of --action, --agent, --subject, --release and --list");
     if (reason === undefined) throw usageError("--reason is needed: it is recorded in the ledger");
     if (release !== undefined) {
-      const released = await send(`/v1/holds/${encodeURIComponent(release)}/release`, { reason });
+      const released = await send(`/v1/holds/${encodeURIComponent(release)}/release`, { reason }, json);
       showHold(io, released, json);
       return released.status === "active" ? EXIT_CODES.pending : EXIT_CODES.ok;
     }
@@ -80,22 +80,23 @@ examples:
       ...(agent === undefined ? {} : { agent }),
       ...(subject === undefined ? {} : { subject: await readSecretFlag(subject) }),
     };
-    showHold(io, await send("/v1/holds", body), json);
+    showHold(io, await send("/v1/holds", body, json), json);
     return EXIT_CODES.ok;
   },
 };
 
-function send(path: string, body: object): Promise<HoldView> {
-  return withServiceErrors(async () => (await createPrivilegedClient()).call<HoldView>("POST", path, body));
+async function send(path: string, body: object, json: boolean): Promise<HoldView> {
+  const service = await createPrivilegedClient();
+  const hold = await withServiceErrors(() => service.call<HoldView>("POST", path, body));
+  return json ? hold : withNames(service, hold);
 }
 
 async function listHolds(io: Output, json: boolean): Promise<number> {
-  const page = await withServiceErrors(async () =>
-    (await createPrivilegedClient()).call<{ holds: HoldView[] }>("GET", "/v1/holds"),
-  );
+  const service = await createPrivilegedClient();
+  const page = await withServiceErrors(() => service.call<{ holds: HoldView[] }>("GET", "/v1/holds"));
   if (json) printJson(io, page);
   else if (page.holds.length === 0) io.out("no legal hold is active");
-  else for (const active of page.holds) showHold(io, active, false);
+  else for (const active of await withNames(service, page.holds)) showHold(io, active, false);
   return EXIT_CODES.ok;
 }
 

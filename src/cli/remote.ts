@@ -1,6 +1,7 @@
 /** Helpers for commands that call a running service: clients, exit codes, and the output of an action. */
 import { AssentError, createAssent, type ActionRecord, type Assent } from "../client/index.ts";
 import { requestSections } from "../delivery/approval-message-text.ts";
+import { displayPrincipal } from "../domain/principals.ts";
 import { parseJson, type JsonObject } from "../domain/json.ts";
 import { requireKey, serviceUrl } from "./credentials.ts";
 import { CommandError, EXIT_CODES, colourText, toPrintable, usageError, printJson, type Output } from "./command.ts";
@@ -63,6 +64,48 @@ export async function readAllPages<T>(service: Assent, path: string, member: str
   return rows;
 }
 
+const PRINCIPAL = /^(?:user|key):([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})$/;
+/** Maximum number of ids in one request for names. */
+const MAX_IDS = 100;
+
+/**
+ * Returns a response for people to read: each member that is a principal has the name of the user or key instead, if the
+ * key of this command can read names.
+ */
+export async function withNames<T>(service: Assent, response: T): Promise<T> {
+  const ids = new Set<string>();
+  replacePrincipals(response, (principal, id) => {
+    ids.add(id);
+    return principal;
+  });
+  const names = new Map<string, string>();
+  try {
+    for (let from = 0; from < ids.size; from += MAX_IDS) {
+      const some = [...ids].slice(from, from + MAX_IDS).join(",");
+      const { keys } = await service.call<{ keys: { id: string; name: string }[] }>(
+        "GET",
+        `/v1/api-keys/names?ids=${some}`,
+      );
+      for (const { id, name } of keys) names.set(id, name);
+    }
+  } catch (error) {
+    if (!(error instanceof AssentError)) throw error;
+  }
+  return replacePrincipals(response, (principal, id) => displayPrincipal(principal, names.get(id) ?? null));
+}
+
+function replacePrincipals<T>(value: T, replace: (principal: string, id: string) => string): T {
+  if (typeof value === "string") {
+    const id = PRINCIPAL.exec(value)?.[1];
+    return (id === undefined ? value : replace(value, id)) as T;
+  }
+  if (Array.isArray(value)) return value.map((each: unknown) => replacePrincipals(each, replace)) as T;
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, each]) => [name, replacePrincipals<unknown>(each, replace)]),
+  ) as T;
+}
+
 export function actionExitCode(action: ActionRecord): number {
   if (action.status === "pending_approval") return EXIT_CODES.pending;
   return ["denied", "expired", "cancelled", "failed"].includes(action.status) ? EXIT_CODES.denied : EXIT_CODES.ok;
@@ -90,20 +133,20 @@ export function printAction(io: Output, action: ActionRecord, json: boolean, isC
       : [`  approvals ${action.approvals.filter(({ approve }) => approve).length} of ${action.approvals_needed}`]),
     ...action.approvals.map(
       ({ approve, approver, reason }) =>
-        `  vote      ${approve ? "approved" : "rejected"} by ${toPrintable(approver)}${reason === null ? "" : `: ${toPrintable(reason)}`}`,
+        `  vote      ${approve ? "approved" : "rejected"} by ${nameIn(action, approver)}${reason === null ? "" : `: ${toPrintable(reason)}`}`,
     ),
     ...(action.proposed === null
       ? []
       : [
-          `  changed   by ${toPrintable(action.proposed.edited_by)}; proposed: ${toPrintable(JSON.stringify(action.proposed.params))}`,
+          `  changed   by ${nameIn(action, action.proposed.edited_by)}; proposed: ${toPrintable(JSON.stringify(action.proposed.params))}`,
         ]),
     ...action.questions.flatMap(({ number, asked_by, question, answer }) => [
-      `  question ${number} by ${toPrintable(asked_by)}: ${toPrintable(question)}`,
+      `  question ${number} by ${nameIn(action, asked_by)}: ${toPrintable(question)}`,
       answer === null ? "  answer    none so far" : `  answer    ${toPrintable(answer)}`,
     ]),
     ...(action.grant === null ? [] : [`  grant     ${action.grant}`]),
     ...(action.denied_by === null ? [] : [`  denied by ${action.denied_by.replace("_", " ")}`]),
-    ...(action.rejection === null ? [] : rejectionLines(action.rejection)),
+    ...(action.rejection === null ? [] : rejectionLines(action.rejection, nameIn(action, action.rejection.approver))),
     ...(action.status === "pending_approval" && action.expires_at !== null ? [`  expires   ${action.expires_at}`] : []),
     ...(action.status === "approved" && action.approved_until !== null ? [`  until     ${action.approved_until}`] : []),
     ...(typeof action.result?.error === "string" ? [`  error     ${toPrintable(action.result.error)}`] : []),
@@ -121,9 +164,15 @@ function requestLines({ params, context, shown_first = [] }: ActionRecord, isCom
   ]);
 }
 
-function rejectionLines({ action_id, approver, reason, rejected_at, holds_until }: Rejection): string[] {
+/** Returns the name of a person or key that the record mentions. */
+export function nameIn({ names = {} }: ActionRecord, principal: string): string {
+  const name = Object.hasOwn(names, principal) ? (names[principal] ?? null) : null;
+  return toPrintable(displayPrincipal(principal, name));
+}
+
+function rejectionLines({ action_id, reason, rejected_at, holds_until }: Rejection, approver: string): string[] {
   return [
-    `  rejected  by ${toPrintable(approver)} at ${rejected_at}${reason === null ? "" : `: ${toPrintable(reason)}`}`,
+    `  rejected  by ${approver} at ${rejected_at}${reason === null ? "" : `: ${toPrintable(reason)}`}`,
     `  rejection ${action_id}, ${holds_until === null ? "the same request can be submitted again" : `refuses the same request until ${holds_until}`}`,
   ];
 }

@@ -9,7 +9,7 @@ import {
   type Command,
   type Output,
 } from "./command.ts";
-import { createClient, createPrivilegedClient, withServiceErrors } from "./remote.ts";
+import { createClient, createPrivilegedClient, withNames, withServiceErrors } from "./remote.ts";
 import { parseFuture } from "./times.ts";
 
 interface StopView {
@@ -72,9 +72,7 @@ examples:
     if (list) return listStops(io, json);
     if (lift !== undefined) {
       const path = `/v1/stop/${encodeURIComponent(lift)}/lift`;
-      const lifted = await withServiceErrors(async () =>
-        (await createPrivilegedClient()).call<StopView>("POST", path, reason === undefined ? {} : { reason }),
-      );
+      const lifted = await send(path, reason === undefined ? {} : { reason }, json);
       show(io, lifted, json);
       return lifted.status === "holds" ? EXIT_CODES.pending : EXIT_CODES.ok;
     }
@@ -86,14 +84,16 @@ examples:
       ...(policy === undefined ? {} : { policy }),
       ...endOf(until, length),
     };
-    show(
-      io,
-      await withServiceErrors(async () => (await createPrivilegedClient()).call<StopView>("POST", "/v1/stop", body)),
-      json,
-    );
+    show(io, await send("/v1/stop", body, json), json);
     return EXIT_CODES.ok;
   },
 };
+
+async function send(path: string, body: object, json: boolean): Promise<StopView> {
+  const service = await createPrivilegedClient();
+  const stop = await withServiceErrors(() => service.call<StopView>("POST", path, body));
+  return json ? stop : withNames(service, stop);
+}
 
 function endOf(until: string | undefined, length: string | undefined): { until?: string } {
   if (until !== undefined && length !== undefined) throw usageError("give either --until or --for");
@@ -105,12 +105,11 @@ function endOf(until: string | undefined, length: string | undefined): { until?:
 }
 
 async function listStops(io: Output, json: boolean): Promise<number> {
-  const page = await withServiceErrors(async () =>
-    (await createClient()).call<{ stops: StopView[] }>("GET", "/v1/stop"),
-  );
+  const service = await createClient();
+  const page = await withServiceErrors(() => service.call<{ stops: StopView[] }>("GET", "/v1/stop"));
   if (json) printJson(io, page);
   else if (page.stops.length === 0) io.out("no stop is active");
-  else for (const active of page.stops) show(io, active, false);
+  else for (const active of await withNames(service, page.stops)) show(io, active, false);
   return EXIT_CODES.ok;
 }
 

@@ -95,6 +95,8 @@ export interface Action {
     /** Time of the vote. */
     created_at: string;
   })[];
+  /** Display names of the people and keys in this record, keyed by principal. They identify no one. Absent if the record mentions none. */
+  names?: Record<string, string>;
   reviews?: ({
     reviewer: string;
     version: string | null;

@@ -25,5 +25,5 @@ export function questionText(action: ActionRecord, how: string): string {
   const question = openQuestion(action);
   if (question === null) return "";
   const { number, asked_by, question: text } = question;
-  return `${approverName(asked_by)} asks about it (question ${number}): "${toSingleLine(text, 1000)}" Answer it ${how}, truthfully; do not change the call. `;
+  return `${approverName(asked_by, action.names)} asks about it (question ${number}): "${toSingleLine(text, 1000)}" Answer it ${how}, truthfully; do not change the call. `;
 }

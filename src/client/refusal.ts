@@ -29,7 +29,7 @@ export type ExplainedAction = Pick<
   ActionRecord,
   "status" | "denied_by" | "rejection" | "reason" | "reason_code" | "approved_until"
 > &
-  Partial<Pick<ActionRecord, "params" | "proposed">>;
+  Partial<Pick<ActionRecord, "params" | "proposed" | "names">>;
 
 export interface RefusalExplanation {
   outcome: RefusalOutcome;
@@ -126,7 +126,7 @@ function deniedRefusal(action: ExplainedAction): RefusalExplanation {
       words === "" ? "Ask the user how to go on." : "If the approver names another way, take that one.";
     return {
       outcome: "rejected",
-      why: `${denied_by === "earlier_rejection" ? "already " : ""}rejected by ${approverName(rejection?.approver)}${words === "" ? "" : `: ${words}`}`,
+      why: `${denied_by === "earlier_rejection" ? "already " : ""}rejected by ${approverName(rejection?.approver, action.names)}${words === "" ? "" : `: ${words}`}`,
       next:
         (until === null
           ? "Do not submit the same request again unless the user asks for it. "
@@ -143,9 +143,11 @@ function deniedRefusal(action: ExplainedAction): RefusalExplanation {
   };
 }
 
-/** Returns a principal as a name for display. */
-export function approverName(principal: string | undefined): string {
+/** Returns the name of a person or key for display; the id if the record has no name. */
+export function approverName(principal: string | undefined, names: Readonly<Record<string, string>> = {}): string {
   if (principal === undefined) return "a person";
+  const name = Object.hasOwn(names, principal) ? names[principal] : undefined;
+  if (name !== undefined) return toSingleLine(principal.startsWith("key:") ? `the key ${name}` : name);
   return toSingleLine(principal.replace(/^(user|key|reviewer):/, "the $1 "));
 }
 

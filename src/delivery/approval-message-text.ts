@@ -175,10 +175,8 @@ export function renderGrantLines({ grants }: Pick<MessageAction, "grants">): str
  * name, formats its id.
  */
 export function formatPrincipal(principal: string, names: MessageAction["names"]): string {
-  const name = Object.hasOwn(names, principal) ? names[principal] : undefined;
-  const words =
-    name === undefined ? displayPrincipal(principal) : principal.startsWith("key:") ? `the key ${name}` : name;
-  return renderText(words, MAX_FACT);
+  const name = Object.hasOwn(names, principal) ? (names[principal] ?? null) : null;
+  return renderText(displayPrincipal(principal, name), MAX_FACT);
 }
 
 function operationOf({ tool, operation }: MessageAction): string {

@@ -21,7 +21,11 @@ export function principalOfKey({ id, owner }: { id: string; owner: string | null
   return owner !== null && userOfPrincipal(owner) !== null ? owner : KEY_PREFIX + id;
 }
 
-/** Formats a principal for sentences: `the user 0193…` or `the key 0193…`. */
-export function displayPrincipal(principal: string): string {
+/**
+ * Formats a principal for sentences: `Ada Lovelace` for a user, `the key laptop` for a key without an owner, and
+ * `the user 0193…` or `the key 0193…` without a name.
+ */
+export function displayPrincipal(principal: string, name: string | null = null): string {
+  if (name !== null) return principal.startsWith("key:") ? `the key ${name}` : name;
   return principal.replace(/^(user|key|reviewer):/, "the $1 ");
 }

@@ -216,7 +216,7 @@ test("a person lists, votes and quits in a narrow terminal", { skip: withoutTerm
   terminal.type("\r");
   await terminal.shows(/^approve request 1\? \[y\/N\] $/m);
   terminal.type("y\r");
-  await terminal.shows(/^ {2}1 {2}is approved, last vote by user:/m);
+  await terminal.shows(/^ {2}1 {2}is approved, last vote by [A-Z]\w+/m);
   const { approvals } = (await people.call("GET", `/v1/actions/${first}`, { key: people.admin })).body;
   assert.equal(approvals[0].reason, reason);
 

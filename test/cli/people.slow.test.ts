@@ -103,7 +103,7 @@ test("emergency approvals are listed, and another person closes the review", asy
   const listed = await run(keys.rex, "break-glass");
   assert.match(listed.out, /^open {2}db drop by bot\n/);
   assert.match(listed.out, new RegExp(`action {4}${action}\\n`));
-  assert.match(listed.out, new RegExp(`by user:${bo.id}\\n {2}reason {4}the shop is down`));
+  assert.match(listed.out, /by Bo\n {2}reason {4}the shop is down/);
   const id = /^ {2}id {8}(\S+)$/m.exec(listed.out)?.[1] ?? assert.fail(listed.out);
   const own = await run(keys.bo, "break-glass", "--review", id, "--comment", "fine");
   assert.deepEqual([own.code, /^assent: REVIEWER_NOT_ELIGIBLE: /m.test(own.err)], [EXIT_CODES.failure, true], own.err);
@@ -126,10 +126,7 @@ test("the access review names open reviews, votes and delegators", async () => {
   assert.match(out, /OPEN REVIEWS of emergency approvals: 1; see assent break-glass/);
   assert.match(
     out,
-    new RegExp(
-      `^user Bo: can approve everything, also for user:${ann.id}; 2 approved \\(2 in an emergency\\), 0 rejected`,
-      "m",
-    ),
+    new RegExp(`^user Bo: can approve everything, also for Ann; 2 approved \\(2 in an emergency\\), 0 rejected`, "m"),
   );
   assert.match(out, /^key agent: cannot approve; no votes;/m);
 });

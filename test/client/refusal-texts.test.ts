@@ -38,6 +38,21 @@ const CASES: Readonly<Record<string, Case>> = {
     outcome: "rejected",
     why: "rejected by the user alice: use npm run ship",
   },
+  "rejected by a person whose name is known": {
+    action: { ...DENIED, denied_by: "person", rejection: REJECTION, names: { [REJECTION.approver]: "Alice\n\u202eB" } },
+    outcome: "rejected",
+    why: "rejected by Alice B: use npm run ship",
+  },
+  "rejected by a key whose name is known": {
+    action: {
+      ...DENIED,
+      denied_by: "person",
+      rejection: { approver: "key:1", reason: null, holds_until: null },
+      names: { "key:1": "laptop" },
+    },
+    outcome: "rejected",
+    why: "rejected by the key laptop",
+  },
   "rejected without a reason": {
     action: { ...DENIED, denied_by: "person", rejection: { approver: "key:1", reason: null, holds_until: null } },
     outcome: "rejected",

@@ -108,7 +108,7 @@ def _question(action: ActionRecord) -> str:
     question = open_question(action)
     if question is None:
         return ""
-    who = approver_name(question.get("asked_by"))
+    who = approver_name(question.get("asked_by"), action.get("names"))
     return (
         f'; {who} asks about it (question {question.get("number")}): "{as_text(question.get("question"), 1000)}"; answer it '
         "through the program that runs you (`Assent.answer`), truthfully, and do not change the call"

@@ -75,7 +75,7 @@ def _denied(action: Mapping[str, Any]) -> Refusal:
         )
         way = "If the approver names another way, take that one." if words else "Ask the user how to go on."
         already = "already " if by == "earlier_rejection" else ""
-        why = f"{already}rejected by {approver_name(rejection.get('approver'))}{': ' + words if words else ''}"
+        why = f"{already}rejected by {approver_name(rejection.get('approver'), action.get('names'))}{': ' + words if words else ''}"
         return Refusal("rejected", why, f"{holds} {way} Otherwise: {NO_DETOUR}.")
     if by == "stop":
         return _stopped(reason)
@@ -97,9 +97,13 @@ def _stopped(reason: Any) -> Refusal:
     )
 
 
-def approver_name(principal: Any) -> str:
+def approver_name(principal: Any, names: Any = None) -> str:
+    """Returns the name of a person or key for display; the id if the record has no name."""
     if not isinstance(principal, str):
         return "a person"
+    name = names.get(principal) if isinstance(names, Mapping) else None
+    if isinstance(name, str):
+        return as_text(f"the key {name}" if principal.startswith("key:") else name)
     return as_text(re.sub("^(user|key|reviewer):", r"the \1 ", principal))
 
 

@@ -1,6 +1,7 @@
 /** The commands of `assent watch`, which list, show and vote on the numbered requests. */
 import type { ActionRecord, Assent } from "../../client/index.ts";
 import { CommandError, toPrintable, type Output } from "../command.ts";
+import { nameIn } from "../remote.ts";
 import { showForVote, voteOnShown, type ShownRequest } from "../vote-on-shown.ts";
 import { isYes } from "../yes-or-no.ts";
 import type { PendingChanges } from "./follow-pending.ts";
@@ -111,9 +112,10 @@ export class WatchCommands {
   }
 }
 
-function describe({ status, approvals, approvals_needed: needed }: ActionRecord): string {
+function describe(action: ActionRecord): string {
+  const { status, approvals, approvals_needed: needed } = action;
   const approved = approvals.filter(({ approve }) => approve).length;
   const last = approvals.at(-1);
-  const by = last === undefined ? "" : `, last vote by ${toPrintable(last.approver)}`;
+  const by = last === undefined ? "" : `, last vote by ${nameIn(action, last.approver)}`;
   return status === "pending_approval" ? `${approved} of ${needed ?? 1} approvals` : `is ${status}${by}`;
 }

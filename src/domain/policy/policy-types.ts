@@ -362,6 +362,8 @@ export interface RejectionFact {
   action_id: string;
   /** Principal of the person or machine reviewer. */
   approver: string;
+  /** Display name of the approver, which identifies no one; null if there is none. */
+  approver_name?: string | null;
   /** The comment: one line of at most 500 characters. Null if there is no comment. */
   comment: string | null;
   /** Time of the rejection. RFC 3339. */

@@ -85,6 +85,7 @@ export const Facts = Type.Object(
         {
           action_id: Type.String(),
           approver: Type.String(),
+          approver_name: Type.Optional(orNull(textSchema("Display name of the approver."))),
           comment: orNull(Type.String()),
           at: Type.String(),
           until: Type.String(),

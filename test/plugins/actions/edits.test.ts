@@ -157,7 +157,7 @@ test("a request that a person rejected lately is not made by a change", async ()
   const { id } = await submit({ account, amount: 600 }, "held");
   const { body } = await edit(id, { "params.amount": rejected.params.amount });
   assert.equal(body.code, "EDIT_NOT_ALLOWED");
-  assert.match(body.detail, /user:[0-9a-f-]+ rejected the changed request/);
+  assert.match(body.detail, /^eve \(user:[0-9a-f-]+\) rejected the changed request/);
   assert.equal((await edit(id, { "params.amount": 400 })).status, 200);
 });
 
@@ -174,7 +174,7 @@ test("the rejection of a changed request denies both requests, until it is lifte
   assert.equal(other.status, "pending_approval", "another request");
   assert.match(
     (await edit(other.id, { "params.amount": 300 })).body.detail,
-    /user:[0-9a-f-]+ rejected the changed request/,
+    /^eve \(user:[0-9a-f-]+\) rejected the changed request/,
   );
   assert.equal((await post(`/v1/actions/${proposed.id}/lift-rejection`, eve, {})).status, 200);
   assert.equal((await submit(edited.params, "held")).status, "pending_approval");

@@ -112,17 +112,16 @@ describe("a rejection", () => {
       const again = await submit(body, key);
       assert.deepEqual(outcome(again), REFUSED);
       assert.deepEqual(again.body.rejection, rejection);
+      assert.deepEqual(again.body.names, { [person("alice")]: "Alice" });
       assert.deepEqual([again.body.decision, again.body.approvals_needed], ["deny", null]);
-      assert.equal(
-        again.body.reason,
-        `rejected by the user ${person("alice").slice("user:".length)} at ${rejection.rejected_at}: ${WORDS}`,
-      );
+      assert.equal(again.body.reason, `rejected by Alice at ${rejection.rejected_at}: ${WORDS}`);
       assert.deepEqual([again.body.policy, again.body.rule], ["work", "ask"]);
       const [entry] = await entriesOf(again.body.id);
       assert.deepEqual([entry.status, entry.denied_by, entry.decision.approval], ["denied", "earlier_rejection", null]);
       assert.deepEqual(entry.facts.rejection, {
         action_id: id,
         approver: person("alice"),
+        approver_name: "Alice",
         comment: WORDS,
         at: rejection.rejected_at,
         until: rejection.holds_until,
@@ -150,10 +149,7 @@ describe("a rejection", () => {
     const id = await rejected(body, null);
     const again = await submit(body);
     assert.equal(again.body.rejection.reason, null);
-    assert.equal(
-      again.body.reason,
-      `rejected by the user ${person("alice").slice("user:".length)} at ${(await read(id)).rejection.rejected_at}`,
-    );
+    assert.equal(again.body.reason, `rejected by Alice at ${(await read(id)).rejection.rejected_at}`);
   });
 
   test("a rejection returns its comment as one bounded line", async () => {

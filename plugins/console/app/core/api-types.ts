@@ -148,6 +148,8 @@ export interface Action {
     /** Time of the vote. */
     created_at: string;
   })[];
+  /** Display names of the people and keys in this record, keyed by principal. They identify no one. Absent if the record mentions none. */
+  names?: Record<string, string>;
   reviews?: ({
     reviewer: string;
     version: string | null;
@@ -344,6 +346,8 @@ export interface Facts {
   rejection?: {
     action_id: string;
     approver: string;
+    /** Display name of the approver. */
+    approver_name?: string | null;
     comment: string | null;
     at: string;
     until: string;

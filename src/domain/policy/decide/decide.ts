@@ -165,9 +165,9 @@ function applySuggestion(
 function unlessRejected(decision: Decision, { rejection }: Facts, now: number): Decision {
   if (decision.effect !== "require_approval" || rejection === undefined) return decision;
   if ((parseRfc3339(rejection.until) ?? 0) <= now) return decision;
-  const { approver, at, comment } = rejection;
+  const { approver, approver_name: name = null, at, comment } = rejection;
   const words = comment === null ? "" : `: ${comment}`;
-  const reason = clipText(`rejected by ${displayPrincipal(approver)} at ${at}${words}`, MAX_REASON);
+  const reason = clipText(`rejected by ${displayPrincipal(approver, name)} at ${at}${words}`, MAX_REASON);
   const { obligations: _, ...others } = decision;
   return { ...others, approval: null, effect: "deny", reason, reason_code: "EARLIER_REJECTION" };
 }
