@@ -160,7 +160,8 @@ class ProcessLedger implements OpenLedger {
     this.origin = options.origin;
     this.proofs = createProofReader(storage);
     this.tail = new LedgerTail(storage, start.size, log, (newest) => clock.observeEntryTime(newest.created_at));
-    this.kept = keptCheckpoints(options, this.signingLimitMs);
+    // Half, so that the cause is known when decisions are refused.
+    this.kept = keptCheckpoints(options, this.signingLimitMs / 2);
     this.checkpoints = this.createCheckpoints(signed);
     this.checkpointStore = new CheckpointStore(storage, this.checkpoints, log);
     this.appended = this.createAppended();

@@ -94,8 +94,8 @@ describe("assent audit --repair", { skip: withoutPostgres }, () => {
           values (${asked.id}, 'owner:x', 'k', 1, 0, 0, ${size + 1}, 1)`;
           await tx`insert into agents (id, name, metadata, version, registered_seq, created_at, updated_at)
           values ('stray-agent', 'stray', '{}', 1, ${size + 2}, 1, 1)`;
-          await tx`insert into idempotency values ('k', 'POST /v1/actions', 'i', 'h', 'stray', 1)`;
-          await tx`insert into idempotency values ('k', 'POST /v1/agents', 'i', 'h', 'stray-agent', 1)`;
+          await tx`insert into idempotency values ('k', 'POST /v1/actions', 'i', 'h', 'stray', 1, '')`;
+          await tx`insert into idempotency values ('k', 'POST /v1/agents', 'i', 'h', 'stray-agent', 1, '')`;
           await tx`update actions set status = 'approved', approved_until = 2, waited_ms = 1 where id = ${asked.id}`;
         });
       });
@@ -150,29 +150,33 @@ describe("assent audit --repair", { skip: withoutPostgres }, () => {
     await service.runtime.stop();
     const storage = postgresStorage({ url, poolSize: 1 });
     await storage.open();
-    const { size } = await storage.head();
-    await server.run(url, (client) =>
-      client.begin(async (tx) => {
-        await tx`select set_config('assent.transaction', 'test', true), set_config('assent.copying', 'on', true)`;
-        await tx`insert into entries (seq, type, leaf_hash, bytes, followed, created_at) values (${size}, 'agent', '\\x00', ${Buffer.from('{"type":"agent"}')}, 1, 1)`;
-      }),
-    );
-    await assert.rejects(repairStore(config, join(folder, "copy.jsonl"), silent), /EEXIST.*|cannot be written/);
-    assert.equal((await storage.entries(size, size + 1)).length, 1);
-    const checkpoint = await storage.checkpoint();
-    await storage.write((tx) => tx.putCheckpoint(size + 1, "signed over more"));
-    await assert.rejects(
-      repairStore(config, undefined, silent),
-      /a checkpoint covers these entries, so they are not deleted/,
-    );
-    assert.equal((await storage.entries(size, size + 1)).length, 1);
-    // Restore the rows for the end of the test.
-    await server.run(url, (client) =>
-      client.unsafe(
-        `begin; select set_config('assent.transaction', 'x', true); alter table checkpoint disable trigger user; update checkpoint set size = ${checkpoint?.size ?? 0}, note = '${checkpoint?.note ?? ""}'; alter table checkpoint enable trigger user; commit`,
-      ),
-    );
-    await storage.close();
+    // A pool that is still open prevents this process from exiting.
+    try {
+      const { size } = await storage.head();
+      await server.run(url, (client) =>
+        client.begin(async (tx) => {
+          await tx`select set_config('assent.transaction', 'test', true), set_config('assent.copying', 'on', true)`;
+          await tx`insert into entries (seq, type, leaf_hash, bytes, followed, created_at) values (${size}, 'agent', '\\x00', ${Buffer.from('{"type":"agent"}')}, 1, 1)`;
+        }),
+      );
+      await assert.rejects(repairStore(config, join(folder, "copy.jsonl"), silent), /EEXIST.*|cannot be written/);
+      assert.equal((await storage.entries(size, size + 1)).length, 1);
+      const checkpoint = await storage.checkpoint();
+      await storage.write((tx) => tx.putCheckpoint(size + 1, "signed over more"));
+      await assert.rejects(
+        repairStore(config, undefined, silent),
+        /a checkpoint covers these entries, so they are not deleted/,
+      );
+      assert.equal((await storage.entries(size, size + 1)).length, 1);
+      // Restore the rows for the end of the test.
+      await server.run(url, (client) =>
+        client.unsafe(
+          `begin; select set_config('assent.transaction', 'x', true); alter table checkpoint disable trigger user; update checkpoint set size = ${checkpoint?.size ?? 0}, note = '${checkpoint?.note ?? ""}'; alter table checkpoint enable trigger user; commit`,
+        ),
+      );
+    } finally {
+      await storage.close();
+    }
     assert.equal((await repairStore(config, join(folder, "second.jsonl"), silent))?.entries, 1);
     await service.restart();
   });

@@ -88,7 +88,7 @@ export class MultiRoundRequest implements Caller {
       // Send unanswered questions again, which also ends this response.
       setTimeout(() => {
         this.sendQuestions();
-        if (this.connected !== null) this.resolveAttached();
+        if (this.isAttached()) this.resolveAttached();
       }, 0);
     });
   }
@@ -107,9 +107,14 @@ export class MultiRoundRequest implements Caller {
   }
 
   whenAttached(): Promise<void> {
-    return this.connected !== null || this.signal.aborted
+    return this.isAttached() || this.signal.aborted
       ? Promise.resolve()
       : new Promise<void>((resolve) => this.attachWaiters.push(resolve));
+  }
+
+  /** Whether the client is connected and stays so: unanswered questions are about to end its response. */
+  private isAttached(): boolean {
+    return this.connected !== null && this.questions.size === 0;
   }
 
   sendProgress(params: JsonObject): void {
