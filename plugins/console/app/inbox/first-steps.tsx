@@ -5,7 +5,7 @@ import { encodeSegment } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
 import { EmptyState, Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
 import { Snippet } from "../ui/snippet.tsx";
-import { FIRST_STEPS as TEXTS } from "./strings.ts";
+import { FIRST_STEPS as TEXTS } from "./first-steps-texts.ts";
 import { exampleAction, KEY_PLACEHOLDER, formatSubmitCommand } from "./submit-snippet.tsx";
 import { createAgentKey, POLICY_YAML, readAgentKey, sendTestRequest, storeAgentKey } from "./test-request.ts";
 

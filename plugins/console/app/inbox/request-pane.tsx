@@ -36,7 +36,7 @@ import { countApprovals, findVoteAvailability, type VoteAvailability, findOwnVot
 import { VotingCapacity } from "./voting-capacity.tsx";
 import { TEXTS } from "./strings.ts";
 import { TestRequestProof } from "./lazy-parts.tsx";
-import { isTestRequest } from "./test-request.ts";
+import { isTestRequest } from "./is-test-request.ts";
 import { castVote, type VoteResult } from "./vote.ts";
 import type { VoteBarHandle } from "./vote-bar.tsx";
 

@@ -6,7 +6,7 @@ import { Loading, Notice, ErrorNotice, MarkedValue } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 import { readPinnedKey, verifyEntry } from "../ui/proof.tsx";
 import { canVerify, toHex, type VerifiedEntry } from "../verify.ts";
-import { FIRST_STEPS as TEXTS } from "./strings.ts";
+import { FIRST_STEPS as TEXTS } from "./first-steps-texts.ts";
 
 interface ProvedEntry extends VerifiedEntry {
   hash: string;

@@ -2,9 +2,8 @@
 import type { Action } from "../core/api-types.ts";
 import { fetchJson, request, buildUrl } from "../core/api.ts";
 import { hasScope } from "../core/me.ts";
+import { OPERATION, TOOL } from "./is-test-request.ts";
 
-const TOOL = "assent";
-const OPERATION = "test_request";
 const POLICY = "test-requests";
 
 /** Session storage key of the agent key that the examples show. Deleted when the tab closes or the person signs out. */
@@ -22,10 +21,6 @@ rules:
     reason: a test of the approval, sent from the console
     approval: { mode: self_confirm, expires_in: 1h }
 `;
-
-export function isTestRequest({ tool, operation }: Pick<Action, "tool" | "operation">): boolean {
-  return tool === TOOL && operation === OPERATION;
-}
 
 export function readAgentKey(): string {
   return sessionStorage.getItem(KEY_STORE) ?? "";
