@@ -184,10 +184,7 @@ test("while the checkpoint file's disk does not respond, the service soon refuse
     assert.equal((await call("GET", "/checkpoint")).status, 503);
     const [, seconds] = /^assent_ledger_unsigned_seconds (\S+)$/m.exec((await call("GET", "/metrics")).text) ?? [];
     assert.ok(Number(seconds) > 10, seconds);
-    assert.match(
-      output(),
-      /decisions are refused until entries are signed again.*the disk did not respond within 5 s/,
-    );
+    assert.match(output(), /decisions are refused until entries are signed again.*the disk did not respond within 5 s/);
     assert.equal((await call("POST", "/v1/stop", { reason: "a stop works in any case" })).status, 201);
     child.kill("SIGTERM");
     assert.equal(await ended, "SIGKILL");
