@@ -6,7 +6,7 @@
  * member's Patroni to etcd, from the other members to it, and from clients (the services and haproxy) to it.
  */
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
-import { chownSync, closeSync, mkdirSync, openSync, readdirSync, readFileSync } from "node:fs";
+import { chownSync, closeSync, mkdirSync, openSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
 import { findProgram } from "../support/proxy.ts";
@@ -205,7 +205,6 @@ export class Cluster {
   }
 
   async stop(): Promise<void> {
-    const pids = this.members.flatMap((member) => postgresProcesses(member));
     const ended = this.children.map(
       (child) =>
         new Promise<void>((resolve) => {
@@ -215,9 +214,21 @@ export class Cluster {
         }),
     );
     await Promise.all(ended);
-    for (const pid of pids) signal(pid, "SIGKILL");
+    // After Patroni, which could otherwise start Postgres again. What it started, such as pg_rewind, can start more.
+    await until("all processes of the cluster have ended", () => {
+      const pids = this.processes();
+      for (const pid of pids) signal(pid, "SIGKILL");
+      return pids.length === 0;
+    });
     for (const { links } of this.members)
       for (const link of [...links.etcd, ...links.peers, ...links.clients]) await link.close();
+  }
+
+  /** Ids of all processes that run in the cluster's folder. */
+  private processes(): number[] {
+    return readdirSync("/proc")
+      .filter((name) => /^\d+$/.test(name) && workingFolder(name)?.startsWith(this.folder) === true)
+      .map(Number);
   }
 
   private address(group: "etcd" | "members" | "peers" | "clients" | "links" | "haproxy", index: number): string {
@@ -313,6 +324,14 @@ export function signal(pid: number, name: NodeJS.Signals): void {
     process.kill(pid, name);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
+
+function workingFolder(pid: string): string | null {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`);
+  } catch {
+    return null;
   }
 }
 

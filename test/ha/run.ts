@@ -8,6 +8,7 @@
  * Needs patroni, etcd, haproxy and Postgres; runs on Linux, as root or as a user who may run Postgres. One service
  * connects through haproxy, the other with every member in its URL. ASSENT_TEST_KEEP=1 keeps the logs.
  */
+import { AssertionError } from "node:assert";
 import { spawn } from "node:child_process";
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
@@ -17,7 +18,7 @@ import { ADMIN, sharedEnvironment } from "../support/deployment.ts";
 import { ASSENT, startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { pause, until } from "../support/wait.ts";
-import { Cluster, missingPrograms, versions } from "./cluster.ts";
+import { Cluster, missingPrograms, versions, type Member } from "./cluster.ts";
 import { plan, type Disturbance } from "./disturbances.ts";
 import { History } from "./history.ts";
 import { POLICY, startLoad, type Load } from "./load.ts";
@@ -55,23 +56,58 @@ function decided(load: Load, since: number, times: number): boolean {
   return load.decisions.every((all) => all.filter((time) => time > since).length >= times);
 }
 
+/** Waits for a primary, because a busy machine can lose it between two disturbances. Returns its timeline, too. */
+async function findPrimary(cluster: Cluster): Promise<{ primary: Member; timeline: number }> {
+  let found: { primary: Member; timeline: number } | null = null;
+  await until("there is a primary that answers", async () => {
+    const primary = await cluster.primary();
+    const timeline = primary === null ? null : await timelineOf(cluster, primary).catch(() => null);
+    found = primary === null || timeline === null ? null : { primary, timeline };
+    return found !== null;
+  });
+  return found as unknown as { primary: Member; timeline: number };
+}
+
+/** Does `work`, which needs a primary all the time. Repeats it if it fails because another member became the primary. */
+async function withOnePrimary<T>(cluster: Cluster, work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    await cluster.untilWhole();
+    const { timeline } = await findPrimary(cluster);
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof AssertionError || (await findPrimary(cluster)).timeline === timeline) throw error;
+      process.stdout.write(
+        `  the primary was lost without a disturbance: ${String(error).split("\n")[0]}; repeating\n`,
+      );
+    }
+  }
+}
+
 async function disturb(cluster: Cluster, load: Load, disturbance: Disturbance): Promise<Timing> {
-  const primary = await cluster.primary();
-  if (primary === null) throw new Error("the cluster has no primary");
-  const watch = watchPrimary(cluster, await timelineOf(cluster, primary));
+  const { primary, timeline } = await findPrimary(cluster);
+  const watch = watchPrimary(cluster, timeline);
   const begun = performance.now();
-  await disturbance.begin(cluster, primary);
-  const accepted = await Promise.race([
-    watch.accepted,
-    pause(180_000).then(() => Promise.reject(new Error("no new primary in three minutes"))),
-  ]);
-  watch.stop();
-  // Long enough to observe a second interruption.
-  await until("decisions flow again at both services", () => decided(load, accepted, 10));
-  await pause(3000);
-  const decisions = load.decisions.map((times) => endOfPause(times, begun) - begun);
-  disturbance.end?.(cluster, primary);
-  return { disturbance, primary: accepted - begun, decisions };
+  try {
+    await disturbance.begin(cluster, primary);
+  } catch (error) {
+    watch.stop();
+    throw error;
+  }
+  try {
+    const accepted = await Promise.race([
+      watch.accepted,
+      pause(180_000).then(() => Promise.reject(new Error("no new primary in three minutes"))),
+    ]);
+    // Long enough to observe a second interruption.
+    await until("decisions flow again at both services", () => decided(load, accepted, 10));
+    await pause(3000);
+    const decisions = load.decisions.map((times) => endOfPause(times, begun) - begun);
+    return { disturbance, primary: accepted - begun, decisions };
+  } finally {
+    watch.stop();
+    disturbance.end?.(cluster, primary);
+  }
 }
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`.padStart(8);
@@ -111,66 +147,13 @@ async function agentKey(url: string): Promise<string> {
   return made.key;
 }
 
-async function main(folder: string): Promise<number> {
+async function main(folder: string, stopped: Promise<never>): Promise<number> {
   const database = join(folder, "cluster");
   mkdirSync(database, { mode: 0o755 });
   const cluster = new Cluster(database);
   const services: ServiceProcess[] = [];
   try {
-    await cluster.start();
-    await preparePrimaryWatch(cluster);
-    const urls = cluster.urls();
-    mkdirSync(join(folder, "policies"));
-    writeFileSync(join(folder, "policies/refunds.yaml"), POLICY);
-    writeFileSync(join(folder, "assent.yaml"), "approvals: { trust_key_makers: true }\n");
-    const shared = {
-      ...sharedEnvironment("ha.test/log"),
-      ASSENT_CONFIG: join(folder, "assent.yaml"),
-      ASSENT_POLICIES: join(folder, "policies"),
-    };
-    const envs = SERVICES.map((name) => ({
-      ...shared,
-      DATABASE_URL: urls[name],
-      ASSENT_DATA: join(folder, `data-${name}`),
-    }));
-    for (const env of envs) services.push(await startProcess(env));
-    const key = await agentKey((services[0] as ServiceProcess).url);
-    const load = startLoad(
-      services.map(({ url }) => url),
-      key,
-      CLIENTS,
-    );
-    const history = new History();
-    const store = postgresStorage({ url: urls.hosts });
-    await store.open({ readOnly: true });
-    await until("the load runs", () => decided(load, 0, 20));
-
-    let missed = 0;
-    const print = (text: string): void => void process.stdout.write(`${text}\n`);
-    print(`${versions()}; Node ${process.versions.node}; ${cpus().length} cores`);
-    print(`${"".padEnd(36)} new primary  decisions at the service    later than`);
-    print(`${"disturbance".padEnd(36)}   writes    ${SERVICES.join("     ")}   the primary`);
-    for (const disturbance of plan(DISTURBANCES)) {
-      const timing = await disturb(cluster, load, disturbance);
-      const line = row(timing);
-      if (line.includes("goal:")) missed += 1;
-      print(line);
-      await cluster.untilWhole();
-      const { entries, checkpoints } = await history.verify(store, load);
-      const newest = join(folder, "checkpoint");
-      writeFileSync(newest, [...load.checkpoints].at(-1) as string);
-      await audit(envs[0] as Record<string, string>, newest);
-      print(
-        `  ${entries} entries, ${load.acknowledged.size} acknowledged actions, ${checkpoints} signed checkpoints: one history; assent audit passes (load average ${(loadavg()[0] as number).toFixed(1)})`,
-      );
-    }
-    await load.stop();
-    const { entries } = await history.verify(store, load, true);
-    await store.close();
-    print(
-      `${load.keys()} idempotency keys, ${load.keys()} actions, ${entries} entries; ${load.repeated()} requests were repeated. ${missed} of ${DISTURBANCES} missed a goal.`,
-    );
-    return missed === 0 ? 0 : 1;
+    return await Promise.race([measure(folder, cluster, services), stopped]);
   } finally {
     for (const [i, service] of services.entries()) {
       writeFileSync(join(folder, `service-${SERVICES[i]}.log`), service.output());
@@ -179,6 +162,65 @@ async function main(folder: string): Promise<number> {
     }
     await cluster.stop();
   }
+}
+
+async function measure(folder: string, cluster: Cluster, services: ServiceProcess[]): Promise<number> {
+  await cluster.start();
+  await preparePrimaryWatch(cluster);
+  const urls = cluster.urls();
+  mkdirSync(join(folder, "policies"));
+  writeFileSync(join(folder, "policies/refunds.yaml"), POLICY);
+  writeFileSync(join(folder, "assent.yaml"), "approvals: { trust_key_makers: true }\n");
+  const shared = {
+    ...sharedEnvironment("ha.test/log"),
+    ASSENT_CONFIG: join(folder, "assent.yaml"),
+    ASSENT_POLICIES: join(folder, "policies"),
+  };
+  const envs = SERVICES.map((name) => ({
+    ...shared,
+    DATABASE_URL: urls[name],
+    ASSENT_DATA: join(folder, `data-${name}`),
+  }));
+  for (const env of envs) services.push(await startProcess(env));
+  const key = await agentKey((services[0] as ServiceProcess).url);
+  const load = startLoad(
+    services.map(({ url }) => url),
+    key,
+    CLIENTS,
+  );
+  const history = new History();
+  const store = postgresStorage({ url: urls.hosts });
+  await store.open({ readOnly: true });
+  await until("the load runs", () => decided(load, 0, 20));
+
+  let missed = 0;
+  const print = (text: string): void => void process.stdout.write(`${text}\n`);
+  print(`${versions()}; Node ${process.versions.node}; ${cpus().length} cores`);
+  print(`${"".padEnd(36)} new primary  decisions at the service    later than`);
+  print(`${"disturbance".padEnd(36)}   writes    ${SERVICES.join("     ")}   the primary`);
+  for (const disturbance of plan(DISTURBANCES)) {
+    const timing = await withOnePrimary(cluster, () => disturb(cluster, load, disturbance));
+    const line = row(timing);
+    if (line.includes("goal:")) missed += 1;
+    print(line);
+    const { entries, checkpoints } = await withOnePrimary(cluster, async () => {
+      const verified = await history.verify(store, load);
+      const newest = join(folder, "checkpoint");
+      writeFileSync(newest, [...load.checkpoints].at(-1) as string);
+      await audit(envs[0] as Record<string, string>, newest);
+      return verified;
+    });
+    print(
+      `  ${entries} entries, ${load.acknowledged.size} acknowledged actions, ${checkpoints} signed checkpoints: one history; assent audit passes (load average ${(loadavg()[0] as number).toFixed(1)})`,
+    );
+  }
+  await load.stop();
+  const { entries } = await withOnePrimary(cluster, () => history.verify(store, load, true));
+  await store.close();
+  print(
+    `${load.keys()} idempotency keys, ${load.keys()} actions, ${entries} entries; ${load.repeated()} requests were repeated. ${missed} of ${DISTURBANCES} missed a goal.`,
+  );
+  return missed === 0 ? 0 : 1;
 }
 
 const missing = missingPrograms();
@@ -190,8 +232,14 @@ const folder = temporaryFolder("assent-ha-");
 // The user `postgres` needs access to a folder inside it.
 chmodSync(folder, 0o755);
 let code = 1;
+// A signal, or an error of a connection that no one waits for, must not leave the cluster running.
+const stopped = new Promise<never>((_, reject) => {
+  for (const event of ["uncaughtException", "unhandledRejection"])
+    process.on(event, (error: unknown) => reject(error instanceof Error ? error : new Error(String(error))));
+  for (const name of ["SIGINT", "SIGTERM"]) process.on(name, () => reject(new Error(`stopped by ${name}`)));
+});
 try {
-  code = await main(folder);
+  code = await main(folder, stopped);
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
 } finally {
