@@ -419,6 +419,26 @@ describe("the action of a call", () => {
     const none = { secrets: [], untracked: [], later: [] };
     assert.deepEqual(params, { paths: [join(root, "deep/app/x")], ...none, workspace: join(root, "deep/app") });
   });
+  test("in a folder without git, the agent knows only the files that it created", async (t) => {
+    const root = realpathSync(folderWith(t, { "README.md": "x", "own.md": "x" }));
+    const event = {
+      host: "claude-code" as const,
+      kind: "before" as const,
+      session: null,
+      callId: null,
+      tool: "Bash",
+      input: { command: "cat README.md own.md missing.md" },
+      cwd: root,
+      workspace: root,
+      success: true,
+      outcomeReported: false,
+    };
+    const environment = { cwd: root, home: "/home/ada", project: root, codexProgram: null };
+    const ownFiles = () => Promise.resolve(new Set([join(root, "own.md")]));
+    const { request } = await toCanonicalAction(event, "coder", { ...environment, ownFiles });
+    const parsed = request.params?.["parsed"] as { untracked: string[] } | undefined;
+    assert.deepEqual(parsed?.untracked, [join(root, "README.md")]);
+  });
   test("/proc paths of a process are not resolved for the hook's own process", async () => {
     const { params } = await become("Read", { file_path: "/proc/self/cwd/x" }, process.cwd());
     assert.deepEqual(params?.["paths"], ["/proc/self/cwd/x"]);

@@ -51,7 +51,9 @@ export function fileUse(name: string, args: readonly string[], inTask: boolean):
   if (NAMES.has(name)) return { opens: false, changes: false };
   if (READS.has(name)) return { opens: true, changes: false };
   if (name === "touch") return { opens: false, changes: true, creates: true };
-  if (name === "cp" || name === "mv") return { opens: true, changes: true, creates: true };
+  if (name === "cp") return { opens: true, changes: true, creates: true };
+  // A move out of the workspace deletes files in it, so no path of the command is free.
+  if (name === "mv") return { opens: true, changes: true, creates: true, obeys: true };
   if (name === "git") {
     const shows = showsContents(args);
     return { opens: shows, changes: GIT_CHANGES.has(args[0] ?? ""), obeys: shows };

@@ -378,7 +378,9 @@ export class NestedCommands {
     const plain = name.replace(/[0-9.]+$/, "");
     const option = Object.hasOwn(INTERPRETERS, plain) ? INTERPRETERS[plain] : undefined;
     if (option === undefined) return;
-    if (args.length === 1 && args[0]?.text === "--version") return;
+    // `python -v` starts the interpreter.
+    const version = plain === "python" ? /^(--version|-V)$/ : /^(--version|-[vV])$/;
+    if (args.length === 1 && version.test(args[0]?.text ?? "")) return;
     if (args.some(({ text }) => option.test(text))) this.reader.note("code");
     if (args.every(({ text }) => text.startsWith("-"))) this.reader.note("stdin");
   }
