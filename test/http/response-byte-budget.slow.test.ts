@@ -7,6 +7,7 @@ import {
   SMALL_RESPONSE_BYTES,
   streamReservedResponse,
 } from "../../src/http/response-byte-budget.ts";
+import { readPage } from "../../src/http/resource/paging.ts";
 import { serve, type RunningServer } from "../../src/serve/index.ts";
 import { ALLOWED, makeKey, startService, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
@@ -110,6 +111,28 @@ describe("response bytes", () => {
 });
 
 describe("a share of responses", () => {
+  it("refuses a page before its rows are read, if the limit is reached", async () => {
+    const all = createResponseByteBudget({ total: 300_000, perKey: 200_000 });
+    const [first, second] = [all.share("a"), all.share("a")];
+    let reads = 0;
+    const source = {
+      read: () => Promise.resolve(Array.from({ length: ++reads }, () => 1)),
+      size: () => 1,
+      position: () => "1",
+      render: () => ({}),
+      turn: () => Promise.resolve(),
+      hold: (bytes: number) => second.hold(bytes),
+    };
+    const page = (limit: number) => readPage("refunds", { limit, bytes: MIB }, source);
+    first.hold(190_000);
+    await assert.rejects(page(1000), { code: "TOO_MANY_BYTES" });
+    assert.equal(reads, 0);
+    assert.equal((await page(10)).items.length, 1);
+    second.release();
+    first.release();
+    assert.equal((await page(1000)).items.length, 2);
+  });
+
   it("rejects bytes above the limit of its key or of all, and never the only response or a small one", () => {
     const all = createResponseByteBudget({ total: 300_000, perKey: 200_000 });
     const first = all.share("a");

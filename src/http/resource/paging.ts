@@ -4,6 +4,7 @@
  */
 import { Type } from "@sinclair/typebox";
 import { Refusal } from "../../contract/errors.ts";
+import { SMALL_RESPONSE_BYTES } from "../response-byte-budget.ts";
 import { fromBase64Url, toBase64Url, utf8 } from "../../domain/hash.ts";
 
 /** The query parameters of every list. Spread them into the route's query schema. */
@@ -150,12 +151,18 @@ export async function readPage<Row>(
   let last: Row | null = null;
   let [bytes, seen] = [0, 0];
   let slice = FIRST_READ;
+  // Reserve bytes before the first read, so that a request at the limit is refused before it reads. Few rows can be a
+  // small response, which is always admitted.
+  let reserved = Math.min(slice, max.limit) * OVERHEAD > SMALL_RESPONSE_BYTES ? SMALL_RESPONSE_BYTES + 1 : 0;
   for (;;) {
     await turn();
     // Read one row more than fits, to determine whether there is another page.
     const count = Math.min(slice, max.limit + 1 - items.length);
+    if (last === null) hold(reserved);
     const rows = await read(last, count);
-    hold(rows.reduce((sum, row) => sum + size(row) + OVERHEAD, 0));
+    const needed = rows.reduce((sum, row) => sum + size(row) + OVERHEAD, 0);
+    hold(Math.max(0, needed - reserved));
+    reserved = 0;
     let since = bytes;
     for (const row of rows) {
       // Wait for another slot after every `READ_BYTES` bytes. The first read can exceed this, because the size of its
