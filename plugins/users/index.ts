@@ -59,11 +59,17 @@ export default defineCorePlugin({
   },
 });
 
-/** Throws if two providers have the same id or issuer, because each could claim the other's users. */
+/** Throws if two providers have the same id, issuer or domain, because each could claim the other's users. */
 function assertDistinct(providers: readonly ProviderOptions[]): void {
   for (const key of ["id", "issuer"] as const) {
     const values = providers.map((provider) => provider[key]);
     const twice = values.find((value, at) => values.indexOf(value) !== at);
     if (twice !== undefined) throw new Error(`two providers have the ${key} "${twice}"; each needs its own`);
   }
+  const domains = providers.flatMap(({ email_domains }) => [
+    ...new Set(email_domains.map((each) => each.toLowerCase())),
+  ]);
+  const shared = domains.find((domain, at) => domains.indexOf(domain) !== at);
+  if (shared !== undefined)
+    throw new Error(`two providers have the e-mail domain "${shared}"; only one can verify its addresses`);
 }

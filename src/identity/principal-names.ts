@@ -1,5 +1,6 @@
 /** Display names of principals, for messages and pages. A name identifies no one. */
 import type { StorageReader } from "../contract/storage.ts";
+import { findNameFault, foldName } from "../domain/names.ts";
 import { userOfPrincipal } from "../domain/principals.ts";
 import type { Users } from "../domain/users.ts";
 
@@ -7,7 +8,8 @@ import type { Users } from "../domain/users.ts";
 export type PrincipalNames = Readonly<Record<string, string>>;
 
 /**
- * Returns the names of users and of keys without an owner. Adds the id to a name that several active users have. Omits
+ * Returns the names of users and of keys without an owner. Adds the id to a name that several active users have, and to
+ * one that imitates an id or another name. Omits
  * principals without a name.
  */
 export async function readPrincipalNames(
@@ -27,8 +29,17 @@ async function readName(reader: Pick<StorageReader, "key">, users: Users, princi
   if (principal.startsWith("key:")) return (await reader.key(principal.slice("key:".length)))?.name ?? null;
   const user = users.get(userOfPrincipal(principal) ?? "");
   if (user === undefined) return null;
+  const compared = comparedName(user.name);
   const isShared = [...users.values()].some(
-    ({ id, name, ended_at }) => id !== user.id && name === user.name && ended_at === null,
+    ({ id, name, ended_at }) => id !== user.id && ended_at === null && comparedName(name) === compared,
   );
-  return isShared ? `${user.name} (${principal})` : user.name;
+  return isShared || imitates(user.name) ? `${user.name} (${principal})` : user.name;
+}
+
+/** Returns the form in which names look the same: without regard to case and to the kind and number of spaces. */
+const comparedName = (name: string): string => foldName(name).replaceAll(/\s+/gu, " ").trim();
+
+/** Returns true if a name could be read as a principal, or as another name. */
+function imitates(name: string): boolean {
+  return /\b(?:user|key|reviewer)s?[:：]|^the (?:user|key|reviewer)\b/iu.test(name) || findNameFault(name) !== null;
 }

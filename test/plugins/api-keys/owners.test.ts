@@ -195,6 +195,30 @@ test("a guest who took the names of others is neither of them, and shares nothin
   assert.equal(await statusOf(ofAda.key), 200);
 });
 
+test("the name of a guest that looks like another person or an id is shown with the guest's own id", async () => {
+  const victim = await addUser(service, { name: "Grace Hopper" });
+  const { id } = victim.user;
+  const nameOf = async (of: string): Promise<string> =>
+    (await service.call("GET", `/v1/api-keys/names?ids=${of}`, { key: service.admin })).body.keys[0].name;
+  assert.equal(await nameOf(id), "Grace Hopper");
+  for (const name of [
+    "Grace Hopper",
+    "GRACE  hopper",
+    "Ｇrace Hopper",
+    "Grace\u00a0Hopper",
+    "Gr\u0430ce Hopper",
+    `Grace Hopper (user:${id})`,
+    `user:${id}`,
+    "the key laptop",
+    "reviewer:triage",
+  ]) {
+    const guest = await addUser(service, { name });
+    assert.match(await nameOf(guest.user.id), new RegExp(`\\(user:${guest.user.id}\\)$`), name);
+    await service.call("POST", `/v1/users/${guest.user.id}/end`, { key: service.admin, body: {} });
+  }
+  assert.equal(await nameOf(id), "Grace Hopper");
+});
+
 test("a person and their older key without an owner are one person in quorums, groups, lifts and releases", async () => {
   for (const [first, second] of [
     [early.approver, ada],

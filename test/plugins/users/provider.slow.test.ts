@@ -173,6 +173,72 @@ test("a person whose groups the provider does not send has no rights, also with 
   assert.deepEqual((await me(await signInAs({ ...claims, groups: [] }))).user.roles, []);
 });
 
+test("the admin of one provider becomes no user of another, whatever subject, address, issuer or name they send", async () => {
+  const options = [
+    { ...optionsFor("company", company), email_domains: ["example.com"] },
+    { ...optionsFor("other", other), email_domains: ["other.example"] },
+  ];
+  const mine = await startPeople({
+    users: { providers: options },
+    change: (config) => (config.groups["bills"] = { members: ["ada@example.com", `${company.issuer}#ada`] }),
+  });
+  const arrive = async (provider: LyingProvider, id: string, claims: Record<string, unknown>): Promise<Answer> => {
+    provider.claims = claims as LyingProvider["claims"];
+    const visitor = createVisitor(mine);
+    const started = await visitor.get(`/v1/sign-in/${id}`);
+    const query = queryOf(provider.authorize(started.headers.get("location") ?? ""));
+    const done = await visitor.get(`/v1/sign-in/${id}/callback?${query}`);
+    return done.status === 303 ? visitor.get("/v1/session") : done;
+  };
+  try {
+    const address = { email: "ada@example.com", email_verified: true };
+    const before = await arrive(other, "other", { sub: "ada", name: "Ada", groups: ["boss"], ...address });
+    assert.equal(before.body.code, "USERS_EMAIL_UNVERIFIED", "before Ada signs in for the first time");
+    const { body: ada } = await arrive(company, "company", { sub: "ada", name: "Ada", groups: ["fin"], ...address });
+    const mole = { email: "mole@other.example", email_verified: true };
+    for (const claims of [
+      { sub: "ada", ...mole, name: "Ada" },
+      { sub: `${company.issuer}#ada`, ...mole, name: `user:${ada.user.id}` },
+      { sub: ada.user.id, oid: "ada", ...mole, name: "ada@example.com" },
+    ]) {
+      const { status, body } = await arrive(other, "other", { ...claims, groups: ["fin"] });
+      assert.equal(
+        status === 200 ? body.user.managed_by : body.code,
+        status === 200 ? "oidc:other" : "USERS_EMAIL_TAKEN",
+      );
+      if (status !== 200) continue;
+      assert.notEqual(body.user.id, ada.user.id);
+      const rights = await mine.call("GET", `/v1/users/${body.user.id}/rights`, { key: mine.admin });
+      assert.deepEqual(rights.body.groups, ["finance"], "not in the group of Ada");
+    }
+    for (const email of [
+      "ada@EXAMPLE.com",
+      "ada@example.com.",
+      "ada@sub.other.example",
+      '"ada@example.com"@other.example@x',
+      "ada@example.com\u0000@other.example",
+      "ada@ｅxample.com",
+    ])
+      assert.equal(
+        (await arrive(other, "other", { sub: "new", name: "Ada", groups: [], email, email_verified: true })).body.code,
+        "USERS_EMAIL_UNVERIFIED",
+        email,
+      );
+    for (const email_verified of [undefined, false, "false", 1, [true]])
+      assert.equal(
+        (await arrive(other, "other", { sub: "new", name: "N", groups: [], email: "n@other.example", email_verified }))
+          .body.code,
+        "USERS_EMAIL_UNVERIFIED",
+      );
+    const forged = { sub: "ada", name: "Ada", iss: company.issuer, groups: ["boss"], ...mole };
+    assert.equal((await arrive(other, "other", forged)).body.code, "USERS_PROVIDER_INVALID");
+    const rights = await mine.call("GET", `/v1/users/${ada.user.id}/rights`, { key: mine.admin });
+    assert.deepEqual(rights.body.groups, ["bills", "finance"]);
+  } finally {
+    await mine.close();
+  }
+});
+
 test("an answer for another provider, another browser or no browser is refused", async () => {
   const count = await countUsers();
   const visitor = createVisitor(service);
@@ -412,6 +478,11 @@ test("an unknown provider, and two providers with one issuer, are refused", asyn
     startPeople({ users: { providers: [optionsFor("a", company), optionsFor("b", company)] } }),
     /two providers have the issuer/,
   );
+  const [mine, theirs] = [
+    { ...optionsFor("a", company), email_domains: ["example.com"] },
+    { ...optionsFor("b", other), email_domains: ["example.org", "EXAMPLE.com"] },
+  ];
+  await assert.rejects(startPeople({ users: { providers: [mine, theirs] } }), /two providers have the e-mail domain/);
   const plain = { ...optionsFor("a", company), issuer: "http://login.example.com" };
   await assert.rejects(startPeople({ users: { providers: [plain] } }), /issuer/);
 });
