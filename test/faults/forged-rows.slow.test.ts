@@ -12,7 +12,7 @@ import { ENGINES, stopEngines, tableOf, type Engine } from "../support/engines.t
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 import { invite, PAGE, startPeople, type Person } from "../support/people.ts";
 import type { RawRow, RawStore } from "../support/raw-store.ts";
-import type { Answer, Service } from "../support/service.ts";
+import { type Answer, person, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 const POLICY = `policy: ask
@@ -44,7 +44,7 @@ async function withForged(engine: Engine, run: (forged: Forged) => Promise<void>
     storage: () => database.storage(),
     plugins: [pigeon.plugin],
     change(config) {
-      config.channels = { people: { notifier: "pigeon", people: [{ owner: "Anna", to: "anna" }] } };
+      config.channels = { people: { notifier: "pigeon", people: [{ owner: person("Anna"), to: "anna" }] } };
     },
   });
   const raw = await database.raw();
