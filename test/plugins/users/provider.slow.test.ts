@@ -663,16 +663,24 @@ const PROVIDERS: Record<string, ProviderShape> = {
   },
 };
 
-for (const [name, shape] of Object.entries(PROVIDERS))
-  test(`people sign in at a provider in the form of ${name}, and have no rights without their groups`, async () => {
-    const provider = await startLyingProvider(shape.path);
-    const { userinfo_endpoint: endpoint, ...metadata } = shape.metadata;
-    const { origin } = new URL(provider.issuer);
-    provider.metadata = { ...metadata, ...(endpoint === undefined ? {} : { userinfo_endpoint: `${origin}/userinfo` }) };
-    provider.secretMethod = shape.secretMethod;
-    const options = { ...optionsFor("company", provider), everyone: [], ...shape.options };
-    const mine = await startPeople({ users: { providers: [options] } });
-    try {
+test("people sign in at providers in the forms of common products, and have no rights without their groups", async () => {
+  const shapes = Object.entries(PROVIDERS).map(([name, shape], i) => ({ id: `p${i}`, name, shape }));
+  const started = await Promise.all(
+    shapes.map(async ({ id, name, shape }) => {
+      const { userinfo_endpoint: endpoint, ...metadata } = shape.metadata;
+      const provider = await startLyingProvider(shape.path);
+      const { origin } = new URL(provider.issuer);
+      provider.metadata = {
+        ...metadata,
+        ...(endpoint === undefined ? {} : { userinfo_endpoint: `${origin}/userinfo` }),
+      };
+      provider.secretMethod = shape.secretMethod;
+      return { id, name, shape, provider, options: { ...optionsFor(id, provider), ...shape.options } };
+    }),
+  );
+  const mine = await startPeople({ users: { providers: started.map(({ options }) => options) } });
+  try {
+    for (const { id, name, shape, provider } of started) {
       const without = (claims: object): object =>
         Object.fromEntries(Object.entries(claims).filter(([claim]) => !shape.stripped.includes(claim)));
       for (const [change, [displayed, groups, roles]] of [
@@ -682,22 +690,23 @@ for (const [name, shape] of Object.entries(PROVIDERS))
         provider.claims = change(shape.claims) as LyingProvider["claims"];
         provider.userinfo = change(shape.userinfo ?? {}) as LyingProvider["userinfo"];
         const visitor = createVisitor(mine);
-        const started = await visitor.get("/v1/sign-in/company");
-        const { iss: _, ...answered } = provider.authorize(started.headers.get("location") ?? "");
-        const sendsIssuer = !("authorization_response_iss_parameter_supported" in metadata);
-        const query = queryOf({ ...answered, ...(sendsIssuer ? { iss: provider.issuer } : {}) });
-        const done = await visitor.get(`/v1/sign-in/company/callback?${query}`);
-        assert.equal(done.status, 303, JSON.stringify(done.body));
+        const begun = await visitor.get(`/v1/sign-in/${id}`);
+        const { iss, ...answered } = provider.authorize(begun.headers.get("location") ?? "");
+        const sendsIssuer = !("authorization_response_iss_parameter_supported" in provider.metadata);
+        const query = queryOf({ ...answered, ...(sendsIssuer ? { iss } : {}) });
+        const done = await visitor.get(`/v1/sign-in/${id}/callback?${query}`);
+        assert.equal(done.status, 303, `${name} ${JSON.stringify(done.body)}`);
         const { user } = await me(visitor);
-        assert.deepEqual([user.name, user.groups, user.roles], [displayed, groups, roles]);
+        assert.deepEqual([user.name, user.groups, user.roles], [displayed, groups, roles], name);
         const { sub, oid = sub } = shape.claims;
-        assert.deepEqual(user.identities, [{ issuer: provider.issuer, subject: oid }]);
+        assert.deepEqual(user.identities, [{ issuer: provider.issuer, subject: oid }], name);
       }
-    } finally {
-      await mine.close();
-      await provider.close();
     }
-  });
+  } finally {
+    await mine.close();
+    for (const { provider } of started) await provider.close();
+  }
+});
 
 test("a groups claim in another form is refused instead of read as no groups", async () => {
   for (const groups of [5, true, [5], [["fin"]], { fin: "x" }, { fin: { a: "b" }, bill: null }]) {
