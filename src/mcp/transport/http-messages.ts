@@ -62,13 +62,15 @@ function createEventReader(onMessage: OnMessage): Transformer<Uint8Array, Uint8A
       answers: "unknown",
     });
     const isTooLong = size > MAX_LINE_BYTES;
-    const messages = isTooLong ? [tooLong] : isMessage && data.length > 0 ? parseServerMessages(data.join("\n")) : [];
+    const text = data.join("\n");
+    // A server sends empty data with an id from which the client can resume the stream.
+    const messages = isTooLong ? [tooLong] : isMessage && text !== "" ? parseServerMessages(text) : [];
     for (const message of messages) onMessage(message);
     const [reply] = messages.flatMap((message) =>
       message instanceof MessageError || !isResponse(message) ? [] : [message],
     );
-    const seen = reply === undefined ? [] : [`data: ${JSON.stringify({ jsonrpc: "2.0", id: reply.id, result: {} })}`];
-    const lines = [...fields, ...seen];
+    const seen = reply === undefined ? "" : JSON.stringify({ jsonrpc: "2.0", id: reply.id, result: {} });
+    const lines = data.length === 0 ? fields : [...fields, `data: ${seen}`];
     [fields, data, size] = [[], [], 0];
     return lines.length === 0 ? "" : `${lines.join("\n")}\n\n`;
   }
