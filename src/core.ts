@@ -282,7 +282,7 @@ export {
   suggestedRuleState,
   appendRuleResult,
   exceedsFailureRate,
-  findRulesRevertedByStop,
+  findRulesRevertedByBar,
   findSuggestedFacts,
   isRuleInForce,
   resultsMetaKey,
@@ -290,7 +290,7 @@ export {
   type SuggestedRules,
 } from "./domain/suggested-rules.ts";
 
-// Keys, agents and stops
+// Keys and agents
 export { SCOPE_PRESETS, type ScopePreset, canCreateApprovers, hasScope } from "./domain/scopes.ts";
 export { buildGrantEndEntry, buildKeyEntry, buildSuggestedRuleEntry, toPolicyChange } from "./domain/change-entries.ts";
 export {
@@ -320,17 +320,6 @@ export { displayPrincipal, principalOfKey, principalOfUser, userOfPrincipal } fr
 export { renderCsvCell } from "./domain/csv.ts";
 export { foldName } from "./domain/names.ts";
 export { type Rota, shiftAt, shiftsBetween } from "./domain/rota.ts";
-export {
-  findStopPlacedAfter,
-  findStops,
-  toBar,
-  stopState,
-  type Stop,
-  type StopHistory,
-  isStopActive,
-  listActiveStops,
-  stopApplies,
-} from "./domain/stops.ts";
 
 export {
   legalHoldState,
@@ -391,10 +380,10 @@ export {
   type GrantEntry,
   type LegalHoldEntry,
   type PlanEntry,
+  type PluginEntry,
   type RecordedPolicyChange,
   type RedecisionEntry,
   type ReviewEntry,
-  type StopEntry,
   type UserEntry,
   decodeEntry,
   encodeEntry,
@@ -403,6 +392,7 @@ export { toActor } from "./domain/actor.ts";
 export { LedgerEntry } from "./http/resource/entry-schemas.ts";
 export {
   ApproverPlans,
+  Actor as ActorSchema,
   closed,
   EditableParameter,
   countSchema,
@@ -488,3 +478,7 @@ export { ProgramError, type ProgramResult, runProgram } from "./programs/run-pro
 
 // Deliveries
 export { DELIVERY_RETRY_MS } from "./contract/notifier.ts";
+
+// Features that place bars
+export { parseEntryTime } from "./domain/time.ts";
+export type { Bar } from "./domain/policy/policy-types.ts";

@@ -4,6 +4,7 @@ import type { Static, TObject } from "@sinclair/typebox";
  * created it.
  */
 export { Type, type Static } from "@sinclair/typebox";
+import type { FeatureAuditor } from "./contract/audit.ts";
 import type { BarSource } from "./contract/bar.ts";
 import type { Authenticator } from "./contract/authenticator.ts";
 import type { PluginCommand } from "./contract/command.ts";
@@ -13,7 +14,9 @@ import type { ErrorKind } from "./contract/errors.ts";
 import type { Host, Logger } from "./contract/host.ts";
 import type { FactSource } from "./contract/fact-source.ts";
 import type { Facade } from "./contract/facade.ts";
+import type { NoticeKind } from "./contract/notice.ts";
 import type { Notifier } from "./contract/notifier.ts";
+import type { HealthCheck } from "./contract/check.ts";
 import type { Gauge } from "./contract/gauge.ts";
 import type { Page } from "./contract/page.ts";
 import type { PolicySource } from "./contract/policy-source.ts";
@@ -44,6 +47,7 @@ export interface Contributions {
   authenticators?: Authenticator[];
   credentialIssuers?: ToolCredentialIssuer[];
   gauges?: Gauge[];
+  checks?: HealthCheck[];
   /** At most one plugin can contribute a tracer. */
   tracer?: Tracer;
   /** Called after each response is created. Must be fast. Errors are logged, and do not affect the response. */
@@ -67,8 +71,16 @@ export interface Plugin<Options extends TObject = TObject> {
   errors?: Readonly<Record<string, ErrorKind>>;
   /** Additional ledger entry types, `<name>:<type>`, each with the schema of its `data`. */
   entries?: Readonly<Record<PluginEntryType, TObject>>;
+  /**
+   * Additional ledger entry types without a prefix, from `defineRecord`, keyed by type. Only for plugins with `core`.
+   */
+  records?: Readonly<Record<string, TObject>>;
   /** Denials above all policies; see `BarSource`. */
   bars?: readonly BarSource[];
+  /** Kinds of messages about the service; see `NoticeKind`. */
+  notices?: readonly NoticeKind<Options>[];
+  /** Checks that `assent audit` makes; see `FeatureAuditor`. Each function is called once for each audit. */
+  auditors?: readonly (() => FeatureAuditor)[];
   /** States that every process computes from ledger entries; see `Fold`. */
   folds?: readonly Fold<unknown>[];
   /** A command, run as `assent <name>`. It runs outside the service and calls its API. */
@@ -124,7 +136,11 @@ export type {
 } from "./contract/host.ts";
 
 // Names that a plugin declares
-export type { BarSource, BarTarget, PlacedBar } from "./contract/bar.ts";
+export { defineRecord, type RecordOf } from "./contract/record.ts";
+export type { Creation, FeatureAuditor } from "./contract/audit.ts";
+export type { BarCoverage, BarSource, BarTarget, PlacedBar } from "./contract/bar.ts";
+export type { StatesReader } from "./contract/states.ts";
+export type { EntryBody } from "./domain/entries.ts";
 export { defineErrors, Refusal, type ErrorCode, type ErrorKind } from "./contract/errors.ts";
 export type { Fold } from "./domain/fold.ts";
 export { PersistentMap } from "./domain/persistent-map.ts";
@@ -150,7 +166,6 @@ export {
   NotifierError,
   type ApprovalMessage,
   type ClosedMessage,
-  type CoverageMessage,
   type NoticeMessage,
   type ThrottleMessage,
   type DeliveryResult,
@@ -158,9 +173,10 @@ export {
   type Message,
   type MessageAction,
   type Notifier,
-  type StopMessage,
 } from "./contract/notifier.ts";
 export {
+  formatTime,
+  renderText,
   describeLink,
   describeOutcome,
   renderGrantLines,
@@ -169,7 +185,7 @@ export {
   messageTitle,
   requestSections,
 } from "./delivery/approval-message-text.ts";
-export { isNotice, type NoticeText, renderNotice } from "./delivery/notice-text.ts";
+export type { Notice, NoticeKind } from "./contract/notice.ts";
 
 // Machine reviewers
 export { type Reviewer, type ReviewRequest, type ReviewResponse, readReviewResponse } from "./contract/reviewer.ts";
@@ -194,6 +210,7 @@ export { type WebhookResponse, get, post, type ResolveName, retryAfterMs, type R
 export { signatureHeaders } from "./webhook/sign.ts";
 
 // Metrics
+export type { HealthCheck } from "./contract/check.ts";
 export type { Gauge } from "./contract/gauge.ts";
 
 // Credential issuers

@@ -12,6 +12,7 @@ import {
   type Route,
 } from "../../src/plugin.ts";
 import { listExecutions } from "./executions.ts";
+import { gapNotice } from "./notice.ts";
 import * as schema from "./schemas.ts";
 import { listCurrentStatements, listStatements, recordStatement } from "./statements.ts";
 
@@ -22,6 +23,7 @@ export default defineCorePlugin({
   name: "coverage",
   scopes,
   entries: { [COVERAGE_ENTRY]: CoverageStatement },
+  notices: [gapNotice],
   setup: (host) => ({ routes: routes(host), gauges: gauges(host) }),
 });
 

@@ -10,22 +10,10 @@ const State = Type.Union(
       "scheduled: created for a later time. waiting: will be attempted at next_attempt_at. dead: failed permanently, can be retried. obsolete: no longer needed.",
   },
 );
-const Kind = Type.Union(
-  (
-    [
-      "approval_requested",
-      "approval_escalated",
-      "approval_reminder",
-      "approval_closed",
-      "outcome_unknown",
-      "break_glass",
-      "agent_throttled",
-      "stop",
-      "coverage_gap",
-      "event",
-    ] as const
-  ).map((kind) => Type.Literal(kind)),
-);
+const Kind = Type.String({
+  description:
+    "approval_requested, approval_escalated, approval_reminder, approval_closed, outcome_unknown, break_glass, agent_throttled, event, or the name of a notice of a feature, such as stop.",
+});
 
 export const DeliveryRecord = Type.Object(
   {

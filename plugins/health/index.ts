@@ -1,14 +1,6 @@
 /** Liveness and readiness, for process supervisors and load balancers. */
 import { Type, type Static } from "@sinclair/typebox";
-import {
-  stopState,
-  type CoreHost,
-  defineCorePlugin,
-  listActiveStops,
-  type PolicyState,
-  TimeLimitError,
-  withTimeLimit,
-} from "../../src/core.ts";
+import { type CoreHost, defineCorePlugin, type PolicyState, TimeLimitError, withTimeLimit } from "../../src/core.ts";
 import { defineRoute, toRfc3339 } from "../../src/plugin.ts";
 import { StorageError } from "../../src/storage/index.ts";
 
@@ -23,6 +15,11 @@ const CHECK_TIMEOUT_MS = 5_000;
 const LONG_UNSIGNED_MS = 1_000;
 
 const Check = Type.Object({ ok: Type.Boolean(), detail: Type.String() }, { additionalProperties: false });
+const FeatureCheck = Type.Object(
+  { ok: Type.Boolean(), detail: Type.String(), held: Type.Integer({ description: "Number of things that hold." }) },
+  { additionalProperties: false },
+);
+type FeatureCheck = Static<typeof FeatureCheck>;
 const Ready = Type.Object(
   {
     ready: Type.Boolean(),
@@ -49,13 +46,6 @@ const Ready = Type.Object(
         additionalProperties: false,
         description:
           "Number of processes that share the store, including this one. A crashed process is counted for up to 15 seconds. Does not affect readiness.",
-      },
-    ),
-    stops: Type.Object(
-      { ok: Type.Boolean(), detail: Type.String(), held: Type.Integer() },
-      {
-        additionalProperties: false,
-        description: "Number of active stops. Does not affect readiness, because a stopped service still decides.",
       },
     ),
     policies: Type.Object(
@@ -130,7 +120,10 @@ const Ready = Type.Object(
       { additionalProperties: false },
     ),
   },
-  { additionalProperties: false },
+  {
+    additionalProperties: FeatureCheck,
+    description: "The other members are checks of features, such as `stops`. They do not affect readiness.",
+  },
 );
 
 type Checks = Omit<Static<typeof Ready>, "ready">;
@@ -180,15 +173,15 @@ export default defineCorePlugin({
 
 /** Runs all checks in parallel, because each can wait for the store. */
 async function runChecks(host: CoreHost): Promise<Checks> {
-  const [storage, ledger, progress, replicas, stops, policies] = await Promise.all([
+  const [storage, ledger, progress, replicas, policies, features] = await Promise.all([
     probe(() => host.storage.ping()),
     checkLedger(host),
     progressOf(host),
     replicasOf(host),
-    stopsOf(host),
     policiesOf(host),
+    checkFeatures(host),
   ]);
-  return { storage, ledger, ...progress, replicas, stops, policies };
+  return { ...features, storage, ledger, ...progress, replicas, policies };
 }
 
 /**
@@ -303,16 +296,16 @@ async function replicasOf(host: CoreHost): Promise<Checks["replicas"]> {
   }
 }
 
-/** Returns only the number of stops, because callers of this route are not authenticated. */
-async function stopsOf(host: CoreHost): Promise<Checks["stops"]> {
-  try {
-    const held = listActiveStops(await withinLimit(host.state(stopState)), host.clock());
-    const whole = held.some(({ agent, tool, policy }) => agent === null && tool === null && policy === null);
-    const detail = whole ? "everything is stopped" : held.length > 0 ? "some actions are stopped" : "ok";
-    return { ok: held.length === 0, detail, held: held.length };
-  } catch (error) {
-    return { ok: false, detail: describeError(error), held: 0 };
-  }
+/** Runs the checks of features. */
+async function checkFeatures(host: CoreHost): Promise<Record<string, FeatureCheck>> {
+  const results = host.checks.map(async ({ name, read }): Promise<[string, FeatureCheck]> => {
+    try {
+      return [name, await withinLimit(read())];
+    } catch (error) {
+      return [name, { ok: false, detail: describeError(error), held: 0 }];
+    }
+  });
+  return Object.fromEntries(await Promise.all(results));
 }
 
 async function policyState(read: () => Promise<PolicyState>): Promise<{ state: PolicyState; trouble: string | null }> {

@@ -1,15 +1,7 @@
 /** Serves metrics for Prometheus (text format 0.0.4). */
 import { Type } from "@sinclair/typebox";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import {
-  stopState,
-  breakGlassState,
-  type CoreHost,
-  type DecisionEntry,
-  decodeEntry,
-  defineCorePlugin,
-  listActiveStops,
-} from "../../src/core.ts";
+import { breakGlassState, type CoreHost, type DecisionEntry, decodeEntry, defineCorePlugin } from "../../src/core.ts";
 import { defineRoute } from "../../src/plugin.ts";
 import type { EntryRow } from "../../src/storage/index.ts";
 
@@ -215,9 +207,6 @@ function addCoreGauges(host: CoreHost, register: Registry): void {
     (metric) => metric.set(host.ledger.unsignedMs() / 1000),
   );
   const age = (since: number): number => Math.max(0, host.clock() - since) / 1000;
-  gauge("assent_stops_held", "Active stops.", async (metric) =>
-    metric.set(listActiveStops(await host.state(stopState), host.clock()).length),
-  );
   gauge("assent_approvals_pending", "Pending actions that have not expired.", async (metric) =>
     metric.set(await host.storage.pendingCount({ all: true }, host.clock())),
   );

@@ -10,10 +10,8 @@ import {
   messageTitle,
   type NoticeMessage,
   otherRequestLines,
-  renderNotice,
   requestSections,
   type ThrottleMessage,
-  isNotice,
 } from "../../src/plugin.ts";
 
 /** Note on collapsed lines. Mail programs clip large messages silently, so long content is collapsed visibly. */
@@ -26,9 +24,9 @@ interface Mail {
 }
 
 export function renderMail(message: ApprovalMessage | ClosedMessage | ThrottleMessage | NoticeMessage): Mail {
-  if (isNotice(message))
+  if (message.kind === "notice")
     return mailOf({
-      ...renderNotice(message),
+      ...message.notice,
       link: message.link,
       button: "Open the console",
       about: "Opening it changes nothing.",
@@ -79,7 +77,7 @@ interface Parts {
   /** Label of the link. */
   button: string;
   about: string | null;
-  facts: [string, string][];
+  facts: readonly (readonly [string, string])[];
   request: [name: string, lines: string[]][];
 }
 

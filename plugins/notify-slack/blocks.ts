@@ -14,7 +14,6 @@ import {
   messageTitle,
   type NoticeMessage,
   otherRequestLines,
-  renderNotice,
   requestSections,
   type ThrottleMessage,
 } from "../../src/plugin.ts";
@@ -65,7 +64,7 @@ export function renderReminder(message: ApprovalMessage, votes: boolean): Render
 }
 
 export function renderNoticeBlocks(message: NoticeMessage): RenderedSlackMessage {
-  const { title, opening, facts } = renderNotice(message);
+  const { title, opening, facts } = message.notice;
   const open = {
     type: "button",
     action_id: "open_console",
@@ -84,7 +83,7 @@ export function renderNoticeBlocks(message: NoticeMessage): RenderedSlackMessage
 }
 
 /** Renders facts as fields, with as many fields per section as Slack accepts. */
-export function fieldSections(facts: readonly [name: string, value: string][]): object[] {
+export function fieldSections(facts: readonly (readonly [name: string, value: string])[]): object[] {
   const fields = facts.map(([name, value]) => plainText(`${name}\n${value}`, MAX_FIELD));
   return Array.from({ length: Math.ceil(fields.length / MAX_FIELDS) }, (_, i) => ({
     type: "section",
@@ -140,7 +139,7 @@ function otherRequests(message: ApprovalMessage): object[] {
 /** Renders parameters and context as code, and a hint if some of their lines or of the facts' lines are collapsed. */
 export function renderContent(
   { action }: { action: Parameters<typeof requestSections>[0] },
-  facts: readonly [name: string, value: string][],
+  facts: readonly (readonly [name: string, value: string])[],
 ): object[] {
   const blocks: object[] = [];
   let cut = facts.some(

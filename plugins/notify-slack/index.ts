@@ -13,7 +13,6 @@ import {
   NotifierError,
   type ThrottleMessage,
   Type,
-  isNotice,
 } from "../../src/plugin.ts";
 import { createInteractions } from "./interactions.ts";
 import { createSlackCall, type SlackCall, SlackError } from "./slack-api.ts";
@@ -97,7 +96,7 @@ export function createNotifier(options: SlackOptions): Notifier {
 
   async function deliver(message: Message, signal: AbortSignal): Promise<DeliveryResult> {
     if (message.kind === "event") throw new NotifierError("notify-slack has no feeds", { permanent: true });
-    if (isNotice(message)) return post(message.to, renderNoticeBlocks(message), signal);
+    if (message.kind === "notice") return post(message.to, renderNoticeBlocks(message), signal);
     if (message.kind === "agent_throttled")
       return withoutRefusal(message, votes, (shown) => post(message.to, shown, signal));
     const before = readReference(message.reference);

@@ -11,10 +11,8 @@ import {
   messageTitle,
   type NoticeMessage,
   otherRequestLines,
-  renderNotice,
   requestSections,
   type ThrottleMessage,
-  isNotice,
 } from "../../src/plugin.ts";
 
 /** Maximum size of a message. Below Teams' limit of 28 KB. */
@@ -24,8 +22,8 @@ type Facts = readonly (readonly [name: string, value: string])[];
 
 /** Renders a message. Omits a request that is too long for Teams, which is then only on the approval page. */
 export function renderCard(message: ApprovalMessage | ClosedMessage | ThrottleMessage | NoticeMessage): object {
-  if (isNotice(message)) {
-    const notice = renderNotice(message);
+  if (message.kind === "notice") {
+    const notice = message.notice;
     return card(
       [title(notice.title), line(notice.opening), ...facts(notice.facts)],
       [openUrl("Open the console", message.link)],

@@ -15,13 +15,12 @@ export function buildWebhookBody(message: Message, max = MAX_BODY): string {
     const { seq, hash, type, entry } = message.event;
     return fitting([{ type: `ledger.${type}`, timestamp: message.at, data: { seq, hash, entry } }], max);
   }
-  if (message.kind === "stop") {
-    const { channel, person, link, stop } = message;
-    return fitting([{ type: "stop", timestamp: message.at, data: { channel, person, link, stop } }], max);
-  }
-  if (message.kind === "coverage_gap") {
-    const { channel, person, link, coverage } = message;
-    return fitting([{ type: "coverage_gap", timestamp: message.at, data: { channel, person, link, coverage } }], max);
+  if (message.kind === "notice") {
+    const { channel, person, link, notice } = message;
+    return fitting(
+      [{ type: notice.name, timestamp: message.at, data: { channel, person, link, ...notice.data } }],
+      max,
+    );
   }
   const { action, kind, channel, person } = message;
   const link = "link" in message ? { link: message.link } : {};

@@ -1,17 +1,19 @@
 /** Stops: one request denies actions in every process, with precedence over all policies. */
 import {
-  stopState,
   type CoreHost,
   defineCorePlugin,
-  isStopActive,
-  listActiveStops,
   matchesAnyName,
   readIdempotentCall,
   REPLAYED_HEADERS,
-  type Stop,
 } from "../../src/core.ts";
 import { type Credential, defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
+import { stopAuditor } from "./audit.ts";
+import { STOP_ENTRY } from "./entry.ts";
 import { ERRORS } from "./errors.ts";
+import { stopNotice } from "./notice.ts";
+import { StopOptions } from "./options.ts";
+import { isStopActive, listActiveStops, type Stop, stopState } from "./state.ts";
+import { stopsCheck, stopsGauge } from "./status.ts";
 import { stopBar } from "./stop-bar.ts";
 import { liftStop, placeStop, findStop, stopNotFound } from "./stop-changes.ts";
 import * as schema from "./schemas.ts";
@@ -24,12 +26,23 @@ const READERS = ["actions:submit", "actions:read_own", "actions:execute", "appro
 export default defineCorePlugin({
   name: "stop",
   errors: ERRORS,
+  options: StopOptions,
+  records: { stop: STOP_ENTRY },
+  folds: [stopState],
   bars: [stopBar],
-  setup: (host) => ({ routes: routes(host) }),
+  auditors: [() => stopAuditor],
+  notices: [stopNotice],
+  setup: (host, { lift_approvals: needed }) => ({
+    routes: routes(host, needed),
+    gauges: [stopsGauge(host)],
+    checks: [stopsCheck(host)],
+  }),
 });
 
-function routes(host: CoreHost): Route[] {
+/** @param needed the number of people who must lift a stop */
+function routes(host: CoreHost, needed: number): Route[] {
   const one = { description: "The stop.", schema: schema.StopRecord };
+  const render = (credential: Credential, stop: Stop) => renderStop(host, needed, credential, stop);
   return [
     defineRoute({
       method: "GET",
@@ -44,7 +57,7 @@ function routes(host: CoreHost): Route[] {
         const stops = listActiveStops(await host.state(stopState), host.clock()).filter((stop) =>
           canSee(credential, stop),
         );
-        return { status: 200, json: { stops: stops.map((stop) => renderStop(host, credential, stop)) } };
+        return { status: 200, json: { stops: stops.map((stop) => render(credential, stop)) } };
       },
     }),
     defineRoute({
@@ -69,7 +82,7 @@ function routes(host: CoreHost): Route[] {
         const { stop, replayed } = await placeStop(host, credential, body, call);
         return {
           status: replayed ? 200 : 201,
-          json: renderStop(host, credential, stop),
+          json: render(credential, stop),
           headers: { Location: `/v1/stop/${stop.id}`, ...(replayed ? REPLAYED_HEADERS : {}) },
         };
       },
@@ -86,7 +99,7 @@ function routes(host: CoreHost): Route[] {
       async handle({ params: { id }, credential }) {
         const stop = findStop(await host.state(stopState), id);
         if (!canSee(credential, stop)) throw stopNotFound(id);
-        return { status: 200, json: renderStop(host, credential, stop) };
+        return { status: 200, json: render(credential, stop) };
       },
     }),
     defineRoute({
@@ -107,8 +120,8 @@ function routes(host: CoreHost): Route[] {
       },
       errors: ["AGENT_MISMATCH", ERRORS.notFound, ERRORS.over, "ALREADY_VOTED"],
       async handle({ params, body, credential }) {
-        const stop = await liftStop(host, credential, params.id, body.reason ?? null);
-        return { status: stop.lifted_at === null ? 202 : 200, json: renderStop(host, credential, stop) };
+        const stop = await liftStop(host, needed, credential, params.id, body.reason ?? null);
+        return { status: stop.lifted_at === null ? 202 : 200, json: render(credential, stop) };
       },
     }),
   ];
@@ -118,7 +131,7 @@ function canSee({ visibility }: Credential, { agent }: Stop): boolean {
   return !("agent_id" in visibility) || agent === null || matchesAnyName([agent], visibility.agent_id);
 }
 
-function renderStop(host: CoreHost, credential: Credential, stop: Stop): schema.StopRecord {
+function renderStop(host: CoreHost, needed: number, credential: Credential, stop: Stop): schema.StopRecord {
   const { id, agent, tool, policy, reason, until, seq } = stop;
   const all = "all" in credential.visibility || credential.hasScope("stop:write");
   return {
@@ -132,7 +145,7 @@ function renderStop(host: CoreHost, credential: Credential, stop: Stop): schema.
     reason: all ? reason : null,
     placed_by: all ? stop.placed_by.principal : null,
     lift: {
-      needed: host.config.stop.lift_approvals,
+      needed,
       asked: all
         ? stop.lifts.map(({ by, at, comment }) => ({ by: by.principal, at: toRfc3339(at), reason: comment }))
         : [],

@@ -1,7 +1,7 @@
 /** Denies actions while a stop covers them, and ends permissions that were given before a stop. */
-import { findStopPlacedAfter, findStops, stopState, toBar } from "../../src/core.ts";
 import type { BarSource } from "../../src/plugin.ts";
 import { ERRORS } from "./errors.ts";
+import { coverageOf, findStopPlacedAfter, findStops, stopState, toBar } from "./state.ts";
 
 export const stopBar: BarSource = {
   name: "stop",
@@ -11,4 +11,5 @@ export const stopBar: BarSource = {
     const stop = findStopPlacedAfter(state(stopState), target, seq);
     return stop && { source: "stop", at: stop.placed_at, by: stop.placed_by, reason: stop.reason };
   },
+  coverageOf: (entry) => (entry.type === "stop" && entry.change === "placed" ? coverageOf(entry.stop) : null),
 };

@@ -1,29 +1,25 @@
 /** Places and lifts stops. Each change is an urgent transaction that does not evaluate policies. */
 import {
   suggestedRuleState,
-  stopState,
   buildSuggestedRuleEntry,
   confirmCredential,
   type CoreHost,
   countPeople,
   isNewPerson,
   findCreatedResource,
-  findRulesRevertedByStop,
+  findRulesRevertedByBar,
   type IdempotentCall,
-  isStopActive,
-  listActiveStops,
   parseRfc3339,
   principalsBehindVote,
   recordCreatedResource,
-  type Stop,
-  type StopEntry,
-  type StopHistory,
   toActor,
   type UrgentJob,
 } from "../../src/core.ts";
 import { type Credential, Refusal, toRfc3339 } from "../../src/plugin.ts";
+import type { StopEntry } from "./entry.ts";
 import { ERRORS } from "./errors.ts";
 import type { StopBody } from "./schemas.ts";
+import { coverageOf, isStopActive, listActiveStops, type Stop, type StopHistory, stopState } from "./state.ts";
 
 /** Maximum number of active stops, because every decision checks each of them. */
 const MAX_ACTIVE = 100;
@@ -62,7 +58,7 @@ export function placeStop(
     const named = policy === null ? null : await tx.policyByName(policy);
     if (policy !== null && (named === null || named.deleted_at !== null))
       throw new Refusal("POLICY_NOT_FOUND", `there is no policy "${policy}", so nothing was stopped`);
-    record(tx, {
+    const entry = record(tx, {
       change: "placed",
       stop: { id, agent, tool, policy, reason, until: until === null ? null : toRfc3339(until) },
       comment: null,
@@ -70,26 +66,29 @@ export function placeStop(
       needed: 0,
       by: toActor(caller.key, caller.principal),
     });
-    revertSuggestedRules(tx, { id, agent, tool, policy, reason }, toActor(caller.key, caller.principal));
+    revertSuggestedRules(tx, entry);
     await recordCreatedResource(tx, caller, call, id);
     return { stop: findStop(tx.state(stopState), id), replayed: false };
   });
 }
 
 /** Reverts the suggested rules that the stop covers. They stay reverted when the stop is lifted. */
-function revertSuggestedRules(
-  tx: Tx,
-  stop: Pick<Stop, "id" | "agent" | "tool" | "policy" | "reason">,
-  by: ReturnType<typeof toActor>,
-): void {
-  for (const rule of findRulesRevertedByStop(tx.state(suggestedRuleState), stop)) {
+function revertSuggestedRules(tx: Tx, { stop, by }: StopEntry): void {
+  const covers = coverageOf(stop);
+  for (const rule of findRulesRevertedByBar(tx.state(suggestedRuleState), covers)) {
     const change = { change: "reverted", cause: "stop", related_stop: stop.id, comment: stop.reason, by } as const;
     tx.record(buildSuggestedRuleEntry(rule, change, tx.now));
   }
 }
 
-/** Records the caller's request to lift the stop, and lifts it once enough people have requested that. */
-export function liftStop(host: CoreHost, credential: Credential, id: string, comment: string | null): Promise<Stop> {
+/** Records the caller's request to lift the stop, and lifts it once `needed` people have requested that. */
+export function liftStop(
+  host: CoreHost,
+  needed: number,
+  credential: Credential,
+  id: string,
+  comment: string | null,
+): Promise<Stop> {
   return host.ledger.transactFirst(async (tx) => {
     const caller = await confirmWriter(tx, credential);
     const before = findStop(tx.state(stopState), id);
@@ -98,7 +97,6 @@ export function liftStop(host: CoreHost, credential: Credential, id: string, com
     const people = before.lifts.map((lift) => principalsBehindVote(host, lift.by));
     const lifter = principalsBehindVote(host, by);
     const approvals = countPeople([...people, lifter]);
-    const needed = host.config.stop.lift_approvals;
     if (!isNewPerson(people, lifter) && approvals < needed)
       throw new Refusal(
         "ALREADY_VOTED",
@@ -127,8 +125,10 @@ export function stopNotFound(id: string): Refusal {
   return new Refusal(ERRORS.notFound, `there is no stop "${id}" that this key may see`);
 }
 
-function record(tx: Tx, entry: Omit<StopEntry, "type" | "v" | "at">): void {
-  tx.record({ type: "stop", v: 1, at: toRfc3339(tx.now), ...entry });
+function record(tx: Tx, change: Omit<StopEntry, "type" | "v" | "at">): StopEntry {
+  const entry: StopEntry = { type: "stop", v: 1, at: toRfc3339(tx.now), ...change };
+  tx.record(entry);
+  return entry;
 }
 
 /** Confirms the key under the lock. A key that is bound to an agent must not place or lift stops. */

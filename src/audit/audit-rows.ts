@@ -2,17 +2,20 @@
  * Compares limit uses, past actions, idempotency keys, deliveries and rows of `meta` with the actions, keys and entries
  * that they refer to.
  */
+import type { FeatureAuditor } from "../contract/audit.ts";
+import type { NoticeKind } from "../contract/notice.ts";
+import type { StatesReader } from "../contract/states.ts";
 import type { Vault } from "../contract/core-host.ts";
 import { describeSealedRow, SEALED_TABLES, type RowSeals } from "../contract/row-seals.ts";
-import type {
-  ActionRow,
-  CopiedRow,
-  DeliveryKind,
-  DeliveryRow,
-  IdempotencyRow,
-  LimitUseRow,
-  PastActionRef,
-  StorageCopying,
+import {
+  CORE_DELIVERY_KINDS,
+  type ActionRow,
+  type CopiedRow,
+  type DeliveryRow,
+  type IdempotencyRow,
+  type LimitUseRow,
+  type PastActionRef,
+  type StorageCopying,
 } from "../contract/storage.ts";
 import { buildActionHistory, findHistoryTime, type ActionEntry, type ActionHistory } from "../domain/action-history.ts";
 import { parseEntryTime } from "../domain/time.ts";
@@ -26,7 +29,6 @@ import {
   type RedecisionEntry,
   type ThrottleEntry,
 } from "../domain/entries.ts";
-import { COVERAGE_ENTRY } from "../domain/effects/coverage-statement.ts";
 import { openLogCheckpoint, type LogKeys } from "../domain/log-keys.ts";
 import { restoreEntry } from "../domain/salted-facts.ts";
 import { recomputeHistoryMemberships } from "../domain/policy/decide/history-facts.ts";
@@ -38,27 +40,18 @@ import type { GrantsAuditor } from "./grants.ts";
 import type { LegalHoldsAuditor } from "./legal-holds.ts";
 import type { SuggestedRulesAuditor } from "./suggested-rules.ts";
 import type { PlansAuditor } from "./plans.ts";
-import type { StopsAuditor } from "./stops.ts";
 import { createProofReader } from "../ledger/reader.ts";
 import { UNRECORDED_META_NAMES } from "./unrecorded-columns.ts";
 
-const KINDS: readonly DeliveryKind[] = [
-  "approval_requested",
-  "approval_escalated",
-  "approval_reminder",
-  "approval_closed",
-  "outcome_unknown",
-  "break_glass",
-  "agent_throttled",
-  "stop",
-  "coverage_gap",
-  "event",
-];
+export type Created = NonNullable<FeatureAuditor["created"]>;
 
 interface RowsAudit {
   store: AuditedStore;
   policies: PoliciesAuditor;
-  stops: StopsAuditor;
+  states: StatesReader;
+  /** See `FeatureAuditor.created`, for all features. */
+  created: Created;
+  notices: readonly NoticeKind[];
   holds: LegalHoldsAuditor;
   grants: GrantsAuditor;
   suggested: SuggestedRulesAuditor;
@@ -162,7 +155,7 @@ async function findDecidedAction(
 
 /** Checks that the resource of an idempotency key was created by the same API key at the same time. */
 async function checkIdempotency(
-  { store, policies, stops, holds, grants, plans }: RowsAudit,
+  { store, policies, states, created, holds, grants, plans }: RowsAudit,
   row: IdempotencyRow,
   fault: ReportFault,
 ): Promise<void> {
@@ -177,10 +170,6 @@ async function checkIdempotency(
     },
     "POST /v1/agents": async () => creationOf(await store.agent(resource_id)),
     "POST /v1/api-keys": async () => creationOf(await store.key(resource_id)),
-    "POST /v1/stop": async () => {
-      const { placed_by, placed_at } = stops.stop(resource_id) ?? {};
-      return placed_by === undefined ? null : { key_id: placed_by.key_id, created_at: placed_at };
-    },
     "POST /v1/holds": async () => {
       const { placed_by, placed_at } = holds.hold(resource_id) ?? {};
       return placed_by === undefined ? null : { key_id: placed_by.key_id, created_at: placed_at, body_hash: "" };
@@ -201,6 +190,7 @@ async function checkIdempotency(
         report("that key did not store this policy at that time");
       return {};
     },
+    ...Object.fromEntries(Object.entries(created).map(([path, find]) => [path, async () => find(states, resource_id)])),
   };
   if (Object.hasOwn(recordedBy, route)) {
     const recorded = (await recordedBy[route]?.()) ?? null;
@@ -219,7 +209,7 @@ function creationOf(row: { created_by: string | null; created_at: number } | nul
 /**
  * Checks that a delivery refers to an existing entry and its action, and that the entry causes messages of this kind.
  */
-async function checkDelivery({ store }: RowsAudit, row: DeliveryRow, fault: ReportFault): Promise<void> {
+async function checkDelivery({ store, notices }: RowsAudit, row: DeliveryRow, fault: ReportFault): Promise<void> {
   const [entry] = await store.entries(row.seq, row.seq + 1);
   if (entry === undefined) return fault(`there is no entry ${row.seq}`);
   const isNotice =
@@ -230,16 +220,14 @@ async function checkDelivery({ store }: RowsAudit, row: DeliveryRow, fault: Repo
     : entry.action_id;
   reportDifferences({ action_id, created_at: entry.created_at }, row, fault);
   if (isNotice) return;
-  if (!KINDS.includes(row.kind)) fault(`the message kind ${row.kind} does not exist`);
+  const notice = notices.find(({ name }) => name === row.kind);
+  if (notice !== undefined) {
+    if (entry.type !== notice.entry) fault(`entry ${row.seq} does not cause a message of kind ${row.kind}`);
+    return;
+  }
+  if (!(CORE_DELIVERY_KINDS as readonly string[]).includes(row.kind))
+    fault(`the message kind ${row.kind} does not exist`);
   if (row.kind === "event") return;
-  if (row.kind === "stop") {
-    if (entry.type !== "stop") fault(`entry ${row.seq} is not a stop entry`);
-    return;
-  }
-  if (row.kind === "coverage_gap") {
-    if (entry.type !== COVERAGE_ENTRY) fault(`entry ${row.seq} is not a coverage statement`);
-    return;
-  }
   const body = decodeEntry<DecisionEntry | ApprovalEntry | RedecisionEntry | ExecutionEntry>(entry.bytes);
   const { type, status } = body;
   if (row.kind === "outcome_unknown") {

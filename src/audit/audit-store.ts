@@ -4,13 +4,14 @@
  * policy set. Memory grows with the number of actions only for actions of plans, and for actions that a grant or a
  * suggested rule allowed.
  */
+import type { AuditedFeatures } from "../contract/audit.ts";
 import type { Vault } from "../contract/core-host.ts";
 import type { RowSeals } from "../contract/row-seals.ts";
 import type { StorageCopying } from "../contract/storage.ts";
 import type { LogKeys } from "../domain/log-keys.ts";
 import { tilesBetween } from "../domain/tiles.ts";
 import { auditActions } from "./actions.ts";
-import { auditRows } from "./audit-rows.ts";
+import { auditRows, type Created } from "./audit-rows.ts";
 import { ExpectedRows } from "./expected-rows.ts";
 import { auditLedger, type AuditReport } from "./ledger.ts";
 import { createKeysAuditor } from "./log-keys.ts";
@@ -23,6 +24,8 @@ import {
 } from "./report.ts";
 
 interface StoreAuditOptions {
+  /** The declarations of the loaded plugins. Entries of other features are not checked. */
+  features: AuditedFeatures;
   verify: Vault["verify"];
   /**
    * A current or former key of the log that verifies the signatures of checkpoints. If absent, signatures are not
@@ -53,7 +56,7 @@ export async function auditStore(store: AuditedStore, options: StoreAuditOptions
   const faults: string[] = [];
   const signing = createKeysAuditor(store, options.vkey ?? null, options.verify);
   const origin = await readOrigin(store, options.vkey);
-  const entries = new ExpectedRows(store, signing, origin, createFaultCollector(faults));
+  const entries = new ExpectedRows(store, options.features, signing, origin, createFaultCollector(faults));
   const ledger = await auditLedger(store, {
     from: 0,
     verify: options.verify,
@@ -159,10 +162,25 @@ async function checkCopiedTables(
   copying: StorageCopying,
   size: number,
 ): Promise<void> {
-  const { policies, stops, holds, grants, suggested, plans, signing, changes } = entries;
+  const { policies, holds, grants, suggested, plans, signing, changes } = entries;
+  const states = entries.statesAt(entries.totals.latest);
+  const created = Object.assign({}, ...entries.auditors.map((auditor) => auditor.created ?? {})) as Created;
   const keys = options.vkey === undefined ? null : signing.logKeys;
   const { verify, seals = null } = options;
-  const rows = { store, policies, stops, holds, grants, suggested, plans, keys, verify, seals };
+  const rows = {
+    store,
+    policies,
+    states,
+    created,
+    notices: options.features.notices,
+    holds,
+    grants,
+    suggested,
+    plans,
+    keys,
+    verify,
+    seals,
+  };
   const rowFault = createFaultCollector(faults);
   await reportUnreadableData("the rows about actions", rowFault, () => auditRows(rows, copying, rowFault));
   await retryWhileFaulty("the head", createFaultCollector(faults), async (fault) => {
@@ -177,6 +195,6 @@ async function checkCopiedTables(
       if (stored.entries !== size) fault(`the store has ${stored.entries} entries, but its head has size ${size}`);
     }
     if (head.epoch < changes)
-      fault(`the head's epoch ${head.epoch} is less than the ${changes} changes of keys, agents and stops`);
+      fault(`the head's epoch ${head.epoch} is less than the ${changes} changes of keys, agents and features`);
   });
 }

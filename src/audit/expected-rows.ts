@@ -1,10 +1,10 @@
 /** Computes the expected content of a store's tables from the ledger's entries. */
 import type { EntryRow } from "../contract/storage.ts";
 import { parseEntryTime } from "../domain/time.ts";
-import { decodeEntry, type DecisionEntry, type PlanEntry } from "../domain/entries.ts";
+import { decodeEntry, type DecisionEntry, type EntryBody as LedgerEntry, type PlanEntry } from "../domain/entries.ts";
 import type { JsonObject } from "../domain/json.ts";
-import { findStopPlacedAfter } from "../domain/stops.ts";
-import { CORE_FOLDS } from "../identity/core-folds.ts";
+import type { AuditedFeatures, FeatureAuditor } from "../contract/audit.ts";
+import type { StatesReader } from "../contract/states.ts";
 import { DIRECTORY_FOLDS } from "../identity/directory.ts";
 import { States } from "../ledger/states.ts";
 import type { LedgerTotals } from "./actions.ts";
@@ -18,25 +18,20 @@ import type { KeysAuditor } from "./log-keys.ts";
 import { createPlansAuditor } from "./plans.ts";
 import { PoliciesAuditor } from "./policies.ts";
 import type { AuditedStore, EntryBody, ReportFault } from "./report.ts";
-import { createStopsAuditor } from "./stops.ts";
-import { createSuggestedRulesAuditor } from "./suggested-rules.ts";
+import { createSuggestedRulesAuditor, type SuggestedRulesAuditor } from "./suggested-rules.ts";
 import { createThrottlesAuditor } from "./throttles.ts";
 import { createUsersAuditor } from "./users.ts";
 
 const PAGE = 256;
 
-const NO_ENTRIES = States.initial([...DIRECTORY_FOLDS, ...CORE_FOLDS]);
-
 export class ExpectedRows {
   readonly directory: DirectoryAuditor;
   readonly policies: PoliciesAuditor;
-  readonly stops = createStopsAuditor();
   readonly holds = createLegalHoldsAuditor();
-  readonly grants = createGrantsAuditor((target, seq) => {
-    const stop = findStopPlacedAfter(this.stops.stops(), target, seq);
-    return stop && { at: stop.placed_at, by: stop.placed_by, reason: stop.reason };
-  });
-  readonly suggested = createSuggestedRulesAuditor();
+  readonly grants = createGrantsAuditor((target, seq) =>
+    this.features.bars.placedAfter(this.statesAt(this.totals.latest), target, seq),
+  );
+  readonly suggested: SuggestedRulesAuditor;
   readonly plans = createPlansAuditor();
   readonly users: ReturnType<typeof createUsersAuditor>;
   readonly exceptional: ExceptionalVotesAuditor;
@@ -53,12 +48,29 @@ export class ExpectedRows {
   /** Number of actions whose requests were erased. */
   erased = 0;
   private readonly store: AuditedStore;
+  private readonly features: AuditedFeatures;
+  private readonly known: ReadonlySet<string>;
+  /** Checks of features. */
+  readonly auditors: readonly FeatureAuditor[];
+  /** The states after the newest entry. */
+  private states: States;
   private readonly fault: ReportFault;
   /** Sequence number of the next entry to read. */
   private next = 0;
 
   /** @param origin the name of the log */
-  constructor(store: AuditedStore, signing: KeysAuditor, origin: string, fault: ReportFault) {
+  constructor(
+    store: AuditedStore,
+    features: AuditedFeatures,
+    signing: KeysAuditor,
+    origin: string,
+    fault: ReportFault,
+  ) {
+    this.features = features;
+    this.known = new Set(features.entryTypes);
+    this.auditors = features.auditors.map((create) => create());
+    this.states = States.initial([...DIRECTORY_FOLDS, ...features.folds]);
+    this.suggested = createSuggestedRulesAuditor(features.bars);
     this.store = store;
     this.signing = signing;
     this.fault = fault;
@@ -101,7 +113,7 @@ export class ExpectedRows {
       this.checkColumns(row, body);
       this.directory.fold(row, body);
       this.policies.fold(row, body);
-      this.stops.fold(body);
+      this.checkFeatures(row, body);
       this.holds.fold(body);
       this.exceptional.fold(body);
       this.users.fold(body);
@@ -119,12 +131,28 @@ export class ExpectedRows {
     }
   }
 
+  /** Returns the states after the newest entry, for questions about the time `now` in milliseconds. */
+  statesAt(now: number): StatesReader {
+    return { now, state: (fold) => this.states.state(fold) };
+  }
+
+  private checkFeatures({ seq, created_at }: EntryRow, body: EntryBody): void {
+    const entry = { ...body, seq } as unknown as LedgerEntry & { seq: number };
+    const before = this.statesAt(created_at);
+    // Apply the entry even if a check fails, so that the entries after it are compared with the whole ledger.
+    try {
+      for (const auditor of this.auditors) auditor.check?.(entry, before);
+    } finally {
+      this.states = this.states.after(entry);
+    }
+  }
+
   private checkColumns(row: EntryRow, body: EntryBody): void {
     const at = parseEntryTime(String(body["at"]));
     if (at !== row.created_at) this.fault(`entry ${row.seq} is stored with a different time than it contains`);
     this.totals.latest = Math.max(this.totals.latest, at);
-    // Only the plugin knows whether it folds its own type, so accept its mark.
-    const isFollowed = row.type.includes(":") ? row.followed : NO_ENTRIES.follows(row.type);
+    // Only a feature that is not loaded knows whether it folds its own type, so accept its mark.
+    const isFollowed = this.known.has(row.type) ? this.states.follows(row.type) : row.followed;
     if (isFollowed) this.changes++;
     // A process that starts reads only followed entries, so it would not apply a followed entry without this mark.
     if (row.followed !== isFollowed)

@@ -3,19 +3,20 @@
  * rule must be followed by the reversal. A flag can revert only rules that allowed the flagged action. Uses about 100
  * bytes of memory for each action that a suggested rule allowed.
  */
+import type { Bars } from "../contract/bar.ts";
 import type { StorageReader } from "../contract/storage.ts";
 import type {
   DecisionEntry,
   ExecutionEntry,
   RedecisionEntry,
-  StopEntry,
   SuggestedRuleEntry,
+  EntryBody as LedgerEntry,
 } from "../domain/entries.ts";
 import {
   appendRuleResult,
   applySuggestedRuleEntry,
   exceedsFailureRate,
-  findRulesRevertedByStop,
+  findRulesRevertedByBar,
   isRuleInForce,
   isUseOfRule,
   listSuggestedTerms,
@@ -34,7 +35,7 @@ export interface SuggestedRulesAuditor {
   check(reader: Pick<StorageReader, "meta">, active: PolicySetDocument, fault: ReportFault): Promise<void>;
 }
 
-export function createSuggestedRulesAuditor(): SuggestedRulesAuditor {
+export function createSuggestedRulesAuditor(bars: Pick<Bars, "coverageOf">): SuggestedRulesAuditor {
   let rules = NO_SUGGESTED_RULES;
   const results = new Map<string, string>();
   /**
@@ -103,9 +104,8 @@ export function createSuggestedRulesAuditor(): SuggestedRulesAuditor {
       if (type === "decision" || type === "redecision")
         foldDecision(body as unknown as DecisionEntry | RedecisionEntry);
       if (type === "execution" && body["phase"] === "result") foldResult(body as unknown as ExecutionEntry);
-      if (type === "stop" && body["change"] === "placed")
-        for (const { policy } of findRulesRevertedByStop(rules, (body as unknown as StopEntry).stop))
-          expect("stop", policy);
+      const covers = bars.coverageOf(body as unknown as LedgerEntry);
+      if (covers !== null) for (const { policy } of findRulesRevertedByBar(rules, covers)) expect("stop", policy);
       if (missing.length > 0)
         throw new RangeError(`the entry before had to revert the suggested rule of ${missing.join(", ")}`);
     },

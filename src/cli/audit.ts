@@ -18,6 +18,7 @@ import {
 import { createProofReader } from "../ledger/reader.ts";
 import { LedgerTampered } from "../ledger/tampered.ts";
 import { EXIT_CODES, parseArguments, usageError, printJson, type Command } from "./command.ts";
+import { readDeclarations } from "./plugin-commands.ts";
 import { loadServeConfig } from "./serve.ts";
 import { readRepairs, repairStore, formatRepair } from "./repair.ts";
 import { assertCurrentSchema, createProgressReporter, readCheckpointFlag, withStore } from "./with-store.ts";
@@ -56,6 +57,7 @@ examples:
     const note = values.checkpoint === undefined ? null : readCheckpointFlag(values.checkpoint);
     if (values.copy !== undefined && values.repair !== true) throw usageError("--copy needs --repair");
     const config = loadServeConfig(process.env, values.config);
+    const features = await readDeclarations(config);
     if (values.repair === true) {
       const output = values.json === true ? { ...io, out: io.err } : io;
       if ((await repairStore(config, values.copy, output)) === null)
@@ -72,6 +74,7 @@ examples:
         savedCheckpoints.notes.push({ path: values.checkpoint, note });
       const secret = await readSeals(config, storage);
       const done = await auditStore(storage, {
+        features,
         verify: verifyEd25519,
         progress: createProgressReporter(io),
         ...(vkey === null ? {} : { vkey }),

@@ -52,6 +52,8 @@ type Parsed<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allow
 /**
  * Parses options like `util.parseArgs`. Throws CommandError with `EXIT_CODES.usage` for invalid options. For an unknown
  * option, the message suggests a similar option.
+ * @example
+ * const { values } = parseArguments(args, { json: { type: "boolean" } });
  */
 export function parseArguments<T extends Options>(args: string[], options: T): Parsed<T> {
   try {
@@ -68,6 +70,11 @@ export function parseArguments<T extends Options>(args: string[], options: T): P
   }
 }
 
+/**
+ * Returns the error of a wrong use of the command; exit code 2.
+ * @example
+ * throw usageError("--reason is needed");
+ */
 export function usageError(message: string): CommandError {
   return new CommandError(message, EXIT_CODES.usage);
 }
@@ -122,6 +129,11 @@ export function printTable(io: Output, headings: string[], rows: string[][]): vo
 
 const COLOURS: Readonly<Record<string, number>> = { green: 32, red: 31, yellow: 33, dim: 2 };
 
+/**
+ * Returns the text in a colour if standard output is a terminal.
+ * @example
+ * io.out(colourText(io, "green", "ok"));
+ */
 export function colourText(io: Output, name: "green" | "red" | "yellow" | "dim", text: string): string {
   return io.fancy ? `\u001b[${COLOURS[name]}m${text}\u001b[0m` : text;
 }
@@ -129,6 +141,8 @@ export function colourText(io: Output, name: "green" | "red" | "yellow" | "dim",
 /**
  * Prints a result as one line of JSON. Escapes characters that could control the terminal, including characters that
  * JSON allows.
+ * @example
+ * printJson(io, { stops: [] });
  */
 export function printJson(io: Output, value: unknown): void {
   io.out(

@@ -4,6 +4,7 @@ import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ConfigError, ENVIRONMENT_VARIABLES, loadConfig } from "../config/index.ts";
+import { standardOptions } from "../runtime/plugins/loader.ts";
 import { renderEditorSchema, type EditorSchema } from "../config/editor-schemas.ts";
 import {
   CommandError,
@@ -122,7 +123,8 @@ async function contents(): Promise<Map<string, string>> {
     const text = (await readFile(join(POLICIES, name), "utf8")).replace(SCHEMA_LINE, "");
     files.set(`policies/${name}`, `# yaml-language-server: $schema=../.assent/${schema}.schema.json\n${text}`);
   }
+  const sections = await standardOptions();
   for (const name of ["config", "policy", "policy-test"] as const)
-    files.set(`.assent/${name}.schema.json`, renderEditorSchema(name));
+    files.set(`.assent/${name}.schema.json`, renderEditorSchema(name, sections));
   return files;
 }

@@ -1,11 +1,24 @@
 /** Commands of the configured plugins: `assent <plugin name>`. */
-import { collectDeclarations } from "../runtime/plugins/declarations.ts";
-import { loadPluginsByPath, PluginLoadError } from "../runtime/plugins/loader.ts";
+import type { Config } from "../config/index.ts";
+import { collectDeclarations, type Declarations } from "../runtime/plugins/declarations.ts";
+import { loadPlugins, loadPluginsByPath, PluginLoadError } from "../runtime/plugins/loader.ts";
 import { PluginError, assertUniqueNames } from "../runtime/plugins/plugin-options.ts";
 import type { Plugin } from "../plugin.ts";
 import { CommandError, EXIT_CODES, toPrintable, type Command } from "./command.ts";
 import { createClient, withServiceErrors } from "./remote.ts";
 import { loadServeConfig } from "./serve.ts";
+
+/** Returns what the configured plugins declare. Throws CommandError if one of them cannot be loaded. */
+export async function readDeclarations(config: Config): Promise<Declarations> {
+  try {
+    const plugins = await loadPlugins(config);
+    assertUniqueNames(plugins);
+    return collectDeclarations(plugins);
+  } catch (error) {
+    if (error instanceof PluginError || error instanceof PluginLoadError) throw new CommandError(error.message);
+    throw error;
+  }
+}
 
 /**
  * Returns the commands, keyed by name. Throws CommandError if the configuration or one of its plugins cannot be loaded.

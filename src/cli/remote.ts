@@ -20,7 +20,11 @@ export interface Me {
   key: { name: string; agent_id: string | null; expires_at: string | null };
 }
 
-/** Returns a client with the key from ASSENT_API_KEY, from `assent login`, or from the terminal. */
+/**
+ * Returns a client with the key from ASSENT_API_KEY, from `assent login`, or from the terminal.
+ * @example
+ * const service = await createClient();
+ */
 export async function createClient(): Promise<Assent> {
   const url = serviceUrl();
   return createAssent({ url, apiKey: await requireKey(url, false), timeout: REQUEST_TIMEOUT });
@@ -29,13 +33,19 @@ export async function createClient(): Promise<Assent> {
 /**
  * Returns a client for commands that vote, stop, erase or manage keys. Unlike `createClient`, it never uses a stored
  * key.
+ * @example
+ * const service = await createPrivilegedClient();
  */
 export async function createPrivilegedClient(): Promise<Assent> {
   const url = serviceUrl();
   return createAssent({ url, apiKey: await requireKey(url, true), timeout: REQUEST_TIMEOUT });
 }
 
-/** Runs the work. Converts AssentError to CommandError with the matching exit code. */
+/**
+ * Runs the work. Converts AssentError to CommandError with the matching exit code.
+ * @example
+ * const page = await withServiceErrors(() => service.call("GET", "/v1/stop"));
+ */
 export async function withServiceErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -71,6 +81,8 @@ const MAX_IDS = 100;
 /**
  * Returns a response for people to read: each member that is a principal has the name of the user or key instead, if the
  * key of this command can read names.
+ * @example
+ * const shown = await withNames(service, stop);
  */
 export async function withNames<T>(service: Assent, response: T): Promise<T> {
   const ids = new Set<string>();

@@ -1,4 +1,5 @@
 import { renderEditorSchema, EDITOR_SCHEMA_FILES, type EditorSchema } from "../config/editor-schemas.ts";
+import { standardOptions } from "../runtime/plugins/loader.ts";
 import { EXIT_CODES, parseArguments, usageError, type Command } from "./command.ts";
 
 const NAMES = Object.keys(EDITOR_SCHEMA_FILES);
@@ -14,12 +15,12 @@ Prints a JSON Schema (draft 2020-12). Editors with the YAML language server take
 examples:
   assent schema policy > policy.schema.json
   assent schema config > assent.schema.json`,
-  run(args, io) {
+  async run(args, io) {
     const { positionals } = parseArguments(args, {});
     const [name] = positionals;
     if (positionals.length !== 1 || name === undefined || !NAMES.includes(name))
       throw usageError(`assent schema takes one of ${NAMES.join(", ")}`);
-    io.out(renderEditorSchema(name as EditorSchema).trimEnd());
-    return Promise.resolve(EXIT_CODES.ok);
+    io.out(renderEditorSchema(name as EditorSchema, await standardOptions()).trimEnd());
+    return EXIT_CODES.ok;
   },
 };

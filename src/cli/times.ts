@@ -13,7 +13,11 @@ export function parsePast(flag: string, text: string, now: number = Date.now()):
   return parseMoment(flag, text, { now, direction: -1 });
 }
 
-/** Returns a time in milliseconds. A duration is added to the current time. Otherwise like `parsePast`. */
+/**
+ * Returns a time in milliseconds. A duration is added to the current time. Otherwise like `parsePast`.
+ * @example
+ * const until = parseFuture("--until", "2h");
+ */
 export function parseFuture(flag: string, text: string, now: number = Date.now()): number {
   return parseMoment(flag, text, { now, direction: 1 });
 }

@@ -9,7 +9,6 @@ import { GroupsSchema } from "./groups-schema.ts";
 import { LegalHoldSchema } from "./legal-hold-schema.ts";
 import { RotaSchema } from "./rota-schema.ts";
 import { ServerSchema } from "./server-schema.ts";
-import { StopSchema } from "./stop-schema.ts";
 
 const Rate = Type.Object(
   {
@@ -216,7 +215,6 @@ export const ConfigSchema = Type.Object(
     ),
     groups: GroupsSchema,
     rota: RotaSchema,
-    stop: StopSchema,
     break_glass: BreakGlassSchema,
     coverage: CoverageSchema,
     legal_hold: LegalHoldSchema,
@@ -354,4 +352,14 @@ export const ConfigSchema = Type.Object(
  * The typed configuration. Environment variables override the file, and defaults fill the rest. The paths of folders
  * and plugins are absolute.
  */
-export type Config = Static<typeof ConfigSchema>;
+/** A key of the file that the core does not know: the options of the plugin with this name. */
+export interface Section {
+  value: unknown;
+  /** Returns a message with the position in the file for a JSON pointer into the section. */
+  describe(pointer: string, message: string): string;
+}
+
+export type Config = Static<typeof ConfigSchema> & {
+  /** The sections of plugins, by name. */
+  sections: Readonly<Record<string, Section>>;
+};

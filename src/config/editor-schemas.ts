@@ -17,12 +17,15 @@ export const EDITOR_SCHEMA_FILES: Readonly<Record<EditorSchema, string>> = {
   config: "config/assent.schema.json",
 };
 
-/** Returns the schema as JSON text that ends in a newline. */
-export function renderEditorSchema(name: EditorSchema): string {
+/**
+ * Returns the schema as JSON text that ends in a newline.
+ * @param sections schemas of the options of plugins, by name
+ */
+export function renderEditorSchema(name: EditorSchema, sections: Readonly<Record<string, TSchema>>): string {
   const schemas: Readonly<Record<EditorSchema, TSchema>> = {
     policy: PolicySchema,
     "policy-test": PolicyTestSchema,
-    config: relaxForEditors(ConfigSchema),
+    config: relaxForEditors({ ...ConfigSchema, properties: { ...ConfigSchema.properties, ...sections } }),
   };
   return `${JSON.stringify({ $schema: DIALECT, ...schemas[name] }, null, 2)}\n`;
 }

@@ -8,11 +8,11 @@ import { parseWitnessVkey } from "../domain/cosignature.ts";
 import { decodeUtf8 } from "../domain/json.ts";
 import { explainFault, siblingNames } from "../domain/validation.ts";
 import { readYaml, type SourcePosition } from "../domain/yaml.ts";
-import { ConfigSchema, type Config } from "./config-schema.ts";
+import { ConfigSchema, type Config, type Section } from "./config-schema.ts";
 import { findMemberFaults } from "./groups-schema.ts";
 import { readRotas } from "./rota-schema.ts";
 
-export { ConfigSchema, type Config } from "./config-schema.ts";
+export { ConfigSchema, type Config, type Section } from "./config-schema.ts";
 
 /** A fault of the file, with its position if known. `line` and `column` are 1-based. */
 interface ConfigFault {
@@ -25,14 +25,26 @@ interface ConfigFault {
 export class ConfigError extends Error {
   readonly faults: ConfigFault[];
   constructor(faults: ConfigFault[]) {
-    super(
-      faults
-        .map((f) => [f.origin, f.line, f.column].filter((part) => part !== null).join(":") + `: ${f.message}`)
-        .join("\n"),
-    );
+    super(faults.map(describeFault).join("\n"));
     this.name = "ConfigError";
     this.faults = faults;
   }
+}
+
+function describeFault({ origin, line, column, message }: ConfigFault): string {
+  return `${[origin, line, column].filter((part) => part !== null).join(":")}: ${message}`;
+}
+
+/** Removes the keys that the core does not know from the file's content, and returns them. */
+function takeSections(given: Record<string, unknown>, describe: (pointer: string, message: string) => string) {
+  const sections: Record<string, Section> = {};
+  for (const [name, value] of Object.entries(given)) {
+    if (Object.hasOwn(ConfigSchema.properties, name)) continue;
+    delete given[name];
+    const key = name.replaceAll("~", "~0").replaceAll("/", "~1");
+    sections[name] = { value, describe: (pointer, message) => describe(`/${key}${pointer}`, message) };
+  }
+  return sections;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -95,6 +107,9 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
     throw new ConfigError([
       { origin: path, line: 1, column: 1, message: "expected keys such as `server:` at the top" },
     ]);
+  const sections = takeSections(given as Record<string, unknown>, (pointer, message) =>
+    describeFault({ origin: path, ...place(pointer), message: `${pointer}: ${message}` }),
+  );
   const fromEnvironment = applyEnvironment(given as Record<string, unknown>, env);
   const config = Value.Default(ConfigSchema, given);
   for (const fault of Value.Errors(ConfigSchema, config)) {
@@ -109,7 +124,7 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
     });
   }
   if (faults.length > 0) throw new ConfigError(faults);
-  const settings = config as Config;
+  const settings = { ...(config as Omit<Config, "sections">), sections };
   if (settings.ledger.origin !== null && !isNoteName(settings.ledger.origin)) {
     throw new ConfigError([
       {
@@ -196,7 +211,7 @@ export function defaultConfig(changes: { data: string; policies?: string }): Con
     data: changes.data,
     ...(changes.policies === undefined ? {} : { policies: changes.policies }),
   });
-  return config as Config;
+  return { ...(config as Omit<Config, "sections">), sections: {} };
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Bars: denials above all policies, for example while a stop is in effect. */
 import type { ActionRequest } from "../domain/actions.ts";
-import type { Actor } from "../domain/entries.ts";
+import type { Actor, EntryBody } from "../domain/entries.ts";
 import type { Bar } from "../domain/policy/policy-types.ts";
 import type { ErrorKind } from "./errors.ts";
 import type { StatesReader } from "./states.ts";
@@ -23,7 +23,12 @@ export interface BarSource {
    * Permissions that were given earlier, such as grants, end with it. Null if there is none.
    */
   placedAfter(states: StatesReader, target: BarTarget, seq: number): PlacedBar | null;
+  /** Returns what a bar covers if the entry places one; otherwise null. */
+  coverageOf(entry: EntryBody): BarCoverage | null;
 }
+
+/** Returns true if a bar covers the target and the answers of one of the policies. */
+export type BarCoverage = (target: BarTarget, policies: readonly string[]) => boolean;
 
 export interface PlacedBar {
   /** Name of the source. */
@@ -42,6 +47,8 @@ export interface Bars {
   facts(states: StatesReader, target: BarTarget): { bars?: Bar[] };
   /** Returns the earliest result of all sources; see `BarSource.placedAfter`. */
   placedAfter(states: StatesReader, target: BarTarget, seq: number): PlacedBar | null;
+  /** See `BarSource.coverageOf`. */
+  coverageOf(entry: EntryBody): BarCoverage | null;
 }
 
 export function combineBars(sources: readonly BarSource[]): Bars {
@@ -52,6 +59,13 @@ export function combineBars(sources: readonly BarSource[]): Bars {
       // If a bar covers the action whatever the policies answer, the others do not matter.
       const whole = bars.find(({ policy }) => policy === null);
       return bars.length === 0 ? {} : { bars: whole === undefined ? bars : [whole] };
+    },
+    coverageOf(entry) {
+      for (const source of sources) {
+        const coverage = source.coverageOf(entry);
+        if (coverage !== null) return coverage;
+      }
+      return null;
     },
     placedAfter(states, target, seq) {
       const placed = sources.map((source) => source.placedAfter(states, target, seq)).filter((bar) => bar !== null);

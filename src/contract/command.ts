@@ -23,7 +23,6 @@ export const CORE_COMMANDS = [
   "delegations",
   "break-glass",
   "access-review",
-  "stop",
   "erase",
   "hold",
   "verify",

@@ -13,6 +13,7 @@ import type { OpenActionCanceller } from "./open-action-canceller.ts";
 import type { FactResult, FactCall } from "../domain/policy/decide/fact-reads.ts";
 import type { ToolCredentialIssuer } from "./credentials.ts";
 import type { FactSource } from "./fact-source.ts";
+import type { HealthCheck } from "./check.ts";
 import type { Gauge } from "./gauge.ts";
 import type { DocumentReader, DocumentWriter } from "./plugin-documents.ts";
 import type { ErrorKind } from "./errors.ts";
@@ -314,6 +315,7 @@ export interface CoreHost extends Host {
   readonly credentialIssuers: readonly ToolCredentialIssuer[];
   /** Gauges of all plugins. Available after start. */
   readonly gauges: readonly Gauge[];
+  readonly checks: readonly HealthCheck[];
   /** Empty until all plugins are set up. */
   readonly reviewers: Reviewers;
   /** Available after start. */

@@ -6,7 +6,8 @@
  */
 import type { JsonObject } from "../domain/json.ts";
 import type { ActionStatus } from "../domain/actions.ts";
-import type { DeliveryKind } from "./storage.ts";
+import type { Notice } from "./notice.ts";
+import type { CoreDeliveryKind } from "./storage.ts";
 
 /** The action that a message is about, as it is when the message is sent. Times are RFC 3339. */
 export interface MessageAction {
@@ -85,7 +86,7 @@ export interface MessageBase {
   id: string;
   /** Number of the attempt, starting at 1. */
   attempt: number;
-  kind: DeliveryKind;
+  kind: CoreDeliveryKind | "notice";
   /** The recipient, as named in `assent.yaml` or the feed. */
   to: string;
   /** When the message was added to the outbox. RFC 3339. */
@@ -153,65 +154,16 @@ export interface ThrottleMessage extends MessageBase {
   };
 }
 
-/** Reports that a stop was placed or lifted, or that someone requested its lift. */
-export interface StopMessage extends MessageBase {
-  kind: "stop";
+/** A message about the service instead of an action. A feature declares its kind (`NoticeKind`). */
+export interface NoticeMessage extends MessageBase {
+  kind: "notice";
   channel: string;
   person: string | null;
-  /** As in `MessageAction`. */
-  names: MessageAction["names"];
-  /** URL of the console. Contains no secret. */
+  /** URL of a page of the console. Contains no secret. */
   link: string;
-  stop: {
-    id: string;
-    /** `lift_asked`: someone requested the lift, but too few people have, and the stop is still active. */
-    change: "placed" | "lift_asked" | "lifted";
-    /** Globs of agent and tool, and a policy name. An action must match all members that are not null. */
-    agent: string | null;
-    tool: string | null;
-    policy: string | null;
-    reason: string;
-    /** When the stop expires; null if it never expires. */
-    until: string | null;
-    /** Principal that placed the stop, or requested its lift. */
-    by: string;
-    /** Reason for lifting the stop. */
-    comment: string | null;
-    /** Number of people who have requested the lift, and number of people required. */
-    approvals: number;
-    needed: number;
-  };
-}
-
-/**
- * Reports that a coverage statement contains effects without an action, or successful actions without an effect.
- * Contains no parameters.
- */
-export interface CoverageMessage extends MessageBase {
-  kind: "coverage_gap";
-  channel: string;
-  person: string | null;
-  /** As in `MessageAction`. */
-  names: MessageAction["names"];
-  /** URL of the console's page about coverage. Contains no secret. */
-  link: string;
-  coverage: {
-    /** Sequence number of the statement's ledger entry. */
-    seq: number;
-    source: string;
-    /** Start of the window (inclusive) and its end (exclusive). */
-    from: string;
-    to: string;
-    /** Number of effects that no action explains. */
-    unmatched: number;
-    /** Number of actions that report a success without an effect. */
-    missing: number;
-    /** The first unmatched effects. `event` and `actor` are strings from the source. */
-    first_unmatched: readonly { at: string; event: string; actor: string }[];
-    /** Ids of the first actions without an effect. */
-    first_missing: readonly string[];
-    /** Principal that ran the comparison. */
-    by: string;
+  notice: Omit<Notice, "page"> & {
+    /** Name of the kind, such as `stop`. */
+    name: string;
   };
 }
 
@@ -220,9 +172,6 @@ export interface EventMessage extends MessageBase {
   kind: "event";
   event: { seq: number; hash: string; type: string; entry: JsonObject };
 }
-
-/** A message about the service instead of an action. */
-export type NoticeMessage = StopMessage | CoverageMessage;
 
 export type Message = ApprovalMessage | ClosedMessage | ThrottleMessage | NoticeMessage | EventMessage;
 

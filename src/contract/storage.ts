@@ -10,7 +10,7 @@
 export type * from "./storage/actions.ts";
 export type * from "./storage/analytics.ts";
 export * from "./storage/copying.ts";
-export type * from "./storage/deliveries.ts";
+export * from "./storage/deliveries.ts";
 export type * from "./storage/directory.ts";
 export type * from "./storage/documents.ts";
 export * from "./storage/storage-error.ts";

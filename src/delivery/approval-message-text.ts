@@ -183,6 +183,12 @@ function operationOf({ tool, operation }: MessageAction): string {
   return `${renderText(tool, MAX_OPERATION)} ${renderText(operation, MAX_OPERATION)}`;
 }
 
+/**
+ * Returns text from other people or systems as part of one line: without line breaks, with marks for hidden and reordered
+ * characters, and with at most `max` characters.
+ * @example
+ * renderText("refund\u202e", 80);
+ */
 export function renderText(text: string, max: number): string {
   return clipText(renderMarkedText(text), max);
 }
@@ -200,7 +206,11 @@ export function describeLink({ action, person }: ApprovalMessage): string {
     : `This link is personal and votes as ${formatPrincipal(person, action.names)}: do not pass it on. Opening it decides nothing.`;
 }
 
-/** Formats a time to the second in UTC, because readers are in different time zones. */
+/**
+ * Formats a time to the second in UTC, because readers are in different time zones.
+ * @example
+ * formatTime("2026-01-31T12:00:00.000Z"); // "2026-01-31 12:00:00 UTC"
+ */
 export function formatTime(rfc3339: string): string {
   return `${rfc3339.slice(0, 10)} ${rfc3339.slice(11, 19)} UTC`;
 }

@@ -108,11 +108,12 @@ export function readChannels(
 }
 
 /**
- * Returns the channels that are notified of stops, of emergency approvals, or of gaps in coverage. Throws ChannelError
- * for a channel that is not configured.
+ * Returns the channels that are notified of emergency approvals, or of a notice of a feature. Throws ChannelError for a
+ * channel that is not configured.
+ * @param key the key that names the channels in `assent.yaml`
  */
 export function readNoticeChannels(
-  key: "stop" | "break_glass" | "coverage",
+  key: string,
   named: readonly string[] | null,
   channels: ReadonlyMap<string, Channel>,
 ): readonly string[] {

@@ -2,9 +2,9 @@
  * Builds the message for a notifier from a row of the outbox: the current state of the action, and a link for the
  * recipient.
  */
+import type { NoticeKind } from "../contract/notice.ts";
 import {
   type ApprovalMessage,
-  type CoverageMessage,
   type Message,
   type MessageAction,
   type MessageBase,
@@ -12,6 +12,7 @@ import {
   type ThrottleMessage,
 } from "../contract/notifier.ts";
 import {
+  CORE_DELIVERY_KINDS,
   type ActionRow,
   type ApprovalRow,
   type DeliveryRow,
@@ -22,14 +23,12 @@ import {
 import type { RowSeals } from "../contract/row-seals.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import {
-  type Actor,
   type DecisionEntry,
   decodeEntry,
+  type EntryBody,
   type RedecisionEntry,
-  type StopEntry,
   type ThrottleEntry,
 } from "../domain/entries.ts";
-import type { CoverageStatement } from "../domain/effects/coverage-statement.ts";
 import type { CompiledPolicySet } from "../domain/policy/compile/compile.ts";
 import { redactRow } from "../domain/policy/decide/redact.ts";
 import { presentRequest } from "../domain/policy/decide/request-presentation.ts";
@@ -43,6 +42,7 @@ import type { Groups } from "../contract/core-host.ts";
 import type { Users } from "../domain/users.ts";
 import { readPrincipalNames } from "../identity/principal-names.ts";
 import { suggestGrants } from "../policies/suggest-grants.ts";
+import { formatPrincipal } from "./approval-message-text.ts";
 import { genuineDeliveriesOfAction } from "./genuine-deliveries.ts";
 import { mayNotify } from "./new-delivery.ts";
 
@@ -57,6 +57,8 @@ export interface MessageBuilder {
 }
 
 interface MessageOptions {
+  /** The kinds of notices of all features. */
+  notices: readonly NoticeKind[];
   storage: Storage;
   seals: RowSeals;
   clock(): number;
@@ -119,14 +121,18 @@ class StoredMessageBuilder implements MessageBuilder {
     if (!this.options.seals.matches("deliveries", row)) throw alteredDeliveryError();
     const base = { id: row.id, attempt: row.attempts + 1, to: row.recipient, at: toRfc3339(row.created_at) };
     if (row.kind === "event") return this.buildEvent(row, base);
-    if (row.kind === "stop" || row.kind === "coverage_gap") return this.buildNotice(row, base);
+    const notice = this.options.notices.find(({ name }) => name === row.kind);
+    if (notice !== undefined) return this.buildNotice(row, base, notice);
+    const kind = CORE_DELIVERY_KINDS.find((each) => each === row.kind);
+    if (kind === undefined || kind === "event")
+      return { obsoleteReason: `no loaded plugin sends messages of the kind "${row.kind}"` };
     const { storage, policies } = this.options;
     const action = row.action_id === null ? null : await storage.action(row.action_id);
     if (action === null) return { obsoleteReason: "the action does not exist" };
     if (action.erased_at !== null) return { obsoleteReason: "the request was erased" };
     const users = await this.options.users();
     const subject = { agent_id: action.agent_id, tool: action.tool, owner: action.submitted_owner };
-    const isRequest = isApprovalRequest(row) || row.kind === "approval_reminder";
+    const isRequest = isApprovalRequest(row) || kind === "approval_reminder";
     if (!mayNotify({ users, groups: this.options.groups }, row, subject, isRequest))
       return { obsoleteReason: "the person may no longer see the action, or approve it" };
     const votes = await storage.approvals(action.id);
@@ -141,20 +147,20 @@ class StoredMessageBuilder implements MessageBuilder {
         names: await readPrincipalNames(storage, users, [row.person, ...listPrincipals(described)]),
       },
     };
-    if (row.kind === "outcome_unknown") {
+    if (kind === "outcome_unknown") {
       if (action.status !== "unknown") return { obsoleteReason: "the outcome is known by now" };
-      return { ...common, kind: row.kind, reference: null };
+      return { ...common, kind, reference: null };
     }
-    if (row.kind === "agent_throttled") return this.buildThrottled(row, common);
-    if (row.kind === "break_glass") return { ...common, kind: row.kind, reference: null };
+    if (kind === "agent_throttled") return this.buildThrottled(row, common);
+    if (kind === "break_glass") return { ...common, kind, reference: null };
     const request = await this.earlierRequest(row, action.id);
-    if (row.kind === "approval_closed") {
+    if (kind === "approval_closed") {
       if (request?.state !== "delivered") return { obsoleteReason: "the request itself was not delivered" };
       if (request.reference === null && this.options.digests?.has(common.channel) === true)
         return { obsoleteReason: "the channel gets digests, and no message of its own was sent for the request" };
-      return { ...common, kind: row.kind, reference: request.reference };
+      return { ...common, kind, reference: request.reference };
     }
-    return this.buildRequest(common, { kind: row.kind, notifier: row.notifier, action, votes, set, request });
+    return this.buildRequest(common, { kind, notifier: row.notifier, action, votes, set, request });
   }
 
   /** Builds a request for approval, or a reminder of one. */
@@ -216,21 +222,21 @@ class StoredMessageBuilder implements MessageBuilder {
   }
 
   /** Builds a message about the service from its ledger entry. */
-  private async buildNotice(row: DeliveryRow, base: BaseMembers): Promise<Message | ObsoleteMessage> {
+  private async buildNotice(row: DeliveryRow, base: BaseMembers, kind: NoticeKind): Promise<Message | ObsoleteMessage> {
     const stored = await this.readEntry(row);
     if (stored === undefined) return { obsoleteReason: "the entry does not exist" };
-    const author = decodeEntry(stored.bytes)["by"] as unknown as Actor;
-    const names = await readPrincipalNames(this.options.storage, await this.options.users(), [author.principal]);
-    const common = { ...base, channel: row.channel ?? "", person: row.person, names };
-    const console = `${this.options.publicUrl()}/`;
-    if (row.kind === "coverage_gap")
-      return { ...common, kind: row.kind, link: `${console}#/coverage`, coverage: summarizeGap(stored) };
-    const { stop: about, change, comment, approvals, needed, by } = decodeEntry<StopEntry>(stored.bytes);
+    const entry = decodeEntry<EntryBody>(stored.bytes);
+    const author = "by" in entry ? entry.by : null;
+    const named = author === null ? [] : [author.principal];
+    const names = await readPrincipalNames(this.options.storage, await this.options.users(), named);
+    const { page, ...notice } = kind.render(entry, (principal) => formatPrincipal(principal, names));
     return {
-      ...common,
-      kind: "stop",
-      link: console,
-      stop: { ...about, change, comment, approvals, needed, by: by.principal },
+      ...base,
+      kind: "notice",
+      channel: row.channel ?? "",
+      person: row.person,
+      link: `${this.options.publicUrl()}/${page}`,
+      notice: { name: kind.name, ...notice },
     };
   }
 
@@ -255,25 +261,6 @@ function alteredDeliveryError(): NotifierError {
     "the delivery was changed in the store outside the service, so it was not sent; run assent audit",
     { permanent: true },
   );
-}
-
-/** Maximum number of unmatched effects, and of actions without an effect, that a message contains. */
-const MAX_NAMED = 5;
-
-function summarizeGap({ seq, bytes }: EntryRow): CoverageMessage["coverage"] {
-  const { data, by } = decodeEntry<{ data: CoverageStatement; by: { principal: string } }>(bytes);
-  const { source, from, to, effects, actions, unmatched, missing } = data;
-  return {
-    seq,
-    source,
-    from,
-    to,
-    unmatched: effects.unmatched,
-    missing: actions.missing,
-    first_unmatched: unmatched.slice(0, MAX_NAMED).map(({ at, event, actor }) => ({ at, event, actor })),
-    first_missing: missing.slice(0, MAX_NAMED).map(({ id }) => id),
-    by: by.principal,
-  };
 }
 
 /**

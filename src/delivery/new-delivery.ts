@@ -1,5 +1,6 @@
 /** New rows of the outbox, and the identity of their recipients. */
 import type { Groups, Rights } from "../contract/core-host.ts";
+import type { NoticeKind } from "../contract/notice.ts";
 import { DELIVERY_RETRY_MS, type Notifier } from "../contract/notifier.ts";
 import type { RowSeals } from "../contract/row-seals.ts";
 import type { DeliveryKind, DeliveryRow } from "../contract/storage.ts";
@@ -10,6 +11,12 @@ import { canSee } from "../domain/visibility.ts";
 import { rightsOfUser } from "../identity/users.ts";
 import { type Channel, type ChannelRecipient, type Recipient, resolveRecipient } from "./channels.ts";
 
+/** A kind of notice, and the names of the channels that are notified. */
+export interface NoticeChannels {
+  kind: NoticeKind;
+  channels: readonly string[];
+}
+
 export interface OutboxOptions {
   channels: ReadonlyMap<string, Channel>;
   notifiers: readonly Notifier[];
@@ -18,12 +25,10 @@ export interface OutboxOptions {
   /** Returns the users as of the batch. */
   users(): Users;
   groups: Groups;
-  /** Names of the channels that are notified of stops. */
-  stops: readonly string[];
+  /** The notices of features, each with the names of its channels. */
+  notices: readonly NoticeChannels[];
   /** Names of the channels that are notified of emergency approvals. */
   breakGlass: readonly string[];
-  /** Names of the channels that are notified of gaps in coverage. */
-  coverage: readonly string[];
   newId(): string;
   /** Called within a batch. */
   seals(): RowSeals;

@@ -1,6 +1,5 @@
-/** Notices of stops, gaps in coverage, emergency approvals, throttled agents and unknown outcomes. */
+/** Notices of features, emergency approvals, throttled agents and unknown outcomes. */
 import type { DeliveryKind, StorageTransaction } from "../contract/storage.ts";
-import { COVERAGE_ENTRY, type CoverageStatement, hasGap } from "../domain/effects/coverage-statement.ts";
 import type { BreakGlassEntry, EntryBody, ExecutionEntry } from "../domain/entries.ts";
 import {
   type DeliveryCause,
@@ -21,13 +20,11 @@ export async function createEntryNotices(
   body: EntryBody,
   cause: DeliveryCause,
 ): Promise<NewDelivery[]> {
+  const ofFeatures = options.notices
+    .filter(({ kind }) => kind.entry === body.type && kind.isDue?.(body) !== false)
+    .flatMap(({ kind, channels }) => noticesTo(channels, options, kind.name, cause));
+  if (ofFeatures.length > 0) return ofFeatures;
   switch (body.type) {
-    case "stop":
-      return noticesTo(options.stops, options, "stop", cause);
-    case COVERAGE_ENTRY:
-      return hasGap(body.data as unknown as CoverageStatement)
-        ? noticesTo(options.coverage, options, "coverage_gap", cause)
-        : [];
     case "break_glass":
       return body.change === "used" ? breakGlassNotices(options, tx, body, cause) : [];
     case "throttle":

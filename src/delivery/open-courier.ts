@@ -3,6 +3,7 @@ import { createLeaderLease } from "../cluster/leader-lease.ts";
 import type { Config } from "../config/index.ts";
 import type { Groups, Vault } from "../contract/core-host.ts";
 import type { Logger } from "../contract/host.ts";
+import type { NoticeKind } from "../contract/notice.ts";
 import type { Notifier } from "../contract/notifier.ts";
 import type { Policies } from "../contract/policies.ts";
 import type { RowSeals } from "../contract/row-seals.ts";
@@ -36,12 +37,13 @@ export function openCourier(
     address(): string;
     clock(): number;
     notifiers: readonly Notifier[];
+    notices: readonly NoticeKind[];
     channels: ReadonlyMap<string, Channel>;
     groups: Groups;
     instance: string;
   },
 ): Courier {
-  const { config, log, address, clock, notifiers, channels, groups, instance } = options;
+  const { config, log, address, clock, notifiers, notices, channels, groups, instance } = options;
   if (channels.size > 0 && config.server.public_url === null)
     log.warn(
       "notifications contain links to this service, but ASSENT_PUBLIC_URL is not set; set it to the address that people use",
@@ -59,6 +61,7 @@ export function openCourier(
       storage,
       seals,
       clock,
+      notices,
       publicUrl: () => address().replace(/\/+$/, ""),
       digests,
       users: () => users.refreshed(),

@@ -28,7 +28,6 @@ import type {
   PermitKeyEntry,
   PlanEntry,
   PolicySetEntry,
-  StopEntry,
   SuggestedRuleEntry,
   ThrottleEntry,
   UserEntry,
@@ -55,6 +54,14 @@ export interface PluginEntry {
   by: Actor | null;
 }
 
+/**
+ * The entries of features, by type. A feature adds its own with a module augmentation, and declares the schema as
+ * `Plugin.records`.
+ */
+// oxlint-disable-next-line typescript/no-empty-interface
+export interface FeatureEntries {}
+
+type FeatureEntry = FeatureEntries[keyof FeatureEntries];
 type CoreEntry =
   | DecisionEntry
   | ApprovalEntry
@@ -68,7 +75,6 @@ type CoreEntry =
   | ApiKeyEntry
   | AgentEntry
   | UserEntry
-  | StopEntry
   | LegalHoldEntry
   | GrantEntry
   | DelegationEntry
@@ -78,7 +84,7 @@ type CoreEntry =
   | PlanEntry
   | PermitKeyEntry
   | LogKeyEntry;
-export type EntryBody = CoreEntry | PluginEntry;
+export type EntryBody = CoreEntry | FeatureEntry | PluginEntry;
 
 /** Entry types that the core records. */
 export const ENTRY_TYPES = [
@@ -95,7 +101,6 @@ export const ENTRY_TYPES = [
   "api_key",
   "agent",
   "user",
-  "stop",
   "legal_hold",
   "grant",
   "delegation",
@@ -105,7 +110,11 @@ export const ENTRY_TYPES = [
   "permit_key",
   "log_key",
 ] as const satisfies readonly CoreEntry["type"][];
-export type EntryType = (typeof ENTRY_TYPES)[number] | PluginEntryType;
+export type EntryType = (typeof ENTRY_TYPES)[number] | keyof FeatureEntries | PluginEntryType;
+
+export function isPluginEntry(entry: Pick<EntryBody, "type">): entry is PluginEntry {
+  return entry.type.includes(":");
+}
 
 export function isCoreEntry(entry: EntryBody): entry is CoreEntry {
   return (ENTRY_TYPES as readonly string[]).includes(entry.type);

@@ -9,7 +9,6 @@ import { PersistentMap } from "./persistent-map.ts";
 import type { CompiledPolicySet } from "./policy/compile/compile.ts";
 import { matchesAnyName } from "./policy/compile/name-patterns.ts";
 import type { Facts, PolicyDocument, PolicySetDocument } from "./policy/policy-types.ts";
-import { stopApplies, type Stop } from "./stops.ts";
 import { parseEntryTime } from "./time.ts";
 
 /** The terms of a suggested rule at its activation. They determine when the rule is reverted. */
@@ -100,16 +99,18 @@ export function findSuggestedFacts(
   return names.length === 0 ? {} : { suggested: names };
 }
 
-/** Returns the rules in force that a stop reverts, because the stop covers them for at least one of their agents. */
-export function findRulesRevertedByStop(
+/**
+ * Returns the rules in force that a denial above all policies reverts.
+ * @param covers whether the denial covers an action of the agent with the tool, and the answers of one of the policies
+ */
+export function findRulesRevertedByBar(
   rules: SuggestedRules,
-  { agent, tool, policy }: Pick<Stop, "agent" | "tool" | "policy">,
+  covers: (target: { agent_id: string; tool: string }, policies: readonly string[]) => boolean,
 ): SuggestedRule[] {
   return [...rules.values()].filter(
     (rule) =>
       isRuleInForce(rule) &&
-      (policy === null || policy === rule.policy || policy === rule.in_place_of.policy) &&
-      rule.agents.some((id) => stopApplies({ agent, tool, policy }, { agent_id: id, tool: rule.tool })),
+      rule.agents.some((agent_id) => covers({ agent_id, tool: rule.tool }, [rule.policy, rule.in_place_of.policy])),
   );
 }
 

@@ -76,6 +76,8 @@ const UNIT_MS = [86_400_000, 3_600_000, 60_000, 1000, 1] as const;
 /**
  * Parses a duration such as `90s`, `30m`, `1h30m`, `7d` or `500ms` into milliseconds. Each unit can occur at most once,
  * largest unit first. Returns null for any other string.
+ * @example
+ * parseDuration("1h30m"); // 5400000
  */
 export function parseDuration(text: string): number | null {
   const match = DURATION.exec(text);

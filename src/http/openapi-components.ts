@@ -7,6 +7,12 @@ type Json = Record<string, unknown>;
 export class Components {
   readonly schemas: Record<string, unknown> = {};
   private readonly sources = new Map<string, string>();
+  private readonly variants: Readonly<Record<string, readonly TSchema[]>>;
+
+  /** @param variants schemas to add to the union with the title that is the key */
+  constructor(variants: Readonly<Record<string, readonly TSchema[]>> = {}) {
+    this.variants = variants;
+  }
 
   /** Returns a reference to a schema with a title, or else the schema itself. */
   refer(schema: TSchema): unknown {
@@ -20,7 +26,10 @@ export class Components {
     const earlier = this.sources.get(name);
     if (earlier === undefined) {
       this.sources.set(name, source);
-      this.schemas[name] = this.inline(schema);
+      const more = this.variants[name] ?? [];
+      this.schemas[name] = this.inline(
+        more.length === 0 ? schema : { ...schema, anyOf: [...(schema["anyOf"] as TSchema[]), ...more] },
+      );
     } else if (earlier !== source) {
       throw new TypeError(`two schemas have the title "${name}"`);
     }

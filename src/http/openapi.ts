@@ -17,6 +17,8 @@ interface OpenApiOptions extends ApiDescription {
   routes: readonly Route[];
   /** Errors of plugins. */
   errors: readonly ErrorKind[];
+  /** Schemas of the entry types that features declare. */
+  records: readonly TSchema[];
   /** Total number of scopes. A route that accepts all of them is documented as accepting any key. */
   scopes: number;
   version: string;
@@ -55,7 +57,7 @@ function problemSchema(pluginErrors: readonly ErrorKind[]): TSchema {
 }
 
 export function openApiDocument(options: OpenApiOptions): Json {
-  const components = new Components();
+  const components = new Components({ CoreEntry: options.records });
   const paths: Record<string, Json> = {};
   for (const route of [...options.routes].sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0))) {
     const path = route.path.replaceAll(/:([A-Za-z_]+)\+?/g, "{$1}");

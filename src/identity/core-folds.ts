@@ -4,11 +4,9 @@ import { delegationState } from "../domain/delegations.ts";
 import type { Fold } from "../domain/fold.ts";
 import { grantState } from "../domain/grants.ts";
 import { legalHoldState } from "../domain/legal-holds.ts";
-import { stopState } from "../domain/stops.ts";
 import { suggestedRuleState } from "../domain/suggested-rules.ts";
 
 export const CORE_FOLDS: readonly Fold<unknown>[] = [
-  stopState,
   legalHoldState,
   grantState,
   delegationState,

@@ -21,7 +21,7 @@ import { createLogger } from "../serve/log.ts";
 import { createHosts, type Hosts, type RuntimeState } from "./host.ts";
 import { createStorage } from "./plugins/create-storage.ts";
 import { collectDeclarations, type Declarations } from "./plugins/declarations.ts";
-import { loadPlugins, type LoadedPlugin } from "./plugins/loader.ts";
+import { assignSections, loadPlugins, type LoadedPlugin } from "./plugins/loader.ts";
 import { assertCoreGrants, assertUniqueNames } from "./plugins/plugin-options.ts";
 import { collectContributions, type Registry } from "./plugins/registry.ts";
 import { createTracing, logWithTraceIds } from "./tracing.ts";
@@ -88,7 +88,7 @@ export async function assembleService(config: Config, options: RuntimeOptions): 
   const newId = (): string => ids.generateOrResetWithTs(clock.now()).toString();
   const stopping = new AbortController();
   const instance = newId();
-  const plugins = options.plugins ?? (await loadPlugins(config));
+  const plugins = assignSections(options.plugins ?? (await loadPlugins(config)), config.sections);
   assertUniqueNames(plugins);
   assertCoreGrants(plugins);
   const declared = collectDeclarations(plugins);
@@ -165,9 +165,11 @@ function createServiceOutbox({
     users: () => hosts.part("users").known(),
     groups,
     seals: () => hosts.part("seals"),
-    stops: readNoticeChannels("stop", config.stop.notify, channels),
+    notices: contributions.notices.map(({ plugin, kind, channels: named }) => ({
+      kind,
+      channels: readNoticeChannels(plugin, named, channels),
+    })),
     breakGlass: readNoticeChannels("break_glass", config.break_glass.notify, channels),
-    coverage: readNoticeChannels("coverage", config.coverage.notify, channels),
     newId,
   });
 }

@@ -25,7 +25,10 @@ export interface RuntimeState {
   /** The port on which the service listens; 0 until it is known. */
   port: number;
   /** Contributions of the plugins; null until all plugins are set up. */
-  contributions: Pick<Registry, "routes" | "credentialIssuers" | "gauges" | "reviewers" | "factSources"> | null;
+  contributions: Pick<
+    Registry,
+    "routes" | "credentialIssuers" | "gauges" | "checks" | "reviewers" | "factSources"
+  > | null;
   /** The traces; null without a tracing plugin. */
   tracing: Tracing | null;
   channels: ReadonlyMap<string, Channel>;
@@ -141,6 +144,7 @@ function createCommon(
     errors: declared.errors,
     openapi(about) {
       return openApiDocument({
+        records: declared.records,
         ...about,
         routes: contributionsOf(state, "openapi").routes,
         errors: declared.errors,
@@ -211,6 +215,9 @@ function createPrivileged(
     get credentialIssuers() {
       return contributionsOf(state, "credentialIssuers").credentialIssuers;
     },
+    get checks() {
+      return contributionsOf(state, "checks").checks;
+    },
     get gauges() {
       return contributionsOf(state, "gauges").gauges;
     },
@@ -231,7 +238,7 @@ function configOf({
   legal_hold,
   permits,
   retention,
-  stop,
+  coverage,
   server,
 }: Config): HostConfig {
   const { max_wait_seconds, public_url, max_page_bytes } = server;
@@ -244,7 +251,7 @@ function configOf({
     permits: Object.freeze({ valid_seconds: permits.valid_seconds }),
     retention: Object.freeze({ ...retention }),
     legal_hold: Object.freeze({ ...legal_hold }),
-    stop: Object.freeze({ ...stop }),
+    coverage: Object.freeze({ notify: coverage.notify }),
     server: Object.freeze({ max_wait_seconds, public_url, max_page_bytes }),
   });
 }

@@ -218,13 +218,14 @@ class ServiceRuntime implements Runtime {
     const createLease = (name: string) => createLeaderLease(parts.storage, name, instance);
     this.opened.push(...publishCheckpoints(config.ledger, parts, createLease, log, verifyEd25519));
     if (outbox.write === null) return;
-    const { notifiers } = contributions;
+    const { notifiers, notices } = contributions;
     const courier = openCourier(parts, {
       config,
       log,
       address: () => config.server.public_url ?? origin() ?? listeningAddress(config.server.host, state.port),
       clock: clock.now,
       notifiers,
+      notices: notices.map(({ kind }) => kind),
       channels: state.channels,
       groups,
       instance,

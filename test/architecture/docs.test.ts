@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { TSchema } from "@sinclair/typebox";
+import type { Plugin } from "../../src/plugin.ts";
 import { ConfigSchema, ENVIRONMENT_VARIABLES, loadConfig } from "../../src/config/index.ts";
 import { STANDARD } from "../../plugins/standard.ts";
 import { errorCodePrefix, ERRORS } from "../../src/contract/errors.ts";
@@ -90,4 +91,17 @@ test("every key has a description, and the documented defaults are the schema's"
     ),
   ];
   assert.deepEqual(undescribed(ConfigSchema, "config"), []);
+});
+
+test("the README of a plugin lists its options and the fields of its entries", async () => {
+  for (const [folder, load] of Object.entries(STANDARD) as [string, () => Promise<{ default: Plugin }>][]) {
+    const { records = {}, options } = (await load()).default;
+    const readme = readFileSync(join(ROOT, "plugins", folder, "README.md"), "utf8");
+    const listed = new Set([...readme.matchAll(/^\| `([a-z_]+)` +\|/gm)].map(([, name]) => name));
+    for (const schema of Object.values(records))
+      for (const field of Object.keys(schema.properties)) assert.ok(listed.has(field), `${folder}: ${field}`);
+    if (Object.keys(records).length === 0) continue;
+    for (const name of Object.keys(options?.properties ?? {}))
+      assert.ok(listed.has(name), `${folder}: the option ${name}`);
+  }
 });

@@ -72,6 +72,7 @@ describe("imports", () => {
     "src/browser.ts",
     "src/plugin.ts",
     "src/core.ts",
+    "src/command.ts",
     "src/storage/index.ts",
     "src/storage/sql/index.ts",
   ];

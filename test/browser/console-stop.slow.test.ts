@@ -3,14 +3,14 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { withoutBrowser } from "../support/browser.ts";
 import { startConsole, type Console } from "../support/console.ts";
-import { ALLOWED } from "../support/service.ts";
+import { ALLOWED, setSection } from "../support/service.ts";
 
 const SHOTS = process.env["STOP_SHOTS"];
 
 describe("a stop in a browser", { skip: withoutBrowser }, () => {
   let console_: Console;
   before(async () => {
-    console_ = await startConsole({ change: ({ stop }) => (stop.lift_approvals = 2) });
+    console_ = await startConsole({ change: (config) => setSection(config, "stop", { lift_approvals: 2 }) });
   });
   after(() => console_.close());
   const submitted = async (): Promise<string> =>

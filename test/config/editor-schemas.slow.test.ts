@@ -8,19 +8,22 @@ import addFormats from "ajv-formats";
 import { parse } from "yaml";
 import { ConfigSchema } from "../../src/config/index.ts";
 import { PolicySchema, PolicyTestSchema } from "../../src/domain/policy/parse/policy-schema.ts";
+import { standardOptions } from "../../src/runtime/plugins/loader.ts";
 import { renderEditorSchema, EDITOR_SCHEMA_FILES, type EditorSchema } from "../../src/config/editor-schemas.ts";
 import { ROOT } from "../support/runtimes.ts";
 import { person } from "../support/service.ts";
 
 const NAMES = Object.keys(EDITOR_SCHEMA_FILES) as EditorSchema[];
 
+const SECTIONS = await standardOptions();
+
 test("the published schemas are generated from the schemas of the code", () => {
   for (const name of NAMES) {
     const file = `${ROOT}src/${EDITOR_SCHEMA_FILES[name]}`;
-    if (process.env["ASSENT_UPDATE"] === "1") writeFileSync(file, renderEditorSchema(name));
+    if (process.env["ASSENT_UPDATE"] === "1") writeFileSync(file, renderEditorSchema(name, SECTIONS));
     assert.equal(
       readFileSync(file, "utf8"),
-      renderEditorSchema(name),
+      renderEditorSchema(name, SECTIONS),
       "run this test with ASSENT_UPDATE=1 and commit the files",
     );
   }
@@ -30,7 +33,9 @@ test("another validator accepts the schemas, and they accept our own files", () 
   const folder = pathToFileURL(`${ROOT}policies/`);
   const ajv = new Ajv2020({ allErrors: true, strict: false });
   (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
-  const [policy, tests, config] = NAMES.map((name) => ajv.compile(JSON.parse(renderEditorSchema(name)) as object));
+  const [policy, tests, config] = NAMES.map((name) =>
+    ajv.compile(JSON.parse(renderEditorSchema(name, SECTIONS)) as object),
+  );
   for (const name of readdirSync(folder).filter((one) => one.endsWith(".yaml"))) {
     const check = name.endsWith("_test.yaml") ? tests : policy;
     assert.ok(check?.(parse(readFileSync(new URL(name, folder), "utf8"))), `${name}: ${JSON.stringify(check?.errors)}`);

@@ -43,6 +43,7 @@ async function said(...rows: DeliveryRow[]): Promise<ApprovalMessage | ClosedMes
   const built = await createMessageBuilder({
     storage,
     seals,
+    notices: [],
     clock: () => now,
     mac,
     policies: async () => emptyPolicySet(),

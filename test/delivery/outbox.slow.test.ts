@@ -1,5 +1,7 @@
 /** Who is notified of an entry, and when: the rows that are written with it. */
 import assert from "node:assert/strict";
+import { stopNotice } from "../../plugins/stop/notice.ts";
+import type { NoticeKind } from "../../src/contract/notice.ts";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import type { Config } from "../../src/config/index.ts";
 import type { Feed, Notifier } from "../../src/contract/notifier.ts";
@@ -69,9 +71,8 @@ async function written(
     reviewers: [],
     users: () => USERS,
     groups: createGroupService({ billing: { members: [], agents: ["billing-*"] } }),
-    stops,
+    notices: [{ kind: stopNotice as NoticeKind, channels: stops }],
     breakGlass,
-    coverage: [],
     newId: () => `d-${++ids}`,
     seals: () => seals,
   });

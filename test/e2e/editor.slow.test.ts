@@ -151,7 +151,7 @@ describe("an editor with the YAML language server", () => {
   before(async () => {
     folder = temporaryFolder("assent-editor-");
     for (const name of ["policy", "policy-test", "config"] as const)
-      writeFileSync(join(folder, `${name}.schema.json`), renderEditorSchema(name));
+      writeFileSync(join(folder, `${name}.schema.json`), renderEditorSchema(name, {}));
     editor = new Editor(folder);
     await editor.start();
   });

@@ -50,6 +50,11 @@ const bar: BarSource = {
     const freeze = state(freezes).find(({ tool, seq }) => tool === target.tool && seq > after);
     return freeze === undefined ? null : { source: "freeze", at: freeze.at, by: BY, reason: "frozen" };
   },
+  coverageOf(entry) {
+    if (entry.type !== "freeze:change") return null;
+    const { tool, on } = (entry as unknown as { data: { tool: string; on: boolean } }).data;
+    return (target) => on && target.tool === tool;
+  },
 };
 
 const Body = Type.Object({ tool: Type.String(), on: Type.Boolean() }, { additionalProperties: false });

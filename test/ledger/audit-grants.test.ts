@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { createGrantsAuditor, type GrantsAuditor } from "../../src/audit/grants.ts";
-import type { StopEntry } from "../../src/domain/entries.ts";
-import { applyStopEntry, findStopPlacedAfter, NO_STOPS, type StopHistory } from "../../src/domain/stops.ts";
+import { applyStopEntry, findStopPlacedAfter, NO_STOPS, type StopHistory } from "../../plugins/stop/state.ts";
+import type { StopEntry } from "../../plugins/stop/entry.ts";
 import { person } from "../support/service.ts";
 
 const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 12, minute)).toISOString();

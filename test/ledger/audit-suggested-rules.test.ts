@@ -1,6 +1,7 @@
 /** The audit checks the ledger against the suggested rules in it. */
 import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";
+import { stopBar } from "../../plugins/stop/stop-bar.ts";
 import { createSuggestedRulesAuditor, type SuggestedRulesAuditor } from "../../src/audit/suggested-rules.ts";
 import { person } from "../support/service.ts";
 
@@ -57,7 +58,7 @@ const meta = (value: string | null) => ({ meta: () => Promise.resolve(value) });
 
 let audit: SuggestedRulesAuditor;
 beforeEach(() => {
-  audit = createSuggestedRulesAuditor();
+  audit = createSuggestedRulesAuditor({ coverageOf: stopBar.coverageOf });
   audit.fold(change("activated"));
 });
 

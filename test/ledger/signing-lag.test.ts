@@ -61,7 +61,7 @@ describe("while the disk does not respond", () => {
     await add();
     await until("the entry is signed", () => ledger.unsignedMs() === 0);
     hang();
-    const reason = /have been unsigned for more than 0.2 s: .*the disk did not respond within 0.2 s/;
+    const reason = /have been unsigned for more than 0.2 s: .*the disk did not respond within 0.1 s/;
     await until("decisions are refused", () =>
       add().then(
         () => false,

@@ -46,6 +46,11 @@ export const POLICIES = `${ROOT}policies`;
  */
 export const FEW_POLICIES = `${ROOT}test/support/few-policies`;
 
+/** Sets the options of a plugin, as its key in `assent.yaml` does. */
+export function setSection(config: Config, name: string, value: object): void {
+  config.sections = { ...config.sections, [name]: { value, describe: (pointer, message) => `${pointer}: ${message}` } };
+}
+
 export interface Answer {
   status: number;
   headers: Headers;

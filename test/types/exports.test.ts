@@ -28,6 +28,7 @@ const PROMISED: Record<string, string[]> = {
   "./adapters/google-adk": ["assentCallbacks"],
   "./plugin": ["definePlugin", "defineRoute", "Type", "NotifierError", "PolicySourceError", "Refusal"],
   "./browser": ["clipText", "encodeRequest", "markText", "outline"],
+  "./command": ["parseArguments", "createClient"],
   "./core": ["canonicalText", "foldName"],
   "./storage": ["StorageError"],
   "./storage-sql": [],

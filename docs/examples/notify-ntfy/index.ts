@@ -1,5 +1,5 @@
 /** Notifies people through an ntfy server (https://ntfy.sh). A channel's `to` names a topic. */
-import { definePlugin, NotifierError, renderNotice, Type, type Message, isNotice } from "assent/plugin";
+import { definePlugin, NotifierError, Type, type Message } from "assent/plugin";
 
 export default definePlugin({
   name: "notify-ntfy",
@@ -56,8 +56,8 @@ function refused({ status, headers }: Response): NotifierError {
 function wordsOf(message: Message): { title: string; message: string; priority?: number; click?: string } {
   if (message.kind === "event")
     return { title: `ledger: ${message.event.type}`, message: `entry ${message.event.seq}` };
-  if (isNotice(message)) {
-    const { title, opening } = renderNotice(message);
+  if (message.kind === "notice") {
+    const { title, opening } = message.notice;
     return { title, message: opening, priority: 5, click: message.link };
   }
   const { agent_id, tool, operation, reason, status } = message.action;

@@ -9,8 +9,6 @@ import {
   listMessageFacts,
   messageTitle,
   type NoticeMessage,
-  renderNotice,
-  isNotice,
 } from "../../../src/plugin.ts";
 import { MAX_PUSH_BYTES } from "./encrypt-message.ts";
 
@@ -37,7 +35,7 @@ const HEAD_FACTS = ["Agent"];
  * buildNotice(message).title; // "Approval needed: stripe refund (high risk)"
  */
 export function buildNotice(message: Exclude<Message, { kind: "event" }>): PushNotice {
-  if (isNotice(message)) return serviceNotice(message);
+  if (message.kind === "notice") return serviceNotice(message);
   const { action } = message;
   const title = messageTitle(message);
   const facts = listMessageFacts(action).map(([name, value]) => ({ name, text: `${name}: ${value}` }));
@@ -54,9 +52,8 @@ export function buildNotice(message: Exclude<Message, { kind: "event" }>): PushN
 
 /** Returns a notification with only the title, because the message also contains text from people and other systems. */
 function serviceNotice(message: NoticeMessage): PushNotice {
-  const subject = message.kind === "stop" ? `stop:${message.stop.id}` : `coverage:${message.coverage.seq}`;
   const path = `/${new URL(message.link).hash || "#/"}`;
-  return { title: renderNotice(message).title, body: "", path, tag: subject, silent: false };
+  return { title: message.notice.title, body: "", path, tag: message.notice.topic, silent: false };
 }
 
 const tagOf = (actionId: string): string => `action:${actionId}`;

@@ -4,17 +4,21 @@
  * Kind of a message. `approval_requested`, `approval_escalated` and `approval_reminder` request a vote;
  * `approval_closed` reports that a vote is no longer needed. `event` is a ledger entry for a feed.
  */
-export type DeliveryKind =
-  | "approval_requested"
-  | "approval_escalated"
-  | "approval_reminder"
-  | "approval_closed"
-  | "outcome_unknown"
-  | "break_glass"
-  | "agent_throttled"
-  | "stop"
-  | "coverage_gap"
-  | "event";
+export const CORE_DELIVERY_KINDS = [
+  "approval_requested",
+  "approval_escalated",
+  "approval_reminder",
+  "approval_closed",
+  "outcome_unknown",
+  "break_glass",
+  "agent_throttled",
+  "event",
+] as const;
+export type CoreDeliveryKind = (typeof CORE_DELIVERY_KINDS)[number];
+
+/** A kind of the core, or the name of a `NoticeKind`. */
+// The intersection keeps the literals in editors.
+export type DeliveryKind = CoreDeliveryKind | (string & {});
 
 /**
  * `scheduled`: the message enters the destination's queue at `next_at`. `waiting`: it is in the queue. `delivered`: the

@@ -131,32 +131,6 @@ export interface UserEntry {
   by: Actor | null;
 }
 
-/** A stop was placed or lifted. */
-export interface StopEntry {
-  type: "stop";
-  v: 1;
-  at: string;
-  /** `lift_asked`: too few people have requested the lift, so the stop remains active. */
-  change: "placed" | "lift_asked" | "lifted";
-  /** The stop as it was when it was placed. */
-  stop: {
-    id: string;
-    /** Globs of the agents and tools that the stop covers; null matches everything. */
-    agent: string | null;
-    tool: string | null;
-    policy: string | null;
-    reason: string;
-    /** Time when the stop expires; null if it never expires. */
-    until: string | null;
-  };
-  /** Comment of the person who lifts the stop. */
-  comment: string | null;
-  /** Number of people who have requested the lift, including this one; 0 when the stop is placed. */
-  approvals: number;
-  needed: number;
-  by: Actor;
-}
-
 /** A legal hold was placed or released. Nothing that it covers is erased while it is active. */
 export interface LegalHoldEntry {
   type: "legal_hold";

@@ -22,7 +22,6 @@ import type {
   QuestionEntry,
   RedecisionEntry,
   ReviewEntry,
-  StopEntry,
   SuggestedRuleEntry,
   UserEntry,
 } from "../../domain/entries.ts";
@@ -415,25 +414,6 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       textSchema("Credential id of the passkey with which the user confirmed a change of their own ways to sign in."),
     ),
     by: orNull(Actor),
-  }),
-  stop: entry<StopEntry>("StopEntry", "stop", {
-    at: timeSchema("Time of the entry."),
-    change: oneOfSchema("The change.", "placed", "lift_asked", "lifted"),
-    stop: Type.Object(
-      {
-        id: Type.String(),
-        agent: orNull(Type.String()),
-        tool: orNull(Type.String()),
-        policy: orNull(Type.String()),
-        reason: Type.String(),
-        until: orNull(Type.String()),
-      },
-      { description: "The stop as it was when it was placed.", ...closed },
-    ),
-    comment: orNull(textSchema("Comment of the person who lifts the stop.")),
-    approvals: countSchema("Number of people who have requested to lift the stop."),
-    needed: countSchema("Number of people who must request to lift the stop."),
-    by: Actor,
   }),
   legal_hold: entry<LegalHoldEntry>("LegalHoldEntry", "legal_hold", {
     at: timeSchema("Time of the entry."),

@@ -8,7 +8,7 @@ import type { AppendedEntry, Credential } from "../../contract/host.ts";
 import type { AgentFacts, LedgerTransaction } from "../../contract/ledger.ts";
 import type { RowSeals } from "../../contract/row-seals.ts";
 import type { EntryRow, LedgerHead, StorageTransaction } from "../../contract/storage.ts";
-import { isCoreEntry, encodeEntry, type EntryBody, type PluginEntry } from "../../domain/entries.ts";
+import { isCoreEntry, isPluginEntry, encodeEntry, type EntryBody } from "../../domain/entries.ts";
 import { toHex } from "../../domain/hash.ts";
 import { appendToEdge, rootFromEdge } from "../../domain/merkle.ts";
 import { createSnapshot, type States } from "../states.ts";
@@ -57,7 +57,7 @@ export interface BatchContext {
    */
   jobMs: number;
   /** Returns the fault of a plugin's entry; null if the entry is valid. */
-  entryFault(entry: PluginEntry): string | null;
+  entryFault(entry: EntryBody): string | null;
 }
 
 export interface BatchResult {
@@ -240,7 +240,9 @@ class Batch {
 
   private record(entry: EntryBody, submittedBy: string | null): AppendedEntry {
     if (!isCoreEntry(entry)) {
-      const fault = findEnvelopeFault(entry, submittedBy, this.context.now) ?? this.context.entryFault(entry);
+      const isPrefixed = isPluginEntry(entry);
+      const envelopeFault = isPrefixed ? findEnvelopeFault(entry, submittedBy, this.context.now) : null;
+      const fault = envelopeFault ?? this.context.entryFault(entry);
       if (fault !== null) throw new TypeError(`a plugin's entry of type "${entry.type}" cannot be recorded: ${fault}`);
     }
     this.move();

@@ -1,11 +1,11 @@
 /** Collects the names that plugins declare, before any of their code runs: scopes, errors, entry types, commands. */
 import { Kind, type TObject } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { combineBars, type Bars } from "../../contract/bar.ts";
+import type { AuditedFeatures } from "../../contract/audit.ts";
+import { combineBars } from "../../contract/bar.ts";
 import { CORE_COMMANDS } from "../../contract/command.ts";
 import { ERRORS, errorCodePrefix, type ErrorKind } from "../../contract/errors.ts";
-import { ENTRY_TYPES, type EntryType, type PluginEntry } from "../../domain/entries.ts";
-import type { Fold } from "../../domain/fold.ts";
+import { ENTRY_TYPES, type EntryBody, isPluginEntry, type PluginEntry } from "../../domain/entries.ts";
 import { SCOPES, type PluginScope, type Scope } from "../../domain/scopes.ts";
 import { explainFault, siblingNames } from "../../domain/validation.ts";
 import { CORE_FOLDS } from "../../identity/core-folds.ts";
@@ -13,19 +13,15 @@ import type { Plugin } from "../../plugin.ts";
 import type { LoadedPlugin } from "./loader.ts";
 import { PluginError } from "./plugin-options.ts";
 
-export interface Declarations {
+export interface Declarations extends AuditedFeatures {
   /** All scopes of the core, then the scopes of plugins. */
   readonly scopes: readonly Scope[];
+  /** Schemas of the entry types without a prefix that plugins declare. */
+  readonly records: readonly TObject[];
   /** The errors that plugins declare. */
   readonly errors: readonly ErrorKind[];
-  /** All entry types of the core, then the entry types of plugins. */
-  readonly entryTypes: readonly EntryType[];
-  /** The bars of plugins. */
-  readonly bars: Bars;
-  /** The folds of the core and of plugins. */
-  readonly folds: readonly Fold<unknown>[];
   /** Returns the fault of a plugin's entry; null if the entry is valid. */
-  entryFault(entry: PluginEntry): string | null;
+  entryFault(entry: EntryBody): string | null;
 }
 
 /**
@@ -36,6 +32,7 @@ export function collectDeclarations(plugins: readonly LoadedPlugin[]): Declarati
   const errors = new Names("error", Object.keys(ERRORS));
   const entries = new Names("entry type", ENTRY_TYPES);
   const brought: { scopes: PluginScope[]; errors: ErrorKind[] } = { scopes: [], errors: [] };
+  const records = new Map<string, TObject>();
   const forms = new Map<string, (data: unknown) => string | null>();
   for (const { plugin } of plugins) {
     for (const scope of Object.values(plugin.scopes ?? {})) {
@@ -57,18 +54,33 @@ export function collectDeclarations(plugins: readonly LoadedPlugin[]): Declarati
         );
       forms.set(type, formOf(form));
     }
+    for (const [type, schema] of Object.entries(plugin.records ?? {})) {
+      if (plugin.core !== true)
+        throw new PluginError(
+          plugin.name,
+          `its entry type "${type}" needs the prefix "${plugin.name}:"; declare it in "entries"`,
+        );
+      entries.add(plugin, "", type);
+      records.set(type, schema);
+      forms.set(type, formOf(schema));
+    }
     assertCommand(plugin);
   }
   const folds = [...CORE_FOLDS, ...plugins.flatMap(({ plugin }) => plugin.folds ?? [])];
   return Object.freeze({
     folds,
+    notices: plugins.flatMap(({ plugin }) => plugin.notices ?? []),
+    auditors: plugins.flatMap(({ plugin }) => plugin.auditors ?? []),
     bars: combineBars(plugins.flatMap(({ plugin }) => plugin.bars ?? [])),
     scopes: [...SCOPES, ...brought.scopes],
     errors: brought.errors,
-    entryTypes: [...ENTRY_TYPES, ...(forms.keys() as Iterable<PluginEntry["type"]>)],
-    entryFault({ type, data }: PluginEntry) {
+    entryTypes: [...ENTRY_TYPES, ...([...forms.keys()] as Iterable<PluginEntry["type"]>)],
+    records: [...records.values()],
+    entryFault(entry: EntryBody) {
+      const { type } = entry;
       const form = forms.get(type);
-      return form === undefined ? `no plugin declares the entry type "${type}"` : form(data);
+      if (form === undefined) return `no plugin declares the entry type "${type}"`;
+      return form(isPluginEntry(entry) ? entry.data : { ...entry, seq: 0 });
     },
   });
 }

@@ -4,7 +4,9 @@
  */
 import { isAbsolute, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { Config } from "../../config/index.ts";
+import { ConfigSchema, type Config, type Section } from "../../config/index.ts";
+import { findSimilarName } from "../../domain/similar-name.ts";
+import type { TSchema } from "@sinclair/typebox";
 import type { Plugin } from "../../plugin.ts";
 
 export interface LoadedPlugin {
@@ -12,6 +14,8 @@ export interface LoadedPlugin {
   options: unknown;
   /** The plugin's name in the configuration, for messages. */
   origin: string;
+  /** The key of the configuration that contains the options, if they are not under `plugins`. */
+  section?: Section;
   /** Whether the operator grants the privileged host. */
   core?: boolean;
 }
@@ -29,6 +33,13 @@ async function standardPlugins(): Promise<Standard> {
   const url = new URL(`../../../plugins/standard.${extension}`, import.meta.url);
   const module = (await import(url.href)) as { STANDARD: StandardPlugins; CORE_PLUGINS: readonly string[] };
   return { plugins: module.STANDARD, core: module.CORE_PLUGINS };
+}
+
+/** Returns the schemas of the options of the bundled plugins, by name. */
+export async function standardOptions(): Promise<Record<string, TSchema>> {
+  const { plugins } = await standardPlugins();
+  const loaded = await Promise.all(Object.keys(plugins).map((name) => importPlugin(plugins, name)));
+  return Object.fromEntries(loaded.flatMap(({ name, options }) => (options === undefined ? [] : [[name, options]])));
 }
 
 /** Entry in `plugins` that represents all plugins that are loaded by default. */
@@ -63,6 +74,35 @@ export async function loadPlugins(config: Config): Promise<LoadedPlugin[]> {
       });
   }
   return loaded;
+}
+
+/**
+ * Gives each section of the configuration to the plugin with its name. Throws PluginLoadError for a section without such
+ * a plugin.
+ */
+export function assignSections(plugins: readonly LoadedPlugin[], sections: Config["sections"]): LoadedPlugin[] {
+  for (const [name, { describe }] of Object.entries(sections)) {
+    const owner = plugins.find(({ plugin }) => plugin.name === name);
+    const fault = owner === undefined ? unknownKey(name, plugins) : sectionFault(owner);
+    if (fault !== null) throw new PluginLoadError(describe("", fault));
+  }
+  return plugins.map((loaded) => {
+    const section = sections[loaded.plugin.name];
+    return section === undefined ? loaded : { ...loaded, options: section.value, section };
+  });
+}
+
+function sectionFault({ plugin, options }: LoadedPlugin): string | null {
+  if (plugin.options === undefined) return "the plugin with this name has no options";
+  return Object.keys((options ?? {}) as object).length === 0
+    ? null
+    : 'the plugin has options here and under "plugins"; write them once';
+}
+
+function unknownKey(name: string, plugins: readonly LoadedPlugin[]): string {
+  const withOptions = plugins.flatMap(({ plugin }) => (plugin.options === undefined ? [] : [plugin.name]));
+  const similar = findSimilarName(name, [...Object.keys(ConfigSchema.properties), ...withOptions]);
+  return `unknown key, and no loaded plugin has this name${similar === null ? "" : `; did you mean "${similar}"?`}`;
 }
 
 /** Loads only the plugins that the configuration identifies by path. Does not call their functions. */

@@ -4,7 +4,8 @@ import { Value } from "@sinclair/typebox/value";
 import type { Logger } from "../../contract/host.ts";
 import { explainFault, siblingNames } from "../../domain/validation.ts";
 import type { Plugin } from "../../plugin.ts";
-import type { LoadedPlugin } from "./loader.ts";
+import type { Section } from "../../config/index.ts";
+import { PluginLoadError, type LoadedPlugin } from "./loader.ts";
 
 /** Thrown for an invalid plugin. The message contains the plugin and, for an invalid option, its key. */
 export class PluginError extends Error {
@@ -76,7 +77,11 @@ function markRecordItems(schema: TSchema): TSchema {
 }
 
 /** Returns the options with defaults. Throws a PluginError that lists up to 10 invalid keys. */
-export function parseOptions({ name, options: declared = NO_OPTIONS }: Plugin, given: unknown): unknown {
+export function parseOptions(
+  { name, options: declared = NO_OPTIONS }: Plugin,
+  given: unknown,
+  section?: Section,
+): unknown {
   if ((declared as Partial<TObject>)?.[Kind] !== "Object")
     throw new PluginError(name, "its options must be made with Type.Object of assent/plugin");
   // Unknown keys are usually typing errors, so reject them even if the plugin's schema permits them.
@@ -87,6 +92,12 @@ export function parseOptions({ name, options: declared = NO_OPTIONS }: Plugin, g
     .filter((fault, i, all) => all.findIndex(({ path }) => path === fault.path) === i)
     .slice(0, 10);
   if (faults.length === 0) return options;
+  if (section !== undefined)
+    throw new PluginLoadError(
+      faults
+        .map((fault) => section.describe(fault.path, explainFault(fault, siblingNames(schema, fault.path))))
+        .join("\n"),
+    );
   const words = faults.map(
     (fault) =>
       `option "${fault.path.slice(1).replaceAll("/", ".") || "options"}": ${explainFault(fault, siblingNames(schema, fault.path))}`,

@@ -4,7 +4,9 @@ import type { Authenticator } from "../../contract/authenticator.ts";
 import type { ToolCredentialIssuer } from "../../contract/credentials.ts";
 import type { FactSource } from "../../contract/fact-source.ts";
 import type { Facade } from "../../contract/facade.ts";
+import type { HealthCheck } from "../../contract/check.ts";
 import type { Gauge } from "../../contract/gauge.ts";
+import type { NoticeKind } from "../../contract/notice.ts";
 import type { Notifier } from "../../contract/notifier.ts";
 import type { Page } from "../../contract/page.ts";
 import type { PolicySource } from "../../contract/policy-source.ts";
@@ -25,8 +27,11 @@ export interface Registry {
   readonly authenticators: readonly Authenticator[];
   readonly credentialIssuers: readonly ToolCredentialIssuer[];
   readonly gauges: readonly Gauge[];
+  readonly checks: readonly HealthCheck[];
   readonly policySources: readonly PolicySource[];
   readonly notifiers: readonly Notifier[];
+  /** The kinds of notices of all features, each with the channels of its options; null means all channels. */
+  readonly notices: readonly { plugin: string; kind: NoticeKind; channels: readonly string[] | null }[];
   readonly reviewers: readonly Reviewer[];
   readonly factSources: readonly FactSource[];
   /** The tracer; null if no plugin contributes one. */
@@ -51,8 +56,15 @@ export async function collectContributions(
   log: Logger,
 ): Promise<Registry> {
   const parts: { name: string; brought: Contributions }[] = [];
-  for (const { plugin, options } of plugins) {
-    const checked = parseOptions(plugin, options);
+  const notices: Registry["notices"][number][] = [];
+  for (const { plugin, options, section } of plugins) {
+    const checked = parseOptions(plugin, options, section);
+    for (const kind of plugin.notices ?? [])
+      notices.push({
+        plugin: plugin.name,
+        kind,
+        channels: kind.channels(checked as never, hostOf(plugin.name).config),
+      });
     if (plugin.setup === undefined) continue;
     const brought = await setUp(plugin, plugin.core === true ? coreHostOf(plugin.name) : hostOf(plugin.name), checked);
     const fault = findContributionFault(brought, declared);
@@ -91,6 +103,7 @@ export async function collectContributions(
   const authenticators = uniqueNames(parts, (b) => b.authenticators, "authenticator");
   const credentialIssuers = uniqueNames(parts, (b) => b.credentialIssuers, "credential issuer");
   const gauges = uniqueNames(parts, (b) => b.gauges, "gauge");
+  const checks = uniqueNames(parts, (b) => b.checks, "health check");
   const tracers = unique(
     parts,
     ({ tracer }) => (tracer === undefined ? [] : [tracer]),
@@ -104,8 +117,10 @@ export async function collectContributions(
     authenticators,
     credentialIssuers,
     gauges,
+    checks,
     policySources,
     notifiers,
+    notices,
     reviewers,
     factSources,
     tracer: tracers[0] ?? null,

@@ -8,7 +8,7 @@ import { auditStore } from "../../../src/testing/index.ts";
 import { voteByLink } from "../../support/link-vote.ts";
 import { testNotifier } from "../../support/notifier.ts";
 import { addUser, invite, startPeople, type Person } from "../../support/people.ts";
-import { addPerson, type Answer, makeKey, person, type Service } from "../../support/service.ts";
+import { addPerson, type Answer, makeKey, person, type Service, setSection } from "../../support/service.ts";
 
 const POLICY = `
 policy: ask
@@ -35,7 +35,7 @@ before(async () => {
     change(config) {
       // One admin key creates all keys. What is tested here is who owns them.
       config.approvals.trust_key_makers = true;
-      config.stop.lift_approvals = 2;
+      setSection(config, "stop", { lift_approvals: 2 });
       config.legal_hold.release_approvals = 2;
       config.channels = { desk: { notifier: "pigeon", people: [{ owner: person("Anna"), to: "anna" }] } };
       config.groups = {

@@ -2,6 +2,8 @@
  * docs/record.md: its examples are recomputed with SHA-256 and another library's JCS, its tables are compared with the
  * schemas, and the schemas with real entries.
  */
+import { STANDARD } from "../../../plugins/standard.ts";
+import type { Plugin } from "../../../src/plugin.ts";
 import assert from "node:assert/strict";
 import { createHash, createPublicKey, verify } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -142,6 +144,12 @@ describe("docs/record.md", () => {
   });
 });
 
+/** Schemas of the entries that features declare. */
+const FEATURE_SCHEMAS: Record<string, TObject> = Object.assign(
+  {},
+  ...(await Promise.all(Object.values(STANDARD).map(async (load) => ((await load()).default as Plugin).records ?? {}))),
+);
+
 test("the schemas of the document accept every real entry, and each only its own type", async () => {
   const types = new Set<string>();
   await fillStore(
@@ -162,8 +170,8 @@ test("the schemas of the document accept every real entry, and each only its own
           assert.equal(entry.agent.metadata, sha256(jcs({ team: "b" })));
         if (type === "api_key" && entry.change === "created" && entry.key.name === "admin")
           assert.equal(entry.key.hash, sha256(service.admin));
-        const schema = type.includes(":") ? PluginEntrySchema : ENTRY_SCHEMAS[type as keyof typeof ENTRY_SCHEMAS];
-        const title = schema.title as string;
+        const schemas: Record<string, TObject> = { ...ENTRY_SCHEMAS, ...FEATURE_SCHEMAS };
+        const title = (type.includes(":") ? PluginEntrySchema : schemas[type])?.title as string;
         const faults = (value: unknown): string[] =>
           judge.valueFaults({ $ref: `#/components/schemas/${title}` }, value);
         assert.deepEqual(faults(entry), [], JSON.stringify(entry));
@@ -172,7 +180,7 @@ test("the schemas of the document accept every real entry, and each only its own
     },
   );
   const coreTypes = [...types].filter((type) => !type.includes(":"));
-  assert.deepEqual(coreTypes.sort(), [...ENTRY_TYPES].sort());
+  assert.deepEqual(coreTypes.sort(), [...ENTRY_TYPES, ...Object.keys(FEATURE_SCHEMAS)].sort());
 });
 
 /** Records users, a delegation, and an emergency approval with its review. */

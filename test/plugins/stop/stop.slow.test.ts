@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
-import { startService, type Answer, type Service, makeKey as makeKeyOn } from "../../support/service.ts";
+import { startService, type Answer, type Service, makeKey as makeKeyOn, setSection } from "../../support/service.ts";
 
 const POLICY = `policy: open
 rules:
@@ -210,7 +210,10 @@ describe("a stop", () => {
 
 describe("a stop that two people must lift", () => {
   before(async () => {
-    service = await startService({ policy: POLICY, change: ({ stop }) => (stop.lift_approvals = 2) });
+    service = await startService({
+      policy: POLICY,
+      change: (config) => setSection(config, "stop", { lift_approvals: 2 }),
+    });
   });
   after(() => service.close());
 

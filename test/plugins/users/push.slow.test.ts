@@ -176,18 +176,16 @@ test("a digest names all requests within one message, and notices of stops open 
   assert.ok(encodeNotice(many).length <= MAX_PUSH_BYTES);
   const plan = buildNotice({ ...message, action: { ...message.action, plan: { id: "p1", position: 1 } } });
   assert.equal(plan.path, "/#/plans/p1");
-  const base = { id: "1", attempt: 1, to: "Ada", at: "", channel: "phones", person: person("Ada"), names: {} };
-  const scope = { agent: null, tool: "stripe", policy: null, reason: CUSTOMER, until: null };
-  const stop = {
-    id: "s1",
-    change: "placed",
-    ...scope,
-    by: person("eve"),
-    comment: null,
-    approvals: 0,
-    needed: 1,
-  } as const;
-  const placed = buildNotice({ ...base, kind: "stop", link: "https://assent.example/", stop });
+  const base = { id: "1", attempt: 1, to: "Ada", at: "", channel: "phones", person: person("Ada") };
+  const notice = {
+    name: "stop",
+    title: "Stopped: tool stripe",
+    opening: CUSTOMER,
+    facts: [],
+    topic: "stop:s1",
+    data: {},
+  };
+  const placed = buildNotice({ ...base, kind: "notice", link: "https://assent.example/", notice });
   assert.deepEqual(placed, { title: "Stopped: tool stripe", body: "", path: "/#/", tag: "stop:s1", silent: false });
 });
 

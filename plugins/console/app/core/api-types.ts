@@ -938,34 +938,6 @@ export interface UserEntry {
   by: Actor | null;
 }
 
-export interface StopEntry {
-  type: "stop";
-  /** Version of the entry type. */
-  v: 1;
-  /** Sequence number: position of the entry's leaf in the ledger. */
-  seq: number;
-  /** Time of the entry. */
-  at: string;
-  /** The change. */
-  change: "placed" | "lift_asked" | "lifted";
-  /** The stop as it was when it was placed. */
-  stop: {
-    id: string;
-    agent: string | null;
-    tool: string | null;
-    policy: string | null;
-    reason: string;
-    until: string | null;
-  };
-  /** Comment of the person who lifts the stop. */
-  comment: string | null;
-  /** Number of people who have requested to lift the stop. */
-  approvals: number;
-  /** Number of people who must request to lift the stop. */
-  needed: number;
-  by: Actor;
-}
-
 export interface LegalHoldEntry {
   type: "legal_hold";
   /** Version of the entry type. */
@@ -1201,6 +1173,38 @@ export interface LogKeyEntry {
   handover: string;
   /** Null: only an operator on the host can rotate the key. */
   by: null;
+}
+
+export interface StopEntry {
+  type: "stop";
+  /** Version of the entry type. */
+  v: 1;
+  /** Sequence number: position of the entry's leaf in the ledger. */
+  seq: number;
+  /** Time of the entry. */
+  at: string;
+  /** The change. */
+  change: "placed" | "lift_asked" | "lifted";
+  /** The stop as it was when it was placed. */
+  stop: {
+    id: string;
+    /** Glob of the agents; null covers all. */
+    agent: string | null;
+    /** Glob of the tools; null covers all. */
+    tool: string | null;
+    /** Policy whose answers are stopped; null stops all. */
+    policy: string | null;
+    reason: string;
+    /** When the stop expires; null if it never expires. */
+    until: string | null;
+  };
+  /** Comment of the person who lifts the stop. */
+  comment: string | null;
+  /** Number of people who have requested to lift the stop; 0 when it is placed. */
+  approvals: number;
+  /** Number of people who must request to lift the stop. */
+  needed: number;
+  by: Actor;
 }
 
 export interface PluginEntry {
@@ -1633,7 +1637,8 @@ export interface Delegation {
 export interface Delivery {
   /** Id of the message. It is the same for every attempt, so that receivers can detect duplicates. */
   id: string;
-  kind: "approval_requested" | "approval_escalated" | "approval_reminder" | "approval_closed" | "outcome_unknown" | "break_glass" | "agent_throttled" | "stop" | "coverage_gap" | "event";
+  /** approval_requested, approval_escalated, approval_reminder, approval_closed, outcome_unknown, break_glass, agent_throttled, event, or the name of a notice of a feature, such as stop. */
+  kind: string;
   /** scheduled: created for a later time. waiting: will be attempted at next_attempt_at. dead: failed permanently, can be retried. obsolete: no longer needed. */
   state: "scheduled" | "waiting" | "delivered" | "dead" | "obsolete";
   /** Notifier and recipient. Messages to one destination are delivered one at a time. */
@@ -3373,7 +3378,7 @@ export interface Api {
     query: {
       /** Only events with a greater sequence number; -1 for all events. Default: the stream starts with the next event. `Last-Event-ID` takes precedence. */
       after?: number | undefined;
-      /** one or more of decision, approval, redecision, question, review, execution, erasure, part_erasure, plan, policy_set, api_key, agent, user, stop, legal_hold, grant, delegation, break_glass, suggested_rule, throttle, permit_key, log_key, actions:credential_issued, actions:credential_ended, coverage:statement, users:session, separated by commas */
+      /** one or more of decision, approval, redecision, question, review, execution, erasure, part_erasure, plan, policy_set, api_key, agent, user, legal_hold, grant, delegation, break_glass, suggested_rule, throttle, permit_key, log_key, actions:credential_issued, actions:credential_ended, stop, coverage:statement, users:session, separated by commas */
       type?: string | undefined;
       agent_id?: string | undefined;
       /** Same as `agent_id`. */
@@ -3389,7 +3394,7 @@ export interface Api {
     query: {
       /** Only events with a greater sequence number; -1 for all events. Default: from the beginning. */
       after?: number | undefined;
-      /** one or more of decision, approval, redecision, question, review, execution, erasure, part_erasure, plan, policy_set, api_key, agent, user, stop, legal_hold, grant, delegation, break_glass, suggested_rule, throttle, permit_key, log_key, actions:credential_issued, actions:credential_ended, coverage:statement, users:session, separated by commas */
+      /** one or more of decision, approval, redecision, question, review, execution, erasure, part_erasure, plan, policy_set, api_key, agent, user, legal_hold, grant, delegation, break_glass, suggested_rule, throttle, permit_key, log_key, actions:credential_issued, actions:credential_ended, stop, coverage:statement, users:session, separated by commas */
       type?: string | undefined;
       agent_id?: string | undefined;
       /** Same as `agent_id`. */

@@ -37,6 +37,9 @@ const TEXTS = {
 };
 
 /** Renders the page. The filters are in the address. */
+/** Types of entries that the page can filter by: those of the core, and of features with a line in the timeline. */
+const TYPES: readonly string[] = [...ENTRY_TYPES, "stop"];
+
 export function Events({ query }: { query: URLSearchParams }) {
   return <Tail key={query.toString()} query={query} />;
 }
@@ -45,7 +48,7 @@ function Tail({ query }: { query: URLSearchParams }) {
   const types = query
     .getAll("type")
     .flatMap((text) => text.split(","))
-    .filter((type) => (ENTRY_TYPES as readonly string[]).includes(type));
+    .filter((type) => TYPES.includes(type));
   const [agent, tool, from] = ["agent_id", "tool", "after"].map((name) => query.get(name) ?? "") as [
     string,
     string,
@@ -165,7 +168,7 @@ function Filters({ types, agent, tool, from }: TailFilters) {
     >
       <fieldset class="inline">
         <legend>{TEXTS.types}</legend>
-        {ENTRY_TYPES.map((type) => (
+        {TYPES.map((type) => (
           <label class="check" key={type}>
             <input type="checkbox" name="type" value={type} defaultChecked={types.includes(type)} />{" "}
             {type.replaceAll("_", " ")}

@@ -1,16 +1,21 @@
-import { parseDuration, toRfc3339 } from "../domain/time.ts";
+/** `assent stop`: places, lists and lifts stops. */
 import {
-  EXIT_CODES,
   colourText,
+  createClient,
+  createPrivilegedClient,
+  EXIT_CODES,
   parseArguments,
-  toPrintable,
-  usageError,
+  parseDuration,
+  parseFuture,
   printJson,
+  toPrintable,
+  toRfc3339,
+  usageError,
+  withNames,
+  withServiceErrors,
   type Command,
   type Output,
-} from "./command.ts";
-import { createClient, createPrivilegedClient, withNames, withServiceErrors } from "./remote.ts";
-import { parseFuture } from "./times.ts";
+} from "../../src/command.ts";
 
 interface StopView {
   id: string;
@@ -25,7 +30,7 @@ interface StopView {
   lift: { needed: number; asked: { by: string }[] };
 }
 
-export const stop: Command = {
+const stop: Command = {
   summary: "stop actions in an emergency, list stops, or lift one",
   help: `usage: assent stop --reason TEXT [--agent GLOB] [--tool GLOB] [--policy NAME] [--until TIME | --for DURATION] [--json]
        assent stop --list [--json]
@@ -88,6 +93,8 @@ examples:
     return EXIT_CODES.ok;
   },
 };
+
+export default stop;
 
 async function send(path: string, body: object, json: boolean): Promise<StopView> {
   const service = await createPrivilegedClient();

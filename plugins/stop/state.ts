@@ -2,13 +2,9 @@
  * Stops, which prevent actions regardless of policies. They are stored only as ledger entries and are rebuilt from
  * these entries, so no write to the database can lift a stop.
  */
-import type { ActionRequest } from "./actions.ts";
-import type { Actor, StopEntry } from "./entries.ts";
-import type { Fold } from "./fold.ts";
-import { PersistentMap } from "./persistent-map.ts";
-import { matchesAnyName } from "./policy/compile/name-patterns.ts";
-import type { Bar } from "./policy/policy-types.ts";
-import { parseEntryTime, toRfc3339 } from "./time.ts";
+import { type Actor, type Bar, matchesAnyName, parseEntryTime } from "../../src/core.ts";
+import { type BarCoverage, type BarTarget, type Fold, PersistentMap, toRfc3339 } from "../../src/plugin.ts";
+import type { StopEntry } from "./entry.ts";
 
 /** Selects the actions that a stop covers. An action must match all members; null matches everything. */
 interface StopSelector {
@@ -87,15 +83,20 @@ export function listActiveStops({ open }: StopHistory, now: number): Stop[] {
 }
 
 /** Returns true if the stop covers this agent and tool. Ignores the stop's policy. */
-export function stopApplies({ agent, tool }: StopSelector, action: Pick<ActionRequest, "agent_id" | "tool">): boolean {
+export function stopApplies({ agent, tool }: StopSelector, action: BarTarget): boolean {
   return (
     (agent === null || matchesAnyName([agent], action.agent_id)) &&
     (tool === null || matchesAnyName([tool], action.tool))
   );
 }
 
+/** Returns what a stop covers. */
+export function coverageOf(stop: StopSelector): BarCoverage {
+  return (target, policies) => (stop.policy === null || policies.includes(stop.policy)) && stopApplies(stop, target);
+}
+
 /** Returns the active stops that cover an action. */
-export function findStops(stops: StopHistory, action: Pick<ActionRequest, "agent_id" | "tool">, now: number): Stop[] {
+export function findStops(stops: StopHistory, action: BarTarget, now: number): Stop[] {
   return stops.open.length === 0 ? [] : listActiveStops(stops, now).filter((stop) => stopApplies(stop, action));
 }
 
@@ -112,11 +113,7 @@ export function toBar({ id, policy, until }: Stop): Bar {
 }
 
 /** Returns the first stop that was placed after the entry `seq` and covers the target, even if it was lifted since. */
-export function findStopPlacedAfter(
-  { all }: StopHistory,
-  target: Pick<ActionRequest, "agent_id" | "tool">,
-  seq: number,
-): Stop | null {
+export function findStopPlacedAfter({ all }: StopHistory, target: BarTarget, seq: number): Stop | null {
   for (const stop of all.values()) if (stop.seq > seq && stopApplies(stop, target)) return stop;
   return null;
 }

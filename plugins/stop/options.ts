@@ -1,7 +1,7 @@
-/** The key `stop` of `assent.yaml`. */
-import { Type } from "@sinclair/typebox";
+/** The options of stops: the key `stop` of `assent.yaml`. */
+import { type Static, Type } from "../../src/plugin.ts";
 
-export const StopSchema = Type.Object(
+export const StopOptions = Type.Object(
   {
     lift_approvals: Type.Integer({
       default: 1,
@@ -16,3 +16,4 @@ export const StopSchema = Type.Object(
   },
   { default: {}, additionalProperties: false, description: "Stops, which prevent actions." },
 );
+export type StopOptions = Static<typeof StopOptions>;

@@ -1,13 +1,22 @@
 /** Notices of stops to people in channels, once each, with their text escaped. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { renderMail } from "../../plugins/notify-email/mail.ts";
-import { renderNoticeBlocks } from "../../plugins/notify-slack/blocks.ts";
-import { buildWebhookBody } from "../../plugins/notify-webhook/webhook-body.ts";
-import type { StopMessage } from "../../src/contract/notifier.ts";
-import { testNotifier } from "../support/notifier.ts";
-import { startService, person } from "../support/service.ts";
-import { until } from "../support/wait.ts";
+import { renderMail } from "../../../plugins/notify-email/mail.ts";
+import { renderNoticeBlocks } from "../../../plugins/notify-slack/blocks.ts";
+import { buildWebhookBody } from "../../../plugins/notify-webhook/webhook-body.ts";
+import type { NoticeMessage } from "../../../src/contract/notifier.ts";
+import { testNotifier } from "../../support/notifier.ts";
+import { startService, person, setSection } from "../../support/service.ts";
+import { until } from "../../support/wait.ts";
+
+interface StopData {
+  change: string;
+  reason: string;
+  comment: string | null;
+  approvals: number;
+  needed: number;
+  tool: string | null;
+}
 
 const REASON = "<b>refunds</b>\u202e & worse";
 
@@ -17,7 +26,7 @@ test("placing a stop, asking to lift and lifting notify each person once, also i
   const service = await startService({
     plugins: [pigeon.plugin, owl.plugin],
     change(config) {
-      config.stop.lift_approvals = 2;
+      setSection(config, "stop", { lift_approvals: 2 });
       config.channels = {
         a: { notifier: "pigeon", people: [{ owner: person("Anna"), to: "anna" }], places: [{ to: "room" }] },
         b: { notifier: "pigeon", people: [{ owner: person("Anna"), to: "anna" }] },
@@ -33,7 +42,9 @@ test("placing a stop, asking to lift and lifting notify each person once, also i
     assert.equal((await stop(service.admin, `/${id}/lift`, { reason: "it is over" })).status, 202);
     assert.equal((await stop(other, `/${id}/lift`, {})).status, 200);
     await until("everyone is notified", () => pigeon.messages.length === 6);
-    const told = pigeon.messages.filter((message): message is StopMessage => message.kind === "stop");
+    const told = pigeon.messages
+      .filter((message): message is NoticeMessage => message.kind === "notice")
+      .map((notice) => ({ ...notice, stop: notice.notice.data["stop"] as unknown as StopData }));
     assert.deepEqual(told.map(({ to, stop: { change } }) => `${to} ${change}`).sort(), [
       "anna lift_asked",
       "anna lifted",
@@ -42,7 +53,8 @@ test("placing a stop, asking to lift and lifting notify each person once, also i
       "room lifted",
       "room placed",
     ]);
-    const message = told.find(({ stop: { change } }) => change === "lift_asked") as StopMessage;
+    const message = told.find(({ stop: { change } }) => change === "lift_asked");
+    assert.ok(message !== undefined);
     assert.deepEqual(
       [message.stop.reason, message.stop.comment, message.stop.approvals, message.stop.needed, message.stop.tool],
       [REASON, "it is over", 1, 2, "stripe"],
@@ -70,7 +82,10 @@ test("only the configured channels are notified, and an unknown channel aborts s
   const start = (notify: string[]) =>
     startService({
       plugins: [pigeon.plugin],
-      change: (config) => Object.assign(config, { channels, stop: { lift_approvals: 1, notify } }),
+      change: (config) => {
+        config.channels = channels;
+        setSection(config, "stop", { notify });
+      },
     });
   await assert.rejects(start(["c"]), /stop.notify names it, but there is no such channel/);
   const service = await start(["b"]);

@@ -1,8 +1,10 @@
 /** The audit checks the ledger against the stops in it. */
 import assert from "node:assert/strict";
 import { beforeEach, it } from "node:test";
-import { createStopsAuditor, type StopsAuditor } from "../../src/audit/stops.ts";
-import { person } from "../support/service.ts";
+import { applyStopEntry, NO_STOPS, stopState } from "../../../plugins/stop/state.ts";
+import { stopAuditor } from "../../../plugins/stop/audit.ts";
+import type { StopEntry } from "../../../plugins/stop/entry.ts";
+import { person } from "../../support/service.ts";
 
 const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 12, minute)).toISOString();
 const by = { key_id: "k", principal: person("ada"), agent_id: null, owner: person("ada") };
@@ -37,8 +39,18 @@ const execution = (phase: string) => ({ type: "execution", at: at(1), agent_id: 
 const redecision = (effect: string) => ({ type: "redecision", at: at(1), agent_id: "bot", decision: { effect } });
 const WENT_ON = /the stop s was active and should have prevented this entry/;
 
-let audit: StopsAuditor;
-beforeEach(() => (audit = createStopsAuditor()));
+let stops = NO_STOPS;
+beforeEach(() => (stops = NO_STOPS));
+const audit = {
+  fold(entry: { type: string; at: string; [member: string]: unknown }): void {
+    const now = Date.parse(entry.at);
+    stopAuditor.check?.(entry as never, {
+      now,
+      state: (fold) => ((fold as unknown) === stopState ? stops : null) as never,
+    });
+    if (entry.type === "stop") stops = applyStopEntry(stops, entry as unknown as StopEntry & { seq: number });
+  },
+};
 
 it("the audit reports an action that was allowed, approved or started while a stop was active", () => {
   audit.fold(placed());

@@ -1,0 +1,38 @@
+/** Kinds of messages about the service that features send to channels. */
+import type { Static, TObject } from "@sinclair/typebox";
+import type { EntryBody } from "../domain/entries.ts";
+import type { JsonObject } from "../domain/json.ts";
+import type { HostConfig } from "./host.ts";
+
+/** A kind of message about the service. Each recipient of its channels gets one for each entry that is due. */
+export interface NoticeKind<Options extends TObject = TObject> {
+  /** Unique among all plugins, such as `stop`. */
+  readonly name: string;
+  /** Type of the entries that cause the message. */
+  readonly entry: string;
+  /** Returns whether the entry causes a message. Default: every entry of the type does. */
+  isDue?(entry: EntryBody): boolean;
+  /** Returns the names of the channels to notify; null for all channels. */
+  channels(options: Static<Options>, config: HostConfig): readonly string[] | null;
+  /**
+   * Renders the message from its entry.
+   * @param names returns the text for a principal of the entry
+   */
+  render(entry: EntryBody & { seq: number }, names: (principal: string) => string): Notice;
+}
+
+/** The content of a message about the service. Text in it cannot add lines. */
+export interface Notice {
+  /** The subject, in one line. */
+  title: string;
+  /** Two sentences: what happened, and what it means. */
+  opening: string;
+  /** Names and values, the most important first. */
+  facts: readonly (readonly [name: string, value: string])[];
+  /** What the message is about. A later message with the same topic can replace it on a screen. */
+  topic: string;
+  /** Page of the console, such as `#/coverage`; empty for the first page. */
+  page: string;
+  /** The entry's content for programs, such as a webhook. */
+  data: JsonObject;
+}
