@@ -68,9 +68,9 @@ export function createAgentService(options: {
     // Read the head first, so that the row is at least as new as the epoch. A newer row can be cached under an older
     // epoch, because the next read of the head evicts the cache of that epoch.
     async facts(agentId) {
-      const { epoch } = await options.head();
-      await options.directory.follow(options.storage, epoch);
-      return cached(options.storage, agentId, epoch);
+      const head = await options.head();
+      await options.directory.follow(options.storage, head);
+      return cached(options.storage, agentId, head.epoch);
     },
     registeredIds: (agentId) => options.directory.spellings(foldName(agentId)),
     within: (tx, agentId, epoch, committed) => (committed ? cached(tx, agentId, epoch) : read(tx, agentId)),

@@ -3,7 +3,7 @@
  * only a cache, which anyone with write access to the database can change. Therefore each write first compares the
  * key's owner and rights with this directory.
  */
-import { StorageError, type EntryRow, type KeyRow, type StorageReader } from "../contract/storage.ts";
+import { StorageError, type EntryRow, type KeyRow, type LedgerHead, type StorageReader } from "../contract/storage.ts";
 import {
   decodeEntry,
   type AgentEntry,
@@ -13,6 +13,7 @@ import {
   type UserEntry,
 } from "../domain/entries.ts";
 import type { Fold } from "../domain/fold.ts";
+import { addFollowedEntry, NO_FOLLOWED_ENTRIES } from "../domain/followed-digest.ts";
 import { equalBytes } from "../domain/hash.ts";
 import { hashLeaf } from "../domain/merkle.ts";
 import { foldName } from "../domain/names.ts";
@@ -76,12 +77,16 @@ const permitKeyState: Fold<readonly RecordedPermitKey[]> = {
 /** The folds that the directory needs. Plugins declare others. */
 export const DIRECTORY_FOLDS = [keyState, agentSpellingState, userState, permitKeyState] as const;
 
+type FollowedHead = Pick<LedgerHead, "size" | "epoch" | "followed_digest">;
+
 export class Directory {
   private states: States;
   /** Whether a user has ever enrolled. */
   private hasPeople = false;
   /** Sequence number after the last entry that was read. */
   private next = 0;
+  /** Digest of the entries that were read. */
+  private digest = NO_FOLLOWED_ENTRIES;
   private followed = -1;
   /** The recorded key that each compared row equals. Such a row does not have to be compared again. */
   private readonly unaltered = new WeakMap<KeyRow, RecordedKey>();
@@ -93,17 +98,33 @@ export class Directory {
 
   /**
    * Reads the entries that were recorded since the last call. Does nothing if the epoch is not newer, because nothing
-   * changes within an epoch.
-   * @param epoch the epoch of a committed head
+   * changes within an epoch. Rejects with StorageError "corrupt" if the store has other followed entries than the head
+   * states.
+   * @param head a committed head
    */
-  async follow(reader: Pick<StorageReader, "followedEntries">, epoch: number): Promise<void> {
-    if (epoch <= this.followed) return;
+  async follow(reader: Pick<StorageReader, "followedEntries">, head: FollowedHead): Promise<void> {
+    if (head.epoch <= this.followed) return;
+    const entries: (EntryBody & { seq: number })[] = [];
+    let { states, digest, next } = this;
     for (;;) {
-      const rows = await reader.followedEntries(this.next, PAGE);
-      for (const row of rows) this.apply(row);
-      if (rows.length < PAGE) break;
+      const rows = await reader.followedEntries(next, PAGE);
+      for (const row of rows) {
+        // Another process may have appended entries after this head.
+        if (row.seq >= head.size) break;
+        const entry = decodeFollowed(row);
+        states = applyEntry(states, entry);
+        digest = addFollowedEntry(digest, row.leaf_hash);
+        entries.push(entry);
+        next = row.seq + 1;
+      }
+      if (rows.length < PAGE || next !== (rows.at(-1)?.seq ?? 0) + 1) break;
     }
-    this.followed = Math.max(this.followed, epoch);
+    // A concurrent call may have followed a newer head.
+    if (head.epoch <= this.followed) return;
+    if (!equalBytes(digest, head.followed_digest)) throw hiddenEntriesError(head);
+    const isEnrolled = (entry: EntryBody): boolean => entry.type === "user" && hasEnrolled((entry as UserEntry).user);
+    this.hasPeople ||= entries.some(isEnrolled);
+    Object.assign(this, { states, digest, next, followed: head.epoch });
   }
 
   /** Returns the states as of the last commit that was followed. */
@@ -158,19 +179,29 @@ export class Directory {
     if (altered.length === 0) this.unaltered.set(row, recorded);
     return altered;
   }
+}
 
-  private apply({ seq, bytes, leaf_hash }: EntryRow): void {
-    if (seq < this.next) return;
-    if (!equalBytes(hashLeaf(bytes), leaf_hash))
-      throw new StorageError("corrupt", `entry ${seq} of the ledger was changed; run assent audit`);
-    const entry = decodeEntry<EntryBody>(bytes);
-    try {
-      this.states = this.states.after(entry);
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      throw new StorageError("corrupt", `entry ${seq} of the ledger is not valid: ${error.message}; run assent audit`);
-    }
-    if (entry.type === "user") this.hasPeople ||= hasEnrolled((entry as UserEntry).user);
-    this.next = seq + 1;
+function decodeFollowed({ seq, bytes, leaf_hash }: EntryRow): EntryBody & { seq: number } {
+  if (!equalBytes(hashLeaf(bytes), leaf_hash))
+    throw new StorageError("corrupt", `entry ${seq} of the ledger was changed; run assent audit`);
+  return decodeEntry<EntryBody & { seq: number }>(bytes);
+}
+
+function applyEntry(states: States, entry: EntryBody & { seq: number }): States {
+  try {
+    return states.after(entry);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new StorageError(
+      "corrupt",
+      `entry ${entry.seq} of the ledger is not valid: ${error.message}; run assent audit`,
+    );
   }
+}
+
+function hiddenEntriesError({ size }: FollowedHead): StorageError {
+  return new StorageError(
+    "corrupt",
+    `the entries about users, keys, agents, stops and other states are not those that the head (size ${size}) states: someone changed, hid or added one in the database. Restore a backup, or run assent audit`,
+  );
 }

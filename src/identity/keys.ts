@@ -60,13 +60,14 @@ export class KeyService implements Keys {
     const lately = confirmed && this.cachedEpoch >= this.newestEpoch ? this.cache.get(value) : undefined;
     if (lately !== undefined) return this.admit(lately);
     // Read the head first, so that the row is at least as new as the epoch.
-    const { epoch } = await this.options.head();
+    const head = await this.options.head();
+    const { epoch } = head;
     this.newestEpoch = epoch;
     if (epoch !== this.cachedEpoch || this.cache.size > CACHE_LIMIT) {
       this.cache = new Map();
       this.cachedEpoch = epoch;
     }
-    await this.options.directory.follow(this.options.storage, epoch);
+    await this.options.directory.follow(this.options.storage, head);
     let credential = this.cache.get(value);
     if (credential === undefined) {
       if (checkKeyFormat(value) === "mistyped") {
@@ -91,8 +92,9 @@ export class KeyService implements Keys {
    * its user was deactivated.
    */
   async refresh(credential: Credential): Promise<Credential | null> {
-    const { epoch } = await this.options.head();
-    await this.options.directory.follow(this.options.storage, epoch);
+    const head = await this.options.head();
+    const { epoch } = head;
+    await this.options.directory.follow(this.options.storage, head);
     if (credential.session !== undefined) return this.options.users.refresh(credential.session);
     if (credential.workload !== undefined) return this.refreshWorkload(credential, credential.workload);
     if (credential.epoch !== epoch) return this.readKey(credential.key.id, epoch);
@@ -159,8 +161,9 @@ export class KeyService implements Keys {
     bearer: Parameters<Keys["workload"]>[0],
     { claims, expires_at }: Pick<WorkloadIdentity, "claims" | "expires_at">,
   ): Promise<Credential | null> {
-    const { epoch } = await this.options.head();
-    await this.options.directory.follow(this.options.storage, epoch);
+    const head = await this.options.head();
+    const { epoch } = head;
+    await this.options.directory.follow(this.options.storage, head);
     if ("user_id" in bearer)
       return this.options.users.agentCredential(bearer.user_id, bearer.agent_id, {
         claims,

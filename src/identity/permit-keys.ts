@@ -85,7 +85,7 @@ interface PermitKeyOptions {
 export async function openPermitKeys(options: PermitKeyOptions): Promise<PermitKeyService> {
   const { config, storage, directory, log } = options;
   const files = keyFiles(config);
-  await directory.follow(storage, (await options.head()).epoch);
+  await directory.follow(storage, await options.head());
   const fault = storage.exclusive ? null : sharedFault(config);
   if (fault !== null) throw new VaultError(fault);
   // New key of an interrupted rotation. Its file has not replaced the file of the old key yet.
@@ -231,7 +231,7 @@ class PermitKeys implements PermitKeyService {
 
   private async follow(): Promise<void> {
     const { storage, directory } = this.options;
-    await directory.follow(storage, (await this.options.head()).epoch);
+    await directory.follow(storage, await this.options.head());
   }
 
   /** Returns all keys: the key that signs, then the other keys from newest to oldest. */

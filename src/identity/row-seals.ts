@@ -4,6 +4,7 @@ import type { Logger } from "../contract/host.ts";
 import { describeSealedRow, SEALED_MEMBERS, type RowSeals, type SealedTable } from "../contract/row-seals.ts";
 import type { LedgerHead } from "../contract/storage.ts";
 import { canonicalBytes } from "../domain/canonical.ts";
+import { NO_FOLLOWED_ENTRIES } from "../domain/followed-digest.ts";
 import { equalBytes, toHex, utf8 } from "../domain/hash.ts";
 import type { JsonValue } from "../domain/json.ts";
 import { EMPTY_ROOT } from "../domain/merkle.ts";
@@ -33,12 +34,20 @@ export function createRowSeals(vault: Pick<Vault, "mac">, log: Pick<Logger, "err
     return false;
   }
 
-  function sealHead({ size, root, policy_set, epoch }: Omit<LedgerHead, "seal">): string {
-    return toHex(vault.mac("ledger-head", canonicalBytes([size, toHex(root), policy_set, epoch])));
+  function sealHead({ size, root, policy_set, epoch, followed_digest }: Omit<LedgerHead, "seal">): string {
+    return toHex(
+      vault.mac("ledger-head", canonicalBytes([size, toHex(root), policy_set, epoch, toHex(followed_digest)])),
+    );
   }
 
   function isOwnHead(head: LedgerHead): boolean {
-    if (head.size === 0) return equalBytes(head.root, EMPTY_ROOT) && head.policy_set === null && head.epoch === 0;
+    if (head.size === 0)
+      return (
+        equalBytes(head.root, EMPTY_ROOT) &&
+        head.policy_set === null &&
+        head.epoch === 0 &&
+        equalBytes(head.followed_digest, NO_FOLLOWED_ENTRIES)
+      );
     try {
       return equalBytes(utf8(sealHead(head)), utf8(head.seal));
     } catch {

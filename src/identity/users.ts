@@ -56,11 +56,11 @@ export function createUserService(options: {
    */
   async function current(): Promise<{ snapshot: StatesReader; users: Users; epoch: number }> {
     const { directory } = options;
-    const { epoch } = await options.head();
-    await directory.follow(options.storage, epoch);
+    const head = await options.head();
+    await directory.follow(options.storage, head);
     const states = directory.current();
     const snapshot = { now: options.clock(), state: states.state.bind(states) };
-    return { snapshot, users: states.state(userState), epoch };
+    return { snapshot, users: states.state(userState), epoch: head.epoch };
   }
 
   function createCredential(user: User, session: VerifiedSession, snapshot: StatesReader): Credential {

@@ -84,7 +84,7 @@ export async function openIdentityServices(
     keys,
     agents,
     async states() {
-      await directory.follow(storage, (await head()).epoch);
+      await directory.follow(storage, await head());
       return directory.current();
     },
   };

@@ -169,7 +169,7 @@ function openServiceLedger(
     seals,
     entryFault: options.declared.entryFault,
     policies: (tx, digest) => policySets.within(tx, digest),
-    follow: (tx, { epoch }) => directory.follow(tx, epoch),
+    follow: (tx, head) => directory.follow(tx, head),
     confirm: (tx, credential, epoch, now) => keys.confirm(tx, credential, epoch, now),
     states: () => directory.current(),
     bars: options.declared.bars,

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { encodeEntry, type EntryBody } from "../../src/domain/entries.ts";
-import { appendToEdge, rootFromEdge } from "../../src/domain/merkle.ts";
+import { appendToEdge, hashLeaf, rootFromEdge } from "../../src/domain/merkle.ts";
 import { terminalChallenge } from "../../src/domain/terminal-code.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
 import { ENGINES, stopEngines, tableOf, type Engine } from "../support/engines.ts";
@@ -136,6 +136,33 @@ for (const engine of ENGINES)
         assert.equal(status, 503);
         assert.ok(service.logged.some((line) => line.includes("does not continue what this process committed")));
         assert.match((await faults()).join("\n"), /the ledger's head \(size \d+\) was not written by this service/);
+      }),
+    );
+
+    test(
+      "a service does not start on a store in which an entry about a stop or a key was hidden, changed or added",
+      forging(async (forged) => {
+        const { service, rows, set, submit } = forged;
+        await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "drill", tool: "pay" } });
+        assert.equal((await submit("pay")).body.status, "denied");
+        await service.runtime.stop();
+        const entries = await rows("entries");
+        const stop = entries.find(({ type }) => type === "stop") as RawRow;
+        const decision = entries.find(({ type }) => type === "decision") as RawRow;
+        const text = new TextDecoder().decode(stop["bytes"] as Uint8Array).replace('"pay"', '"say"');
+        const bytes = new TextEncoder().encode(text);
+        const changes: [RawRow, RawRow][] = [
+          [stop, { followed: 0 }],
+          [stop, { bytes, leaf_hash: hashLeaf(bytes) }],
+          [decision, { followed: 1 }],
+        ];
+        for (const [row, change] of changes) {
+          await set("entries", row, change);
+          await assert.rejects(service.restart(), /are not those that the head \(size \d+\) states/);
+          await set("entries", row, row);
+        }
+        await service.restart();
+        assert.equal((await submit("pay")).body.status, "denied");
       }),
     );
 

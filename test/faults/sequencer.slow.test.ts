@@ -275,6 +275,7 @@ describe("a head that another program changed to one of the same size halts the 
   const changes: [string, (head: LedgerHead) => Partial<LedgerHead>][] = [
     ["its right edge", ({ edge }) => ({ edge: edge.map((_, i) => new Uint8Array(32).fill(i)) })],
     ["its policy set", () => ({ policy_set: null })],
+    ["its digest of followed entries", () => ({ followed_digest: new Uint8Array(32) })],
     ["its epoch", ({ epoch }) => ({ epoch: epoch + 1 })],
   ];
   for (const [what, change] of changes) {

@@ -42,7 +42,7 @@ async function opened() {
       observeEntryTime: () => undefined,
     },
     states: () => directory.current(),
-    follow: (tx, { epoch }) => directory.follow(tx, epoch),
+    follow: (tx, head) => directory.follow(tx, head),
     entryFault: () => null,
   });
   return { storage, directory, ledger };
@@ -59,7 +59,7 @@ test("a job reads the state that earlier jobs of the batch recorded, and a faile
   assert.deepEqual(first, { status: "fulfilled", value: ["a"] });
   assert.deepEqual(second, { status: "fulfilled", value: ["a", "b"] });
   assert.match(String(twice.status === "rejected" && twice.reason), /written twice/);
-  await directory.follow(storage, (await storage.head()).epoch);
+  await directory.follow(storage, await storage.head());
   assert.deepEqual(directory.current().state(notes), ["a", "b"]);
   await ledger.close();
 });
@@ -70,7 +70,7 @@ test("an entry that a fold reads raises the epoch, and a process that starts lat
   await ledger.transact(async (tx) => tx.record(note("b")));
   assert.equal((await storage.head()).epoch, 2);
   const other = new Directory([notes]);
-  await other.follow(storage, 2);
+  await other.follow(storage, await storage.head());
   assert.deepEqual(other.current().state(notes), ["a", "b"]);
   await ledger.close();
 });
@@ -88,7 +88,7 @@ test("an entry that contradicts earlier entries stops a process that starts", as
     },
   };
   await assert.rejects(
-    new Directory([strict]).follow(storage, 1),
+    new Directory([strict]).follow(storage, await storage.head()),
     /entry 0 of the ledger is not valid: no notes are allowed/,
   );
   await ledger.close();

@@ -38,6 +38,11 @@ export interface LedgerHead {
   /** Increases with each change that invalidates caches, such as a change of a key or an agent. */
   epoch: number;
   /**
+   * Digest of all followed entries (domain/followed-digest.ts). Proves that a process which starts has read all of them,
+   * and no others.
+   */
+  followed_digest: Uint8Array;
+  /**
    * MAC over the other members, under a key that is derived from the service's secret. Empty if there are no entries.
    * Proves that a process of the service appended the entries, even if no checkpoint covers them yet.
    */

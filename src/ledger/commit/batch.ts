@@ -9,6 +9,7 @@ import type { AgentFacts, LedgerTransaction } from "../../contract/ledger.ts";
 import type { RowSeals } from "../../contract/row-seals.ts";
 import type { EntryRow, LedgerHead, StorageTransaction } from "../../contract/storage.ts";
 import { isCoreEntry, isPluginEntry, encodeEntry, type EntryBody } from "../../domain/entries.ts";
+import { addFollowedEntry } from "../../domain/followed-digest.ts";
 import { toHex } from "../../domain/hash.ts";
 import { appendToEdge, rootFromEdge } from "../../domain/merkle.ts";
 import { createSnapshot, type States } from "../states.ts";
@@ -124,6 +125,7 @@ class Batch {
   private edge: Uint8Array[];
   private policySet: string | null;
   private epoch: number;
+  private followedDigest: Uint8Array;
   /** Reads and writes of rows, which all jobs share. */
   private readonly store: ReturnType<typeof createJobTransaction>;
   private view: JobTransaction | null = null;
@@ -143,6 +145,7 @@ class Batch {
     this.edge = head.edge;
     this.policySet = head.policy_set;
     this.epoch = head.epoch;
+    this.followedDigest = head.followed_digest;
     this.states = context.states();
     this.store = createJobTransaction({
       tx,
@@ -251,6 +254,7 @@ class Batch {
     const followed = this.states.follows(entry.type);
     if (followed) {
       this.states = this.states.after({ ...entry, seq });
+      this.followedDigest = addFollowedEntry(this.followedDigest, leafHash);
       // Other processes read followed entries when the epoch changes.
       this.epoch += 1;
     }
@@ -277,6 +281,7 @@ class Batch {
       edge: this.edge,
       policy_set: this.policySet,
       epoch: this.epoch,
+      followed_digest: this.followedDigest,
     };
     // A head changes only with an entry (watchHead).
     return { ...head, seal: this.rows.length === 0 ? this.base.seal : this.context.seals.sealHead(head) };

@@ -37,7 +37,13 @@ export function canExtend(earlier: LedgerHead, head: LedgerHead): boolean {
 }
 
 export function isSameHead(a: LedgerHead, b: LedgerHead): boolean {
-  return a.size === b.size && equalBytes(a.root, b.root) && a.policy_set === b.policy_set && a.epoch === b.epoch;
+  return (
+    a.size === b.size &&
+    equalBytes(a.root, b.root) &&
+    a.policy_set === b.policy_set &&
+    a.epoch === b.epoch &&
+    equalBytes(a.followed_digest, b.followed_digest)
+  );
 }
 
 /** The history that this process has signed or read. Every later head must extend it. */

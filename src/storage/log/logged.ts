@@ -9,6 +9,7 @@ import {
   type StorageReader,
   type StorageTransaction,
 } from "../../contract/storage.ts";
+import { NO_FOLLOWED_ENTRIES } from "../../domain/followed-digest.ts";
 import { EMPTY_ROOT } from "../../domain/merkle.ts";
 import { createReads } from "./reads.ts";
 import {
@@ -134,7 +135,15 @@ class LoggedStore {
       for (const change of changes) this.apply(change);
       if (this.disk.head.get(SINGLE_ROW_KEY) === undefined) {
         if (readOnly) throw new StorageError("unavailable", "there is no store yet");
-        const head: LedgerHead = { size: 0, root: EMPTY_ROOT, edge: [], policy_set: null, epoch: 0, seal: "" };
+        const head: LedgerHead = {
+          size: 0,
+          root: EMPTY_ROOT,
+          edge: [],
+          policy_set: null,
+          epoch: 0,
+          followed_digest: NO_FOLLOWED_ENTRIES,
+          seal: "",
+        };
         await this.log.append([{ table: "head", key: SINGLE_ROW_KEY, row: head }]);
         this.disk.head.set(SINGLE_ROW_KEY, head);
       }

@@ -72,7 +72,7 @@ export function prepareStorageCopying(db: Kysely<Tables>) {
     head: prepare(
       db
         .updateTable("ledger_head")
-        .set(params<object>(["size", "root", "edge", "policy_set", "epoch", "seal"]))
+        .set(params<object>(["size", "root", "edge", "policy_set", "epoch", "followed_digest", "seal"]))
         .where("id", "=", sql.lit(1)),
     ),
     checkpoint: prepare(

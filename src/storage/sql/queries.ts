@@ -62,7 +62,7 @@ export function prepareReads(db: Kysely<Tables>, dialect: SqlDialect) {
     head: prepare(
       db
         .selectFrom("ledger_head")
-        .select(["size", "root", "edge", "policy_set", "epoch", "seal"])
+        .select(["size", "root", "edge", "policy_set", "epoch", "followed_digest", "seal"])
         .select(
           dialect.server === null
             ? []

@@ -37,6 +37,7 @@ export interface Tables {
     edge: Uint8Array;
     policy_set: string | null;
     epoch: number;
+    followed_digest: Uint8Array;
     seal: string;
   };
   /** One row with the id 1. The note is null until a checkpoint is stored. */

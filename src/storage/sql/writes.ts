@@ -31,7 +31,7 @@ export function prepareWrites(db: Kysely<Tables>, dialect: Pick<SqlDialect, "typ
     moveHead: prepare(
       db
         .updateTable("ledger_head")
-        .set(params<object>(["size", "root", "edge", "policy_set", "epoch", "seal"]))
+        .set(params<object>(["size", "root", "edge", "policy_set", "epoch", "followed_digest", "seal"]))
         .where("id", "=", sql.lit(1))
         .where("size", "=", param("old_size"))
         .where("epoch", "<=", param("epoch")),

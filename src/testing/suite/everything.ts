@@ -1,5 +1,6 @@
 /** Writes a row of every kind, and reads with every method. */
 import type { StorageReader, StorageTransaction } from "../../contract/storage.ts";
+import { NO_FOLLOWED_ENTRIES } from "../../domain/followed-digest.ts";
 import { EMPTY_ROOT } from "../../domain/merkle.ts";
 import {
   actionRow,
@@ -127,7 +128,15 @@ export async function readEverything(reader: StorageReader): Promise<Everything>
 
 /** Results of `readEverything` for an empty store. */
 export const EMPTY_STORE: Everything = {
-  head: { size: 0, root: EMPTY_ROOT, edge: [], policy_set: null, epoch: 0, seal: "" },
+  head: {
+    size: 0,
+    root: EMPTY_ROOT,
+    edge: [],
+    policy_set: null,
+    epoch: 0,
+    followed_digest: NO_FOLLOWED_ENTRIES,
+    seal: "",
+  },
   checkpoint: null,
   entries: [],
   entryByHash: null,

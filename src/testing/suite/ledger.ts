@@ -126,6 +126,7 @@ function appendCases(test: DefineCase): void {
       edge: [leafHashOfText("a"), leafHashOfText("b"), leafHashOfText("c")],
       policy_set: policySetRow(1).digest,
       epoch: 4,
+      followed_digest: leafHashOfText("f"),
       seal: "a seal",
     };
     await storage.write(async (tx) => {

@@ -20,6 +20,7 @@ import {
   type StorageTransaction,
   type TileRow,
 } from "../../contract/storage.ts";
+import { NO_FOLLOWED_ENTRIES } from "../../domain/followed-digest.ts";
 import { hashLeaf } from "../../domain/merkle.ts";
 
 /** 2026-01-01T00:00:00Z. The times of rows are relative to it. */
@@ -72,6 +73,7 @@ export function headRow(size: number, over: Partial<LedgerHead> = {}): LedgerHea
     edge: size === 0 ? [] : [leafHashOfText(`edge ${size}`)],
     policy_set: null,
     epoch: 0,
+    followed_digest: size === 0 ? NO_FOLLOWED_ENTRIES : leafHashOfText(`followed ${size}`),
     seal: size === 0 ? "" : `seal ${size}`,
     ...over,
   };

@@ -1,4 +1,6 @@
 /** The first migration: the whole schema of 0.1.0. */
+import { NO_FOLLOWED_ENTRIES } from "../../../domain/followed-digest.ts";
+import { toHex } from "../../../domain/hash.ts";
 import type { SqlDialect } from "../dialect.ts";
 import { createTable, type Table } from "./table.ts";
 
@@ -50,6 +52,7 @@ const LEDGER: Readonly<Record<string, Table>> = {
       edge: "bytes",
       policy_set: "text?",
       epoch: "integer",
+      followed_digest: "bytes",
       seal: "text",
     },
     primaryKey: ["id"],
@@ -390,7 +393,7 @@ export function initialSchema(dialect: SqlDialect): string[] {
   const guarded = Object.keys(TABLES).filter((name) => TABLES[name]?.unguarded !== true);
   return [
     ...Object.entries(TABLES).flatMap(([name, table]) => createTable(name, table, dialect)),
-    `insert into ledger_head (id, size, root, edge, epoch, seal) values (1, 0, ${dialect.types.bytesLiteral(EMPTY_ROOT)}, ${dialect.types.bytesLiteral("")}, 0, '')`,
+    `insert into ledger_head (id, size, root, edge, epoch, followed_digest, seal) values (1, 0, ${dialect.types.bytesLiteral(EMPTY_ROOT)}, ${dialect.types.bytesLiteral("")}, 0, ${dialect.types.bytesLiteral(toHex(NO_FOLLOWED_ENTRIES))}, '')`,
     "insert into checkpoint (id, size) values (1, 0)",
     "insert into sums_state (id, folded) values (1, -1)",
     "insert into liveness (id, pings) values (1, 0)",
