@@ -291,6 +291,8 @@ export {
 } from "./domain/suggested-rules.ts";
 
 // Keys and agents
+export { assertAgentUnaltered } from "./identity/agents.ts";
+export { registeredAgentState, type RegisteredAgent } from "./domain/registered-agents.ts";
 export { SCOPE_PRESETS, type ScopePreset, canCreateApprovers, hasScope } from "./domain/scopes.ts";
 export { buildGrantEndEntry, buildKeyEntry, buildSuggestedRuleEntry, toPolicyChange } from "./domain/change-entries.ts";
 export {

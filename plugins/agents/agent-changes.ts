@@ -1,6 +1,7 @@
 /** Changes agents over the API. Each change is a compare-and-set in the ledger transaction that records its entry. */
 import {
   type AgentEntry,
+  assertAgentUnaltered,
   buildGrantEndEntry,
   canonicalText,
   confirmCredential,
@@ -14,6 +15,7 @@ import {
   type JsonValue,
   type LedgerTransaction,
   recordCreatedResource,
+  registeredAgentState,
   sha256Hex,
   toActor,
   utf8,
@@ -42,18 +44,15 @@ export function registerAgent(
     const earlier = await findCreatedResource(tx, caller, call);
     const existing = await tx.agent(earlier ?? agentBody.id);
     if (earlier !== null && existing !== null) return { row: existing, replayed: true };
-    if (existing !== null)
+    // Ignore case when comparing names, so that one agent has one registration.
+    const taken = tx.state(registeredAgentState).get(foldName(agentBody.id))?.id ?? existing?.id;
+    if (taken !== undefined)
       throw new Refusal(
         "AGENT_ID_TAKEN",
-        `the agent "${agentBody.id}" is registered; change it with PATCH /v1/agents/${encodeURIComponent(agentBody.id)}`,
+        taken === agentBody.id
+          ? `the agent "${taken}" is registered; change it with PATCH /v1/agents/${encodeURIComponent(taken)}`
+          : `the agent "${agentBody.id}" is registered as "${taken}"; names are compared without regard to case`,
       );
-    // Ignore case when comparing names, so that one agent has one registration.
-    for (const id of [foldName(agentBody.id), ...host.agents.registeredIds(agentBody.id)])
-      if ((await tx.agent(id)) !== null)
-        throw new Refusal(
-          "AGENT_ID_TAKEN",
-          `the agent "${agentBody.id}" is registered as "${id}"; names are compared without regard to case`,
-        );
     const row: AgentRow = {
       id: agentBody.id,
       name: agentBody.name ?? agentBody.id,
@@ -102,6 +101,7 @@ async function change(
   const caller = await confirmWriter(tx, credential);
   const before = await tx.agent(params.id);
   if (before === null) throw agentNotFound(params.id);
+  assertAgentUnaltered(tx, before);
   assertIfMatch(headers, agentEtag(before));
   const planned = plan(before, tx.now);
   if (planned === null) return { row: before, caller };

@@ -1,12 +1,11 @@
 /**
  * Keys, users and agents as the ledger records them, and the states that plugins fold from the ledger. The tables are
- * only a cache, which anyone with write access to the database can change. Therefore each write first compares the
- * key's owner and rights with this directory.
+ * only a cache, which anyone with write access to the database can change. Therefore each request compares the key's
+ * owner and rights with this directory.
  */
 import { StorageError, type EntryRow, type KeyRow, type LedgerHead, type StorageReader } from "../contract/storage.ts";
 import {
   decodeEntry,
-  type AgentEntry,
   type ApiKeyEntry,
   type EntryBody,
   type PermitKeyEntry,
@@ -16,8 +15,8 @@ import type { Fold } from "../domain/fold.ts";
 import { addFollowedEntry, NO_FOLLOWED_ENTRIES } from "../domain/followed-digest.ts";
 import { equalBytes } from "../domain/hash.ts";
 import { hashLeaf } from "../domain/merkle.ts";
-import { foldName } from "../domain/names.ts";
 import { PersistentMap } from "../domain/persistent-map.ts";
+import { registeredAgentState } from "../domain/registered-agents.ts";
 import type { RecordedKey } from "../domain/vote-people.ts";
 import { userOfPrincipal } from "../domain/principals.ts";
 import { parseRfc3339 } from "../domain/time.ts";
@@ -49,20 +48,6 @@ const keyState: Fold<PersistentMap<string, RecordedKey>> = {
   },
 };
 
-/** For each case-folded agent name, the registered ids that are spelled differently. */
-const agentSpellingState: Fold<PersistentMap<string, readonly string[]>> = {
-  name: "agent_spellings",
-  initial: PersistentMap.of(),
-  on: {
-    agent(spellings, { change, agent }: AgentEntry) {
-      const id = agent["id"] as string;
-      const name = foldName(id);
-      if (change !== "registered" || name === id) return spellings;
-      return spellings.with(name, [...(spellings.get(name) ?? []), id]);
-    },
-  },
-};
-
 const permitKeyState: Fold<readonly RecordedPermitKey[]> = {
   name: "permit_keys",
   initial: [],
@@ -75,7 +60,7 @@ const permitKeyState: Fold<readonly RecordedPermitKey[]> = {
 };
 
 /** The folds that the directory needs. Plugins declare others. */
-export const DIRECTORY_FOLDS = [keyState, agentSpellingState, userState, permitKeyState] as const;
+export const DIRECTORY_FOLDS = [keyState, registeredAgentState, userState, permitKeyState] as const;
 
 type FollowedHead = Pick<LedgerHead, "size" | "epoch" | "followed_digest">;
 
@@ -156,11 +141,6 @@ export class Directory {
   /** Returns the recorded keys that sign permits, in order. */
   permitKeys(): readonly RecordedPermitKey[] {
     return this.states.state(permitKeyState);
-  }
-
-  /** Returns the registered agent ids that equal this name after case folding, except the case-folded name itself. */
-  spellings(folded: string): readonly string[] {
-    return this.states.state(agentSpellingState).get(folded) ?? [];
   }
 
   /** Returns the names of the columns in which the row differs from the ledger. */

@@ -79,7 +79,7 @@ export class KeyService implements Keys {
       }
       const digest = sha256(utf8(value));
       const hash = toHex(digest);
-      const row = await this.options.storage.keyByHash(hash);
+      const row = await this.assertRecorded(await this.options.storage.keyByHash(hash));
       if (row === null || !equalBytes(fromHex(row.hash), digest)) return null;
       credential = toCredential(row, epoch, this.options.groups, this.inheritedRights(row));
       if (this.cachedEpoch === epoch) this.cache.set(value, credential);
@@ -115,17 +115,35 @@ export class KeyService implements Keys {
     let altered = this.options.directory.altered(current.key);
     // The row in the store may have changed, so also verify the row that authenticated the request.
     if (altered.length === 0 && current !== credential) altered = this.options.directory.altered(credential.key);
-    if (altered.length > 0) {
-      this.options.log.error("a key in the store differs from the ledger; run assent audit", {
-        key: current.key.id,
-        altered: altered.join(", "),
-      });
-      throw new Refusal(
-        "KEY_ALTERED",
-        `the key ${current.key.id} in the store is not the one in the ledger (${altered.join(", ")}); nothing was done, and the operator has to look at the store with assent audit`,
-      );
-    }
+    if (altered.length > 0) throw this.alteredRefusal(current.key, altered);
     return current;
+  }
+
+  /**
+   * Returns the row if it matches the ledger, and null if there is none. Reads a row again that may be newer than the
+   * entries that this process has read. Throws KEY_ALTERED.
+   */
+  private async assertRecorded(row: KeyRow | null): Promise<KeyRow | null> {
+    const { directory, storage, head } = this.options;
+    if (row === null || directory.altered(row).length === 0) return row;
+    await directory.follow(storage, await head());
+    const current = await storage.key(row.id);
+    if (current === null) return null;
+    const altered = directory.altered(current);
+    if (altered.length > 0) throw this.alteredRefusal(current, altered);
+    return current;
+  }
+
+  private alteredRefusal({ id }: KeyRow, altered: readonly string[]): Refusal {
+    const columns = altered.join(", ");
+    this.options.log.error("a key in the store differs from the ledger; run assent audit", {
+      key: id,
+      altered: columns,
+    });
+    return new Refusal(
+      "KEY_ALTERED",
+      `the key ${id} in the store is not the one in the ledger (${columns}); nothing was done, and the operator has to look at the store with assent audit`,
+    );
   }
 
   recordedKey(id: string): RecordedKey | null {
@@ -195,7 +213,7 @@ export class KeyService implements Keys {
 
   /** Reads the key again. Returns null if it does not exist, was revoked or has expired. */
   private async readKey(id: string, epoch: number): Promise<Credential | null> {
-    const row = await this.options.storage.key(id);
+    const row = await this.assertRecorded(await this.options.storage.key(id));
     if (row === null || !this.isLive(row, this.options.clock())) return null;
     return toCredential(row, epoch, this.options.groups, this.inheritedRights(row));
   }

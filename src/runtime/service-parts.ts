@@ -174,6 +174,6 @@ function openServiceLedger(
     states: () => directory.current(),
     bars: options.declared.bars,
     confirmUser: users.confirm,
-    agentFacts: (tx, agentId, epoch, committed) => agents.within(tx, agentId, epoch, committed),
+    agentFacts: (...args) => agents.within(...args),
   });
 }

@@ -12,7 +12,7 @@ import { ENGINES, stopEngines, tableOf, type Engine } from "../support/engines.t
 import { testNotifier, type TestNotifier } from "../support/notifier.ts";
 import { invite, PAGE, startPeople, type Person } from "../support/people.ts";
 import type { RawRow, RawStore } from "../support/raw-store.ts";
-import { type Answer, person, type Service } from "../support/service.ts";
+import { type Answer, makeKey, person, type Service } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 const POLICY = `policy: ask
@@ -163,6 +163,68 @@ for (const engine of ENGINES)
         }
         await service.restart();
         assert.equal((await submit("pay")).body.status, "denied");
+      }),
+    );
+
+    test(
+      "the row of an agent that was changed, removed or put back decides nothing",
+      forging(async (forged) => {
+        const { service, rows, set, insert, remove, submit } = forged;
+        const admin = (method: string, path: string, body: object): Promise<Answer> =>
+          service.call(method, path, { key: service.admin, body });
+        await admin("POST", "/v1/agents", { id: "bot", metadata: { tier: "low" } });
+        const [early] = (await rows("agents")) as [RawRow];
+        assert.equal((await submit("pay")).body.status, "allowed");
+        await admin("PATCH", "/v1/agents/bot", { allowed_tools: ["ask"] });
+        await admin("POST", "/v1/agents/bot/suspend", {});
+        const [row] = (await rows("agents")) as [RawRow];
+        const forgeries: (() => Promise<void>)[] = [
+          () => set("agents", row, { suspended_at: null }),
+          () => set("agents", row, { allowed_tools: null, suspended_at: null }),
+          () => set("agents", row, { ...early }),
+          () => set("agents", row, { metadata: '{"tier":"high"}' }),
+          () => remove("agents", row),
+        ];
+        for (const forge of forgeries) {
+          await forge();
+          await service.restart();
+          const { status, body } = await submit("pay");
+          assert.ok(status === 409 ? body.code === "STORE_ALTERED" : body.status === "denied", JSON.stringify(body));
+          const patch = await admin("PATCH", "/v1/agents/bot", { description: "changed" });
+          assert.ok(["STORE_ALTERED", "AGENT_NOT_FOUND"].includes(patch.body.code), JSON.stringify(patch.body));
+          const again = await admin("POST", "/v1/agents", { id: "bot" });
+          assert.equal(again.body.code, "AGENT_ID_TAKEN");
+          await remove("agents", row);
+          await insert("agents", row);
+        }
+        await service.restart();
+        assert.match((await submit("pay")).body.reason, /suspended/);
+      }),
+    );
+
+    test(
+      "a key whose row was changed, and a key that no entry created, read nothing",
+      forging(async ({ service, rows, insert, remove }) => {
+        const { key } = await makeKey(service, { name: "reader", scopes: ["actions:read"] });
+        const row = (await rows("api_keys", ({ name }) => name === "reader"))[0] as RawRow;
+        const read = async (): Promise<string> => (await service.call("GET", "/v1/api-keys", { key })).body.code;
+        assert.equal(await read(), undefined);
+        const admin = (await rows("api_keys", ({ name }) => name !== "reader"))[0] as RawRow;
+        const { hash, id } = row as { hash: string; id: string };
+        const forgeries: RawRow[] = [
+          { ...row, scopes: '["keys:manage"]' },
+          { ...row, created_by: null },
+          { ...admin, id, hash },
+          { ...admin, id: `${id.slice(0, -1)}x`, hash },
+        ];
+        let stored = row;
+        for (const forged of forgeries) {
+          await remove("api_keys", stored);
+          await insert("api_keys", forged);
+          stored = forged;
+          await service.restart();
+          assert.equal(await read(), "KEY_ALTERED");
+        }
       }),
     );
 

@@ -4,11 +4,12 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
 import { StorageError, type Storage } from "../../src/contract/storage.ts";
+import type { EntryBody } from "../../src/domain/entries.ts";
+import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
 import { createAgentService } from "../../src/identity/agents.ts";
 import { Directory } from "../../src/identity/directory.ts";
 import { type OpenLedger } from "../../src/ledger/index.ts";
 import { States } from "../../src/ledger/states.ts";
-import { agentRow } from "../../src/testing/suite/rows.ts";
 import { storeFolder } from "../faults/children/spawn.ts";
 import { entry, openLedgerOn } from "../support/ledger.ts";
 
@@ -71,7 +72,6 @@ test("a job that moves the head without a record fails alone", async () => {
 test("an agent's changes by a failed job are not cached", async () => {
   const storage = sqliteStorage({ path: join(folder, `${++stores}`, "assent.db") });
   await storage.open();
-  await storage.write((tx) => tx.insertAgent(agentRow(1)));
   const directory = new Directory([]);
   const agents = createAgentService({
     storage,
@@ -82,11 +82,22 @@ test("an agent's changes by a failed job are not cached", async () => {
     groups: { of: () => [] },
   });
   const ledger = await openLedgerOn(storage, {
-    agentFacts: (tx, id, epoch, committed) => agents.within(tx, id, epoch, committed),
+    agentFacts: (...args) => agents.within(...args),
+    states: () => directory.current(),
+    follow: (tx, head) => directory.follow(tx, head),
   });
+  const change = (kind: "registered" | "suspended"): EntryBody => ({
+    type: "agent",
+    v: 1,
+    at: "2026-01-01T00:00:00.000Z",
+    by: null,
+    change: kind,
+    agent: { id: "agent-1", metadata: sha256Hex(utf8("{}")), suspended: kind === "suspended", allowed_tools: null },
+  });
+  await ledger.transact(async (tx) => tx.record(change("registered")));
   await assert.rejects(
     ledger.transact(async (tx) => {
-      await tx.updateAgent("agent-1", 1, { suspended_at: 1, updated_at: 1 });
+      tx.record(change("suspended"));
       assert.equal((await tx.agentFacts("agent-1")).agent?.suspended, true, "inside it is");
       throw new Error("lost");
     }),

@@ -39,10 +39,16 @@ export interface BatchContext {
   policies(tx: StorageTransaction, digest: string | null): Promise<ActivePolicies>;
   confirm(tx: StorageTransaction, credential: Credential, epoch: number, now: number): Promise<Credential>;
   /**
-   * Reads the agent's facts. `committed` is false if this batch has changed the epoch or an agent, because uncommitted
-   * facts must not be cached.
+   * Reads the agent's facts. `committed` is false if this batch has changed the epoch, because uncommitted facts must
+   * not be cached.
    */
-  agentFacts(tx: StorageTransaction, agentId: string, epoch: number, committed: boolean): Promise<AgentFacts>;
+  agentFacts(
+    tx: StorageTransaction,
+    agentId: string,
+    states: States,
+    epoch: number,
+    committed: boolean,
+  ): Promise<AgentFacts>;
   /** Returns the states as of the head that the batch starts from. */
   states(): States;
   bars: Bars;
@@ -132,11 +138,6 @@ class Batch {
   private sealed = false;
   private states: States;
   private prefetched: PrefetchedRows | null = null;
-  /**
-   * Whether a job of this batch has changed an agent. Agent facts that are read after that are uncommitted, so they
-   * must not be cached, even if the epoch is the same.
-   */
-  private agentsChanged = false;
 
   constructor(tx: StorageTransaction, head: LedgerHead, context: BatchContext) {
     this.tx = tx;
@@ -152,9 +153,6 @@ class Batch {
       entries: createBatchReads(tx, head.size, this.rows, (id) => (this.prefetched ?? tx).entriesOfAction(id)),
       prefetched: () => this.prefetched,
       wrote: () => this.move(),
-      agentChanges: () => {
-        this.agentsChanged = true;
-      },
     });
   }
 
@@ -220,8 +218,7 @@ class Batch {
         (credential.session ?? credential.workload?.user_id ?? null) === null
           ? context.confirm(tx, credential, this.epoch, context.now)
           : context.confirmUser(this.view ?? (await this.makeView()), credential, this.epoch),
-      agentFacts: (agentId) =>
-        context.agentFacts(tx, agentId, this.epoch, !this.agentsChanged && this.epoch === this.base.epoch),
+      agentFacts: (agentId) => context.agentFacts(tx, agentId, this.states, this.epoch, this.epoch === this.base.epoch),
       expectChange: (write) => {
         // Prevent an unhandled rejection: the write may fail before it is awaited, and after the batch has ended it is
         // not awaited at all.

@@ -31,8 +31,6 @@ interface JobTransactionOptions {
   prefetched(): PrefetchedRows | null;
   /** Called before each write. */
   wrote(): void;
-  /** Called before an agent's row changes. */
-  agentChanges(): void;
 }
 
 /** Returns the members of the store's transaction that jobs may use. */
@@ -150,7 +148,7 @@ function actionWritesOf({ tx, prefetched, wrote }: JobTransactionOptions) {
 }
 
 /** Writes of keys, agents and policies. */
-function registryWritesOf({ tx, prefetched, wrote, agentChanges }: JobTransactionOptions) {
+function registryWritesOf({ tx, prefetched, wrote }: JobTransactionOptions) {
   return {
     insertKey(...args) {
       wrote();
@@ -168,12 +166,10 @@ function registryWritesOf({ tx, prefetched, wrote, agentChanges }: JobTransactio
     },
     insertAgent(...args) {
       wrote();
-      agentChanges();
       return tx.insertAgent(...args);
     },
     updateAgent(...args) {
       wrote();
-      agentChanges();
       return tx.updateAgent(...args);
     },
     insertPolicy(...args) {
