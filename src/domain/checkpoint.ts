@@ -1,5 +1,6 @@
 /** C2SP signed notes and tlog checkpoints. All base64 is standard, padded and canonical. */
 import { concatBytes, equalBytes, fromBase64, fromHex, sha256, toBase64, toHex, utf8 } from "./hash.ts";
+import { isSmallOrderKey } from "./small-order-keys.ts";
 
 export type VerifySignature = (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array) => boolean;
 
@@ -81,6 +82,7 @@ export function parseVkey(text: string, type = ED25519): VerifierKey {
   if (key.length !== 33 || key[0] !== type)
     return bad(type === ED25519 ? "its key is not Ed25519" : `its key is not of the signature type ${type}`);
   const publicKey = key.slice(1);
+  if (isSmallOrderKey(publicKey)) return bad("anyone can sign for its key");
   const id = fromHex(hex);
   if (!equalBytes(id, computeKeyId(name, type, publicKey))) return bad("its id does not belong to its name and key");
   return { name, id, publicKey };

@@ -1,5 +1,6 @@
 /** Public keys of passkeys: COSE keys (RFC 9052) for ES256, EdDSA with Ed25519, and RS256. */
-import { fromBase64Url, toBase64Url, toHex } from "./hash.ts";
+import { fromBase64Url, toBase64Url } from "./hash.ts";
+import { isSmallOrderKey } from "./small-order-keys.ts";
 
 type CoseMap = Map<number, number | Uint8Array>;
 
@@ -41,26 +42,11 @@ function assertRsaKey(n: string, e: string): void {
     throw new RangeError("the modulus of the RSA key is even, or shorter than 2048 bits");
 }
 
-/**
- * The points of small order on Ed25519, without the sign bit, in hex. With such a key, one signature can be valid for
- * many messages.
- */
-const SMALL_ORDER = [
-  "00".repeat(32),
-  `01${"00".repeat(31)}`,
-  "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
-  "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
-  `ec${"ff".repeat(30)}7f`,
-  `ed${"ff".repeat(30)}7f`,
-  `ee${"ff".repeat(30)}7f`,
-];
-
 /** Throws RangeError for a key of small order. */
 function assertEd25519Key(x: string): void {
-  const point = fromBase64Url(x).slice();
+  const point = fromBase64Url(x);
   if (point.length !== 32) throw new RangeError("the Ed25519 key does not have 32 bytes");
-  point[31] = (point[31] as number) & 0x7f;
-  if (SMALL_ORDER.includes(toHex(point))) throw new RangeError("the Ed25519 key is a point of small order");
+  if (isSmallOrderKey(point)) throw new RangeError("the Ed25519 key is a point of small order");
 }
 
 function bytes(map: CoseMap, label: number): string {

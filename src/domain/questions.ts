@@ -90,7 +90,7 @@ export function matchesRecordedQuestions(recorded: readonly RecordedQuestion[], 
  * Returns the digest of the questions and answers that votes contain: SHA-256 of `assent-questions/1`, a line feed and
  * the canonical JSON of `[[question, answer], …]` with the commitments. Null if there are no questions.
  */
-export function questionsDigest(questions: readonly RecordedQuestion[]): string | null {
+export function questionsDigest(questions: readonly Pick<RecordedQuestion, "question" | "answer">[]): string | null {
   if (questions.length === 0) return null;
   const pairs = questions.map(({ question, answer }) => [question, answer]);
   return sha256Hex(utf8(`assent-questions/1\n${canonicalText(pairs)}`));

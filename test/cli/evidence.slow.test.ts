@@ -4,10 +4,11 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { eraseActionParts } from "../../plugins/actions/erase-actions.ts";
-import { EXIT_CODES } from "../../src/cli/command.ts";
+import { CommandError, EXIT_CODES } from "../../src/cli/command.ts";
 import type { PackFile } from "../../src/cli/evidence/page/read-lines.ts";
 import { verifyEntries } from "../../src/cli/evidence/page/verify-entries.ts";
-import { verifyPack } from "../../src/cli/evidence/page/verify-pack.ts";
+import { type PackReport, verifyPack } from "../../src/cli/evidence/page/verify-pack.ts";
+import { verifyProofText } from "../../src/cli/verify.ts";
 import { formatCosignature, formatWitnessVkey } from "../../src/domain/cosignature.ts";
 import { COVERAGE_ENTRY } from "../../src/domain/effects/coverage-statement.ts";
 import { ENTRY_TYPES } from "../../src/domain/entries.ts";
@@ -28,13 +29,14 @@ rules:
     reason: Refunds need a person
     approval: { signature: passkey, preview: "Refund {params.amount} to {params.customer}" }
   - { name: asked, tool: mail, effect: require_approval, obligations: { set: { params.to: desk@example.com } } }
+  - { name: twice, tool: pay, effect: require_approval, approval: { quorum: 2, editable: [params.amount] } }
   - { name: rest, tool: "*", effect: allow }
 `;
 
 type People = Awaited<ReturnType<typeof startPeople>>;
 let service: People;
 let packs = 0;
-const ids = { signed: "", asked: "", erased: "", allowed: "" };
+const ids = { signed: "", asked: "", erased: "", allowed: "", changed: "" };
 let agentKey = "";
 let window: string[] = [];
 
@@ -75,10 +77,22 @@ before(async () => {
   );
   const erasure = { key: service.admin, body: { reason: "request 7" } };
   assert.equal((await service.call("POST", `/v1/actions/${ids.erased}/erase`, erasure)).status, 200);
+  // Approved in the window, and changed after it.
+  ids.changed = await submit("pay", { amount: 700 });
+  const change = async (amount: number, by: string): Promise<void> => {
+    const { body } = await service.call("GET", `/v1/actions/${ids.changed}`, { key: by });
+    const edit = { token: body.approval_token, changes: { "params.amount": amount }, reason: "less" };
+    const changed = await service.call("POST", `/v1/actions/${ids.changed}/edit`, { key: by, body: edit });
+    assert.equal(changed.status, 200, JSON.stringify(changed.body));
+  };
+  await addUser(service, { name: "Ivy" });
+  const ivy = await makeKey(service, { name: "ivys key", owner: "Ivy", preset: "approver" });
+  await approve(service, ids.changed, desk.key);
   await service.call("POST", "/v1/stop", { key: service.admin, body: { reason: "drill", tool: "nothing" } });
   service.clock.now += 60_000;
   window = ["--from", from, "--to", new Date(Date.now() + service.clock.now - 1000).toISOString()];
   // After the window.
+  await change(600, ivy.key);
   await submit("search", { q: "later" });
   await waitForSignature(service);
   writeFileSync(join(service.folder, "evidence.yaml"), `data: ${service.folder}\n`);
@@ -133,15 +147,15 @@ test("says who approved, on what grounds, and what they saw", async () => {
   const report = await verify(read(folder));
   assert.deepEqual(report.faults, []);
   assert.equal(report.isWindowOpen, false);
-  assert.deepEqual(report.counts, { ...report.counts, actions: 5, erased: 1, signedVotes: 1 });
+  assert.deepEqual(report.counts, { ...report.counts, actions: 6, erased: 1, signedVotes: 1 });
   const vote = report.votes.find(({ action }) => action.id === ids.signed);
   assert.deepEqual(
-    [vote?.name, vote?.verdict, vote?.comment, vote?.isSigned, vote?.decision?.reason, vote?.decision?.rule],
+    [vote?.name?.text, vote?.verdict, vote?.comment, vote?.isSigned, vote?.decision?.reason, vote?.decision?.rule],
     ["Grace", "approve", "Checked the ticket", true, "Refunds need a person", "signed"],
   );
   assert.deepEqual(vote?.seen, {
     preview: 'Refund 500 to "cus_1"',
-    isPreviewSigned: true,
+    isPreviewMissing: false,
     params: { amount: 500, customer: "cus_1" },
     context: { ticket: "T-1" },
     questions: [{ question: "Why so much?", answer: null }],
@@ -151,6 +165,13 @@ test("says who approved, on what grounds, and what they saw", async () => {
   const { vkey } = report;
   assert.deepEqual((await verify(read(folder), vkey)).faults, []);
   assert.match((await verify(read(folder), "other+00000000+AAAA")).faults.join(), /is not a key of this log/);
+});
+
+test("a request that was changed after the window is the one that approvers saw in it", async () => {
+  const { faults, votes } = await verify(read((await write()).folder));
+  assert.deepEqual(faults, []);
+  const vote = votes.find(({ action }) => action.id === ids.changed);
+  assert.deepEqual([vote?.seen?.params, vote?.action.outcome], [{ amount: 700 }, "pending_approval"]);
 });
 
 test("has policies with their digests, people, controls and erased actions", async () => {
@@ -367,10 +388,128 @@ test("a forged window, an invented policy set and contents that no entry commits
     ).faults.join(),
     /its result was changed/,
   );
-  // A pack may lack a change that was replaced. Then it must not pass the submitted request off as what someone saw.
-  const { votes, faults } = await forge("actions.jsonl", alter(ids.asked, { effective: null }));
-  assert.deepEqual(faults, []);
-  assert.equal(votes.find(({ action }) => action.id === ids.asked)?.seen, null);
+  const { faults } = await forge("actions.jsonl", alter(ids.asked, { effective: null }));
+  assert.match(faults.join(), /its changed request is missing/);
+});
+
+type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+
+/** Yields copies of a JSON value, each with one value changed, one member removed, or one member added. */
+function* mutate(value: Json): Generator<{ at: string; changed: Json }> {
+  if (value !== null) yield { at: " null", changed: null };
+  if (typeof value !== "object" || value === null) {
+    const other = { string: `${String(value)}x`, number: Number(value) + 1, boolean: value !== true };
+    yield { at: " changed", changed: other[typeof value as keyof typeof other] ?? "x" };
+    return;
+  }
+  if (Array.isArray(value)) {
+    for (const [i, item] of value.entries()) {
+      yield { at: `.${i} removed`, changed: value.toSpliced(i, 1) };
+      for (const { at, changed } of mutate(item)) yield { at: `.${i}${at}`, changed: value.with(i, changed) };
+    }
+    if (value.length > 0) yield { at: " doubled", changed: [...value, value.at(-1) as Json] };
+    return;
+  }
+  for (const [name, item] of Object.entries(value)) {
+    const { [name]: _, ...rest } = value;
+    yield { at: `.${name} removed`, changed: rest };
+    for (const { at, changed } of mutate(item)) yield { at: `.${name}${at}`, changed: { ...value, [name]: changed } };
+  }
+  yield { at: " with a member", changed: { ...value, added: "x" } };
+}
+
+/** Returns what the page displays as checked. */
+function displayed({
+  manifest,
+  counts,
+  vkey,
+  votes,
+  policySets,
+  byType,
+  isWindowOpen,
+  witnesses,
+}: PackReport): unknown {
+  return {
+    window: [manifest?.origin, manifest?.from, manifest?.to],
+    counts,
+    vkey,
+    isWindowOpen,
+    witnesses: witnesses.filter(({ isKnown }) => isKnown),
+    votes: votes.map((vote) => ({
+      ...vote,
+      name: null,
+      decision: vote.decision?.isChecked === true ? vote.decision : null,
+    })),
+    policySets: policySets
+      .map(({ digest, document }) => ({ digest, document }))
+      .sort((a, b) => (a.digest < b.digest ? -1 : 1)),
+    byType: [...byType].sort(),
+  };
+}
+
+test("changing, removing or adding any displayed member is found, or the page marks the member as not checked", async () => {
+  const { folder } = await write();
+  const original = read(folder);
+  const expected = displayed(await verify(original));
+  const isDisplayedAlike = async (what: string, name: string, text: string): Promise<void> => {
+    const files = new Map([...original, [name, Buffer.from(text)]]);
+    const report = await verify(restate(files));
+    if (report.faults.length === 0) assert.deepEqual(displayed(report), expected, `${what} is not found`);
+  };
+  for (const name of ["actions.jsonl", "policies.jsonl"]) {
+    const lines = String(original.get(name)).trimEnd().split("\n");
+    for (const [i, line] of lines.entries())
+      for (const { at, changed } of mutate(JSON.parse(line) as Json))
+        await isDisplayedAlike(`${name} ${i}${at}`, name, `${lines.with(i, JSON.stringify(changed)).join("\n")}\n`);
+  }
+  const {
+    from,
+    to,
+    files: listed,
+    ...manifest
+  } = JSON.parse(String(original.get("manifest.json"))) as Record<string, Json>;
+  for (const { at, changed } of mutate(manifest))
+    await isDisplayedAlike(
+      `manifest.json${at}`,
+      "manifest.json",
+      JSON.stringify({ ...(changed as object), from, to, files: listed }),
+    );
+  const note = String(original.get("checkpoint.txt"));
+  for (const [i, line] of note.split("\n").entries())
+    await isDisplayedAlike(`line ${i} of the checkpoint`, "checkpoint.txt", note.replace(line, `${line}x`));
+  // Entries outside the window can be replaced by their hashes.
+  const entries = String(original.get("entries.jsonl")).trimEnd().split("\n");
+  for (const [i, line] of entries.entries()) {
+    const { seq } = JSON.parse(line) as { seq?: number };
+    if (seq === undefined) continue;
+    const hash = sha256Hex(Buffer.concat([Buffer.of(0), Buffer.from(line)]));
+    const hidden = entries.with(i, JSON.stringify({ hash, level: 0, start: seq }));
+    await isDisplayedAlike(`the hidden entry ${seq}`, "entries.jsonl", `${hidden.join("\n")}\n`);
+    const body = JSON.parse(line) as { comment?: string };
+    const altered = entries.with(i, JSON.stringify({ ...body, comment: "x" }));
+    await isDisplayedAlike(`the altered entry ${seq}`, "entries.jsonl", `${altered.join("\n")}\n`);
+  }
+});
+
+test("assent verify finds any change of a member that it displays", async () => {
+  const { body } = await service.call("GET", `/v1/actions/${ids.signed}`, { key: service.admin });
+  const { body: proof } = await service.call("GET", `/v1/provenance/${body.decision_hash}/proof`, {
+    key: service.admin,
+  });
+  const { vkey } = service.runtime.host.ledger;
+  const expected = verifyProofText(JSON.stringify(proof), vkey, null);
+  assert.equal(expected.request?.params["amount"], 500);
+  for (const { at, changed } of mutate(proof as Json)) {
+    let verified: typeof expected;
+    try {
+      verified = verifyProofText(JSON.stringify(changed), vkey, null);
+    } catch (error) {
+      assert.ok(error instanceof CommandError, `${at}: ${String(error)}`);
+      continue;
+    }
+    // Without the request, the command displays none.
+    assert.deepEqual({ ...verified, request: verified.request ?? expected.request }, expected, at);
+  }
 });
 
 test("has the newest checkpoint that a witness cosigned; another signature in its place is found", async () => {
@@ -394,10 +533,28 @@ test("has the newest checkpoint that a witness cosigned; another signature in it
   assert.equal(String(files.get("checkpoint.txt")), cosigned);
   const { faults, witnesses } = await verify(files);
   assert.deepEqual(faults, []);
-  assert.deepEqual(witnesses, [{ name: witness.name, at: new Date(seconds * 1000).toISOString(), vkey }]);
+  const at = new Date(seconds * 1000).toISOString();
+  assert.deepEqual(witnesses, [{ name: witness.name, at, vkey, isKnown: false }]);
+  const known = await verify(files, `${vkey} ${service.runtime.host.ledger.vkey}`);
+  assert.deepEqual([known.faults, known.witnesses[0]?.isKnown, known.isVkeyKnown], [[], true, true]);
+  assert.match((await verify(files, vkey.replace("w1", "w2"))).faults.join(), /nor of a witness that cosigned/);
   const forged = note + formatCosignature(text, seconds, { ...witness, sign: signerOf("other", 80).sign });
   const forgery = restate(new Map([...files, ["checkpoint.txt", Buffer.from(forged)]]));
   assert.match((await verify(forgery)).faults.join(), /a witness/);
+  // Node and browsers accept this signature of a key of small order for every message.
+  const nobody = { name: "nobody.example.com", publicKey: Uint8Array.of(1, ...new Uint8Array(31)) };
+  const signature = Uint8Array.of(1, ...new Uint8Array(63));
+  const invented = restate(
+    new Map([
+      ...files,
+      ["checkpoint.txt", Buffer.from(note + formatCosignature(text, seconds, { ...nobody, sign: () => signature }))],
+      [
+        "manifest.json",
+        Buffer.from(String(files.get("manifest.json")).replace(vkey, formatWitnessVkey(nobody.name, nobody.publicKey))),
+      ],
+    ]),
+  );
+  assert.match((await verify(invented)).faults.join(), /anyone can sign for its key/);
   // A witness that the operator does not name counts for nothing.
   assert.deepEqual((await verify(read((await write()).folder))).witnesses, []);
 });

@@ -10,19 +10,24 @@ const result = document.querySelector<HTMLElement>("#result");
 
 // Clear the selection. A browser does not report a change if someone selects the same files again after altering them.
 filesInput?.addEventListener("click", () => {
+  runs++;
   filesInput.value = "";
   result?.replaceChildren();
 });
 filesInput?.addEventListener("change", () => void run());
 keyInput?.addEventListener("change", () => void run());
 
+/** Number of verifications that were started. The page displays only the result of the last one. */
+let runs = 0;
+
 async function run(): Promise<void> {
+  const number = ++runs;
   const selected = [...(filesInput?.files ?? [])];
   if (selected.length === 0 || result === null) return;
   result.replaceChildren(element("p", "Verifying …"));
   const files = new Map(selected.map((file) => [file.name, { stream: () => readPieces(file.stream()) }] as const));
   const report = await verifyPack(files, keyInput?.value.trim() ?? "");
-  result.replaceChildren(...render(report));
+  if (number === runs) result.replaceChildren(...render(report));
 }
 
 async function* readPieces(stream: ReadableStream<Uint8Array>): AsyncIterable<Uint8Array> {
@@ -57,12 +62,17 @@ function renderVerified(report: PackReport): HTMLElement {
     ),
     list([
       [`Log: ${manifest?.origin ?? ""}`],
-      [`Signed by the key ${vkey}. Compare it with the key that you know.`],
       [
-        witnesses.length === 0
-          ? "No witness cosigned the checkpoint."
-          : `Cosigned by ${witnesses.map(({ name, at, vkey: key }) => `${name} at ${at} with the key ${key}`).join(", ")}. The operator named these keys: compare them with the witnesses' own keys.`,
+        report.isVkeyKnown
+          ? `Signed by the key ${vkey}, of the log that you know.`
+          : `Signed by the key ${vkey}. Not checked: whose key this is. Compare it with the key that you know.`,
       ],
+      ...(witnesses.length === 0 ? [["No witness cosigned the checkpoint."]] : []),
+      ...witnesses.map(({ name, at, vkey: key, isKnown }) => [
+        isKnown
+          ? `Cosigned by ${name} at ${at} with the key ${key}, which you know.`
+          : `Not checked: a cosignature with the key ${key}, which the pack names, and which calls itself ${name}, at ${at}. Anyone can create such a key. Enter the witness's own key above.`,
+      ]),
       [`${counts.signedVotes} votes are signed with passkeys, which was verified.`],
       [`${counts.erased} actions were erased, as their entries record.`],
       ...(report.isWindowOpen
@@ -72,7 +82,7 @@ function renderVerified(report: PackReport): HTMLElement {
             ],
           ]
         : []),
-      ["approvals.csv, people.csv, the mapping of controls, and the lists of policy changes are not verified."],
+      ["Not checked: approvals.csv, people.csv, and what is marked below."],
       [`Digest of the pack: ${digest}`],
     ]),
   ]);
@@ -102,8 +112,11 @@ function renderVotes(votes: readonly Vote[]): HTMLElement[] {
 function renderVote(vote: Vote): (string | HTMLElement)[][] {
   const { at, seq, verdict, approver, name, comment, isSigned, on_behalf_of, break_glass, decision, action } = vote;
   const who = [
-    element("strong", name === "" ? approver : name),
+    element("strong", name?.text ?? approver),
     quiet(approver),
+    ...(name === null
+      ? []
+      : [quiet(`name in entry ${name.seq}; not checked: whether a later entry before the window changed it`)]),
     quiet(isSigned ? "signed with a passkey" : "not signed by the approver"),
     ...(on_behalf_of === null ? [] : [quiet(`on behalf of ${on_behalf_of}`)]),
     ...(break_glass ? [quiet("in an emergency, without other approvers")] : []),
@@ -115,6 +128,11 @@ function renderVote(vote: Vote): (string | HTMLElement)[][] {
           element("div", decision.reason),
           quiet(
             `policy ${decision.policy ?? "none"}, rule ${decision.rule ?? "none"}, risk ${decision.risk_level ?? "none"}`,
+          ),
+          quiet(
+            decision.isChecked
+              ? `entry ${decision.seq}`
+              : `entry ${decision.seq}; not checked: whether a later decision before the window replaced it`,
           ),
         ]),
     ...(comment === null ? [] : [element("div", `“${comment}”`)]),
@@ -135,12 +153,8 @@ function renderVote(vote: Vote): (string | HTMLElement)[][] {
 function renderSeen({ seen, erased_at }: Vote): (string | HTMLElement)[] {
   if (seen === null) return [erased_at === null ? "not in the pack" : `erased at ${erased_at}`];
   return [
-    ...(seen.preview === null
-      ? []
-      : [
-          element("strong", seen.preview),
-          quiet(seen.isPreviewSigned ? "covered by the signature" : "stated by the operator, not verified"),
-        ]),
+    ...(seen.preview === null ? [] : [element("strong", seen.preview)]),
+    ...(seen.isPreviewMissing ? [quiet("the preview that the approver saw is not in the pack")] : []),
     element("pre", JSON.stringify({ params: seen.params, context: seen.context }, null, 1)),
     ...seen.questions.flatMap(({ question, answer }) => [
       element("div", `Asked: ${question}`),
@@ -151,10 +165,13 @@ function renderSeen({ seen, erased_at }: Vote): (string | HTMLElement)[] {
 
 function renderPolicies({ policySets }: PackReport): HTMLElement {
   const section = document.createElement("section");
-  section.append(element("h2", "Policies in force"));
+  section.append(
+    element("h2", "Policies in force"),
+    element("p", "Not checked: the order of the sets, and the changes from one set to the next."),
+  );
   for (const { digest, document: definition, changes } of policySets) {
     const details = document.createElement("details");
-    details.append(element("summary", `${digest}${changes.length === 0 ? "" : `: ${changes.length} changes`}`));
+    details.append(element("summary", digest));
     if (changes.length > 0) details.append(element("pre", changes.join("\n")));
     details.append(element("pre", JSON.stringify(definition, null, 1)));
     section.append(details);
@@ -166,7 +183,10 @@ function renderControls({ controls, byType }: PackReport): HTMLElement {
   const section = document.createElement("section");
   section.append(
     element("h2", "Controls"),
-    element("p", "Which records show which requirement. Whether the requirement is met is for the auditor to judge."),
+    element(
+      "p",
+      "Not checked: which records show which requirement. The numbers of entries are checked. Whether the requirement is met is for the auditor to judge.",
+    ),
     table(
       ["Standard", "Control", "Records", "Entries of the window"],
       controls.map(({ standard, compared_with, control, url, subject, entries, files }) => [

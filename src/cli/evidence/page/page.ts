@@ -35,7 +35,7 @@ export function renderVerificationPage(): string {
 <h1>Evidence of Assent</h1>
 <p>This page verifies the pack that it belongs to. It works offline and sends nothing. Select all files of the folder.</p>
 <p><label>Files of the pack <input type="file" id="files" multiple></label></p>
-<p><label>Key of the log that you know (optional) <input id="vkey" size="60" autocomplete="off" spellcheck="false"></label></p>
+<p><label>Keys of the log and of witnesses that you know (optional) <input id="vkey" size="60" autocomplete="off" spellcheck="false"></label></p>
 <main id="result" aria-live="polite"></main>
 <script>${script}</script>
 </body>

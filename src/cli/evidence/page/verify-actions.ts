@@ -14,6 +14,8 @@ export interface Commitments {
   /** Commitments to the request, and to the request after changes by an approver or the policies. */
   request: string;
   effective: string | null;
+  /** Whether an entry of the window is about the action. */
+  isInWindow: boolean;
   result: string | null;
   meta: string | null;
   past: string[];
@@ -24,16 +26,24 @@ export interface Commitments {
   erasedParts: readonly ErasablePart[];
 }
 
+const ERASURES: readonly string[] = ["erasure", "part_erasure"];
+
 /**
- * Adds the commitments of an entry.
+ * Adds the commitments of an entry. Uses entries after the window only if they erased contents.
  * @param before commitments so far; null for the decision entry
  */
-export function addCommitments(before: Commitments | null, entry: ActionEntry): Commitments | null {
+export function addCommitments(
+  before: Commitments | null,
+  entry: ActionEntry,
+  { first, end }: { first: number; end: number },
+): Commitments | null {
+  const isInWindow = entry.seq >= first && entry.seq < end;
   if (entry.type === "decision")
     return {
       names: { agent_id: entry.agent_id, tool: entry.tool, operation: entry.operation },
       request: entry.commitment,
       effective: entry.effective ?? null,
+      isInWindow,
       result: null,
       meta: entry.meta,
       past: entry.facts.past === undefined ? [] : [entry.facts.past],
@@ -42,8 +52,13 @@ export function addCommitments(before: Commitments | null, entry: ActionEntry): 
       erasedParts: [],
     };
   if (before === null) return null;
+  before.isInWindow ||= isInWindow;
+  if (!ERASURES.includes(entry.type)) {
+    if (entry.seq >= end) return before;
+    // Each entry commits to the request that was valid then, so the pack cannot hide a change of the request.
+    if (entry.commitment !== before.request) before.effective = entry.commitment;
+  }
   if (entry.type === "redecision") {
-    if (entry.edit !== null) before.effective = entry.commitment;
     if (entry.facts.past !== undefined && !before.past.includes(entry.facts.past)) before.past.push(entry.facts.past);
   } else if (entry.type === "execution" && entry.result !== null) before.result = entry.result;
   else if (entry.type === "erasure") before.erasedAt = entry.at;
@@ -61,6 +76,7 @@ export function addCommitments(before: Commitments | null, entry: ActionEntry): 
 /** Returns which content does not match its commitment; null if everything matches. */
 export function findActionFault(action: OpenedAction, committed: Commitments): string | null {
   const { agent_id, tool, operation } = committed.names;
+  if (!committed.isInWindow) return "no entry of the window is about it";
   if (agent_id !== action.agent_id || tool !== action.tool || operation !== action.operation)
     return "its name was changed";
   if (action.erased_at !== null) return findErasureFault(action, committed);
@@ -68,8 +84,9 @@ export function findActionFault(action: OpenedAction, committed: Commitments): s
   const isErased = (part: ErasablePart): boolean => committed.erasedParts.includes(part);
   if (request === null || salt === null) return "its request is missing";
   if (commitDigest(salt, encodeRequest(request).hash) !== committed.request) return "its request was changed";
-  // The store keeps only the newest of several changes, so earlier changes cannot be compared.
-  if (effective !== null && commitDigest(effective.salt, encodeRequest(effective.request).hash) !== committed.effective)
+  if (effective === null) {
+    if (committed.effective !== null) return "its changed request is missing";
+  } else if (commitDigest(effective.salt, encodeRequest(effective.request).hash) !== committed.effective)
     return "the change of its request was changed";
   const { result, meta, questions } = action;
   const isErasedPart = (part: ErasablePart, content: unknown): boolean => isErased(part) && content === null;

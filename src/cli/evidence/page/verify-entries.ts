@@ -26,7 +26,7 @@ interface Subtree {
 export async function verifyEntries(
   file: PackFile,
   { first, end, from, to }: Pick<Manifest, "first" | "end" | "from" | "to">,
-  onEntry: (entry: PackEntry) => void,
+  onEntry: (entry: PackEntry, leafHash: Uint8Array) => void,
 ): Promise<{ size: number; root: Uint8Array }> {
   if (![first, end].every((seq) => Number.isSafeInteger(seq) && seq >= 0) || first > end)
     throw new RangeError("the manifest does not say which entries are in the window");
@@ -47,7 +47,8 @@ export async function verifyEntries(
     const level = bytes === null ? (body["level"] as number) : 0;
     if (!Number.isInteger(level) || level < 0 || level > 52 || next % 2 ** level !== 0)
       throw new RangeError(`there is no subtree of level ${level} at ${next}`);
-    edge = append(edge, { hash: bytes === null ? fromHex(String(body["hash"])) : hashLeaf(bytes), level });
+    const hash = bytes === null ? fromHex(String(body["hash"])) : hashLeaf(bytes);
+    edge = append(edge, { hash, level });
     const following = next + 2 ** level;
     if (!isEntry && next < end && following > first)
       throw new RangeError(`entry ${Math.max(next, first)} of the window is missing`);
@@ -58,7 +59,7 @@ export async function verifyEntries(
     if (isEntry) {
       if ((at >= from && at < to) !== (next >= first && next < end))
         throw new RangeError(`entry ${next} of ${at} is on the wrong side of the window`);
-      onEntry(body as unknown as PackEntry);
+      onEntry(body as unknown as PackEntry, hash);
     }
     next = following;
   }

@@ -4,10 +4,11 @@ import { canonicalBytes } from "../../../domain/canonical.ts";
 import { verifyCosignatures } from "../../../domain/cosignature.ts";
 import type { Actor, ApprovalEntry, ApiKeyEntry, LogKeyEntry, UserEntry } from "../../../domain/entries.ts";
 import { findGestureFault } from "../../../domain/gesture.ts";
-import { equalBytes, sha256Hex, utf8 } from "../../../domain/hash.ts";
+import { equalBytes, sha256Hex, toHex, utf8 } from "../../../domain/hash.ts";
 import { appendLogKey, currentVkey, listVkeys, openLogCheckpoint, type LogKeys } from "../../../domain/log-keys.ts";
 import { userOfPrincipal } from "../../../domain/principals.ts";
 import type { Decision } from "../../../domain/policy/policy-types.ts";
+import { questionsDigest } from "../../../domain/questions.ts";
 import { commitDigest, encodeRequest } from "../../../domain/request.ts";
 import { PACK_FORMAT, type Control, type Manifest, type OpenedAction, type PolicySetLine } from "../pack-format.ts";
 import { digestFile, parseLine, type PackFile, readLines, readText } from "./read-lines.ts";
@@ -21,27 +22,35 @@ export interface Vote {
   at: string;
   verdict: "approve" | "deny";
   approver: string;
-  /** Name of the user or key; empty if the pack does not contain it. */
-  name: string;
+  /**
+   * Name of the user or key in the newest entry of the pack before the vote; null if there is none. The pack may lack a
+   * later entry from before the window.
+   */
+  name: { text: string; seq: number } | null;
   comment: string | null;
   /** Whether the vote has a verified signature by a passkey of the approver. */
   isSigned: boolean;
-  /** Commitment to the changed request that the vote is about; null if the request had not been changed. */
-  effective: string | null;
-  /** Commitment to the preview that the signature covers. */
-  signedPreview: string | null;
+  /** Commitment to the request that the vote is about. */
+  commitment: string;
+  /** Commitment to the preview that the approver saw; null if there was none. */
+  preview: string | null;
+  /** Leaf hash of the entry that requested the vote, if no later entry could have; else null. */
+  asked: string | null;
+  /** Commitments to the questions and answers before the vote. */
+  questions: Commitments["questions"];
   on_behalf_of: string | null;
   break_glass: boolean;
-  /** The newest decision before the vote; null if there is none. */
-  decision: Decision | null;
+  /**
+   * The newest decision in the pack before the vote; null if there is none. `isChecked` is false if the pack may lack a
+   * later decision from before the window.
+   */
+  decision: (Decision & { seq: number; isChecked: boolean }) | null;
   action: { id: string; agent_id: string; tool: string; operation: string; outcome: string };
   /** What the approver saw. Null for an action that was erased, and for a change of the request that was replaced. */
   seen: {
+    /** The preview that the vote's entry commits to; null if there was none, or if the pack does not have it. */
     preview: string | null;
-    /**
-     * Whether the vote's signature covers the preview. If false, only the pack states the preview.
-     */
-    isPreviewSigned: boolean;
+    isPreviewMissing: boolean;
     params: unknown;
     context: unknown;
     questions: { question: string; answer: string | null }[];
@@ -57,10 +66,15 @@ export interface PackReport {
   /** The key that signed the checkpoint. `vkeys` contains all of the log's keys in the pack. */
   vkey: string;
   vkeys: string[];
+  /** Whether the reader stated a key of the log that they know. */
+  isVkeyKnown: boolean;
   /** Whether the checkpoint ends with the window, so that entries may have followed before the window's end. */
   isWindowOpen: boolean;
-  /** Witnesses that cosigned the checkpoint, with the keys that the operator configured. */
-  witnesses: { name: string; at: string; vkey: string }[];
+  /**
+   * Witnesses that cosigned the checkpoint, with the keys that the pack names. Anyone can create such a key, so a
+   * cosignature proves something only if the reader knows the key.
+   */
+  witnesses: { name: string; at: string; vkey: string; isKnown: boolean }[];
   counts: { entries: number; actions: number; erased: number; signedVotes: number };
   votes: Vote[];
   controls: Control[];
@@ -75,11 +89,14 @@ const MAX_FAULTS = 20;
 /** State of an action while the entries are being read. */
 interface ActionState {
   commitments: Commitments;
-  decision: Decision;
+  decision: Decision & { seq: number };
   outcome: string;
+  /** Leaf hashes of the entries that requested approval. */
+  requests: readonly string[];
+  previous: ActionEntry;
 }
 
-/** @param pinned a key of the log that the reader trusts; empty if there is none */
+/** @param pinned keys of the log and of witnesses that the reader knows, separated by white space */
 export async function verifyPack(files: ReadonlyMap<string, PackFile>, pinned: string): Promise<PackReport> {
   const report: PackReport = {
     faults: [],
@@ -87,6 +104,7 @@ export async function verifyPack(files: ReadonlyMap<string, PackFile>, pinned: s
     digest: "",
     vkey: "",
     vkeys: [],
+    isVkeyKnown: false,
     isWindowOpen: false,
     witnesses: [],
     counts: { entries: 0, actions: 0, erased: 0, signedVotes: 0 },
@@ -168,8 +186,12 @@ async function verifyContents(
     fault("the entries are not the ones that were signed");
   report.vkey = currentVkey(entries.keys());
   report.vkeys = listVkeys(entries.keys());
-  if (pinned !== "" && !report.vkeys.includes(pinned)) fault("the key that you know is not a key of this log");
-  report.witnesses = readWitnesses(note, manifest.witnesses, signatures);
+  const known = new Set(pinned.split(/\s+/).filter((key) => key !== ""));
+  report.witnesses = readWitnesses(note, manifest.witnesses, known, signatures);
+  report.isVkeyKnown = report.vkeys.some((key) => known.has(key));
+  for (const key of known)
+    if (!report.vkeys.includes(key) && !report.witnesses.some(({ vkey }) => vkey === key))
+      fault(`the key ${key} that you know is not a key of this log, nor of a witness that cosigned the checkpoint`);
   await verifyActions(fileOf("actions.jsonl"), entries.actions, report, fault);
   await verifyPolicySets(fileOf("policies.jsonl"), entries.policySets, report, fault);
   report.controls = JSON.parse(await readText(fileOf("controls.json"))) as Control[];
@@ -178,24 +200,22 @@ async function verifyContents(
 
 /**
  * Returns the witnesses that cosigned the checkpoint. A missing cosignature is not a fault, because the witness may
- * have been unreachable.
+ * have been unreachable. Throws NoteError for an invalid one.
  */
 function readWitnesses(
   note: string,
   vkeys: readonly string[],
+  known: ReadonlySet<string>,
   signatures: ReturnType<typeof createSignatureQueue>,
 ): PackReport["witnesses"] {
-  return vkeys.flatMap((vkey) => {
-    try {
-      return verifyCosignatures(note, [vkey], signatures.ed25519("a witness")).map(({ name, seconds }) => ({
-        name,
-        at: new Date(seconds * 1000).toISOString(),
-        vkey,
-      }));
-    } catch {
-      return [];
-    }
-  });
+  return [...new Set(vkeys)].flatMap((vkey) =>
+    verifyCosignatures(note, [vkey], signatures.ed25519("a witness")).map(({ name, seconds }) => ({
+      name,
+      at: new Date(seconds * 1000).toISOString(),
+      vkey,
+      isKnown: known.has(vkey),
+    })),
+  );
 }
 
 /** Returns a reader of entries that collects the log's keys, people, votes, and the commitments of actions. */
@@ -206,13 +226,15 @@ function createEntryReader(
   fault: (message: string) => void,
 ) {
   let keys: LogKeys = { first: vkey, changes: [] };
-  const users = new Map<string, UserEntry["user"]>();
-  const keyNames = new Map<string, string>();
+  const users = new Map<string, UserEntry["user"] & { seq: number }>();
+  const keyNames = new Map<string, { name: string; seq: number }>();
   const actions = new Map<string, ActionState>();
   const policySets = new Set<string>();
 
-  const nameOf = ({ principal, key_id }: Actor): string =>
-    users.get(userOfPrincipal(principal) ?? "")?.name ?? keyNames.get(key_id) ?? "";
+  function nameOf({ principal, key_id }: Actor): Vote["name"] {
+    const found = users.get(userOfPrincipal(principal) ?? "") ?? keyNames.get(key_id);
+    return found === undefined ? null : { text: found.name, seq: found.seq };
+  }
 
   function verifyGesture(vote: ApprovalEntry & { seq: number }): boolean {
     const { gesture, by } = vote;
@@ -231,15 +253,28 @@ function createEntryReader(
             signatures.passkey(what),
           );
     if (found !== null) fault(`the signature of ${what} is not valid: ${found}`);
-    report.counts.signedVotes++;
     return found === null;
   }
 
-  function addVote(entry: ApprovalEntry & { seq: number }, state: ActionState | undefined): void {
+  /** Reports votes about questions or a decision that the pack lacks. */
+  function checkBasis({ seq, gesture, questions }: ApprovalEntry & { seq: number }, state: ActionState): void {
+    if (questionsDigest(state.commitments.questions) !== questions)
+      fault(`the pack lacks a question or an answer before the vote in entry ${seq}`);
+    if (
+      gesture !== null &&
+      !state.requests.slice(isVoteRedecision(state.previous) ? -2 : -1).includes(gesture.decision)
+    )
+      fault(`the pack lacks the decision that the vote in entry ${seq} is about`);
+  }
+
+  function addVote(entry: ApprovalEntry & { seq: number }, state: ActionState): void {
     const { seq, at, verdict, by, comment, action_id: id, agent_id } = entry;
     if (by === null || (verdict !== "approve" && verdict !== "deny")) return;
     const isSigned = verifyGesture(entry);
     if (seq < first || seq >= end) return;
+    checkBasis(entry, state);
+    if (isSigned) report.counts.signedVotes++;
+    const { decision } = state;
     report.votes.push({
       seq,
       at,
@@ -248,18 +283,20 @@ function createEntryReader(
       name: nameOf(by),
       comment,
       isSigned,
-      effective: state?.commitments.effective ?? null,
-      signedPreview: entry.gesture?.preview ?? null,
+      commitment: entry.commitment,
+      preview: entry.preview,
+      asked: isVoteRedecision(state.previous) ? null : (state.requests.at(-1) ?? null),
+      questions: state.commitments.questions.map((each) => ({ ...each })),
       on_behalf_of: entry.delegation?.from ?? null,
       break_glass: entry.break_glass,
-      decision: state?.decision ?? null,
+      decision: { ...decision, isChecked: isSigned || decision.seq >= first },
       action: { id, agent_id, tool: "", operation: "", outcome: "" },
       seen: null,
       erased_at: null,
     });
   }
 
-  function onEntry(entry: PackEntry): void {
+  function onEntry(entry: PackEntry, leafHash: Uint8Array): void {
     const { seq, type } = entry;
     if (seq >= first && seq < end) {
       report.counts.entries++;
@@ -270,22 +307,32 @@ function createEntryReader(
     }
     if (type === "log_key")
       keys = appendLogKey(keys, entry as LogKeyEntry & { seq: number }, signatures.ed25519(`the key in entry ${seq}`));
-    else if (type === "user") users.set(entry.user.id, entry.user);
-    else if (type === "api_key") keyNames.set((entry as ApiKeyEntry).key.id, (entry as ApiKeyEntry).key.name);
-    else if (type === "decision" || type === "redecision" || (type === "policy_set" && seq >= first && seq < end)) {
+    else if (type === "user") users.set(entry.user.id, { ...entry.user, seq });
+    else if (type === "api_key") {
+      const { id, name } = (entry as ApiKeyEntry).key;
+      keyNames.set(id, { name, seq });
+    } else if (type === "decision" || type === "redecision" || (type === "policy_set" && seq >= first && seq < end)) {
       if (entry.policy_set !== null) policySets.add(entry.policy_set);
     }
     const id = (entry as { action_id?: string | null }).action_id ?? null;
     if (id === null || type.includes(":")) return;
     const before = actions.get(id);
     const action = entry as unknown as ActionEntry;
-    const commitments = addCommitments(before?.commitments ?? null, action);
+    if (type === "approval" && before !== undefined) addVote(entry as ApprovalEntry & { seq: number }, before);
+    const commitments = addCommitments(before?.commitments ?? null, action, { first, end });
     if (commitments === null) throw new RangeError(`the pack lacks the decision of the action in entry ${seq}`);
-    const decision = action.type === "decision" || action.type === "redecision" ? action.decision : before?.decision;
-    const outcome = "status" in action ? action.status : (before?.outcome ?? "");
-    const state = { commitments, decision: decision as Decision, outcome };
-    if (type === "approval") addVote(entry as ApprovalEntry & { seq: number }, before);
-    actions.set(id, state);
+    const isDecision = action.type === "decision" || action.type === "redecision";
+    if (before !== undefined && seq >= end) return;
+    actions.set(id, {
+      commitments,
+      decision: isDecision ? { ...action.decision, seq } : (before as ActionState).decision,
+      outcome: "status" in action ? action.status : (before?.outcome ?? ""),
+      requests: [
+        ...(before?.requests ?? []),
+        ...(isDecision && action.status === "pending_approval" ? [toHex(leafHash)] : []),
+      ],
+      previous: action,
+    });
   }
 
   return { onEntry, keys: () => keys, actions, policySets };
@@ -309,39 +356,56 @@ async function verifyActions(
     opened.add(action.id);
     report.counts.actions++;
     if (action.erased_at !== null) report.counts.erased++;
-    for (const vote of votes.get(action.id) ?? []) describeVote(vote, action, state);
+    if (state === undefined || found !== null) continue;
+    for (const vote of votes.get(action.id) ?? []) {
+      describeVote(vote, action, state);
+      // The pack has the preview of the newest request for approval.
+      if (vote.seen?.isPreviewMissing === true && vote.asked === state.requests.at(-1))
+        fault(`the action ${action.id} is not as recorded: its preview was changed`);
+    }
   }
   for (const id of states.keys()) if (!opened.has(id)) fault(`the action ${id} is missing`);
 }
 
-/** Adds what the approver saw to the vote. */
-function describeVote(vote: Vote, action: OpenedAction, state: ActionState | undefined): void {
-  const { agent_id, tool, operation, erased_at, shown } = action;
-  vote.action = { id: action.id, agent_id, tool, operation, outcome: state?.outcome ?? "" };
+/** Adds what the approver saw to the vote. Adds only contents that the vote's entry commits to. */
+function describeVote(vote: Vote, action: OpenedAction, state: ActionState): void {
+  const { agent_id, tool, operation, erased_at, shown, salt } = action;
+  vote.action = { id: action.id, agent_id, tool, operation, outcome: state.outcome };
   vote.erased_at = erased_at;
-  const request = vote.effective === null ? action.request : findChangedRequest(action, vote.effective);
+  const request = findRequest(action, vote.commitment);
   if (request === null) return;
   const stated = shown?.preview ?? null;
-  const commitment = stated === null ? null : commitDigest(action.salt ?? "", sha256Hex(utf8(stated)));
-  const isPreviewSigned = vote.isSigned && stated !== null && vote.signedPreview === commitment;
-  // The preview describes the newest request. An approver who voted before the last change saw an earlier request.
-  const isNewest = vote.effective === (state?.commitments.effective ?? null);
+  const isPreview = stated !== null && commitDigest(salt ?? "", sha256Hex(utf8(stated))) === vote.preview;
   vote.seen = {
-    preview: isPreviewSigned || isNewest ? stated : null,
-    isPreviewSigned,
+    preview: isPreview ? stated : null,
+    isPreviewMissing: !isPreview && (vote.preview !== null || stated !== null),
     params: request.params,
     context: request.context,
-    questions: action.questions.map(({ question, answer }) => ({
+    questions: action.questions.slice(0, vote.questions.length).map(({ question, answer }, i) => ({
       question: question.text,
-      answer: answer?.text ?? null,
+      answer: vote.questions[i]?.answer === null ? null : (answer?.text ?? null),
     })),
   };
 }
 
-/** Returns the changed request with this commitment; null if the pack does not have it. */
-function findChangedRequest({ effective }: OpenedAction, commitment: string): OpenedAction["request"] {
-  if (effective === null) return null;
-  return commitDigest(effective.salt, encodeRequest(effective.request).hash) === commitment ? effective.request : null;
+/** Returns the request with this commitment; null if the pack does not have it. */
+function findRequest({ request, salt, effective }: OpenedAction, commitment: string): OpenedAction["request"] {
+  const requests = [
+    { request, salt },
+    { request: effective?.request ?? null, salt: effective?.salt ?? null },
+  ];
+  const found = requests.find(
+    (each) =>
+      each.request !== null &&
+      each.salt !== null &&
+      commitDigest(each.salt, encodeRequest(each.request).hash) === commitment,
+  );
+  return found?.request ?? null;
+}
+
+/** Returns true for the decision that a vote caused, which precedes the entry of the vote. */
+function isVoteRedecision(entry: ActionEntry): boolean {
+  return entry.type === "redecision" && entry.occasion === "vote";
 }
 
 async function verifyPolicySets(
