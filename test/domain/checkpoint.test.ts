@@ -226,9 +226,18 @@ describe("verifier keys", () => {
     refuses("bad_key", () => parseVkey(log.vkey.replace("+d0c41141", "+0d0c41141")), "nine digits");
   });
 
+  test("a key of small order, for which anyone can sign, is rejected", () => {
+    for (const first of [0, 1, 0x80])
+      refuses(
+        "bad_key",
+        () => parseVkey(formatVkey("n", Uint8Array.of(first & 1, ...new Uint8Array(30), first & 0x80))),
+        `${first}`,
+      );
+  });
+
   test("other kinds of keys, lengths and encodings are rejected, with the key quoted", () => {
     const of = (type: number, length: number): string => {
-      const key = new Uint8Array(length);
+      const key = new Uint8Array(length).fill(7);
       return `n+${toHex(computeKeyId("n", type, key))}+${toBase64(concatBytes(Uint8Array.of(type), key))}`;
     };
     assert.equal(parseVkey(of(1, 32)).name, "n");
