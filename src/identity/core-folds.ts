@@ -4,6 +4,7 @@ import { delegationState } from "../domain/delegations.ts";
 import type { Fold } from "../domain/fold.ts";
 import { grantState } from "../domain/grants.ts";
 import { legalHoldState } from "../domain/legal-holds.ts";
+import { recordedPolicyState } from "../domain/recorded-policies.ts";
 import { suggestedRuleState } from "../domain/suggested-rules.ts";
 
 export const CORE_FOLDS: readonly Fold<unknown>[] = [
@@ -11,5 +12,6 @@ export const CORE_FOLDS: readonly Fold<unknown>[] = [
   grantState,
   delegationState,
   breakGlassState,
+  recordedPolicyState,
   suggestedRuleState,
 ];

@@ -42,6 +42,7 @@ import {
   type SourceNames,
 } from "./baseline.ts";
 import { recordPolicySet } from "./record-policy-set.ts";
+import { assertRecordedDefinitions, readUnalteredPolicies } from "./unaltered-policies.ts";
 
 /**
  * Returns the policy set after the edits, without storing it. An edit of null removes the policy. Throws
@@ -81,7 +82,8 @@ export async function planPolicySetOrRefuse(
       "POLICY_MANAGED",
       `the baseline of the source "${unloaded}" is not loaded yet, so the active policies cannot change; correct that source first`,
     );
-  const managers = new Map((await tx.policies()).map(({ name, managed_by }) => [name, managed_by]));
+  const managers = new Map((await readUnalteredPolicies(tx)).map(({ name, managed_by }) => [name, managed_by]));
+  assertRecordedDefinitions(tx, edits);
   try {
     return planPolicySet(tx, edits, (policy) => managers.get(policy) ?? null);
   } catch (error) {
@@ -229,7 +231,7 @@ export async function activateBundle(
   const lastAccepted = await readAcceptedBundle(tx, sourceName);
   if (basis !== undefined && basis.value !== lastAccepted) return null;
   const confirmed = by === null ? null : await tx.confirm(by);
-  const stored = new Map((await tx.policies()).map((row) => [row.name, row]));
+  const stored = new Map((await readUnalteredPolicies(tx)).map((row) => [row.name, row]));
   const wasRefused = (await readRefusedSource(tx, sourceName)) !== null;
   await assertBaselineLoaded(tx, sourceName, names.baselines);
   assertNoNameConflicts(sourceName, names, bundle, stored);

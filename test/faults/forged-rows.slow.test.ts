@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { encodeEntry, type EntryBody } from "../../src/domain/entries.ts";
+import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
 import { appendToEdge, hashLeaf, rootFromEdge } from "../../src/domain/merkle.ts";
 import { terminalChallenge } from "../../src/domain/terminal-code.ts";
 import { auditStore } from "../../src/testing/ledger-audit.ts";
@@ -225,6 +226,39 @@ for (const engine of ENGINES)
           await service.restart();
           assert.equal(await read(), "KEY_ALTERED");
         }
+      }),
+    );
+
+    test(
+      "a stored policy that was changed, hidden or added does not become active",
+      forging(async ({ service, rows, set, insert, remove }) => {
+        const admin = async (method: string, path: string, body: object): Promise<Answer["body"]> =>
+          (await service.call(method, path, { key: service.admin, body })).body;
+        const policy = (effect: string) => ({ policy: "extra", rules: [{ name: "x", tool: "danger", effect }] });
+        await admin("POST", "/v1/policies", policy("deny"));
+        await admin("PUT", "/v1/policies/extra", policy("require_approval"));
+        const [stored] = (await rows("policies", ({ name }) => name === "extra")) as [RawRow];
+        const [first] = (await rows("policy_versions", (row) => row["policy_id"] === stored["id"])) as [RawRow];
+        const definition = String(first["definition"]).replace('"deny"', '"allow"');
+        const digest = sha256Hex(utf8(definition));
+        const other = (await rows("policies", ({ name }) => name !== "extra"))[0] as RawRow;
+        const forgeries: [() => Promise<void>, () => Promise<void>][] = [
+          [
+            () => set("policy_versions", first, { definition, digest }),
+            () => set("policy_versions", first, { definition: first["definition"], digest: first["digest"] } as RawRow),
+          ],
+          [() => set("policies", other, { managed_by: null }), () => set("policies", other, other)],
+          [
+            () => insert("policies", { ...stored, id: "forged", name: "forged" }),
+            () => remove("policies", { ...stored, id: "forged" }),
+          ],
+        ];
+        for (const [forge, mend] of forgeries) {
+          await forge();
+          assert.equal((await admin("POST", "/v1/policies/extra/activate", { version: 1 })).code, "STORE_ALTERED");
+          await mend();
+        }
+        assert.equal((await admin("POST", "/v1/policies/extra/activate", { version: 1 })).active_version, 1);
       }),
     );
 
