@@ -21,8 +21,9 @@ export const HOSTILE_SETTINGS: Readonly<Record<string, string>> = {
   statement_timeout: "100ms",
   lock_timeout: "1ms",
   idle_in_transaction_session_timeout: "1ms",
-  idle_session_timeout: "50ms",
-  transaction_timeout: "50ms",
+  // Longer than a busy machine needs from the connection to the first statement.
+  idle_session_timeout: "1s",
+  transaction_timeout: "1s",
   synchronous_commit: "off",
   client_min_messages: "error",
   row_security: "on",

@@ -1,8 +1,8 @@
-/** The storage contract, and a service, with a role whose own settings differ from those that the service needs. */
+/** A service with a role whose own settings differ from those that the service needs. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../../plugins/storage-postgres/index.ts";
-import { auditStore, storageSuite, type StorageUnderTest } from "../../../src/testing/index.ts";
+import { auditStore } from "../../../src/testing/index.ts";
 import { HOSTILE_SETTINGS, setForRole } from "../../support/hostile-settings.ts";
 import { startPgbouncer, withoutPgbouncer } from "../../support/pgbouncer.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../../support/postgres.ts";
@@ -35,29 +35,12 @@ describe("a role with settings of its own", { skip: withoutPostgres }, () => {
   });
   after(() => server.stop());
 
-  async function create(): Promise<StorageUnderTest> {
-    const options = { url: await urlFor("hostile"), poolSize: 4 };
-    let storage = postgresStorage(options);
-    return {
-      storage,
-      async reopen() {
-        await storage.close();
-        storage = postgresStorage(options);
-        await storage.open();
-        return storage;
-      },
-      another: async () => postgresStorage(options),
-      destroy: () => storage.close(),
-    };
-  }
-  storageSuite({ test: (name, fn) => void it(name, fn), create });
-
   async function decidesAndAudits(url: string): Promise<void> {
     const service = await startService({ storage: () => postgresStorage({ url, poolSize: 2 }) });
     try {
       assert.equal((await service.call("POST", "/v1/actions", { body: ALLOWED })).body.status, "allowed");
       // Longer than the timeouts of the role.
-      await pause(300);
+      await pause(1500);
       assert.equal((await service.call("POST", "/v1/actions", { body: ALLOWED })).body.status, "allowed");
       await service.restart();
       assert.equal((await service.call("POST", "/v1/actions", { body: ALLOWED })).body.status, "allowed");
