@@ -15,7 +15,7 @@ import { readSecret } from "./secret-input.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-interface StoredLogin {
+export interface StoredLogin {
   url: string;
   apiKey: string;
 }

@@ -8,11 +8,13 @@ import { loadConfig, MissingApiKeyError, userConfigFile, type HookConfig } from 
 import { HOSTS, type Host } from "../hook/hosts/answers.ts";
 import {
   evaluateTypicalCalls,
+  typicalRequests,
   checkConfig,
   createCheckClient,
   typicalToolCalls,
 } from "../hook/install/check-service.ts";
 import { testInstalledHook } from "../hook/install/diagnose-hook.ts";
+import { SettingsError } from "../hook/install/jsonc.ts";
 import { readSettings, writeSettings } from "../hook/install/settings-files.ts";
 import { installedCommands, SCOPES, settingsFile, type Scope } from "../hook/install/host-settings.ts";
 import {
@@ -38,6 +40,8 @@ import {
 import { isServiceReady, agentKeyRequest, LocalService, readPackForOneApprover } from "./local-service.ts";
 import { serviceUrl } from "./credentials.ts";
 import { withJsonReport } from "./json-report.ts";
+import { isClient, readServers } from "./mcp/clients.ts";
+import { readExistingSettings } from "./mcp/client-settings.ts";
 import { REQUEST_TIMEOUT, withServiceErrors } from "./remote.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
@@ -112,20 +116,45 @@ async function setUp(
   await planInstall(host, scope, command);
 
   const env = withoutCredentials(process.env);
-  const { config, agent } = await prepareKey(io, env, wanted, host);
-  await preparePolicies(io, config, agent, host);
-  const change = await planInstall(host, scope, command);
-  const isChanged = applyChange(io, change);
+  const changes: Rollback[] = [];
   try {
+    const { config, agent } = await prepareKey(io, env, wanted, host, changes);
+    await preparePolicies(io, config, agent, host, changes);
+    const change = await planInstall(host, scope, command);
+    if (applyChange(io, change))
+      // A hook that does not work denies every call.
+      changes.push({ what: change.path, undo: () => writeSettings(change.path, change.after, change.before) });
     await testHook(io, host, scope, command, env);
   } catch (error) {
-    // Restore the settings, because a hook that does not work denies every call.
-    if (isChanged) writeSettings(change.path, change.after, change.before);
-    throw error;
+    const left = await rollBack(changes);
+    if (!(error instanceof CommandError)) throw error;
+    const outcome = left.length === 0 ? "nothing was changed" : `this stays: ${left.join(", ")}`;
+    throw new CommandError(`${error.message}; ${outcome}`, error.exit);
   }
   assertHookEnabled(host, command);
+  noteServers(io, host);
   if (host === "codex") io.err(CODEX_TRUST_HINT);
   return EXIT_CODES.ok;
+}
+
+/** A change that setup made, and how to undo it. */
+interface Rollback {
+  what: string;
+  /** Null if the change stays, for example a service that other programs may use by now. */
+  undo: (() => unknown) | null;
+}
+
+/** Undoes the changes, the last one first. Resolves to the changes that remain. */
+async function rollBack(changes: readonly Rollback[]): Promise<string[]> {
+  const left: string[] = [];
+  for (const { what, undo } of [...changes].reverse())
+    try {
+      if (undo === null) left.push(what);
+      else await undo();
+    } catch (error) {
+      left.push(`${what} (${(error as Error).message})`);
+    }
+  return left;
 }
 
 /** Removes the variables that a host does not pass to its hook. ASSENT_API_KEY may be an admin key in this shell. */
@@ -146,8 +175,9 @@ async function prepareKey(
   env: Variables,
   { agent: wanted, owner }: { agent: string | null; owner: string | null },
   host: Host,
+  changes: Rollback[],
 ): Promise<{ config: HookConfig; agent: string }> {
-  const local = new LocalService(settingsFolders().home, process.env);
+  const local = LocalService.ofUser(settingsFolders().home, process.env);
   const before = savedConfig(env);
   const url = before?.url ?? (process.env["ASSENT_URL"] ? serviceUrl() : (local.url ?? serviceUrl()));
   let key: string | null = null;
@@ -160,6 +190,7 @@ async function prepareKey(
         EXIT_CODES.unreachable,
       );
     key = await startLocal(io, local, url, before === null ? { agent: wanted ?? host, owner } : null);
+    changes.push({ what: `the service in ${local.folder}`, undo: null });
   }
 
   if (key === null && before !== null) {
@@ -175,12 +206,19 @@ async function prepareKey(
     if (process.env["ASSENT_API_KEY"] === undefined) throw new CommandError(faults.join("; "));
   }
   const agent = wanted ?? before?.agent ?? host;
-  key ??= (
-    await withServiceErrors(() =>
-      adminClient(url).call<{ key: string }>("POST", "/v1/api-keys", agentKeyRequest(agent, owner)),
-    )
-  ).key;
-  const config = saveConfig(env, url, key, agent);
+  if (key === null) {
+    const admin = adminClient(url);
+    await assertPackSuffices(admin, agent, host);
+    const made = await withServiceErrors(() =>
+      admin.call<{ id: string; key: string }>("POST", "/v1/api-keys", agentKeyRequest(agent, owner)),
+    );
+    changes.push({
+      what: `the key of the agent ${agent}`,
+      undo: () => admin.call("DELETE", `/v1/api-keys/${made.id}`),
+    });
+    ({ key } = made);
+  }
+  const config = saveConfig(env, { url, key, agent, service: local.url === url ? local.folder : null }, changes);
   done(io, `the hook has a key of its own, for the agent ${agent}`);
   return { config, agent };
 }
@@ -245,7 +283,11 @@ function adminClient(url: string): ReturnType<typeof createCheckClient> {
   return createCheckClient(url, key, REQUEST_TIMEOUT);
 }
 
-function saveConfig(env: Variables, url: string, key: string, agent: string): HookConfig {
+function saveConfig(
+  env: Variables,
+  { url, key, agent, service }: { url: string; key: string; agent: string; service: string | null },
+  changes: Rollback[],
+): HookConfig {
   const path = userConfigFile(env);
   if (path === null) throw new CommandError("the home folder is unknown; set HOME");
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -255,8 +297,10 @@ function saveConfig(env: Variables, url: string, key: string, agent: string): Ho
     sessions?: boolean;
   };
   // JSON.stringify omits undefined members.
-  const value = { url, api_key: key, agent, wait, sessions };
-  writeSettings(path, before, `${JSON.stringify(value, null, 2)}\n`, 0o600);
+  const value = { url, api_key: key, agent, wait, sessions, service: service ?? undefined };
+  const text = `${JSON.stringify(value, null, 2)}\n`;
+  writeSettings(path, before, text, 0o600);
+  changes.push({ what: path, undo: () => writeSettings(path, text, before) });
   chmodSync(path, 0o600);
   const config = loadConfig(env);
   if (config.apiKey !== key || config.url !== url)
@@ -266,7 +310,43 @@ function saveConfig(env: Variables, url: string, key: string, agent: string): Ho
   return config;
 }
 
-async function preparePolicies(io: Output, config: HookConfig, agent: string, host: Host): Promise<void> {
+type AdminClient = ReturnType<typeof adminClient>;
+
+/** Throws CommandError if everyday calls would not be allowed with the pack either. Changes nothing. */
+async function assertPackSuffices(admin: AdminClient, agent: string, host: Host): Promise<void> {
+  const requests = await typicalRequests(agent, host, settingsFolders().home);
+  const { results } = await withServiceErrors(() =>
+    admin.call<{ results: Record<"current" | "candidate", CandidateDecision>[] }>("POST", "/v1/policies/dry-run", {
+      yaml: readPackForOneApprover(),
+      actions: requests.map(([, request]) => request),
+    }),
+  );
+  if (results.every(({ current }) => current.effect === "allow")) return;
+  const refused = results.flatMap(({ candidate }, i) =>
+    candidate.effect === "allow" ? [] : [{ call: requests[i]?.[0] ?? "", ...candidate }],
+  );
+  if (refused.length === 0) return;
+  const policies = [...new Set(refused.flatMap(({ policy }) => (policy === null ? [] : [`"${policy}"`])))];
+  throw new CommandError(
+    'the policies would not allow everyday calls, even with the pack "coding-agents": ' +
+      refused.map(({ call, effect, policy, rule }) => `${call}: ${effect} by ${policy} / ${rule}`).join("; ") +
+      `. Change or remove ${policies.join(" and ")}, because the strictest policy wins, and run this again`,
+  );
+}
+
+interface CandidateDecision {
+  effect: string;
+  policy: string | null;
+  rule: string | null;
+}
+
+async function preparePolicies(
+  io: Output,
+  config: HookConfig,
+  agent: string,
+  host: Host,
+  changes: Rollback[],
+): Promise<void> {
   const ask = () => withServiceErrors(() => evaluateTypicalCalls(config, agent, host, settingsFolders().home));
   let answers = await ask();
   let refused = answers.filter(({ decision }) => decision !== "allow");
@@ -277,8 +357,9 @@ async function preparePolicies(io: Output, config: HookConfig, agent: string, ho
         `the policies do not allow everyday calls: ${what}. Run this again with ASSENT_API_KEY set to a key that may ` +
           'write and activate policies, or install the pack "coding-agents" by hand (docs/packs.md)',
       );
-    const path = "/v1/policies/import-yaml?activate=true";
-    await withServiceErrors(() => adminClient(config.url).call("POST", path, { yaml: readPackForOneApprover() }));
+    const admin = adminClient(config.url);
+    await assertPackSuffices(admin, agent, host);
+    await withServiceErrors(() => activatePack(admin, changes));
     done(io, 'the policy pack "coding-agents" is installed and active');
     answers = await ask();
     refused = answers.filter(({ decision }) => decision !== "allow");
@@ -286,9 +367,54 @@ async function preparePolicies(io: Output, config: HookConfig, agent: string, ho
   if (refused.length > 0)
     throw new CommandError(
       `the policies still do not allow everyday calls: ${refused.map(({ call, decision, reason }) => `${call}: ${decision} (${reason})`).join("; ")}. ` +
-        'Another policy is stricter than the pack "coding-agents": deactivate it, as docs/packs.md describes for "shell"',
+        "The registered agent or a limit is stricter than the policies: change it, and run this again",
     );
   done(io, `the policies allow in a workspace: ${answers.map(({ call }) => call).join(", ")}`);
+}
+
+/** Stores and activates the policy pack "coding-agents". */
+async function activatePack(admin: AdminClient, changes: Rollback[]): Promise<void> {
+  const { policies: earlier } = await admin.call<{ policies: { active_version: number | null }[] }>(
+    "GET",
+    "/v1/policies?name=coding-agents",
+  );
+  const { policies } = await admin.call<{ policies: { id: string; outcome: string }[] }>(
+    "POST",
+    "/v1/policies/import-yaml?activate=true",
+    { yaml: readPackForOneApprover() },
+  );
+  for (const { id, outcome } of policies) {
+    const version = earlier[0]?.active_version ?? null;
+    const path = `/v1/policies/${id}`;
+    changes.push({
+      what: 'the policy "coding-agents"',
+      undo: () =>
+        outcome === "created"
+          ? admin.call("DELETE", path)
+          : version === null
+            ? admin.call("POST", `${path}/deactivate`)
+            : admin.call("POST", `${path}/activate`, { version }),
+    });
+  }
+}
+
+/** Says which MCP servers of the host the hook governs, because no policy may allow their tools. */
+function noteServers(io: Output, host: Host): void {
+  if (!isClient(host)) return;
+  let names: string[];
+  try {
+    names = readExistingSettings(host, undefined).flatMap(({ text }) => Object.keys(readServers(text, host)));
+  } catch (error) {
+    if (!(error instanceof SettingsError || error instanceof CommandError)) throw error;
+    return;
+  }
+  if (names.length === 0) return;
+  const tools = [...new Set(names)].map((name) => `mcp.${name}`).join(", ");
+  io.err(
+    toPrintable(
+      `${host} has MCP servers. The hook decides their calls, too, as ${tools}: calls that no policy allows are denied (docs/mcp.md, "Set up")`,
+    ),
+  );
 }
 
 /** Sends typical calls through the hook. Starts the hook with the command line in the host's settings. */
@@ -307,10 +433,7 @@ async function testHook(
       // This call cannot be simulated, because only Codex can report the folder of a command to the hook.
       if (host === "codex" && tool.tool === "Bash") continue;
       const refusal = await testInstalledHook(host, line, tool, folder, env);
-      if (refusal !== null)
-        throw new CommandError(
-          `${call} was denied by the hook (${line}): ${toPrintable(refusal)}; the hook was removed again`,
-        );
+      if (refusal !== null) throw new CommandError(`${call} was denied by the hook (${line}): ${toPrintable(refusal)}`);
       done(io, `${call} was allowed through the hook`);
     }
   } finally {
@@ -336,7 +459,7 @@ async function undo(io: Output, host: Host, scope: Scope, command: string | unde
     rmSync(path);
     io.out(`removed ${path}; revoke its key with "assent keys list" and "assent keys revoke"`);
   }
-  const local = new LocalService(settingsFolders().home, process.env);
+  const local = LocalService.ofUser(settingsFolders().home, process.env);
   if (await local.stop()) io.out(`stopped the service; its store stays in ${local.folder}`);
   return EXIT_CODES.ok;
 }

@@ -1,10 +1,12 @@
-/** `assent hook setup|install|doctor|status`. */
+/** `assent hook setup|install|start|doctor|status`. */
+import { HookConfigError, loadConfig, type HookConfig } from "../hook/hook-config.ts";
 import { HOSTS } from "../hook/hosts/answers.ts";
 import { diagnoseHook } from "../hook/install/diagnose-hook.ts";
 import { hookCommand } from "../hook/install/hook-program.ts";
 import { HookState, stateFolder } from "../hook/hook-state.ts";
 import {
   colourText,
+  CommandError,
   EXIT_CODES,
   parseArguments,
   toPrintable,
@@ -16,6 +18,8 @@ import {
 } from "./command.ts";
 import { parseHost, install, settingsFolders } from "./hook-install.ts";
 import { setup } from "./hook-setup.ts";
+import { withJsonReport } from "./json-report.ts";
+import { isServiceReady, LocalService } from "./local-service.ts";
 
 const doctor: Subcommand = {
   summary: "test that the hook denies a call",
@@ -58,6 +62,53 @@ examples:
   },
 };
 
+const start: Subcommand = {
+  summary: "start the service that setup created, if it does not run",
+  help: `usage: assent hook start [--json]
+
+Starts the service that "assent hook setup" created, and waits until it is ready. The hook runs this command itself if no
+service responds, for example after a restart of the machine. The service logs to service.log in its folder.
+
+  --json  print the lines as JSON
+
+examples:
+  assent hook start
+`,
+  async run(args, io) {
+    const { values, positionals } = parseArguments(args, { json: { type: "boolean" } });
+    if (positionals.length > 0) throw usageError("assent hook start takes options only");
+    return withJsonReport(io, values.json, startService);
+  },
+};
+
+async function startService(io: Output): Promise<number> {
+  const { url, service } = readHookConfig();
+  if (await isServiceReady(url)) {
+    io.out(`the service runs at ${url}`);
+    return EXIT_CODES.ok;
+  }
+  if (service === null)
+    throw new CommandError(
+      `no service responds at ${url}, and "assent hook setup" did not create it: start it as you did before, for example with "assent serve"`,
+      EXIT_CODES.unreachable,
+    );
+  const local = new LocalService(service, process.env);
+  if (local.url !== url)
+    throw new CommandError(`the service in ${service} is for ${local.url ?? "no address"}, not for ${url}`);
+  await local.start();
+  io.out(`a service runs at ${url}; its store and policies are in ${service}`);
+  return EXIT_CODES.ok;
+}
+
+function readHookConfig(): HookConfig {
+  try {
+    return loadConfig(process.env);
+  } catch (error) {
+    if (error instanceof HookConfigError) throw new CommandError(error.message);
+    throw error;
+  }
+}
+
 const status: Subcommand = {
   summary: "list sessions, including those that never called the hook",
   help: `usage: assent hook status [--json]
@@ -95,7 +146,7 @@ examples:
   },
 };
 
-export const hookSubcommands: Readonly<Record<string, Subcommand>> = { setup, install, doctor, status };
+export const hookSubcommands: Readonly<Record<string, Subcommand>> = { setup, install, start, doctor, status };
 
 export function runHookSubcommand(name: string, args: string[], io: Output): Promise<number> {
   if (!Object.hasOwn(hookSubcommands, name))

@@ -10,7 +10,7 @@ import { parseSeconds } from "./times.ts";
 export const hook: Command = {
   summary: "decide on each tool call of a coding agent",
   help: `usage: assent hook --host HOST [--wait DURATION] [--no-daemon]
-       assent hook setup|install|doctor|status
+       assent hook setup|install|start|doctor|status
 
 Reads one hook event of a coding agent from standard input, asks the service, and answers in the format of the host.
 If anything fails, the answer is a deny. Hosts start it as assent-hook, which loads faster.
@@ -30,7 +30,7 @@ examples:
   async run(args, io) {
     const [verb, ...rest] = args;
     if (verb === undefined)
-      throw usageError("assent hook needs --host or a subcommand; use setup, install, doctor or status");
+      throw usageError("assent hook needs --host or a subcommand; use setup, install, start, doctor or status");
     if (!verb.startsWith("--")) return runHookSubcommand(verb, rest, io);
     await (await import("../hook/launcher.ts")).runHook(args);
     return Number(process.exitCode ?? EXIT_CODES.failure);

@@ -2,7 +2,7 @@
  * A service for one person on this machine: its folder, its first keys and its process. `assent hook setup` uses it.
  */
 import { randomBytes } from "node:crypto";
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ConfigError, loadConfig, type Config } from "../config/index.ts";
@@ -37,13 +37,18 @@ export class LocalService {
   readonly folder: string;
   private readonly env: Variables;
 
-  constructor(home: string, env: Variables) {
-    this.folder = join(env["XDG_DATA_HOME"] || join(home, ".local", "share"), "assent");
+  constructor(folder: string, env: Variables) {
+    this.folder = folder;
     // Remove variables that configure another service, because they would also apply to this service.
     const inheritedVariables = Object.entries(env).filter(
       ([name]) => !name.startsWith("ASSENT_") || name === "ASSENT_STATE",
     );
     this.env = Object.fromEntries(inheritedVariables);
+  }
+
+  /** The service in the folder for this user's data. */
+  static ofUser(home: string, env: Variables): LocalService {
+    return new LocalService(join(env["XDG_DATA_HOME"] || join(home, ".local", "share"), "assent"), env);
   }
 
   get exists(): boolean {
@@ -133,9 +138,26 @@ policies: ./policies
     }
   }
 
-  /** Starts the service in the background. Resolves to its URL when it is ready. */
+  /**
+   * Starts the service in the background. Resolves to its URL when it is ready. If another process starts it, waits for
+   * that process.
+   */
   async start(): Promise<string> {
     const url = this.url as string;
+    const startFile = join(this.folder, "service.starting");
+    if (!claim(startFile)) {
+      await waitUntilReady(url, () => !existsSync(startFile));
+      if (await isServiceReady(url)) return url;
+      throw new CommandError(`another process starts the service in ${this.folder}, which is not ready at ${url}`);
+    }
+    try {
+      return await this.startProcess(url);
+    } finally {
+      rmSync(startFile, { force: true });
+    }
+  }
+
+  private async startProcess(url: string): Promise<string> {
     const logFile = join(this.folder, "service.log");
     const log = openSync(logFile, "a", 0o600);
     const [program, ...args] = programArguments() as [string, ...string[]];
@@ -148,13 +170,10 @@ policies: ./policies
       output: log,
     });
     closeSync(log);
-    const end = performance.now() + READY_MS;
-    while (!service.hasExited() && performance.now() < end) {
-      if (await isServiceReady(url)) {
-        writeFileSync(this.pidFile, `${service.pid}\n`, { mode: 0o600 });
-        return url;
-      }
-      await new Promise((resolve) => setTimeout(resolve, 100));
+    await waitUntilReady(url, service.hasExited);
+    if (!service.hasExited() && (await isServiceReady(url))) {
+      writeFileSync(this.pidFile, `${service.pid}\n`, { mode: 0o600 });
+      return url;
     }
     await service.end();
     const lines = readFileSync(logFile, "utf8").trim().split("\n").slice(-3).join("\n");
@@ -204,6 +223,27 @@ export async function isServiceReady(url: string): Promise<boolean> {
     return response.ok;
   } catch {
     return false;
+  }
+}
+
+/** Waits until a service at this URL is ready, `hasEnded` returns true, or the time is over. */
+async function waitUntilReady(url: string, hasEnded: () => boolean): Promise<void> {
+  const end = performance.now() + READY_MS;
+  while (!hasEnded() && performance.now() < end && !(await isServiceReady(url)))
+    await new Promise((resolve) => setTimeout(resolve, 100));
+}
+
+/** Creates the file. Returns false if another process has created it and may still be starting the service. */
+function claim(path: string): boolean {
+  // A process that was killed leaves its file.
+  if ((statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Infinity) < Date.now() - READY_MS)
+    rmSync(path, { force: true });
+  try {
+    writeFileSync(path, `${process.pid}\n`, { flag: "wx", mode: 0o600 });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw new CommandError(`${path} cannot be written: ${(error as Error).message}`);
   }
 }
 

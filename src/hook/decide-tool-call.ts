@@ -1,5 +1,6 @@
 /** Evaluates one tool call. Every outcome, including an error, is an answer in the host's format. */
 import {
+  AssentError,
   createAssent,
   newAttempt,
   openQuestion,
@@ -15,7 +16,7 @@ import { needsDecision, HOST_DIALECTS, detectHost, type HookAnswer, type Host } 
 import { readEvent } from "./hosts/host-events.ts";
 import { truncate, PayloadError, readPayload, rejectAmbiguousJson, type JsonObject } from "./payload.ts";
 import type { HookState } from "./hook-state.ts";
-import { serviceFailureText, refusalText, pendingText } from "./refusal-texts.ts";
+import { serviceFailureText, refusalText, pendingText, unreachableText } from "./refusal-texts.ts";
 
 interface HookRequest {
   flag: Host;
@@ -34,6 +35,8 @@ interface DecisionDependencies {
   state: HookState;
   /** Creates the client for a service and key. Default: `createHookClient`. */
   createClient?(config: HookConfig, session?: string): Assent;
+  /** Starts the service of the configuration. Resolves to whether it is ready. */
+  startService?(config: HookConfig, timeoutMs: number): Promise<boolean>;
 }
 
 /** Maximum number of submissions of a call. A call is submitted again if another call has started its action first. */
@@ -64,7 +67,7 @@ export async function decideHookCall(question: HookRequest, dependencies: Decisi
         await reportResult(event, dependencies).catch(() => {});
         return allow();
       case "before": {
-        const refusal = await requestDecision(event, question, dependencies);
+        const refusal = await decideOrStartService(event, question, dependencies);
         return refusal === null ? allow() : deny(refusal);
       }
     }
@@ -82,8 +85,8 @@ function denyReason(error: unknown): string {
   return serviceFailureText(error);
 }
 
-/** If the call may run, starts its action and resolves to null. Otherwise, resolves to the reason for the denial. */
-async function requestDecision(
+/** Decides a call. If no service responds and the hook can start it, starts it and decides the call then. */
+async function decideOrStartService(
   event: HookEvent,
   question: HookRequest,
   dependencies: DecisionDependencies,
@@ -91,6 +94,24 @@ async function requestDecision(
   const deadline = performance.now() + (question.deadline - ANSWER_MARGIN) * 1000;
   void dependencies.state.recordSession(event.host, event.session, "call").catch(() => {});
   const config = dependencies.config();
+  const decide = (): Promise<string | null> => requestDecision(event, question, dependencies, config, deadline);
+  try {
+    return await decide();
+  } catch (error) {
+    if (!(error instanceof AssentError && error.code === "UNREACHABLE")) throw error;
+    if (!(await dependencies.startService?.(config, deadline - performance.now()))) return unreachableText(config);
+    return decide();
+  }
+}
+
+/** If the call may run, starts its action and resolves to null. Otherwise, resolves to the reason for the denial. */
+async function requestDecision(
+  event: HookEvent,
+  question: HookRequest,
+  dependencies: DecisionDependencies,
+  config: HookConfig,
+  deadline: number,
+): Promise<string | null> {
   // The session id comes from the host, not from the agent.
   const session = config.sessions && event.session !== null ? `${event.host}:${event.session}` : undefined;
   const assent = (dependencies.createClient ?? createHookClient)(config, session);

@@ -8,8 +8,13 @@ import { runProgram, startBackgroundProgram } from "../programs/run-program.ts";
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
 /** Returns the command that runs a script of this folder, either the source or the built file. */
-function commandFor(name: string): [program: string, args: string[]] {
-  const file = fileURLToPath(new URL(`./${name}${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
+const commandFor = (name: string): [program: string, args: string[]] =>
+  programCommand(
+    fileURLToPath(new URL(`./${name}${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url)),
+  );
+
+/** Returns the program and arguments that run a file with this runtime. */
+export function programCommand(file: string): [program: string, args: string[]] {
   const deno = (process.versions as Record<string, string | undefined>)["deno"] !== undefined;
   return [process.execPath, [...(deno ? ["run", "-A"] : process.execArgv), file]];
 }
@@ -21,7 +26,7 @@ function commandFor(name: string): [program: string, args: string[]] {
 const FORWARDED_ENVIRONMENT =
   /^(HOME|USERPROFILE|PATH|XDG_[A-Z_]+|TMPDIR|TEMP|TMP|SystemRoot|LANG|LC_[A-Z]+|TZ|DENO_DIR|NODE_EXTRA_CA_CERTS|ASSENT_[A-Z_]+)$/i;
 
-function safeEnvironment(): NodeJS.ProcessEnv {
+export function safeEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => FORWARDED_ENVIRONMENT.test(name)));
 }
 

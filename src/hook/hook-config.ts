@@ -1,7 +1,7 @@
 /** Reads the hook's configuration: the service, the key, and the agent. */
 import { readFileSync } from "node:fs";
 import { userInfo } from "node:os";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import { isHttpUrl, resolveLocalName } from "../client/url.ts";
 import { isObject, type JsonObject } from "./payload.ts";
 
@@ -17,6 +17,8 @@ export interface HookConfig {
    * `sessions:issue`.
    */
   sessions: boolean;
+  /** Folder of the service that `assent hook setup` created for this URL. The hook starts it if it does not run. */
+  service: string | null;
 }
 
 export class HookConfigError extends Error {}
@@ -86,10 +88,21 @@ export function loadConfig(
     throw new HookConfigError("wait must be a number of seconds, 0 or more");
   const sessions = value("sessions") ?? false;
   if (typeof sessions !== "boolean") throw new HookConfigError("sessions must be true or false");
-  return { url: resolveLocalName(url), apiKey, agent, wait, sessions };
+  return { url: resolveLocalName(url), apiKey, agent, wait, sessions, service: serviceFolder(layers[layerOf("url")]) };
 }
 
-const KNOWN_MEMBERS = new Set(["url", "api_key", "agent", "wait", "sessions"]);
+/**
+ * Returns the folder of the service, which must be in the same file as `url`: another layer could otherwise make the
+ * hook start another program.
+ */
+function serviceFolder(layer: JsonObject | undefined): string | null {
+  const service = layer?.["service"] ?? null;
+  if (service !== null && (typeof service !== "string" || !isAbsolute(service)))
+    throw new HookConfigError("service must be the absolute path of a folder");
+  return service;
+}
+
+const KNOWN_MEMBERS = new Set(["url", "api_key", "agent", "wait", "sessions", "service"]);
 
 function readConfigFile(path: string): JsonObject {
   let bytes: Buffer;

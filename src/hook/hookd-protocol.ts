@@ -1,5 +1,6 @@
 /** The format of a request from the launcher to the deciding process: one line of JSON, then the host's payload. */
 import { loadConfig } from "./hook-config.ts";
+import { startService } from "./start-service.ts";
 import { decideHookCall } from "./decide-tool-call.ts";
 import { isHost, type HookAnswer } from "./hosts/answers.ts";
 import { isObject, MAX_PAYLOAD_BYTES } from "./payload.ts";
@@ -46,7 +47,11 @@ export async function serveRequest(request: Buffer, version: string, signal: Abo
       maxWait: header.maxWait,
       signal,
     },
-    { config: () => loadConfig(env), state: new HookState(stateFolder(env)) },
+    {
+      config: () => loadConfig(env),
+      state: new HookState(stateFolder(env)),
+      startService: (config, timeoutMs) => startService(config, env, timeoutMs, signal),
+    },
   );
 }
 

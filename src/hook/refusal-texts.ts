@@ -1,6 +1,8 @@
 /**
  * Messages for the agent. For each outcome (refused, pending, undecided), the message tells the agent what to do next.
  */
+import { startCommandLine } from "./start-service.ts";
+import type { HookConfig } from "./hook-config.ts";
 import { AssentError, explainRefusal, questionText, Unauthorized, type ActionRecord } from "../client/index.ts";
 
 export function refusalText(action: ActionRecord): string {
@@ -14,6 +16,16 @@ export function pendingText(action: ActionRecord, seconds: number): string {
     `Not run: waits for approval ${id}. It is not refused. ` +
     questionText(action, `with the command: assent answer ${id} "…"`) +
     `Tell the user, and repeat the same command, unchanged, after ${seconds} seconds or more: it runs once it is approved.`
+  );
+}
+
+/** Says what the user can do if no service responds, because the agent cannot do anything about it. */
+export function unreachableText({ url, service }: HookConfig): string {
+  return (
+    `Not run: no service responds at ${url}. ` +
+    (service === null
+      ? `Tell the user to start the Assent service of that address ("npm start" in its folder, or "assent serve"), and then repeat the call; "assent hook doctor" finds the cause.`
+      : `The hook could not start it. Tell the user to run this command, which reports the cause: ${startCommandLine()}`)
   );
 }
 

@@ -2,10 +2,16 @@
 import "../support/on-disk.ts";
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { createAssent, govern } from "../../src/client/index.ts";
+import { assent } from "../support/cli.ts";
+import { runHook } from "../support/hook.ts";
 import { POLICIES } from "../support/service.ts";
+import { eventually } from "../support/wait.ts";
 import { ASSENT, ROOT, startProcess, stopProcess } from "../support/process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -80,6 +86,116 @@ test("the tour works, line by line", async () => {
   } finally {
     await stopProcess(service);
     rmSync(data, { recursive: true, force: true });
+  }
+});
+
+/** Has three tools of the reference server for files, and answers each call with its name. */
+const FILE_SERVER = `
+const { createInterface } = require("node:readline");
+const tools = ["read_text_file", "write_file", "chmod"].map((name) => ({ name, inputSchema: { type: "object" } }));
+createInterface({ input: process.stdin }).on("line", (line) => {
+  const { id, method, params } = JSON.parse(line);
+  const result =
+    method === "initialize"
+      ? { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "files", version: "1" } }
+      : method === "tools/list"
+        ? { tools }
+        : { content: [{ type: "text", text: "ran " + params?.name }] };
+  if (id !== undefined) process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, result }) + "\\n");
+});`;
+
+test("each way in leads from the start command to an allowed, an asked and a denied call, in any order", async () => {
+  const folder = temporaryFolder("assent-ways-");
+  const env = { ASSENT_DATA: join(folder, "store"), ASSENT_POLICIES: POLICIES, ASSENT_AGENTS: "" };
+  const service = await startProcess(env);
+  try {
+    const shown = (name: string): string => new RegExp(`export ${name}=(\\S+)`).exec(service.output())?.[1] ?? "";
+    const [adminKey, agentKey] = [shown("ADMIN_KEY"), shown("AGENT_KEY")];
+    const admin = createAssent({ url: service.url, apiKey: adminKey });
+    /** Approves the pending action of this tool with the admin key. */
+    const approve = async (tool: string): Promise<void> => {
+      const action = await eventually(
+        async () => (await admin.actionsPage({ status: "pending_approval" })).actions.find((one) => one.tool === tool),
+        () => `no action of ${tool} is pending`,
+      );
+      await admin.vote(action.id, true);
+    };
+    const whileApproving = async <T>(call: Promise<T>, tool: string): Promise<T> =>
+      (await Promise.all([call, approve(tool)]))[0];
+
+    const ways = {
+      async client() {
+        const agent = createAssent({ url: service.url, apiKey: agentKey });
+        const refund = govern(async ({ amount }: { amount: number; currency: string }) => amount, {
+          tool: "stripe",
+          operation: "refund",
+          assent: agent,
+        });
+        assert.equal(await refund({ amount: 50, currency: "USD" }), 50);
+        assert.equal(await whileApproving(refund({ amount: 500, currency: "USD" }), "stripe"), 500);
+        await assert.rejects(refund({ amount: 50_000, currency: "USD" }), /excessive refunds|20,000/);
+      },
+      async proxy() {
+        const command = [...ASSENT, "mcp", "proxy", "--name", "filesystem", "--", process.execPath, "-e", FILE_SERVER];
+        const variables = { ...process.env, ASSENT_URL: service.url, ASSENT_API_KEY: agentKey, HOME: folder };
+        const proxy = spawn(process.execPath, command, {
+          env: variables,
+          cwd: folder,
+          stdio: ["pipe", "pipe", "inherit"],
+        });
+        let output = "";
+        proxy.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
+        const request = (id: number, method: string, params: object): Promise<string> => {
+          proxy.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`);
+          const find = (): string | undefined =>
+            output.split("\n").find((line) => line.endsWith("}") && (JSON.parse(line) as { id?: number }).id === id);
+          return eventually(
+            () => Promise.resolve(find()),
+            () => `no answer to ${method}: ${output}`,
+          );
+        };
+        const call = (id: number, name: string): Promise<string> =>
+          request(id, "tools/call", { name, arguments: { path: "/home/me/notes/plan.md" } });
+        try {
+          const clientInfo = { name: "test", version: "1" };
+          await request(1, "initialize", { protocolVersion: "2025-11-25", capabilities: {}, clientInfo });
+          proxy.stdin.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\n');
+          assert.match(await request(2, "tools/list", {}), /read_text_file.*write_file.*chmod/);
+          assert.match(await call(3, "read_text_file"), /ran read_text_file/);
+          assert.match(await whileApproving(call(4, "write_file"), "mcp.filesystem"), /ran write_file/);
+          assert.match(await call(5, "chmod"), /not made.*this policy does not list the operation/);
+        } finally {
+          proxy.stdin.end();
+          await once(proxy, "close");
+        }
+      },
+      async hook() {
+        const home = { ...process.env, HOME: folder, XDG_CONFIG_HOME: "", XDG_DATA_HOME: "", ASSENT_HOOKD: "off" };
+        const variables = { ...home, ASSENT_URL: service.url, ASSENT_API_KEY: adminKey };
+        const done = await assent(["hook", "setup", "--host", "claude-code"], { cwd: folder, env: variables });
+        assert.equal(done.code, 0, done.out + done.err);
+        const bash = (command: string) =>
+          runHook(
+            "claude-code",
+            JSON.stringify({
+              session_id: "s",
+              cwd: join(folder, "project"),
+              tool_use_id: randomUUID(),
+              hook_event_name: "PreToolUse",
+              tool_name: "Bash",
+              tool_input: { command },
+            }),
+            { ...home, ASSENT_URL: "", ASSENT_API_KEY: "", CLAUDE_PROJECT_DIR: join(folder, "project") },
+          );
+        assert.equal((await bash("git status")).out, "");
+        assert.equal((await whileApproving(bash("git push origin main"), "shell")).out, "");
+        assert.match((await bash("cat .env")).out, /"deny".*knows a secret/);
+      },
+    };
+    for (const way of [ways.client, ways.proxy, ways.hook, ways.hook, ways.proxy, ways.client]) await way();
+  } finally {
+    await stopProcess(service);
+    rmSync(folder, { recursive: true, force: true });
   }
 });
 

@@ -18,7 +18,14 @@ import { writeFiles, folderWith } from "../support/cli.ts";
 import { AFTER, BEFORE, passes, stops } from "./payloads.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-const CONFIG: HookConfig = { url: "http://127.0.0.1:1", apiKey: "k", agent: "coder", wait: null, sessions: false };
+const CONFIG: HookConfig = {
+  url: "http://127.0.0.1:1",
+  apiKey: "k",
+  agent: "coder",
+  wait: null,
+  sessions: false,
+  service: null,
+};
 const ENVIRONMENT = { cwd: "/work/app", home: "/home/ada", project: null, codexProgram: null };
 
 interface Call {
@@ -631,6 +638,7 @@ test("the managed file takes precedence over the user's, and both over the envir
     agent: "coder",
     wait: null,
     sessions: false,
+    service: null,
   });
   assert.deepEqual(loadConfig(env, []), {
     url: "http://env.test",
@@ -638,7 +646,23 @@ test("the managed file takes precedence over the user's, and both over the envir
     agent: "coder",
     wait: null,
     sessions: false,
+    service: null,
   });
+  // The service that the hook may start comes from the file of the URL only.
+  const withService = folderWith(t, {
+    "managed.json": '{"url":"http://127.0.0.1:1","api_key":"k"}',
+    "user.json": '{"service":"/home/ada/assent"}',
+    "both.json": '{"url":"http://127.0.0.1:1","api_key":"k","service":"/home/ada/assent"}',
+    "relative.json": '{"url":"http://127.0.0.1:1","api_key":"k","service":"assent"}',
+  });
+  const at = (...names: string[]) =>
+    loadConfig(
+      {},
+      names.map((name) => join(withService, name)),
+    );
+  assert.equal(at("managed.json", "user.json").service, null);
+  assert.equal(at("both.json").service, "/home/ada/assent");
+  assert.throws(() => at("relative.json"), /service must be the absolute path of a folder/);
   // Variables that a repository can set change neither the service that gets a file's key, nor the service that
   // decides.
   const keyOnly = folderWith(t, { "key.json": '{"api_key":"user"}', "other.json": '{"url":"http://evil.test"}' });

@@ -1,13 +1,13 @@
 /** `assent hook setup`: from nothing to a tested hook, a second run without changes, and undo. */
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterEach, describe, test, type TestContext } from "node:test";
 import { createAssent } from "../../src/client/index.ts";
 import { run } from "../../src/cli/main.ts";
-import { assent, folderWith, writeFiles, type Run } from "../support/cli.ts";
-import { HOOK, startHookService } from "../support/hook.ts";
+import { assent, folderWith, runProgram, writeFiles, type Run } from "../support/cli.ts";
+import { HOOK, runHook, startHookService, type HookService } from "../support/hook.ts";
 import { until } from "../support/wait.ts";
 import { addPerson } from "../support/service.ts";
 
@@ -49,6 +49,29 @@ async function setup(args: string[], watched = true): Promise<Run> {
   });
   return { code, out, err };
 }
+
+/** The active policies, and the agents of keys that are not revoked. */
+async function madeBy({ service }: HookService): Promise<{ policies: string[]; keys: string[] }> {
+  const list = (path: string) => service.call("GET", path, { key: service.admin });
+  const { policies } = (await list("/v1/policies?status=active")).body as { policies: { name: string }[] };
+  const { api_keys } = (await list("/v1/api-keys")).body as {
+    api_keys: { agent_id: string | null; revoked_at: string | null }[];
+  };
+  return {
+    policies: policies.map(({ name }) => name),
+    keys: api_keys.flatMap(({ agent_id, revoked_at }) => (agent_id === null || revoked_at !== null ? [] : [agent_id])),
+  };
+}
+
+const readEvent = (project: string, id: string): string =>
+  JSON.stringify({
+    session_id: "s",
+    cwd: project,
+    tool_use_id: id,
+    hook_event_name: "PreToolUse",
+    tool_name: "Read",
+    tool_input: { file_path: join(project, "README.md") },
+  });
 
 function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
@@ -121,12 +144,35 @@ test("one command sets everything up, a second changes nothing, and it can be un
       before,
     );
 
-    // After a restart of the machine the service is started again, with the same store and key.
-    process.kill(Number(readFileSync(join(home, ".local/share/assent/service.pid"), "utf8")), "SIGKILL");
-    await until("the service is down", () => isDown(url));
-    const third = await setup([], false);
-    assert.equal(third.code, 0, third.err);
+    // After a restart of the machine, the first calls of the hook start the service again, with the same store and key.
+    const pidFile = join(home, ".local/share/assent/service.pid");
+    const kill = async (): Promise<void> => {
+      process.kill(Number(readFileSync(pidFile, "utf8")), "SIGKILL");
+      await until("the service is down", () => isDown(url));
+    };
+    const env = Object.fromEntries(Object.entries(process.env).map(([name, value]) => [name, value ?? ""]));
+    const calls = (): Promise<Run[]> =>
+      Promise.all(["a", "b"].map((id) => runHook("claude-code", readEvent(project, id), { ...env, ASSENT_URL: "" })));
+    await kill();
+    for (const call of await calls()) assert.deepEqual([call.code, call.out], [0, ""], call.out + call.err);
+    assert.equal((await setup([], false)).code, 0);
     assert.equal(readFileSync(configFile, "utf8"), before[0]);
+
+    // If the hook cannot start it, the denial contains the address and the command that reports the cause.
+    await kill();
+    const service = join(home, ".local/share/assent/assent.yaml");
+    const valid = readFileSync(service, "utf8");
+    writeFileSync(service, `${valid}wrong: 1\n`);
+    const [refused] = await calls();
+    assert.match(refused?.out ?? "", new RegExp(`no service responds at ${url}\\..* hook start"`));
+    const [, command] = /run this command, which reports the cause: (.*?)"/.exec(refused?.out ?? "") ?? [];
+    const reported = await runProgram("sh", ["-c", command ?? "false"], { env });
+    assert.equal(reported.code, 1);
+    assert.match(reported.err, /wrong/);
+    writeFileSync(service, valid);
+    const started = await runProgram("sh", ["-c", command ?? "false"], { env });
+    assert.equal(started.code, 0, started.err);
+    assert.match(started.out, new RegExp(`a service runs at ${url};`));
 
     const undone = await setup(["--undo"]);
     assert.equal(undone.code, 0, undone.err);
@@ -189,15 +235,34 @@ describe("with a running service", () => {
     );
   });
 
-  test("a stricter policy is named, and the settings stay as they were", async (t) => {
+  test("a stricter policy is named, and nothing is changed", async (t) => {
     const hooks = await startHookService("policy: strict\nrules:\n  - { name: nothing is read, effect: deny }\n");
     t.after(() => hooks.close());
     const { home } = user(t, { ASSENT_URL: hooks.url, ASSENT_API_KEY: hooks.service.admin });
     writeFiles(home, { ".claude/settings.json": '{ "model": "x" }\n' });
     const refused = await setup([], false);
     assert.equal(refused.code, 1);
-    assert.match(refused.err, /still do not allow everyday calls: Read: deny .*nothing is read/);
+    assert.match(
+      refused.err,
+      /Read: deny by strict \/ nothing is read.*Change or remove "strict".*nothing was changed/,
+    );
     assert.equal(readFileSync(join(home, ".claude/settings.json"), "utf8"), '{ "model": "x" }\n');
+    assert.deepEqual(await madeBy(hooks), { policies: ["strict"], keys: ["coder"] });
+    assert.ok(!existsSync(join(home, ".config/assent/hook.json")));
+  });
+
+  test("a failure after the first change undoes the key, the pack and the configuration", async (t) => {
+    const hooks = await startHookService();
+    t.after(() => hooks.close());
+    const { home } = user(t, { ASSENT_URL: hooks.url, ASSENT_API_KEY: hooks.service.admin });
+    const body = { id: "claude-code", allowed_tools: ["shell"] };
+    await hooks.service.call("POST", "/v1/agents", { key: hooks.service.admin, body });
+    const refused = await setup([], false);
+    assert.equal(refused.code, 1);
+    assert.match(refused.err, /still do not allow everyday calls: Read: deny.*registered agent.*nothing was changed/);
+    assert.deepEqual(await madeBy(hooks), { policies: ["test"], keys: ["coder"] });
+    assert.ok(!existsSync(join(home, ".config/assent/hook.json")));
+    assert.ok(!existsSync(join(home, ".claude/settings.json")));
   });
 
   test("install refuses until the hook can ask, and doctor reports policies that deny every Read", async (t) => {

@@ -4,6 +4,8 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync, r
 import { dirname, join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { proxiedEntry, readServers, removeProxy, addProxy } from "../../src/cli/mcp/clients.ts";
+import { createAssent } from "../../src/client/index.ts";
+import { readHeadersVariable } from "../../src/mcp/config/proxy-config.ts";
 import { assent, type Run } from "../support/cli.ts";
 import { NODE, scriptOf } from "../support/runtimes.ts";
 import { startProcess, stopProcess, type ServiceProcess } from "../support/process.ts";
@@ -64,7 +66,7 @@ describe("settings of a client", () => {
   });
 
   for (const [what, entry, why] of [
-    ["headers", { url: "https://x.example/mcp", headers: { Authorization: "Bearer x" } }, /headers.*assent-mcp\.yaml/],
+    ["headers that are not texts", { url: "https://x.example/mcp", headers: { a: 1 } }, /headers.*--skip b leaves it/],
     ["the transport SSE", { type: "sse", url: "https://x.example/sse" }, /SSE/],
     ["neither a command nor a url", { disabled: true }, /no command and no url/],
     ["arguments that are not texts", { command: "x", args: [1] }, /args are not a list of strings/],
@@ -75,6 +77,26 @@ describe("settings of a client", () => {
       const { after } = addProxy(settings, "claude-code", COMMAND, ["b"], null);
       assert.deepEqual(readServers(after, "claude-code")["b"], entry);
     });
+
+  test("pass the headers of a server to the proxy in a variable, which the proxy sends and uninstall restores", () => {
+    const headers = { Authorization: "Bearer ${TOKEN}" };
+    const remote = JSON.stringify({ mcpServers: { a: { type: "http", url: "https://x.example/mcp", headers } } });
+    const { after } = addProxy(remote, "claude-code", COMMAND, [], null);
+    const { a } = readServers(after, "claude-code");
+    assert.ok(!JSON.stringify(a?.["args"]).includes("Bearer"), "other users can see the arguments of a process");
+    const { ASSENT_MCP_HEADERS: encoded = "" } = a?.["env"] as Record<string, string>;
+    assert.deepEqual(readHeadersVariable({ ASSENT_MCP_HEADERS: encoded.replace("${TOKEN}", "t") }), {
+      Authorization: "Bearer t",
+    });
+    assert.throws(
+      () => readHeadersVariable({ ASSENT_MCP_HEADERS: '{"Authorization": 1}' }),
+      (error: Error) => error.message.includes("JSON object of strings"),
+    );
+    assert.deepEqual(
+      readServers(removeProxy(after, "claude-code", null), "claude-code"),
+      readServers(remote, "claude-code"),
+    );
+  });
 
   test("are not changed if a name cannot be a tool's, two names are one tool, or the file cannot be parsed", () => {
     assert.throws(() => proxiedEntry("a b", { command: "x" }, COMMAND), /name must have 1 to 32 letters/);
@@ -99,14 +121,13 @@ describe("a client's servers behind the service", () => {
   let home = "";
   let project = "";
   let agentKey = "";
+  let adminKey = "";
 
   before(async () => {
     folder = temporaryFolder("assent-mcp-install-");
     service = await startProcess({ ASSENT_DATA: join(folder, "data"), ASSENT_POLICIES: POLICIES });
-    const env = {
-      ASSENT_URL: service.url,
-      ASSENT_API_KEY: /export ADMIN_KEY=(\S+)/.exec(service.output())?.[1] ?? "",
-    };
+    adminKey = /export ADMIN_KEY=(\S+)/.exec(service.output())?.[1] ?? "";
+    const env = { ASSENT_URL: service.url, ASSENT_API_KEY: adminKey };
     agentKey = (await assent(["keys", "create", "c", "--preset", "agent", "--agent", "claude"], { env })).out.trim();
   });
 
@@ -146,10 +167,28 @@ describe("a client's servers behind the service", () => {
     const state = join(home, ".local/state/assent/mcp-install");
     const [backup = ""] = readdirSync(state);
     assert.equal(statSync(join(state, backup)).mode & 0o777, 0o600);
+    // No default policy names this server, and both commands say so.
+    const allDenied =
+      /^problem .*"demo" .* offers \d+ tools, but the policies deny every call .*policy for mcp\.demo /m;
+    assert.match(installed.err, allDenied);
+    const denied = await run("doctor", "--client", "claude-code");
+    assert.equal(denied.code, 1);
+    assert.match(denied.out, allDenied);
+    const policy = { policy: "demo", rules: [{ name: "echo", tool: "mcp.demo", operation: "echo", effect: "allow" }] };
+    await createAssent({ url: service.url, apiKey: adminKey }).call("POST", "/v1/policies?activate=true", policy);
     const doctor = await run("doctor", "--client", "claude-code");
     assert.equal(doctor.code, 0, doctor.out + doctor.err);
+    assert.match(doctor.out, /the policies deny \d+ of them: .*forbidden/);
     assert.match(doctor.out, /^ok .*"demo" is behind the proxy, which starts and offers \d+ tools/m);
     assert.match((await run("install", "--client", "claude-code")).out, /nothing changes/);
+    // A server that cannot be behind the proxy: doctor does not recommend a command that refuses it.
+    const sse = '"old":{"type":"sse","url":"https://x.example/sse"},"demo"';
+    const proxied = readFileSync(settings(), "utf8");
+    writeFileSync(settings(), proxied.replace('"demo"', sse));
+    const advice = (await run("doctor", "--client", "claude-code")).out;
+    assert.match(advice, /"old" is not behind the proxy; it cannot be, because it uses .*SSE.* --skip old/);
+    assert.equal((await run("install", "--client", "claude-code", "--skip", "old")).code, 0);
+    writeFileSync(settings(), proxied);
 
     assert.equal((await run("uninstall", "--client", "claude-code")).code, 0);
     assert.equal(readFileSync(settings(), "utf8"), original);

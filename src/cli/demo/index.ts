@@ -3,7 +3,7 @@
  * Then it verifies every proof offline and replays every decision. It exits with 1 if a check fails. With `--serve`,
  * the service keeps running, and a one-time link signs in to its console.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createAssent, type ActionRecord, type ActionRequest, type Assent } from "../../client/index.ts";
@@ -36,6 +36,8 @@ interface Step {
 }
 
 const POLICIES = new URL("../../../policies", import.meta.url).pathname;
+/** The demo's agents also run shell commands, which the default policies do not cover. */
+const SHELL_PACK = new URL("../../../policies/packs/shell.yaml", import.meta.url);
 
 export const demo: Command = {
   summary: "play a day of a support desk against a new service",
@@ -135,6 +137,7 @@ async function play(url: string, keys: { admin: string; agent: string }, io: Out
     });
     people.set(name, createAssent({ url, apiKey: key }));
   }
+  await admin.call("POST", "/v1/policies/import-yaml?activate=true", { yaml: readFileSync(SHELL_PACK, "utf8") });
   const wrong: string[] = [];
   const done: ActionRecord[] = [];
   for (const step of day as Step[]) {

@@ -7,10 +7,11 @@ import { isDeepStrictEqual } from "node:util";
 import { foldName } from "../../domain/names.ts";
 import { insertValue, removeValue, replaceValue, SettingsError, parseJsonc } from "../../hook/install/jsonc.ts";
 import { isObject, type JsonObject } from "../../hook/payload.ts";
-import { ProxyConfigError, readServerConfig } from "../../mcp/config/proxy-config.ts";
+import { HEADERS_VARIABLE, ProxyConfigError, readServerConfig } from "../../mcp/config/proxy-config.ts";
 
 export const CLIENTS = ["claude-code", "claude-desktop", "cursor", "vscode", "gemini", "copilot", "zed"] as const;
 export type Client = (typeof CLIENTS)[number];
+export const isClient = (name: string): name is Client => (CLIENTS as readonly string[]).includes(name);
 
 export const INSTALL_SCOPES = ["project", "user"] as const;
 export type InstallScope = (typeof INSTALL_SCOPES)[number];
@@ -100,18 +101,40 @@ export function proxiedEntry(name: string, entry: JsonObject, { program, options
     if (typeof address !== "string" || command !== undefined) throw new SettingsError("it has no command and no url");
     if (type === "sse" || (httpUrl === undefined && type === undefined && /\/sse\/?$/.test(address)))
       throw new SettingsError("it uses the old transport SSE, which the proxy does not support");
-    if (isObject(headers) && Object.keys(headers).length > 0)
-      throw new SettingsError("it has headers, which the proxy reads from assent-mcp.yaml (docs/mcp.md)");
     readServerConfig(name, { url: address });
+    const { env = {}, ...rest } = others;
+    const variables = { ...(env as JsonObject), ...headersVariable(headers) };
     return {
       ...(type === undefined ? {} : { type: "stdio" }),
-      ...others,
+      ...rest,
       command: first,
       args: [...before, "--http", address],
+      ...(Object.keys(variables).length === 0 ? {} : { env: variables }),
     };
   } catch (error) {
     if (error instanceof ProxyConfigError) throw new SettingsError(error.message.replace(/^\/servers\/[^:]*: /, ""));
     throw error;
+  }
+}
+
+/**
+ * Returns the variable that passes the server's headers to the proxy. They stay in the settings file, because other
+ * users can see the arguments of a process. Clients replace `${NAME}` in variables as they do in headers.
+ */
+function headersVariable(headers: unknown): JsonObject {
+  if (headers === undefined || (isObject(headers) && Object.keys(headers).length === 0)) return {};
+  if (!isObject(headers) || !isTexts(Object.values(headers)))
+    throw new SettingsError("its headers are not an object of strings");
+  return { [HEADERS_VARIABLE]: JSON.stringify(headers) };
+}
+
+/** Returns the headers that `headersVariable` encoded; undefined if the variable is absent or was edited. */
+function headersIn(text: unknown): JsonObject | undefined {
+  try {
+    const headers: unknown = JSON.parse(text as string);
+    return isObject(headers) ? headers : undefined;
+  } catch {
+    return undefined;
   }
 }
 
@@ -123,7 +146,16 @@ function directEntry(entry: JsonObject): JsonObject {
   if (end >= 0) return { ...others, command: words[end + 1] as string, args: words.slice(end + 2) };
   const http = words.indexOf("--http");
   if (http < 0) throw new SettingsError("its proxy reads a configuration file; change it by hand");
-  return { ...others, ...("type" in others ? { type: "http" } : {}), url: words[http + 1] as string };
+  const { env, ...rest } = others;
+  const { [HEADERS_VARIABLE]: encoded, ...variables } = isObject(env) ? env : {};
+  const headers = headersIn(encoded);
+  return {
+    ...rest,
+    ...("type" in rest ? { type: "http" } : {}),
+    url: words[http + 1] as string,
+    ...(headers === undefined ? {} : { headers }),
+    ...(Object.keys(variables).length === 0 ? {} : { env: variables }),
+  };
 }
 
 /** The changes of an installation, so that it can be undone exactly. */
@@ -164,7 +196,7 @@ export function addProxy(
       after = withEntry(after, [SERVERS_MEMBER[client], name], direct, proxied);
     } catch (error) {
       if (!(error instanceof SettingsError)) throw error;
-      faults.push(`"${name}": ${error.message}`);
+      faults.push(`"${name}": ${error.message}; --skip ${name} leaves it as it is, and its calls need no decision`);
     }
   }
   if (faults.length > 0) throw new SettingsError(faults.join("; "));

@@ -16,19 +16,11 @@ import {
   printJson,
   type Output,
 } from "../command.ts";
-import { readLogin } from "../credentials.ts";
-import { settingsFolders } from "../hook-install.ts";
+import { readLogin, type StoredLogin } from "../credentials.ts";
 import { programCommand, programArguments } from "../invocation.ts";
-import {
-  INSTALL_SCOPES,
-  clientFile,
-  CLIENTS,
-  removeProxy,
-  addProxy,
-  type Backup,
-  type Client,
-  type InstallScope,
-} from "./clients.ts";
+import { removeProxy, addProxy, type Backup } from "./clients.ts";
+import { checkServers } from "./check-servers.ts";
+import { parseClient, settingsOf, writing } from "./client-settings.ts";
 import { mcpStateFolder } from "./proxy-flags.ts";
 
 export async function install(args: string[], io: Output): Promise<number> {
@@ -49,15 +41,19 @@ export async function install(args: string[], io: Output): Promise<number> {
   };
   const previous = readBackup(path);
   const backup = editing(path, () => addProxy(text, client, command, values.skip ?? [], previous));
-  if (values["dry-run"] !== true) await assertKey(values.agent ?? null);
+  const login = values["dry-run"] === true ? null : await assertKey(values.agent ?? null);
   const isChanged = display(io, path, text, backup.after, values.json);
-  if (!isChanged || values["dry-run"] === true) return EXIT_CODES.ok;
+  if (!isChanged || login === null) return EXIT_CODES.ok;
   writing(() => {
     writeBackup(path, backup);
     writeSettings(path, text, backup.after);
   });
   for (const name of values.skip ?? [])
     io.err(`"${toPrintable(name)}" is not behind the proxy: its calls are made without a decision`);
+  // A server that does not start, or whose calls are all denied, is no reason to connect the client directly again.
+  await checkServers({ path, text: backup.after, client, login, agent: values.agent ?? null }, (state, finding) =>
+    io.err(`${state.padEnd(7)}  ${toPrintable(finding)}`),
+  );
   io.err(`restart ${client}; "${programCommand()} mcp doctor --client ${client}" checks it, "mcp uninstall" undoes it`);
   return EXIT_CODES.ok;
 }
@@ -81,38 +77,8 @@ export function uninstall(args: string[], io: Output): Promise<number> {
   return Promise.resolve(EXIT_CODES.ok);
 }
 
-export function parseClient(value: string | undefined): Client {
-  const client = CLIENTS.find((name) => name === value);
-  if (client === undefined)
-    throw usageError(
-      `--client must be one of ${CLIENTS.join(", ")}${value === undefined ? "" : `; got "${value}"`}. docs/mcp.md describes other clients`,
-    );
-  return client;
-}
-
-/** Returns the client's existing settings files: the file of `scope`, or of every scope if `scope` is absent. */
-export function readExistingSettings(client: Client, scope: string | undefined): { path: string; text: string }[] {
-  if (scope !== undefined && !INSTALL_SCOPES.includes(scope as InstallScope))
-    throw usageError(`--scope must be ${INSTALL_SCOPES.join(" or ")}; got "${scope}"`);
-  return INSTALL_SCOPES.filter((name) => scope === undefined || scope === name).flatMap((name) => {
-    const path = clientFile(client, name, settingsFolders());
-    const text = path === null ? null : writing(() => readSettings(path));
-    return path === null || text === null ? [] : [{ path, text }];
-  });
-}
-
-/** Returns the project's settings, or else the user's. */
-function settingsOf(client: Client, scope: string | undefined): { path: string; text: string } {
-  const [settings] = readExistingSettings(client, scope);
-  if (settings === undefined) {
-    const paths = INSTALL_SCOPES.flatMap((name) => clientFile(client, name, settingsFolders()) ?? []);
-    throw new CommandError(`${client} has no servers to put behind the proxy: there is no ${paths.join(" and no ")}`);
-  }
-  return settings;
-}
-
-/** Throws unless a key is stored, because a client starts the proxy without the variables of this shell. */
-async function assertKey(agent: string | null): Promise<void> {
+/** Returns the stored login. Throws if no working key is stored, because a client starts the proxy without the variables of this shell. */
+async function assertKey(agent: string | null): Promise<StoredLogin> {
   const login = readLogin();
   if (login === null)
     throw new CommandError(
@@ -120,6 +86,7 @@ async function assertKey(agent: string | null): Promise<void> {
     );
   const { faults } = await checkKey({ ...login, agent });
   if (faults.length > 0) throw new CommandError(`the stored key does not work for the proxy: ${faults.join("; ")}`);
+  return login;
 }
 
 function programOfProxy(): string[] {
@@ -149,14 +116,6 @@ function editing<T>(path: string, edit: () => T): T {
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     throw new CommandError(`${path}: ${toPrintable(error.message)}; nothing was changed`);
-  }
-}
-
-function writing<T>(work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    throw error instanceof CommandError ? error : new CommandError((error as Error).message);
   }
 }
 

@@ -4,6 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import {
   ProxyConfigError,
   deriveServerName,
+  readHeadersVariable,
   readProxyConfig,
   readServerConfig,
   type ProxyConfig,
@@ -102,7 +103,14 @@ export function loadProxyConfig(values: Flags, command: string[]): { config: Pro
     if (http !== undefined) {
       if (!URL.canParse(http)) throw usageError(`--http must be a URL; got "${http}"`);
       return {
-        config: { servers: [readServerConfig(name ?? deriveServerName(new URL(http)), { url: http })] },
+        config: {
+          servers: [
+            readServerConfig(name ?? deriveServerName(new URL(http)), {
+              url: http,
+              headers: readHeadersVariable(process.env),
+            }),
+          ],
+        },
         base: ".",
       };
     }

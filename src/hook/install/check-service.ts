@@ -1,7 +1,7 @@
 /** Checks that the hook can reach the service and submit actions. Used to install and to diagnose hooks. */
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { AssentError, createAssent, type Assent } from "../../client/index.ts";
+import { AssentError, createAssent, type ActionRequest, type Assent } from "../../client/index.ts";
 import { selectPrivileges } from "../../domain/scopes.ts";
 import { toCanonicalAction } from "../action/canonical-action.ts";
 import { loadConfig, type HookConfig } from "../hook-config.ts";
@@ -93,12 +93,27 @@ export async function evaluateTypicalCalls(
   host: Host,
   home: string | null,
 ): Promise<PolicyAnswer[]> {
+  const assent = createCheckClient(config.url, config.apiKey);
+  const answers: PolicyAnswer[] = [];
+  for (const [call, request] of await typicalRequests(agent, host, home)) {
+    const { decision, reason } = await assent.gate(request);
+    // A null decision means that the rules allow the call, but a limit applies or obligations change the request.
+    answers.push({ call, decision: decision ?? "allow", reason });
+  }
+  return answers;
+}
+
+/** Returns the requests that the hook would submit for typical calls, each with the name of its call. */
+export async function typicalRequests(
+  agent: string,
+  host: Host,
+  home: string | null,
+): Promise<[call: string, request: ActionRequest][]> {
   // Use a separate folder, which does not have to exist. The working folder may be the home folder, which cannot be a
   // workspace.
   const folder = join(tmpdir(), "assent-hook-check");
-  const assent = createCheckClient(config.url, config.apiKey);
   const environment = { cwd: folder, home, project: folder, codexProgram: null };
-  const answers: PolicyAnswer[] = [];
+  const requests: [string, ActionRequest][] = [];
   for (const [call, { tool, input }] of Object.entries(typicalToolCalls(folder))) {
     // Skip this call: only a real Codex reports the folder of a command, so the hook would require approval here.
     if (host === "codex" && tool === "Bash") continue;
@@ -115,9 +130,7 @@ export async function evaluateTypicalCalls(
       outcomeReported: false,
     };
     const { request } = await toCanonicalAction(event, agent, environment);
-    const { decision, reason } = await assent.gate(request);
-    // A null decision means that the rules allow the call, but a limit applies or obligations change the request.
-    answers.push({ call, decision: decision ?? "allow", reason });
+    requests.push([call, request]);
   }
-  return answers;
+  return requests;
 }

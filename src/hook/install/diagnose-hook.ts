@@ -136,8 +136,7 @@ async function checkEverydayCalls(
   }
 }
 
-const PACK_HINT =
-  'replace the default policies with the pack "coding-agents" (docs/packs.md), as "assent hook setup" does';
+const PACK_HINT = 'add the pack "coding-agents" to the policies (docs/packs.md), as "assent hook setup" does';
 
 /** Returns the command lines of the hook in the settings of one scope. */
 function hookCommandsIn(host: Host, scope: Scope, folders: SettingsFolders, command?: string): string[] {

@@ -64,6 +64,9 @@ export interface ProxyConfig extends Omit<Static<typeof File>, "servers"> {
 /** Thrown for an invalid configuration. The message contains the path of each invalid member, or the YAML error. */
 export class ProxyConfigError extends Error {}
 
+/** Variable with the headers of the server of `--http`, as a JSON object of strings. */
+export const HEADERS_VARIABLE = "ASSENT_MCP_HEADERS";
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** @throws ProxyConfigError */
@@ -140,6 +143,24 @@ export function readServerConfig(name: string, values: Static<typeof Server>): S
     definitions: values.definitions ?? "first",
     target: url === undefined ? { command: command as string, args, env, cwd } : { url, headers, credentialHeaders },
   };
+}
+
+/** Returns the headers of `ASSENT_MCP_HEADERS`. Throws ProxyConfigError. */
+export function readHeadersVariable(env: Environment): Record<string, string> {
+  const text = env[HEADERS_VARIABLE] ?? "";
+  if (text === "") return {};
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    value = null;
+  }
+  // Do not quote the value, because it contains credentials.
+  if (!Value.Check(TextMap, value))
+    throw new ProxyConfigError(
+      `${HEADERS_VARIABLE} must be a JSON object of strings, such as {"Authorization":"Bearer …"}`,
+    );
+  return value;
 }
 
 /**

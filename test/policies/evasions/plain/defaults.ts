@@ -1,3 +1,4 @@
+import { mcp } from "./mcp.ts";
 import { number, text, like, word, id, each, has, type Plain } from "./meaning.ts";
 
 export const DEFAULTS: Readonly<Record<string, readonly Plain[]>> = {
@@ -87,5 +88,5 @@ export const DEFAULTS: Readonly<Record<string, readonly Plain[]>> = {
     },
   ],
   guards: [],
-  shell: [],
+  mcp: mcp.filter(({ tools }) => tools.includes("mcp.filesystem")),
 };
