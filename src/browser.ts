@@ -13,5 +13,6 @@ export { formatMemberCount, MAX_LINES, formatHiddenLines, outline, type Outline 
 export { encodeRequest } from "./domain/request.ts";
 export { describeFreeMembers } from "./domain/scope-words.ts";
 export { clipText } from "./domain/text.ts";
+export { voteMethod } from "./domain/vote-method.ts";
 export { renderMarkedText, markText, type TextPart } from "./domain/visible-text.ts";
 export { renderCsvCell } from "./domain/csv.ts";

@@ -119,6 +119,7 @@ export {
   listKeyMakers,
   principalsOfKeys,
 } from "./domain/vote-people.ts";
+export { LINK_KEY_ID, voteMethod } from "./domain/vote-method.ts";
 export {
   type TokenCheckResult,
   type TokenClaims,

@@ -6,6 +6,7 @@ import {
   type CompiledPolicySet,
   type CoreHost,
   type Decision,
+  decodeEntry,
   decodeMeta,
   decodeEdit,
   decodeQuestions,
@@ -395,6 +396,8 @@ export async function readActionRecord(
   const mayVote = options.token && readContent(current.row, displayed) !== null;
   const voting = mayVote ? await readVoting(host, current.row, current.votes, history, credential, set) : null;
   const record = renderAction(host, current.row, displayed, current.votes, rejection, voting, { ...options, set });
+  if (options.token && current.votes.length > 0 && credential.hasScope("actions:read"))
+    record.preview ??= await readShownPreview(host, current.row, record);
   const names = await readNames(host, record);
   return {
     ...record,
@@ -416,6 +419,25 @@ async function readNames(
   ].filter((each) => each !== null);
   if (principals.length === 0) return null;
   return readPrincipalNames(host.storage, await host.state(userState), principals);
+}
+
+/**
+ * Returns the preview that an approver saw, computed from the policies of the decision and verified against the
+ * commitment in the vote. Null if there was none, or if other policies rendered it.
+ */
+async function readShownPreview(host: CoreHost, row: ActionRow, record: ActionRecord): Promise<string | null> {
+  if (row.erased_at !== null || record.altered === true) return null;
+  const entries = (await host.storage.entriesOfAction(row.id)).map(({ bytes }) => decodeEntry(bytes));
+  const seen = new Set(
+    entries.filter(({ type }) => type === "approval").map(({ preview }) => preview as string | null),
+  );
+  for (const digest of new Set(entries.map(({ policy_set }) => policy_set as string | null | undefined))) {
+    const set = digest == null ? null : await host.policies.byDigest(digest);
+    const commitment = set === null ? null : commitPreview(row, set.compiled);
+    if (set !== null && commitment !== null && seen.has(commitment))
+      return presentRequest(set.compiled, record).preview;
+  }
+  return null;
 }
 
 export const ACTION_RESPONSE = { description: "The action.", schema: ActionRecord };

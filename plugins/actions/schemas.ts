@@ -532,7 +532,7 @@ export const ActionRecord = Type.Object(
       orNull(
         Type.String({
           description:
-            "For a pending action: what it does, in the policy's words (`approval.preview`), with quoted and shortened values; null if the rule has no preview.",
+            "What the action does, in the policy's words (`approval.preview`), with quoted and shortened values; null if the rule has no preview. After a vote: what an approver saw, if the key may read actions.",
         }),
       ),
     ),

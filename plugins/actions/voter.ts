@@ -15,6 +15,7 @@ import {
   voteDigest,
   type RedecisionEntry,
   SELF_RELATION_REASONS,
+  LINK_KEY_ID,
   listStageChannels,
   type SelfRelation,
   toActor,
@@ -53,9 +54,6 @@ export interface LinkRecipient {
   principal: string;
   visibility: Rights["visibility"];
 }
-
-/** `key_id` of votes by link. It cannot collide with ids of keys, which are UUIDs. */
-const LINK_KEY_ID = "link";
 
 /** A person's vote on an action: approval or rejection, with a comment. */
 export interface Vote {

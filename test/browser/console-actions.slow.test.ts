@@ -174,7 +174,10 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
       body: { token: body.approval_token, approve: true, reason: "checked the order" },
     });
     await history.nth(1).waitFor();
-    assert.match((await history.nth(1).textContent()) ?? "", /approved by grace \(1 of 1\): checked the order/);
+    assert.match(
+      (await history.nth(1).textContent()) ?? "",
+      /approved by the key grace, with an API key \(1 of 1\): checked the order/,
+    );
     await page.getByRole("button", { name: "Replay" }).click();
     await page.getByText("The same decision, field by field.").waitFor();
     assert.ok((await page.getByRole("region", { name: "Fields" }).locator("tbody tr").count()) > 5);

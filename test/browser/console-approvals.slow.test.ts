@@ -5,13 +5,44 @@ import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { defaultConfig } from "../../src/index.ts";
 import { withoutBrowser } from "../support/browser.ts";
 import { openRequest, requestPane, inboxRow, startConsole, vote, type Console } from "../support/console.ts";
-import { ASKED, ASKED_TWO } from "../support/service.ts";
+import { ASKED, ASKED_TWO, POLICIES } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const HOSTILE = "</script><script>window.pwned=1</script><img src=x onerror=window.pwned=1>\u202egnp.exe\u200b\u0007";
+
+/** With the default configuration and policies, which the other tests change. */
+describe("the first steps on a new installation", { skip: withoutBrowser }, () => {
+  let console_: Console;
+  before(async () => {
+    const { agents, approvals } = defaultConfig({ data: "", policies: "" });
+    console_ = await startConsole({
+      policies: POLICIES,
+      change: (config) => Object.assign(config, { agents, approvals }),
+    });
+  });
+  after(() => console_.close());
+
+  it("create an agent's key, send a test request, approve it and verify the proof, without an error", async () => {
+    const { page, complaints, strayed } = await console_.visit(console_.service.admin, "#/approvals");
+    await page.getByRole("button", { name: "Create an agent key" }).click();
+    await page.getByRole("button", { name: "Send a test request" }).click();
+    await page.getByRole("button", { name: "Approve", exact: true }).waitFor();
+    const id = page.url().replace(/.*\//, "");
+    await vote(page, "Approve", "it is a test");
+    await page.getByText("Verified in this browser.").waitFor();
+    await page.evaluate((address) => void (location.hash = address), `#/actions/${id}`);
+    await page
+      .getByRole("region", { name: "Approvals" })
+      .getByText(/by the key admin, with an API key \(1 of 1\): it is/)
+      .waitFor();
+    assert.deepEqual([complaints, strayed], [[], []]);
+    await page.close();
+  });
+});
 
 describe("approvals in a browser", { skip: withoutBrowser }, () => {
   let console_: Console;
@@ -53,7 +84,8 @@ rules:
     await page.getByLabel("Agent key").fill(console_.service.agent);
     for (const label of ["From a terminal, with curl", "From TypeScript", "From a coding agent (Claude Code)"]) {
       const lines = (await page.getByRole("region", { name: label }).textContent()) ?? "";
-      assert.ok(lines.includes(console_.service.agent) && lines.includes(console_.server.url), label);
+      assert.ok(lines.includes(console_.server.url), label);
+      assert.equal(lines.includes(console_.service.agent), !label.includes("coding agent"), label);
     }
     await page.getByRole("button", { name: "Send a test request" }).click();
     await page.getByRole("button", { name: "Approve", exact: true }).waitFor();

@@ -139,7 +139,7 @@ describe("hostile requests in a browser", { skip: withoutBrowser }, () => {
     await cancel(id);
   });
 
-  it("lets no key decide a batch, and puts outliers first", async () => {
+  it("decides a batch with Ctrl+Enter only after a vote was chosen, and puts outliers first", async () => {
     const ids: string[] = [];
     for (let i = 0; i < 12; i++)
       ids.push(await submit({ params: { amount: i === 7 ? 99_000 : 1000 + i, note: NOTE } }));
@@ -157,7 +157,7 @@ describe("hostile requests in a browser", { skip: withoutBrowser }, () => {
     );
     // Opening a request keeps the selection and the reason.
     await openRequest(page, ids[3] as string);
-    await page.getByRole("button", { name: "Show 12 selected" }).click();
+    await page.getByRole("button", { name: "Go to the selection" }).click();
     assert.equal(await page.getByLabel("Reason").inputValue(), "all fine");
     await page.getByRole("button", { name: "Approve 12" }).click();
     await page.getByText("12 approved.").waitFor();

@@ -176,6 +176,17 @@ describe("people in the console", { skip: withoutBrowser }, () => {
     const { body } = await service.call("GET", `/v1/events/page?type=approval&action_id=${id}`, { key: service.admin });
     assert.equal(body.events[0].entry.gesture.kind, "passkey");
 
+    // The action's page says how the vote was given.
+    await page.evaluate((address) => void (location.hash = address), `#/actions/${id}`);
+    const approvals_ = page.getByRole("region", { name: "Approvals" });
+    await approvals_.getByText("emergency: approved").waitFor();
+    await approvals_
+      .getByText(
+        /by Bo, in an emergency, without the other approvers, signed with a passkey \(1 of 2\): the shop is down/,
+      )
+      .waitFor();
+    await page.getByRole("region", { name: "History" }).getByText("emergency: approved").waitFor();
+
     await visit(page, "#/break-glass", "Break-glass approvals");
     await page.getByText("the shop is down").waitFor();
     await page.getByText("You gave this approval, so someone else must review it.").waitFor();

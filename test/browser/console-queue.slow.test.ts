@@ -16,6 +16,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 const POLICY = `policy: asked
 rules:
   - { name: soon, operation: soon, effect: require_approval, reason: a person looks, approval: { expires_in: 20m } }
+  - { name: dangerous, operation: dangerous, effect: require_approval, risk: critical, approval: { expires_in: 1h } }
   - { name: two, operation: two, effect: require_approval, approval: { quorum: 2, expires_in: 2h } }
   - { name: one, effect: require_approval, approval: { expires_in: 1h } }
 `;
@@ -238,6 +239,49 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     await page.close();
   });
 
+  it("votes with keys on the selection, names it, and approves critical requests only one by one", async () => {
+    const plain = [await submit({ params: { amount: 1 } }), await submit({ params: { amount: 2, to: "ada" } })];
+    const critical = await submit({ operation: "dangerous", params: { command: "drop it" } });
+    const open = await submit({ params: { amount: 4 } });
+    const { page, complaints } = await console_.visit(ada, `#/approvals/${open}`);
+    await requestPane(page, open).getByRole("button", { name: "Approve" }).waitFor();
+    await page.keyboard.press("a");
+    await page.getByText("Enter approves this request").waitFor();
+    await page.keyboard.press("Escape");
+    await page.evaluate(() => void (location.hash = "#/approvals"));
+    for (const id of [...plain, critical]) await inboxRow(page, id).getByRole("checkbox").check();
+    const batch = page.getByRole("region", { name: "Selected requests" });
+    // Each row has its risk and what would happen, and a group of one row shows its members.
+    for (const text of ["critical", "not rated", "drop it"]) await batch.getByText(text).first().waitFor();
+    await batch.getByText("1 selected request is critical.").waitFor();
+    await batch.getByRole("button", { name: "Approve 2", exact: true }).waitFor();
+    // Opening a request keeps the selection.
+    await openRequest(page, open);
+    await requestPane(page, open).getByText("3 requests are selected. Votes and keys act on the selection.").waitFor();
+    assert.equal(await requestPane(page, open).getByRole("button", { name: "Approve" }).count(), 0);
+    await page.keyboard.press("a");
+    await batch.getByText("Enter approves 2 selected requests").waitFor();
+    await page.keyboard.type("read both");
+    await page.keyboard.press("Control+Enter");
+    await page.getByText("2 approved. 1 critical request not approved: open each one.").waitFor();
+    const statuses = async (): Promise<string[]> =>
+      Promise.all([...plain, critical, open].map(async (id) => (await read(id)).status as string));
+    assert.deepEqual(await statuses(), ["approved", "approved", "pending_approval", "pending_approval"]);
+    // With critical requests alone, the key and the button approve nothing, and a denial still works.
+    await inboxRow(page, critical).getByRole("checkbox").check();
+    await page.keyboard.press("a");
+    await page.keyboard.press("Control+Enter");
+    assert.equal(await batch.getByRole("button", { name: "Approve 0" }).isDisabled(), true);
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("d");
+    await batch.getByText("Enter denies 1 selected request").waitFor();
+    await page.keyboard.press("Control+Enter");
+    await page.getByText("1 denied.").waitFor();
+    assert.deepEqual((await statuses()).slice(2), ["denied", "pending_approval"]);
+    assert.deepEqual(complaints, []);
+    await page.close();
+  });
+
   it("keeps the open request and the list in place when requests arrive or are settled", async () => {
     const ids: string[] = [];
     for (let i = 0; i < 5; i++) ids.push(await submit({ params: { amount: i } }));
@@ -314,7 +358,10 @@ describe("a long inbox in a browser", { skip: withoutBrowser }, () => {
     await pane.getByText("the night desk approved").waitFor();
     assert.doesNotMatch((await pane.innerText()) ?? "", new RegExp(bot.body.id));
     await page.getByRole("link", { name: "History and proof" }).click();
-    await page.getByText("by the key the night desk").waitFor();
+    await page
+      .getByRole("region", { name: "Approvals" })
+      .getByText("by the key the night desk, with an API key")
+      .waitFor();
     await page.close();
   });
 });

@@ -1,4 +1,5 @@
 /** Tables of a pack for spreadsheets: votes, people, and keys. They are derived from the entries. */
+import { voteMethod } from "../../domain/vote-method.ts";
 import type { EntryRow, StorageReader } from "../../contract/storage.ts";
 import type { ApiKeyEntry, ApprovalEntry, DecisionEntry, RedecisionEntry, UserEntry } from "../../domain/entries.ts";
 import { renderCsvCell } from "../../domain/csv.ts";
@@ -63,7 +64,7 @@ const VOTE_COLUMNS = [
   "rule",
   "reason",
   "comment",
-  "signed",
+  "method",
   "on_behalf_of",
   "break_glass",
   "action_id",
@@ -97,7 +98,7 @@ export async function* renderVotes(
       decision?.rule ?? "",
       decision?.reason ?? "",
       vote.comment ?? "",
-      vote.gesture === null ? "no" : "passkey",
+      voteMethod({ ...vote, by: vote.by }),
       vote.delegation?.from ?? "",
       vote.break_glass ? "yes" : "no",
       vote.action_id,

@@ -194,7 +194,7 @@ export interface Action {
   created_at: string;
   /** Last change of status. */
   updated_at: string;
-  /** For a pending action: what it does, in the policy's words (`approval.preview`), with quoted and shortened values; null if the rule has no preview. */
+  /** What the action does, in the policy's words (`approval.preview`), with quoted and shortened values; null if the rule has no preview. After a vote: what an approver saw, if the key may read actions. */
   preview?: string | null;
   /** For a pending action: JSON pointers of the members of `params` and `context` that the policy names, in display order. */
   shown_first?: string[];
@@ -1407,7 +1407,7 @@ export interface LinkedAction {
   risk_level: string | null;
   policy: string | null;
   rule: string | null;
-  /** For a pending action: what it does, in the policy's words (`approval.preview`), with quoted and shortened values; null if the rule has no preview. */
+  /** What the action does, in the policy's words (`approval.preview`), with quoted and shortened values; null if the rule has no preview. After a vote: what an approver saw, if the key may read actions. */
   preview?: string | null;
   /** For a pending action: JSON pointers of the members of `params` and `context` that the policy names, in display order. */
   shown_first?: string[];

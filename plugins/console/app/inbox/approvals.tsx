@@ -30,10 +30,11 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
   const [status, setStatus] = useState("");
   const [isHelpOpen, setHelpOpen] = useState(false);
   const voteBar = useRef<VoteBarHandle>(null);
+  const batchBar = useRef<VoteBarHandle>(null);
   const searchField = useRef<HTMLInputElement>(null);
   const rows = queue.apart === null || queue.apart.isPast ? queue.rows : [queue.apart, ...queue.rows];
   const selection = useSelection(rows);
-  const batch = useBatch(id, selection);
+  const batch = useBatch(id, selection, batchBar);
   const item = rows.find(({ action }) => action.id === id) ?? (queue.apart?.action.id === id ? queue.apart : null);
   const total = queue.total ?? 0;
   useEffect(() => {
@@ -60,7 +61,8 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
       if (target !== undefined && target.action.id !== id) open(target.action.id);
     },
     choose: (approve) => {
-      if (canVote) voteBar.current?.choose(approve);
+      if (selection.chosen.length > 0) batch.choose(approve);
+      else if (canVote) voteBar.current?.choose(approve);
     },
     select: () => {
       if (canVote) selection.toggle(item.action.id, false);
@@ -109,6 +111,7 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
       {isEmpty ? null : batch.isShown ? (
         <SelectedRequests
           items={selection.chosen}
+          handle={batchBar}
           onSelect={selection.set}
           onClear={selection.clear}
           onBack={batch.hide}
@@ -116,7 +119,12 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
           onDone={selection.finish}
         />
       ) : (
-        <Detail id={id} item={item} queue={queue} rows={rows} selection={selection} handle={voteBar} onVoted={finish} />
+        <Detail
+          {...{ id, item, queue, rows, selection }}
+          handle={voteBar}
+          onVoted={finish}
+          onShowSelected={batch.show}
+        />
       )}
       {isHelpOpen ? <Help {...areShortcutsOn} onClose={() => setHelpOpen(false)} /> : null}
     </div>
@@ -127,14 +135,29 @@ export function Approvals({ id, query: search }: { id: string | null; query: URL
  * Shows the batch pane when the selection changes, and the single-request pane when a request is opened. In the
  * one-column layout, the batch pane would cover the list as soon as one request is selected, so a button opens it.
  */
-function useBatch(id: string | null, { ids, chosen }: Selection) {
+function useBatch(id: string | null, { ids, chosen }: Selection, bar: RefObject<VoteBarHandle | null>) {
   const [isBatch, setBatch] = useState(false);
+  // A vote that was chosen with a key, until the pane with its vote bar is rendered.
+  const [choice, setChoice] = useState<boolean | null>(null);
+  useEffect(() => {
+    if (choice === null || bar.current === null) return;
+    bar.current.choose(choice);
+    setChoice(null);
+  });
   useEffect(() => setBatch(false), [id]);
   useEffect(() => {
     if (ids.size === 0) setBatch(false);
     else if (!isOneColumn()) setBatch(true);
   }, [ids]);
-  return { isShown: isBatch && chosen.length > 0, show: () => setBatch(true), hide: () => setBatch(false) };
+  return {
+    isShown: isBatch && chosen.length > 0,
+    show: () => setBatch(true),
+    hide: () => setBatch(false),
+    choose(approve: boolean) {
+      setBatch(true);
+      setChoice(approve);
+    },
+  };
 }
 
 function ListTitle({ queue, isFiltered, onHelp }: { queue: Queue; isFiltered: boolean; onHelp: () => void }) {
@@ -172,10 +195,11 @@ interface DetailProps {
   selection: Selection;
   handle: RefObject<VoteBarHandle | null>;
   onVoted(item: QueueItem, result: VoteResult): void;
+  onShowSelected(): void;
 }
 
 /** Renders the right side: the open request, why it cannot be shown, or the overview of all requests. */
-function Detail({ id, item, queue, rows, selection, handle, onVoted }: DetailProps) {
+function Detail({ id, item, queue, rows, selection, handle, onVoted, onShowSelected }: DetailProps) {
   if (item !== null && item.isPast)
     return (
       <div class="pane">
@@ -193,6 +217,11 @@ function Detail({ id, item, queue, rows, selection, handle, onVoted }: DetailPro
         key={item.action.id}
         item={item}
         handle={handle}
+        others={
+          selection.chosen.length === 0
+            ? null
+            : { count: selection.chosen.length, onShow: onShowSelected, onClear: selection.clear }
+        }
         onVoted={(result) => onVoted(item, result)}
         onAsked={(action) => queue.update(action.id, { action })}
         onLeave={() => document.querySelector<HTMLElement>(`[data-id="${item.action.id}"]`)?.focus()}

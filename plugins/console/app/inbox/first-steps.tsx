@@ -118,8 +118,7 @@ console.log(action.status);`,
     {
       label: TEXTS.codingAgent,
       lines: `export ASSENT_URL=${origin}
-export ASSENT_API_KEY=${key}
-assent hook install --host claude-code`,
+ASSENT_API_KEY=… assent hook setup --host claude-code  # a key that may create keys and policies`,
     },
   ];
 }

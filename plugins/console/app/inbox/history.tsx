@@ -2,9 +2,9 @@
 import { useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { request } from "../core/api.ts";
-import { ActionHistory } from "../ui/action-history.tsx";
 import { Loading, ErrorNotice } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
+import { ActionHistory } from "./lazy-parts.tsx";
 import { TEXTS } from "./strings.ts";
 
 export function RequestHistory({ action }: { action: Pick<Action, "id" | "updated_at"> }) {

@@ -4,10 +4,15 @@ import { Loading, ErrorNotice } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
 
 const loadFirstSteps = async () => ({ View: (await import("./first-steps.tsx")).FirstSteps });
+const loadHistory = async () => ({ View: (await import("../ui/action-history.tsx")).ActionHistory });
 const loadTestProof = async () => ({ View: (await import("./test-proof.tsx")).TestRequestProof });
 
 export function FirstSteps(props: ComponentProps<Awaited<ReturnType<typeof loadFirstSteps>>["View"]>) {
   return <LazyPart load={loadFirstSteps} what="the first steps" props={props} />;
+}
+
+export function ActionHistory(props: ComponentProps<Awaited<ReturnType<typeof loadHistory>>["View"]>) {
+  return <LazyPart load={loadHistory} what="the history" props={props} />;
 }
 
 export function TestRequestProof(props: ComponentProps<Awaited<ReturnType<typeof loadTestProof>>["View"]>) {

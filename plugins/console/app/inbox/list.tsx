@@ -1,6 +1,7 @@
 /** The list of requests. Renders only the rows in view, however many are loaded. */
 import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from "@tanstack/virtual-core";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Action } from "../core/api-types.ts";
 import { hasScope } from "../core/me.ts";
 import { Age, MarkedValue, TimeLeft } from "../ui/elements.tsx";
 import { findHeadlineMember } from "../ui/params.tsx";
@@ -89,8 +90,6 @@ function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
   const { action, outcome } = item;
   const availability = findVoteAvailability(item);
   const label = uniqueRequestLabel(action);
-  const value = action.erased_at ? null : findHeadlineMember(action);
-  const { preview } = action;
   return (
     <div
       class={`row-item is-${availability.replace(" ", "-")} ${isOpen ? "current" : ""} ${isSelected ? "selected" : ""}`}
@@ -111,19 +110,7 @@ function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
         onClick={(event) => (event.shiftKey ? onSelect(true) : onOpen())}
       >
         <span class="row-title">
-          {typeof preview === "string" && preview !== "" ? (
-            preview
-          ) : (
-            <>
-              <MarkedValue value={`${action.tool} ${action.operation}`} />
-              {value === null ? null : (
-                <span class="row-value">
-                  {" "}
-                  <MarkedValue value={value.value} />
-                </span>
-              )}
-            </>
-          )}
+          <RequestHeadline action={action} />
         </span>
         <span class="row-side">
           {outcome === null ? (
@@ -150,6 +137,24 @@ function Row({ item, isOpen, isSelected, onOpen, onSelect }: RowProps) {
         </span>
       </button>
     </div>
+  );
+}
+
+/** Renders what will happen: the policy's preview, or else the operation with the value that distinguishes the request. */
+export function RequestHeadline({ action }: { action: Action }) {
+  const { preview } = action;
+  if (typeof preview === "string" && preview !== "") return <>{preview}</>;
+  const value = action.erased_at ? null : findHeadlineMember(action);
+  return (
+    <>
+      <MarkedValue value={`${action.tool} ${action.operation}`} />
+      {value === null ? null : (
+        <span class="row-value">
+          {" "}
+          <MarkedValue value={value.value} />
+        </span>
+      )}
+    </>
   );
 }
 

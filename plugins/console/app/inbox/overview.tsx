@@ -2,6 +2,7 @@
  * The right side of the inbox if no request is open: the pending requests, grouped by shape, or the selected requests
  * with a vote bar.
  */
+import type { Ref } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { Action } from "../core/api-types.ts";
 import { Notice } from "../ui/elements.tsx";
@@ -13,7 +14,7 @@ import { findVoteAvailability } from "./vote-availability.ts";
 import { TEXTS } from "./strings.ts";
 import { RequestGroupTable } from "./table.tsx";
 import { castVotes, summarizeVotes, type VoteCounts, type VoteResult } from "./vote.ts";
-import { VoteBar } from "./vote-bar.tsx";
+import { VoteBar, type VoteBarHandle } from "./vote-bar.tsx";
 
 /** Maximum number of tables on the page. `MAX_GROUPED` is the maximum number of requests in all tables. */
 const MAX_GROUPS = 6;
@@ -52,6 +53,7 @@ export function QueueOverview({ rows, selected, onSelect, canSelect }: OverviewP
 
 interface BatchProps {
   items: readonly QueueItem[];
+  handle: Ref<VoteBarHandle>;
   onSelect(ids: readonly string[], isSelected: boolean): void;
   onClear(): void;
   onBack(): void;
@@ -63,22 +65,25 @@ interface BatchProps {
  * Renders the selection. Votes on each request separately, so some votes may be recorded while others fail. The summary
  * counts both.
  */
-export function SelectedRequests({ items, onSelect, onClear, onBack, onVoted, onDone }: BatchProps) {
+export function SelectedRequests({ items, handle, onSelect, onClear, onBack, onVoted, onDone }: BatchProps) {
   const [done, setDone] = useState<number | null>(null);
   const groups = useGroups(items, done !== null);
   const selected = new Set(items.map(({ action }) => action.id));
+  // One gesture must not approve several requests that each need to be read.
+  const approvable = items.filter(({ action }) => action.risk_level !== "critical");
+  const critical = items.length - approvable.length;
   const cast = async (approve: boolean, reason: string): Promise<boolean> => {
     const counts: VoteCounts = { settled: 0, recorded: 0, late: 0, failed: 0 };
     let voted = 0;
     setDone(0);
-    const actions = items.map(({ action }) => action);
+    const actions = (approve ? approvable : items).map(({ action }) => action);
     await castVotes(actions, approve, reason, (id, result) => {
       setDone(++voted);
       counts[result.kind] += 1;
       onVoted(id, result);
     });
     setDone(null);
-    onDone(summarizeVotes(counts, approve));
+    onDone(`${summarizeVotes(counts, approve)}${approve && critical > 0 ? ` ${TEXTS.criticalLeft(critical)}` : ""}`);
     return counts.failed === 0;
   };
   return (
@@ -107,7 +112,15 @@ export function SelectedRequests({ items, onSelect, onClear, onBack, onVoted, on
             {done} of {items.length} votes processed…
           </Notice>
         )}
-        <VoteBar subject="selection" count={items.length} cast={cast} />
+        {critical === 0 ? null : <Notice kind="busy">{TEXTS.critical(critical)}</Notice>}
+        <VoteBar
+          subject="selection"
+          count={items.length}
+          approvable={approvable.length}
+          cast={cast}
+          handle={handle}
+          onLeave={() => document.querySelector<HTMLElement>(".rows [data-id]")?.focus()}
+        />
       </div>
     </section>
   );

@@ -43,12 +43,14 @@ import type { VoteBarHandle } from "./vote-bar.tsx";
 interface Props {
   item: QueueItem;
   handle: Ref<VoteBarHandle>;
+  /** The selection, on which votes act instead of the open request; null if nothing is selected. */
+  others: { count: number; onShow(): void; onClear(): void } | null;
   onVoted(result: VoteResult): void;
   onAsked(action: Action): void;
   onLeave(): void;
 }
 
-export function RequestPane({ item, handle, onVoted, onAsked, onLeave }: Props) {
+export function RequestPane({ item, handle, others, onVoted, onAsked, onLeave }: Props) {
   const { action, outcome, error } = item;
   const availability = findVoteAvailability(item);
   return (
@@ -108,7 +110,7 @@ export function RequestPane({ item, handle, onVoted, onAsked, onLeave }: Props) 
           </p>
         </details>
       </div>
-      <Answer {...{ item, availability, handle, onVoted, onLeave }} />
+      <Answer {...{ item, availability, handle, others, onVoted, onLeave }} />
       <ErrorNotice error={availability === "open" ? null : error} />
     </article>
   );
@@ -119,6 +121,7 @@ function Answer({
   item,
   availability,
   handle,
+  others,
   onVoted,
   onLeave,
 }: Omit<Props, "onAsked"> & { availability: VoteAvailability }) {
@@ -137,6 +140,20 @@ function Answer({
       </div>
     );
   if (availability !== "open") return <LostReason id={action.id} />;
+  if (others !== null)
+    return (
+      <div class="pane-foot">
+        <Notice kind="busy">
+          {TEXTS.othersSelected(others.count)}{" "}
+          <button type="button" class="small" onClick={others.onShow}>
+            {TEXTS.voteOnSelection}
+          </button>{" "}
+          <button type="button" class="small" onClick={others.onClear}>
+            Select none
+          </button>
+        </Notice>
+      </div>
+    );
   if (action.plan !== null)
     return (
       <div class="pane-foot">

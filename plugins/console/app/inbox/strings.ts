@@ -28,6 +28,14 @@ export const TEXTS = {
     `${shown.toLocaleString("en")}${total === null ? "" : ` of ${total.toLocaleString("en")}`} loaded`,
   selected: (count: number) => `${count.toLocaleString("en")} selected`,
   showSelected: (count: number) => `Show ${count.toLocaleString("en")} selected`,
+  keysActOn: (selected: number | null) =>
+    selected === null ? "this request" : formatCounted(selected, "selected request"),
+  othersSelected: (count: number) =>
+    `${formatCounted(count, "request")} ${count === 1 ? "is" : "are"} selected. Votes and keys act on the selection.`,
+  voteOnSelection: "Go to the selection",
+  critical: (count: number) =>
+    `${formatCounted(count, "selected request")} ${count === 1 ? "is" : "are"} critical. Critical requests are not approved together: open each one.`,
+  criticalLeft: (count: number) => `${formatCounted(count, "critical request")} not approved: open each one.`,
   settled: (count: number) => `Clear ${count} settled`,
   held: (count: number, left: string) => `Show ${formatCounted(count, "new request")}, first deadline in ${left}`,
   expired: "The deadline has passed, so no one can vote on it. The agent has to submit it again.",
@@ -64,8 +72,8 @@ export const SORTS = [
 
 export const SHORTCUTS: readonly (readonly [string, string])[] = [
   ["j / k", "Next, previous request"],
-  ["a / d", "Approve, deny: go to the reason"],
-  ["Ctrl + Enter", "Vote, and go to the next request"],
+  ["a / d", "Approve, deny: the selected requests, or the open one if none is selected"],
+  ["Ctrl + Enter", "Cast that vote"],
   ["Esc", "Leave the reason"],
   ["x", "Select the request"],
   ["Shift + click", "Select a range"],

@@ -5,8 +5,9 @@
 import { useState } from "preact/hooks";
 import { encodeSegment } from "../core/api.ts";
 import type { Action } from "../core/api-types.ts";
-import { MarkedValue, TimeLeft } from "../ui/elements.tsx";
+import { Badge, MarkedValue, TimeLeft } from "../ui/elements.tsx";
 import { formatCounted, renderPlain } from "../ui/format.ts";
+import { RequestHeadline } from "./list.tsx";
 import { uniqueRequestLabel } from "./request-pane.tsx";
 import type { RequestGroup } from "./group-requests.ts";
 
@@ -53,6 +54,8 @@ export function RequestGroupTable({ group, selected, onSelect, canSelect, positi
           <thead>
             <tr>
               {canSelect ? <th scope="col">Select</th> : null}
+              <th scope="col">Risk</th>
+              <th scope="col">What</th>
               <th scope="col">Agent</th>
               {columns.map((column) => (
                 <th key={column} scope="col">
@@ -76,6 +79,10 @@ export function RequestGroupTable({ group, selected, onSelect, canSelect, positi
                     />
                   </td>
                 ) : null}
+                <td>{action.risk_level === null ? "not rated" : <Badge value={action.risk_level} />}</td>
+                <td class="headline">
+                  <RequestHeadline action={action} />
+                </td>
                 <td>
                   <MarkedValue value={action.agent_id} />
                 </td>
@@ -105,23 +112,21 @@ export function RequestGroupTable({ group, selected, onSelect, canSelect, positi
           … {formatCounted(rows.length - count, "more request")}
         </button>
       ) : null}
-      {rows.length < 2 ? null : (
-        <p class="quiet common">
-          {moreColumns.length === 0 ? null : (
-            <>
-              Also different: <MarkedValue value={moreColumns.join(", ")} />.{" "}
-            </>
-          )}
-          {common.length === 0 ? null : "The same in all: "}
-          {common.slice(0, MAX_COMMON).map(({ name: member, text }, i) => (
-            <span key={member}>
-              {i === 0 ? "" : "; "}
-              <MarkedValue value={member} /> <MarkedValue value={text} />
-            </span>
-          ))}
-          {common.length > MAX_COMMON ? `; and ${formatCounted(common.length - MAX_COMMON, "more member")}` : null}
-        </p>
-      )}
+      <p class="quiet common">
+        {moreColumns.length === 0 ? null : (
+          <>
+            Also different: <MarkedValue value={moreColumns.join(", ")} />.{" "}
+          </>
+        )}
+        {common.length === 0 || rows.length < 2 ? null : "The same in all: "}
+        {common.slice(0, MAX_COMMON).map(({ name: member, text }, i) => (
+          <span key={member}>
+            {i === 0 ? "" : "; "}
+            <MarkedValue value={member} /> <MarkedValue value={text} />
+          </span>
+        ))}
+        {common.length > MAX_COMMON ? `; and ${formatCounted(common.length - MAX_COMMON, "more member")}` : null}
+      </p>
     </section>
   );
 }

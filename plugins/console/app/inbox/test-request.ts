@@ -5,6 +5,8 @@ import { hasScope } from "../core/me.ts";
 import { OPERATION, TOOL } from "./is-test-request.ts";
 
 const POLICY = "test-requests";
+/** The agent of the examples, to which the first start binds its agent key, too. */
+const FIRST_AGENT = "support-bot";
 
 /** Session storage key of the agent key that the examples show. Deleted when the tab closes or the person signs out. */
 const KEY_STORE = "assent.agent-key";
@@ -33,8 +35,9 @@ export function storeAgentKey(key: string): void {
 /** Creates a key with which an agent can submit, stores it for the examples, and returns it. */
 export async function createAgentKey(): Promise<string> {
   const name = `first-agent-${crypto.getRandomValues(new Uint32Array(1))[0]?.toString(16)}`;
-  // The key has no owner, so its creator may approve the test request.
-  const { key } = await request("POST /v1/api-keys", { body: { name, preset: "agent", owner: null } });
+  // The key has no owner, so its creator may approve the test request. A key without an agent cannot submit.
+  const body = { name, preset: "agent" as const, agent_id: FIRST_AGENT, owner: null };
+  const { key } = await request("POST /v1/api-keys", { body });
   if (key === null) throw new Error("the service created a key and did not return it; create another");
   storeAgentKey(key);
   return key;
@@ -42,7 +45,7 @@ export async function createAgentKey(): Promise<string> {
 
 /** Returns the agent that the key is bound to. For an unbound key, returns the agent of the examples. */
 async function readAgentOf(key: string): Promise<string> {
-  return (await request("GET /v1/me", { key })).key.agent_id ?? "support-bot";
+  return (await request("GET /v1/me", { key })).key.agent_id ?? FIRST_AGENT;
 }
 
 /**

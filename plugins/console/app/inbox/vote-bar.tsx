@@ -16,15 +16,25 @@ interface Props {
   subject: string;
   /** Casts the vote. Resolves to true if it was recorded. Only then is the reason cleared. */
   cast(approve: boolean, reason: string): Promise<boolean>;
-  /** Number of requests to vote on. Ctrl+Enter votes only if there is a single request. */
-  count?: number;
+  /** Number of selected requests to vote on; null for the open request. */
+  count?: number | null;
+  /** Number of these requests that can be approved together. */
+  approvable?: number | null;
   /** Label of the approve button. */
   approve?: string;
   onLeave?(): void;
   handle?: Ref<VoteBarHandle>;
 }
 
-export function VoteBar({ subject, cast, count = 1, approve: approveLabel = "Approve", onLeave, handle }: Props) {
+export function VoteBar({
+  subject,
+  cast,
+  count = null,
+  approvable = count,
+  approve: approveLabel = "Approve",
+  onLeave,
+  handle,
+}: Props) {
   const [reason, setReason] = useState(() => readDraft(subject));
   const [chosen, setChosen] = useState<boolean | null>(null);
   const [casting, setCasting] = useState<boolean | null>(null);
@@ -42,7 +52,7 @@ export function VoteBar({ subject, cast, count = 1, approve: approveLabel = "App
     [],
   );
   const vote = async (approve: boolean): Promise<void> => {
-    if (casting !== null) return;
+    if (casting !== null || (approve && approvable === 0)) return;
     setCasting(approve);
     setChosen(approve);
     try {
@@ -55,7 +65,8 @@ export function VoteBar({ subject, cast, count = 1, approve: approveLabel = "App
       setCasting(null);
     }
   };
-  const label = (verb: string): string => (count === 1 ? verb : `${verb} ${count.toLocaleString("en")}`);
+  const label = (verb: string, number: number | null): string =>
+    number === null ? verb : `${verb} ${number.toLocaleString("en")}`;
   return (
     <form class="vote-bar" aria-label="Vote" onSubmit={(event) => event.preventDefault()}>
       <label for="reason">
@@ -76,8 +87,6 @@ export function VoteBar({ subject, cast, count = 1, approve: approveLabel = "App
           if (event.key === "Escape") onLeave?.();
           if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
           event.preventDefault();
-          // Votes on several requests need a click on the button, which shows their number.
-          if (count !== 1) return;
           if (chosen === null) setHint(TEXTS.chooseFirst);
           else void vote(chosen);
         }}
@@ -86,10 +95,10 @@ export function VoteBar({ subject, cast, count = 1, approve: approveLabel = "App
         <button
           type="button"
           class={`primary ${chosen === true ? "chosen" : ""}`}
-          disabled={casting !== null}
+          disabled={casting !== null || approvable === 0}
           onClick={() => void vote(true)}
         >
-          {casting === true ? "Approving…" : label(approveLabel)}
+          {casting === true ? "Approving…" : label(approveLabel, approvable)}
         </button>
         <button
           type="button"
@@ -97,12 +106,13 @@ export function VoteBar({ subject, cast, count = 1, approve: approveLabel = "App
           disabled={casting !== null}
           onClick={() => void vote(false)}
         >
-          {casting === false ? "Denying…" : label("Deny")}
+          {casting === false ? "Denying…" : label("Deny", count)}
         </button>
         <span class="quiet shortcuts" role="status">
-          {chosen !== null && count === 1 ? (
+          {chosen !== null && !(chosen && approvable === 0) ? (
             <>
-              <kbd>Ctrl</kbd> <kbd>Enter</kbd> {chosen ? "approves" : "denies"}
+              <kbd>Ctrl</kbd> <kbd>Enter</kbd> {chosen ? "approves" : "denies"}{" "}
+              {TEXTS.keysActOn(chosen ? approvable : count)}
             </>
           ) : (
             hint

@@ -9,7 +9,7 @@ import { Rejection } from "../inbox/rejection.tsx";
 import { findVoteAvailability } from "../inbox/vote-availability.ts";
 import { VoteBar } from "../inbox/vote-bar.tsx";
 import { castVote, type VoteResult } from "../inbox/vote.ts";
-import { ActionHistory, type ActionEvent } from "../ui/action-history.tsx";
+import { ActionHistory, describeActionEntry, type ActionEvent } from "../ui/action-history.tsx";
 import {
   Badge,
   JsonBlock,
@@ -24,9 +24,10 @@ import {
   TimeLeft,
 } from "../ui/elements.tsx";
 import { useLoad } from "../ui/hooks.ts";
+import { PersonLink } from "../ui/person.tsx";
 import { LoadedPage } from "../ui/loaded-page.tsx";
 import { EntryProof } from "../ui/proof.tsx";
-import { FullRequest } from "../ui/request-view.tsx";
+import { FullRequest, MachineReviews } from "../ui/request-view.tsx";
 import { FlagUse } from "./flag-use.tsx";
 
 const TEXTS = {
@@ -34,6 +35,9 @@ const TEXTS = {
   all: "All actions",
   inInbox: "Open it in the inbox",
   history: "History",
+  approvals: "Approvals",
+  byGrant: "A grant allowed it, so no one was asked.",
+  showGrant: "Show its uses",
   result: "Result",
   decision: "Decision as recorded",
   noPolicySet: "none was active",
@@ -161,6 +165,7 @@ function Detail({ action, events, reload }: DetailProps) {
           </>
         ) : null}
       </section>
+      <Approvals action={action} events={events} />
       <section class="card" aria-labelledby="timeline">
         <h2 id="timeline">{TEXTS.history}</h2>
         <ActionHistory events={events} />
@@ -176,6 +181,42 @@ function Detail({ action, events, reload }: DetailProps) {
         <h2 id="replay">Replay</h2>
         {action.erased_at === null ? <Replay id={action.id} /> : <p class="quiet">{TEXTS.erased}</p>}
       </section>
+    </>
+  );
+}
+
+/** Says who let the action run, or did not, and how: people, a grant, or machine reviewers. */
+function Approvals({ action, events }: Pick<DetailProps, "action" | "events">) {
+  const votes = events.filter(
+    ({ type, entry }) => type === "approval" && ["approve", "deny"].includes(String(entry["verdict"])),
+  );
+  if (votes.length === 0 && action.grant === null && (action.reviews ?? []).length === 0) return null;
+  return (
+    <section class="card" aria-labelledby="approvals">
+      <h2 id="approvals">{TEXTS.approvals}</h2>
+      {action.grant === null ? null : (
+        <p>
+          {TEXTS.byGrant} <GrantedBy id={action.grant} />{" "}
+          <a href={`#/actions?grant_id=${encodeSegment(action.grant)}`}>{TEXTS.showGrant}</a>
+        </p>
+      )}
+      <ul class="votes">
+        {votes.map(({ seq, type, entry }) => (
+          <li key={seq}>{describeActionEntry({ type, entry })}</li>
+        ))}
+      </ul>
+      <MachineReviews action={action} level={3} />
+    </section>
+  );
+}
+
+/** Renders who made the grant. */
+function GrantedBy({ id }: { id: string }) {
+  const { data } = useLoad((signal) => request("GET /v1/grants/{id}", { path: [id], signal }), [id]);
+  if (data === null) return null;
+  return (
+    <>
+      <PersonLink principal={data.granted_by} /> made it <Time at={data.granted_at} />.
     </>
   );
 }

@@ -6,6 +6,7 @@ import { Badge, MarkedValue } from "./elements.tsx";
 import { OCCASIONS, VERDICTS } from "./entry-texts.ts";
 import { renderPlain } from "./format.ts";
 import { PersonLink } from "./person.tsx";
+import { VoteMethod, type GivenVote } from "./vote-method.tsx";
 import { Timeline, type TimelineStep } from "./timeline.tsx";
 
 export type ActionEvent = Api["GET /v1/actions/{id}/events"]["response"]["events"][number];
@@ -15,13 +16,16 @@ interface Entry {
   decision?: { effect: string; reason: string };
   verdict?: ApprovalEntry["verdict"];
   status?: string;
-  by?: { principal: string } | null;
+  by?: { principal: string; key_id?: string } | null;
   approvals?: number;
   quorum?: number;
   comment?: string | null;
   part?: string;
   reason?: string;
   self_approval?: boolean;
+  break_glass?: boolean;
+  reviewer?: string;
+  answer?: string | null;
   occasion?: RedecisionEntry["occasion"];
   phase?: string;
   permit?: string | null;
@@ -82,6 +86,14 @@ export function describeActionEntry(event: Pick<ActionEvent, "type" | "entry">):
       );
     case "approval":
       return <VoteStep entry={entry} />;
+    case "review":
+      return (
+        <>
+          <Badge value={entry.answer ?? "unknown"} label="machine review" /> the reviewer{" "}
+          <MarkedValue value={entry.reviewer ?? ""} /> answered {entry.answer ?? "nothing"}
+          <Comment entry={entry} />
+        </>
+      );
     case "redecision":
       return <RedecisionStep entry={entry} />;
     case "erasure":
@@ -119,11 +131,13 @@ function Comment({ entry: { comment } }: { entry: Entry }) {
 
 function VoteStep({ entry }: { entry: Entry }) {
   const { verdict } = entry;
+  const label = verdict === undefined ? "" : (VERDICTS[verdict] ?? verdict);
   return (
     <>
-      <Badge value={verdict === undefined ? "" : (VERDICTS[verdict] ?? verdict)} />{" "}
-      <By entry={entry} none="at the deadline" /> ({entry.approvals} of {entry.quorum})<Comment entry={entry} />
-      {entry.self_approval ? " – a self-approval" : ""}
+      {entry.break_glass === true ? <Badge value="critical" label={`emergency: ${label}`} /> : <Badge value={label} />}{" "}
+      <By entry={entry} none="at the deadline" />
+      {verdict === "approve" || verdict === "deny" ? <VoteMethod vote={entry as GivenVote} /> : null} ({entry.approvals}{" "}
+      of {entry.quorum})<Comment entry={entry} />
     </>
   );
 }
