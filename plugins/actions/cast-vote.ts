@@ -297,8 +297,9 @@ async function countApproval(
   const earlier = toCountedVotes(host, history.approvals);
   const terms = { self: self !== null, signed: gesture !== null, break_glass, at: tx.now };
   const recorded = history.requirement?.approvers ?? [];
+  const prospective = toProspectiveVoter(voter);
   // No one can approve twice, even if one of the votes is on behalf of another user.
-  const before = excludeEditor(host, history, findVotingCapacities(host, row, toProspectiveVoter(voter), recorded, tx));
+  const before = excludeEditor(host, history, prospective, findVotingCapacities(host, row, prospective, recorded, tx));
   assertPersonHasNotVoted(earlier, before);
   const redecision = await reevaluateAction(host, tx, row, history.basis);
   if (redecision.decision.effect === "deny") return { row, ends: { redecision, by: actor } };
@@ -307,7 +308,7 @@ async function countApproval(
   const requirement = { approvers, since: isStricter ? tx.now : (history.requirement?.since ?? tx.now) };
   // The policies may have changed since the decision, so the current policies must also allow a self-confirmation.
   assertMeetsOversightMode({ self, gesture }, approvers);
-  const now = excludeEditor(host, history, findVotingCapacities(host, row, toProspectiveVoter(voter), approvers, tx));
+  const now = excludeEditor(host, history, prospective, findVotingCapacities(host, row, prospective, approvers, tx));
   // An emergency approval never uses a delegation.
   const capacities = break_glass ? now.capacities.filter(({ delegation }) => delegation === null) : now.capacities;
   const chosen = chooseVotingCapacity(requirement, earlier, { ...now, capacities }, terms);

@@ -20,7 +20,11 @@ import {
   encodeRequest,
   Evaluation,
   type LedgerTransaction,
+  hasEnrolled,
+  isNewPerson,
   isOfUnknownPerson,
+  principalOfKey,
+  principalOfUser,
   principalsBehindVote,
   selectCountedLimits,
   toActor,
@@ -75,6 +79,7 @@ export async function editAction(host: CoreHost, credential: Credential, id: str
     assertPending(row);
     if (isOverdue(row, tx.now)) throw approvalExpiredError(row);
     assertMayEdit(host, tx, row, history, voter);
+    await assertOthersCanApprove(host, tx, voter.actor);
     const before = await reevaluateAction(host, tx, row, history.basis);
     const cause = { occasion: "edit", by: toActor(caller.key, caller.principal) } as const;
     if (before.decision.effect === "deny") return { row: await recordDenial(tx, row, before, cause), denied: true };
@@ -123,6 +128,26 @@ function assertMayEdit(
   };
   const ineligible = findVoteIneligibility(requirement, toCountedVotes(host, history.approvals), vote, tx.now);
   if (ineligible !== null) throw ineligible.refusal;
+}
+
+/**
+ * Throws if every credential that can approve counts as the person who changes the request: the changed request could
+ * then only be rejected. Recipients of links can approve, too.
+ */
+async function assertOthersCanApprove(host: CoreHost, tx: LedgerTransaction, actor: Voter["actor"]): Promise<void> {
+  if (host.channels.names().length > 0) return;
+  const editor = principalsBehindVote(host, actor);
+  for (const user of tx.state(userState).values())
+    if (user.ended_at === null && hasEnrolled(user) && isNewPerson([editor], [principalOfUser(user.id)])) return;
+  for (const { id, owner, scopes, revoked_at, expires_at } of await tx.keys()) {
+    const mayVote = scopes.includes("approvals:decide") || scopes.includes("admin");
+    if (!mayVote || revoked_at !== null || (expires_at ?? Infinity) <= tx.now) continue;
+    const vote = { principal: principalOfKey({ id, owner }), key_id: id };
+    if (isNewPerson([editor], principalsBehindVote(host, vote))) return;
+  }
+  throw editRefusal(
+    'no one else could approve the changed request: no other user has enrolled, and each other key that can approve counts as the same person as you, because one key created the other or both have a common creator. Enrol a user, or create a key on the machine ("assent keys create" with --local), and change the request then; or reject it and say what to change',
+  );
 }
 
 async function changeRequest(

@@ -3,6 +3,7 @@
  * with a delegation counts for the groups of both users, and neither of them can approve the action again.
  */
 import {
+  type Actor,
   type ApprovalRequirement,
   type ApproverPlan,
   canSee,
@@ -79,7 +80,7 @@ export function findVotingCapacities(
   const capacities: VotingCapacity[] = seesItself
     ? [{ groups: own, independent: isIndependent, principals: principalsOfVote(host, voter, null), delegation: null }]
     : [];
-  const excluded: string[] = [];
+  const excluded: string[] = seesItself ? [] : [NOT_COVERED];
   for (const { delegation, user, groups: theirs, visibility } of self === null ? (session?.delegators ?? []) : []) {
     const from = principalOfUser(user.id);
     const why = canSee(visibility, row)
@@ -101,20 +102,46 @@ export function findVotingCapacities(
   return { capacities, excluded };
 }
 
+const NOT_COVERED = "your own groups do not cover this agent and tool";
+
 /** Omits capacities that include the person who changed the request, because another person has to approve it. */
 export function excludeEditor(
   host: CoreHost,
   { edit }: { edit: RecordedEdit | null },
+  voter: ProspectiveVoter,
   { capacities, excluded }: VotingCapacities,
 ): VotingCapacities {
   if (edit === null || edit.by === null) return { capacities, excluded };
   const editor = principalsOfVote(host, edit.by, null);
-  const others = isOfUnknownPerson(editor)
-    ? []
-    : capacities.filter(({ principals }) => isNewPerson([editor], principals));
-  const why = "the person who changed this request counts as its maker, so someone else must approve it";
-  return { capacities: others, excluded: others.length < capacities.length ? [...excluded, why] : excluded };
+  const reasons = new Set(excluded);
+  const others = capacities.filter((capacity) => {
+    if (!isOfUnknownPerson(editor) && isNewPerson([editor], capacity.principals)) return true;
+    reasons.add(describeEditorRelation(host, { by: edit.by as Actor, editor }, voter, capacity));
+    return false;
+  });
+  return { capacities: others, excluded: [...reasons] };
 }
+
+/** Says why a vote in this capacity would count as a vote of the person who changed the request. */
+function describeEditorRelation(
+  host: CoreHost,
+  { by, editor }: { by: Actor; editor: readonly string[] },
+  voter: ProspectiveVoter,
+  { delegation, principals }: VotingCapacity,
+): string {
+  if (voter.principal === by.principal) return "you changed this request, so someone else must approve it";
+  if (isOfUnknownPerson(editor))
+    return "the key that changed this request has no owner, so anyone may have used it; reject the request, and let the agent submit it again";
+  if (isOfUnknownPerson(principals))
+    return "your key has no owner, so it may belong to the person who changed this request; sign in to approve it";
+  if (delegation !== null && isNewPerson([editor], principalsOfVote(host, voter, null)))
+    return "the user who delegated to you changed this request, so someone else must approve it";
+  return `you and the person who changed this request count as one: ${ONE_PERSON}. Someone else must approve it: ${OTHER_PERSON}`;
+}
+
+const ONE_PERSON = "one key created the other, both have a common creator, or both have the same owner";
+const OTHER_PERSON =
+  'a user who signs in, or a key from another creator ("assent keys create" with --local). The operator can set approvals.trust_key_makers';
 
 /** The members of a vote that are the same in every capacity. */
 type VoteTerms = Pick<CountedVote, "self" | "signed" | "break_glass" | "at">;
@@ -142,10 +169,7 @@ export function chooseVotingCapacity(
     return explain(ineligible, capacities.length > fresh.length ? [...excluded, DELEGATOR_VOTED] : excluded);
   }
   if (capacities.length === 0)
-    return explain(
-      { refusal: new Refusal("APPROVER_NOT_ELIGIBLE", "your own groups do not cover this agent and tool"), groups: [] },
-      excluded,
-    );
+    return { refusal: new Refusal("APPROVER_NOT_ELIGIBLE", excluded.join("; ")), groups: [] };
   return { refusal: samePersonError(), groups: [] };
 }
 
@@ -211,7 +235,7 @@ export function describeVoting(
   if (row.plan_id !== null)
     return refuse("PLAN_VOTE_REQUIRED", `approve the plan ${row.plan_id}, or reject this action`);
   const voter = prospectiveVoterOf(credential, self);
-  const found = excludeEditor(host, { edit }, findVotingCapacities(host, row, voter, plans, moment));
+  const found = excludeEditor(host, { edit }, voter, findVotingCapacities(host, row, voter, plans, moment));
   const { session } = voter;
   const may_break_glass =
     session !== null &&

@@ -9,6 +9,8 @@ export type VoteMethod = "passkey" | "link" | "session" | "key";
 /**
  * Returns how the approver proved who they are: with a signature of the vote, a personal link, a session of a signed-in
  * user, or an API key.
+ * @example
+ * voteMethod({ by: { principal: "owner:ada", key_id: "link" }, gesture: null }); // "link"
  */
 export function voteMethod({
   by,

@@ -35,12 +35,16 @@ describe("four processes on one Postgres", { skip: withoutPostgres }, () => {
     writeFileSync(join(policies, "policy.yaml"), POLICY);
     server = await startPostgres();
     url = await server.database();
+    // One admin makes both approvers, and the changes of one are approved by the other.
+    const config = join(folder, "assent.yaml");
+    writeFileSync(config, "approvals: { trust_key_makers: true }\n");
     const started = await Promise.allSettled(
       Array.from({ length: PROCESSES }, (_, i) =>
         startProcess({
           ...SHARED,
           DATABASE_URL: url,
           ASSENT_POLICIES: policies,
+          ASSENT_CONFIG: config,
           ASSENT_DATA: join(folder, String(i)),
         }),
       ),
