@@ -1,5 +1,7 @@
 /** Copies arguments as JSON, so that they cannot change after the request was submitted. */
 
+import { describeValue } from "./unknown-options.ts";
+
 /** Maximum nesting depth. The service accepts fewer levels. */
 const DEEPEST = 200;
 
@@ -15,16 +17,16 @@ function copyJson(value: unknown, where = "the arguments", depth = 0): unknown {
     return value;
   }
   if (typeof value === "number") {
-    if (!Number.isFinite(value)) throw notJson(where, `is ${value}`);
+    if (!Number.isFinite(value)) throw notJson(where, `holds ${value}`);
     return value;
   }
-  if (typeof value !== "object") throw notJson(where, `is of the type ${typeof value}`);
-  if (depth >= DEEPEST) throw notJson(where, "is nested too deeply, or holds itself");
+  if (typeof value !== "object") throw notJson(where, `holds ${describeValue(value)}`);
+  if (depth >= DEEPEST) throw notJson(where, "holds an object that is nested too deeply, or that contains itself");
   if (Array.isArray(value)) return Array.from(value, (item, at) => copyJson(item, `${where}[${at}]`, depth + 1));
   const prototype: unknown = Object.getPrototypeOf(value);
   // An object from a different realm, such as a frame, has a different Object.prototype.
   if (prototype !== null && Object.getPrototypeOf(prototype) !== null)
-    throw notJson(where, "is an instance of a class; give its members as a plain object");
+    throw notJson(where, "holds an instance of a class; give its members as a plain object");
   const copy: Record<string, unknown> = {};
   for (const name of Object.keys(value)) {
     const member = (value as Record<string, unknown>)[name];
@@ -47,7 +49,9 @@ function copyJson(value: unknown, where = "the arguments", depth = 0): unknown {
 export function copyJsonObject(value: unknown, where?: string): Record<string, unknown> {
   const copy = copyJson(value ?? {}, where);
   if (typeof copy === "object" && copy !== null && !Array.isArray(copy)) return copy as Record<string, unknown>;
-  throw notJson(where ?? "the arguments", "is not an object");
+  throw new TypeError(
+    `${where ?? "the arguments"} must be an object; got ${describeValue(value)}. Nothing was submitted`,
+  );
 }
 
 /** Returns true if two values have the same JSON. Ignores the order of members. */

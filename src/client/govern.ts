@@ -1,7 +1,7 @@
 /** Wraps a function so that it runs only after a decision permits it. */
 import { submitAndStart, type StartOutcome } from "./submit-and-start.ts";
 import { createAssent, type Assent } from "./client.ts";
-import { refuseUnknownOptions } from "./unknown-options.ts";
+import { describeValue, refuseUnknownOptions } from "./unknown-options.ts";
 import type { RefusalOutcome } from "./refusal.ts";
 import { copyJsonObject } from "./copy-json.ts";
 import type { ActionRecord, ActionResult } from "./action-types.ts";
@@ -81,6 +81,12 @@ const OPTIONS: Readonly<Record<keyof GovernOptions<never, never>, true>> = {
   signal: true,
 };
 
+const CALL_OPTIONS: Readonly<Record<keyof GovernedCallOptions, true>> = {
+  approvalTimeout: true,
+  meta: true,
+  signal: true,
+};
+
 export interface RunContext {
   action: ActionRecord;
   signal: AbortSignal | undefined;
@@ -107,11 +113,18 @@ export function govern<P extends object, T>(
   run: (params: P, how: RunContext) => T | Promise<T>,
   options: GovernOptions<P, T>,
 ): (params: P, how?: GovernedCallOptions) => Promise<T | Pending<T>> {
+  if (typeof run !== "function")
+    throw new TypeError(`govern takes the function first and its options second; got ${describeValue(run)} first`);
   refuseUnknownOptions("govern", options, OPTIONS);
   if (typeof options.tool !== "string" || typeof options.operation !== "string")
     throw new TypeError("govern needs the options `tool` and `operation`, which policies match");
   let shared: Assent | undefined;
   return async function governed(given, how = {}) {
+    if (typeof given !== "object" || given === null || Array.isArray(given))
+      throw new TypeError(
+        `the function for ${options.tool} ${options.operation} takes one object with named parameters, such as { amount: 5 }; got ${describeValue(given)}. Nothing was submitted`,
+      );
+    refuseUnknownOptions("a governed call", how, CALL_OPTIONS);
     const assent = options.assent ?? (shared ??= createAssent());
     const params = copyJsonObject(given);
     const { context } = options;

@@ -28,6 +28,34 @@ describe("an unknown option is rejected before any request", () => {
   });
 });
 
+test("wrong arguments of govern are named, with what it takes", async () => {
+  const options = { tool: "t", operation: "o", assent };
+  for (const [make, says] of [
+    [
+      () => loose(govern, options, run),
+      /^govern takes the function first and its options second; got an object first$/,
+    ],
+    [() => loose(govern), /function first and its options second; got undefined first/],
+    [() => loose(govern, run), /^govern takes its options as an object; got undefined$/],
+    [() => loose(govern, run, "t"), /^govern takes its options as an object; got the string "t"$/],
+    [() => loose(govern, run, ["t", "o"]), /options as an object; got an array/],
+    [() => loose(createAssent, "http://127.0.0.1:9"), /options as an object; got the string/],
+  ] as const)
+    assert.throws(make, (error) => error instanceof TypeError && says.test(error.message));
+  const governed = govern(run as () => string, options) as (...given: unknown[]) => Promise<unknown>;
+  for (const [given, says] of [
+    [[5, "USD"], /^the function for t o takes one object with named parameters, .* got the number 5\. Nothing/],
+    [[], /one object with named parameters, .* got undefined/],
+    [["ch_1"], /got the string "ch_1"/],
+    [[[1, 2]], /got an array/],
+    [[{ amount: 5n }], /^the arguments\.amount holds the bigint 5, which JSON cannot represent exactly/],
+    [[{ at: new Date(0) }], /^the arguments\.at holds an instance of a class; give its members/],
+    [[{ n: NaN }], /^the arguments\.n holds NaN, which JSON/],
+    [[{}, { timeout: 5 }], /^a governed call has no option "timeout"; it has approvalTimeout, meta, signal$/],
+  ] as const)
+    await assert.rejects(governed(...given), (error) => error instanceof TypeError && says.test(error.message));
+});
+
 test("the tool's name for policies is required when it is governed, not when it is called", () => {
   for (const make of [
     () => loose(govern, run, {}),

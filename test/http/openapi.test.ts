@@ -149,6 +149,36 @@ describe("the document", () => {
     }
   });
 
+  it("every other example is accepted by its schema, and every named example by the schema of its body", () => {
+    const wrong: string[] = [];
+    let checked = 0;
+    const check = (where: string, schema: object, values: readonly unknown[]): void => {
+      for (const value of values) {
+        checked++;
+        const faults = judge.valueFaults(schema, value);
+        if (faults.length > 0)
+          wrong.push(`${where}: ${JSON.stringify(value).slice(0, 200)}: ${JSON.stringify(faults)}`);
+      }
+    };
+    const visit = (where: string, node: unknown): void => {
+      if (typeof node !== "object" || node === null) return;
+      const { schema, example, examples, ...members } = node as Record<string, unknown>;
+      if (typeof schema === "object" && schema !== null) {
+        // A media type or a parameter.
+        const named = Object.values((examples ?? {}) as Record<string, { value?: unknown; $ref?: string }>);
+        const values = named.flatMap((each) => ("value" in each ? [each.value] : []));
+        check(where, schema, example === undefined ? values : [example, ...values]);
+        visit(`${where}/schema`, schema);
+      } else if (Array.isArray(examples)) check(where, node, examples);
+      else if (example !== undefined && "type" in node) check(where, node, [example]);
+      for (const [name, member] of Object.entries(members))
+        if (!["const", "default", "enum"].includes(name)) visit(`${where}/${name}`, member);
+    };
+    visit("", document);
+    assert.deepEqual(wrong, []);
+    assert.ok(checked > 200, `${checked} examples`);
+  });
+
   it("every route is listed, and each operation has a unique name", () => {
     const served = service.runtime.routes.map(
       ({ method, path }) => `${method} ${path.replaceAll(/:([a-z_]+)\+?/g, "{$1}")}`,

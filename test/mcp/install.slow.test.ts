@@ -84,7 +84,8 @@ describe("settings of a client", () => {
     const { after } = addProxy(remote, "claude-code", COMMAND, [], null);
     const { a } = readServers(after, "claude-code");
     assert.ok(!JSON.stringify(a?.["args"]).includes("Bearer"), "other users can see the arguments of a process");
-    const { ASSENT_MCP_HEADERS: encoded = "" } = a?.["env"] as Record<string, string>;
+    assert.ok(a !== undefined);
+    const { ASSENT_MCP_HEADERS: encoded = "" } = a["env"] as Record<string, string>;
     assert.deepEqual(readHeadersVariable({ ASSENT_MCP_HEADERS: encoded.replace("${TOKEN}", "t") }), {
       Authorization: "Bearer t",
     });
