@@ -176,7 +176,7 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
     await history.nth(1).waitFor();
     assert.match(
       (await history.nth(1).textContent()) ?? "",
-      /approved by the key grace, with an API key \(1 of 1\): checked the order/,
+      /approved by Grace, with the API key grace \(1 of 1\): checked the order/,
     );
     await page.getByRole("button", { name: "Replay" }).click();
     await page.getByText("The same decision, field by field.").waitFor();

@@ -144,6 +144,12 @@ test("one command sets everything up, a second changes nothing, and it can be un
       before,
     );
 
+    // git tracks the file, so that reading it needs no approval.
+    for (const args of [
+      ["init", "--quiet"],
+      ["add", "README.md"],
+    ])
+      assert.equal((await runProgram("git", args, { cwd: project })).code, 0);
     // After a restart of the machine, the first calls of the hook start the service again, with the same store and key.
     const pidFile = join(home, ".local/share/assent/service.pid");
     const kill = async (): Promise<void> => {

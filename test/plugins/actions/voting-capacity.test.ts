@@ -240,7 +240,7 @@ test("an edit that no one else could approve is refused, and each refusal after 
     return fresh.call("POST", `/v1/actions/${id}/approval`, { key, body: { token, approve: true } });
   };
   const make = async (name: string, maker: string): Promise<string> =>
-    (await makeKeyOn(fresh, { name, owner: name, preset: "approver" }, maker)).key;
+    (await makeKeyOn(fresh, { name, preset: "approver" }, maker)).key;
 
   // A new installation: the admin key, and keys that it created.
   const [child, sibling] = [await make("child", fresh.admin), await make("sibling", fresh.admin)];
