@@ -6,7 +6,7 @@ import { test } from "node:test";
 import type { TSchema } from "@sinclair/typebox";
 import type { Plugin } from "../../src/plugin.ts";
 import { ConfigSchema, ENVIRONMENT_VARIABLES, loadConfig } from "../../src/config/index.ts";
-import { STANDARD } from "../../plugins/standard.ts";
+import { listBuiltIn } from "../../src/runtime/plugins/built-in.ts";
 import { errorCodePrefix, ERRORS } from "../../src/contract/errors.ts";
 import { ROOT } from "../support/process.ts";
 
@@ -23,8 +23,8 @@ test("docs/errors.md lists every code with its status and title, and no other", 
 });
 
 test("the README of a plugin lists its errors that have no prefix, and no other", async () => {
-  for (const [name, load] of Object.entries(STANDARD)) {
-    const { errors = {} } = (await load()).default;
+  for (const [name, load] of Object.entries(listBuiltIn("index"))) {
+    const { errors = {} } = (await load()).default as Plugin;
     const declared = Object.values(errors)
       .filter(({ code }) => !code.startsWith(errorCodePrefix(name)) || name === "stop")
       .map(({ code, status, title }) => [code, status, title]);
@@ -94,8 +94,8 @@ test("every key has a description, and the documented defaults are the schema's"
 });
 
 test("the README of a plugin lists its options and the fields of its entries", async () => {
-  for (const [folder, load] of Object.entries(STANDARD) as [string, () => Promise<{ default: Plugin }>][]) {
-    const { records = {}, options } = (await load()).default;
+  for (const [folder, load] of Object.entries(listBuiltIn("index"))) {
+    const { records = {}, options } = (await load()).default as Plugin;
     const readme = readFileSync(join(ROOT, "plugins", folder, "README.md"), "utf8");
     const listed = new Set([...readme.matchAll(/^\| `([a-z_]+)` +\|/gm)].map(([, name]) => name));
     for (const schema of Object.values(records))

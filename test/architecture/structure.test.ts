@@ -60,7 +60,6 @@ describe("imports", () => {
       for (const specifier of importsOf(file)) {
         const to = target(file, specifier);
         if (to === null || !to.startsWith("plugins/")) continue;
-        if (file === "plugins/standard.ts") continue;
         const own = file.split("/").slice(0, 2).join("/");
         assert.ok(file.startsWith("plugins/") && to.startsWith(`${own}/`), `${file} imports ${specifier}`);
       }

@@ -6,6 +6,7 @@ import { isAbsolute, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { ConfigSchema, type Config, type Section } from "../../config/index.ts";
 import { findSimilarName } from "../../domain/similar-name.ts";
+import { listBuiltIn } from "./built-in.ts";
 import type { TSchema } from "@sinclair/typebox";
 import type { Plugin } from "../../plugin.ts";
 
@@ -20,24 +21,11 @@ export interface LoadedPlugin {
   core?: boolean;
 }
 
-interface Standard {
-  plugins: StandardPlugins;
-  /** Names of the plugins that receive the privileged host by default. */
-  core: readonly string[];
-}
-type StandardPlugins = Readonly<Record<string, () => Promise<{ default?: unknown }>>>;
-
-/** Loads the list of bundled plugins. Imports it by path, so that the core does not depend on plugins. */
-async function standardPlugins(): Promise<Standard> {
-  const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
-  const url = new URL(`../../../plugins/standard.${extension}`, import.meta.url);
-  const module = (await import(url.href)) as { STANDARD: StandardPlugins; CORE_PLUGINS: readonly string[] };
-  return { plugins: module.STANDARD, core: module.CORE_PLUGINS };
-}
+type StandardPlugins = ReturnType<typeof listBuiltIn>;
 
 /** Returns the schemas of the options of the bundled plugins, by name. */
 export async function standardOptions(): Promise<Record<string, TSchema>> {
-  const { plugins } = await standardPlugins();
+  const plugins = listBuiltIn("index");
   const loaded = await Promise.all(Object.keys(plugins).map((name) => importPlugin(plugins, name)));
   return Object.fromEntries(loaded.flatMap(({ name, options }) => (options === undefined ? [] : [[name, options]])));
 }
@@ -53,7 +41,7 @@ export class PluginLoadError extends Error {
 }
 
 export async function loadPlugins(config: Config): Promise<LoadedPlugin[]> {
-  const standard = await standardPlugins();
+  const standard = listBuiltIn("index");
   const items = itemsOf(config);
   const loaded: LoadedPlugin[] = [];
   for (const { name, options, core } of items) {
@@ -61,16 +49,14 @@ export async function loadPlugins(config: Config): Promise<LoadedPlugin[]> {
       throw new PluginLoadError(`"${ALL}" takes no "core"; list the plugin by its own name, with core: ${core}`);
     const names =
       name === ALL
-        ? allPluginsExcept(standard.plugins, options, config).filter(
-            (each) => !items.some((item) => item.name === each),
-          )
+        ? allPluginsExcept(standard, options, config).filter((each) => !items.some((item) => item.name === each))
         : [name];
     for (const each of names)
       loaded.push({
-        plugin: await importPlugin(standard.plugins, each),
+        plugin: await importPlugin(standard, each),
         options: name === ALL ? {} : options,
         origin: each,
-        core: core ?? standard.core.includes(each),
+        core: core ?? Object.hasOwn(standard, each),
       });
   }
   return loaded;

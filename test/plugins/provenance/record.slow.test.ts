@@ -2,7 +2,7 @@
  * docs/record.md: its examples are recomputed with SHA-256 and another library's JCS, its tables are compared with the
  * schemas, and the schemas with real entries.
  */
-import { STANDARD } from "../../../plugins/standard.ts";
+import { listBuiltIn } from "../../../src/runtime/plugins/built-in.ts";
 import type { Plugin } from "../../../src/plugin.ts";
 import assert from "node:assert/strict";
 import { createHash, createPublicKey, verify } from "node:crypto";
@@ -147,7 +147,9 @@ describe("docs/record.md", () => {
 /** Schemas of the entries that features declare. */
 const FEATURE_SCHEMAS: Record<string, TObject> = Object.assign(
   {},
-  ...(await Promise.all(Object.values(STANDARD).map(async (load) => ((await load()).default as Plugin).records ?? {}))),
+  ...(await Promise.all(
+    Object.values(listBuiltIn("index")).map(async (load) => ((await load()).default as Plugin).records ?? {}),
+  )),
 );
 
 test("the schemas of the document accept every real entry, and each only its own type", async () => {
