@@ -2,7 +2,7 @@
  * Commands of the built-in plugins: `assent <folder>` runs `plugins/<folder>/command.ts`. They work even if the
  * configuration cannot be loaded, because `assent stop` must work in an emergency.
  */
-import { listBuiltIn } from "../runtime/plugins/built-in.ts";
+import { listBuiltIn } from "../config/built-in-plugins.ts";
 import type { Command } from "./command.ts";
 
 export function listFeatureCommands(): string[] {

@@ -355,6 +355,8 @@ export const ConfigSchema = Type.Object(
 /** A key of the file that the core does not know: the options of the plugin with this name. */
 export interface Section {
   value: unknown;
+  /** JSON pointer of the key. */
+  pointer: string;
   /** Returns a message with the position in the file for a JSON pointer into the section. */
   describe(pointer: string, message: string): string;
 }

@@ -5,6 +5,8 @@ import { Value } from "@sinclair/typebox/value";
 import { isScalar, visit, type Document } from "yaml";
 import { isNoteName } from "../domain/checkpoint.ts";
 import { parseWitnessVkey } from "../domain/cosignature.ts";
+import { findSimilarName } from "../domain/similar-name.ts";
+import { listBuiltIn } from "./built-in-plugins.ts";
 import { decodeUtf8 } from "../domain/json.ts";
 import { explainFault, siblingNames } from "../domain/validation.ts";
 import { readYaml, type SourcePosition } from "../domain/yaml.ts";
@@ -42,9 +44,26 @@ function takeSections(given: Record<string, unknown>, describe: (pointer: string
     if (Object.hasOwn(ConfigSchema.properties, name)) continue;
     delete given[name];
     const key = name.replaceAll("~", "~0").replaceAll("/", "~1");
-    sections[name] = { value, describe: (pointer, message) => describe(`/${key}${pointer}`, message) };
+    sections[name] = {
+      value,
+      pointer: `/${key}`,
+      describe: (pointer, message) => describe(`/${key}${pointer}`, message),
+    };
   }
   return sections;
+}
+
+/** Whether a plugin could have this name. The name of a plugin that is loaded by path is known only once it is loaded. */
+function mayBePlugin(name: string, { plugins }: { plugins?: unknown }): boolean {
+  const named = Array.isArray(plugins)
+    ? plugins.map((item: string | { name?: unknown }) => (typeof item === "string" ? item : item.name))
+    : [];
+  return Object.hasOwn(listBuiltIn("index"), name) || named.some((each) => String(each).includes("/"));
+}
+
+function describeUnknownKey(name: string): string {
+  const similar = findSimilarName(name, Object.keys(ConfigSchema.properties));
+  return `unknown key, and no built-in plugin has this name${similar === null ? "" : `; did you mean "${similar}"?`}`;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -110,6 +129,9 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
   const sections = takeSections(given as Record<string, unknown>, (pointer, message) =>
     describeFault({ origin: path, ...place(pointer), message: `${pointer}: ${message}` }),
   );
+  for (const [name, { pointer }] of Object.entries(sections))
+    if (!mayBePlugin(name, given as { plugins?: unknown }))
+      faults.push({ origin: path, ...place(pointer), message: `${pointer}: ${describeUnknownKey(name)}` });
   const fromEnvironment = applyEnvironment(given as Record<string, unknown>, env);
   const config = Value.Default(ConfigSchema, given);
   for (const fault of Value.Errors(ConfigSchema, config)) {

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import type { TSchema } from "@sinclair/typebox";
 import type { Plugin } from "../../src/plugin.ts";
 import { ConfigSchema, ENVIRONMENT_VARIABLES, loadConfig } from "../../src/config/index.ts";
-import { listBuiltIn } from "../../src/runtime/plugins/built-in.ts";
+import { listBuiltIn } from "../../src/config/built-in-plugins.ts";
 import { errorCodePrefix, ERRORS } from "../../src/contract/errors.ts";
 import { ROOT } from "../support/process.ts";
 

@@ -48,7 +48,10 @@ export const FEW_POLICIES = `${ROOT}test/support/few-policies`;
 
 /** Sets the options of a plugin, as its key in `assent.yaml` does. */
 export function setSection(config: Config, name: string, value: object): void {
-  config.sections = { ...config.sections, [name]: { value, describe: (pointer, message) => `${pointer}: ${message}` } };
+  config.sections = {
+    ...config.sections,
+    [name]: { value, pointer: `/${name}`, describe: (pointer, message) => `${pointer}: ${message}` },
+  };
 }
 
 export interface Answer {

@@ -6,7 +6,7 @@ import { isAbsolute, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { ConfigSchema, type Config, type Section } from "../../config/index.ts";
 import { findSimilarName } from "../../domain/similar-name.ts";
-import { listBuiltIn } from "./built-in.ts";
+import { listBuiltIn } from "../../config/built-in-plugins.ts";
 import type { TSchema } from "@sinclair/typebox";
 import type { Plugin } from "../../plugin.ts";
 

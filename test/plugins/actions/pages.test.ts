@@ -153,6 +153,7 @@ describe("a page", () => {
     assert.deepEqual(slices, [21, 2, 2, 2, 2, 2]);
     // The first slice is rendered in several turns.
     assert.ok(turns >= slices.length + 6, String(turns));
-    assert.equal(held[0], 21 * 101_024);
+    // The first is the check before anything is read.
+    assert.deepEqual(held.slice(0, 2), [16_385, 21 * 101_024 - 16_385]);
   });
 });

@@ -2,7 +2,7 @@
  * docs/record.md: its examples are recomputed with SHA-256 and another library's JCS, its tables are compared with the
  * schemas, and the schemas with real entries.
  */
-import { listBuiltIn } from "../../../src/runtime/plugins/built-in.ts";
+import { listBuiltIn } from "../../../src/config/built-in-plugins.ts";
 import type { Plugin } from "../../../src/plugin.ts";
 import assert from "node:assert/strict";
 import { createHash, createPublicKey, verify } from "node:crypto";

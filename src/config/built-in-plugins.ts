@@ -6,7 +6,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const EXTENSION = import.meta.url.endsWith(".ts") ? "ts" : "js";
-const FOLDER = new URL("../../../plugins/", import.meta.url);
+const FOLDER = new URL("../../plugins/", import.meta.url);
 
 type Load = () => Promise<{ default?: unknown }>;
 
