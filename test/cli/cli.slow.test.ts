@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import users from "../../plugins/users/index.ts";
+import { listFeatureCommands } from "../../src/cli/feature-commands.ts";
 import { CORE_COMMANDS } from "../../src/contract/command.ts";
 import { EDITOR_SCHEMA_FILES } from "../../src/config/editor-schemas.ts";
 import { EXIT_CODES } from "../../src/cli/command.ts";
@@ -25,6 +26,8 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 function assent(args: string[], env: Record<string, string> = {}, input = "", cwd = ROOT): Promise<Run> {
   return run(args, { cwd, env, input });
 }
+
+const COMMANDS = [...CORE_COMMANDS, ...listFeatureCommands()];
 
 /** Commands without `--json`, and why. */
 const WITHOUT_JSON: Readonly<Record<string, string>> = {
@@ -59,7 +62,7 @@ describe("help and usage", () => {
     assert.equal(overview.code, 0);
     const page = readFileSync(join(ROOT, "docs/cli.md"), "utf8");
     const names = [...overview.out.matchAll(/^ {2}([\w-]+) {2,}/gm)].map((match) => match[1] as string);
-    assert.deepEqual(names, CORE_COMMANDS);
+    assert.deepEqual(names, COMMANDS);
     for (const name of names) {
       const help = await assentInProcess(name, "--help");
       assert.equal(help.code, 0);
@@ -88,7 +91,7 @@ describe("help and usage", () => {
     const lists = completionWords(await allCommands());
     const after = (...path: string[]): string[] =>
       lists.find((list) => list.path.join(" ") === path.join(" "))?.words.map(({ text }) => text) ?? [];
-    assert.deepEqual(after(), CORE_COMMANDS);
+    assert.deepEqual(after(), COMMANDS);
     assert.deepEqual(after("keys").slice(0, 5), ["create", "list", "revoke", "rotate-permit", "rotate-log"]);
     assert.deepEqual(after("keys", "revoke"), ["--json", "--help"]);
     assert.deepEqual(after("completion").slice(0, 3), ["bash", "zsh", "fish"]);

@@ -51,13 +51,16 @@ export async function loadPlugins(config: Config): Promise<LoadedPlugin[]> {
       name === ALL
         ? allPluginsExcept(standard, options, config).filter((each) => !items.some((item) => item.name === each))
         : [name];
-    for (const each of names)
+    for (const each of names) {
+      const plugin = await importPlugin(standard, each);
+      const isBuiltIn = Object.hasOwn(standard, each);
       loaded.push({
-        plugin: await importPlugin(standard, each),
+        plugin,
         options: name === ALL ? {} : options,
         origin: each,
-        core: core ?? Object.hasOwn(standard, each),
+        core: core ?? (isBuiltIn && plugin.core === true),
       });
+    }
   }
   return loaded;
 }
