@@ -4,24 +4,8 @@
  */
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import actions from "../../plugins/actions/index.ts";
-import agents from "../../plugins/agents/index.ts";
-import analytics from "../../plugins/analytics/index.ts";
-import apiKeys from "../../plugins/api-keys/index.ts";
-import consolePlugin from "../../plugins/console/index.ts";
-import coverage from "../../plugins/coverage/index.ts";
-import deliveries from "../../plugins/deliveries/index.ts";
-import docs from "../../plugins/docs/index.ts";
-import events from "../../plugins/events/index.ts";
-import health from "../../plugins/health/index.ts";
-import metrics from "../../plugins/metrics/index.ts";
-import policies from "../../plugins/policies/index.ts";
-import policyFiles from "../../plugins/policy-files/index.ts";
-import provenance from "../../plugins/provenance/index.ts";
-import stop from "../../plugins/stop/index.ts";
-import replay from "../../plugins/replay/index.ts";
-import wellKnown from "../../plugins/well-known/index.ts";
 import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
+import { listBuiltIn } from "../../src/config/built-in-plugins.ts";
 import { defaultConfig, type Config } from "../../src/config/index.ts";
 import type { Storage } from "../../src/contract/storage.ts";
 import { sha256Hex, utf8 } from "../../src/domain/hash.ts";
@@ -45,6 +29,33 @@ export const POLICIES = `${ROOT}policies`;
  * load.
  */
 export const FEW_POLICIES = `${ROOT}test/support/few-policies`;
+
+/** The features that the service has, as far as their folders exist (test/architecture/without.mjs deletes them). */
+const FEATURES = await loadFeatures([
+  "policy-files",
+  "actions",
+  "policies",
+  "api-keys",
+  "agents",
+  "stop",
+  "analytics",
+  "events",
+  "provenance",
+  "replay",
+  "well-known",
+  "health",
+  "metrics",
+  "deliveries",
+  "coverage",
+  "docs",
+  "console",
+]);
+
+async function loadFeatures(names: readonly string[]): Promise<Plugin[]> {
+  const builtIn = listBuiltIn("index");
+  const modules = await Promise.all(names.map((name) => builtIn[name]?.()));
+  return modules.flatMap((module) => (module === undefined ? [] : [module.default as Plugin]));
+}
 
 /** Sets the options of a plugin, as its key in `assent.yaml` does. */
 export function setSection(config: Config, name: string, value: object): void {
@@ -128,26 +139,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
 
   async function start(): Promise<Runtime> {
     const store = definePlugin({ name: "storage-under-test", storage: () => storage });
-    const plain = [
-      store,
-      policyFiles,
-      actions,
-      policies,
-      apiKeys,
-      agents,
-      stop,
-      analytics,
-      events,
-      provenance,
-      replay,
-      wellKnown,
-      health,
-      metrics,
-      deliveries,
-      coverage,
-      docs,
-      consolePlugin,
-    ] as Plugin[];
+    const plain = [store, ...FEATURES];
     const runtime = await createRuntime(config, {
       plugins: [
         ...plain.map((plugin) => ({
