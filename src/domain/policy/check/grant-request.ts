@@ -1,7 +1,6 @@
 /** Checks the terms of a grant against the policies before it is recorded. */
 import { compileCondition, compileExpression } from "../condition/condition.ts";
 import type { CompiledPolicySet } from "../compile/compile.ts";
-import { rulesForTool } from "../compile/rule-index.ts";
 import { Evaluation } from "../decide/evaluation.ts";
 import { findRedactedPaths } from "../decide/redact.ts";
 import type { GrantTerms } from "../policy-types.ts";
@@ -54,7 +53,8 @@ export function findLargestGrantTerms(compiled: CompiledPolicySet, target: Targe
     .applicablePolicies()
     .filter(({ shadow }) => !shadow)
     .flatMap((policy) =>
-      [...rulesForTool(policy, evaluation.names(policy).tool)]
+      evaluation
+        .rules(policy)
         .filter((rule) => evaluation.matchesRule(policy, rule))
         .flatMap((rule) => rule.approval?.grants ?? []),
     );

@@ -1,7 +1,6 @@
 /** Detects actions that the policies deny whatever their parameters are. */
 import type { CompiledPolicy } from "../compile/compile.ts";
 import type { Evaluation } from "../decide/evaluation.ts";
-import { rulesForTool } from "../compile/rule-index.ts";
 
 /**
  * Returns true if the rules deny every action with these names, for any parameters, context and time. Does not evaluate
@@ -24,7 +23,7 @@ export function isNeverAllowed(evaluation: Evaluation): boolean {
  */
 function possibleEffects(policy: CompiledPolicy, evaluation: Evaluation): Set<ActionEffect> {
   const effects = new Set<ActionEffect>();
-  for (const rule of rulesForTool(policy, evaluation.names(policy).tool)) {
+  for (const rule of evaluation.rules(policy)) {
     if (!evaluation.matchesRule(policy, rule)) continue;
     effects.add(rule.effect);
     if (rule.condition === null) return effects;

@@ -15,10 +15,10 @@ import {
 import { parseMember } from "../condition/condition-members.ts";
 import { namedValuesForLimits } from "../condition/named-values.ts";
 import { compileInputs, listValuesRead } from "./compile-inputs.ts";
-import { isGlob } from "./glob.ts";
 import { findPatternFaults } from "../check/pattern-faults.ts";
 import { findSuggestedFaults } from "../check/suggested-faults.ts";
 import { normalizePatterns } from "./name-patterns.ts";
+import { RuleIndex } from "./rule-index.ts";
 import type {
   ApprovalTerms,
   EditableParameter,
@@ -58,29 +58,19 @@ export function compileDefinition(definition: PolicyDocument): { policy: Compile
     faults.push({ policy: name, rule: null, message: `${pointer} ${message}` });
   const limitNames = namedValuesForLimits(named);
   const context: PolicyContext = { policy: name, caseSensitive, named, faults };
-  const exact = new Map<string, CompiledRule[]>();
-  const patterns: { rule: CompiledRule; globs: readonly string[] | null }[] = [];
-  for (const [position, rule] of definition.rules.entries()) {
-    const compiled = compileRule(rule, position, context);
-    const tools = list(rule.tool, caseSensitive);
-    if (tools === null || tools.some(isGlob)) {
-      patterns.push({ rule: compiled, globs: tools });
-      continue;
-    }
-    for (const tool of new Set(tools)) {
-      const group = exact.get(tool);
-      if (group === undefined) exact.set(tool, [compiled]);
-      else group.push(compiled);
-    }
-  }
+  const rules = new RuleIndex(
+    definition.rules.map((rule, position) => ({
+      rule: compileRule(rule, position, context),
+      tools: list(rule.tool, caseSensitive),
+    })),
+  );
   const policy: Omit<CompiledDefinition, "readsAttributes"> = {
     name,
     shadow: definition.mode === "shadow",
     caseSensitive,
     tools: list(definition.applies_to?.tools, caseSensitive),
     agents: list(definition.applies_to?.agents, caseSensitive),
-    exact,
-    patterns,
+    rules,
     limits: (definition.limits ?? []).flatMap(
       (limit, i) =>
         compileLimit(limit, definition.rules.length + i, definition, { ...context, named: limitNames }) ?? [],
@@ -97,13 +87,12 @@ export function compileDefinition(definition: PolicyDocument): { policy: Compile
 
 /** Returns true if an expression of the policy reads attributes of the agent or its principal. */
 function findAttributeReads({
-  exact,
-  patterns,
+  rules: { all },
   limits,
   history,
   facts,
 }: Omit<CompiledDefinition, "readsAttributes">): boolean {
-  const rules = [...[...exact.values()].flat(), ...patterns.map(({ rule }) => rule), ...limits.map(({ rule }) => rule)];
+  const rules = [...all, ...limits.map(({ rule }) => rule)];
   return [
     ...rules.map(({ condition }) => condition),
     ...limits.flatMap(({ per, sum }) => [per, sum?.of ?? null]),

@@ -170,8 +170,15 @@ export function precompilePolicySet({ policies }: Pick<PolicySetDocument, "polic
 }
 
 /** Returns the case-folded names of the tools that a policy can apply to; null if its globs do not determine them. */
-function findPossibleTools({ tools, patterns, exact, limits }: CompiledPolicy): Iterable<string> | null {
+function findPossibleTools({ tools, rules: { exactTools }, limits }: CompiledPolicy): Iterable<string> | null {
   const limited = limits.flatMap((limit) => limit.tools ?? ["*"]);
-  if (patterns.length === 0 && !limited.some(isGlob)) return new Set([...exact.keys(), ...limited].map(foldName));
+  if (exactTools !== null && !limited.some(isGlob)) return new Set([...exactTools, ...limited].map(foldName));
   return tools === null || tools.some(isGlob) ? null : new Set(tools.map(foldName));
+}
+
+/** Returns the policies that can apply to a tool, in the order of the set. */
+export function policiesForTool({ byTool, anyTool }: CompiledPolicySet, tool: string): readonly CompiledPolicy[] {
+  const named = byTool.get(foldName(tool));
+  if (named === undefined) return anyTool;
+  return anyTool.length === 0 ? named : [...named, ...anyTool].sort((a, b) => a.order - b.order);
 }

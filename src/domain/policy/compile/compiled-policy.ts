@@ -1,4 +1,5 @@
 /** The compiled form of a policy set, and the faults that prevent compiling. */
+import type { RuleIndex } from "./rule-index.ts";
 import type { ApproverPlan } from "../../approvers.ts";
 import type { RequiredReviewer } from "../../reviews.ts";
 import type { StaticType } from "../check/static-types.ts";
@@ -109,10 +110,7 @@ export interface CompiledPolicy {
   caseSensitive: boolean;
   tools: readonly string[] | null;
   agents: readonly string[] | null;
-  /** Rules without globs, keyed by each tool name that they match. */
-  exact: ReadonlyMap<string, readonly CompiledRule[]>;
-  /** Rules for any tool (`globs` is null) or with globs. */
-  patterns: readonly { rule: CompiledRule; globs: readonly string[] | null }[];
+  rules: RuleIndex<CompiledRule>;
   limits: readonly CompiledLimit[];
   /** The rule in whose place the policy allows actions; null unless the policy is suggested. */
   suggested: SuggestedPolicyTerms["in_place_of"] | null;

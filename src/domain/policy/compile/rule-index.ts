@@ -1,26 +1,87 @@
-/** Finds the policies and rules for a tool without a scan of the others. */
-import { foldName } from "../../names.ts";
-import type { CompiledPolicy, CompiledPolicySet, CompiledRule } from "./compile.ts";
+/** Finds the rules for a tool and operation without a scan of the others. */
+import { isGlob } from "./glob.ts";
 import { matchNames } from "./name-patterns.ts";
 
-/** Returns the policies that can apply to a tool, in the order of the set. */
-export function policiesForTool({ byTool, anyTool }: CompiledPolicySet, tool: string): readonly CompiledPolicy[] {
-  const named = byTool.get(foldName(tool));
-  if (named === undefined) return anyTool;
-  return anyTool.length === 0 ? named : [...named, ...anyTool].sort((a, b) => a.order - b.order);
+/** The members of a rule that the index reads. */
+interface Rule {
+  /** Position of the rule in its policy. */
+  readonly order: number;
+  /** Patterns of operations; null matches every operation. */
+  readonly operations: readonly string[] | null;
+}
+
+/** A rule, and the patterns of its tools; null matches every tool. */
+export interface IndexedRule<Each extends Rule> {
+  rule: Each;
+  tools: readonly string[] | null;
 }
 
 /**
- * Yields the rules of a policy that match this tool, in written order. Does not visit rules that name only other tools.
- * @param tool the tool's name, case-folded unless the policy is case-sensitive
+ * The rules of one policy, by tool and operation. An exact name is a key, a glob is found by the characters before its
+ * first wildcard. So the cost of a decision does not depend on rules for other tools or operations.
  */
-export function* rulesForTool(policy: CompiledPolicy, tool: string): Generator<CompiledRule, void, undefined> {
-  const exact = policy.exact.get(tool) ?? [];
-  let e = 0;
-  for (const { rule, globs } of policy.patterns) {
-    if (!matchNames(globs, tool)) continue;
-    while (e < exact.length && (exact[e] as CompiledRule).order < rule.order) yield exact[e++] as CompiledRule;
-    yield rule;
+export class RuleIndex<Each extends Rule> {
+  /** All rules, in written order. */
+  readonly all: readonly Each[];
+  /** The exact names of the tools; null if a rule has a glob, or is for every tool. */
+  readonly exactTools: ReadonlySet<string> | null;
+  private readonly groups = new Map<string, IndexedRule<Each>[]>();
+  /** Lengths of the literal prefixes of globs. */
+  private readonly prefixLengths: readonly number[];
+
+  constructor(rules: readonly IndexedRule<Each>[]) {
+    const lengths = new Set<number>();
+    const tools = new Set<string>();
+    for (const indexed of rules) {
+      const patterns = indexed.tools ?? ["*"];
+      for (const pattern of patterns) {
+        if (isGlob(pattern)) lengths.add(literalPrefix(pattern).length);
+        tools.add(pattern);
+      }
+      const operations = indexed.rule.operations;
+      const ofOperations = operations === null || operations.some(isGlob) ? [null] : operations;
+      const keys = patterns.flatMap((tool) => ofOperations.map((operation) => keyOf(toolKey(tool), operation)));
+      for (const key of new Set(keys)) {
+        const group = this.groups.get(key);
+        if (group === undefined) this.groups.set(key, [indexed]);
+        else group.push(indexed);
+      }
+    }
+    this.all = rules.map(({ rule }) => rule);
+    this.exactTools = lengths.size > 0 ? null : tools;
+    this.prefixLengths = [...lengths];
   }
-  while (e < exact.length) yield exact[e++] as CompiledRule;
+
+  /**
+   * Returns the rules that match the tool and can match the operation, in written order. The caller still compares
+   * globs of operations, and agents.
+   * @param tool the tool's name, case-folded unless the policy is case-sensitive
+   * @param operation likewise
+   */
+  find(tool: string, operation: string): readonly Each[] {
+    const prefixes = this.prefixLengths.filter((length) => length <= tool.length);
+    const toolKeys = [`=${tool}`, ...prefixes.map((length) => `^${tool.slice(0, length)}`)];
+    const groups = toolKeys.flatMap((key) =>
+      [operation, null].flatMap((name) => {
+        const group = this.groups.get(keyOf(key, name));
+        return group === undefined ? [] : [group];
+      }),
+    );
+    const matching = groups.flat().filter(({ tools }) => matchNames(tools, tool));
+    const found = matching.map(({ rule }) => rule);
+    if (groups.length < 2) return found;
+    // A rule with several patterns can be in several groups.
+    return [...new Set(found)].sort((a, b) => a.order - b.order);
+  }
+}
+
+function toolKey(pattern: string): string {
+  return isGlob(pattern) ? `^${literalPrefix(pattern)}` : `=${pattern}`;
+}
+
+/** Names contain no line feed. */
+const keyOf = (tool: string, operation: string | null): string => (operation === null ? tool : `${tool}\n${operation}`);
+
+function literalPrefix(glob: string): string {
+  return glob.slice(0, glob.search(/[*?]/));
 }

@@ -1,8 +1,13 @@
 /** The state that all policies share in the evaluation of one request. */
 import type { ActionRequest } from "../../actions.ts";
 import { foldName } from "../../names.ts";
-import type { CompiledLimit, CompiledPolicySet, CompiledPolicy, CompiledRule } from "../compile/compile.ts";
-import { policiesForTool } from "../compile/rule-index.ts";
+import {
+  policiesForTool,
+  type CompiledLimit,
+  type CompiledPolicySet,
+  type CompiledPolicy,
+  type CompiledRule,
+} from "../compile/compile.ts";
 import { MAX_STEPS } from "../condition/cel.ts";
 import { Meter } from "../condition/cel-meter.ts";
 import { Activation, type ConditionFacts } from "../condition/condition.ts";
@@ -44,6 +49,8 @@ export class Evaluation {
   readonly grantMatches = new Map<string, number | null>();
   /** Activation for grants. All grants share the steps of one condition, so that they cannot delay the decision further. */
   readonly grantActivation: Activation;
+  /** Rules of policies that were already found. */
+  private readonly foundRules = new Map<CompiledPolicy, readonly CompiledRule[]>();
   private readonly written: Names;
   private readonly folded: Names;
   private ofSubjects: Activation | null = null;
@@ -127,6 +134,16 @@ export class Evaluation {
   }
 
   /** Returns true if a rule's operation and agent matchers match the action. */
+  /** Returns the rules that can match the request's tool and operation, in written order. */
+  rules(policy: CompiledPolicy): readonly CompiledRule[] {
+    let rules = this.foundRules.get(policy);
+    if (rules === undefined) {
+      const { tool, operation } = this.names(policy);
+      this.foundRules.set(policy, (rules = policy.rules.find(tool, operation)));
+    }
+    return rules;
+  }
+
   matchesRule(policy: CompiledPolicy, { operations, agents }: CompiledRule): boolean {
     const { operation, agent } = this.names(policy);
     return matchNames(operations, operation) && matchNames(agents, agent);

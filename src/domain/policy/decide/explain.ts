@@ -113,12 +113,7 @@ function explainPolicy(
   const applies = matchers.every(({ matches }) => matches);
   const common = { policy: policy.name, mode: policy.shadow ? "shadow" : "enforce", applies, matchers } as const;
   if (!applies) return { ...common, answer: null, rules: [], limits: [] };
-  const compiledRules = new Map(
-    [...[...policy.exact.values()].flat(), ...policy.patterns.map(({ rule }) => rule)].map((rule) => [
-      rule.order,
-      rule,
-    ]),
-  );
+  const compiledRules = new Map(policy.rules.all.map((rule) => [rule.order, rule]));
   let answer: PolicyExplanation["answer"] = null;
   const rules = definition.rules.map((rule, order) => {
     const explained = explainRule(rule, policy, compiledRules.get(order) as CompiledRule, evaluation, answer !== null);

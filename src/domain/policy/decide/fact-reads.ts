@@ -7,7 +7,6 @@ import type { JsonValue } from "../../json.ts";
 import { toRfc3339 } from "../../time.ts";
 import { selectDeclaredMembers } from "../check/select-typed.ts";
 import type { CompiledFact, CompiledPolicy } from "../compile/compile.ts";
-import { rulesForTool } from "../compile/rule-index.ts";
 import { Meter } from "../condition/cel-meter.ts";
 import { findSourceFact } from "../condition/source-facts.ts";
 import type { Facts, SourceFact, FactFault } from "../policy-types.ts";
@@ -65,7 +64,7 @@ function listFactsRead(evaluation: Evaluation): Pick<FactRead, "policy" | "fact"
 
 function findNamesOfFacts(policy: CompiledPolicy, evaluation: Evaluation): Set<string> {
   const names = new Set<string>();
-  for (const rule of rulesForTool(policy, evaluation.names(policy).tool))
+  for (const rule of evaluation.rules(policy))
     if (rule.condition !== null && rule.condition.facts.size > 0 && evaluation.matchesRule(policy, rule))
       rule.condition.facts.forEach((name) => names.add(name));
   return names;

@@ -1,7 +1,6 @@
 /** Answers of the rules of one policy. */
 import { clipText } from "../../text.ts";
 import type { CompiledPolicy, CompiledRule } from "../compile/compile.ts";
-import { rulesForTool } from "../compile/rule-index.ts";
 import type { Effect, ReasonCode } from "../policy-types.ts";
 import type { Evaluation } from "./evaluation.ts";
 
@@ -24,7 +23,7 @@ export interface RuleAnswer {
  * fails, returns a denial, because it is unknown whether that rule matches.
  */
 export function findFirstMatch(policy: CompiledPolicy, evaluation: Evaluation): RuleAnswer | null {
-  for (const rule of rulesForTool(policy, evaluation.names(policy).tool)) {
+  for (const rule of evaluation.rules(policy)) {
     if (!evaluation.matchesRule(policy, rule)) continue;
     if (rule.condition !== null) {
       const result = rule.condition.evaluate(evaluation.activation);

@@ -11,7 +11,6 @@ import { actionStatusAt, type ActionRequest, type ActionStatus } from "../../act
 import { toRfc3339 } from "../../time.ts";
 import type { CompiledHistory, CompiledPolicy, CompiledPolicySet, CompiledRule } from "../compile/compile.ts";
 import { matchNames } from "../compile/name-patterns.ts";
-import { rulesForTool } from "../compile/rule-index.ts";
 import { MAX_VALIDITY_MS, MAX_EXPIRY_MS } from "../parse/bounds.ts";
 import type { Decision, Effect, Facts, HistoryFact, PastAction, ReasonCode } from "../policy-types.ts";
 import { Evaluation, type HistoryOwner } from "./evaluation.ts";
@@ -91,7 +90,7 @@ export function findHistoryReads(evaluation: Evaluation): HistoryRead[] {
 }
 
 function readsHistory(policy: CompiledPolicy, evaluation: Evaluation): boolean {
-  for (const rule of rulesForTool(policy, evaluation.names(policy).tool))
+  for (const rule of evaluation.rules(policy))
     if (rule.condition?.readsHistory === true && evaluation.matchesRule(policy, rule)) return true;
   return false;
 }

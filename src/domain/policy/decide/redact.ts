@@ -6,10 +6,9 @@ import type { ActionRequest } from "../../actions.ts";
 import { decodeEdit, encodeEdit } from "../../edited-request.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../../json.ts";
 import { foldName } from "../../names.ts";
-import type { CompiledPolicySet } from "../compile/compile.ts";
+import { policiesForTool, type CompiledPolicySet } from "../compile/compile.ts";
 import { matchNames } from "../compile/name-patterns.ts";
 import type { EditableParameter } from "../policy-types.ts";
-import { policiesForTool, rulesForTool } from "../compile/rule-index.ts";
 
 /** Replaces a redacted value. */
 export const REDACTED = "[redacted]";
@@ -31,7 +30,8 @@ export function findRedactedPaths(set: CompiledPolicySet, action: Named): string
       policy.caseSensitive ? name : foldName(name),
     ) as [string, string, string];
     if (!matchNames(policy.tools, tool) || !matchNames(policy.agents, agent)) return [];
-    return [...rulesForTool(policy, tool)]
+    return policy.rules
+      .find(tool, operation)
       .filter((rule) => matchNames(rule.operations, operation) && matchNames(rule.agents, agent))
       .flatMap(({ redact }) => redact);
   });

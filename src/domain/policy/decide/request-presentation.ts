@@ -6,7 +6,6 @@ import type { JsonObject } from "../../json.ts";
 import { foldName } from "../../names.ts";
 import type { CompiledLimit, CompiledPolicySet, CompiledRule } from "../compile/compile.ts";
 import { matchNames } from "../compile/name-patterns.ts";
-import { rulesForTool } from "../compile/rule-index.ts";
 import { type PreviewedAction, renderPreview } from "./preview.ts";
 import { redactParams } from "./redact.ts";
 
@@ -63,7 +62,7 @@ function findDecidingRule(set: CompiledPolicySet, action: DecidedAction): Decidi
   const concerns = (rule: CompiledRule): boolean =>
     matchNames(rule.operations, operation) && matchNames(rule.agents, agent);
   const limits = policy.limits.filter(({ tools, rule }) => matchNames(tools, tool) && concerns(rule));
-  const rules = [...rulesForTool(policy, tool)].filter(concerns);
+  const rules = policy.rules.find(tool, operation).filter(concerns);
   const at = rules.findIndex(({ name }) => name === action.rule);
   const deciding = rules[at] ?? limits.find(({ rule }) => rule.name === action.rule)?.rule;
   return deciding === undefined ? null : { deciding, ahead: at < 0 ? [] : rules.slice(0, at), limits };

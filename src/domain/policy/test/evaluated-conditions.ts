@@ -1,6 +1,5 @@
 /** Determines which conditions a decision evaluated, for the coverage of policies by their tests. */
 import type { CompiledPolicySet } from "../compile/compile.ts";
-import { rulesForTool } from "../compile/rule-index.ts";
 import type { RuleAnswer } from "../decide/first-match.ts";
 import { Evaluation } from "../decide/evaluation.ts";
 import { matchLimit } from "../decide/limit-facts.ts";
@@ -33,7 +32,7 @@ export function findEvaluatedConditions(
       (finding) => finding.policy === policy && !isLimit(finding) && finding.rule !== policy.history?.rule,
     );
     const evaluated: EvaluatedCondition[] = [];
-    for (const rule of rulesForTool(policy, names.tool)) {
+    for (const rule of evaluation.rules(policy)) {
       if (!evaluation.matchesRule(policy, rule)) continue;
       const isAnswer = rule === answer?.rule;
       if (rule.condition !== null)
