@@ -173,11 +173,10 @@ describe("actions in a browser", { skip: withoutBrowser }, () => {
       key: approver,
       body: { token: body.approval_token, approve: true, reason: "checked the order" },
     });
-    await history.nth(1).waitFor();
-    assert.match(
-      (await history.nth(1).textContent()) ?? "",
-      /approved by Grace, with the API key grace \(1 of 1\): checked the order/,
-    );
+    // The names are loaded after the entry.
+    const vote = history.nth(1);
+    const named = /approved by Grace, with the API key grace \(1 of 1\): checked the order/;
+    await vote.filter({ hasText: named }).waitFor();
     await page.getByRole("button", { name: "Replay" }).click();
     await page.getByText("The same decision, field by field.").waitFor();
     assert.ok((await page.getByRole("region", { name: "Fields" }).locator("tbody tr").count()) > 5);
