@@ -21,7 +21,7 @@ import { folderInMemory } from "./in-memory.mjs";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const QUICK = ["test/domain/", "test/ledger/", "test/http/", "test/conformance/"];
 const isSlow = (file) => file.endsWith(".slow.test.ts");
-const isBrowser = (file) => file.startsWith("test/browser/");
+const isBrowser = (file) => file.startsWith("test/browser/") || file.endsWith("/console.slow.test.ts");
 const GROUPS = {
   quick: (file) => !isSlow(file) && QUICK.some((folder) => file.startsWith(folder)),
   fast: (file) => !isSlow(file),

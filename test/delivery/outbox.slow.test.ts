@@ -1,6 +1,5 @@
 /** Who is notified of an entry, and when: the rows that are written with it. */
 import assert from "node:assert/strict";
-import { stopNotice } from "../../plugins/stop/notice.ts";
 import type { NoticeKind } from "../../src/contract/notice.ts";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import type { Config } from "../../src/config/index.ts";
@@ -59,6 +58,13 @@ function asks(notify: string[], owner: string | null = null): EntryBody {
 const ended = { type: "approval", action_id: "a-1", agent_id: "bot", status: "denied" } as unknown as ApprovalEntry;
 
 /** All rows after these entries, oldest first. */
+const NOTICE: NoticeKind = {
+  name: "stop",
+  entry: "stop",
+  channels: () => null,
+  render: () => assert.fail("the outbox renders nothing"),
+};
+
 async function written(
   channels: object,
   entries: EntryBody[],
@@ -71,7 +77,7 @@ async function written(
     reviewers: [],
     users: () => USERS,
     groups: createGroupService({ billing: { members: [], agents: ["billing-*"] } }),
-    notices: [{ kind: stopNotice as NoticeKind, channels: stops }],
+    notices: [{ kind: NOTICE, channels: stops }],
     breakGlass,
     newId: () => `d-${++ids}`,
     seals: () => seals,

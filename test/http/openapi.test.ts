@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { NotifierError } from "../../src/contract/notifier.ts";
 import { makeToken } from "../../src/domain/tokens.ts";
+import { hasFeature } from "../support/features.ts";
 import { createResponseValidator, type Document, type ResponseValidator, type Operation } from "../support/openapi.ts";
 import { testNotifier } from "../support/notifier.ts";
 import { ALLOWED, ASKED, startService, type Service, person } from "../support/service.ts";
@@ -338,10 +339,12 @@ describe("every operation", () => {
     await send("GET", "/v1/agents/{id}", { at: agent });
     await send("PATCH", "/v1/agents/{id}", { at: agent, body: { name: "Walker" } });
     await send("POST", "/v1/agents/{id}/suspend", { at: agent });
-    const halt = { id: (await send("POST", "/v1/stop", { body: { reason: "drill", agent: "nobody" } })).body.id };
-    await send("GET", "/v1/stop");
-    await send("GET", "/v1/stop/{id}", { at: halt });
-    await send("POST", "/v1/stop/{id}/lift", { at: halt, body: { reason: "over" } });
+    if (hasFeature("stop")) {
+      const halt = { id: (await send("POST", "/v1/stop", { body: { reason: "drill", agent: "nobody" } })).body.id };
+      await send("GET", "/v1/stop");
+      await send("GET", "/v1/stop/{id}", { at: halt });
+      await send("POST", "/v1/stop/{id}/lift", { at: halt, body: { reason: "over" } });
+    }
     const hold = { id: (await send("POST", "/v1/holds", { body: { reason: "walk", agent: "walker" } })).body.id };
     await send("GET", "/v1/holds");
     await send("GET", "/v1/holds/{id}", { at: hold });

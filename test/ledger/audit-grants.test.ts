@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { createGrantsAuditor, type GrantsAuditor } from "../../src/audit/grants.ts";
-import { applyStopEntry, findStopPlacedAfter, NO_STOPS, type StopHistory } from "../../plugins/stop/state.ts";
-import type { StopEntry } from "../../plugins/stop/entry.ts";
+import type { PlacedBar } from "../../src/contract/bar.ts";
 import { person } from "../support/service.ts";
 
 const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 12, minute)).toISOString();
@@ -34,7 +33,8 @@ const FACT = {
 const SCOPES = ["approvals:decide", "grants:write"];
 
 let audit: GrantsAuditor;
-let stops: StopHistory;
+/** A bar of the tool `ci`, and the entry that placed it. */
+let bar: { seq: number; placed: PlacedBar } | null;
 let seq: number;
 
 const key = (scopes: string[], more: object = {}, change = "created") => ({
@@ -101,11 +101,10 @@ const fold = (...bodies: object[]): void => {
 const refuses = (expected: RegExp, ...bodies: object[]): void => assert.throws(() => fold(...bodies), expected);
 
 beforeEach(() => {
-  stops = NO_STOPS;
-  audit = createGrantsAuditor((target, seq) => {
-    const stop = findStopPlacedAfter(stops, target, seq);
-    return stop && { at: stop.placed_at, by: stop.placed_by, reason: stop.reason };
-  });
+  bar = null;
+  audit = createGrantsAuditor(({ tool }, after) =>
+    bar !== null && tool === "ci" && bar.seq > after ? bar.placed : null,
+  );
   seq = 0;
   fold(key(SCOPES));
 });
@@ -202,13 +201,9 @@ test("a signed grant can cover the grantor's own agent, and its vote must contai
   assert.match(faults.join(), /the ledger lacks the vote that created the grant lost/);
 });
 
-test("finds a use after a stop that covers it, lifted or not", () => {
+test("finds a use after a bar that covers it was placed", () => {
   fold(granted());
-  const stop = { id: "s", agent: null, tool: "ci", policy: null, reason: "r", until: null };
-  const placed = { type: "stop", v: 1, at: at(3), change: "placed", stop, comment: null, approvals: 0, needed: 0, by };
-  stops = applyStopEntry(stops, { ...placed, seq: seq++ } as StopEntry & { seq: number });
-  const lifted = { ...placed, at: at(4), change: "lifted", approvals: 1, needed: 1, seq: seq++ };
-  stops = applyStopEntry(stops, lifted as StopEntry & { seq: number });
+  bar = { seq: seq++, placed: { source: "freeze", at: Date.parse(at(3)), by, reason: "r" } };
   refuses(/had ended \(stop\)/, use("a"));
 });
 

@@ -1,7 +1,8 @@
 /** The audit checks the ledger against the suggested rules in it. */
 import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";
-import { stopBar } from "../../plugins/stop/stop-bar.ts";
+import type { Bars } from "../../src/contract/bar.ts";
+import { matchesAnyName } from "../../src/domain/policy/compile/name-patterns.ts";
 import { createSuggestedRulesAuditor, type SuggestedRulesAuditor } from "../../src/audit/suggested-rules.ts";
 import { person } from "../support/service.ts";
 
@@ -46,11 +47,27 @@ const result = (action_id: string, success: boolean) => ({
   phase: "result",
   success,
 });
-const stop = (selector: object = {}) => ({
+/** Bars whose entries are those of `stop`. */
+const bars: Pick<Bars, "coverageOf"> = {
+  coverageOf(entry) {
+    if ((entry.type as string) !== "stop") return null;
+    const { agent, tool, policy } = (entry as unknown as ReturnType<typeof stop>).stop;
+    return (target, policies) =>
+      (agent === null || matchesAnyName([agent], target.agent_id)) &&
+      (tool === null || matchesAnyName([tool], target.tool)) &&
+      (policy === null || policies.includes(policy));
+  },
+};
+
+const stop = ({
+  agent = null,
+  tool = null,
+  policy = null,
+}: Partial<Record<"agent" | "tool" | "policy", string | null>> = {}) => ({
   type: "stop",
   at: AT,
   change: "placed",
-  stop: { id: "s", agent: null, tool: null, policy: null, reason: "drill", until: null, ...selector },
+  stop: { id: "s", agent, tool, policy, reason: "drill", until: null },
 });
 const flag = change("reverted", { cause: "flag", related_action: "a" });
 const other = { type: "agent", at: AT };
@@ -58,7 +75,7 @@ const meta = (value: string | null) => ({ meta: () => Promise.resolve(value) });
 
 let audit: SuggestedRulesAuditor;
 beforeEach(() => {
-  audit = createSuggestedRulesAuditor({ coverageOf: stopBar.coverageOf });
+  audit = createSuggestedRulesAuditor(bars);
   audit.fold(change("activated"));
 });
 

@@ -13,6 +13,7 @@ import type { JsonObject } from "../../src/domain/json.ts";
 import { appendToEdge, rootFromEdge } from "../../src/domain/merkle.ts";
 import { equalBytes, toHex } from "../../src/domain/hash.ts";
 import { memoryStorage } from "../../src/testing/index.ts";
+import { hasFeature } from "../support/features.ts";
 import { createRandom } from "../support/random.ts";
 import { SECRET } from "../support/deployment.ts";
 import { interleave } from "../support/interleave.ts";
@@ -32,7 +33,12 @@ limits:
 `;
 
 type Containment = "stop" | "suspension" | "revocation" | "activation";
-const CONTAINMENTS: readonly Containment[] = ["stop", "suspension", "revocation", "activation"];
+const CONTAINMENTS: readonly Containment[] = [
+  ...(hasFeature("stop") ? (["stop"] as const) : []),
+  "suspension",
+  "revocation",
+  "activation",
+];
 /** The type of the entry that records it. */
 const ENTRY_TYPES = { stop: "stop", suspension: "agent", revocation: "api_key", activation: "policy_set" };
 

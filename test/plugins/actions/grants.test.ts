@@ -1,6 +1,7 @@
 /** Grants: what they cover, how their caps are counted, and how they end. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { needs } from "../../support/features.ts";
 import { makeKey, startService, type Answer, type Service } from "../../support/service.ts";
 
 const POLICY = `policy: work
@@ -279,7 +280,7 @@ describe("a grant ends", () => {
     assert.equal(await statusOf({ agent_id, params: { ok: 2 } }), "pending_approval");
   });
 
-  test("a grant ends at a stop that covers it, and stays ended after the stop is lifted", async () => {
+  test("a grant ends at a stop that covers it, and stays ended after the stop is lifted", needs("stop"), async () => {
     const agent_id = freshAgent();
     const id = await granted({ agent_id });
     const other = await granted({ agent_id: freshAgent() });

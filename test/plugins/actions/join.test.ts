@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { auditStore } from "../../../src/testing/index.ts";
+import { needs } from "../../support/features.ts";
 import { rawSqlite, type RawStore } from "../../support/raw-store.ts";
 import { plainVotes, startService, type Answer, type Service } from "../../support/service.ts";
 
@@ -255,19 +256,23 @@ test("an action that the policies now deny is not joined: the submission is deci
   for (const [i, body] of bodies.entries()) assert.equal((await submit(body)).body.id, ids[i]);
 });
 
-test("nothing is joined while a stop is active; after it is lifted, pending and startable actions are joined again", async () => {
-  const bodies = [wish("ask"), wish("pay")];
-  const ids: string[] = [];
-  for (const body of bodies) ids.push((await submit(body)).body.id as string);
-  const stop = await call("POST", "/v1/stop", { reason: "drill" }, service.admin);
-  assert.equal(stop.status, 201);
-  for (const body of bodies) {
-    const answer = await submit(body);
-    assert.deepEqual([answer.body.status, answer.body.reason_code, joined(answer)], ["denied", "STOPPED", false]);
-  }
-  await call("POST", `/v1/stop/${stop.body.id as string}/lift`, { reason: "over" }, service.admin);
-  for (const [i, body] of bodies.entries()) assert.equal((await submit(body)).body.id, ids[i]);
-});
+test(
+  "nothing is joined while a stop is active; after it is lifted, pending and startable actions are joined again",
+  needs("stop"),
+  async () => {
+    const bodies = [wish("ask"), wish("pay")];
+    const ids: string[] = [];
+    for (const body of bodies) ids.push((await submit(body)).body.id as string);
+    const stop = await call("POST", "/v1/stop", { reason: "drill" }, service.admin);
+    assert.equal(stop.status, 201);
+    for (const body of bodies) {
+      const answer = await submit(body);
+      assert.deepEqual([answer.body.status, answer.body.reason_code, joined(answer)], ["denied", "STOPPED", false]);
+    }
+    await call("POST", `/v1/stop/${stop.body.id as string}/lift`, { reason: "over" }, service.admin);
+    for (const [i, body] of bodies.entries()) assert.equal((await submit(body)).body.id, ids[i]);
+  },
+);
 
 test("an action that was altered in the store is not joined", async () => {
   const body = wish("ask");

@@ -1,6 +1,7 @@
 /** Plans: actions that are submitted at once and approved as one list, and started one by one. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { needs } from "../../support/features.ts";
 import { invite, startPeople } from "../../support/people.ts";
 import { signature } from "../../support/signed-votes.ts";
 import { makeKey, plainVotes, type Answer, type Service, person } from "../../support/service.ts";
@@ -294,7 +295,7 @@ test("a plan is seen and approved only by those who see every action", async () 
   assert.equal(code(await answer(plan.id, self)), "SELF_APPROVAL");
 });
 
-test("a stop halts the rest of a plan, and a suspension or the end of its key voids it", async () => {
+test("a stop halts the rest of a plan, and a suspension or the end of its key voids it", needs("stop"), async () => {
   const { key, id } = await makeKey(service, { name: "doomed", owner: "ada", preset: "agent", agent_id: "doomed" });
   await post("/v1/agents", service.admin, { id: "doomed" });
   const begin = ({ actions }: any, i: number): Promise<Answer> => post(`/v1/actions/${actions[i].id}/start`, key);

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { auditStore } from "../../../src/testing/index.ts";
+import { hasFeature } from "../../support/features.ts";
 import { rawSqlite, type RawRow, type RawStore, type RawTable } from "../../support/raw-store.ts";
 import { makeKey, startService, type Answer, type Service, person } from "../../support/service.ts";
 
@@ -249,6 +250,7 @@ describe("denied_by", () => {
     assert.deepEqual(outcome(none), [200, "denied", "policy", "NO_MATCHING_RULE"]);
     const allowed = await submit(unique("do", { tool: "pay" }));
     assert.deepEqual([allowed.body.denied_by, allowed.body.rejection], [null, null]);
+    if (!hasFeature("stop")) return;
     const stop = await service.call("POST", "/v1/stop", { key: service.admin, body: { agent: "held", reason: "r" } });
     assert.equal(stop.status, 201, JSON.stringify(stop.body));
     const stopped = await submit(unique("do", { agent_id: "held" }));

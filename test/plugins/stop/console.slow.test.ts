@@ -1,9 +1,9 @@
 /** Stopping from the console: one button, a reason, and a red bar on every page until it is lifted. */
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { withoutBrowser } from "../support/browser.ts";
-import { startConsole, type Console } from "../support/console.ts";
-import { ALLOWED, setSection } from "../support/service.ts";
+import { withoutBrowser } from "../../support/browser.ts";
+import { startConsole, type Console } from "../../support/console.ts";
+import { ALLOWED, setSection } from "../../support/service.ts";
 
 const SHOTS = process.env["STOP_SHOTS"];
 

@@ -5,14 +5,14 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
-import { sqliteStorage } from "../../plugins/storage-sqlite/index.ts";
-import { decodeEntry, type DecisionEntry } from "../../src/domain/entries.ts";
-import type { StopEntry } from "../../plugins/stop/entry.ts";
-import { newKey } from "../support/keys.ts";
-import { startPostgres, withoutPostgres } from "../support/postgres.ts";
-import { ALLOWED, ASKED, waitForSignature, startService, type Answer, type Service } from "../support/service.ts";
-import { until } from "../support/wait.ts";
+import { postgresStorage } from "../../../plugins/storage-postgres/index.ts";
+import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
+import { decodeEntry, type DecisionEntry } from "../../../src/domain/entries.ts";
+import type { StopEntry } from "../../../plugins/stop/entry.ts";
+import { newKey } from "../../support/keys.ts";
+import { startPostgres, withoutPostgres } from "../../support/postgres.ts";
+import { ALLOWED, ASKED, waitForSignature, startService, type Answer, type Service } from "../../support/service.ts";
+import { until } from "../../support/wait.ts";
 
 const submit = (service: Service, key = service.agent): Promise<Answer> =>
   service.call("POST", "/v1/actions", { key, body: ALLOWED });
