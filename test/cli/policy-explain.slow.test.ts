@@ -18,7 +18,7 @@ describe("explain", () => {
     for (const line of [
       '  decided by  payments, rule "large refunds"',
       "  approval    2 people, within 4h, then valid for 1h, a rejection blocks the same request for 1d, notifies finance",
-      'shell: does not apply: the tool "stripe" matches none of shell, bash, terminal',
+      'mcp: does not apply: the tool "stripe" matches none of mcp.filesystem, assent-mcp',
       'payments: require_approval by rule "large refunds"  <- decides',
       "   - excessive refunds (deny): its condition is false",
       "       params.amount > 20000 = false",
