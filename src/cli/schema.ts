@@ -1,8 +1,8 @@
-import { renderEditorSchema, EDITOR_SCHEMA_FILES, type EditorSchema } from "../config/editor-schemas.ts";
+import { renderEditorSchema, EDITOR_SCHEMAS, type EditorSchema } from "../config/editor-schemas.ts";
 import { standardOptions } from "../runtime/plugins/loader.ts";
 import { EXIT_CODES, parseArguments, usageError, type Command } from "./command.ts";
 
-const NAMES = Object.keys(EDITOR_SCHEMA_FILES);
+const NAMES: readonly string[] = EDITOR_SCHEMAS;
 
 export const schema: Command = {
   summary: "print the JSON Schema of policies, their tests or assent.yaml, for editors",

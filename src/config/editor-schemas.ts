@@ -6,15 +6,15 @@ import type { TSchema } from "@sinclair/typebox";
 import { ConfigSchema } from "./index.ts";
 import { PolicySchema, PolicyTestSchema } from "../domain/policy/parse/policy-schema.ts";
 
-export type EditorSchema = "policy" | "policy-test" | "config";
+export const EDITOR_SCHEMAS = ["policy", "policy-test", "config"] as const;
+export type EditorSchema = (typeof EDITOR_SCHEMAS)[number];
 
 const DIALECT = "https://json-schema.org/draft/2020-12/schema";
 
-/** Paths of the published files, relative to `src/`. */
-export const EDITOR_SCHEMA_FILES: Readonly<Record<EditorSchema, string>> = {
+/** Paths of the files that the policies in this repository refer to, relative to `src/`. */
+export const EDITOR_SCHEMA_FILES: Readonly<Record<Exclude<EditorSchema, "config">, string>> = {
   policy: "domain/policy/parse/policy.schema.json",
   "policy-test": "domain/policy/parse/policy-test.schema.json",
-  config: "config/assent.schema.json",
 };
 
 /**

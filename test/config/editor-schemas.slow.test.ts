@@ -9,16 +9,14 @@ import { parse } from "yaml";
 import { ConfigSchema } from "../../src/config/index.ts";
 import { PolicySchema, PolicyTestSchema } from "../../src/domain/policy/parse/policy-schema.ts";
 import { standardOptions } from "../../src/runtime/plugins/loader.ts";
-import { renderEditorSchema, EDITOR_SCHEMA_FILES, type EditorSchema } from "../../src/config/editor-schemas.ts";
+import { renderEditorSchema, EDITOR_SCHEMA_FILES, EDITOR_SCHEMAS } from "../../src/config/editor-schemas.ts";
 import { ROOT } from "../support/runtimes.ts";
 import { person } from "../support/service.ts";
-
-const NAMES = Object.keys(EDITOR_SCHEMA_FILES) as EditorSchema[];
 
 const SECTIONS = await standardOptions();
 
 test("the published schemas are generated from the schemas of the code", () => {
-  for (const name of NAMES) {
+  for (const name of ["policy", "policy-test"] as const) {
     const file = `${ROOT}src/${EDITOR_SCHEMA_FILES[name]}`;
     if (process.env["ASSENT_UPDATE"] === "1") writeFileSync(file, renderEditorSchema(name, SECTIONS));
     assert.equal(
@@ -33,7 +31,7 @@ test("another validator accepts the schemas, and they accept our own files", () 
   const folder = pathToFileURL(`${ROOT}policies/`);
   const ajv = new Ajv2020({ allErrors: true, strict: false });
   (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
-  const [policy, tests, config] = NAMES.map((name) =>
+  const [policy, tests, config] = EDITOR_SCHEMAS.map((name) =>
     ajv.compile(JSON.parse(renderEditorSchema(name, SECTIONS)) as object),
   );
   for (const name of readdirSync(folder).filter((one) => one.endsWith(".yaml"))) {
