@@ -21,7 +21,7 @@ function copyJson(value: unknown, where = "the arguments", depth = 0): unknown {
     return value;
   }
   if (typeof value !== "object") throw notJson(where, `holds ${describeValue(value)}`);
-  if (depth >= DEEPEST) throw notJson(where, "holds an object that is nested too deeply, or that contains itself");
+  if (depth >= DEEPEST) throw notJson(where, "is nested too deeply, or contains itself");
   if (Array.isArray(value)) return Array.from(value, (item, at) => copyJson(item, `${where}[${at}]`, depth + 1));
   const prototype: unknown = Object.getPrototypeOf(value);
   // An object from a different realm, such as a frame, has a different Object.prototype.

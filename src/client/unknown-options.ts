@@ -11,8 +11,8 @@ export function describeValue(value: unknown): string {
 }
 
 /**
- * Throws TypeError for an unknown option, and for options that are not an object. If misspelled options were ignored, a call could go to another service or use
- * another agent or key.
+ * Throws TypeError for an unknown option, and for options that are not an object. If misspelled options were ignored, a
+ * call could go to another service or use another agent or key.
  */
 export function refuseUnknownOptions(target: string, options: object, names: Readonly<Record<string, true>>): void {
   if (typeof options !== "object" || options === null || Array.isArray(options))

@@ -85,6 +85,9 @@ const call = (tool: string, operation: string, params: Record<string, unknown> =
 /** The tests of the default policies have the shorter texts. */
 const DEFAULT_LENGTHS = [
   lengthTest("customer-data", call("tickets", "add_note"), "text", { 5000: allow, 5001: ask }),
+  lengthTest("mcp", call("mcp.filesystem", "read_file"), "path", { 500: allow, 501: ask }, (length) =>
+    "/".padEnd(length, "x"),
+  ),
   lengthTest("email", call("email", "send", { to: "grace@example.com" }), "body", { 20000: allow, 20001: ask }),
 ];
 
