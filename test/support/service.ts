@@ -53,7 +53,7 @@ const FEATURES = await loadFeatures([
 
 async function loadFeatures(names: readonly string[]): Promise<Plugin[]> {
   const builtIn = listBuiltIn("index");
-  const modules = await Promise.all(names.map((name) => builtIn[name]?.()));
+  const modules = await Promise.all(names.map(async (name) => builtIn[name]?.()));
   return modules.flatMap((module) => (module === undefined ? [] : [module.default as Plugin]));
 }
 
