@@ -38,11 +38,19 @@ export function ensureBuilt(bundle = null) {
   const sources = fingerprint();
   const last = stamp();
   if (last?.sources === sources && (bundle === null || last.bundled)) return;
+  const begun = Date.now();
+  report("building dist/, because it is missing or a source file has changed; this takes up to a minute");
   inFreshFolder((fresh) => {
     compileInto(fresh, ["--noCheck", "--declaration", "false"]);
     bundle?.(fresh);
     place(fresh, { sources, types: false, bundled: bundle !== null });
   });
+  report(`dist/ is built, in ${Math.ceil((Date.now() - begun) / 1000)} s`);
+}
+
+/** Reports progress on standard error, because the standard output belongs to the command that runs after the build. */
+function report(text) {
+  process.stderr.write(`assent: ${text}\n`);
 }
 
 /** Makes the build of the package: checks types, which takes four times as long, and bundles dependencies. */
@@ -73,9 +81,11 @@ function inFreshFolder(work) {
 }
 
 function compileInto(fresh, options) {
+  report("compiling the sources");
   compile(["-p", join(ROOT, "tsconfig.build.json"), "--outDir", fresh, ...options]);
   for (const path of assets()) put(fresh, path, readFileSync(join(ROOT, path)));
   copyVendored(fresh);
+  report("bundling the pages of the console");
   try {
     bundlePages(fresh);
   } catch (error) {
@@ -188,7 +198,7 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
     else await buildWhole();
   } catch (error) {
     if (!(error instanceof BuildError)) throw error;
-    process.stderr.write(`assent: ${error.message}\n`);
+    report(error.message);
     process.exitCode = 1;
   }
 }

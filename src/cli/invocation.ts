@@ -17,7 +17,9 @@ export function programCommand(
   const { bun, deno } = process.versions;
   if (bin.includes(`${sep}node_modules${sep}`)) {
     if (deno !== undefined) return "deno run -A npm:assent";
-    if (bun !== undefined || (env["npm_config_user_agent"] ?? "").startsWith("bun/")) return "bunx assent";
+    // Without `--bun`, bunx runs the program on Node, because the first line of the program names Node.
+    if (bun !== undefined) return "bunx --bun assent";
+    if ((env["npm_config_user_agent"] ?? "").startsWith("bun/")) return "bunx assent";
     // A global installation is on the PATH. For an installation in node_modules, npx finds the program.
     const local = folder.startsWith(bin.slice(0, bin.indexOf(`${sep}node_modules${sep}`)));
     return local || env["npm_command"] === "exec" ? "npx assent" : "assent";
