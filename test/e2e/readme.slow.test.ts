@@ -78,6 +78,9 @@ test("the tour works, line by line", async () => {
       compared++;
     }
     assert.equal(compared, blocks.length - 1);
+    const again = await runShell("sh", script, data, env);
+    assert.notEqual(again.code, 0, "the second run fails, because the policy exists");
+    assert.match(again.output, /POLICY_NAME_TAKEN/);
     assert.deepEqual(
       readdirSync(data).sort(),
       [".ci", "node_modules", "package.json", "policies", "src", "store"],

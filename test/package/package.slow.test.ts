@@ -17,7 +17,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { isBuiltin } from "node:module";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join, sep } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { stripVTControlCharacters } from "node:util";
 import { nodeOf, withoutNode } from "../support/nodes.ts";
@@ -229,10 +229,35 @@ describe("the package", () => {
     );
   });
 
-  it("takes at most 31 MB with its dependencies, and 60 MB with SQLite for Node 20", (t) => {
+  it("contains the target of each relative link of its pages", () => {
+    const root = join(plain, "node_modules/assent");
+    // The service displays dist/docs/errors.md, a copy of docs/errors.md.
+    const pages = readdirSync(root, { recursive: true, encoding: "utf8" }).filter(
+      (path) => path.endsWith(".md") && !path.startsWith("dist/"),
+    );
+    const faults: string[] = [];
+    let links = 0;
+    for (const page of pages) {
+      const text = readFileSync(join(root, page), "utf8").replaceAll(/^```[\s\S]*?^```/gm, "");
+      for (const [, linked, embedded] of text.matchAll(/\]\(([^)\s]+)\)|\b(?:href|src|srcset)="([^"]+)"/g)) {
+        const link = linked ?? embedded ?? "";
+        if (/^[a-z]+:|^\//.test(link)) continue;
+        links++;
+        const [path = "", heading] = link.split("#");
+        const target = path === "" ? join(root, page) : join(root, dirname(page), path);
+        if (!target.startsWith(root + sep) || !existsSync(target)) faults.push(`${page}: ${link}`);
+        else if (heading !== undefined && !headings(readFileSync(target, "utf8")).includes(heading))
+          faults.push(`${page}: ${link}: no such heading`);
+      }
+    }
+    assert.ok(pages.length > 60 && links > 480, `${links} links in ${pages.length} pages`);
+    assert.deepEqual(faults, []);
+  });
+
+  it("takes at most 32 MB with its dependencies, and 61 MB with SQLite for Node 20", (t) => {
     for (const [folder, most] of [
-      [plain, 31],
-      [older, 60],
+      [plain, 32],
+      [older, 61],
     ] as const) {
       // tsx is installed only for the test of a plugin in TypeScript.
       const { bytes, packages } = sizeOf(join(folder, "node_modules"), ["tsx", "esbuild", "@esbuild"]);
@@ -308,7 +333,9 @@ describe("the package", () => {
 
   it("contains the licences of copied code, and no source files or secrets", () => {
     const files = readdirSync(join(plain, "node_modules/assent"), { recursive: true, encoding: "utf8" });
-    assert.ok(!files.some((name) => /(?<!\.d)\.ts$|\.db$|\.pem$|(?:^|\/)\.build/.test(name)));
+    const code = files.filter((name) => !name.startsWith("docs/examples/"));
+    assert.ok(!code.some((name) => /(?<!\.d)\.ts$/.test(name)));
+    assert.ok(!files.some((name) => /\.db$|\.pem$|\.env$|(?:^|\/)\.build/.test(name)));
     const licences = readFileSync(join(plain, "node_modules/assent/dist/vendor/LICENSES.txt"), "utf8");
     for (const name of ["preact", "@preact/signals", "@codemirror/view", "uplot"])
       assert.match(licences, new RegExp(`^${name} \\d`, "m"));
@@ -375,6 +402,23 @@ describe("the package", () => {
         await firstMinutes(t, emptied(plain), ["npx", ["assent", "serve"]], env, "npx assent ");
       });
     }
+
+    it("24.14.0 runs the tour of the README", { skip: withoutNode(NEWER["24.14.0"]) }, async () => {
+      const folder = emptied(plain);
+      const env = { ...BARE, HOME: folder, ...withNode(NEWER["24.14.0"] as string) };
+      const service = await startCommand(["npx", ["assent", "serve"]], env, { cwd: folder, detached: true });
+      try {
+        const readme = readFileSync(join(folder, "node_modules/assent/README.md"), "utf8");
+        const blocks = [...readme.matchAll(/<!-- tour -->\n```sh\n([\s\S]*?)```/g)].map(([, block]) => block);
+        const keys = service.output().match(/export \w+=\S+/g) ?? [];
+        const script = [...keys, ...blocks].join("\n");
+        const { code, out, err } = await run("sh", ["-euc", script], { cwd: folder, env });
+        assert.equal(code, 0, out + err);
+        assert.match(out, /^verified: entry[\s\S]*passed, 0 failed/m);
+      } finally {
+        await endProcessGroup(service.child, "SIGTERM");
+      }
+    });
 
     it("20 imports every entry", { skip: withoutNode(NODE20) }, () => imports(NODE20 as string, [], plain));
 
@@ -452,9 +496,20 @@ describe("the package", () => {
     writeFileSync(join(byBun, "imports.mjs"), importing(ENTRIES));
     await imports(bun, [], byBun);
     const env = onPath("bunx", bun);
-    await firstMinutes(t, emptied(byBun), [bun, ["x", "--bun", "assent", "serve"]], env, "bunx assent ");
+    await firstMinutes(t, emptied(byBun), [bun, ["x", "--bun", "assent", "serve"]], env, "bunx --bun assent ");
   });
 });
+
+/** Returns the fragments of the headings of a page. */
+function headings(page: string): string[] {
+  return [...page.matchAll(/^#+ (.+)$/gm)].map(([, title = ""]) =>
+    title
+      .toLowerCase()
+      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+      .replaceAll(/[^\p{L}\p{N}_ -]/gu, "")
+      .replaceAll(" ", "-"),
+  );
+}
 
 function importing(names: readonly string[]): string {
   return names
