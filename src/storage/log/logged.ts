@@ -161,6 +161,12 @@ class LoggedStore {
         "unavailable",
         `the log of ${this.log.name} was written by a newer version: table ${table}`,
       );
+    for (const [name, value] of Object.entries(row ?? {}))
+      if (!isValue(value))
+        throw new StorageError(
+          "corrupt",
+          `the log of ${this.log.name} returned an object as "${name}" of a row of the table ${table}; return bytes as a Uint8Array`,
+        );
     if (row === null) rows.delete(key);
     else rows.set(key, { ...ABSENT[table as keyof Rows], ...row });
   }
@@ -248,6 +254,12 @@ async function runStatements<T>(tables: TransactionTables, work: (tx: StorageTra
   } finally {
     isOver = true;
   }
+}
+
+/** Returns false for objects, to which JSON turns bytes. */
+function isValue(value: unknown): boolean {
+  if (typeof value !== "object" || value === null || value instanceof Uint8Array) return true;
+  return Array.isArray(value) && value.every(isValue);
 }
 
 function emptyDisk(): StoredTables {

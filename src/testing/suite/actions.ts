@@ -1,5 +1,5 @@
 /** Cases for actions and their votes. */
-import assert from "node:assert/strict";
+import assert from "./assert.ts";
 import type { ActionStatus } from "../../domain/actions.ts";
 import { ACTION_STATUSES } from "../../domain/actions.ts";
 import { type ActionChange, type ActionGuard, type ActionRow } from "../../contract/storage.ts";

@@ -2,7 +2,7 @@
  * Cases for analytics: counts must always equal the counts of all rows, whether or not the actions have been added to
  * the sums.
  */
-import assert from "node:assert/strict";
+import assert from "./assert.ts";
 import type { ActionCounts, ActionRow, AnalyticsQuery, Storage } from "../../contract/storage.ts";
 import { countActions } from "../../storage/log/count-actions.ts";
 import { actionRow, BASE_TIME, type DefineCase } from "./rows.ts";

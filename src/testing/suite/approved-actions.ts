@@ -1,5 +1,5 @@
 /** Cases for the list of approved actions. */
-import assert from "node:assert/strict";
+import assert from "./assert.ts";
 import { actionRow, BASE_TIME, type DefineCase } from "./rows.ts";
 
 export function approvedActionCases(test: DefineCase): void {

@@ -1,5 +1,5 @@
 /** Cases for deliveries. */
-import assert from "node:assert/strict";
+import assert from "./assert.ts";
 import { type DeliveryRow, type StorageReader, type StorageTransaction } from "../../contract/storage.ts";
 import { actionRow, deliveryRow, BASE_TIME, limitUseRow, type DefineCase, isStorageError } from "./rows.ts";
 

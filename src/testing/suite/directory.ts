@@ -1,5 +1,5 @@
 /** Cases for keys, agents and policies. */
-import assert from "node:assert/strict";
+import assert from "./assert.ts";
 import { agentRow, keyRow, policyRow, BASE_TIME, policyVersionRow, type DefineCase, isStorageError } from "./rows.ts";
 
 export function directoryCases(test: DefineCase): void {

@@ -1,7 +1,7 @@
 /**
  * Cases for documents of plugins: compare-and-set on the version, versions that are never reused, lists with a prefix.
  */
-import assert from "node:assert/strict";
+import assert from "./assert.ts";
 import type { Storage } from "../../contract/storage.ts";
 import { type DefineCase, documentRow } from "./rows.ts";
 

@@ -1,5 +1,5 @@
 /** Cases for erasure: it clears only the columns whose content the ledger commits to. */
-import assert from "node:assert/strict";
+import assert from "./assert.ts";
 import type { ActionStatus } from "../../domain/actions.ts";
 import { actionRow, appendEntries, BASE_TIME, type DefineCase } from "./rows.ts";
 

@@ -1,5 +1,5 @@
 /** Cases for idempotency keys. */
-import assert from "node:assert/strict";
+import assert from "./assert.ts";
 import { idempotencyRow, BASE_TIME, type DefineCase, isStorageError } from "./rows.ts";
 
 export function idempotencyCases(test: DefineCase): void {

@@ -1,5 +1,5 @@
 /** Cases for the ledger's tables: no gaps, unchanged bytes, a head that only grows. */
-import assert from "node:assert/strict";
+import assert from "./assert.ts";
 import { type EntryRow, type EntryType, type LedgerHead, type TileRow } from "../../contract/storage.ts";
 import { hashLeaf } from "../../domain/merkle.ts";
 import {

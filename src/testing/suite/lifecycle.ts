@@ -1,5 +1,5 @@
 /** Cases for `open`, `close`, `ping` and reopening. */
-import assert from "node:assert/strict";
+import assert from "./assert.ts";
 import { setImmediate as turn } from "node:timers/promises";
 import { readEverything, EMPTY_STORE, writeEverything } from "./everything.ts";
 import { appendEntries, leafHashHex, type DefineCase, isStorageError } from "./rows.ts";

@@ -1,5 +1,5 @@
 /** Cases for the usage of limits. */
-import assert from "node:assert/strict";
+import assert from "./assert.ts";
 import { type LimitSpan, type LimitUseRow, type StorageReader } from "../../contract/storage.ts";
 import { BASE_TIME, limitUseRow, type DefineCase, isStorageError } from "./rows.ts";
 

@@ -1,5 +1,5 @@
 /** Cases for lists of actions: every filter and every combination of filters, within the caller's visibility. */
-import assert from "node:assert/strict";
+import assert from "./assert.ts";
 import type { ActionFilter, ActionRow, DecisionFilter, StoredVisibility } from "../../contract/storage.ts";
 import { actionRow, appendEntries, leafHashHex, BASE_TIME, type DefineCase } from "./rows.ts";
 

@@ -1,5 +1,5 @@
 /** Cases for open actions, for rejections that are in force, and for the columns about duplicate requests. */
-import assert from "node:assert/strict";
+import assert from "./assert.ts";
 import type { ActionOwner, ActionRow } from "../../contract/storage.ts";
 import { actionRow, leafHashHex, BASE_TIME, type DefineCase } from "./rows.ts";
 

@@ -1,5 +1,5 @@
 /** Cases for the past actions of histories. */
-import assert from "node:assert/strict";
+import assert from "./assert.ts";
 import { MAX_PAST_REQUEST, StorageError, type PastActionRow } from "../../contract/storage.ts";
 import { actionRow, HISTORY_SPAN, pastActionRow, BASE_TIME, type DefineCase } from "./rows.ts";
 

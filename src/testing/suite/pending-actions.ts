@@ -1,7 +1,7 @@
 /**
  * Cases for lists of pending actions: which actions have expired at a time, and the order in which the others expire.
  */
-import assert from "node:assert/strict";
+import assert from "./assert.ts";
 import type { ActionFilter, StoredVisibility } from "../../contract/storage.ts";
 import { actionRow, BASE_TIME, type DefineCase } from "./rows.ts";
 

@@ -2,7 +2,7 @@
  * Cases for a second process on the same store: an exclusive store rejects the process, and other stores run the
  * transactions one at a time.
  */
-import assert from "node:assert/strict";
+import assert from "./assert.ts";
 import { setImmediate as turn } from "node:timers/promises";
 import { StorageError, type Storage } from "../../contract/storage.ts";
 import { appendEntries, type DefineCase } from "./rows.ts";

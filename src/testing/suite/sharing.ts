@@ -1,5 +1,5 @@
 /** Cases for readers and for processes that share work: read-only `open`, `schema`, leases. */
-import assert from "node:assert/strict";
+import assert from "./assert.ts";
 import { StorageError, type StorageErrorKind } from "../../contract/storage.ts";
 import type { DefineCase } from "./rows.ts";
 

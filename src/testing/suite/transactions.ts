@@ -1,5 +1,5 @@
 /** Cases for transactions that do not depend on the kind of data. */
-import assert from "node:assert/strict";
+import assert from "./assert.ts";
 import { setImmediate as turn } from "node:timers/promises";
 import { type StorageTransaction } from "../../contract/storage.ts";
 import { readEverything, EMPTY_STORE, writeEverything } from "./everything.ts";

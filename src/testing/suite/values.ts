@@ -1,5 +1,5 @@
 /** Cases for values, which the store must either return unchanged or reject. */
-import assert from "node:assert/strict";
+import assert from "./assert.ts";
 import { StorageError } from "../../contract/storage.ts";
 import {
   actionRow,
