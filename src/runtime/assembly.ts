@@ -29,6 +29,8 @@ import { createTracing, logWithTraceIds } from "./tracing.ts";
 export interface RuntimeOptions {
   /** Plugins to use instead of the plugins in `config.plugins`. */
   plugins?: LoadedPlugin[];
+  /** Storage to use instead of the storage of a plugin, for tests of plugins. It must not be open yet. */
+  storage?: Storage;
   log?: Logger;
   clock?(): number;
   /** Whether to accept a store that is older than the checkpoint outside it. */
@@ -114,7 +116,8 @@ export async function assembleService(config: Config, options: RuntimeOptions): 
     declared,
     trace,
   });
-  const storage = await createStorage(plugins, { log, data: config.data, databaseUrl: config.database_url });
+  const storage =
+    options.storage ?? (await createStorage(plugins, { log, data: config.data, databaseUrl: config.database_url }));
   const contributions = await collectContributions(plugins, declared, hosts, log);
   state.contributions = contributions;
   if (contributions.tracer !== null) state.tracing = createTracing(contributions.tracer, log);
