@@ -1,7 +1,7 @@
 /**
  * `assent hook setup` sets up the service, key, policies and hook for one person on one machine, and tests the hook.
  */
-import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { loadConfig, MissingApiKeyError, userConfigFile, type HookConfig } from "../hook/hook-config.ts";
@@ -57,7 +57,8 @@ Does all that a coding agent needs, and skips steps that are already done:
   2. creates a key with the preset "agent" that is bound to the agent, and writes ~/.config/assent/hook.json
   3. installs the policy pack "coding-agents" for one person, if the policies do not allow everyday calls yet
   4. installs the hook into the host's settings
-  5. tests the hook: sends a Read, an Edit and "git status" through the hook and must be allowed
+  5. tests the hook: sends a Read, an Edit and "git status" through the hook and must be allowed. With Codex, sends
+     "cat .env" instead of "git status" and must be refused
 
 If the service already runs, set ASSENT_API_KEY to a key that may create keys and write policies, for this command
 only. A new service prints its admin key once, on a terminal. You approve with that key. It is not stored on this machine,
@@ -430,15 +431,28 @@ async function testHook(
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "assent-hook-")));
   try {
     for (const [call, tool] of Object.entries(typicalToolCalls(folder))) {
-      // This call cannot be simulated, because only Codex can report the folder of a command to the hook.
+      // Only a real Codex reports the folder of a command, so the hook would require approval here.
       if (host === "codex" && tool.tool === "Bash") continue;
-      const refusal = await testInstalledHook(host, line, tool, folder, env);
-      if (refusal !== null) throw new CommandError(`${call} was denied by the hook (${line}): ${toPrintable(refusal)}`);
+      const { isAllowed, text } = await testInstalledHook(host, line, tool, folder, env);
+      if (!isAllowed) throw new CommandError(`${call} was denied by the hook (${line}): ${toPrintable(text)}`);
       done(io, `${call} was allowed through the hook`);
     }
+    if (host === "codex") await testSecretCommand(io, host, line, folder, env);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Sends a command through the hook that the pack denies in every folder. */
+async function testSecretCommand(io: Output, host: Host, line: string, folder: string, env: Variables): Promise<void> {
+  writeFileSync(join(folder, ".env"), "");
+  const call = { tool: "Bash", input: { command: "cat .env" } };
+  const { isAllowed, isStarted, text } = await testInstalledHook(host, line, call, folder, env);
+  // The pack denies the command. Other policies can require approval for it, or allow it.
+  if (isAllowed && isStarted) io.err("the policies allow `cat .env`, so an agent can read secrets (docs/packs.md)");
+  else if (/denied by|waits for approval/.test(text)) done(io, "cat .env was refused through the hook");
+  else
+    throw new CommandError(`cat .env was not refused by the service through the hook (${line}): ${toPrintable(text)}`);
 }
 
 async function undo(io: Output, host: Host, scope: Scope, command: string | undefined): Promise<number> {

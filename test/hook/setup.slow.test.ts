@@ -38,10 +38,13 @@ function user(t: TestContext, variables: Record<string, string>): { home: string
 }
 
 /** Runs in this process, as on a terminal; the service that it starts is a separate process. */
-async function setup(args: string[], watched = true): Promise<Run> {
+async function setup(
+  args: string[],
+  watched = true,
+  { host = "claude-code", command = [process.execPath, ...HOOK].join(" ") } = {},
+): Promise<Run> {
   let [out, err] = ["", ""];
-  const command = [process.execPath, ...HOOK].join(" ");
-  const code = await run(["hook", "setup", "--host", "claude-code", "--command", command, ...args], {
+  const code = await run(["hook", "setup", "--host", host, "--command", command, ...args], {
     out: (text) => (out += `${text}\n`),
     err: (text) => (err += `${text}\n`),
     fancy: false,
@@ -239,6 +242,34 @@ describe("with a running service", () => {
       Array.from({ length: 3 }, () => "coder failed"),
       "the proof is recorded, and as not run",
     );
+  });
+
+  test("with Codex, a command is tested that must be refused", async (t) => {
+    const hooks = await startHookService();
+    t.after(() => hooks.close());
+    const { home, project } = user(t, { ASSENT_URL: hooks.url, ASSENT_API_KEY: hooks.service.admin });
+    // This hook ignores commands, and passes other calls on.
+    writeFiles(project, {
+      "hook.mjs": `
+        import { spawnSync } from "node:child_process";
+        import { readFileSync } from "node:fs";
+        const input = readFileSync(0, "utf8");
+        if (JSON.parse(input).tool_name === "Bash") process.exit();
+        const options = { input, stdio: ["pipe", "inherit", "inherit"] };
+        spawnSync(process.execPath, [...${JSON.stringify(HOOK)}, ...process.argv.slice(2)], options);`,
+    });
+    const broken = await setup([], false, {
+      host: "codex",
+      command: `${process.execPath} ${join(project, "hook.mjs")}`,
+    });
+    assert.equal(broken.code, 1, broken.out);
+    assert.match(broken.err, /cat \.env was not refused by the service.*it printed nothing/);
+    assert.ok(!existsSync(join(home, ".codex/hooks.json")));
+
+    const done = await setup([], false, { host: "codex" });
+    assert.equal(done.code, 0, done.err + done.out);
+    assert.match(done.out, /ok +Edit was allowed through the hook\nok +cat \.env was refused through the hook/);
+    assert.ok(existsSync(join(home, ".codex/hooks.json")));
   });
 
   test("a stricter policy is named, and nothing is changed", async (t) => {

@@ -166,19 +166,25 @@ async function runCanary(
   return null;
 }
 
-/**
- * Runs a typical call through the installed hook. Resolves to null if it is allowed, otherwise to the hook's output.
- */
+interface TestedCall {
+  isAllowed: boolean;
+  /** Whether the hook started an action of the service, as it does before it allows a call. */
+  isStarted: boolean;
+  /** The output of the hook, or what it did instead of printing something. */
+  text: string;
+}
+
+/** Runs a call through the installed hook. Reports an allowed call as not run. */
 export async function testInstalledHook(
   host: Host,
   commandLine: string,
   { tool, input }: { tool: string; input: JsonObject },
   folder: string,
   env: Variables,
-): Promise<string | null> {
+): Promise<TestedCall> {
   const id = `setup-${randomUUID()}`;
   const payload = hostPayload(host, tool, input, folder, id);
-  // Do not wait for an approval, because the policies should allow this call.
+  // Do not wait for an approval, because the policies should decide this call alone.
   const { out, err, code } = await runCommand(
     `${commandLine} --wait 0`,
     JSON.stringify(payload),
@@ -194,8 +200,11 @@ export async function testInstalledHook(
       .catch(() => {});
   }
   const allow = HOST_DIALECTS[host].allow();
-  if (out === allow.stdout && code === allow.code) return null;
-  return (out + err).trim().slice(0, 300) || `it printed nothing and exited with code ${code}`;
+  return {
+    isAllowed: out === allow.stdout && code === allow.code,
+    isStarted: action !== null,
+    text: (out + err).trim().slice(0, 300) || `it printed nothing and exited with code ${code}`,
+  };
 }
 
 /** Returns the payload that the host would send before a call. */
