@@ -69,7 +69,8 @@ const Ready = Type.Object(
                 description: "The commit, if the source is a git repository.",
               }),
               taken: Type.Boolean({
-                description: "False if the policies were rejected: the service continues with the last valid set.",
+                description:
+                  "False if the policies were rejected, or were never read. The last valid policies of the source, if any, stay active.",
               }),
               applied_commit: Type.Union([Type.String(), Type.Null()], {
                 description:
@@ -78,7 +79,7 @@ const Ready = Type.Object(
               baseline: Type.Boolean({ description: "Whether its policies are the baseline." }),
               unread_since: Type.Union([Type.String(), Type.Null()], {
                 description:
-                  "Time since which this process cannot read the source, for example because its server does not answer. The last valid policies stay active.",
+                  "Time since which this process cannot read the source, for example because its server does not answer. The last valid policies of the source, if any, stay active.",
               }),
             },
             { additionalProperties: false },
@@ -89,7 +90,7 @@ const Ready = Type.Object(
           },
         ),
         stale_since: Type.Union([Type.String(), Type.Null()], {
-          description: "Time since which a source provides policies that cannot be accepted.",
+          description: "Time since which a source cannot be read, or provides policies that cannot be accepted.",
         }),
         faults: Type.Array(
           Type.Object(
@@ -215,20 +216,25 @@ async function policiesOf(host: CoreHost): Promise<Checks["policies"]> {
   const active = state.count > 0;
   const unloaded = state.offers.find(({ baseline, applied }) => baseline && applied === null);
   const unread = state.offers.filter(({ unread_since }) => unread_since !== null).map(({ name }) => name);
+  const count = state.faults.length;
+  const problem =
+    state.stale_since === null
+      ? null
+      : unread.length > 0
+        ? `these sources cannot be read: ${unread.join(", ")}`
+        : `the newest policies have ${count} ${count === 1 ? "fault" : "faults"}`;
   return {
     ok: active && unloaded === undefined,
     detail:
       trouble !== null
         ? trouble
         : !active
-          ? "no policy is active: every action is denied"
+          ? `no policy is active: every action is denied${problem === null ? "" : `; ${problem}`}`
           : unloaded !== undefined
             ? `the baseline of the source "${unloaded.name}" is not loaded`
-            : state.stale_since === null
+            : problem === null
               ? "active"
-              : unread.length > 0
-                ? `the last valid set is active; these sources cannot be read: ${unread.join(", ")}`
-                : `the last valid set is active; the newer policies have ${state.faults.length} faults`,
+              : `the last valid set is active; ${problem}`,
     active: state.count,
     policy_set: state.digest,
     source: sourceOf(state),

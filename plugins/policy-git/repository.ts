@@ -308,7 +308,8 @@ function listRefs(ref: string | null): string[] {
 }
 
 function explainAbsence(ref: string | null): string {
-  if (ref === null) return "the repository is empty";
+  if (ref === null)
+    return "the repository is empty, or its HEAD refers to a branch that does not exist; set `ref` to an existing branch or tag";
   if (COMMIT.test(ref))
     return `the repository has no commit ${ref}, or its server does not serve single commits (uploadpack.allowReachableSHA1InWant)`;
   return ref.startsWith("refs/")

@@ -145,7 +145,7 @@ async function checkNotifications({ channels, policies, environment }: Config): 
       {
         check: "policies",
         state: "problem",
-        text: `${policies} has ${faults.length} faults, so the service continues with its last valid policies`,
+        text: `${policies} has ${faults.length} ${faults.length === 1 ? "fault" : "faults"}, so the service does not load it; the last valid policies, if any, stay active`,
         fix: `"${programCommand()} policy check" prints them`,
       },
     ];

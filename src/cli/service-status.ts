@@ -73,8 +73,10 @@ function describePolicies({ active, policy_set, offers }: Readiness["policies"])
   return [
     `policies  ${active} active, policy set ${policy_set?.slice(0, 12) ?? "none"}`,
     ...offers.map(({ source, baseline, taken, commit, applied_commit: applied, unread_since }) => {
-      const appliedRevision = applied === null ? "its last valid policies stay" : `${revision(applied)}applied`;
-      const outcome = taken ? "applied" : `rejected; ${appliedRevision}`;
+      const appliedRevision =
+        applied === null ? "its last valid policies, if any, stay active" : `${revision(applied)}applied`;
+      const wasRead = commit !== null || unread_since == null;
+      const outcome = taken ? "applied" : wasRead ? `rejected; ${appliedRevision}` : "none of its policies is active";
       const unread = unread_since == null ? "" : `; cannot be read since ${unread_since}`;
       return `source    ${source}${baseline ? " (baseline)" : ""}: ${revision(commit)}${outcome}${unread}`;
     }),

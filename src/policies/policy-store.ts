@@ -263,7 +263,9 @@ export class PolicyStore implements PolicyService {
     const isUnread = Object.keys(error.source).length === 0;
     const unreadSince = isUnread ? (before?.unreadSince ?? clock()) : null;
     this.trouble.set(name, { since: before?.since ?? clock(), faults, source: error.source, unreadSince });
-    log.error(`policies were rejected: ${error.message}; the last valid set stays active`, {
+    const problem = isUnread ? "policies could not be read" : "policies were rejected";
+    const effect = basis.value === null ? "no policy of this source is active" : "the last valid set stays active";
+    log.error(`${problem}: ${error.message}; ${effect}`, {
       source: name,
       faults: faults.map(formatFault),
     });

@@ -258,7 +258,9 @@ describe("policy-git", () => {
     execFileSync("git", ["-C", repository.bare, "symbolic-ref", "HEAD", "refs/heads/other"]);
     repository.git("push", "--quiet", "origin", ":refs/heads/main");
     await until("the lost branch", ready, ({ stale_since }) => stale_since !== null);
-    assert.ok((service as Service).logged.some((line) => line.includes('neither a branch nor a tag \\"main\\"')));
+    const deleted =
+      /policies could not be read: [^;]* neither a branch nor a tag \\"main\\"; the last valid set stays active/;
+    assert.match((service as Service).logged.join("\n"), deleted);
     assert.equal(await decide(), "deny");
     repository.commit({ "p.yaml": rule("allow") });
     await becomes("allow");
@@ -280,6 +282,22 @@ describe("policy-git", () => {
     assert.deepEqual([lost.faults[0]?.file, lost.offers.at(-1)?.taken], ["(the source)", true]);
     const told = JSON.stringify((await call("GET", "/readyz", { key: null })).body);
     for (const word of [serving.url, "127.0.0.1", "policies.git", root]) assert.ok(!told.includes(word), told);
+  });
+
+  test("says on the first start that a source cannot be read, and that no policy is active", async () => {
+    rmSync(join(root, "base.yaml"));
+    repository.commit({ "p.yaml": rule("allow") });
+    await start({ url: `file://${repository.bare}`, ref: "gone" });
+    const { detail, offers } = await ready();
+    assert.equal(detail, "no policy is active: every action is denied; these sources cannot be read: policy-git");
+    assert.deepEqual([offers.at(-1)?.taken, offers.at(-1)?.commit], [false, null]);
+    const absent = /policies could not be read: [^;]* \\"gone\\"; no policy of this source is active/;
+    assert.match((service as Service).logged.join("\n"), absent);
+    await (service as Service).close();
+
+    execFileSync("git", ["-C", repository.bare, "symbolic-ref", "HEAD", "refs/heads/gone"]);
+    await start({ url: `file://${repository.bare}` });
+    assert.match((service as Service).logged.join("\n"), /its HEAD refers to a branch that does not exist; set `ref`/);
   });
 
   test("starts, stops and follows other repositories while a server accepts connections and never answers", async () => {

@@ -23,6 +23,7 @@ export interface OfferedPolicies {
   taken: boolean;
   applied_commit: string | null;
   baseline: boolean;
+  unread_since: string | null;
 }
 
 interface PolicyCheck extends ReadinessCheck {

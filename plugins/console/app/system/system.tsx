@@ -98,7 +98,7 @@ function Sources({ offers }: { offers: readonly OfferedPolicies[] }) {
   return (
     <Card id="sources" title={TEXTS.sources}>
       <Table label={TEXTS.sourceRevisions} head={TEXTS.sourceHead}>
-        {offers.map(({ source, commit, taken, applied_commit, baseline }) => (
+        {offers.map(({ source, commit, taken, applied_commit, baseline, unread_since }) => (
           <tr key={source}>
             <td>
               <strong>
@@ -107,7 +107,12 @@ function Sources({ offers }: { offers: readonly OfferedPolicies[] }) {
               {baseline ? <Badge value={TEXTS.baseline} /> : null}
             </td>
             <td>
-              <Badge value={taken ? "active" : "failed"} label={taken ? TEXTS.applied : TEXTS.rejected} />
+              {taken ? (
+                <Badge value="active" label={TEXTS.applied} />
+              ) : commit !== null || unread_since === null ? (
+                <Badge value="failed" label={TEXTS.rejected} />
+              ) : null}{" "}
+              {unread_since === null ? null : <Badge value="failed" label={TEXTS.unread} />}
             </td>
             <td data-label="Newest">
               <Revision commit={commit} />
