@@ -24,7 +24,7 @@ gitlab_token=${GITLAB_TOKEN:-}
 unset ASSENT_API_KEY GITHUB_TOKEN GITLAB_TOKEN GH_TOKEN CI_JOB_TOKEN
 
 policy() {
-  if [ -n "${ASSENT_BIN:-}" ]; then "$ASSENT_BIN" policy "$@"; else node "$here/../../src/cli/assent.mjs" policy "$@"; fi
+  if [ -n "${ASSENT_BIN:-}" ]; then "$ASSENT_BIN" policy "$@"; else node "$here/../../bin/assent.mjs" policy "$@"; fi
 }
 
 tmp=$(mktemp -d) || exit 1
