@@ -47,4 +47,6 @@ function run(cwd, command, args) {
   return spawnSync(command, args, { cwd, encoding: "utf8", maxBuffer: 1 << 28 });
 }
 
-const firstLines = (text) => text.trim().split("\n").slice(0, 12).join("\n        ");
+function firstLines(text) {
+  return text.trim().split("\n").slice(0, 60).join("\n        ");
+}

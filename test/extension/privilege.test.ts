@@ -61,12 +61,13 @@ test("`core: true` does not give a plugin members that it did not declare", asyn
 test("the configuration grants the privilege by plugin; the built-in plugins that need it have it", async (t) => {
   const folder = folderWith(t, {
     "mine.mjs": 'export default { name: "mine", core: true, setup: () => ({}) };',
-    "assent.yaml": "plugins:\n  - built-in\n  - { name: stop, core: false }\n  - { name: ./mine.mjs, core: true }\n",
+    "assent.yaml":
+      "plugins:\n  - built-in\n  - { name: policies, core: false }\n  - { name: ./mine.mjs, core: true }\n",
   });
   const { config } = loadConfig({ cwd: folder, env: {} });
   const granted = new Map((await loadPlugins(config)).map(({ plugin, core }) => [plugin.name, core]));
   assert.deepEqual([granted.get("actions"), granted.get("console")], [true, false]);
-  assert.deepEqual([granted.get("stop"), granted.get("mine")], [false, true]);
+  assert.deepEqual([granted.get("policies"), granted.get("mine")], [false, true]);
   for (const { plugin, core } of await loadPlugins(defaultConfig({ data: folder })))
     assert.equal(plugin.core === true, core, plugin.name);
   await assert.rejects(
