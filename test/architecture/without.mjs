@@ -1,7 +1,7 @@
 /**
  * Deletes features in a copy of the project, and checks that the rest type-checks, that its tests pass, and that the
  * service starts and decides: `node test/architecture/without.mjs FEATURE… [--tests]`. A feature is a folder of
- * `plugins`. Without `--tests`, runs the tests of the architecture and of first steps only.
+ * `plugins`. Without `--tests`, runs the tests of the architecture and of the API only.
  */
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const features = process.argv.slice(2).filter((argument) => !argument.startsWith("--"));
-const tests = process.argv.includes("--tests") ? ["fast"] : ["test/architecture", "test/deploy/first-steps.test.ts"];
+const tests = process.argv.includes("--tests") ? ["fast"] : ["test/architecture", "test/http/openapi.test.ts"];
 let failures = 0;
 for (const feature of features) {
   const fault = tryWithout(feature);
