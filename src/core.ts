@@ -111,6 +111,7 @@ export {
 } from "./domain/salted-facts.ts";
 export { commitSalted, decodeSalted, matchesCommitment } from "./domain/salted-commitment.ts";
 export { ERASABLE_PARTS, type ErasablePart, findErasureBlocker } from "./domain/erasure.ts";
+export { commitRejectionDigests, matchesRejectionDigests, NO_REJECTION_DIGESTS } from "./domain/erased-rejection.ts";
 export {
   type RecordedKey,
   countPeople,

@@ -5,6 +5,7 @@ import { setImmediate } from "node:timers/promises";
 import {
   legalHoldState,
   actionEntryFields,
+  commitRejectionDigests,
   confirmCredential,
   type CoreHost,
   type ErasablePart,
@@ -17,6 +18,7 @@ import {
 import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import type { ContentFilter } from "./content-filter.ts";
+import { digestRejection } from "./rejection.ts";
 import { actionHeldError, createHoldFinder } from "./held-actions.ts";
 import { verifyAgainstLedger, verifyStoredContent } from "./verify-record.ts";
 import { contentByteLength, rereadAction, visibleAction } from "./visible-action.ts";
@@ -109,9 +111,13 @@ export async function eraseActions(
 ): Promise<ErasureResult> {
   const { erasable, result } = await findErasable(host, tx, ids);
   for (const row of erasable) {
-    tx.record({ type: "erasure", v: 1, ...actionEntryFields(row, tx.now), ...cause }, row.submitted_by);
-    if (!(await tx.eraseAction(row.id, tx.now)))
-      throw new Error(`${row.id} was not erased although the ledger's lock was held`);
+    const digests = digestRejection(host, row, tx.now);
+    const rejected = digests === null ? {} : { rejected: commitRejectionDigests(digests) };
+    tx.record({ type: "erasure", v: 1, ...actionEntryFields(row, tx.now), ...cause, ...rejected }, row.submitted_by);
+    const { id, status, updated_at } = row;
+    const isErased = await tx.eraseAction(id, tx.now);
+    if (!isErased || (digests !== null && !(await tx.updateAction(id, { status }, { status, updated_at, ...digests }))))
+      throw new Error(`${id} was not erased although the ledger's lock was held`);
   }
   // Remove limit uses that are too old to count.
   if (erasable.length > 0) await tx.pruneLimitUses(tx.now - USE_RETENTION_MS, PAGE);

@@ -4,6 +4,7 @@ import {
   confirmCredential,
   type CoreHost,
   type LedgerTransaction,
+  NO_REJECTION_DIGESTS,
   NON_VOTE_FIELDS,
   toActor,
 } from "../../src/core.ts";
@@ -11,7 +12,7 @@ import { type Credential, Refusal } from "../../src/plugin.ts";
 import type { ActionRow, ApprovalRow } from "../../src/storage/index.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import { readRejection } from "./rejection.ts";
-import { assertNotErased, rereadAction, visibleAction } from "./visible-action.ts";
+import { rereadAction, visibleAction } from "./visible-action.ts";
 import { findSelfApproval } from "./self-approval.ts";
 import { assertNotSelf } from "./voter.ts";
 
@@ -28,10 +29,9 @@ export function liftRejection(
   return host.ledger.transact(async (tx) => {
     const current = await confirmCredential(tx, credential, "approvals:decide");
     const row = await visibleAction(tx, id, current);
-    assertNotErased(row);
     assertNotSelf(findSelfApproval(host, row, current));
     const votes = await tx.approvals(id);
-    await verifyAgainstLedger(host, tx, row, votes);
+    const { commitment } = await verifyAgainstLedger(host, tx, row, votes);
     if (row.rejection_until === null || row.rejection_until <= tx.now)
       throw await rejectionNotHeldError(tx, row, votes);
     tx.record(
@@ -39,6 +39,8 @@ export function liftRejection(
         type: "approval",
         v: 1,
         ...actionEntryFields(row, tx.now),
+        // The row of an erased action no longer has the salt of its commitment.
+        commitment,
         verdict: "rejection_lifted",
         by: toActor(current.key, current.principal),
         comment: reason,
@@ -51,7 +53,12 @@ export function liftRejection(
       },
       row.submitted_by,
     );
-    const change = { status: "denied", rejection_until: null, updated_at: tx.now } as const;
+    const change = {
+      status: "denied",
+      rejection_until: null,
+      updated_at: tx.now,
+      ...(row.erased_at === null ? {} : NO_REJECTION_DIGESTS),
+    } as const;
     if (!(await tx.updateAction(id, { status: "denied" }, change)))
       throw new Error(`the rejection of ${id} was not lifted although the ledger's lock was held`);
     return rereadAction(tx, id);

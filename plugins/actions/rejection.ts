@@ -6,14 +6,17 @@ import {
   type CoreHost,
   type DecisionEntry,
   decodeEntry,
+  effectiveRequestHash,
   findDeniedBy,
   parseRfc3339,
   principalOfReviewer,
   readPrincipalNames,
   type ReviewEntry,
   type RejectionFact,
+  toHex,
   toSingleLine,
   type Users,
+  utf8,
 } from "../../src/core.ts";
 import { toRfc3339 } from "../../src/plugin.ts";
 import {
@@ -23,6 +26,7 @@ import {
   type StorageReader,
   nullIfCorrupt,
 } from "../../src/storage/index.ts";
+import { newSalt } from "./salt.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import type { Rejection } from "./rejection-schemas.ts";
 
@@ -34,18 +38,20 @@ type Reader = Pick<StorageReader, "rejectedAction" | "entriesOfAction" | "key">;
 
 /**
  * Returns the recorded rejection that denies this request now; null if there is none. The rejected action was submitted
- * with this request, or changed to it by an approver or the policies. Makes at most three indexed reads. Throws
+ * with this request, or changed to it by an approver or the policies. Its content may have been erased. Throws
  * RECORD_ALTERED if the rejected action differs from the ledger.
  * @param users the users of the same moment
  */
 export async function findActiveRejection(
-  host: Pick<CoreHost, "log">,
+  host: Pick<CoreHost, "log" | "vault">,
   reader: Reader,
   requestHash: string,
   now: number,
   users: Users,
 ): Promise<RejectionFact | null> {
-  const row = await reader.rejectedAction(requestHash, now);
+  const hashes = [requestHash, keyedDigest(host, requestHash)];
+  const found = await Promise.all(hashes.map((hash) => reader.rejectedAction(hash, now)));
+  const row = found.reduce((a, b) => ((b?.rejection_until ?? 0) > (a?.rejection_until ?? 0) ? b : a));
   if (row === null || row.rejection_until === null) return null;
   const { rejection } = await verifyAgainstLedger(host, reader, row);
   if (rejection === null) throw new Error(`the action ${row.id} has a rejection_until without a rejection`);
@@ -58,6 +64,27 @@ export async function findActiveRejection(
     comment: commentOf(rejection.comment),
     at: rejection.at,
     until: toRfc3339(row.rejection_until),
+  };
+}
+
+/** Returns the digest of a request's hash that an erased action's row keeps. Its key is the service's secret. */
+const keyedDigest = ({ vault }: Pick<CoreHost, "vault">, requestHash: string): string =>
+  toHex(vault.mac("actions/erased-rejection", utf8(requestHash)));
+
+/**
+ * Returns the columns that the row keeps after its erasure, so that its rejection still denies the same request; null if
+ * no rejection of the action is in force.
+ */
+export function digestRejection(
+  host: Pick<CoreHost, "vault">,
+  row: ActionRow,
+  now: number,
+): Pick<ActionRow, "request_hash" | "effective_hash" | "salt"> | null {
+  if (row.rejection_until === null || row.rejection_until <= now) return null;
+  return {
+    request_hash: keyedDigest(host, row.request_hash),
+    effective_hash: row.effective === null ? null : keyedDigest(host, effectiveRequestHash(row)),
+    salt: newSalt(),
   };
 }
 

@@ -29,6 +29,7 @@ import {
   type RecordedApproval,
   type RecordedEdit,
   matchesRecordedEdit,
+  matchesRejectionDigests,
   type RecordedQuestion,
 } from "../../src/core.ts";
 import { Refusal } from "../../src/plugin.ts";
@@ -253,19 +254,28 @@ function compareEntries(
   if (history.action.erased_at === null) {
     if (commitDigest(row.salt, row.request_hash) !== first.commitment) altered.push("request_hash");
     if (!matchesRecordedEdit(history.edit, row)) altered.push("effective");
-  }
+  } else if (!matchesRejectionDigests(history.rejected, row)) altered.push("request_hash");
   if (votes === undefined) return { recorded, altered };
-  // Approvers and policies rely on the request, `meta` and the questions, so they must match.
-  if (!hasRecordedRequest(row)) altered.push("request");
-  const { erasedParts } = history;
-  if (!erasedParts.includes("meta") && !matchesCommitment(first.meta, row.meta)) altered.push("meta");
-  if (!erasedParts.includes("questions") && !matchesRecordedQuestions(history.questions, row.questions))
-    altered.push("questions");
+  if (history.action.erased_at === null) altered.push(...findAlteredContent(history, first, row));
   const votesMatch =
     votes.length === history.votes.length &&
     history.votes.every((vote) => votes.some((stored) => findDifferingColumns(vote, stored).length === 0));
   if (!votesMatch) altered.push("approvals");
   return { recorded, altered };
+}
+
+/** Returns the names of the parts that approvers and policies rely on, and that differ from the entries. */
+function findAlteredContent(
+  { questions, erasedParts }: Pick<VerifiedHistory, "questions" | "erasedParts">,
+  first: DecisionEntry,
+  row: ActionRow,
+): string[] {
+  const matches = {
+    request: hasRecordedRequest(row),
+    meta: erasedParts.includes("meta") || matchesCommitment(first.meta, row.meta),
+    questions: erasedParts.includes("questions") || matchesRecordedQuestions(questions, row.questions),
+  };
+  return Object.entries(matches).flatMap(([part, isRecorded]) => (isRecorded ? [] : [part]));
 }
 
 function isRequestForApproval({ type, status }: ActionEntry & { status?: string }): boolean {

@@ -68,7 +68,7 @@ export function voteRoutes(host: CoreHost, tag: string): Route[] {
       body: LiftRejectionBody,
       bodyLimit: 32_768,
       responses: { 200: ACTION_RESPONSE },
-      errors: ["ACTION_NOT_FOUND", "SELF_APPROVAL", "REJECTION_NOT_HELD", "ACTION_ERASED", "RECORD_ALTERED"],
+      errors: ["ACTION_NOT_FOUND", "SELF_APPROVAL", "REJECTION_NOT_HELD", "RECORD_ALTERED"],
       handle: async ({ credential, params, body }) =>
         buildActionReply(host, await liftRejection(host, credential, params.id, body.reason ?? null), credential),
     }),

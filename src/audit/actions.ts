@@ -5,6 +5,7 @@ import { parseEntryTime } from "../domain/time.ts";
 import type { ActionRequest } from "../domain/actions.ts";
 import { canonicalText } from "../domain/canonical.ts";
 import { matchesRecordedEdit, effectiveRequest } from "../domain/edited-request.ts";
+import { matchesRejectionDigests } from "../domain/erased-rejection.ts";
 import { applyDecisionObligations } from "../domain/obligations.ts";
 import { decodeEntry, type DecisionEntry, type RedecisionEntry } from "../domain/entries.ts";
 import { type GrantTarget, isGrantFor } from "../domain/grants.ts";
@@ -126,7 +127,7 @@ async function auditAction(
   for (const { seq, submitted_by } of rows)
     if (submitted_by !== history.action.submitted_by) fault(`entry ${seq} is stored with a different submitter`);
   let request: ActionRequest | null = null;
-  if (history.action.erased_at !== null) checkErased(row, fault);
+  if (history.action.erased_at !== null) checkErased(row, history.rejected, fault);
   else {
     request = openRequest(row, (entryOf(first as EntryRow) as DecisionEntry).commitment, fault);
     if (!matchesRecordedEdit(history.edit, row))
@@ -205,22 +206,17 @@ function entryOf({ bytes }: EntryRow): ActionEntry {
   return decodeEntry<ActionEntry>(bytes);
 }
 
-const ERASED_COLUMNS = [
-  "request",
-  "request_hash",
-  "salt",
-  "past",
-  "meta",
-  "questions",
-  "effective",
-  "effective_hash",
-  "result",
-] as const;
+const ERASED_COLUMNS = ["request", "past", "meta", "questions", "effective", "result"] as const;
 
-/** Checks that the store no longer contains a request or result that the ledger records as erased. */
-function checkErased(row: ActionRow, fault: ReportFault): void {
+/**
+ * Checks that the store no longer contains a request or result that the ledger records as erased.
+ * @param rejected commitments to the digests that remain of a rejected request
+ */
+function checkErased(row: ActionRow, rejected: readonly string[], fault: ReportFault): void {
   for (const column of ERASED_COLUMNS)
     if (row[column] !== null && row[column] !== "") fault(`it was erased, but its ${column} is still in the store`);
+  if (!matchesRejectionDigests(rejected, row))
+    fault("it was erased, but its request_hash, effective_hash and salt are not those that the ledger records");
 }
 
 /** Returns the stored request if it matches the commitment in the ledger; else reports a fault and returns null. */

@@ -156,6 +156,8 @@ export interface ActionHistory {
   result: string | null;
   /** Parts that were erased although the request is still stored. */
   erasedParts: ErasablePart[];
+  /** The commitments of the erasure (`rejected`), until the rejection is lifted. */
+  rejected: readonly string[];
   /** Whether the action was ever allowed or approved. */
   mayHaveRun: boolean;
   /**
@@ -225,6 +227,7 @@ export function buildActionHistory(entries: readonly ActionEntry[], decisionHash
     past: entries.flatMap((entry) => ("facts" in entry ? (entry.facts.past ?? []) : [])),
     result: null,
     erasedParts: [],
+    rejected: [],
     mayHaveRun: first.status === "allowed",
     confirmedAt: null,
     countsAgainstLimits: true,
@@ -250,9 +253,13 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
   if (entry.type === "decision") return void faults.push("it was decided twice");
   if (entry.type === "redecision" && entry.edit !== null) applyEdit(history, entry, at);
   if (entry.commitment !== history.commitment) faults.push(`an entry of type ${entry.type} commits to another request`);
-  if (action.erased_at !== null) faults.push("it went on after it was erased");
+  if (action.erased_at !== null && !(entry.type === "approval" && entry.verdict === "rejection_lifted"))
+    faults.push("it went on after it was erased");
   if (entry.type === "erasure") {
     if (action.status === "pending_approval") faults.push("it was erased while it was pending");
+    if ((entry.rejected !== undefined) !== (action.rejection_until ?? 0) > at)
+      faults.push("its erasure does not agree with its rejection");
+    history.rejected = entry.rejected ?? [];
     action.erased_at = at;
     return;
   }
@@ -275,6 +282,7 @@ function applyEntry(history: ActionHistory, entry: ActionEntry): void {
     if (entry.verdict === "rejection_lifted") {
       if (action.rejection_until === null) faults.push("a rejection that was not in effect was lifted");
       action.rejection_until = null;
+      history.rejected = [];
     }
     if (entry.verdict !== "approve" && entry.verdict !== "deny") return;
     if (entry.by === null) return void faults.push("one of its votes names no voter");

@@ -58,6 +58,8 @@ export type ActionChange = Partial<
     | "expires_at"
     | "approved_until"
     | "rejection_until"
+    | "request_hash"
+    | "salt"
     | "past"
     | "questions"
     | "effective"

@@ -226,7 +226,7 @@ export interface ExecutionEntry {
 
 /**
  * The request, the limit usage and the result were deleted from the store. The action's other entries still contain
- * commitments to the deleted values. No entry about the action follows this one.
+ * commitments to the deleted values. The only entry about the action that can follow this one lifts its rejection.
  */
 export interface ErasureEntry {
   type: "erasure";
@@ -241,6 +241,11 @@ export interface ErasureEntry {
    * contained; the entry does not identify the person. `retention`: the configured retention period ended.
    */
   cause: "asked" | "subject" | "retention";
+  /**
+   * Commitments to the keyed digests that the row keeps while the action's rejection is in force: of the submitted
+   * request, and of the changed request if there is one. Absent if no rejection is in force.
+   */
+  rejected?: string[];
   /** Stays in the ledger forever. */
   reason: string;
   /** The credential that requested the erasure; null for `retention`. */

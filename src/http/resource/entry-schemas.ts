@@ -274,6 +274,12 @@ export const ENTRY_SCHEMAS: Record<(typeof ENTRY_TYPES)[number], TObject> = {
       "subject",
       "retention",
     ),
+    rejected: Type.Optional(
+      Type.Array(Type.String({ pattern: "^[0-9a-f]{64}$" }), {
+        description:
+          "Commitments to the keyed digests by which the service recognizes duplicates of the erased request while its rejection is in force: of the submitted request, and of the changed request if there is one. Absent if no rejection is in force.",
+      }),
+    ),
     reason: textSchema("Reason of the erasure."),
     by: orNull(Actor),
   }),

@@ -94,6 +94,8 @@ export const CHANGEABLE_COLUMNS = [
   "updated_at",
   "reason",
   "reason_code",
+  "request_hash",
+  "salt",
   "past",
   "questions",
   "effective",

@@ -95,6 +95,26 @@ export function erasureCases(test: DefineCase): void {
     assert.equal((await storage.action("action-1"))?.erased_at, BASE_TIME + 9);
   });
 
+  test("an erased action can get digests in place of its hashes, and a rejection is found by them", async ({
+    storage,
+    reopen,
+  }) => {
+    const digests = { request_hash: "a1".repeat(32), effective_hash: "b2".repeat(32), salt: "c3".repeat(32) };
+    const rejected = actionRow(0, { status: "denied", rejection_until: BASE_TIME + 9 });
+    const change = { status: "denied", updated_at: rejected.updated_at, ...digests } as const;
+    await storage.write(async (tx) => {
+      await appendEntries(tx, 1);
+      await tx.insertAction(rejected);
+      assert.equal(await tx.eraseAction("action-0", BASE_TIME + 9), true);
+      assert.equal(await tx.updateAction("action-0", { status: "denied" }, change), true);
+    });
+    const reopened = await reopen();
+    const row = { ...rejected, ...ERASED, ...digests };
+    for (const digest of [digests.request_hash, digests.effective_hash])
+      assert.deepEqual(await reopened.rejectedAction(digest, BASE_TIME), row);
+    assert.equal(await reopened.rejectedAction(rejected.request_hash, BASE_TIME), null);
+  });
+
   test("an erasure in a failed transaction erases nothing", async ({ storage }) => {
     await storage.write(async (tx) => {
       await appendEntries(tx, 1);

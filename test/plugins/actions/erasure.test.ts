@@ -120,7 +120,7 @@ describe("erasure", () => {
   test("of a concurrent vote and erasure one succeeds, and an allowed action is not erased", async () => {
     const { body } = await call("POST", "/v1/api-keys", { name: "approver", preset: "approver" });
     for (let i = 0; i < 10; i++) {
-      const { id } = await submit({ tool: "ask" });
+      const { id } = await submit({ tool: "ask", params: { i } });
       const token = (await call("GET", `/v1/actions/${id}`, undefined, body.key)).body.approval_token as string;
       const vote = call("POST", `/v1/actions/${id}/approval`, { token, approve: i % 2 === 0 }, body.key);
       const [voted, erased] = await Promise.all([vote, erase(id)]);

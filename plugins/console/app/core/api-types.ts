@@ -752,6 +752,8 @@ export interface ErasureEntry {
   commitment: string;
   /** asked: someone requested the erasure. subject: a person requested the erasure of their data, which the action contained. retention: the retention period ended. */
   cause: "asked" | "subject" | "retention";
+  /** Commitments to the keyed digests by which the service recognizes duplicates of the erased request while its rejection is in force: of the submitted request, and of the changed request if there is one. Absent if no rejection is in force. */
+  rejected?: string[];
   /** Reason of the erasure. */
   reason: string;
   by: Actor | null;
