@@ -13,6 +13,7 @@ import { type ToolCredentialIssuer, type Document, Refusal, toRfc3339 } from "..
 import type { ActionRow } from "../../src/storage/index.ts";
 import { BarredError } from "./barred.ts";
 import type { CredentialEnd } from "./credential-entries.ts";
+import { createFactReadingHost } from "./read-inputs.ts";
 import { reevaluateAction } from "./redecision.ts";
 import { verifyAgainstLedger } from "./verify-record.ts";
 import {
@@ -174,11 +175,12 @@ async function isBarred(host: CoreHost, row: ActionRow): Promise<boolean> {
   const { bars = [] } = (await host.snapshot()).barFacts(row);
   if (bars.length === 0) return false;
   if (bars.some(({ policy }) => policy === null)) return true;
+  const factHost = createFactReadingHost(host, null);
   try {
     await host.ledger.transact(async (tx) => {
       const current = (await tx.action(row.id)) ?? row;
       const { first } = await verifyAgainstLedger(host, tx, current);
-      await reevaluateAction(host, tx, current, first);
+      await reevaluateAction(factHost, tx, current, first);
     });
     return false;
   } catch (error) {

@@ -3,6 +3,7 @@ import type { CoreHost } from "../../src/core.ts";
 import { defineRoute, type Route } from "../../src/plugin.ts";
 import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { editAction } from "./edit-action.ts";
+import { createFactReadingHost } from "./read-inputs.ts";
 import * as schema from "./schemas.ts";
 
 export function editRoute(host: CoreHost, tag: string): Route {
@@ -38,7 +39,11 @@ export function editRoute(host: CoreHost, tag: string): Route {
     handle: async ({ credential, params, body: { token, changes, reason } }) =>
       buildActionReply(
         host,
-        await editAction(host, credential, params.id, { token, changes, reason: reason ?? null }),
+        await editAction(createFactReadingHost(host, null), credential, params.id, {
+          token,
+          changes,
+          reason: reason ?? null,
+        }),
         credential,
       ),
   });

@@ -13,7 +13,8 @@ import { recordStart, hashOptionalText, canAccessAction, prefetchStart, type Sta
 /**
  * Starts the action. Throws NO_LONGER_ALLOWED or MORE_APPROVALS_NEEDED after it has recorded that the current policies
  * prevent the start.
- * @param releaseQueueSlot called before a call to an issuer, which can take seconds
+ * @param options.factHost returns the host of one decision
+ * @param options.releaseQueueSlot called before a call to an issuer, which can take seconds
  */
 export async function startAction(
   host: CoreHost,
@@ -24,25 +25,26 @@ export async function startAction(
     attempt = null,
     request_hash: requestHash = null,
   }: { [name in keyof StartBody]: StartBody[name] | null },
-  releaseQueueSlot: () => void = () => undefined,
+  { factHost, releaseQueueSlot }: { factHost: () => CoreHost; releaseQueueSlot: () => void },
 ): Promise<StartResult & { issued: UnrecordedCredential | null }> {
-  const decideWith = (prepared: UnrecordedCredential | null): Promise<StartResult> => {
+  const decideWith = (decider: CoreHost, prepared: UnrecordedCredential | null): Promise<StartResult> => {
     const call = { id, permit, attempt: hashOptionalText(attempt), requestHash, credential: prepared };
     return host.ledger.transact(
-      async (tx) => recordStart(host, tx, await tx.confirm(credential), call),
+      async (tx) => recordStart(decider, tx, await tx.confirm(credential), call),
       prefetchStart(call),
     );
   };
   const hasPermit = (row: ActionRow): boolean => permit !== null && isPermitGenuine(host, row, permit, host.clock());
-  await prefetchRedecision(host, [id], (row) => canAccessAction(credential, row, hasPermit(row)));
-  let started = await decideWith(null);
+  const first = factHost();
+  await prefetchRedecision(first, [id], (row) => canAccessAction(credential, row, hasPermit(row)));
+  let started = await decideWith(first, null);
   let issued: UnrecordedCredential | null = null;
   if (started.needs !== undefined) {
     // A slow issuer must not fill the queue that all decisions share, so release the slot.
     releaseQueueSlot();
     issued = await issueCredential(host, started.needs);
     try {
-      started = await decideWith(issued);
+      started = await decideWith(factHost(), issued);
     } catch (error) {
       // The commit may have failed after the start was recorded. The caller then repeats the start, and gets a new
       // credential.

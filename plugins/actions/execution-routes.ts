@@ -98,8 +98,10 @@ function startRoute(host: CoreHost, tag: string): Route {
     ],
     async handle(context) {
       const { credential, params, body, releaseQueueSlot } = context;
-      const factHost = createFactReadingHost(host, context);
-      const { row, isRetry, issued } = await startAction(factHost, credential, params.id, body, releaseQueueSlot);
+      const { row, isRetry, issued } = await startAction(host, credential, params.id, body, {
+        factHost: () => createFactReadingHost(host, context),
+        releaseQueueSlot,
+      });
       return buildActionReply(host, row, credential, { issued, ...(isRetry ? { headers: REPLAYED_HEADERS } : {}) });
     },
   });

@@ -27,6 +27,7 @@ import {
 } from "./action-record.ts";
 import { withCurrentStatus } from "./visible-action.ts";
 import { compareRequest } from "./compare-request.ts";
+import { createFactReadingHost } from "./read-inputs.ts";
 import { LinkResponse, LinkBody, LinkVoteBody } from "./link-schemas.ts";
 import { readVerifiedHistory } from "./verify-record.ts";
 import { readLink } from "./voter.ts";
@@ -128,7 +129,7 @@ export function linkRoutes(host: CoreHost, tag: string): Route[] {
         "STORAGE_UNAVAILABLE",
       ],
       async handle({ body }) {
-        await castVoteOnAction(host, { link: body.token, shown: body.shown }, body);
+        await castVoteOnAction(createFactReadingHost(host, null), { link: body.token, shown: body.shown }, body);
         return { status: 200, json: await linkAnswer(host, body.token) };
       },
     }),

@@ -118,7 +118,7 @@ export function planRoutes(host: CoreHost, tag: string, expiry: ExpiryTask): Rou
         "TOKEN_OTHER_APPROVER",
       ],
       async handle({ credential, params, body: { token, ...answer } }) {
-        await voteOnPlan(host, credential, params.id, answer, { token });
+        await voteOnPlan(createFactReadingHost(host, null), credential, params.id, answer, { token });
         return buildPlanReply(host, await readRowsOfVisiblePlan(host.storage, params.id, credential), credential);
       },
     }),
@@ -193,7 +193,7 @@ function signedPlanRoutes(host: CoreHost, tag: string): Route[] {
           if (gesture !== undefined) return gesture;
           throw new Refusal("VOTE_SIGNATURE_INVALID", "the plan has changed since you signed; read it and sign again");
         };
-        await voteOnPlan(host, credential, params.id, answer, { gestureFor });
+        await voteOnPlan(createFactReadingHost(host, null), credential, params.id, answer, { gestureFor });
         return buildPlanReply(host, await readRowsOfVisiblePlan(host.storage, params.id, credential), credential);
       },
     }),

@@ -55,8 +55,7 @@ function takeRecent({ factSources }: Sources, calls: readonly FactCall[]): FactR
 
 /**
  * Prefetches the facts for the actions of one transaction before the lock is acquired, so that the transaction usually
- * finds them in the cache. Reads all of them with one call, because `read` renews expired failures in the cache after
- * its last read. With separate calls, the failure of a fast source could expire while a slow source is read.
+ * finds them in the cache.
  */
 export async function prefetchFacts({ factSources }: Sources, evaluations: readonly Evaluation[]): Promise<void> {
   const calls = evaluations.flatMap((evaluation) => findFactReads(evaluation).flatMap(({ call }) => call ?? []));
@@ -64,21 +63,45 @@ export async function prefetchFacts({ factSources }: Sources, evaluations: reado
 }
 
 /**
- * Returns a host that reads facts on behalf of the caller's key. Fact sources serve keys in turn, so that one agent
- * cannot prevent other agents and approvers from reading facts. A read releases the queue slot of its request, so that
- * a slow source delays only the requests that need it.
+ * Returns a host for one decision. Its facts are read on behalf of the caller's key, because fact sources serve keys in
+ * turn, so that one agent cannot prevent other agents and approvers from reading facts. A read releases the queue slot
+ * of its request, so that a slow source delays only the requests that need it.
+ *
+ * The decision uses what was read for it, even if the transaction waits longer for the store than the result is valid:
+ * a failure, and a value that had expired before and was read again. Otherwise, it would read the same facts forever.
+ * @param context null for votes and the service's own work
  */
 export function createFactReadingHost(
   host: CoreHost,
-  { credential, withoutQueueSlot }: Pick<RequestContext, "withoutQueueSlot"> & { credential: Credential },
+  context: (Pick<RequestContext, "withoutQueueSlot"> & { credential: Credential }) | null,
 ): CoreHost {
   if (!host.policies.latest().compiled.hasFacts) return host;
   const { factSources } = host;
-  const { id } = credential.key;
+  const keyId = context?.credential.key.id ?? null;
+  /** Last result of each call that this host read, and the number of reads. */
+  const own = new Map<string, { result: FactResult; reads: number }>();
+  const keyOf = ({ policy, source, inputs }: FactCall): string => JSON.stringify([policy, source, inputs]);
+  function recent(call: FactCall): FactResult | null {
+    const cached = factSources.recent(call, keyId);
+    if (cached !== null) return cached;
+    const last = own.get(keyOf(call));
+    return last !== undefined && (last.result.fault !== null || last.reads > 1) ? last.result : null;
+  }
+  async function readMissing(calls: readonly FactCall[]): Promise<void> {
+    const missing = new Map(calls.map((call) => [keyOf(call), call]));
+    const results = await factSources.read([...missing.values()], keyId);
+    for (const [i, key] of [...missing.keys()].entries())
+      own.set(key, { result: results[i] as FactResult, reads: (own.get(key)?.reads ?? 0) + 1 });
+  }
   const bound: CoreHost["factSources"] = {
     ...factSources,
-    recent: (call) => factSources.recent(call, id),
-    read: (calls) => withoutQueueSlot(() => factSources.read(calls, id)),
+    recent,
+    async read(calls) {
+      const known = calls.map(recent);
+      const missing = calls.filter((_, i) => known[i] === null);
+      await (context === null ? readMissing(missing) : context.withoutQueueSlot(() => readMissing(missing)));
+      return calls.map((call, i) => known[i] ?? (own.get(keyOf(call)) as { result: FactResult }).result);
+    },
   };
   return Object.create(host, { factSources: { value: bound } }) as CoreHost;
 }

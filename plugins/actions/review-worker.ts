@@ -17,6 +17,7 @@ import { Refusal } from "../../src/plugin.ts";
 import type { ActionRow, EntryRow } from "../../src/storage/index.ts";
 import { createReviewCalls } from "./review-calls.ts";
 import { readReviewedAction, type ReviewedAction, buildReviewRequest } from "./review-request.ts";
+import { createFactReadingHost } from "./read-inputs.ts";
 import { recordReview } from "./record-review.ts";
 import { isOverdue } from "./visible-action.ts";
 import { hasRecordedRequest, matchesLedger, readVerifiedHistory } from "./verify-record.ts";
@@ -185,7 +186,13 @@ class LedgerReviewWorker implements ReviewWorker {
         ...(outcome.error === null ? {} : { error: outcome.error }),
       });
     const digest = reviewer === null ? null : sealed.digest;
-    await recordReview(host, { actionId: row.id, reviewer: required.name, asked: requestSeq, digest, outcome });
+    await recordReview(createFactReadingHost(host, null), {
+      actionId: row.id,
+      reviewer: required.name,
+      asked: requestSeq,
+      digest,
+      outcome,
+    });
   }
 }
 

@@ -17,6 +17,7 @@ import type { ActionRow } from "../../src/storage/index.ts";
 import { assertNotErased, visibleAction } from "./visible-action.ts";
 import { SignedVotesBody, SignedVotesResult, VoteChallenge, VoteChallengeBody } from "./signed-vote-schemas.ts";
 import { readVerifiedHistory, recordAlteredError } from "./verify-record.ts";
+import { createFactReadingHost } from "./read-inputs.ts";
 import { castVoteOnAction } from "./cast-vote.ts";
 import { type Vote, voteStatement } from "./voter.ts";
 
@@ -142,7 +143,11 @@ async function castSignedVotes(
     const gesture: VoteSignature = { kind: "passkey", decision, nonce, preview, votes: digests, ...assertion };
     const { action_id } = vote;
     try {
-      const { row, grant } = await castVoteOnAction(host, { credential, id: action_id, proof: { gesture } }, vote);
+      const { row, grant } = await castVoteOnAction(
+        createFactReadingHost(host, null),
+        { credential, id: action_id, proof: { gesture } },
+        vote,
+      );
       results.push({ action_id, status: row.status, grant_id: grant?.id ?? null, error: null });
     } catch (error) {
       if (!(error instanceof Refusal) || votes.length === 1) throw error;

@@ -139,7 +139,9 @@ function submitRoute(host: CoreHost, tag: string, expiry: ExpiryTask, waiters: A
       const result = await submitAction(factHost, expiry, credential, submission);
       const waited = await waitIfPreferred(host, waiters, result.row, context);
       const isNew = result.origin === "created" && waited.row === result.row;
-      const { row, permit } = await permitIfPreferred(factHost, waited, headers, isNew);
+      // The permit is a separate decision, which must not use facts from before the wait.
+      const permitHost = createFactReadingHost(host, context);
+      const { row, permit } = await permitIfPreferred(permitHost, waited, headers, isNew);
       const shown = withCurrentStatus(row, host.clock());
       const applied = [
         ...(waited.grantedMs === null ? [] : [`wait=${waited.grantedMs / 1000}`]),

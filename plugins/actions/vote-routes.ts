@@ -7,6 +7,7 @@ import { signedVoteRoutes } from "./signed-vote-routes.ts";
 import { pendingRoute } from "./pending-route.ts";
 import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { renderGrant } from "./grant-routes.ts";
+import { createFactReadingHost } from "./read-inputs.ts";
 import { questionRoutes } from "./question-routes.ts";
 import { editRoute } from "./edit-route.ts";
 import { liftRejection } from "./lift-rejection.ts";
@@ -51,7 +52,11 @@ export function voteRoutes(host: CoreHost, tag: string): Route[] {
         "TOO_MANY_GRANTS",
       ],
       async handle({ credential, params, body }) {
-        const { row, votes, grant } = await castVoteOnAction(host, { credential, id: params.id, proof: body }, body);
+        const { row, votes, grant } = await castVoteOnAction(
+          createFactReadingHost(host, null),
+          { credential, id: params.id, proof: body },
+          body,
+        );
         const newGrant = grant === null ? {} : { newGrant: await renderGrant(host, grant) };
         return buildActionReply(host, row, credential, { votes, ...newGrant });
       },

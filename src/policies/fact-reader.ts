@@ -1,7 +1,7 @@
 /**
  * Reads fact sources, and caches their results for a short time. A decision uses cached results, because it must not
- * wait for a source under the ledger's lock. Failures are cached, too. Otherwise a decision that needs a fact of a
- * failed source would start new reads forever.
+ * wait for a source under the ledger's lock. Failures are cached, too, so that a failed source is not called for each
+ * request.
  *
  * Each source has a separate cache, a separate set of slots for concurrent reads, and a separate queue. The slots of a
  * source are shared fairly among the policies that read it, and the slots of a policy among the keys whose requests it
@@ -188,18 +188,7 @@ export function createFactReader(options: {
   return {
     list: () => options.sources.map(({ name, inputs }) => ({ name, inputs })),
     recent: (call, keyId = null) => recent(call, keyId),
-    async read(calls, keyId = null) {
-      const results = await Promise.all(calls.map((call) => readOne(call, keyId)));
-      // Cache each expired failure again when the last read has ended. Otherwise the failure of a fast source could
-      // expire before a slow source responds, and a decision that needs both sources could never be made.
-      for (const [i, call] of calls.entries()) {
-        const failure = results[i]?.fault ?? null;
-        const state = stateOf(call);
-        if (failure !== null && state !== null && recent(call, keyId) === null)
-          cacheResult(state, keysOf(call, readerOf(call, keyId)).own, fault(failure));
-      }
-      return results;
-    },
+    read: (calls, keyId = null) => Promise.all(calls.map((call) => readOne(call, keyId))),
     counts: () => [...states].map(([source, { counts }]) => ({ source, ...counts })),
   };
 }

@@ -1,6 +1,7 @@
 /**
- * Limits the number of concurrent reads. A free slot goes to the group that has the fewest slots, and within this group
- * to the member that has the fewest slots. Therefore no group or member has to wait for all reads of another.
+ * Limits the number of concurrent reads. A member gets its first slot as soon as one is free, and further slots only up
+ * to half of those that the other members leave. Therefore slow reads of one member leave slots for others. A free slot
+ * goes to the group that has the fewest slots, and within this group to the member that has the fewest slots.
  */
 
 /** The member of a group on whose behalf a read runs. */
@@ -51,13 +52,32 @@ export function createFairSlots(slots: number): FairSlots {
   /** Functions that start the waiting reads, oldest first. Keyed by group, then by member. */
   const waiting = new Map<string, Map<string, Set<Start>>>();
 
-  /** Starts the oldest read of the member with the fewest slots, in the group with the fewest slots. */
-  function startNext(): void {
-    const group = takeTurn(waiting, (name) => held.ofGroup(name));
-    if (group === null) return;
-    const next = takeTurn(group.waiting, (member) => held.ofMember({ group: group.name, member }));
+  /** Whether the member may take a free slot now. */
+  function mayTake(reader: Reader): boolean {
+    const own = held.ofMember(reader);
+    return free > 0 && (own === 0 || own + 1 <= (free + own) / 2);
+  }
+
+  /**
+   * Starts the oldest read of the member with the fewest slots, in the group with the fewest slots, among the members
+   * that may take a slot. Returns false if there is none.
+   */
+  function startNext(): boolean {
+    const mayStart = (group: string, member: string): boolean => mayTake({ group, member });
+    const group = takeTurn(
+      waiting,
+      (name) => held.ofGroup(name),
+      (name, members) => [...members.keys()].some((member) => mayStart(name, member)),
+    );
+    if (group === null) return false;
+    const next = takeTurn(
+      group.waiting,
+      (member) => held.ofMember({ group: group.name, member }),
+      (member) => mayStart(group.name, member),
+    );
     const [start] = next?.waiting ?? [];
     start?.();
+    return start !== undefined;
   }
 
   function join({ group, member }: Reader, start: Start): void {
@@ -79,14 +99,14 @@ export function createFairSlots(slots: number): FairSlots {
     return () => {
       free += 1;
       held.add(reader, -1);
-      startNext();
+      while (startNext());
     };
   }
 
   return {
     async acquire(reader, over) {
       over.throwIfAborted();
-      if (free > 0) return take(reader);
+      if (mayTake(reader)) return take(reader);
       return new Promise((resolve, reject) => {
         const start = (): void => {
           leave(reader, start);
@@ -106,12 +126,17 @@ export function createFairSlots(slots: number): FairSlots {
 }
 
 /**
- * Returns the queue's entry for the name with the fewest slots; null if the queue is empty. Moves the entry to the end,
- * so that names with equally many slots take turns.
+ * Returns the queue's entry for the name with the fewest slots, among those that may start; null if there is none. Moves
+ * the entry to the end, so that names with equally many slots take turns.
  */
-function takeTurn<T>(queue: Map<string, T>, held: (name: string) => number): { name: string; waiting: T } | null {
+function takeTurn<T>(
+  queue: Map<string, T>,
+  held: (name: string) => number,
+  mayStart: (name: string, waiting: T) => boolean,
+): { name: string; waiting: T } | null {
   let next: string | null = null;
-  for (const name of queue.keys()) if (next === null || held(name) < held(next)) next = name;
+  for (const [name, waiting] of queue)
+    if (mayStart(name, waiting) && (next === null || held(name) < held(next))) next = name;
   if (next === null) return null;
   const waiting = queue.get(next) as T;
   queue.delete(next);

@@ -88,9 +88,13 @@ describe("a vote", () => {
     );
     await assert.rejects(cancelAction(host, arrivedExecutor, mine.id as string, null), gone);
     await assert.rejects(
-      startAction(host, arrivedExecutor, allowed.id as string, {
-        permit: allowed.permit as string,
-      }),
+      startAction(
+        host,
+        arrivedExecutor,
+        allowed.id as string,
+        { permit: allowed.permit as string },
+        { factHost: () => host, releaseQueueSlot: () => undefined },
+      ),
       gone,
     );
     for (const [action, status] of [

@@ -1,6 +1,8 @@
 /** Facts and attributes through the API: what conditions read of other systems, of agents and of principals. */
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { sqliteStorage } from "../../../plugins/storage-sqlite/index.ts";
 import { definePlugin, type FactSource } from "../../../src/plugin.ts";
 import { until } from "../../support/wait.ts";
 import { makeKey, plainVotes, startService, type Service, person } from "../../support/service.ts";
@@ -21,6 +23,12 @@ facts:
   open: { source: single, with: { id: params.id }, schema: { type: boolean } }
 rules:
   - { name: open, tool: turns, when: facts.open, effect: allow }
+---
+policy: shared
+facts:
+  open: { source: shared, with: { id: params.id }, schema: { type: boolean } }
+rules:
+  - { name: open, tool: shared, when: facts.open, effect: allow }
 ---
 policy: teams
 limits:
@@ -50,7 +58,16 @@ describe("facts and attributes", () => {
     maxConcurrent: 1,
     read: ({ id }) => (id === "hangs" ? new Promise((end) => (release = () => end(true))) : Promise.resolve(true)),
   };
-  const plugin = definePlugin({ name: "crm", setup: () => ({ factSources: [crm, single] }) });
+  const hanging: (() => void)[] = [];
+  const shared: FactSource = {
+    name: "shared",
+    inputs: ["id"],
+    timeoutMs: 10_000,
+    maxConcurrent: 2,
+    read: ({ id }) =>
+      id === "free" ? Promise.resolve(true) : new Promise((resolve) => hanging.push(() => resolve(true))),
+  };
+  const plugin = definePlugin({ name: "crm", setup: () => ({ factSources: [crm, single, shared] }) });
 
   before(async () => {
     asked = [];
@@ -215,6 +232,31 @@ describe("facts and attributes", () => {
     answer = () => ({ status: "open", limit: 100 });
   });
 
+  test("the decisions of an agent do not wait for slow facts of another agent", async () => {
+    const { key: other } = await makeKey(service, { name: "not slow", preset: "agent" });
+    const ask = async (tool: string, id: string, key: string) =>
+      (
+        await service.call("POST", "/v1/actions", {
+          key,
+          body: { agent_id: "a", tool, operation: "o", params: { id } },
+        })
+      ).body.decision;
+    const slow = Array.from({ length: 3 }, (_, i) => ask("shared", `slow-${i}`, service.agent));
+    await until("the source is asked", () => hanging.length >= 1);
+    assert.equal(await ask("shared", "free", other), "allow", "it reads another fact of the same source");
+    assert.equal(await ask("turns", "x-1", other), "allow", "it reads another source");
+    assert.equal(await ask("other", "x", other), "deny", "it reads no fact");
+    let answered = 0;
+    await until("all were read", () => {
+      for (const end of hanging.splice(0)) {
+        end();
+        answered++;
+      }
+      return answered === 3;
+    });
+    assert.deepEqual(await Promise.all(slow), ["allow", "allow", "allow"]);
+  });
+
   test("a read that gets no turn fails only for the key whose other reads it waited for", async () => {
     const { key: other } = await makeKey(service, { name: "another", preset: "agent" });
     const ask = async (id: string, key = service.agent) =>
@@ -312,4 +354,60 @@ describe("facts and attributes", () => {
     service.runtime.beginStop();
     assert.equal((await submit("acc-last", 1)).decision, "allow");
   });
+});
+
+test("facts are read once for a request if the source fails, and twice at most, however slow commits are", async () => {
+  let reads = 0;
+  let fails = false;
+  let service: Service | null = null;
+  const source: FactSource = {
+    name: "crm",
+    inputs: ["id"],
+    maxAgeMs: 2_000,
+    read() {
+      reads++;
+      return fails ? Promise.reject(new Error("down")) : Promise.resolve({ status: "open", limit: 100 });
+    },
+  };
+  const plugin = definePlugin({ name: "crm", setup: () => ({ factSources: [source] }) });
+  service = await startService({
+    policy: POLICY.split("---")[0] ?? "",
+    plugins: [{ plugin, options: {}, origin: "crm" }],
+    change: plainVotes,
+    storage(folder) {
+      const storage = sqliteStorage({ path: join(folder, "assent.db") });
+      const { write } = storage;
+      storage.write = (...args) => {
+        // Results of the source are valid for two seconds, so they expire while the transaction waits.
+        if (service !== null) service.clock.now += 3_000;
+        return write(...args);
+      };
+      return storage;
+    },
+  });
+  const { call, agent, admin } = service;
+  const submit = async (amount: number) =>
+    (
+      await call("POST", "/v1/actions", {
+        key: agent,
+        body: { agent_id: "a", tool: "bank", operation: "transfer", params: { account: "acc-1", amount } },
+      })
+    ).body;
+  const countReads = (): number => {
+    const count = reads;
+    reads = 0;
+    return count;
+  };
+  assert.equal((await submit(1)).decision, "allow");
+  assert.equal(countReads(), 2);
+  const { id } = await submit(500);
+  const { body: seen } = await call("GET", `/v1/actions/${id}`, { key: admin });
+  countReads();
+  fails = true;
+  const denied = await submit(2);
+  assert.deepEqual([denied.decision, denied.reason_code, countReads()], ["deny", "CONDITION_ERROR", 1]);
+  const body = { approve: true, token: seen.approval_token };
+  const vote = await call("POST", `/v1/actions/${id}/approval`, { key: admin, body });
+  assert.deepEqual([vote.body.code, countReads()], ["FACTS_UNAVAILABLE", 1]);
+  await service.close();
 });
