@@ -361,7 +361,7 @@ describe("the ledger in a browser", { skip: withoutBrowser }, () => {
 });
 
 describe("the system page", { skip: withoutBrowser }, () => {
-  it("says where a policy source has a fault, and that the last good set decides", async () => {
+  it("says where a policy source has a fault, and that its last valid policies stay active", async () => {
     const folder = temporaryFolder("assent-console-");
     writeFileSync(join(folder, "good.yaml"), "policy: good\nrules:\n  - { name: all, effect: allow }\n");
     const console_ = await startConsole({ policies: folder });
@@ -369,7 +369,9 @@ describe("the system page", { skip: withoutBrowser }, () => {
       const { page } = await console_.visit(console_.service.admin, "#/system");
       await page.getByText("1 from policy-files").waitFor();
       writeFileSync(join(folder, "good.yaml"), "policy: good\nrules:\n  - name: all\n    effect: alow\n");
-      const notice = page.getByRole("status").filter({ hasText: "The last good set is in force" });
+      const notice = page
+        .getByRole("status")
+        .filter({ hasText: "The last valid policies of the source, if any, stay active" });
       await notice.waitFor();
       assert.match((await notice.getByRole("listitem").textContent()) ?? "", /^\s*\S*good\.yaml, line 4\s*$/);
       await page.getByText("Ready: actions are decided.").waitFor();
