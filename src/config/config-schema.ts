@@ -163,6 +163,12 @@ export const ConfigSchema = Type.Object(
           description:
             "Maximum number of decisions, starts and results that wait for the ledger. Above the limit, requests of agents get 503 with Retry-After; votes are still accepted.",
         }),
+        ignored_entries: Type.Array(Type.String({ minLength: 1 }), {
+          default: [],
+          maxItems: 100,
+          description:
+            "Types of entries of features that were removed on purpose. The service does not start while decisions depend on an entry that no loaded plugin reads.",
+        }),
         verify_at_start: Type.Integer({
           default: 65_536,
           minimum: 0,

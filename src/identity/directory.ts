@@ -76,15 +76,22 @@ export class Directory {
   /** The recorded key that each compared row equals. Such a row does not have to be compared again. */
   private readonly unaltered = new WeakMap<KeyRow, RecordedKey>();
 
-  /** @param folds the folds of plugins, in addition to `DIRECTORY_FOLDS` */
-  constructor(folds: readonly Fold<unknown>[]) {
+  /** Types of followed entries that no loaded plugin has to read. */
+  private readonly ignored: ReadonlySet<string>;
+
+  /**
+   * @param folds the folds of plugins, in addition to `DIRECTORY_FOLDS`
+   * @param ignored types of entries of features that the operator has removed
+   */
+  constructor(folds: readonly Fold<unknown>[], ignored: readonly string[] = []) {
+    this.ignored = new Set(ignored);
     this.states = States.initial([...DIRECTORY_FOLDS, ...folds]);
   }
 
   /**
    * Reads the entries that were recorded since the last call. Does nothing if the epoch is not newer, because nothing
    * changes within an epoch. Rejects with StorageError "corrupt" if the store has other followed entries than the head
-   * states.
+   * states, and "unavailable" if no loaded plugin reads the type of one.
    * @param head a committed head
    */
   async follow(reader: Pick<StorageReader, "followedEntries">, head: FollowedHead): Promise<void> {
@@ -96,6 +103,8 @@ export class Directory {
       for (const row of rows) {
         // Another process may have appended entries after this head.
         if (row.seq >= head.size) break;
+        // Without the feature, an active stop, for example, would deny nothing.
+        if (!states.follows(row.type) && !this.ignored.has(row.type)) throw unreadEntriesError(row);
         const entry = decodeFollowed(row);
         states = applyEntry(states, entry);
         digest = addFollowedEntry(digest, row.leaf_hash);
@@ -177,6 +186,13 @@ function applyEntry(states: States, entry: EntryBody & { seq: number }): States 
       `entry ${entry.seq} of the ledger is not valid: ${error.message}; run assent audit`,
     );
   }
+}
+
+function unreadEntriesError({ type, seq }: EntryRow): StorageError {
+  return new StorageError(
+    "unavailable",
+    `entry ${seq} has the type "${type}", on which decisions depend, and no loaded plugin reads it: load its plugin, or add the type to ledger.ignored_entries if the feature was removed on purpose`,
+  );
 }
 
 function hiddenEntriesError({ size }: FollowedHead): StorageError {

@@ -44,7 +44,7 @@ export async function openIdentityServices(
   const head = () => heads.read();
   const keyUse = createKeyUseRecorder(storage, log);
   opened.push({ name: "key use", close: () => keyUse.stop() });
-  const directory = new Directory(options.folds);
+  const directory = new Directory(options.folds, config.ledger.ignored_entries);
   const permits = await openPermitKeys({
     config,
     storage,

@@ -94,6 +94,17 @@ test("an entry that contradicts earlier entries stops a process that starts", as
   await ledger.close();
 });
 
+test("a process that does not read a followed entry does not start, unless the operator ignores its type", async () => {
+  const { ledger, storage } = await opened();
+  await ledger.transact(async (tx) => tx.record(note("a")));
+  await assert.rejects(
+    new Directory([]).follow(storage, await storage.head()),
+    /entry 0 has the type "notes:change", on which decisions depend, and no loaded plugin reads it/,
+  );
+  await new Directory([], ["notes:change"]).follow(storage, await storage.head());
+  await ledger.close();
+});
+
 test("a state that no plugin declares cannot be read, and no two folds have one name", () => {
   assert.throws(() => States.initial([]).state(notes), /no loaded plugin declares the state "notes"/);
   assert.throws(() => States.initial([notes, notes]), /two folds are named "notes"/);
