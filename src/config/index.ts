@@ -62,7 +62,10 @@ function mayBePlugin(name: string, { plugins }: { plugins?: unknown }): boolean 
 }
 
 function describeUnknownKey(name: string): string {
-  const similar = findSimilarName(name, Object.keys(ConfigSchema.properties));
+  const similar = findSimilarName(name, [
+    ...Object.keys(ConfigSchema.properties),
+    ...Object.keys(listBuiltIn("index")),
+  ]);
   return `unknown key, and no built-in plugin has this name${similar === null ? "" : `; did you mean "${similar}"?`}`;
 }
 
