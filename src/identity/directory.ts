@@ -97,14 +97,14 @@ export class Directory {
   async follow(reader: Pick<StorageReader, "followedEntries">, head: FollowedHead): Promise<void> {
     if (head.epoch <= this.followed) return;
     const entries: (EntryBody & { seq: number })[] = [];
+    let unread: EntryRow | null = null;
     let { states, digest, next } = this;
     for (;;) {
       const rows = await reader.followedEntries(next, PAGE);
       for (const row of rows) {
         // Another process may have appended entries after this head.
         if (row.seq >= head.size) break;
-        // Without the feature, an active stop, for example, would deny nothing.
-        if (!states.follows(row.type) && !this.ignored.has(row.type)) throw unreadEntriesError(row);
+        if (!states.follows(row.type) && !this.ignored.has(row.type)) unread ??= row;
         const entry = decodeFollowed(row);
         states = applyEntry(states, entry);
         digest = addFollowedEntry(digest, row.leaf_hash);
@@ -116,6 +116,8 @@ export class Directory {
     // A concurrent call may have followed a newer head.
     if (head.epoch <= this.followed) return;
     if (!equalBytes(digest, head.followed_digest)) throw hiddenEntriesError(head);
+    // Without its feature, an active stop, for example, would deny nothing.
+    if (unread !== null) throw unreadEntriesError(unread);
     const isEnrolled = (entry: EntryBody): boolean => entry.type === "user" && hasEnrolled((entry as UserEntry).user);
     this.hasPeople ||= entries.some(isEnrolled);
     Object.assign(this, { states, digest, next, followed: head.epoch });
