@@ -1,7 +1,7 @@
 /**
  * Reads one branch or tag of a remote repository. Each load clones the newest commit into a new folder and removes the
- * folder afterwards, so that nothing that an interrupted git leaves, such as a lock or half a pack, affects the next
- * load.
+ * folder afterwards. What an interrupted git leaves behind, such as a lock or half a pack, therefore cannot affect the
+ * next load.
  */
 import { MAX_FILE_LENGTH } from "../../src/core.ts";
 import {

@@ -5,11 +5,9 @@
 import { listBuiltIn } from "../config/built-in-plugins.ts";
 import type { Command } from "./command.ts";
 
-export function listFeatureCommands(): string[] {
-  return Object.keys(listBuiltIn("command"));
-}
-
-/** Loads a command whose name `listFeatureCommands` returns. */
-export async function loadFeatureCommand(name: string): Promise<Command> {
-  return (await listBuiltIn("command")[name]?.())?.default as Command;
+/** Returns functions that load the commands, keyed by name, in alphabetical order. */
+export function featureCommands(): Readonly<Record<string, () => Promise<Command>>> {
+  return Object.fromEntries(
+    Object.entries(listBuiltIn("command")).map(([name, load]) => [name, async () => (await load()).default as Command]),
+  );
 }

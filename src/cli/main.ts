@@ -2,7 +2,7 @@
 import type { CoreCommand } from "../contract/command.ts";
 import { limitYoungGeneration } from "../serve/young-space.ts";
 import { findSimilarName } from "../domain/similar-name.ts";
-import { listFeatureCommands, loadFeatureCommand } from "./feature-commands.ts";
+import { featureCommands } from "./feature-commands.ts";
 import { programCommand } from "./invocation.ts";
 import { describeSystemError } from "./system-error.ts";
 import { CommandError, EXIT_CODES, type Command, type Output } from "./command.ts";
@@ -131,11 +131,12 @@ function helpOf({ help, subcommands: verbs }: Command, [verb]: string[]): string
 async function find(name: string): Promise<Command> {
   const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name as CoreCommand] : undefined;
   if (load !== undefined) return load();
-  if (listFeatureCommands().includes(name)) return loadFeatureCommand(name);
+  const features = featureCommands();
+  if (Object.hasOwn(features, name)) return (features[name] as () => Promise<Command>)();
   const { commands, failure } = await loadPluginCommands();
   const command = commands.get(name);
   if (command !== undefined) return command;
-  const suggestion = findSimilarName(name, [...Object.keys(COMMANDS), ...listFeatureCommands(), ...commands.keys()]);
+  const suggestion = findSimilarName(name, [...Object.keys(COMMANDS), ...Object.keys(features), ...commands.keys()]);
   throw new CommandError(
     `there is no command "${name}"${suggestion === null ? `; "${programCommand()} help" lists them` : `; did you mean "${suggestion}"?`}${failure === null ? "" : ` (plugins could not be loaded: ${failure})`}`,
     EXIT_CODES.usage,
@@ -154,9 +155,9 @@ async function loadPluginCommands(): Promise<{ commands: ReadonlyMap<string, Com
 
 /** Loads the built-in commands and the commands of the configured plugins, in the order of the help. */
 export async function allCommands(): Promise<ReadonlyMap<string, Command>> {
-  const core = Object.entries(COMMANDS).map(async ([name, load]) => [name, await load()] as const);
-  const features = listFeatureCommands().map(async (name) => [name, await loadFeatureCommand(name)] as const);
-  return new Map([...(await Promise.all([...core, ...features])), ...(await loadPluginCommands()).commands]);
+  const builtIn = Object.entries({ ...COMMANDS, ...featureCommands() });
+  const loaded = builtIn.map(async ([name, load]) => [name, await load()] as const);
+  return new Map([...(await Promise.all(loaded)), ...(await loadPluginCommands()).commands]);
 }
 
 async function overview(): Promise<string> {

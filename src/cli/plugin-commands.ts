@@ -1,7 +1,7 @@
 /** Commands of the configured plugins: `assent <plugin name>`. */
 import type { Config } from "../config/index.ts";
 import { collectDeclarations, type Declarations } from "../runtime/plugins/declarations.ts";
-import { loadPlugins, loadPluginsByPath, PluginLoadError } from "../runtime/plugins/loader.ts";
+import { loadPlugins, loadPluginsByPath, PluginLoadError, type LoadedPlugin } from "../runtime/plugins/loader.ts";
 import { PluginError, assertUniqueNames } from "../runtime/plugins/plugin-options.ts";
 import type { Plugin } from "../plugin.ts";
 import { CommandError, EXIT_CODES, toPrintable, type Command } from "./command.ts";
@@ -10,29 +10,33 @@ import { loadServeConfig } from "./serve.ts";
 
 /** Returns what the configured plugins declare. Throws CommandError if one of them cannot be loaded. */
 export async function readDeclarations(config: Config): Promise<Declarations> {
-  try {
-    const plugins = await loadPlugins(config);
-    assertUniqueNames(plugins);
-    return collectDeclarations(plugins);
-  } catch (error) {
-    if (error instanceof PluginError || error instanceof PluginLoadError) throw new CommandError(error.message);
-    throw error;
-  }
+  return withPluginErrors(async () => declarationsOf(await loadPlugins(config)));
 }
 
 /**
  * Returns the commands, keyed by name. Throws CommandError if the configuration or one of its plugins cannot be loaded.
  */
 export async function pluginCommands(): Promise<Map<string, Command>> {
-  try {
+  return withPluginErrors(async () => {
     const plugins = await loadPluginsByPath(loadServeConfig(process.env, undefined));
-    assertUniqueNames(plugins);
-    collectDeclarations(plugins);
+    declarationsOf(plugins);
     return new Map(
       plugins.flatMap(({ plugin }): [string, Command][] =>
         plugin.command === undefined ? [] : [[plugin.name, commandOf(plugin, plugin.command)]],
       ),
     );
+  });
+}
+
+function declarationsOf(plugins: readonly LoadedPlugin[]): Declarations {
+  assertUniqueNames(plugins);
+  return collectDeclarations(plugins);
+}
+
+/** Converts errors of plugins to CommandError. */
+async function withPluginErrors<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
   } catch (error) {
     if (error instanceof PluginError || error instanceof PluginLoadError) throw new CommandError(error.message);
     throw error;

@@ -301,7 +301,7 @@ export interface CoreHost extends Host {
   readonly agents: Agents;
   /** Returns all states at the newest commit, and the time. Available after start. Rejects with StorageError. */
   snapshot(): Promise<Snapshot>;
-  /** The errors of requests for an action that a bar denies. */
+  /** The errors that a request gets if a bar denies its action. */
   readonly barErrors: readonly ErrorKind[];
   readonly openActionCanceller: OpenActionCanceller;
   /** Returns the trace of the running request; null if it is not traced. */

@@ -156,9 +156,9 @@ export function requestSections(
 const MAX_NAMED = 3;
 
 /**
- * Returns one line for each grant that the approval page offers: which later requests it covers, with everything that
- * may differ from this request by name, and the earlier requests that it would have covered. Returns an empty list if
- * the rules do not allow grants.
+ * Returns one line for each grant that the approval page offers: the names of all members that may differ from this
+ * request, and how many earlier requests the grant would have covered. Returns an empty list if the rules do not allow
+ * grants.
  * @example
  * renderGrantLines(message.action);
  * // ['equal requests, except that params.env may be "qa" or "test": 12 of the last 40 requests, such as Deploy "web" to "test"']

@@ -4,7 +4,8 @@ import type { Grant } from "./grants.ts";
 import type { SuggestedRuleTerms } from "./suggested-rules.ts";
 import { toRfc3339 } from "./time.ts";
 
-interface ChangedPolicy {
+/** The members of a policy's row that entries record. */
+export interface ChangedPolicy {
   id: string;
   name: string;
   managed_by: string | null;

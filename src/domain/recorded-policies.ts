@@ -1,4 +1,5 @@
 /** Policies and their versions, as the ledger records them. */
+import type { ChangedPolicy } from "./change-entries.ts";
 import type { PolicySetEntry, RecordedPolicyChange } from "./entries.ts";
 import type { Fold } from "./fold.ts";
 import { PersistentMap } from "./persistent-map.ts";
@@ -27,18 +28,9 @@ export const recordedPolicyState: Fold<PersistentMap<string, RecordedPolicy>> = 
   },
 };
 
-interface StoredPolicy {
-  id: string;
-  name: string;
-  managed_by: string | null;
-  latest_version: number;
-  active_version: number | null;
-  deleted_at: number | null;
-}
-
 /** Returns the names of the policies that differ from the ledger, or are missing in the store. */
 export function findAlteredPolicies(
-  rows: readonly StoredPolicy[],
+  rows: readonly ChangedPolicy[],
   recorded: PersistentMap<string, RecordedPolicy>,
 ): string[] {
   const altered = rows.filter((row) => {

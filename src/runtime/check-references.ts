@@ -1,4 +1,4 @@
-/** Checks at startup to whom the configuration refers. */
+/** Checks at startup that each reference of the configuration to a person is unambiguous, and warns if it matches no user. */
 import { ConfigError, type Config } from "../config/index.ts";
 import type { Logger } from "../contract/host.ts";
 import { findAmbiguity, findReferredUser, referenceKey } from "../domain/person-reference.ts";

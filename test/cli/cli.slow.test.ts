@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import users from "../../plugins/users/index.ts";
-import { listFeatureCommands } from "../../src/cli/feature-commands.ts";
+import { featureCommands } from "../../src/cli/feature-commands.ts";
 import { CORE_COMMANDS } from "../../src/contract/command.ts";
 import { EDITOR_SCHEMA_FILES } from "../../src/config/editor-schemas.ts";
 import { EXIT_CODES } from "../../src/cli/command.ts";
@@ -27,7 +27,7 @@ function assent(args: string[], env: Record<string, string> = {}, input = "", cw
   return run(args, { cwd, env, input });
 }
 
-const COMMANDS = [...CORE_COMMANDS, ...listFeatureCommands()];
+const COMMANDS = [...CORE_COMMANDS, ...Object.keys(featureCommands())];
 
 /** Commands without `--json`, and why. */
 const WITHOUT_JSON: Readonly<Record<string, string>> = {

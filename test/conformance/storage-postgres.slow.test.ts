@@ -4,7 +4,8 @@
  */
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../plugins/storage-postgres/index.ts";
-import { storageSuite, type StorageUnderTest } from "../../src/testing/index.ts";
+import { storageSuite } from "../../src/testing/index.ts";
+import { postgresUnderTest } from "../support/postgres-under-test.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../support/postgres.ts";
 
 for (const [what, plain] of [
@@ -27,21 +28,7 @@ for (const [what, plain] of [
     });
     after(() => server.stop());
 
-    async function create(): Promise<StorageUnderTest> {
-      const options = { url: await server.database(template), poolSize: 4, ...plain };
-      let storage = postgresStorage(options);
-      return {
-        storage,
-        async reopen() {
-          await storage.close();
-          storage = postgresStorage(options);
-          await storage.open();
-          return storage;
-        },
-        another: async () => postgresStorage(options),
-        destroy: () => storage.close(),
-      };
-    }
+    const create = async () => postgresUnderTest({ url: await server.database(template), poolSize: 4, ...plain });
 
     storageSuite({ test: (name, fn) => void it(name, fn), create });
   });

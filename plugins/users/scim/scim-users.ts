@@ -160,8 +160,8 @@ export class ScimUsers {
   }
 
   /**
-   * Returns the roles and groups of a member of these groups of the provider. The client sends a new user before the
-   * user's groups, and a user's limits with the groups, so a user without groups has no rights.
+   * Returns the roles and groups of a member of these groups of the provider. A user without groups
+   * has no rights: the client sends a new user first and the groups later, and only the groups limit what the user sees.
    */
   private rightsIn(names: readonly string[]): ReturnType<typeof mapProviderGroups> {
     return mapProviderGroups(this.options, names.length === 0 ? null : names);

@@ -22,8 +22,8 @@ export interface SourceEvent {
   /** Id of the action that the agent or its credential attached to the effect; null if they attached no id. */
   readonly action_id: string | null;
   /**
-   * Id of the operation that the source recorded with several events. Events of one operation that a mapping gives the
-   * same operation and parameters count once.
+   * Id that several events share if the source recorded one operation with several events. Such events count once if
+   * the mapping reads the same operation and parameters from them.
    */
   readonly part_of?: string;
   /** The record of the log, from which mappings read values. */

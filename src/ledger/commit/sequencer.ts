@@ -390,8 +390,8 @@ export class Sequencer {
 
   /**
    * Verifies that the head under the lock equals or extends the head that this process committed, that its right edge
-   * matches the tree, and that the service wrote it. If not, the store was changed outside the ledger. The service would then sign a second
-   * history, or use policies that no entry activated.
+   * matches the tree, and that the service wrote it. If not, someone changed the store outside the ledger, and the
+   * service would sign a second history, or use policies that no entry activated.
    */
   private async assertContinuity(tx: StorageReader, head: LedgerHead): Promise<void> {
     const { options } = this;

@@ -5,8 +5,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { postgresStorage } from "../../../plugins/storage-postgres/index.ts";
-import { storageSuite, type StorageUnderTest } from "../../../src/testing/index.ts";
+import { storageSuite } from "../../../src/testing/index.ts";
 import { createOverloads } from "../../support/postgres-overloads.ts";
+import { postgresUnderTest } from "../../support/postgres-under-test.ts";
 import { startPostgres, withoutPostgres, type PostgresServer } from "../../support/postgres.ts";
 
 /** Signatures that fit calls whose parameters Postgres declares as "any", or as other types. */
@@ -62,21 +63,7 @@ describe("the storage contract beside a hostile login", { skip: withoutPostgres 
   });
   after(() => server.stop());
 
-  async function create(): Promise<StorageUnderTest> {
-    const options = { url: await asService(await server.database(template)), poolSize: 4 };
-    let storage = postgresStorage(options);
-    return {
-      storage,
-      async reopen() {
-        await storage.close();
-        storage = postgresStorage(options);
-        await storage.open();
-        return storage;
-      },
-      another: async () => postgresStorage(options),
-      destroy: () => storage.close(),
-    };
-  }
+  const create = async () => postgresUnderTest({ url: await asService(await server.database(template)), poolSize: 4 });
 
   storageSuite({ test: (name, fn) => void it(name, fn), create });
 
