@@ -120,7 +120,7 @@ export {
   listKeyMakers,
   principalsOfKeys,
 } from "./domain/vote-people.ts";
-export { LINK_KEY_ID, voteMethod } from "./domain/vote-method.ts";
+export { LINK_KEY_ID } from "./domain/vote-method.ts";
 export {
   type TokenCheckResult,
   type TokenClaims,
@@ -133,6 +133,7 @@ export { type GroupLimits, intersectLimits } from "./domain/groups.ts";
 export { type Visibility, canSee, canSeeAgent, uniteVisibility } from "./domain/visibility.ts";
 export { type PrincipalNames, readPrincipalNames } from "./identity/principal-names.ts";
 export { principalsBehindCredential, principalsBehindVote } from "./http/resource/vote-principals.ts";
+export { rightsReader } from "./http/resource/rights-reader.ts";
 export { confirmCredential } from "./http/resource/confirm-credential.ts";
 
 export {
@@ -169,7 +170,6 @@ export { USE_RETENTION_MS, mayHaveRun, selectCountedLimits } from "./domain/limi
 export {
   PERMIT_ALGORITHMS,
   PERMIT_TYPE,
-  type PermitFault,
   type PermitSubject,
   type PermitTerms,
   computePermitTimes,
@@ -294,7 +294,7 @@ export {
 
 // Keys and agents
 export { assertAgentUnaltered } from "./identity/agents.ts";
-export { registeredAgentState, type RegisteredAgent } from "./domain/registered-agents.ts";
+export { registeredAgentState } from "./domain/registered-agents.ts";
 export { SCOPE_PRESETS, type ScopePreset, canCreateApprovers, hasScope } from "./domain/scopes.ts";
 export { buildGrantEndEntry, buildKeyEntry, buildSuggestedRuleEntry, toPolicyChange } from "./domain/change-entries.ts";
 export {

@@ -8,7 +8,7 @@
  * One process per store runs this task. It repeats a failed revocation until `GIVE_UP_AFTER` after the credential's
  * expiry, because the credential might still work.
  */
-import { type CoreHost, createRepeatingTask, type LeaderLease, openText } from "../../src/core.ts";
+import { type CoreHost, createRepeatingTask, type LeaderLease, openText, rightsReader } from "../../src/core.ts";
 import { type ToolCredentialIssuer, type Document, Refusal, toRfc3339 } from "../../src/plugin.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { BarredError } from "./barred.ts";
@@ -195,7 +195,7 @@ async function hasLostAccess(host: CoreHost, row: ActionRow): Promise<boolean> {
   const { agent } = await host.agents.facts(row.agent_id);
   if (agent?.suspended === true) return true;
   // Check both the key that started the action and the key that submitted it.
-  const reader = { ...(await host.snapshot()), key: (name: string) => host.storage.key(name) };
+  const reader = rightsReader(host, await host.snapshot());
   for (const id of new Set([row.started_by, row.submitted_by])) {
     if (id === null) continue;
     const key = host.keys.recordedKey(id);

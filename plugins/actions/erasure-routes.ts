@@ -2,7 +2,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { type CoreHost, legalHoldState, parseRfc3339 } from "../../src/core.ts";
 import { type Credential, defineRoute, type Route } from "../../src/plugin.ts";
-import { canSeeHold } from "./hold-changes.ts";
+import { selectVisibleHolds } from "./hold-changes.ts";
 import { eraseAction, eraseMatching } from "./erase-actions.ts";
 import { buildActionReply, ACTION_RESPONSE } from "./action-record.ts";
 import { IdParams } from "./schemas.ts";
@@ -112,23 +112,21 @@ export function erasureRoutes(host: CoreHost, tag: string): Route[] {
         );
         return {
           status: 200,
-          json: { dry_run, ...count, holds: await selectVisibleHolds(host, credential, count.holds) },
+          json: { dry_run, ...count, holds: await visibleHoldIds(host, credential, count.holds) },
         };
       },
     }),
   ];
 }
 
-async function selectVisibleHolds(
+async function visibleHoldIds(
   host: CoreHost,
   credential: Pick<Credential, "visibility">,
   ids: readonly string[],
 ): Promise<string[]> {
   const holds = await host.state(legalHoldState);
-  const seen = await Promise.all(
-    ids.map((id) => canSeeHold(host.storage, credential, holds.get(id) ?? { action: null, agent: null })),
-  );
-  return ids.filter((_, i) => seen[i] === true);
+  const named = ids.map((id) => ({ action: null, agent: null, ...holds.get(id), id }));
+  return (await selectVisibleHolds(host.storage, credential, named)).map(({ id }) => id);
 }
 
 type ErasuresBody = Static<typeof ErasuresBody>;

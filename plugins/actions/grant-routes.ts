@@ -6,7 +6,6 @@ import {
   canSee,
   confirmCredential,
   type CoreHost,
-  effectiveRequest,
   findFreeMembers,
   findGrantEnd,
   foldName,
@@ -20,6 +19,7 @@ import {
   type Rights,
   toActor,
   USE_RETENTION_MS,
+  rightsReader,
 } from "../../src/core.ts";
 import {
   type Credential,
@@ -32,8 +32,8 @@ import {
   type Route,
   toRfc3339,
 } from "../../src/plugin.ts";
-import type { ActionRow } from "../../src/storage/index.ts";
 import { createGrant } from "./grant-create.ts";
+import { readRequest } from "./prefetch-redecision.ts";
 import { endGrant } from "./grant-end.ts";
 import * as schema from "./grant-schemas.ts";
 import { suggestionRoute } from "./grant-suggestions.ts";
@@ -224,7 +224,7 @@ export async function renderGrant(host: CoreHost, grant: Grant): Promise<schema.
 async function renderGrants(host: CoreHost, grants: readonly Grant[]): Promise<schema.GrantRecord[]> {
   const snapshot = await host.snapshot();
   const { now, placedBar } = snapshot;
-  const reader = { ...snapshot, key: (id: string) => host.storage.key(id) };
+  const reader = rightsReader(host, snapshot);
   const usages = await readUsages(host, grants, now);
   const requests = await readExamples(host, grants);
   const rights = new Map<string, Rights | null>();
@@ -280,15 +280,6 @@ async function readExamples(host: CoreHost, grants: readonly Grant[]): Promise<(
     examples.push(request ?? newest.get(target) ?? null);
   }
   return examples;
-}
-
-/** Returns the request of an action; null if it was erased, or if someone altered it in the store. */
-function readRequest(row: ActionRow): ActionRequest | null {
-  try {
-    return effectiveRequest(row);
-  } catch {
-    return null;
-  }
 }
 
 function renderEnd({ cause, at, by, related_action, comment }: GrantEnd): NonNullable<schema.GrantRecord["ended"]> {

@@ -120,7 +120,7 @@ export function releaseHold(host: CoreHost, credential: Credential, id: string, 
  * Whether the credential sees a hold. A credential that is limited to agents or tools sees it if it sees the action, or
  * every action that the hold could cover. So it does not see holds on people.
  */
-export async function canSeeHold(
+async function canSeeHold(
   reader: Pick<StorageReader, "action">,
   { visibility }: Pick<Credential, "visibility">,
   { action, agent }: Pick<LegalHold, "action" | "agent">,
@@ -130,6 +130,16 @@ export async function canSeeHold(
   if (action === null) return canSee(visibility, { agent_id: agent, tool: null, submitted_by: null });
   const row = await reader.action(action);
   return row !== null && canSee(visibility, row);
+}
+
+/** Returns the items whose holds the credential sees. */
+export async function selectVisibleHolds<Item extends Pick<LegalHold, "action" | "agent">>(
+  reader: Pick<StorageReader, "action">,
+  credential: Pick<Credential, "visibility">,
+  holds: readonly Item[],
+): Promise<Item[]> {
+  const seen = await Promise.all(holds.map((hold) => canSeeHold(reader, credential, hold)));
+  return holds.filter((_, i) => seen[i] === true);
 }
 
 /** Returns the hold if the credential sees it. Throws HOLD_NOT_FOUND. */

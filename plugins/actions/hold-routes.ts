@@ -12,7 +12,7 @@ import {
   timeSchema,
 } from "../../src/core.ts";
 import { type Credential, defineRoute, type Route, toRfc3339 } from "../../src/plugin.ts";
-import { canSeeHold, findVisibleHold, placeHold, readSubject, releaseHold } from "./hold-changes.ts";
+import { selectVisibleHolds, findVisibleHold, placeHold, readSubject, releaseHold } from "./hold-changes.ts";
 import { validationError } from "./content-filter.ts";
 
 /** Scopes of people who place holds, erase and audit. Agents cannot read holds. */
@@ -114,8 +114,7 @@ export function holdRoutes(host: CoreHost, tag: string): Route[] {
       responses: { 200: { description: "The active legal holds.", schema: HoldList } },
       async handle({ credential }) {
         const active = listActiveHolds(await host.state(legalHoldState));
-        const seen = await Promise.all(active.map((hold) => canSeeHold(host.storage, credential, hold)));
-        const visible = active.filter((_, i) => seen[i] === true);
+        const visible = await selectVisibleHolds(host.storage, credential, active);
         return {
           status: 200,
           json: { holds: await Promise.all(visible.map((hold) => renderHold(host, credential, hold))) },

@@ -11,6 +11,7 @@ import {
   readPage,
   uniteVisibility,
   type Visibility,
+  rightsReader,
 } from "../../src/core.ts";
 import {
   type Credential,
@@ -175,7 +176,7 @@ async function readUser(host: CoreHost, query: Query, id: string, caller: Creden
   const snapshot = await host.snapshot();
   const user = snapshot.state(userState).get(id);
   if (user === undefined) throw fault("there is no such user");
-  const rights = await host.keys.rightsOf({ ...snapshot, key: (key) => host.storage.key(key) }, id);
+  const rights = await host.keys.rightsOf(rightsReader(host, snapshot), id);
   if (rights === null) throw fault("the user is deactivated");
   const delegators = await host.users.delegatorsOf(id);
   // Combine visibilities: a user with restricted visibility also sees the actions that their delegators can see.

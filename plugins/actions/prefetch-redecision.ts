@@ -2,7 +2,7 @@
  * Prefetches the facts for a vote, a permit or a start before the lock is acquired, so that the transaction usually
  * finds them in the cache. Otherwise, the transaction would have to run again after the facts were read.
  */
-import { type ActionRequest, type CoreHost, effectiveRequest, Evaluation } from "../../src/core.ts";
+import { type ActionRequest, type CoreHost, effectiveRequest, Evaluation, rightsReader } from "../../src/core.ts";
 import type { ActionRow } from "../../src/storage/index.ts";
 import { prefetchFacts } from "./read-inputs.ts";
 import { submitterFacts } from "./submit.ts";
@@ -38,15 +38,15 @@ async function createEvaluation(host: CoreHost, row: ActionRow): Promise<Evaluat
   const request = readRequest(row);
   if (request === null) return null;
   const agent = await host.agents.facts(row.agent_id);
-  const reader = { ...(await host.snapshot()), key: (id: string) => host.storage.key(id) };
+  const reader = rightsReader(host, await host.snapshot());
   const submitter = await host.keys.rightsOf(reader, row.submitted_by);
   if (submitter === null) return null;
   const facts = submitterFacts(submitter, agent, null);
   return new Evaluation(host.policies.latest().compiled, request, facts, host.clock());
 }
 
-/** Returns null for a row that was erased or altered. The transaction reports that. */
-function readRequest(row: ActionRow): ActionRequest | null {
+/** Returns the request of an action; null if it was erased, or if someone altered it in the store. */
+export function readRequest(row: ActionRow): ActionRequest | null {
   try {
     return effectiveRequest(row);
   } catch {

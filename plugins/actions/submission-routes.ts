@@ -277,10 +277,12 @@ async function prepareEvaluation(
 ): Promise<Preview> {
   const { digest, compiled } = await host.policies.current();
   const now = host.clock();
+  const agent = await host.agents.facts(request.agent_id);
+  const snapshot = await host.snapshot();
   const baseFacts = {
-    ...submitterFacts(credential, await host.agents.facts(request.agent_id), session),
-    ...(await host.snapshot()).barFacts(request),
-    ...findSuggestedFacts(await host.state(suggestedRuleState), compiled),
+    ...submitterFacts(credential, agent, session),
+    ...snapshot.barFacts(request),
+    ...findSuggestedFacts(snapshot.state(suggestedRuleState), compiled),
   };
   const base = new Evaluation(compiled, request, baseFacts, now);
   const { evaluation, facts } = await readEvaluationInputs(host, host.storage, base, baseFacts, "", (calls) =>

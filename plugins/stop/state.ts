@@ -83,7 +83,7 @@ export function listActiveStops({ open }: StopHistory, now: number): Stop[] {
 }
 
 /** Returns true if the stop covers this agent and tool. Ignores the stop's policy. */
-export function stopApplies({ agent, tool }: StopSelector, action: BarTarget): boolean {
+function stopApplies({ agent, tool }: StopSelector, action: BarTarget): boolean {
   return (
     (agent === null || matchesAnyName([agent], action.agent_id)) &&
     (tool === null || matchesAnyName([tool], action.tool))
@@ -100,7 +100,10 @@ export function findStops(stops: StopHistory, action: BarTarget, now: number): S
   return stops.open.length === 0 ? [] : listActiveStops(stops, now).filter((stop) => stopApplies(stop, action));
 }
 
-/** Returns the bar of a stop, for the facts of a decision. */
+/**
+ * Returns the bar of a stop, for the facts of a decision. Contains only the stop's id, because the stop's reason is
+ * visible only to people who can read stops.
+ */
 export function toBar({ id, policy, until }: Stop): Bar {
   const what = policy === null ? "" : `, which stops the answers of policy "${policy}",`;
   const end = until === null ? "until someone lifts it" : `until ${toRfc3339(until)}, or until someone lifts it`;

@@ -4,12 +4,11 @@ import { ERRORS } from "./errors.ts";
 import { coverageOf, findStopPlacedAfter, findStops, stopState, toBar } from "./state.ts";
 
 export const stopBar: BarSource = {
-  name: "stop",
   error: ERRORS.stopped,
   find: ({ state, now }, target) => findStops(state(stopState), target, now).map(toBar),
   placedAfter({ state }, target, seq) {
     const stop = findStopPlacedAfter(state(stopState), target, seq);
-    return stop && { source: "stop", at: stop.placed_at, by: stop.placed_by, reason: stop.reason };
+    return stop && { at: stop.placed_at, by: stop.placed_by, reason: stop.reason };
   },
   coverageOf: (entry) => (entry.type === "stop" && entry.change === "placed" ? coverageOf(entry.stop) : null),
 };

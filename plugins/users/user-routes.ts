@@ -1,6 +1,14 @@
 /** Routes that list and change users, their sessions and their passkeys. */
 import { type Credential, defineRoute, nextLink, Refusal, type Route, slicePage } from "../../src/plugin.ts";
-import { userState, confirmCredential, type CoreHost, toActor, parseRfc3339, type User } from "../../src/core.ts";
+import {
+  userState,
+  confirmCredential,
+  type CoreHost,
+  toActor,
+  parseRfc3339,
+  type User,
+  rightsReader,
+} from "../../src/core.ts";
 import {
   changeUser,
   createEnrolmentLink,
@@ -183,7 +191,7 @@ function rightsRoute(host: CoreHost): Route {
         );
       const snapshot = await host.snapshot();
       requireUser(snapshot.state(userState), id);
-      const reader = { ...snapshot, key: (key: string) => host.storage.key(key) };
+      const reader = rightsReader(host, snapshot);
       return {
         status: 200,
         json: {

@@ -141,7 +141,7 @@ function assertTerms(grant: Grant, fact: GrantFact): void {
     throw new RangeError(`the terms of the grant ${fact.id} differ from those that were granted`);
 }
 
-/** @param stops a function that returns the stops as of the entry that is being applied */
+/** @param findBar finds the first bar that was placed after an entry, as of the entry that is being applied */
 export const createGrantsAuditor = (findBar: FindPlacedBar): GrantsAuditor => new FoldedGrants(findBar);
 
 class FoldedGrants implements GrantsAuditor {

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
+import { runtimeCommand } from "../programs/runtime-command.ts";
 
 /**
  * Returns the command that starts this program, such as `npx assent`.
@@ -35,6 +36,5 @@ export function programCommand(
 export function programArguments(): string[] {
   const source = import.meta.url.endsWith(".ts");
   const bin = fileURLToPath(new URL(`./bin.${source ? "ts" : "js"}`, import.meta.url));
-  const isDeno = process.versions["deno"] !== undefined;
-  return [process.execPath, ...(isDeno ? ["run", "-A"] : process.execArgv), bin];
+  return runtimeCommand(bin);
 }

@@ -9,8 +9,6 @@ export type BarTarget = Pick<ActionRequest, "agent_id" | "tool">;
 
 /** Denies actions regardless of policies. A plugin contributes it. */
 export interface BarSource {
-  /** Unique among all plugins. Entries that end because of a bar name it as their cause. */
-  readonly name: string;
   /** The error of requests for an action that a bar denies. Its code is the `reason_code` of decisions. */
   readonly error: ErrorKind;
   /**
@@ -31,8 +29,6 @@ export interface BarSource {
 export type BarCoverage = (target: BarTarget, policies: readonly string[]) => boolean;
 
 export interface PlacedBar {
-  /** Name of the source. */
-  source: string;
   /** Milliseconds. */
   at: number;
   by: Actor;

@@ -12,7 +12,7 @@ export function isLoopbackHost(host: string): boolean {
 }
 
 /** Returns true for the host name of a URL that browsers resolve to a loopback address without DNS. */
-export function isLoopbackName(hostname: string): boolean {
+function isLoopbackName(hostname: string): boolean {
   return ["localhost", "127.0.0.1", "[::1]"].includes(hostname) || hostname.endsWith(".localhost");
 }
 

@@ -2,22 +2,17 @@
 import { fileURLToPath } from "node:url";
 import { readAnswer, type HookAnswer } from "./hosts/answers.ts";
 import { createSocketFolder } from "./hookd-socket.ts";
+import { runtimeCommand } from "../programs/runtime-command.ts";
 import { runProgram, startBackgroundProgram } from "../programs/run-program.ts";
 
 /** Maximum size of a worker's answer. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
 /** Returns the command that runs a script of this folder, either the source or the built file. */
-const commandFor = (name: string): [program: string, args: string[]] =>
-  programCommand(
+const commandFor = (name: string): [program: string, ...args: string[]] =>
+  runtimeCommand(
     fileURLToPath(new URL(`./${name}${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url)),
   );
-
-/** Returns the program and arguments that run a file with this runtime. */
-export function programCommand(file: string): [program: string, args: string[]] {
-  const deno = (process.versions as Record<string, string | undefined>)["deno"] !== undefined;
-  return [process.execPath, [...(deno ? ["run", "-A"] : process.execArgv), file]];
-}
 
 /**
  * Environment variables that the child processes receive. In some hosts, a repository can set other variables, and
@@ -33,7 +28,7 @@ export function safeEnvironment(): NodeJS.ProcessEnv {
 /** Sends a request to a new worker. Resolves to null if it fails. The worker is killed when this process exits. */
 export async function decideInWorker(request: Buffer): Promise<HookAnswer | null> {
   try {
-    const [program, args] = commandFor("worker");
+    const [program, ...args] = commandFor("worker");
     const { code, stdout } = await runProgram(program, args, {
       env: safeEnvironment(),
       input: request,
@@ -54,7 +49,7 @@ export async function decideInWorker(request: Buffer): Promise<HookAnswer | null
 export function startDaemon(path: string): void {
   try {
     createSocketFolder(path);
-    const [program, args] = commandFor("daemon");
+    const [program, ...args] = commandFor("daemon");
     startBackgroundProgram(program, args, { env: safeEnvironment(), cwd: "/" });
   } catch {
     // Ignore the error, because the call has already been decided.

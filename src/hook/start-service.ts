@@ -1,23 +1,21 @@
 /** Starts the service that `assent hook setup` created, when it does not run, for example after a restart. */
 import { fileURLToPath } from "node:url";
+import { runtimeCommand } from "../programs/runtime-command.ts";
 import { runProgram } from "../programs/run-program.ts";
-import { programCommand, safeEnvironment } from "./decision-processes.ts";
+import { safeEnvironment } from "./decision-processes.ts";
 import type { HookConfig } from "./hook-config.ts";
 import { shellQuote } from "./shell/quote.ts";
 
 /** Returns the program and arguments of `assent hook start`, which work from any folder. */
-function startProgram(): [program: string, args: string[]] {
+function startProgram(): [program: string, ...args: string[]] {
   const isSource = import.meta.url.endsWith(".ts");
-  const [program, args] = programCommand(
-    fileURLToPath(new URL(`../cli/bin.${isSource ? "ts" : "js"}`, import.meta.url)),
-  );
-  return [program, [...args, "hook", "start"]];
+  const bin = fileURLToPath(new URL(`../cli/bin.${isSource ? "ts" : "js"}`, import.meta.url));
+  return [...runtimeCommand(bin), "hook", "start"];
 }
 
 /** Returns the command line that starts the service, for a person to copy. */
 export function startCommandLine(): string {
-  const [program, args] = startProgram();
-  return [program, ...args].map(shellQuote).join(" ");
+  return startProgram().map(shellQuote).join(" ");
 }
 
 /**
@@ -32,7 +30,7 @@ export async function startService(
   signal: AbortSignal,
 ): Promise<boolean> {
   if (config.service === null || timeoutMs <= 0) return false;
-  const [program, args] = startProgram();
+  const [program, ...args] = startProgram();
   try {
     const { code } = await runProgram(program, args, {
       env: { ...safeEnvironment(), ...env },

@@ -95,7 +95,7 @@ export class KeyService implements Keys {
     const head = await this.options.head();
     const { epoch } = head;
     await this.options.directory.follow(this.options.storage, head);
-    if (credential.session !== undefined) return this.options.users.refresh(credential.session);
+    if (credential.session !== undefined) return this.options.users.refresh(credential.session, epoch);
     if (credential.workload !== undefined) return this.refreshWorkload(credential, credential.workload);
     if (credential.epoch !== epoch) return this.readKey(credential.key.id, epoch);
     return this.isLive(credential.key, this.options.clock()) ? credential : null;
@@ -240,7 +240,7 @@ async function readRights(
   const row = await tx.key(id);
   if (row === null || row.revoked_at !== null || (row.expires_at ?? Infinity) <= tx.now) return null;
   if (directory.altered(row).length > 0) return null;
-  return toCredential(row, 0, groups, readInheritedRights(row, directory, groups, tx.state(userState)));
+  return toCredential(row, 0, groups, readInheritedRights(row, directory, groups, users));
 }
 
 /** A limit on a key's rights. */

@@ -9,8 +9,7 @@ export type PrincipalNames = Readonly<Record<string, string>>;
 
 /**
  * Returns the names of users and of keys without an owner. Adds the id to a name that several active users have, and to
- * one that imitates an id or another name. Omits
- * principals without a name.
+ * one that imitates an id or another name. Omits principals without a name.
  */
 export async function readPrincipalNames(
   reader: Pick<StorageReader, "key">,
@@ -29,11 +28,24 @@ async function readName(reader: Pick<StorageReader, "key">, users: Users, princi
   if (principal.startsWith("key:")) return (await reader.key(principal.slice("key:".length)))?.name ?? null;
   const user = users.get(userOfPrincipal(principal) ?? "");
   if (user === undefined) return null;
-  const compared = comparedName(user.name);
-  const isShared = [...users.values()].some(
-    ({ id, name, ended_at }) => id !== user.id && ended_at === null && comparedName(name) === compared,
-  );
+  const itself = user.ended_at === null ? 1 : 0;
+  const isShared = (countNames(users).get(comparedName(user.name)) ?? 0) > itself;
   return isShared || imitates(user.name) ? `${user.name} (${principal})` : user.name;
+}
+
+/** The number of active users with each compared name. Each change of a user creates another map of users. */
+const counts = new WeakMap<Users, ReadonlyMap<string, number>>();
+
+function countNames(users: Users): ReadonlyMap<string, number> {
+  const known = counts.get(users);
+  if (known !== undefined) return known;
+  const count = new Map<string, number>();
+  for (const { name, ended_at } of users.values()) {
+    const compared = comparedName(name);
+    if (ended_at === null) count.set(compared, (count.get(compared) ?? 0) + 1);
+  }
+  counts.set(users, count);
+  return count;
 }
 
 /** Returns the form in which names look the same: without regard to case and to the kind and number of spaces. */

@@ -29,8 +29,11 @@ export interface UserService extends UserList {
   known(): Users;
   /** Returns the users as of the newest commit. Rejects with StorageError. */
   refreshed(): Promise<Users>;
-  /** Reads the session and its user again; null if the session has ended or the user is deactivated. */
-  refresh(session: Session): Promise<Credential | null>;
+  /**
+   * Reads the session and its user again; null if the session has ended or the user is deactivated.
+   * @param epoch an epoch that was read before the call, so that the session is at least as new
+   */
+  refresh(session: Session, epoch: number): Promise<Credential | null>;
   /** Returns the credential of an agent that acts for a user; null if the user does not exist or is deactivated. */
   agentCredential(userId: string, agentId: string, workload: WorkloadIdentity): Promise<Credential | null>;
   /**
@@ -113,11 +116,9 @@ export function createUserService(options: {
       return user === undefined ? [] : delegatorsOf(user, snapshot, options.groups);
     },
     credential,
-    async refresh(known) {
+    async refresh(known, epoch) {
       const session = verified.get(known);
       if (session === undefined) return null;
-      // Read the epoch first, so that the session is at least as new as the epoch.
-      const { epoch } = await options.head();
       const valid_until = await session.recheck(null);
       return valid_until === null ? null : credential({ ...session, epoch, valid_until });
     },

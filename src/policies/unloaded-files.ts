@@ -51,9 +51,7 @@ export function looksLikePolicy(content: Uint8Array): boolean {
 /** Lists the files below a folder that look like policies and that `loadPolicyFolder` does not load. Never rejects. */
 export async function findUnloadedFiles(path: string, recursive: boolean): Promise<UnloadedFile[]> {
   const found: UnloadedFile[] = [];
-  for (const file of await listCandidates(path, recursive)) {
-    const reason = findReason(file, recursive);
-    if (reason === null) continue;
+  for (const { file, reason } of await walk(path, recursive)) {
     try {
       if ((await stat(join(path, file))).size > MAX_UNLOADED_BYTES) continue;
       if (looksLikePolicy(await readFile(join(path, file)))) found.push({ file, reason });
@@ -71,17 +69,24 @@ export async function findUnloadedFiles(path: string, recursive: boolean): Promi
  * const names = await listCandidates("policies", false); // ["refunds.YAML"]
  */
 export async function listCandidates(path: string, recursive: boolean): Promise<string[]> {
-  const names: string[] = [];
+  return (await walk(path, recursive)).map(({ file }) => file);
+}
+
+async function walk(path: string, recursive: boolean): Promise<UnloadedFile[]> {
+  const found: UnloadedFile[] = [];
   const folders = [""];
   for (let folder = folders.shift(); folder !== undefined; folder = folders.shift()) {
     const entries: Dirent[] = await readdir(join(path, folder), { withFileTypes: true }).catch(() => []);
     for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-      const name = folder === "" ? entry.name : `${folder}/${entry.name}`;
+      const file = folder === "" ? entry.name : `${folder}/${entry.name}`;
       if (entry.isDirectory()) {
-        if (!FOREIGN_FOLDER.test(entry.name)) folders.push(name);
-      } else if (findReason(name, recursive) !== null) names.push(name);
-      if (names.length + folders.length > MAX_FILES) return names;
+        if (!FOREIGN_FOLDER.test(entry.name)) folders.push(file);
+      } else {
+        const reason = findReason(file, recursive);
+        if (reason !== null) found.push({ file, reason });
+      }
+      if (found.length + folders.length > MAX_FILES) return found;
     }
   }
-  return names;
+  return found;
 }

@@ -40,7 +40,6 @@ const freezes: Fold<readonly Freeze[]> = {
 const BY = { key_id: "freeze", principal: "key:freeze", agent_id: null, owner: null };
 
 const bar: BarSource = {
-  name: "freeze",
   error: errors.ACTIVE,
   find: ({ state }, target) =>
     state(freezes)
@@ -48,7 +47,7 @@ const bar: BarSource = {
       .map(({ tool }) => ({ code: errors.ACTIVE.code, id: tool, policy: null, reason: `the tool ${tool} is frozen` })),
   placedAfter({ state }, target, after) {
     const freeze = state(freezes).find(({ tool, seq }) => tool === target.tool && seq > after);
-    return freeze === undefined ? null : { source: "freeze", at: freeze.at, by: BY, reason: "frozen" };
+    return freeze === undefined ? null : { at: freeze.at, by: BY, reason: "frozen" };
   },
   coverageOf(entry) {
     if (entry.type !== "freeze:change") return null;

@@ -203,7 +203,7 @@ test("a signed grant can cover the grantor's own agent, and its vote must contai
 
 test("finds a use after a bar that covers it was placed", () => {
   fold(granted());
-  bar = { seq: seq++, placed: { source: "freeze", at: Date.parse(at(3)), by, reason: "r" } };
+  bar = { seq: seq++, placed: { at: Date.parse(at(3)), by, reason: "r" } };
   refuses(/had ended \(stop\)/, use("a"));
 });
 

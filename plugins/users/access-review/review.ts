@@ -9,9 +9,10 @@ import {
   principalOfUser,
   readPrincipalNames,
   type Rights,
-  type RightsReader,
   type User,
   type Visibility,
+  type GroupLimits,
+  rightsReader,
 } from "../../../src/core.ts";
 import { type Credential, toRfc3339 } from "../../../src/plugin.ts";
 import type { KeyRow } from "../../../src/storage/index.ts";
@@ -19,8 +20,6 @@ import type { Sessions } from "../sessions.ts";
 import { readVotingActivity, type Votes } from "./votes.ts";
 
 const DAY = 24 * 3_600_000;
-
-type GroupLimits = Extract<Visibility, { within: unknown }>["within"][number];
 
 /** Glob patterns of agents and tools; null for all. */
 interface Patterns {
@@ -85,7 +84,7 @@ export async function reviewAccess(
   const since = now - days * DAY;
   const snapshot = await host.snapshot();
   const users = snapshot.state(userState);
-  const reader: RightsReader = { ...snapshot, now, key: (id) => host.storage.key(id) };
+  const reader = { ...rightsReader(host, snapshot), now };
   const { votes, users: activity } = await readVotingActivity(host, since, visibility);
   const rows: ReviewRow[] = [];
   for (const user of users.values()) {

@@ -1,6 +1,6 @@
 /** SCIM 2.0 for users and groups, for the providers that have the option `scim`. */
 import { userState } from "../../../src/core.ts";
-import type { CoreHost, JsonObject, User } from "../../../src/core.ts";
+import type { CoreHost, JsonObject, User, Users } from "../../../src/core.ts";
 import { type Credential, defineRoute, Refusal, type Route, Type } from "../../../src/plugin.ts";
 import { ERRORS } from "../user-errors.ts";
 import type { ProviderOptions } from "../user-options.ts";
@@ -202,30 +202,31 @@ function matchesUser({ user, record }: ScimUser, { attribute, value }: Compariso
 }
 
 function matchesGroup(
-  { id, name, external_id }: ScimGroup,
-  members: readonly User[],
+  group: ScimGroup,
+  membersOf: (group: ScimGroup) => readonly User[],
   { attribute, value }: Comparison,
 ): boolean {
-  if (attribute.startsWith("members")) return members.some((user) => user.id === value);
+  if (attribute.startsWith("members")) return membersOf(group).some((user) => user.id === value);
+  const { id, name, external_id } = group;
   return { displayname: name, externalid: external_id, id }[attribute] === value;
 }
 
 /** Returns a group with its members, unless `excludedAttributes` contains them. */
-async function renderGroup(
-  host: CoreHost,
-  { users, groups }: Endpoint,
+function renderGroup(
+  { users: { options }, groups }: Endpoint,
+  users: Users,
   group: ScimGroup,
   excluded = "",
-): Promise<JsonObject> {
+): JsonObject {
   const isShort = excluded.toLowerCase().split(",").includes("members");
-  const members = isShort ? [] : groups.membersOf(group, await host.state(userState));
+  const members = isShort ? [] : groups.membersOf(group, users);
   return {
     schemas: [GROUP_SCHEMA],
     id: group.id,
     externalId: group.external_id,
     displayName: group.name,
     ...(isShort ? {} : { members: members.map(({ id, name }) => ({ value: id, display: name })) }),
-    meta: { resourceType: "Group", location: path(users.options.id, `Groups/${group.id}`) },
+    meta: { resourceType: "Group", location: path(options.id, `Groups/${group.id}`) },
   };
 }
 
@@ -243,16 +244,13 @@ function groupRoutes(host: CoreHost, find: FindEndpoint): Route[] {
       errors: [ERRORS.SCIM_FILTER_INVALID, ...READ_ERRORS],
       handle: ({ params: { provider }, query, credential }) =>
         withScimErrors(async () => {
-          const all = await find(provider, credential).groups.list();
+          const endpoint = find(provider, credential);
+          const all = await endpoint.groups.list();
           const wanted = query.filter === undefined ? [] : parseFilter(query.filter, GROUP_FILTERS);
-          const state = await host.state(userState);
-          const found = all.filter((group) => {
-            const members = find(provider, credential).groups.membersOf(group, state);
-            return wanted.every((comparison) => matchesGroup(group, members, comparison));
-          });
-          const shown = await Promise.all(
-            found.map((group) => renderGroup(host, find(provider, credential), group, query.excludedAttributes)),
-          );
+          const users = await host.state(userState);
+          const membersOf = (group: ScimGroup): User[] => endpoint.groups.membersOf(group, users);
+          const found = all.filter((group) => wanted.every((comparison) => matchesGroup(group, membersOf, comparison)));
+          const shown = found.map((group) => renderGroup(endpoint, users, group, query.excludedAttributes));
           return scimReply(
             200,
             renderPage(shown, query, (each) => each),
@@ -272,7 +270,9 @@ function groupRoutes(host: CoreHost, find: FindEndpoint): Route[] {
         withScimErrors(async () => {
           const group = await find(provider, credential).groups.create(credential, readScimBody(body));
           const Location = path(provider, `Groups/${group.id}`);
-          return scimReply(201, await renderGroup(host, find(provider, credential), group), { Location });
+          return scimReply(201, renderGroup(find(provider, credential), await host.state(userState), group), {
+            Location,
+          });
         }),
     }),
     defineRoute({
@@ -288,9 +288,9 @@ function groupRoutes(host: CoreHost, find: FindEndpoint): Route[] {
         withScimErrors(async () =>
           scimReply(
             200,
-            await renderGroup(
-              host,
+            renderGroup(
               find(provider, credential),
+              await host.state(userState),
               await find(provider, credential).groups.find(id),
               query.excludedAttributes,
             ),
@@ -321,7 +321,10 @@ function groupChangeRoutes(host: CoreHost, find: FindEndpoint): Route[] {
             const group = await (method === "PUT"
               ? groups.replace(credential, id, json)
               : groups.patch(credential, id, readPatch(json)));
-            return scimReply(200, await renderGroup(host, find(provider, credential), group, query.excludedAttributes));
+            return scimReply(
+              200,
+              renderGroup(find(provider, credential), await host.state(userState), group, query.excludedAttributes),
+            );
           }),
       }),
     ),

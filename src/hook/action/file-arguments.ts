@@ -2,9 +2,10 @@
  * Finds the paths in the arguments of a file tool. Member names differ between hosts, so the search is broad and can
  * return values that are not paths.
  */
-import { existsSync, statSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { isObject, PayloadError, type JsonObject } from "../payload.ts";
+import { kindOf } from "./file-properties.ts";
 import { typeGlob } from "../shell/file-uses.ts";
 import type { Search } from "../shell/shell-types.ts";
 
@@ -99,7 +100,8 @@ const SEARCH_OPTIONS = new Set(
 /** Returns which files a read or search tool displays: one file, or a search. An unknown option may include ignored files. */
 export function toolSearch(kind: string, path: string, options: JsonObject): Search | string {
   const pattern = literalPrefix(path) === path || existsSync(path) ? null : path;
-  if (kind === "read" && pattern === null) return isFolder(path) ? { path, ignored: "read", globs: [] } : path;
+  if (kind === "read" && pattern === null)
+    return kindOf(path) === "folder" ? { path, ignored: "read", globs: [] } : path;
   const entries = Object.entries(options).map(([name, value]) => [name.toLowerCase(), value] as const);
   const isKnown = entries.every(
     // Booleans that keep the default, such as `respect_git_ignore: true` and `no_ignore: false`.
@@ -113,13 +115,4 @@ export function toolSearch(kind: string, path: string, options: JsonObject): Sea
   const named = pattern === null ? globs : [pattern.slice(folder.length + 1)];
   const hasPattern = pattern !== null || entries.some(([name]) => /^(glob|include|include_?pattern)$/.test(name));
   return { path: folder, ignored: !isKnown ? "read" : hasPattern ? "matched" : "skipped", globs: named };
-}
-
-function isFolder(path: string): boolean {
-  try {
-    return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-  } catch {
-    // Ignore the error: the path is below a file, or in a folder that this user cannot read.
-    return false;
-  }
 }

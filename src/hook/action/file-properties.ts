@@ -169,7 +169,7 @@ function isExecutable(path: string): boolean {
 
 type Kind = "file" | "folder" | "missing";
 
-function kindOf(path: string): Kind {
+export function kindOf(path: string): Kind {
   try {
     const found = statSync(path, { throwIfNoEntry: false });
     if (found === undefined) return "missing";

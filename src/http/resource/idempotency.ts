@@ -68,7 +68,8 @@ export async function findCreatedResource(
   call: IdempotentCall | null,
 ): Promise<string | null> {
   if (call === null) return null;
-  const earlier = await tx.idempotency(credential.key.id, call.route, storedKey(credential, call));
+  const { key_id, route, idempotency_key } = toIdempotencyLookup(credential, call);
+  const earlier = await tx.idempotency(key_id, route, idempotency_key);
   if (earlier === null) return null;
   tx.seals.assertMatches("idempotency", earlier);
   if (call.bodyHash !== "" && earlier.body_hash !== call.bodyHash) throw idempotencyConflict(call, earlier.resource_id);
@@ -95,9 +96,7 @@ export async function recordCreatedResource(
 ): Promise<void> {
   if (call === null) return;
   const row = {
-    key_id: credential.key.id,
-    route: call.route,
-    idempotency_key: storedKey(credential, call),
+    ...toIdempotencyLookup(credential, call),
     body_hash: call.bodyHash,
     resource_id: resourceId,
     created_at: createdAt,

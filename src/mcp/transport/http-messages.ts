@@ -58,13 +58,9 @@ function createEventReader(onMessage: OnMessage): Transformer<Uint8Array, Uint8A
   /** Returns the fields for the official transport. */
   function endEvent(): string {
     const isMessage = fields.every((field) => !field.startsWith("event:") || /^event: ?message$/.test(field));
-    const tooLong = new MessageError(`an event has more than ${MAX_LINE_BYTES} bytes`, ERROR_CODE.invalidRequest, {
-      answers: "unknown",
-    });
-    const isTooLong = size > MAX_LINE_BYTES;
     const text = data.join("\n");
     // A server sends empty data with an id from which the client can resume the stream.
-    const messages = isTooLong ? [tooLong] : isMessage && text !== "" ? parseServerMessages(text) : [];
+    const messages = size > MAX_LINE_BYTES ? [tooLong()] : isMessage && text !== "" ? parseServerMessages(text) : [];
     for (const message of messages) onMessage(message);
     const [reply] = messages.flatMap((message) =>
       message instanceof MessageError || !isResponse(message) ? [] : [message],
@@ -102,4 +98,9 @@ function createEventReader(onMessage: OnMessage): Transformer<Uint8Array, Uint8A
       if (output !== "") controller.enqueue(encoder.encode(output));
     },
   };
+}
+
+function tooLong(): MessageError {
+  const text = `an event has more than ${MAX_LINE_BYTES} bytes`;
+  return new MessageError(text, ERROR_CODE.invalidRequest, { answers: "unknown" });
 }

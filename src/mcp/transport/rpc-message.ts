@@ -160,7 +160,7 @@ function withoutNulls(value: unknown): unknown {
 }
 
 /** @throws MessageError */
-export function validateMessage(value: unknown): Message {
+function validateMessage(value: unknown): Message {
   const id = isObject(value) && isId(value["id"]) ? value["id"] : null;
   const invalid = (reason: string): MessageError =>
     new MessageError(`invalid JSON-RPC message: ${reason}`, ERROR_CODE.invalidRequest, {

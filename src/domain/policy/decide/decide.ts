@@ -353,10 +353,6 @@ function combineGrantTerms(findings: readonly RuleAnswer[], all: readonly RuleAn
 
 const isCritical = (findings: readonly RuleAnswer[]): boolean => findings.some(({ rule }) => rule.risk === "critical");
 
-/**
- * Returns the denial by a stop. Contains only the stop's id, because the stop's reason is visible only to people who
- * can read stops.
- */
 function denial(code: ReasonCode, reason: string, shadow: ShadowOutcome[]): Decision {
   return {
     approval: null,

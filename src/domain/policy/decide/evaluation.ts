@@ -133,7 +133,6 @@ export class Evaluation {
     });
   }
 
-  /** Returns true if a rule's operation and agent matchers match the action. */
   /** Returns the rules that can match the request's tool and operation, in written order. */
   rules(policy: CompiledPolicy): readonly CompiledRule[] {
     let rules = this.foundRules.get(policy);
@@ -144,6 +143,7 @@ export class Evaluation {
     return rules;
   }
 
+  /** Returns true if a rule's operation and agent matchers match the action. */
   matchesRule(policy: CompiledPolicy, { operations, agents }: CompiledRule): boolean {
     const { operation, agent } = this.names(policy);
     return matchNames(operations, operation) && matchNames(agents, agent);
