@@ -369,5 +369,5 @@ export interface Section {
 
 export type Config = Static<typeof ConfigSchema> & {
   /** The sections of plugins, by name. */
-  sections: Readonly<Record<string, Section>>;
+  sections: ReadonlyMap<string, Section>;
 };

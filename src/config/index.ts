@@ -39,16 +39,16 @@ function describeFault({ origin, line, column, message }: ConfigFault): string {
 
 /** Removes the keys that the core does not know from the file's content, and returns them. */
 function takeSections(given: Record<string, unknown>, describe: (pointer: string, message: string) => string) {
-  const sections: Record<string, Section> = {};
+  const sections = new Map<string, Section>();
   for (const [name, value] of Object.entries(given)) {
     if (Object.hasOwn(ConfigSchema.properties, name)) continue;
     delete given[name];
     const key = name.replaceAll("~", "~0").replaceAll("/", "~1");
-    sections[name] = {
+    sections.set(name, {
       value,
       pointer: `/${key}`,
       describe: (pointer, message) => describe(`/${key}${pointer}`, message),
-    };
+    });
   }
   return sections;
 }
@@ -56,7 +56,7 @@ function takeSections(given: Record<string, unknown>, describe: (pointer: string
 /** Whether a plugin could have this name. The name of a plugin that is loaded by path is known only once it is loaded. */
 function mayBePlugin(name: string, { plugins }: { plugins?: unknown }): boolean {
   const named = Array.isArray(plugins)
-    ? plugins.map((item: string | { name?: unknown }) => (typeof item === "string" ? item : item.name))
+    ? plugins.map((item: string | { name?: unknown } | null) => (typeof item === "string" ? item : item?.name))
     : [];
   return Object.hasOwn(listBuiltIn("index"), name) || named.some((each) => String(each).includes("/"));
 }
@@ -132,7 +132,7 @@ export function loadConfig({ cwd, env, file }: { cwd: string; env: Environment; 
   const sections = takeSections(given as Record<string, unknown>, (pointer, message) =>
     describeFault({ origin: path, ...place(pointer), message: `${pointer}: ${message}` }),
   );
-  for (const [name, { pointer }] of Object.entries(sections))
+  for (const [name, { pointer }] of sections)
     if (!mayBePlugin(name, given as { plugins?: unknown }))
       faults.push({ origin: path, ...place(pointer), message: `${pointer}: ${describeUnknownKey(name)}` });
   const fromEnvironment = applyEnvironment(given as Record<string, unknown>, env);
@@ -236,7 +236,7 @@ export function defaultConfig(changes: { data: string; policies?: string }): Con
     data: changes.data,
     ...(changes.policies === undefined ? {} : { policies: changes.policies }),
   });
-  return { ...(config as Omit<Config, "sections">), sections: {} };
+  return { ...(config as Omit<Config, "sections">), sections: new Map() };
 }
 
 /**

@@ -59,10 +59,8 @@ async function loadFeatures(names: readonly string[]): Promise<Plugin[]> {
 
 /** Sets the options of a plugin, as its key in `assent.yaml` does. */
 export function setSection(config: Config, name: string, value: object): void {
-  config.sections = {
-    ...config.sections,
-    [name]: { value, pointer: `/${name}`, describe: (pointer, message) => `${pointer}: ${message}` },
-  };
+  const section = { value, pointer: `/${name}`, describe: (at: string, message: string) => `${at}: ${message}` };
+  config.sections = new Map(config.sections).set(name, section);
 }
 
 export interface Answer {

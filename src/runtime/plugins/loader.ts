@@ -70,13 +70,13 @@ export async function loadPlugins(config: Config): Promise<LoadedPlugin[]> {
  * a plugin.
  */
 export function assignSections(plugins: readonly LoadedPlugin[], sections: Config["sections"]): LoadedPlugin[] {
-  for (const [name, { describe }] of Object.entries(sections)) {
+  for (const [name, { describe }] of sections) {
     const owner = plugins.find(({ plugin }) => plugin.name === name);
     const fault = owner === undefined ? unknownKey(name, plugins) : sectionFault(owner);
     if (fault !== null) throw new PluginLoadError(describe("", fault));
   }
   return plugins.map((loaded) => {
-    const section = sections[loaded.plugin.name];
+    const section = sections.get(loaded.plugin.name);
     return section === undefined ? loaded : { ...loaded, options: section.value, section };
   });
 }
