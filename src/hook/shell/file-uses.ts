@@ -13,8 +13,8 @@ export interface FileUse {
   obeys?: boolean;
   /** Whether it deletes the files, and reports no other use of them. */
   deletes?: "files" | "folders";
-  /** Whether the last argument is a file that the command creates, with contents of the other arguments. */
-  creates?: boolean;
+  /** Which arguments are files that the command creates: the last, with contents of the others, or all. */
+  creates?: "last" | "all";
 }
 
 const words = (text: string): ReadonlySet<string> => new Set(text.split(" "));
@@ -50,15 +50,15 @@ export function fileUse(name: string, args: readonly string[], inTask: boolean):
     return { opens: false, changes: false, deletes: args.some((arg) => RECURSIVE.test(arg)) ? "folders" : "files" };
   if (NAMES.has(name)) return { opens: false, changes: false };
   if (READS.has(name)) return { opens: true, changes: false };
-  if (name === "touch") return { opens: false, changes: true, creates: true };
-  if (name === "cp") return { opens: true, changes: true, creates: true };
+  if (name === "touch") return { opens: false, changes: true, creates: "all" };
+  if (name === "cp") return { opens: true, changes: true, creates: "last" };
   // A move out of the workspace deletes files in it, so no path of the command is free.
-  if (name === "mv") return { opens: true, changes: true, creates: true, obeys: true };
+  if (name === "mv") return { opens: true, changes: true, creates: "last", obeys: true };
   if (name === "git") {
     const shows = showsContents(args);
     return { opens: shows, changes: GIT_CHANGES.has(args[0] ?? ""), obeys: shows };
   }
-  if (name === "tee") return { opens: true, changes: true, creates: true };
+  if (name === "tee") return { opens: true, changes: true, creates: "all" };
   // Programs of a task run files, such as built code, rather than display them.
   if (inTask) return { opens: false, changes: false, obeys: true };
   const changesSome = args.some((arg) => CHANGING_OPTION.test(arg));

@@ -171,7 +171,7 @@ class ShellReader {
       for (const host of hostsIn(argument.text)) this.hosts.add(host);
     }
     if (plain.includes("/")) this.path(name, READS);
-    this.recordTargets(plain, args, use);
+    this.recordTargets(args, use);
     const search = findSearch(plain, words);
     if (search === null) return;
     const { operands, ...scope } = search;
@@ -184,12 +184,12 @@ class ShellReader {
     for (const path of [...places, ...implied]) this.uses.searched.push({ path, ...scope });
   }
 
-  /** Records the files that `cp`, `mv` and `touch` create, also within a folder. */
-  private recordTargets(name: string, args: readonly ShellArgument[], { creates }: FileUse): void {
+  /** Records the files that a command such as `cp` or `touch` creates, also within a folder. */
+  private recordTargets(args: readonly ShellArgument[], { creates }: FileUse): void {
     const operands = args.filter(({ text }) => !text.startsWith("-"));
     const target = operands.at(-1);
-    if (creates !== true || target === undefined) return;
-    const targets = name === "touch" || name === "tee" ? operands : [target];
+    if (creates === undefined || target === undefined) return;
+    const targets = creates === "all" ? operands : [target];
     // A folder is copied or moved with the files in it.
     for (const each of operands.slice(0, -1))
       for (const path of each.matches ?? this.workingFolders.filePaths(each)) this.uses.copied.add(path);

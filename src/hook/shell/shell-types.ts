@@ -79,7 +79,7 @@ export interface FileUses {
   searched: Search[];
   /** Paths that a command may create, change or delete. */
   changed: Set<string>;
-  /** Files and folders that a command copies or moves. */
+  /** The arguments before the last of a command that creates files, which `cp` and `mv` copy or move. */
   copied: Set<string>;
   /** Files that may contain settings or code for a command. */
   obeyed: Set<string>;

@@ -109,7 +109,7 @@ export class CallGate {
 
   /**
    * Submits the call, waits for approval, and starts it.
-   * @throws the reason of the caller's signal if the client disconnects. The call has then not run.
+   * @throws AbortError if the client disconnects, or the server ends, before the call starts. The call has then not run.
    */
   async decide(call: ToolCall, caller: Caller, options: DecideOptions = {}): Promise<CallDecision> {
     const deadline = performance.now() + (caller.maxWait ?? this.options.maxWait(caller.info)) * 1000;
