@@ -3,6 +3,7 @@ import { homedir } from "node:os";
 import { isAbsolute } from "node:path";
 import { HOSTS, isHost, type Host } from "../hook/hosts/answers.ts";
 import { checkConfig } from "../hook/install/check-service.ts";
+import { CLAUDE_SINCE, isAtLeast, readClaudeVersion } from "../hook/install/claude-version.ts";
 import { readTextOrNull } from "../hook/install/diagnose-hook.ts";
 import { lineDiff, readSettings, writeSettings } from "../hook/install/settings-files.ts";
 import { HOOK_FILE, isOnPath, isTemporaryInstall, hookCommand } from "../hook/install/hook-program.ts";
@@ -18,7 +19,6 @@ import {
   type HookInstallation,
 } from "../hook/install/host-settings.ts";
 import { findDisabledReason } from "../hook/install/disabled-hooks.ts";
-import { runProgram } from "../programs/run-program.ts";
 import {
   colourText,
   CommandError,
@@ -65,26 +65,6 @@ export function parseHost(value: string | undefined): Host {
   return value;
 }
 
-/** Whether the installed Claude Code supports `onFailure`. Older versions may reject settings that contain it. */
-async function knowsOnFailure(): Promise<boolean> {
-  try {
-    const { stdout } = await runProgram("claude", ["--version"], {
-      env: process.env,
-      timeoutMs: 10_000,
-      maxOutput: 10_000,
-    });
-    const text = stdout.toString("utf8");
-    const [major, minor, patch] = (/^(\d+)\.(\d+)\.(\d+)/.exec(text) ?? []).slice(1).map(Number) as [
-      number,
-      number,
-      number,
-    ];
-    return major > 2 || (major === 2 && (minor > 1 || (minor === 1 && patch >= 295)));
-  } catch {
-    return false;
-  }
-}
-
 /** Converts an error of reading or writing settings to a CommandError with the same message. */
 function withCommandError<T>(work: () => T): T {
   try {
@@ -123,12 +103,15 @@ interface SettingsChange {
  */
 export async function planInstall(host: Host, scope: Scope, command?: string): Promise<SettingsChange> {
   const path = settingsPath(host, scope);
+  // A version that does not know a setting may reject the whole file, and then runs without the hook.
+  const claude = host === "claude-code" ? await readClaudeVersion(process.env) : null;
   return {
     path,
     ...changeOf(path, false, {
       host,
       command: command ?? commandFor(scope),
-      onFailure: host === "claude-code" && (await knowsOnFailure()),
+      onFailure: claude !== null && isAtLeast(claude, CLAUDE_SINCE.onFailure),
+      promptEvents: claude !== null && isAtLeast(claude, CLAUDE_SINCE.promptEvents),
     }),
   };
 }
@@ -136,7 +119,7 @@ export async function planInstall(host: Host, scope: Scope, command?: string): P
 /** Computes the settings without the hook. Writes nothing. */
 export function planUninstall(host: Host, scope: Scope, command = "assent-hook"): SettingsChange {
   const path = settingsPath(host, scope);
-  return { path, ...changeOf(path, true, { host, command, onFailure: false }) };
+  return { path, ...changeOf(path, true, { host, command }) };
 }
 
 function settingsPath(host: Host, scope: Scope): string {

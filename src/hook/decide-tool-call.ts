@@ -17,6 +17,7 @@ import { readEvent } from "./hosts/host-events.ts";
 import { truncate, PayloadError, readPayload, rejectAmbiguousJson, type JsonObject } from "./payload.ts";
 import type { HookState } from "./hook-state.ts";
 import { serviceFailureText, refusalText, pendingText, unreachableText } from "./refusal-texts.ts";
+import { isActionOfCall, requestMembers, settlingReason } from "./settled-calls.ts";
 
 interface HookRequest {
   flag: Host;
@@ -46,6 +47,9 @@ const ANSWER_MARGIN = 1.5;
 /** Seconds until the agent should repeat the same command. */
 const RETRY_AFTER = 20;
 
+/** The answer to a call. `settled` is the reason to run it without the host's own question; null if there is none. */
+type CallDecision = { refusal: string } | { settled: string | null };
+
 export async function decideHookCall(question: HookRequest, dependencies: DecisionDependencies): Promise<HookAnswer> {
   let host = question.flag;
   let mustDecide = true;
@@ -56,25 +60,33 @@ export async function decideHookCall(question: HookRequest, dependencies: Decisi
     // Set this only after the check: ambiguous JSON does not determine the event, so the event must be denied.
     mustDecide = needsDecision(payload);
     const event = readEvent(host, payload, question.environment);
-    const { allow, deny } = HOST_DIALECTS[host];
+    const { allow, allowPrompt, deny, pass } = HOST_DIALECTS[host];
     switch (event.kind) {
       case "ignored":
-        return allow();
+        return pass();
       case "session":
         await dependencies.state.recordSession(host, event.session, "start").catch(() => {});
-        return allow();
+        return pass();
       case "after":
+      case "refused":
         await reportResult(event, dependencies).catch(() => {});
-        return allow();
+        return pass();
+      case "prompt": {
+        // The arguments that the host is about to run must be those that were decided, however they are parsed.
+        rejectAmbiguousJson(text, true);
+        const reason = allowPrompt === undefined ? null : await settlePrompt(event, question, dependencies);
+        return reason === null || allowPrompt === undefined ? pass() : allowPrompt(reason);
+      }
       case "before": {
-        const refusal = await decideOrStartService(event, question, dependencies);
-        return refusal === null ? allow() : deny(refusal);
+        const decision = await decideOrStartService(event, question, dependencies);
+        if ("refusal" in decision) return deny(decision.refusal);
+        return decision.settled === null || allow === undefined ? pass() : allow(decision.settled);
       }
     }
   } catch (error) {
     // Do not deny an event that follows a call: the call has already run, and some hosts display a denial as the tool's
-    // output.
-    return mustDecide ? HOST_DIALECTS[host].deny(denyReason(error)) : HOST_DIALECTS[host].allow();
+    // output. Nor deny the host's question to its user, who can still answer it.
+    return mustDecide ? HOST_DIALECTS[host].deny(denyReason(error)) : HOST_DIALECTS[host].pass();
   }
 }
 
@@ -90,28 +102,29 @@ async function decideOrStartService(
   event: HookEvent,
   question: HookRequest,
   dependencies: DecisionDependencies,
-): Promise<string | null> {
+): Promise<CallDecision> {
   const deadline = performance.now() + (question.deadline - ANSWER_MARGIN) * 1000;
   void dependencies.state.recordSession(event.host, event.session, "call").catch(() => {});
   const config = dependencies.config();
-  const decide = (): Promise<string | null> => requestDecision(event, question, dependencies, config, deadline);
+  const decide = (): Promise<CallDecision> => requestDecision(event, question, dependencies, config, deadline);
   try {
     return await decide();
   } catch (error) {
     if (!(error instanceof AssentError && error.code === "UNREACHABLE")) throw error;
-    if (!(await dependencies.startService?.(config, deadline - performance.now()))) return unreachableText(config);
+    if (!(await dependencies.startService?.(config, deadline - performance.now())))
+      return { refusal: unreachableText(config) };
     return decide();
   }
 }
 
-/** If the call may run, starts its action and resolves to null. Otherwise, resolves to the reason for the denial. */
+/** Requests a decision about a call. If the call may run, starts its action. */
 async function requestDecision(
   event: HookEvent,
   question: HookRequest,
   dependencies: DecisionDependencies,
   config: HookConfig,
   deadline: number,
-): Promise<string | null> {
+): Promise<CallDecision> {
   // The session id comes from the host, not from the agent.
   const session = config.sessions && event.session !== null ? `${event.host}:${event.session}` : undefined;
   const assent = (dependencies.createClient ?? createHookClient)(config, session);
@@ -122,7 +135,7 @@ async function requestDecision(
     ownFiles: (folder) => dependencies.state.ownFiles(folder),
   });
   const given = parseAnswerCommand(request);
-  if (given !== null) return sendAnswer(assent, given, signal);
+  if (given !== null) return { refusal: await sendAnswer(assent, given, signal) };
   for (let submissions = 0; submissions < MAX_SUBMISSIONS && performance.now() < deadline; submissions++) {
     let action = await assent.submit(request, { join: true, meta: actionMeta(event, remarks), signal });
     if (action.status === "pending_approval" && openQuestion(action) === null) {
@@ -130,27 +143,63 @@ async function requestDecision(
       const timeout = Math.min(remaining, config.wait ?? Infinity, question.maxWait ?? Infinity);
       action = await assent.wait(action.id, { timeout, signal });
     }
-    if (action.status === "pending_approval") return pendingText(action, RETRY_AFTER);
-    if (["denied", "expired", "cancelled"].includes(action.status)) return refusalText(action);
+    if (action.status === "pending_approval") return { refusal: pendingText(action, RETRY_AFTER) };
+    if (["denied", "expired", "cancelled"].includes(action.status)) return { refusal: refusalText(action) };
     if (action.status !== "allowed" && action.status !== "approved") continue;
     // Refuse the call, because the host would run the agent's arguments instead of the arguments that an approver
     // changed.
-    if (action.proposed != null) return refusalText(action);
+    if (action.proposed != null) return { refusal: refusalText(action) };
     if (await startAction(assent, action, deadline, signal)) {
       if (signal.aborted || performance.now() > deadline + ANSWER_MARGIN * 1000) {
         // Report a failure, because the call does not run if the caller cannot read the answer.
         await assent.result(action.id, { success: false, error: "not run: the agent had stopped waiting" });
         throw new PayloadError("the decision came too late");
       }
-      await dependencies.state.saveAction(event.host, event.session, event.callId, action.id).catch(() => {});
+      const { state } = dependencies;
+      await state.saveAction(event.host, event.session, event.callId, action.id).catch(() => {});
+      await state.saveDecision(event.host, event.session, requestMembers(request), action.id).catch(() => {});
       // A person may have approved a copy of a secret, so a file of an approved command is not the agent's own.
       if (workspace !== null && (action.status === "allowed" || request.tool === "files"))
-        await dependencies.state.addOwnFiles(workspace, created).catch(() => {});
-      return null;
+        await state.addOwnFiles(workspace, created).catch(() => {});
+      return { settled: settlingReason(action, event) };
     }
   }
-  if (performance.now() >= deadline) return "Not run: there was no time left for a decision. Repeat the same command.";
-  return "Not run: other calls used the same approval first. Try again.";
+  if (performance.now() >= deadline)
+    return { refusal: "Not run: there was no time left for a decision. Repeat the same command." };
+  return { refusal: "Not run: other calls used the same approval first. Try again." };
+}
+
+/** Prefix of the description with which Codex asks whether a command may use the network. */
+const NETWORK_PROMPT = "network-access ";
+
+/**
+ * Returns the reason to answer the host's question about a call in place of its user; null to let the user answer. Only
+ * the decision of the same call settles the question: the action that the hook started a moment ago, in the same session
+ * and for the same request. The service, not a file of the user, says what was decided.
+ */
+async function settlePrompt(
+  event: HookEvent,
+  question: HookRequest,
+  dependencies: DecisionDependencies,
+): Promise<string | null> {
+  const { state } = dependencies;
+  const config = dependencies.config();
+  const assent = (dependencies.createClient ?? createHookClient)(config);
+  const { signal } = question;
+  const agent = config.agent ?? (await fetchAgentId(assent, signal));
+  const { request, remarks } = await toCanonicalAction(event, agent, {
+    ...question.environment,
+    ownFiles: (folder) => state.ownFiles(folder),
+  });
+  // This question is about an address, which the decision about the command did not name.
+  if (String(remarks["description"] ?? "").startsWith(NETWORK_PROMPT)) return null;
+  const id = await state.takeDecision(event.host, event.session, requestMembers(request));
+  if (id === null) return null;
+  const action = await assent.action(id, { signal });
+  if (!isActionOfCall(action, request, event)) return null;
+  const reason = settlingReason(action, event, HOST_DIALECTS[event.host].promptOverridesRules);
+  if (reason === null) await state.savePrompt(id);
+  return reason;
 }
 
 /** Starts the action. Resolves to false if it can no longer be started, for example because another call started it. */
@@ -209,14 +258,28 @@ function actionMeta({ host, session, callId: call, tool }: HookEvent, remarks: J
 }
 
 async function reportResult(event: HookEvent, dependencies: DecisionDependencies): Promise<void> {
-  const id = await dependencies.state.takeAction(event.host, event.session, event.callId);
+  const { state } = dependencies;
+  const id = await state.takeAction(event.host, event.session, event.callId);
   if (id === null) return;
+  const wasPrompted = await state.takePrompt(id);
   const assent = (dependencies.createClient ?? createHookClient)(dependencies.config());
-  await assent.result(
-    id,
-    event.success
-      ? // Some hosts do not report the outcome. The report then only says that the call has ended.
-        { success: true, meta: { outcome: event.outcomeReported ? "success" : "ended" } }
-      : { success: false, error: "the tool reported a failure" },
-  );
+  if (event.refusal !== undefined)
+    await assent.result(id, {
+      success: false,
+      error: truncate(`not run: ${event.host} refused the call: ${event.refusal}`, MAX_REFUSAL),
+      meta: { host_prompt: "refused" },
+    });
+  else {
+    const prompt = wasPrompted ? { host_prompt: "accepted" } : {};
+    await assent.result(
+      id,
+      event.success
+        ? // Some hosts do not report the outcome. The report then only says that the call has ended.
+          { success: true, meta: { outcome: event.outcomeReported ? "success" : "ended", ...prompt } }
+        : { success: false, error: "the tool reported a failure", ...(wasPrompted ? { meta: prompt } : {}) },
+    );
+  }
 }
+
+/** Maximum number of characters of a refusal by the host in a result. */
+const MAX_REFUSAL = 500;

@@ -1,6 +1,6 @@
 /**
- * Stores state between calls of the hook: the action of each running tool call, the sessions that used the hook, and the
- * files that agents created.
+ * Stores state between calls of the hook: the action of each running tool call, the calls that the host asked its user
+ * about, the sessions that used the hook, and the files that agents created.
  */
 import { createHash } from "node:crypto";
 import { appendFile, mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
@@ -9,6 +9,11 @@ import type { Host } from "./hosts/answers.ts";
 
 /** Minimum time for which the action of a call is stored if no event reports the end of the call. */
 const CALL_RETENTION_MS = 24 * 3_600_000;
+/**
+ * Maximum time between the hook's decision about a call and the host's question about the same call. Short, so that a
+ * decision does not settle a later call.
+ */
+const MAX_PROMPT_DELAY_MS = 60_000;
 const SESSION_RETENTION_MS = 7 * 24 * 3_600_000;
 const MAX_OWN_FILES_BYTES = 1024 * 1024;
 
@@ -38,8 +43,8 @@ export class HookState {
   }
 
   private async pathFor(
-    kind: "calls" | "files" | "sessions",
-    parts: readonly (string | null)[],
+    kind: "calls" | "decisions" | "prompts" | "files" | "sessions",
+    parts: readonly unknown[],
   ): Promise<string | null> {
     if (this.folder === null || parts.includes(null)) return null;
     const folder = join(this.folder, kind);
@@ -59,6 +64,41 @@ export class HookState {
     const action = await readFile(path, "utf8").catch(() => null);
     if (action !== null) await rm(path, { force: true });
     return action;
+  }
+
+  /** Records the action that was started for a request, so that the host's question about the call can refer to it. */
+  async saveDecision(host: Host, session: string | null, request: unknown, action: string): Promise<void> {
+    const path = await this.pathFor("decisions", [host, session, request]);
+    if (path !== null) await writeFile(path, action, { mode: 0o600 });
+  }
+
+  /** Returns the action that was started for a request just now, and deletes it, so that it settles only one question. */
+  async takeDecision(host: Host, session: string | null, request: unknown): Promise<string | null> {
+    const path = await this.pathFor("decisions", [host, session, request]);
+    if (path === null) return null;
+    const savedAt = (await stat(path)).mtimeMs;
+    const action = await readFile(path, "utf8");
+    // Without `force`, this fails if another process has taken the decision.
+    await rm(path);
+    return Math.abs(Date.now() - savedAt) <= MAX_PROMPT_DELAY_MS ? action : null;
+  }
+
+  /** Records that the host asks its user about an action. */
+  async savePrompt(action: string): Promise<void> {
+    const path = await this.pathFor("prompts", [action]);
+    if (path !== null) await writeFile(path, "", { mode: 0o600 });
+  }
+
+  /** Whether the host asked its user about an action. Deletes the record. */
+  async takePrompt(action: string): Promise<boolean> {
+    const path = await this.pathFor("prompts", [action]);
+    return (
+      path !== null &&
+      rm(path).then(
+        () => true,
+        () => false,
+      )
+    );
   }
 
   /** Returns the files that agents created in a workspace through the hook. */
@@ -106,6 +146,8 @@ export class HookState {
   private async deleteExpired(): Promise<void> {
     for (const [kind, retention] of [
       ["calls", CALL_RETENTION_MS] as const,
+      ["decisions", MAX_PROMPT_DELAY_MS] as const,
+      ["prompts", CALL_RETENTION_MS] as const,
       ["files", SESSION_RETENTION_MS] as const,
       ["sessions", SESSION_RETENTION_MS] as const,
     ]) {

@@ -60,7 +60,7 @@ export async function runHook(args: readonly string[]): Promise<void> {
     drainInput(Math.max(remaining, 1_000), () => process.exit(code));
   };
   const deny = (reason: string): void =>
-    end(mustAnswer ? HOST_DIALECTS[host].deny(`Not run: ${reason}.`) : HOST_DIALECTS[host].allow());
+    end(mustAnswer ? HOST_DIALECTS[host].deny(`Not run: ${reason}.`) : HOST_DIALECTS[host].pass());
   const denyOnFailure = (): void => deny("the hook failed");
   process.on("uncaughtException", denyOnFailure);
   process.on("unhandledRejection", denyOnFailure);

@@ -40,6 +40,7 @@ for (const [i, real] of CODING_AGENTS.entries())
       env: Record<string, string> = {},
       options = "",
       during: (model: Model, folder: string) => Promise<unknown> = () => Promise.resolve(),
+      { ownArgs = real.args, files = {} }: { ownArgs?: string[]; files?: Record<string, unknown> } = {},
     ): Promise<{ results: string[]; ran: string[]; run: Run }> {
       const folder = temporaryFolder("assent-host-");
       const home = join(folder, "home");
@@ -48,19 +49,20 @@ for (const [i, real] of CODING_AGENTS.entries())
         commands(folder).map((each) => (typeof each === "string" ? real.shell(each) : each)),
       );
       try {
-        writeFiles(home, textsOf(real.files(model.url)));
+        writeFiles(home, textsOf({ ...real.files(model.url), ...files }));
         const place = { home, project: folder };
         const file = settingsFile(real.host, "user", place) as string;
         const line = [process.execPath, ...HOOK].map((word) => JSON.stringify(word)).join(" ");
         const settings = addHook(existsSync(file) ? readFileSync(file, "utf8") : null, {
           host: real.host,
           command: line,
+          promptEvents: true,
         });
         const flag = `--host ${real.host}`;
         writeFiles("/", { [file.slice(1)]: settings.replaceAll(flag, `${flag}${options}`) });
         const [name, args] = command as [string, string[]];
         const [run] = await Promise.all([
-          runProgram(name, [...args, ...real.args], {
+          runProgram(name, [...args, ...ownArgs], {
             cwd: folder,
             env: { ...hooks.env, HOME: home, ...real.env(model.url), ...env },
           }),
@@ -93,6 +95,22 @@ for (const [i, real] of CODING_AGENTS.entries())
       const ended = real.host === "gemini" || real.host === "copilot" ? "executing" : "succeeded";
       assert.deepEqual([denied.status, allowed.status, asked.status], ["denied", ended, ended]);
     });
+    if (real.host === "claude-code")
+      test("the hook's allow replaces the host's question, but not a deny rule of the host", async (t) => {
+        if (command === null) return t.skip(why);
+        const { ran, results } = await session(
+          (folder) => ["allowed", "asked", "locked"].flatMap((word) => note(word)(folder)),
+          {},
+          "",
+          () => approveNext(hooks),
+          // Without "--allowedTools", Claude Code refuses these commands, because it can ask no one.
+          {
+            ownArgs: ["-p", "go"],
+            files: { ".claude/settings.json": { permissions: { deny: ["Bash(echo locked:*)"] } } },
+          },
+        );
+        assert.deepEqual(ran, ["allowed", "asked"], JSON.stringify(results));
+      });
     if (real.host === "codex")
       test("if the version of Codex can be determined, the folder of a command is known, however it was chosen", async (t) => {
         if (command === null) return t.skip(why);

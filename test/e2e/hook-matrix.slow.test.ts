@@ -11,7 +11,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { HOSTS, type Host } from "../../src/hook/hosts/answers.ts";
-import { BEFORE, passes, stops } from "../hook/payloads.ts";
+import { allows, BEFORE, passes, PROMPT, settles, stops } from "../hook/payloads.ts";
 import { approveNext, environment, HOOK, runHook, startHookService, type HookService } from "../support/hook.ts";
 import { ROOT } from "../support/process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -73,11 +73,18 @@ function killed(host: Host, env: Record<string, string>): Promise<Given> {
   });
 }
 
+/** Returns the host's event that announces its own question about a command; null if the host has none. */
+const question = (host: Host, command: string): string | null =>
+  PROMPT[host] === undefined ? null : JSON.stringify(PROMPT[host]).replace("ls -la src", command);
+
 const cases = [
   "allow",
   "deny",
   "ask",
   "approved",
+  "question",
+  "new question",
+  "question, service down",
   "BOM",
   "garbage",
   "service down",
@@ -90,8 +97,18 @@ const cases = [
 
 function word(host: Host, given: Given): string {
   if (stops(host, given)) return "stops";
+  if (allows(host, given)) return "allows";
   if (passes(host, given)) return "runs";
   return given.stdout === "" ? "no answer" : `?${given.stdout}`;
+}
+
+/** Returns what the hook does about the host's own question to its user. */
+async function answerTo(host: Host, command: string, env?: Record<string, string>): Promise<string> {
+  const event = question(host, command);
+  if (event === null) return "–";
+  const given = await run(host, event, env);
+  if (settles(host, given)) return "allows";
+  return given.stdout === "" && given.code === 0 ? "asks" : `?${given.stdout}`;
 }
 
 async function outcomes(host: Host): Promise<Record<Exclude<(typeof cases)[number], "eight at once">, string>> {
@@ -110,6 +127,14 @@ async function outcomes(host: Host): Promise<Record<Exclude<(typeof cases)[numbe
   const held = word(host, await approved);
   const { body } = await hooks.service.call("GET", `/v1/actions/${id}`, { key: hooks.service.admin });
   assert.equal(body.status, "executing");
+  const undecided = await answerTo(host, "ls undecided");
+  const settled = await answerTo(host, `asked and approved ${host}`);
+  const given = await run(host, about(host, `allowed, then down ${host}`));
+  assert.ok(passes(host, given) || stops(host, given));
+  const unsettled = await answerTo(host, `allowed, then down ${host}`, {
+    ...hooks.env,
+    ASSENT_URL: down["ASSENT_URL"] as string,
+  });
   const asked = runHook(host, about(host, `asked ${host}`), hooks.env, ["--wait", "3"]);
   const allowed = await run(host, about(host, "allowed"));
   const denied = await run(host, about(host, "denied"));
@@ -125,6 +150,9 @@ async function outcomes(host: Host): Promise<Record<Exclude<(typeof cases)[numbe
     deny: word(host, denied),
     ask: word(host, { stdout: waiting.out, code: waiting.code }),
     approved: held,
+    question: settled,
+    "new question": undecided,
+    "question, service down": unsettled,
     BOM: word(host, marked),
     garbage: word(host, cut),
     "service down": word(host, unreachable),
@@ -149,7 +177,7 @@ test("the page's matrix is what the hooks do", async () => {
   const eight = await Promise.all(HOSTS.map((host) => run(host, about(host, "allowed at once"))));
   for (const [i, host] of HOSTS.entries()) {
     // The number of calls that get a response before the hook's timeout depends on the machine.
-    const atOnce = /^(runs|stops)$/.test(word(host, eight[i] as Given)) ? "runs or stops" : "wrong";
+    const atOnce = /^(runs|allows|stops)$/.test(word(host, eight[i] as Given)) ? "runs or stops" : "wrong";
     const outcome = { ...(await outcomes(host)), "eight at once": atOnce };
     rows.push(`| \`${host}\` | ${cases.map((name) => outcome[name]).join(" | ")} |`);
   }

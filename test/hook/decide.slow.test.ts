@@ -15,7 +15,7 @@ import { HOSTS, type HookAnswer, type Host } from "../../src/hook/hosts/answers.
 import { readEvent } from "../../src/hook/hosts/host-events.ts";
 import { HookState } from "../../src/hook/hook-state.ts";
 import { writeFiles, folderWith } from "../support/cli.ts";
-import { AFTER, BEFORE, passes, stops } from "./payloads.ts";
+import { AFTER, allows, BEFORE, passes, PROMPT, settles, stops } from "./payloads.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const CONFIG: HookConfig = {
@@ -321,6 +321,170 @@ for (const host of HOSTS)
       );
     });
   });
+
+/** A service that decides with the members of `decided`, and later returns the started action with those of `later`. */
+function decides(decided: Record<string, unknown>, later: Record<string, unknown> | Error = {}): (call: Call) => Reply {
+  let asked: Record<string, unknown> = {};
+  return ({ method, path, body }) => {
+    if (path.startsWith("/v1/actions?")) asked = body;
+    const action = {
+      id: "act_1",
+      decision: "allow",
+      reason: "because",
+      reason_code: "POLICY_RULE",
+      policy: "work",
+      rule: "commands",
+      grant: null,
+      permit: null,
+      approvals: [],
+      proposed: null,
+      status: "allowed",
+      ...asked,
+      ...decided,
+    };
+    if (method === "GET")
+      return later instanceof Error ? later : { body: { ...action, status: "executing", ...later } };
+    return { body: path.endsWith("/start") ? { ...action, status: "executing" } : action };
+  };
+}
+
+const VOTE = { approve: true, approver: "user:ada", reason: "go\u001b[2J on", key_id: "k" };
+const APPROVED = { decision: "require_approval", status: "approved", approvals: [VOTE], names: { "user:ada": "Ada" } };
+
+describe("an allow of the hook", () => {
+  const SILENT: readonly Host[] = ["codex", "cursor", "gemini", "kiro", "opencode"];
+  for (const host of HOSTS)
+    test(`${host}: a decision of a rule or a person is the host's allow, with its reason and id`, async () => {
+      const byRule = await answer(host, BEFORE[host], decides({}));
+      const byPerson = await answer(host, BEFORE[host], decides(APPROVED));
+      assert.equal(allows(host, byRule), !SILENT.includes(host), JSON.stringify(byRule));
+      assert.equal(allows(host, byPerson), !SILENT.includes(host), JSON.stringify(byPerson));
+      assert.ok(passes(host, byRule) && passes(host, byPerson));
+      if (SILENT.includes(host)) return;
+      assert.match(byRule.stdout, /allowed by the rule \\"commands\\" of the policy \\"work\\": because \(act_1\)/);
+      assert.match(byPerson.stdout, /approved by Ada: go \[2J on \(act_1\)/);
+    });
+  const claude = BEFORE["claude-code"];
+  const read = { ...claude, tool_name: "Read", tool_input: { file_path: "/work/app/x" } };
+  const noOpinions: [string, unknown, Record<string, unknown>][] = [
+    ["a decision that names no rule", claude, { rule: null }],
+    ["a decision that names no policy", claude, { policy: undefined }],
+    ["an unknown reason", claude, { reason_code: "DEFAULT" }],
+    ["a read", read, {}],
+    ["a search", { ...claude, tool_name: "Grep", tool_input: { pattern: "x", path: "/work/app" } }, {}],
+    ["a question to the user", { ...claude, tool_name: "AskUserQuestion", tool_input: { questions: [] } }, {}],
+    ["the end of the plan", { ...claude, tool_name: "ExitPlanMode", tool_input: { plan: "x" } }, {}],
+    ["a call in plan mode", { ...claude, permission_mode: "plan" }, {}],
+    ["an approved call in plan mode", { ...claude, permission_mode: "plan" }, APPROVED],
+  ];
+  for (const [what, payload, decided] of noOpinions)
+    test(`is not given for ${what}`, async () => {
+      const given = await answer("claude-code", payload, decides(decided));
+      assert.deepEqual([given.stdout, given.code], ["", 0]);
+    });
+  test("is given for a read that a person approved", async () => {
+    assert.ok(allows("claude-code", await answer("claude-code", read, decides(APPROVED))));
+    assert.ok(
+      allows("claude-code", await answer("claude-code", read, decides({ reason_code: "GRANTED", grant: "g" }))),
+    );
+  });
+});
+
+for (const host of Object.keys(PROMPT) as Host[])
+  describe(`${host}: a question of the host to its user`, () => {
+    const prompt = PROMPT[host] as Record<string, unknown>;
+    const ask = async (
+      reply: (call: Call) => Reply,
+      { before = BEFORE[host], event = prompt }: { before?: unknown; event?: unknown } = {},
+      state = new HookState(join(temporaryFolder("assent-prompt-"), "state")),
+    ): ReturnType<typeof answer> => {
+      if (before !== null) assert.ok(passes(host, await answer(host, before, reply, { state })));
+      return answer(host, event, reply, { state });
+    };
+    const isSilent = ({ stdout, stderr, code }: HookAnswer): boolean => stdout + stderr === "" && code === 0;
+    const renamed = (value: unknown, from: string, to: string): unknown =>
+      JSON.parse(JSON.stringify(value).replaceAll(from, to));
+
+    test("is settled by the decision of the same call, once, and no one is asked again", async () => {
+      const state = new HookState(join(temporaryFolder("assent-prompt-"), "state"));
+      const given = await ask(decides(APPROVED), {}, state);
+      assert.ok(settles(host, given), JSON.stringify(given));
+      assert.match(given.stdout, /approved by Ada.*act_1/);
+      assert.deepEqual(
+        given.calls.map(({ method, path }) => `${method} ${path}`),
+        ["GET /v1/actions/act_1"],
+      );
+      assert.ok(isSilent(await ask(decides(APPROVED), { before: null }, state)));
+    });
+    test("is settled by a rule only if the host's own rules still apply", async () => {
+      const given = await ask(decides({}));
+      assert.equal(settles(host, given), host !== "copilot", JSON.stringify(given));
+      assert.ok(settles(host, given) || isSilent(given));
+    });
+    const later: [string, Record<string, unknown> | Error][] = [
+      ["has ended", { status: "succeeded" }],
+      ["is of another session", { meta: { host, session: "other" } }],
+      ["is of another host", { meta: { host: "kiro" } }],
+      ["is of another agent", { agent_id: "other" }],
+      ["has another command", { params: { command: "rm -rf /" } }],
+      ["runs with other parameters", { proposed: { params: {} } }],
+      ["cannot be read because the service is down", new TypeError("connect ECONNREFUSED")],
+    ];
+    for (const [what, members] of later)
+      test(`is left to the user if the action ${what}`, async () => {
+        const given = await ask(decides(APPROVED, members));
+        assert.ok(isSilent(given), JSON.stringify(given));
+      });
+    test("is left to the user if the call was not decided, differs, or is of another session", async () => {
+      const session = host === "copilot" ? "p-1" : String(BEFORE[host]["session_id"]);
+      for (const shapes of [
+        { before: null },
+        { event: renamed(prompt, "ls -la src", "ls -la /etc") },
+        { event: renamed(prompt, session, "another-session") },
+        { event: renamed(prompt, "/work/app", "/work/other") },
+        { event: { ...prompt, [host === "copilot" ? "toolName" : "tool_name"]: "mcp__x__run" } },
+      ]) {
+        const given = await ask(decides(APPROVED), shapes);
+        assert.ok(isSilent(given), JSON.stringify([shapes, given]));
+        assert.deepEqual(given.calls, []);
+      }
+    });
+    test("is left to the user if the service answers garbage or hangs", async () => {
+      for (const reply of ["hang", { raw: "<html>" }, { body: {} }, { status: 500, body: {} }] as Reply[]) {
+        const decided = decides(APPROVED);
+        const given = await ask((call) => (call.method === "GET" ? reply : decided(call)));
+        assert.ok(isSilent(given), JSON.stringify([reply, given]));
+      }
+    });
+    test("is left to the user if its arguments are ambiguous", async () => {
+      const text = JSON.stringify(prompt).replace('"command":"ls -la src"', '"command":"rm","command":"ls -la src"');
+      assert.ok(isSilent(await ask(decides(APPROVED), { event: text })));
+    });
+  });
+
+test("a question of Codex about the network is left to the user", async () => {
+  const state = new HookState(join(temporaryFolder("assent-prompt-"), "state"));
+  await answer("codex", BEFORE.codex, decides(APPROVED), { state });
+  const event = { ...PROMPT.codex, tool_input: { command: "ls -la src", description: "network-access evil.example" } };
+  assert.equal((await answer("codex", event, decides(APPROVED), { state })).stdout, "");
+});
+
+test("the answer of the host's user, or of the host itself, is part of the recorded result", async () => {
+  const host = "claude-code";
+  const state = new HookState(join(temporaryFolder("assent-prompt-"), "state"));
+  const reply = decides({ rule: null });
+  await answer(host, BEFORE[host], reply, { state });
+  assert.equal((await answer(host, PROMPT[host], reply, { state })).stdout, "");
+  const accepted = await answer(host, AFTER[host], reply, { state });
+  assert.deepEqual(accepted.calls[0]?.body["meta"], { outcome: "success", host_prompt: "accepted" });
+  await answer(host, BEFORE[host], reply, { state });
+  const event = { ...BEFORE[host], hook_event_name: "PermissionDenied", reason: `[Exfiltration] ${"x".repeat(9000)}` };
+  const refused = await answer(host, event, reply, { state });
+  assert.deepEqual([refused.stdout, refused.code], ["", 0]);
+  const { success, error, meta } = refused.calls[0]?.body as Record<string, unknown>;
+  assert.deepEqual([success, meta], [false, { host_prompt: "refused" }]);
+  assert.match(String(error), /^not run: claude-code refused the call: \[Exfiltration\] x{300,480}$/);
+});
 
 test("if the agent has disconnected, the started action is reported as not run", async () => {
   const gone = new AbortController();

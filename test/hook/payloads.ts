@@ -76,6 +76,26 @@ export const AFTER: Readonly<Record<Host, Payload>> = {
   opencode: { ...opencode, hook_event_name: "PostToolUse", tool_response: { success: true } },
 };
 
+/** Events with which hosts announce that they are about to ask their user about the command. Other hosts have none. */
+export const PROMPT: Readonly<Partial<Record<Host, Payload>>> = {
+  "claude-code": withoutCallId({ ...claude, hook_event_name: "PermissionRequest", permission_suggestions: [] }),
+  codex: withoutCallId({
+    ...codex,
+    hook_event_name: "PermissionRequest",
+    tool_input: { command: COMMAND, description: "Needed to list the sources" },
+  }),
+  copilot: {
+    ...copilot,
+    hookName: "permissionRequest",
+    toolInput: { command: COMMAND, description: "List" },
+    permissionSuggestions: [],
+  },
+};
+
+function withoutCallId({ tool_use_id: _, ...payload }: Payload): Payload {
+  return payload;
+}
+
 /** Whether an answer stops the call, according to the members that the host reads. */
 export function stops(host: Host, { stdout, code }: { stdout: string; code: number | null }): boolean {
   if (host === "kiro") return code === 2;
@@ -104,8 +124,36 @@ export function stops(host: Host, { stdout, code }: { stdout: string; code: numb
   }
 }
 
+/** Whether an answer lets the call run without the host's own question, according to the members that the host reads. */
+export function allows(host: Host, { stdout, code }: { stdout: string; code: number | null }): boolean {
+  if (code !== 0 || stdout === "" || !["claude-code", "vscode", "copilot"].includes(host)) return false;
+  const answer = JSON.parse(stdout) as Record<string, unknown>;
+  const { hookEventName, ...decision } = (
+    host === "copilot" ? { ...answer, hookEventName: "PreToolUse" } : answer["hookSpecificOutput"]
+  ) as Record<string, unknown>;
+  const { permissionDecision, permissionDecisionReason, ...others } = decision;
+  const isPlain = Object.keys(others).length === 0 && hookEventName === "PreToolUse";
+  return isPlain && permissionDecision === "allow" && /act_1|[0-9a-f-]{36}/.test(String(permissionDecisionReason));
+}
+
+/** Whether an answer to an event in `PROMPT` lets the call run without the question. */
+export function settles(host: Host, { stdout, code }: { stdout: string; code: number | null }): boolean {
+  if (code !== 0 || stdout === "") return false;
+  const answer = JSON.parse(stdout) as Record<string, unknown>;
+  const text = String(host === "copilot" ? answer["message"] : answer["systemMessage"]);
+  const { hookEventName, decision, ...others } = (answer["hookSpecificOutput"] ?? {}) as Record<string, unknown>;
+  const isAllowed =
+    host === "copilot"
+      ? answer["behavior"] === "allow"
+      : hookEventName === "PermissionRequest" &&
+        Object.keys(others).length === 0 &&
+        JSON.stringify(decision) === '{"behavior":"allow"}';
+  return isAllowed && /act_1|[0-9a-f-]{36}/.test(text);
+}
+
 /** Whether an answer lets the call continue. */
 export function passes(host: Host, { stdout, code }: { stdout: string; code: number | null }): boolean {
+  if (allows(host, { stdout, code })) return true;
   if (host === "cursor") return code === 0 && stdout.trim() === '{"permission":"allow"}';
   if (host === "opencode") return code === 0 && stdout.trim() === '{"decision":"allow"}';
   return code === 0 && stdout === "";

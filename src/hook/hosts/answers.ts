@@ -19,8 +19,17 @@ interface Dialect {
    */
   deadline: number;
   deny(reason: string): HookAnswer;
-  /** Allows the call. For most hosts, no output means that the host continues with its own rules. */
-  allow(): HookAnswer;
+  /** Gives no opinion, so that the host continues with its own rules. */
+  pass(): HookAnswer;
+  /** Allows a call before it runs. Absent if the host has no such answer, or does not act on it. */
+  allow?(reason: string): HookAnswer;
+  /** Allows a call for which the host is about to ask its user. Absent if the host has no such event. */
+  allowPrompt?(reason: string): HookAnswer;
+  /**
+   * Whether `allowPrompt` overrides the rules of the host that deny a call. The hook then uses it only for calls that a
+   * person approved.
+   */
+  promptOverridesRules?: true;
 }
 
 const SILENCE: HookAnswer = { stdout: "", stderr: "", code: 0 };
@@ -29,43 +38,80 @@ const jsonAnswer = (value: unknown, code = 0, stderr = ""): HookAnswer => ({
   stderr,
   code,
 });
-const answerSilently = (): HookAnswer => SILENCE;
+const stayQuiet = (): HookAnswer => SILENCE;
 
 /** Format of Claude Code, Codex and VS Code. Codex rejects other members and an empty reason. */
-const preToolUse = (reason: string): HookAnswer =>
+const preToolUse =
+  (decision: "allow" | "deny") =>
+  (reason: string): HookAnswer =>
+    jsonAnswer({
+      hookSpecificOutput: {
+        hookEventName: "PreToolUse",
+        permissionDecision: decision,
+        permissionDecisionReason: reason,
+      },
+    });
+
+/** Format of Claude Code and Codex. Both display `systemMessage` to the user; the decision itself has no reason. */
+const permissionRequest = (reason: string): HookAnswer =>
   jsonAnswer({
-    hookSpecificOutput: {
-      hookEventName: "PreToolUse",
-      permissionDecision: "deny",
-      permissionDecisionReason: reason,
-    },
+    systemMessage: reason,
+    hookSpecificOutput: { hookEventName: "PermissionRequest", decision: { behavior: "allow" } },
   });
 
 export const HOST_DIALECTS: Readonly<Record<Host, Dialect>> = {
-  "claude-code": { deadline: 540, deny: preToolUse, allow: answerSilently },
-  codex: { deadline: 10, deny: preToolUse, allow: answerSilently },
+  "claude-code": {
+    deadline: 540,
+    deny: preToolUse("deny"),
+    pass: stayQuiet,
+    allow: preToolUse("allow"),
+    allowPrompt: permissionRequest,
+  },
+  // Before a call, Codex rejects "allow", considers the hook failed and runs the call.
+  codex: { deadline: 10, deny: preToolUse("deny"), pass: stayQuiet, allowPrompt: permissionRequest },
   // A longer wait would delay the following hooks, and the host runs the call when its own time limit expires.
   copilot: {
     deadline: 10,
     deny: (reason) => jsonAnswer({ permissionDecision: "deny", permissionDecisionReason: reason }),
-    allow: answerSilently,
+    pass: stayQuiet,
+    allow: (reason) => jsonAnswer({ permissionDecision: "allow", permissionDecisionReason: reason }),
+    allowPrompt: (message) => jsonAnswer({ behavior: "allow", message }),
+    promptOverridesRules: true,
   },
-  vscode: { deadline: 10, deny: preToolUse, allow: answerSilently },
+  vscode: { deadline: 10, deny: preToolUse("deny"), pass: stayQuiet, allow: preToolUse("allow") },
   cursor: {
     deadline: 100,
     deny: (reason) => jsonAnswer({ permission: "deny", user_message: reason, agent_message: reason }, 2, `${reason}\n`),
-    // With failClosed, Cursor treats an empty answer as a failure.
-    allow: () => jsonAnswer({ permission: "allow" }),
+    // With failClosed, Cursor treats an empty answer as a failure. It does not skip its own question after "allow".
+    pass: () => jsonAnswer({ permission: "allow" }),
   },
-  gemini: { deadline: 50, deny: (reason) => jsonAnswer({ decision: "deny", reason }), allow: answerSilently },
-  kiro: { deadline: 20, deny: (reason) => ({ stdout: "", stderr: `${reason}\n`, code: 2 }), allow: answerSilently },
-  // The plugin that `assent hook install` writes continues only after "allow".
+  gemini: { deadline: 50, deny: (reason) => jsonAnswer({ decision: "deny", reason }), pass: stayQuiet },
+  kiro: { deadline: 20, deny: (reason) => ({ stdout: "", stderr: `${reason}\n`, code: 2 }), pass: stayQuiet },
+  // The plugin that `assent hook install` writes continues only after "allow". OpenCode then applies its own rules.
   opencode: {
     deadline: 540,
     deny: (reason) => jsonAnswer({ decision: "deny", reason }, 2, `${reason}\n`),
-    allow: () => jsonAnswer({ decision: "allow" }),
+    pass: () => jsonAnswer({ decision: "allow" }),
   },
 };
+
+/** Whether the hook's output lets the host run a call, with or without the host's own rules. */
+export function letsCallRun(
+  host: Host,
+  { stdout, code }: Pick<HookAnswer, "stdout"> & { code: number | null },
+): boolean {
+  if (code !== 0) return false;
+  const { pass, allow } = HOST_DIALECTS[host];
+  if (stdout === pass().stdout) return true;
+  if (allow === undefined) return false;
+  try {
+    const { hookSpecificOutput: specific, permissionDecision } = JSON.parse(stdout) as Record<string, unknown>;
+    const decision = (specific as Record<string, unknown> | undefined)?.["permissionDecision"] ?? permissionDecision;
+    return decision === "allow";
+  } catch {
+    return false;
+  }
+}
 
 /** Detects the host of a payload. Some hosts read each other's settings, and then pass the `--host` of another host. */
 export function detectHost(payload: Readonly<Record<string, unknown>>, flag: Host): Host {
@@ -91,13 +137,18 @@ export function eventName(payload: Readonly<Record<string, unknown>>): string | 
   return firstNonEmptyString(payload, "hook_event_name", "hookEventName", "hookName", "event")?.toLowerCase();
 }
 
-/** What an event is about. `session`: a session starts; `ignored`: it neither precedes nor follows a tool call. */
-export type EventKind = "before" | "after" | "session" | "ignored";
+/**
+ * What an event is about. `prompt`: the host is about to ask its user about a call that passed the event `before`;
+ * `refused`: the host did not run such a call; `session`: a session starts; `ignored`: none of these.
+ */
+export type EventKind = "before" | "prompt" | "refused" | "after" | "session" | "ignored";
 
 /** The events of all hosts, in lowercase. */
 const EVENT_KINDS: ReadonlyMap<string, EventKind> = new Map(
   Object.entries({
     before: "pretooluse beforetool beforeshellexecution beforemcpexecution beforereadfile",
+    prompt: "permissionrequest",
+    refused: "permissiondenied",
     after: "posttooluse posttoolusefailure aftertool aftershellexecution aftermcpexecution",
     session: "sessionstart agentspawn",
     ignored: [
@@ -111,8 +162,9 @@ const EVENT_KINDS: ReadonlyMap<string, EventKind> = new Map(
 export function eventKind(payload: Readonly<Record<string, unknown>>): EventKind | undefined {
   const event = eventName(payload);
   if (event !== undefined) return EVENT_KINDS.get(event);
-  // Copilot sends no event name. Only a call that has already run has a result.
+  // Copilot sends no event name before and after a call. Only a call that has already run has a result.
   if (!Object.hasOwn(payload, "toolName")) return undefined;
+  if (Object.hasOwn(payload, "permissionSuggestions")) return "prompt";
   return Object.hasOwn(payload, "toolResult") ? "after" : "before";
 }
 

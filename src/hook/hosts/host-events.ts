@@ -13,7 +13,8 @@ import { eventKind, eventName, type EventKind, type Host } from "./answers.ts";
 export function readEvent(host: Host, payload: JsonObject, environment: HookEnvironment): HookEvent {
   const kind = knownEventKind(host, payload);
   const tool = toolName(host, payload);
-  if (kind === "before" && tool === undefined) throw new PayloadError("the call has no tool name");
+  const isPending = kind === "before" || kind === "prompt";
+  if (isPending && tool === undefined) throw new PayloadError("the call has no tool name");
   const roots = payload["workspace_roots"];
   const root = Array.isArray(roots) && typeof roots[0] === "string" ? roots[0] : null;
   // Codex reports the folder of the call, which its model chooses. Codex starts its hooks in the session's folder.
@@ -24,10 +25,12 @@ export function readEvent(host: Host, payload: JsonObject, environment: HookEnvi
     session: firstNonEmptyString(payload, "session_id", "sessionId", "conversation_id") ?? null,
     callId: firstNonEmptyString(payload, "tool_use_id", "toolUseId", "toolCallId", "tool_call_id", "callID") ?? null,
     tool: tool ?? "",
-    input: kind === "before" ? toolInput(payload) : {},
+    input: isPending ? toolInput(payload) : {},
     cwd: firstNonEmptyString(payload, "cwd") ?? root ?? environment.cwd,
     workspace,
     success: wasSuccessful(payload),
+    isPlanning: payload["permission_mode"] === "plan",
+    ...(kind === "refused" ? { refusal: firstNonEmptyString(payload, "reason") ?? "it gave no reason" } : {}),
     outcomeReported: ["tool_response", "toolResult", "tool_output"].some((name) => isObject(payload[name])),
   };
 }

@@ -2,16 +2,19 @@
 import { randomUUID } from "node:crypto";
 import { statSync } from "node:fs";
 import { configFiles, loadConfig, MANAGED_CONFIG_FILE, type HookConfig } from "../hook-config.ts";
-import { HOST_DIALECTS, type Host } from "../hosts/answers.ts";
+import { letsCallRun, type Host } from "../hosts/answers.ts";
 import type { JsonObject } from "../payload.ts";
 import { runProgram } from "../../programs/run-program.ts";
 import { TEST_SESSION, HookState, stateFolder } from "../hook-state.ts";
 import { evaluateTypicalCalls, checkConfig, createCheckClient } from "./check-service.ts";
 import { readSettings } from "./settings-files.ts";
+import { CLAUDE_SINCE, isAtLeast, readClaudeVersion } from "./claude-version.ts";
 import { searchPath } from "./hook-program.ts";
 import { readMember, findDisabledReason } from "./disabled-hooks.ts";
 import {
+  hasPromptHook,
   installedCommands,
+  PROMPT_EVENTS,
   SCOPES,
   settingsFile,
   findUnreadableReason,
@@ -75,7 +78,13 @@ export async function diagnoseHook(
   for (const path of files) {
     const unread = findUnreadableReason(host, readSettings(path) ?? "");
     if (unread !== null) wrong(`${path} has the hook, but ${unread}`);
+    if (unread === null && !hasPromptHook(readSettings(path) ?? "", host, command))
+      findings.push({
+        kind: "info",
+        text: `${path} has no hook for ${PROMPT_EVENTS[host]}: ${host} may ask again about a call that was approved; "assent hook install --host ${host}" adds it, for versions that know the event`,
+      });
   }
+  await checkClaudeVersion(host, env, wrong);
   const disabled = findDisabledReason(host, folders, readTextOrNull, command);
   if (disabled !== null) wrong(disabled);
   if (files.length > 1)
@@ -98,6 +107,14 @@ export async function diagnoseHook(
   findings.push({ kind: "info", text: `${host} ${BEHAVIOR_WITHOUT_ANSWER[host]}` });
   findings.push({ kind: "info", text: describeManagedSettings(host, folders) });
   return findings;
+}
+
+async function checkClaudeVersion(host: Host, env: Variables, wrong: (text: string) => void): Promise<void> {
+  const version = host === "claude-code" ? await readClaudeVersion(env) : null;
+  if (version !== null && !isAtLeast(version, CLAUDE_SINCE.boundedAllow))
+    wrong(
+      `Claude Code ${version.join(".")} lets an allow of a hook override some of its own restrictions (before 2.1.77 deny rules, before 2.1.222 the tools of background agents); update it`,
+    );
 }
 
 /** Returns the text of a file; null if it is missing or unreadable. */
@@ -199,9 +216,8 @@ export async function testInstalledHook(
       .result(action, outcome)
       .catch(() => {});
   }
-  const allow = HOST_DIALECTS[host].allow();
   return {
-    isAllowed: out === allow.stdout && code === allow.code,
+    isAllowed: letsCallRun(host, { stdout: out, code }),
     isStarted: action !== null,
     text: (out + err).trim().slice(0, 300) || `it printed nothing and exited with code ${code}`,
   };

@@ -63,7 +63,16 @@ export interface HookInstallation {
   command: string;
   /** Whether this version of Claude Code supports `onFailure` (2.1.295 and later). */
   onFailure?: boolean;
+  /** Whether this version of Claude Code knows the events PermissionRequest and PermissionDenied (2.1.89 and later). */
+  promptEvents?: boolean;
 }
+
+/** The event with which a host announces that it is about to ask its user about a call. */
+export const PROMPT_EVENTS: Partial<Record<Host, string>> = {
+  "claude-code": "PermissionRequest",
+  codex: "PermissionRequest",
+  copilot: "permissionRequest",
+};
 
 /**
  * Syntax that each host accepts in addition to JSON. If a file has other syntax, the host ignores the file, including
@@ -124,7 +133,7 @@ interface Entry {
   entry: JsonObject;
 }
 
-function hookEntries({ host, command, onFailure }: HookInstallation): Entry[] {
+function hookEntries({ host, command, onFailure, promptEvents }: HookInstallation): Entry[] {
   const line = commandLine(command, host);
   const seconds = hookTimeout(host);
   const hookEntry = (event: string, entry: JsonObject): Entry => ({ path: ["hooks", event], entry });
@@ -134,23 +143,31 @@ function hookEntries({ host, command, onFailure }: HookInstallation): Entry[] {
     case "gemini": {
       // Gemini's timeouts are in milliseconds.
       const unit = host === "gemini" ? 1000 : 1;
-      const [before, ...others] =
-        host === "gemini"
-          ? ["BeforeTool", "AfterTool", "SessionStart"]
-          : ["PreToolUse", "PostToolUse", ...(host === "claude-code" ? ["PostToolUseFailure"] : []), "SessionStart"];
+      const [before, ...others] = {
+        gemini: ["BeforeTool", "AfterTool", "SessionStart"],
+        // Codex ignores events that it does not know.
+        codex: ["PreToolUse", "PermissionRequest", "PostToolUse", "SessionStart"],
+        "claude-code": [
+          "PreToolUse",
+          ...(promptEvents === true ? ["PermissionRequest", "PermissionDenied"] : []),
+          "PostToolUse",
+          "PostToolUseFailure",
+          "SessionStart",
+        ],
+      }[host];
       const eventHook = (event: string, limit: number, more: JsonObject = {}): Entry =>
         hookEntry(event, {
           ...(event === "SessionStart" ? {} : { matcher: host === "gemini" ? ".*" : "*" }),
           hooks: [{ type: "command", command: line, timeout: limit * unit, ...more }],
         });
-      // The hooks after a call and at the start of a session only report, so they do not need a long timeout.
+      // The other hooks report, or look up a decision, so they do not need a long timeout.
       return [
         eventHook(before as string, seconds, onFailure === true ? { onFailure: "block" } : {}),
         ...others.map((event) => eventHook(event, 20)),
       ];
     }
     case "copilot":
-      return ["preToolUse", "postToolUse"].map((event) =>
+      return ["preToolUse", "permissionRequest", "postToolUse"].map((event) =>
         hookEntry(event, { type: "command", bash: line, timeoutSec: 30 }),
       );
     case "vscode":
@@ -266,6 +283,12 @@ function removalPath(settings: JsonObject, path: readonly (string | number)[]): 
     at = at.slice(0, -1);
   }
   return at;
+}
+
+/** Whether the hook is registered for the event with which the host asks its user. @throws SettingsError */
+export function hasPromptHook(text: string, host: Host, command?: string): boolean {
+  const event = PROMPT_EVENTS[host];
+  return event === undefined || hookCommands(parseSettings(text), host, command).some(({ path }) => path[1] === event);
 }
 
 /** Returns the command lines that a host runs for the hook. */
