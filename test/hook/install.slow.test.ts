@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import {
+  chmodSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -27,6 +28,7 @@ import {
   removeHook,
 } from "../../src/hook/install/host-settings.ts";
 import { assent, folderWith, writeFiles } from "../support/cli.ts";
+import { allows } from "./payloads.ts";
 import { HOOK, runHook, startHookService, type HookService } from "../support/hook.ts";
 
 const PLACE = { home: "/home/ada", project: "/work/app" };
@@ -152,6 +154,37 @@ for (const host of HOSTS)
     });
   });
 
+test("the events of the host's own question are registered if this version knows them, and doctor reports their absence", async (t) => {
+  const folder = folderWith(t, {});
+  const run = (version: string, action: string, host = "claude-code") => {
+    writeFiles(folder, { "bin/claude": `#!/bin/sh\necho "${version} (Claude Code)"\n` });
+    chmodSync(join(folder, "bin/claude"), 0o755);
+    return assent(["hook", action, "--host", host, "--command", "assent-hook"], {
+      cwd: folder,
+      env: { ...ready.env, HOME: folder, PATH: `${join(folder, "bin")}:${process.env["PATH"]}` },
+    });
+  };
+  const events = (file: string): string[] =>
+    Object.keys((JSON.parse(readFileSync(join(folder, file), "utf8")) as { hooks: object }).hooks).filter((name) =>
+      /^permission/i.test(name),
+    );
+  for (const [version, expected, doctored] of [
+    ["2.1.88", [], /info .*has no hook for PermissionRequest[^]*wrong Claude Code 2\.1\.88 lets an allow/],
+    ["2.1.89", ["PermissionRequest", "PermissionDenied"], /wrong Claude Code 2\.1\.89 lets an allow/],
+    ["2.1.330", ["PermissionRequest", "PermissionDenied"], /^(?![^]*(no hook for Permission|lets an allow))/],
+  ] as const) {
+    assert.equal((await run(version, "install")).code, 0);
+    assert.deepEqual(events(".claude/settings.json"), expected);
+    assert.match((await run(version, "doctor")).out, doctored);
+  }
+  for (const [host, file, event] of [
+    ["codex", ".codex/hooks.json", "PermissionRequest"],
+    ["copilot", ".github/hooks/assent.json", "permissionRequest"],
+  ] as const) {
+    assert.equal((await run("2.1.330", "install", host)).code, 0);
+    assert.deepEqual(events(file), [event]);
+  }
+});
 test("onFailure is set if this Claude Code supports it, and only where it stops a call", () => {
   const settings = JSON.parse(addHook(null, { host: "claude-code", command: COMMAND, onFailure: true })) as {
     hooks: Record<string, { hooks: Record<string, unknown>[] }[]>;
@@ -382,7 +415,7 @@ test("without a name the hook acts as the agent of its key, and doctor reports t
   const env = { ...hooks.env, ASSENT_AGENT: "", HOME: folder };
   const event = { session_id: "s", cwd: folder, tool_name: "Bash", tool_input: { command: "ls" }, tool_use_id: "t" };
   const allowed = await runHook("claude-code", JSON.stringify({ ...event, hook_event_name: "PreToolUse" }), env);
-  assert.deepEqual([allowed.code, allowed.out], [0, ""]);
+  assert.ok(allows("claude-code", { stdout: allowed.out, code: allowed.code }), allowed.out);
   const { body } = await hooks.service.call("GET", "/v1/actions", { key: hooks.service.admin });
   assert.deepEqual(
     (body.actions as { agent_id: string; status: string }[]).map((one) => [one.agent_id, one.status]),
