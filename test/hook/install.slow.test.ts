@@ -169,7 +169,7 @@ test("the events of the host's own question are registered if this version knows
       /^permission/i.test(name),
     );
   for (const [version, expected, doctored] of [
-    ["2.1.88", [], /info .*has no hook for PermissionRequest[^]*wrong Claude Code 2\.1\.88 lets an allow/],
+    ["2.1.88", [], /note .*has no hook for PermissionRequest[^]*wrong Claude Code 2\.1\.88 lets an allow/],
     ["2.1.89", ["PermissionRequest", "PermissionDenied"], /wrong Claude Code 2\.1\.89 lets an allow/],
     ["2.1.330", ["PermissionRequest", "PermissionDenied"], /^(?![^]*(no hook for Permission|lets an allow))/],
   ] as const) {
