@@ -192,7 +192,8 @@ async function settlePrompt(
     ownFiles: (folder) => state.ownFiles(folder),
   });
   // This question is about an address, which the decision about the command did not name.
-  if (String(remarks["description"] ?? "").startsWith(NETWORK_PROMPT)) return null;
+  const { description } = remarks;
+  if (typeof description === "string" && description.startsWith(NETWORK_PROMPT)) return null;
   const id = await state.takeDecision(event.host, event.session, requestMembers(request));
   if (id === null) return null;
   const action = await assent.action(id, { signal });

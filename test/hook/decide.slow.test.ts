@@ -481,7 +481,7 @@ test("the answer of the host's user, or of the host itself, is part of the recor
   const event = { ...BEFORE[host], hook_event_name: "PermissionDenied", reason: `[Exfiltration] ${"x".repeat(9000)}` };
   const refused = await answer(host, event, reply, { state });
   assert.deepEqual([refused.stdout, refused.code], ["", 0]);
-  const { success, error, meta } = refused.calls[0]?.body as Record<string, unknown>;
+  const { success, error, meta } = (refused.calls[0] as Call).body;
   assert.deepEqual([success, meta], [false, { host_prompt: "refused" }]);
   assert.match(String(error), /^not run: claude-code refused the call: \[Exfiltration\] x{300,480}$/);
 });

@@ -92,8 +92,8 @@ export const PROMPT: Readonly<Partial<Record<Host, Payload>>> = {
   },
 };
 
-function withoutCallId({ tool_use_id: _, ...payload }: Payload): Payload {
-  return payload;
+function withoutCallId(payload: Payload): Payload {
+  return Object.fromEntries(Object.entries(payload).filter(([name]) => name !== "tool_use_id"));
 }
 
 /** Whether an answer stops the call, according to the members that the host reads. */
