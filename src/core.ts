@@ -177,7 +177,7 @@ export {
   shiftPermitTimes,
 } from "./domain/permit.ts";
 export { findHistoryMemberships, findHistoryReads, toHistoryFact } from "./domain/policy/decide/history-facts.ts";
-export { type FactResult, type FactCall, findFactReads, toSourceFact } from "./domain/policy/decide/fact-reads.ts";
+export { type FactResult, type FactCall, findFactReads, toSourceFacts } from "./domain/policy/decide/fact-reads.ts";
 export { findUnknownFactSources } from "./domain/policy/check/fact-faults.ts";
 export { givenRequesterFacts } from "./domain/policy/test/given-facts.ts";
 export { PreparationRequired } from "./contract/ledger.ts";

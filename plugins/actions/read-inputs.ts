@@ -7,7 +7,7 @@ import {
   type Facts,
   findFactReads,
   PreparationRequired,
-  toSourceFact,
+  toSourceFacts,
 } from "../../src/core.ts";
 import type { Credential, RequestContext } from "../../src/plugin.ts";
 import type { StorageReader } from "../../src/storage/index.ts";
@@ -31,16 +31,16 @@ export async function readEvaluationInputs(
   lookUp: (calls: readonly FactCall[]) => FactResult[] | Promise<FactResult[]> = (calls) => takeRecent(host, calls),
 ): Promise<{ evaluation: Evaluation; facts: Facts }> {
   const { compiled, request, now } = evaluation;
-  const reads = findFactReads(evaluation);
-  const answers = reads.length === 0 ? [] : await lookUp(reads.flatMap(({ call }) => call ?? []));
+  let read = evaluation;
+  for (;;) {
+    const reads = findFactReads(read);
+    if (reads.length === 0) break;
+    const answers = await lookUp(reads.flatMap(({ call }) => call ?? []));
+    read = read.withSources([...read.sources, ...toSourceFacts(reads, answers, now)]);
+  }
   const history = await readHistories(reader, evaluation, actionId);
-  if (reads.length === 0 && history.length === 0) return { evaluation, facts };
-  // `answers` has one result for each call, in order. A read whose input could not be evaluated has no call, so it has
-  // no result.
-  const remaining = [...answers];
-  const sources = reads.map((read) =>
-    toSourceFact(read, read.call === null ? null : (remaining.shift() ?? null), evaluation.now),
-  );
+  if (read === evaluation && history.length === 0) return { evaluation, facts };
+  const sources = [...read.sources];
   const extendedFacts = { ...facts, ...(history.length > 0 && { history }), ...(sources.length > 0 && { sources }) };
   return { evaluation: new Evaluation(compiled, request, extendedFacts, now), facts: extendedFacts };
 }
@@ -58,8 +58,21 @@ function takeRecent({ factSources }: Sources, calls: readonly FactCall[]): FactR
  * finds them in the cache.
  */
 export async function prefetchFacts({ factSources }: Sources, evaluations: readonly Evaluation[]): Promise<void> {
-  const calls = evaluations.flatMap((evaluation) => findFactReads(evaluation).flatMap(({ call }) => call ?? []));
-  if (calls.some((call) => factSources.recent(call) === null)) await factSources.read(calls);
+  let remaining = evaluations;
+  for (;;) {
+    const reads = remaining.map((evaluation) => ({ evaluation, reads: findFactReads(evaluation) }));
+    const calls = reads.flatMap(({ reads }) => reads.flatMap(({ call }) => call ?? []));
+    if (calls.length === 0) return;
+    const answers = calls.map((call) => factSources.recent(call)) as FactResult[];
+    const results = answers.includes(null as never) ? await factSources.read(calls) : answers;
+    const known = new Map(calls.map((call, i) => [call, results[i] as FactResult]));
+    remaining = reads
+      .filter(({ reads }) => reads.length > 0)
+      .map(({ evaluation, reads }) => {
+        const answers = reads.flatMap(({ call }) => (call === null ? [] : (known.get(call) as FactResult)));
+        return evaluation.withSources([...evaluation.sources, ...toSourceFacts(reads, answers, evaluation.now)]);
+      });
+  }
 }
 
 /**

@@ -22,9 +22,10 @@ const Options = Type.Object(
       maxLength: 2000,
       description: "Address, with inputs in the path or the query, such as https://crm.example.com/accounts/{id}.",
     }),
-    not_found: Type.Union([Type.Literal("error"), Type.Literal("null")], {
+    not_found: Type.Union([Type.Literal("error"), Type.Literal("null"), Type.Null()], {
       default: "error",
-      description: "Whether the status 404 means no answer or the value null.",
+      description:
+        "`error`: the status 404 means that there is no record, and conditions that read the fact fail. null: it means the value null, if the schema of the fact accepts null.",
     }),
     ...FACT_SOURCE_OPTIONS,
   },
@@ -64,7 +65,10 @@ export function createHttpSource(name: string, options: Options, resolve?: Resol
         signal,
         resolve,
       );
-      if (status === 404 && options.not_found === "null") return null;
+      if (status === 404) {
+        if (options.not_found !== "error") return null;
+        throw Object.assign(new Error(`${target.url.host} has no record for the inputs`), { code: "NOT_FOUND" });
+      }
       if (status !== 200) throw new Error(`${target.url.host} responded with status ${status}; expected 200`);
       if (body === null) throw new Error(`the response of ${target.url.host} is larger than 64 KiB or incomplete`);
       return parseAnswer(body);

@@ -67,7 +67,7 @@ const SourceFact = Type.Object(
     value: Type.Unknown({ description: "Null if there is a fault." }),
     fault: Type.Union([Type.String(), Type.Null()], {
       description:
-        "Why the value was unknown: `no_source`, `no_input`, `no_answer`, `too_large` or `wrong_type`. Null if there is no fault.",
+        "Why the value was unknown: `no_source`, `no_input`, `no_answer`, `not_found`, `too_large` or `wrong_type`. Null if there is no fault.",
     }),
   },
   { additionalProperties: false },

@@ -172,6 +172,9 @@ export function createFactReader(options: {
       options.log.warn("the result of a fact source is too large", { source: source.name, characters: text.length });
       return cacheResult(state, key, fault("too_large"));
     } catch (error) {
+      // An answer of the source, and not a failure: it has no record for the inputs.
+      if ((error as { code?: unknown } | null)?.code === "NOT_FOUND")
+        return cacheResult(state, key, fault("not_found"));
       counts.failures += 1;
       options.log.warn("a read of a fact source failed", { source: source.name, error: messageOf(error) });
       return cacheResult(state, key, fault("no_answer"));

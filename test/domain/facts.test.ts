@@ -7,12 +7,13 @@ import { typeOfJsonSchema } from "../../src/domain/policy/check/static-types.ts"
 import { buildPolicySet, compilePolicySet } from "../../src/domain/policy/compile/compile.ts";
 import { decide, decideForEntry } from "../../src/domain/policy/decide/decide.ts";
 import { Evaluation } from "../../src/domain/policy/decide/evaluation.ts";
-import { findFactReads } from "../../src/domain/policy/decide/fact-reads.ts";
+import { findFactReads, toSourceFacts, type FactResult } from "../../src/domain/policy/decide/fact-reads.ts";
 import { hasUnrecordedInputs } from "../../src/domain/policy/decide/unrecorded-inputs.ts";
 import { parsePolicies, parsePolicyTests } from "../../src/domain/policy/parse/parse.ts";
 import type { Facts, PolicyDocument } from "../../src/domain/policy/policy-types.ts";
 import { runPolicyTest } from "../../src/domain/policy/test/run-tests.ts";
 
+const PRINCIPAL = { key_id: "k", name: "n", agent_id: null, owner: null };
 const HEAD = `policy: accounts
 facts:
   account:
@@ -91,12 +92,13 @@ describe("the check of conditions that read facts and attributes", () => {
     assert.match(faultsOf(undeclared).join(), /there is no facts\.account here/);
   });
 
-  test("keeps facts out of limits and of the inputs of facts", () => {
+  test("keeps facts out of limits, and what changes out of the inputs of facts", () => {
     const limits = "limits:\n  - { name: l, per: facts.region, count: 1, window: 1h }\n";
     assert.match(faultsOf(policy("true == true", limits)).join(), /limits\.0\.per: .*facts\.region/);
+    const past = "history: { per: agent, window: 1h, max: 5 }\nrules: [{ name: r, effect: deny }]";
     assert.match(
-      faultsOf(HEAD.replace("params.account", "facts.region") + "rules: [{ name: r, effect: deny }]").join(),
-      /facts\.account\.with\.id: .*facts\.region/,
+      faultsOf(HEAD.replace("params.account", "history.size()") + past).join(),
+      /facts\.account\.with\.id: there is no history here/,
     );
     assert.match(
       faultsOf(HEAD.replace("params.account", '"[params.account]"') + "rules: [{ name: r, effect: deny }]").join(),
@@ -124,6 +126,25 @@ describe("the check of conditions that read facts and attributes", () => {
     }
     const derived = "let: { far: { cel: facts.region != 'eu' } }\n";
     assert.deepEqual(faultsOf(policy("far", derived)), []);
+  });
+
+  test("lets the input of a fact read another fact, but not itself", () => {
+    const rules = "rules: [{ name: r, effect: deny }]\n";
+    const reading = (more: string): string => HEAD.replace("params.account", "facts.region + 'x'") + more + rules;
+    assert.deepEqual(faultsOf(reading("")), []);
+    const circular = (geo: string, more = ""): string =>
+      reading(more).replace("source: geo,", `source: geo, with: { near: ${geo} },`);
+    for (const [text, circle] of [
+      [circular("facts.account.status"), "facts\\.account: reads itself \\(account → region → account\\)"],
+      [circular("facts.region"), "facts\\.region: reads itself \\(region → region\\)"],
+      [circular("status", "let: { status: { cel: facts.account.status } }\n"), "account → region → account"],
+    ] as const)
+      assert.match(faultsOf(text).join(), new RegExp(circle), text);
+    assert.match(faultsOf(circular("facts.acount.status")).join(), /did you mean "facts\.account"/);
+    assert.match(
+      faultsOf(HEAD.replace("params.account", "facts.region * 2") + rules).join(),
+      /does not accept a string/,
+    );
   });
 
   test("lists facts and declared attributes for completion", () => {
@@ -164,8 +185,77 @@ test("a value has exactly its declared type, without other members", () => {
     assert.equal(selectDeclaredMembers(other as never, type), null, JSON.stringify(other));
 });
 
+describe("facts whose inputs read other facts", () => {
+  const set = compiled(
+    parsed(`policy: orders
+facts:
+  customer:
+    source: customers
+    with: { id: owner }
+    schema: { type: object, properties: { tier: { type: string } } }
+  order: { source: orders, with: { id: params.order }, schema: { type: object, properties: { customer: { type: integer } } } }
+  unused: { source: geo, schema: { type: string } }
+let: { owner: { cel: facts.order.customer } }
+rules:
+  - { name: gold, tool: bank, when: 'facts.customer.tier == "gold"', effect: allow }
+`),
+  );
+  const request = { agent_id: "a", tool: "bank", operation: "x", params: { order: "o-1" }, context: {} };
+  const start = new Evaluation(set, request, { principal: PRINCIPAL }, 0);
+  const known = (value: FactResult["value"], fault: FactResult["fault"] = null): FactResult => ({
+    value,
+    fault,
+    at: 0,
+  });
+  const calls = (evaluation: Evaluation) => findFactReads(evaluation).map(({ call }) => call?.inputs);
+  const answer = (evaluation: Evaluation, ...results: FactResult[]): Evaluation =>
+    evaluation.withSources([...evaluation.sources, ...toSourceFacts(findFactReads(evaluation), results, 0)]);
+  const decided = (evaluation: Evaluation) =>
+    decide(set, request, { principal: PRINCIPAL, sources: evaluation.sources }, 0);
+
+  test("are read after them", () => {
+    assert.deepEqual(calls(start), [{ id: "o-1" }]);
+    const second = answer(start, known({ customer: 7 }));
+    assert.deepEqual(calls(second), [{ id: 7 }]);
+    const all = answer(second, known({ tier: "gold" }));
+    assert.deepEqual(calls(all), []);
+    assert.deepEqual([all.sources.map(({ name }) => name), decided(all).effect], [["order", "customer"], "allow"]);
+    assert.equal(hasUnrecordedInputs(start, { principal: PRINCIPAL, sources: second.sources }), true);
+    assert.equal(hasUnrecordedInputs(start, { principal: PRINCIPAL, sources: all.sources }), false);
+  });
+
+  test("have the fault of the fact that they read, and are not read", () => {
+    for (const [given, fault, reason] of [
+      [known(null, "no_answer"), "no_answer", /the source of a fact did not answer/],
+      [known(null, "not_found"), "not_found", /has no record for its inputs/],
+      [known(null), "not_found", /has no record for its inputs/],
+      [known([]), "wrong_type", /does not match its schema/],
+      [known({}), "no_input", /an input of a fact could not be evaluated/],
+    ] as const) {
+      const second = answer(start, given);
+      assert.deepEqual(calls(second), [undefined]);
+      const all = answer(second);
+      assert.equal(all.sources[1]?.fault, fault);
+      assert.match(decided(all).reason, reason);
+      assert.equal(decided(all).effect, "deny");
+    }
+  });
+
+  test("change their digest with the declaration of the fact that they read", () => {
+    const bases = (type: string) => {
+      const text = HEAD.replace("params.account", "string(facts.region)").replace(
+        "schema: { type: string } }\natt",
+        `schema: { type: ${type} } }\natt`,
+      );
+      return compiled(parsed(`${text}rules: [{ name: r, effect: deny }]\n`)).policies[0]?.facts.map(
+        ({ basis }) => basis,
+      );
+    };
+    assert.notEqual(bases("string")?.[0], bases("[string, integer]")?.[0]);
+  });
+});
+
 const REQUEST = { agent_id: "a", tool: "bank", operation: "x", params: { account: "acc-1", amount: 5 }, context: {} };
-const PRINCIPAL = { key_id: "k", name: "n", agent_id: null, owner: null };
 
 describe("a decision with facts", () => {
   const document = parsed(`${HEAD}rules:

@@ -256,9 +256,9 @@ export interface Attributes {
  * The reason why the value of a fact is unknown. Conditions that read the fact fail.
  *
  * `no_source`: the service has no such source, or the source has different inputs. `no_input`: an input could not be
- * evaluated.
+ * evaluated. `not_found`: the source has no record for the inputs, and the schema of the fact does not accept null.
  */
-export type FactFault = "no_source" | "no_input" | "no_answer" | "too_large" | "wrong_type";
+export type FactFault = "no_source" | "no_input" | "no_answer" | "not_found" | "too_large" | "wrong_type";
 
 /** A value that a fact source returned for the action. */
 export interface SourceFact {

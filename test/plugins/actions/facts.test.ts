@@ -18,6 +18,18 @@ rules:
   - { name: within its limit, tool: bank, when: params.amount <= facts.account.limit, effect: allow }
   - { name: ask, tool: bank, effect: require_approval }
 ---
+policy: orders
+facts:
+  order: { source: orders, with: { id: params.order }, schema: { type: [object, "null"], properties: { account: { type: string } } } }
+  account:
+    source: crm
+    with: { id: facts.order.account }
+    schema: { type: object, properties: { limit: { type: number } } }
+rules:
+  - { name: no such order, tool: refund, when: facts.order == null, effect: deny, reason: there is no such order }
+  - { name: small, tool: refund, when: params.amount <= double(facts.account.limit) * 1.25, effect: allow }
+  - { name: ask, tool: refund, effect: require_approval }
+---
 policy: turns
 facts:
   open: { source: single, with: { id: params.id }, schema: { type: boolean } }
@@ -67,7 +79,12 @@ describe("facts and attributes", () => {
     read: ({ id }) =>
       id === "free" ? Promise.resolve(true) : new Promise((resolve) => hanging.push(() => resolve(true))),
   };
-  const plugin = definePlugin({ name: "crm", setup: () => ({ factSources: [crm, single, shared] }) });
+  const orders: FactSource = {
+    name: "orders",
+    inputs: ["id"],
+    read: ({ id }) => Promise.resolve(id === "none" ? null : { account: `of-${id}`, secret: "hidden-value" }),
+  };
+  const plugin = definePlugin({ name: "crm", setup: () => ({ factSources: [crm, single, shared, orders] }) });
 
   before(async () => {
     asked = [];
@@ -133,7 +150,8 @@ describe("facts and attributes", () => {
     const cases: [answer: () => unknown, reason: RegExp][] = [
       [() => Promise.reject(new Error("down")), /did not answer/],
       [() => ({ status: 5, limit: 1 }), /does not match its schema/],
-      [() => null, /does not match its schema/],
+      [() => null, /has no record for its inputs, and null does not match its schema/],
+      [() => Promise.reject(Object.assign(new Error("none"), { code: "NOT_FOUND" })), /has no record for its inputs/],
       [() => undefined, /did not answer/],
       [() => ({ status: "x".repeat(20_000), limit: 1 }), /too large/],
     ];
@@ -148,6 +166,46 @@ describe("facts and attributes", () => {
     assert.equal(asked.length, before, "nothing was asked");
     const metrics = await service.call("GET", "/metrics", { key: service.admin });
     assert.match(JSON.stringify(metrics.body), /assent_fact_source_failures\{source=\\"crm\\"\} 2/);
+    answer = () => ({ status: "open", limit: 100 });
+  });
+
+  test("the input of a fact reads another fact, and an absent record is a value if the schema accepts null", async () => {
+    const refund = async (order: unknown, amount: number) =>
+      (
+        await service.call("POST", "/v1/actions", {
+          body: { agent_id: "a", tool: "refund", operation: "refund", params: { order, amount } },
+        })
+      ).body;
+    assert.equal((await refund("o-1", 125)).decision, "allow");
+    assert.equal(asked.at(-1), "of-o-1");
+    const asking = await refund("o-1", 126);
+    assert.equal(asking.decision, "require_approval");
+    assert.equal((await refund("none", 1)).reason, "there is no such order");
+    assert.match((await refund({}, 1)).reason, /an input of a fact could not be evaluated/);
+    const { body: replayed } = await service.call("POST", "/v1/replay", {
+      key: service.admin,
+      body: { action_id: asking.id },
+    });
+    assert.deepEqual(
+      [replayed.equal, replayed.sources.map((fact: { name: string; value: unknown }) => [fact.name, fact.value])],
+      [
+        true,
+        [
+          ["order", { account: "of-o-1" }],
+          ["account", { limit: 100 }],
+        ],
+      ],
+    );
+    // A vote waits for the source of the second fact, too.
+    pass();
+    answer = () => Promise.reject(new Error("down"));
+    const { body: seen } = await service.call("GET", `/v1/actions/${asking.id}`, { key: service.admin });
+    const vote = await service.call("POST", `/v1/actions/${asking.id}/approval`, {
+      key: service.admin,
+      body: { approve: true, token: seen.approval_token },
+    });
+    assert.equal(vote.body.code, "FACTS_UNAVAILABLE");
+    pass();
     answer = () => ({ status: "open", limit: 100 });
   });
 

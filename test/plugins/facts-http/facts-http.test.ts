@@ -92,6 +92,8 @@ describe("a source over HTTP", () => {
       await assert.rejects(read(), (error: Error) => !/secret|a b|a%20b/.test(error.message));
     }
     receiver.answer = (_, response) => void response.writeHead(404).end();
+    await assert.rejects(read(), { code: "NOT_FOUND" });
+    assert.equal(await read({ not_found: null }), null);
     assert.equal(await read({ not_found: "null" }), null);
   });
 

@@ -2258,7 +2258,7 @@ export interface Replay {
     at: string;
     /** Null if there is a fault. */
     value: unknown;
-    /** Why the value was unknown: `no_source`, `no_input`, `no_answer`, `too_large` or `wrong_type`. Null if there is no fault. */
+    /** Why the value was unknown: `no_source`, `no_input`, `no_answer`, `not_found`, `too_large` or `wrong_type`. Null if there is no fault. */
     fault: string | null;
   })[] | null;
   /** Attributes of the agent and its principal; null if no policy read one, and for keys that cannot see all actions. */
@@ -2321,7 +2321,7 @@ export interface Replay {
       at: string;
       /** Null if there is a fault. */
       value: unknown;
-      /** Why the value was unknown: `no_source`, `no_input`, `no_answer`, `too_large` or `wrong_type`. Null if there is no fault. */
+      /** Why the value was unknown: `no_source`, `no_input`, `no_answer`, `not_found`, `too_large` or `wrong_type`. Null if there is no fault. */
       fault: string | null;
     })[] | null;
     /** Attributes of the agent and its principal; null if no policy read one, and for keys that cannot see all actions. */

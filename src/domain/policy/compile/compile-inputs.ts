@@ -4,7 +4,13 @@ import { sha256Hex, utf8 } from "../../hash.ts";
 import type { JsonObject, JsonValue } from "../../json.ts";
 import { typeOfJsonSchema } from "../check/static-types.ts";
 import { compileExpression, findNamesRead, type Expression, type NamedValues } from "../condition/condition.ts";
-import { compileNamedValues, namedValuesForFactInputs, type NamedValueFault } from "../condition/named-values.ts";
+import {
+  compileNamedValues,
+  findCycle,
+  namedValuesForFactInputs,
+  type NamedValueFault,
+} from "../condition/named-values.ts";
+import { isFactVariable, nameOfFact } from "../condition/source-facts.ts";
 import { BASIS_DIGITS } from "../parse/bounds.ts";
 import type { FactDocument, PolicyDocument } from "../policy-types.ts";
 import { compileHistory, historyKey } from "./compile-history.ts";
@@ -32,29 +38,65 @@ export function compileInputs(
     history: historyKey(definition, history),
     facts: unnamed,
   });
-  const facts: CompiledFact[] = [];
-  if (unnamed.length > 0) {
-    const inputNames = namedValuesForFactInputs(named);
-    for (const [name, document] of Object.entries(declared)) {
-      const compiled = compileFact(name, document, definition, inputNames);
-      faults.push(...compiled.faults);
-      facts.push(compiled.fact);
-    }
-  }
+  const compiled = unnamed.length === 0 ? { facts: [], faults: [] } : compileFacts(definition, declared, named);
   return {
-    named: { ...named, facts: facts.map(({ name, basis }) => ({ policy, name, basis })) },
+    named: { ...named, facts: compiled.facts.map(({ name, basis }) => ({ policy, name, basis })) },
     history: history !== null && "history" in history ? history.history : null,
-    facts,
-    faults: [...faults, ...(history !== null && "faults" in history ? history.faults : [])],
+    facts: compiled.facts,
+    faults: [...faults, ...compiled.faults, ...(history !== null && "faults" in history ? history.faults : [])],
   };
 }
 
-function compileFact(
+/** Compiles the facts: first those that a fact's inputs read, because the digest of a fact depends on theirs. */
+function compileFacts(
+  definition: Pick<PolicyDocument, "policy" | "let" | "data">,
+  declared: NonNullable<PolicyDocument["facts"]>,
+  named: NamedValues,
+): Pick<CompiledInputs, "facts" | "faults"> {
+  const names = namedValuesForFactInputs(named);
+  const faults: NamedValueFault[] = [];
+  const reads = new Map<string, readonly string[]>();
+  for (const [name, document] of Object.entries(declared)) {
+    const inputs = compileFactInputs(name, document, names);
+    faults.push(...inputs.faults);
+    reads.set(name, listFactsRead(names, [...inputs.inputs.values()]));
+  }
+  const cycle = findCycle(reads);
+  if (cycle !== null)
+    faults.push({
+      pointer: `/facts/${cycle[0] as string}`,
+      message: `reads itself (${[...cycle, cycle[0]].join(" → ")}); derive the inputs of one of these facts from the request`,
+    });
+  const compiled = new Map<string, CompiledFact>();
+  const compile = (name: string): CompiledFact => {
+    const existing = compiled.get(name);
+    if (existing !== undefined) return existing;
+    const dependencies = cycle === null ? (reads.get(name) ?? []).map(compile) : [];
+    const known = dependencies.map(({ name, basis }) => ({ policy: definition.policy, name, basis }));
+    const fact = compileFact(
+      name,
+      declared[name] as FactDocument,
+      definition,
+      { ...names, facts: known },
+      dependencies,
+    );
+    compiled.set(name, fact);
+    return fact;
+  };
+  return { facts: Object.keys(declared).map(compile), faults };
+}
+
+/** Returns the names of the facts that expressions read, directly or through named values. */
+function listFactsRead(named: NamedValues, expressions: readonly Expression[]): string[] {
+  const read = expressions.flatMap(({ variables }) => [...findNamesRead(named, variables)]);
+  return [...new Set(read.filter(isFactVariable).map(nameOfFact))];
+}
+
+function compileFactInputs(
   name: string,
   document: FactDocument,
-  definition: Pick<PolicyDocument, "let" | "data">,
   named: NamedValues,
-): { fact: CompiledFact; faults: NamedValueFault[] } {
+): { inputs: Map<string, Expression>; faults: NamedValueFault[] } {
   const inputs = new Map<string, Expression>();
   const faults: NamedValueFault[] = [];
   for (const [input, source] of Object.entries(document.with ?? {})) {
@@ -62,16 +104,30 @@ function compileFact(
     if (compiled.ok) inputs.set(input, compiled.expression);
     else faults.push({ pointer: `/facts/${name}/with/${input}`, message: compiled.message, offset: compiled.offset });
   }
-  const basis = [document as unknown as JsonValue, listValuesRead(definition, named, [...inputs.values()])];
+  return { inputs, faults };
+}
+
+function compileFact(
+  name: string,
+  document: FactDocument,
+  definition: Pick<PolicyDocument, "let" | "data">,
+  named: NamedValues,
+  dependencies: readonly CompiledFact[],
+): CompiledFact {
+  const { inputs } = compileFactInputs(name, document, named);
+  const values = listValuesRead(definition, named, [...inputs.values()]);
+  const basis = [
+    document as unknown as JsonValue,
+    Object.fromEntries(Object.entries(values).filter(([name]) => !isFactVariable(name))),
+    ...dependencies.map(({ basis }) => basis),
+  ];
   return {
-    fact: {
-      name,
-      source: document.source,
-      inputs,
-      type: typeOfJsonSchema(document.schema),
-      basis: sha256Hex(utf8(canonicalText(basis))).slice(0, BASIS_DIGITS),
-    },
-    faults,
+    name,
+    source: document.source,
+    inputs,
+    dependencies,
+    type: typeOfJsonSchema(document.schema),
+    basis: sha256Hex(utf8(canonicalText(basis))).slice(0, BASIS_DIGITS),
   };
 }
 

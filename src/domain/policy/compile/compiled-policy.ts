@@ -94,6 +94,8 @@ export interface CompiledFact {
   source: string;
   /** Compiled expressions, keyed by the name of the source's input. */
   inputs: ReadonlyMap<string, Expression>;
+  /** The facts of the same policy that the inputs read. They are read first. */
+  dependencies: readonly CompiledFact[];
   /** Type of the fact's value. */
   type: StaticType;
   /** Digest that identifies what the fact reads. See `SourceFact`. */

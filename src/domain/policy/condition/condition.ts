@@ -20,7 +20,7 @@ import { HISTORY_VARIABLE } from "./cel-history.ts";
 import { findMembersRead } from "./condition-members.ts";
 import { readsAttributes } from "./attributes-read.ts";
 import { bindHistory, isHistoryFaultMessage } from "./past-actions.ts";
-import { bindFacts, FACTS_PREFIX, isFactFaultMessage, isFactVariable } from "./source-facts.ts";
+import { bindFacts, isFactFaultMessage, isFactVariable, nameOfFact } from "./source-facts.ts";
 import {
   findTooDeepBracket,
   checkNumbers,
@@ -196,7 +196,7 @@ export function compileCondition(source: string, named: NamedValues = NO_NAMED_V
       members: expression.members,
       readsAttributes: expression.readsAttributes,
       readsHistory: read.includes(HISTORY_VARIABLE),
-      facts: new Set(read.filter(isFactVariable).map((name) => name.slice(FACTS_PREFIX.length + 1))),
+      facts: new Set(read.filter(isFactVariable).map(nameOfFact)),
       evaluate(activation) {
         const result = expression.evaluate(activation);
         if ("error" in result) return result;

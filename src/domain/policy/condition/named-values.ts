@@ -83,7 +83,7 @@ export function compileNamedValues(
     if (compiled.ok) derived.set(name, compiled.expression);
     else faults.push({ pointer: `${pointer}/cel`, message: compiled.message, offset: compiled.offset });
   }
-  const cycle = findCycle(derived);
+  const cycle = findCycle(new Map([...derived].map(([name, { variables }]) => [name, variables])));
   if (cycle !== null)
     faults.push({
       pointer: `/let/${cycle[0] as string}`,
@@ -101,9 +101,8 @@ export function namedValuesForLimits(named: NamedValues): NamedValues {
 }
 
 /**
- * Returns the named values that inputs of facts can read: the values that limits can read, except the current time and
- * values that depend on it. If an input changed between the read and the decision, the fact would have to be read
- * again.
+ * Returns the named values that inputs of facts can read: all values except past actions, the current time, and values
+ * that depend on these. If an input changed between the read and the decision, the fact would have to be read again.
  */
 export function namedValuesForFactInputs(named: NamedValues): NamedValues {
   const derived = [...named.derived.keys()].filter((name) => readsAny(named, name, isTime));
@@ -112,7 +111,8 @@ export function namedValuesForFactInputs(named: NamedValues): NamedValues {
     `an input of a fact cannot read ${name}: ${why}`,
   ];
   return {
-    ...namedValuesForLimits(withoutNames(named, isTime)),
+    ...withoutNames(named, (name) => isTime(name) || name === HISTORY_VARIABLE),
+    history: null,
     unavailable: new Map([
       reason("now", "it changes between the read of the source and the decision"),
       ...derived.map((name) => reason(name, "it depends on now, which changes between the read and the decision")),
@@ -160,20 +160,23 @@ function findStrayDerivation(entry: LetEntry): string | null {
     : null;
 }
 
-/** Returns the names of the first circular definition, in order; null if there is none. */
-function findCycle(derived: ReadonlyMap<string, Expression>): string[] | null {
+/**
+ * Returns the names of the first circular definition, in order; null if there is none.
+ * @param reads the names that each definition reads. Names without a definition are ignored
+ */
+export function findCycle(reads: ReadonlyMap<string, Iterable<string>>): string[] | null {
   const finished = new Set<string>();
   const visit = (name: string, path: readonly string[]): string[] | null => {
     if (path.includes(name)) return path.slice(path.indexOf(name));
     if (finished.has(name)) return null;
-    for (const other of derived.get(name)?.variables ?? []) {
-      const cycle = derived.has(other) ? visit(other, [...path, name]) : null;
+    for (const other of reads.get(name) ?? []) {
+      const cycle = reads.has(other) ? visit(other, [...path, name]) : null;
       if (cycle !== null) return cycle;
     }
     finished.add(name);
     return null;
   };
-  for (const name of derived.keys()) {
+  for (const name of reads.keys()) {
     const cycle = visit(name, []);
     if (cycle !== null) return cycle;
   }

@@ -15,6 +15,9 @@ export const factVariable = (name: string): string => `${FACTS_PREFIX}.${name}`;
 /** Returns true if a variable is a fact. */
 export const isFactVariable = (variable: string): boolean => variable.startsWith(`${FACTS_PREFIX}.`);
 
+/** Returns the name of the fact that a variable is. */
+export const nameOfFact = (variable: string): string => variable.slice(FACTS_PREFIX.length + 1);
+
 /** Converts an expression such as `facts.account` to a single name. */
 export function qualifyFact(expr: Expr): void {
   const { exprKind: kind } = expr;
@@ -29,6 +32,7 @@ export function qualifyFact(expr: Expr): void {
 const FAULTS: Readonly<Record<FactFault | "unknown", string>> = {
   no_answer: "the source of a fact did not answer",
   no_input: "an input of a fact could not be evaluated",
+  not_found: "the source of a fact has no record for its inputs, and null does not match its schema",
   no_source: "the source of a fact is not configured, or takes other inputs",
   too_large: "the value of a fact is too large",
   unknown: "a fact is not known",

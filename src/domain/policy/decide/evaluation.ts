@@ -12,7 +12,7 @@ import { MAX_STEPS } from "../condition/cel.ts";
 import { Meter } from "../condition/cel-meter.ts";
 import { Activation, type ConditionFacts } from "../condition/condition.ts";
 import { matchNames } from "../compile/name-patterns.ts";
-import type { Facts, ReasonCode } from "../policy-types.ts";
+import type { Facts, ReasonCode, SourceFact } from "../policy-types.ts";
 
 /** The names of a request: tool, operation and agent. */
 interface Names {
@@ -74,6 +74,16 @@ export class Evaluation {
     return new Evaluation(this.compiled, request, this.facts, this.now);
   }
 
+  /** Returns a new evaluation with values of fact sources. */
+  withSources(sources: readonly SourceFact[]): Evaluation {
+    return new Evaluation(this.compiled, this.request, { ...this.facts, sources: [...sources] }, this.now);
+  }
+
+  /** The values of fact sources. */
+  get sources(): SourceFact[] {
+    return this.facts.sources ?? [];
+  }
+
   /** Whether obligations may no longer change the request. */
   get isFinal(): boolean {
     return this.facts.final_request === true;
@@ -104,10 +114,11 @@ export class Evaluation {
     return policy.caseSensitive ? activation : activation.withNames({ ...this.folded, agent_id: this.folded.agent });
   }
 
-  /** Returns an activation that contains only the facts that are known before any input is read. */
+  /** Returns an activation that contains only the facts that inputs can read: no past actions. */
   inputActivation(steps: Meter): Activation {
-    const { attributes, principal } = this.facts;
-    return new Activation(this.request, { principal, ...(attributes && { attributes }) }, this.now, steps);
+    const { attributes, principal, sources } = this.facts;
+    const facts = { principal, ...(attributes && { attributes }), ...(sources && { sources }) };
+    return new Activation(this.request, facts, this.now, steps);
   }
 
   /**

@@ -9,7 +9,7 @@ import { selectDeclaredMembers } from "../check/select-typed.ts";
 import type { CompiledFact, CompiledPolicy } from "../compile/compile.ts";
 import { Meter } from "../condition/cel-meter.ts";
 import { findSourceFact } from "../condition/source-facts.ts";
-import type { Facts, SourceFact, FactFault } from "../policy-types.ts";
+import type { Facts, FactFault, SourceFact } from "../policy-types.ts";
 import type { Evaluation } from "./evaluation.ts";
 
 /** Maximum size in bytes of one value, as canonical JSON. */
@@ -40,50 +40,87 @@ export interface FactResult {
   at: number;
 }
 
-/** A fact that the conditions for an action read. */
+/** A fact that the conditions for an action read, directly or through the inputs of another fact. */
 interface FactRead {
   policy: CompiledPolicy;
   fact: CompiledFact;
   /** The read to make; null if an input could not be evaluated. */
   call: FactCall | null;
+  /** The reason why there is no call; null if there is one. */
+  fault: FactFault | null;
 }
 
-/** Returns the facts that the conditions for an action read, in the order of the set. */
+/**
+ * Returns the reads to make next, in the order of the set: the facts that the conditions for an action read and the
+ * evaluation does not have yet, except those whose inputs read such a fact. Call it again with the facts that were read,
+ * until it returns no read.
+ */
 export function findFactReads(evaluation: Evaluation): FactRead[] {
-  return listFactsRead(evaluation).map((read) => ({ ...read, call: createCall(read.policy, read.fact, evaluation) }));
+  return listFactsRead(evaluation)
+    .filter(
+      (read) =>
+        !isKnown(read, evaluation) && read.fact.dependencies.every((fact) => isKnown({ ...read, fact }, evaluation)),
+    )
+    .map((read) => ({ ...read, ...createCall(read.policy, read.fact, evaluation) }));
 }
+
+/** Returns the reads of all facts that the conditions for an action read, if the evaluation has these facts. */
+export function listFactCalls(evaluation: Evaluation): (FactCall | null)[] {
+  return listFactsRead(evaluation).map(({ policy, fact }) => createCall(policy, fact, evaluation).call);
+}
+
+const isKnown = (
+  { policy, fact: { name, basis } }: Pick<FactRead, "policy" | "fact">,
+  { sources }: Pick<Facts, "sources">,
+): boolean => findSourceFact(sources, { policy: policy.name, name, basis }) !== undefined;
 
 /** Returns the facts that the conditions read. Does not evaluate their inputs. */
 function listFactsRead(evaluation: Evaluation): Pick<FactRead, "policy" | "fact">[] {
   if (!evaluation.compiled.hasFacts) return [];
   return evaluation.applicablePolicies().flatMap((policy) => {
-    const read = policy.facts.length === 0 ? new Set<string>() : findNamesOfFacts(policy, evaluation);
-    return policy.facts.filter(({ name }) => read.has(name)).map((fact) => ({ policy, fact }));
+    const read = policy.facts.length === 0 ? new Set<CompiledFact>() : findFacts(policy, evaluation);
+    return policy.facts.filter((fact) => read.has(fact)).map((fact) => ({ policy, fact }));
   });
 }
 
-function findNamesOfFacts(policy: CompiledPolicy, evaluation: Evaluation): Set<string> {
-  const names = new Set<string>();
+function findFacts(policy: CompiledPolicy, evaluation: Evaluation): Set<CompiledFact> {
+  const found = new Set<CompiledFact>();
+  const add = (fact: CompiledFact): void => {
+    if (found.has(fact)) return;
+    found.add(fact);
+    fact.dependencies.forEach(add);
+  };
   for (const rule of evaluation.rules(policy))
     if (rule.condition !== null && rule.condition.facts.size > 0 && evaluation.matchesRule(policy, rule))
-      rule.condition.facts.forEach((name) => names.add(name));
-  return names;
+      for (const fact of policy.facts) if (rule.condition.facts.has(fact.name)) add(fact);
+  return found;
 }
 
 /**
- * Returns the read to make for a fact; null if an input could not be evaluated. Each fact has its own step budget, so
- * that an expensive input cannot prevent another policy from reading its facts.
+ * Returns the read to make for a fact, or the reason why there is none. Each fact has its own step budget, so that an
+ * expensive input cannot prevent another policy from reading its facts. If an input fails because of the fact that it
+ * reads, the reason is the fault of that fact.
  */
-function createCall(policy: CompiledPolicy, { source, inputs }: CompiledFact, evaluation: Evaluation): FactCall | null {
+function createCall(
+  policy: CompiledPolicy,
+  { source, inputs, dependencies }: CompiledFact,
+  evaluation: Evaluation,
+): Pick<FactRead, "call" | "fault"> {
   const activation = evaluation.inputActivation(new Meter(MAX_INPUT_STEPS));
   const values: [string, string | number | boolean][] = [];
   for (const [name, expression] of inputs) {
     const result = expression.evaluate(activation);
     const value = "error" in result ? null : toInput(result.value);
-    if (value === null) return null;
+    if (value === null) {
+      const faults = dependencies.map(
+        ({ name, basis }) => findSourceFact(evaluation.sources, { policy: policy.name, name, basis })?.fault ?? null,
+      );
+      return { call: null, fault: faults.find((fault) => fault !== null) ?? "no_input" };
+    }
     values.push([name, value]);
   }
-  return { policy: policy.name, shadow: policy.shadow, source, inputs: Object.fromEntries(values) };
+  const call = { policy: policy.name, shadow: policy.shadow, source, inputs: Object.fromEntries(values) };
+  return { call, fault: null };
 }
 
 function toInput(result: unknown): string | number | boolean | null {
@@ -95,25 +132,29 @@ function toInput(result: unknown): string | number | boolean | null {
 }
 
 /**
- * Returns the fact to record.
- * @param answer the source's result; null if an input could not be evaluated
+ * Returns the facts to record.
+ * @param answers the results of the reads that have a call, in order
  */
-export function toSourceFact({ policy, fact }: FactRead, answer: FactResult | null, now: number): SourceFact {
+export function toSourceFacts(reads: readonly FactRead[], answers: readonly FactResult[], now: number): SourceFact[] {
+  const remaining = [...answers];
+  return reads.map((read) => toSourceFact(read, read.call === null ? null : (remaining.shift() ?? null), now));
+}
+
+function toSourceFact(read: FactRead, answer: FactResult | null, now: number): SourceFact {
+  const { policy, fact } = read;
   const common = { policy: policy.name, name: fact.name, basis: fact.basis, at: toRfc3339(answer?.at ?? now) };
   const fault = (fault: FactFault): SourceFact => ({ ...common, value: null, fault });
-  if (answer === null) return fault("no_input");
+  if (answer === null) return fault(read.fault ?? "no_input");
   if (answer.fault !== null) return fault(answer.fault);
   const selected = selectDeclaredMembers(answer.value, fact.type);
-  if (selected === null) return fault("wrong_type");
+  // A source returns null if it has no such record.
+  if (selected === null) return fault(answer.value === null ? "not_found" : "wrong_type");
   return canonicalBytes(selected.value).length > MAX_FACT_BYTES
     ? fault("too_large")
     : { ...common, value: selected.value, fault: null };
 }
 
 /** Returns true if a condition of an enforced policy for the action reads a fact that the decision did not read. */
-export function hasUnrecordedFacts(evaluation: Evaluation, { sources }: Pick<Facts, "sources">): boolean {
-  return listFactsRead(evaluation).some(
-    ({ policy, fact: { name, basis } }) =>
-      !policy.shadow && findSourceFact(sources, { policy: policy.name, name, basis }) === undefined,
-  );
+export function hasUnrecordedFacts(evaluation: Evaluation, facts: Pick<Facts, "sources">): boolean {
+  return listFactsRead(evaluation).some((read) => !read.policy.shadow && !isKnown(read, facts));
 }

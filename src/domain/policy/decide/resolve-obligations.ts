@@ -8,7 +8,7 @@ import { applyObligations, combineObligations } from "../../obligations.ts";
 import { clipText } from "../../text.ts";
 import type { Obligation } from "../policy-types.ts";
 import type { Evaluation } from "./evaluation.ts";
-import { findFactReads } from "./fact-reads.ts";
+import { listFactCalls } from "./fact-reads.ts";
 import { findHistoryMemberships, findHistoryReads } from "./history-facts.ts";
 import { findFirstMatch, type RuleAnswer, MAX_REASON } from "./first-match.ts";
 
@@ -109,7 +109,7 @@ function findObliging(answers: readonly RuleAnswer[], path: string): RuleAnswer 
  * same for the submitted and the changed request, because a decision has only one set of facts.
  */
 function readsText(evaluation: Evaluation): string {
-  const calls = findFactReads(evaluation).map(({ call }) => call);
+  const calls = listFactCalls(evaluation);
   const histories = findHistoryReads(evaluation).map(({ span }) => span);
   const places = findHistoryMemberships(evaluation, "allow");
   return canonicalText({ calls, histories, places } as unknown as JsonValue);

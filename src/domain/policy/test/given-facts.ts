@@ -4,11 +4,10 @@
 import type { ActionRequest } from "../../actions.ts";
 import type { JsonValue } from "../../json.ts";
 import type { CompiledPolicySet } from "../compile/compile.ts";
-import { findSourceFact } from "../condition/source-facts.ts";
 import { Evaluation } from "../decide/evaluation.ts";
-import { findFactReads, toSourceFact } from "../decide/fact-reads.ts";
+import { findFactReads, toSourceFacts } from "../decide/fact-reads.ts";
 import type { SampleAction } from "../parse/parse.ts";
-import type { Facts, SourceFact } from "../policy-types.ts";
+import type { Facts } from "../policy-types.ts";
 import { withAssumedActivation } from "../decide/limit-facts.ts";
 import { givenSession, withGivenHistory } from "./given-history.ts";
 
@@ -63,17 +62,19 @@ export function withGivenFacts(
   now: number,
   given: Readonly<Record<string, unknown>> = {},
 ): Facts {
-  const missing = findFactReads(new Evaluation(compiled, request, facts, now)).filter(
-    ({ policy, fact: { name, basis } }) =>
-      findSourceFact(facts.sources, { policy: policy.name, name, basis }) === undefined,
-  );
-  if (missing.length === 0) return facts;
-  const added = missing.map((read): SourceFact => {
-    const { name } = read.fact;
-    const answer = Object.hasOwn(given, name)
-      ? { value: given[name] as JsonValue, fault: null, at: now }
-      : { value: null, fault: "no_answer" as const, at: now };
-    return toSourceFact(read, read.call === null ? null : answer, now);
-  });
-  return { ...facts, sources: [...(facts.sources ?? []), ...added] };
+  let evaluation = new Evaluation(compiled, request, facts, now);
+  for (;;) {
+    const reads = findFactReads(evaluation);
+    if (reads.length === 0) break;
+    const answers = reads
+      .filter(({ call }) => call !== null)
+      .map(({ fact: { name } }) =>
+        Object.hasOwn(given, name)
+          ? { value: given[name] as JsonValue, fault: null, at: now }
+          : { value: null, fault: "no_answer" as const, at: now },
+      );
+    evaluation = evaluation.withSources([...evaluation.sources, ...toSourceFacts(reads, answers, now)]);
+  }
+  const { sources } = evaluation;
+  return sources.length === 0 ? facts : { ...facts, sources: [...sources] };
 }
